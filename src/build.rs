@@ -28,7 +28,9 @@ fn main() {
         return;
     }
     if !["libc.a", "libgcc_eh.a", "libm.a"].into_iter().all(has_archive) {
-        println!("cargo:warning=no static C library here: linking dynamically, hooks start 0.2 ms later");
+        println!(
+            "cargo:warning=no static C library here: linking dynamically, hooks start 0.2 ms later"
+        );
         return;
     }
     let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR for build scripts");

@@ -1,2 +1,25 @@
-//! The binary.
-fn main() {}
+//! claude-mem: long-term memory for Claude Code, in one binary.
+//!
+//! Claude Code starts this program for every tool call, so the hooks are picked out of the arguments by
+//! hand and never meet the command-line parser, whose tables alone cost more than a whole hook.
+
+mod app;
+mod commands;
+mod diagnostics;
+mod environment;
+mod failure;
+mod hooks;
+mod paths;
+mod settings;
+
+use std::{env, process::ExitCode};
+
+fn main() -> ExitCode {
+    let mut arguments = env::args_os().skip(1);
+    if let Some(name) = arguments.next().as_deref().and_then(hooks::named)
+        && !arguments.next().is_some_and(|next| next == "--help" || next == "-h")
+    {
+        return hooks::run(name);
+    }
+    commands::main()
+}

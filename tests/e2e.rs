@@ -1,1 +1,6 @@
-//! Black box.
+//! Black box: runs the built binary as a user would.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod command_line;
+mod sandbox;
+mod settings;

@@ -1,0 +1,90 @@
+//! What every command gets: settings, paths, clock, output. Nothing else reads the environment.
+
+use std::io::{self, IsTerminal, Write};
+
+use serde::Serialize;
+
+use crate::{environment::Environment, failure::Failure, paths::Paths, settings::Settings};
+
+/// The world as a command sees it.
+#[derive(Debug)]
+pub(crate) struct App {
+    /// For the few variables that are no settings of ours.
+    pub(crate) environment: Environment,
+    /// Where things live.
+    pub(crate) paths: Paths,
+    /// What the user chose: environment, then file, then default.
+    pub(crate) settings: Settings,
+    /// Where answers go.
+    pub(crate) output: Output,
+}
+
+impl App {
+    /// Reads the environment and the settings file.
+    pub(crate) fn from_process() -> Result<Self, Failure> {
+        let environment = Environment::of_process();
+        let paths = Paths::find(&environment)?;
+        let settings = Settings::load(&paths, &environment);
+        let output = Output { is_coloured: is_coloured(&environment, &io::stdout()) };
+        Ok(Self { environment, paths, settings, output })
+    }
+}
+
+/// Data on stdout, talk on stderr.
+#[derive(Debug)]
+pub(crate) struct Output {
+    is_coloured: bool,
+}
+
+impl Output {
+    /// One line of data.
+    #[expect(
+        clippy::unused_self,
+        reason = "a caller that may print is one that was given the output"
+    )]
+    pub(crate) fn line(&mut self, text: impl std::fmt::Display) -> Result<(), Failure> {
+        finish(writeln!(io::stdout().lock(), "{text}"))
+    }
+
+    /// One JSON object on a line of its own.
+    #[expect(
+        clippy::unused_self,
+        reason = "a caller that may print is one that was given the output"
+    )]
+    pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
+        let mut stdout = io::stdout().lock();
+        let written = serde_json::to_writer(&mut stdout, value).map_err(io::Error::from);
+        finish(written.and_then(|()| writeln!(stdout)))
+    }
+
+    /// What is happening, for a person who watches. Scripts read stdout and never see it.
+    #[expect(
+        clippy::unused_self,
+        reason = "a caller that may talk is one that was given the output"
+    )]
+    pub(crate) fn say(&mut self, text: impl std::fmt::Display) {
+        // Talk that nobody can hear changes nothing about the work.
+        let _ = writeln!(io::stderr().lock(), "{text}");
+    }
+
+    /// The text, dimmed where colours are wanted.
+    pub(crate) fn dim(&self, text: &str) -> String {
+        if self.is_coloured { format!("\x1b[2m{text}\x1b[0m") } else { text.into() }
+    }
+}
+
+/// A reader that has seen enough (`| head`) closes the pipe, which is no failure of ours.
+fn finish(written: io::Result<()>) -> Result<(), Failure> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) => Err(Failure::new(format!("stdout cannot be written: {error}"))),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Colours are for terminals, unless `NO_COLOR` is set to anything.
+pub(crate) fn is_coloured(environment: &Environment, stream: &impl IsTerminal) -> bool {
+    stream.is_terminal()
+        && environment.get("NO_COLOR").is_none()
+        && environment.get("TERM").is_none_or(|terminal| terminal != "dumb")
+}

@@ -1,0 +1,108 @@
+//! The command line: one file per subcommand.
+
+mod hook;
+mod settings;
+
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
+
+use clap::{
+    CommandFactory, Parser, Subcommand,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+
+use crate::{
+    app::{App, is_coloured},
+    environment::Environment,
+    failure::{Failure, nearest},
+    hooks,
+};
+
+/// Long-term memory for Claude Code
+#[derive(Debug, Parser)]
+#[command(version, subcommand_required = true, arg_required_else_help = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Settings(settings::Settings),
+    #[command(flatten)]
+    Hook(hook::Hook),
+}
+
+impl Command {
+    fn run(self, app: &mut App) -> Result<(), Failure> {
+        match self {
+            Self::Settings(settings) => settings.run(app),
+            Self::Hook(_) => unreachable!("hooks end before there is an app"),
+        }
+    }
+}
+
+/// Everything but the hooks.
+pub(crate) fn main() -> ExitCode {
+    let command = match CommandLine::try_parse() {
+        Ok(CommandLine { command: Command::Hook(hook) }) => return hooks::run(hook.name()),
+        Ok(CommandLine { command }) => command,
+        Err(error) => return explain(&error),
+    };
+    match App::from_process().and_then(|mut app| command.run(&mut app)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => report(&failure),
+    }
+}
+
+fn report(failure: &Failure) -> ExitCode {
+    let text = failure.render(is_coloured(&Environment::of_process(), &io::stderr()));
+    // If even stderr is gone, the exit code still tells.
+    let _ = io::stderr().write_all(text.as_bytes());
+    failure.exit_code()
+}
+
+/// The parser explains wrong flags well. A wrong command gets the nearest name in our own words.
+fn explain(error: &clap::Error) -> ExitCode {
+    if let (ErrorKind::InvalidSubcommand, Some(ContextValue::String(typed))) =
+        (error.kind(), error.get(ContextKind::InvalidSubcommand))
+    {
+        return report(&unknown_command(typed, error));
+    }
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+fn unknown_command(typed: &str, error: &clap::Error) -> Failure {
+    let commands = CommandLine::command();
+    // Below the top level only the parser knows which names there were.
+    let nearest = match error.get(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(offered)) => nearest(typed, offered.iter().map(String::as_str)),
+        _ => nearest(typed, commands.get_subcommands().map(clap::Command::get_name)),
+    };
+    let failure = Failure::usage(format!("there is no command `{typed}`"));
+    match nearest {
+        Some(name) => failure.remedy(format!("did you mean `{name}`?")),
+        None => failure.remedy("see them all with `claude-mem --help`"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn every_hook_is_also_a_command_with_help() {
+        let commands = CommandLine::command();
+        for name in hooks::NAMES {
+            assert!(commands.find_subcommand(name).is_some(), "{name}");
+        }
+    }
+}

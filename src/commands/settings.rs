@@ -1,0 +1,159 @@
+//! `claude-mem settings`: see and change what the user chose.
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::{
+    app::App,
+    failure::{Failure, nearest},
+    settings::{
+        Kind, Setting, Source, keep,
+        table::{ALL, find},
+    },
+};
+
+/// See and change settings
+///
+/// A value comes from the environment variable of the setting's name, else from settings.json in the data
+/// directory, else it is the default. Keys for models are kept apart, in a file only you can read.
+#[derive(Debug, Args)]
+pub(crate) struct Settings {
+    /// Print one JSON object per line
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List every setting, its value and who decided on it
+    List,
+    /// Print one value
+    Get {
+        /// Its name; `CLAUDE_MEM_` may be left out
+        key: String,
+    },
+    /// Change one value
+    Set {
+        /// Its name; `CLAUDE_MEM_` may be left out
+        key: String,
+        /// Its new value
+        value: String,
+    },
+    /// Go back to the default
+    Unset {
+        /// Its name; `CLAUDE_MEM_` may be left out
+        key: String,
+    },
+}
+
+impl Settings {
+    /// Lists, unless told to do something else.
+    pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        match self.action.unwrap_or(Action::List) {
+            Action::List => list(app, self.json),
+            Action::Get { key } => get(app, known(&key)?, self.json),
+            Action::Set { key, value } => set(app, known(&key)?, &value),
+            Action::Unset { key } => change(app, known(&key)?, None),
+        }
+    }
+}
+
+fn known(key: &str) -> Result<&'static Setting, Failure> {
+    find(key).ok_or_else(|| {
+        let failure = Failure::usage(format!("there is no setting `{key}`"));
+        let typed = key.to_ascii_uppercase();
+        let full = if typed.starts_with("CLAUDE_") { typed } else { format!("CLAUDE_MEM_{typed}") };
+        match nearest(&full, ALL.iter().map(|setting| setting.name)) {
+            Some(name) => failure.remedy(format!("did you mean `{name}`?")),
+            None => failure.remedy("see them all with `claude-mem settings list`"),
+        }
+    })
+}
+
+fn list(app: &mut App, is_json: bool) -> Result<(), Failure> {
+    for setting in ALL {
+        let (value, source) = app.settings.find(setting);
+        let shown = masked(setting, &value);
+        if is_json {
+            app.output.json(&described(setting, &shown, source))?;
+        } else {
+            let meaning = app.output.dim(&format!("  # {}{}", setting.meaning, whence(source)));
+            app.output.line(format_args!("{}={shown}{meaning}", setting.name))?;
+        }
+        if let Some((text, accepted)) = app.settings.refused(setting) {
+            let text = masked(setting, &text);
+            app.output.say(format_args!(
+                "warning: {} is `{text}`, which is not {accepted}; it is ignored",
+                setting.name
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn get(app: &mut App, setting: &Setting, is_json: bool) -> Result<(), Failure> {
+    let (value, source) = app.settings.find(setting);
+    let shown = masked(setting, &value);
+    if is_json {
+        app.output.json(&described(setting, &shown, source))
+    } else {
+        app.output.line(shown)
+    }
+}
+
+fn set(app: &mut App, setting: &Setting, value: &str) -> Result<(), Failure> {
+    let checked = setting.kind.check(value).map_err(|accepted| {
+        let shown = masked(setting, value);
+        Failure::usage(format!("{} cannot be `{shown}`: it is {accepted}", setting.name))
+            .meaning("nothing was changed")
+    })?;
+    change(app, setting, Some(&checked))?;
+    if app.environment.get(setting.name).is_some() {
+        app.output.say(format_args!(
+            "warning: {} is also set in the environment, which wins",
+            setting.name
+        ));
+    }
+    Ok(())
+}
+
+fn change(app: &mut App, setting: &Setting, value: Option<&str>) -> Result<(), Failure> {
+    keep(&app.paths, setting, value).map_err(|error| {
+        Failure::new(format!("{} was not changed: {error}", setting.name))
+            .meaning("the file is as it was")
+            .remedy(format!("see what is in {}", app.paths.settings().display()))
+    })
+}
+
+fn described(setting: &Setting, shown: &str, source: Source) -> serde_json::Value {
+    let source = match source {
+        Source::Environment => "environment",
+        Source::Credentials | Source::File => "file",
+        Source::Default => "default",
+    };
+    json!({"name": setting.name, "value": shown, "default": setting.default, "source": source,
+        "meaning": setting.meaning})
+}
+
+fn whence(source: Source) -> &'static str {
+    match source {
+        Source::Environment => " (from the environment)",
+        Source::Credentials => " (from .env)",
+        Source::File => " (from settings.json)",
+        Source::Default => "",
+    }
+}
+
+/// A key is told apart by its last four characters, and only if that leaves enough to guess.
+fn masked(setting: &Setting, value: &str) -> String {
+    let length = value.chars().count();
+    match setting.kind {
+        Kind::Secret(_) if length >= 16 => {
+            format!("…{}", value.chars().skip(length - 4).collect::<String>())
+        }
+        Kind::Secret(_) if length > 0 => "…".into(),
+        _ => value.into(),
+    }
+}

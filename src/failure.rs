@@ -1,0 +1,106 @@
+//! How a command fails: what happened, what it means, what to do about it.
+
+use std::{fmt::Write as _, process::ExitCode};
+
+use crate::paths::NoHome;
+
+/// Why a command did not do what it was asked. Libraries say what happened; advice is added here, because
+/// only the binary knows its own commands.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    what: String,
+    meaning: Option<String>,
+    remedy: Option<String>,
+    is_usage: bool,
+}
+
+impl Failure {
+    /// Something went wrong: exit code 1.
+    pub(crate) fn new(what: impl Into<String>) -> Self {
+        Self { what: what.into(), meaning: None, remedy: None, is_usage: false }
+    }
+
+    /// The command was asked for something it does not have: exit code 2.
+    pub(crate) fn usage(what: impl Into<String>) -> Self {
+        Self { is_usage: true, ..Self::new(what) }
+    }
+
+    /// What it means for the user.
+    pub(crate) fn meaning(self, meaning: impl Into<String>) -> Self {
+        Self { meaning: Some(meaning.into()), ..self }
+    }
+
+    /// What the user can do, with commands ready to paste.
+    pub(crate) fn remedy(self, remedy: impl Into<String>) -> Self {
+        Self { remedy: Some(remedy.into()), ..self }
+    }
+
+    /// 2 if the command was used wrongly, else 1.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(if self.is_usage { 2 } else { 1 })
+    }
+
+    /// The lines for stderr.
+    pub(crate) fn render(&self, is_coloured: bool) -> String {
+        let mut text = String::new();
+        let parts = [
+            ("error", "1;31", Some(&self.what)),
+            ("note", "1;36", self.meaning.as_ref()),
+            ("hint", "1;32", self.remedy.as_ref()),
+        ];
+        for (label, colour, part) in parts {
+            let Some(part) = part else { continue };
+            let line = if is_coloured {
+                writeln!(text, "\x1b[{colour}m{label}:\x1b[0m {part}")
+            } else {
+                writeln!(text, "{label}: {part}")
+            };
+            line.expect("writing to a string cannot fail");
+        }
+        text
+    }
+}
+
+impl From<NoHome> for Failure {
+    fn from(error: NoHome) -> Self {
+        Self::new(error.to_string())
+            .meaning("there is no place to keep memory")
+            .remedy("set `CLAUDE_MEM_DATA_DIR` to a directory of your own")
+    }
+}
+
+/// The candidate closest to what was typed, if any is close enough to be what was meant.
+pub(crate) fn nearest<'a>(
+    typed: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::jaro_winkler(typed, candidate), candidate))
+        .filter(|(closeness, _)| *closeness > 0.8)
+        .max_by(|left, right| left.0.total_cmp(&right.0))
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_says_what_happened_what_it_means_and_what_to_do() {
+        let failure =
+            Failure::new("no room on disk").meaning("nothing was lost").remedy("make room");
+        assert_eq!(
+            failure.render(false),
+            "error: no room on disk\nnote: nothing was lost\nhint: make room\n"
+        );
+        assert!(failure.render(true).starts_with("\x1b[1;31merror:\x1b[0m no room"));
+        assert_eq!(Failure::usage("what?").render(false), "error: what?\n");
+    }
+
+    #[test]
+    fn the_nearest_name_is_offered_only_when_it_is_near() {
+        assert_eq!(nearest("instal", ["install", "uninstall"]), Some("install"));
+        assert_eq!(nearest("xyzzy", ["install", "uninstall"]), None);
+    }
+}

@@ -1,0 +1,124 @@
+//! Where things live: our data directory and Claude Code's own.
+
+use std::{
+    fmt, fs, io,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+};
+
+use crate::environment::Environment;
+
+/// The directories of one user. Nothing is created until somebody writes.
+#[derive(Debug, Clone)]
+pub(crate) struct Paths {
+    /// `~`, if it could be found out.
+    pub(crate) home: Option<PathBuf>,
+    /// `~/.claude-mem`, or `CLAUDE_MEM_DATA_DIR`.
+    pub(crate) data: PathBuf,
+}
+
+/// Neither the environment nor the password file says where to keep data.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct NoHome;
+
+impl fmt::Display for NoHome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HOME is not set and this user has no home directory in /etc/passwd")
+    }
+}
+
+impl Paths {
+    /// Finds the directories. Reads nothing from disk unless `HOME` is missing.
+    pub(crate) fn find(environment: &Environment) -> Result<Self, NoHome> {
+        let home = home(environment);
+        let data = match (environment.get("CLAUDE_MEM_DATA_DIR"), &home) {
+            (Some(chosen), home) => expand_tilde(Path::new(&chosen), home.as_deref()),
+            (None, Some(home)) => home.join(".claude-mem"),
+            (None, None) => return Err(NoHome),
+        };
+        Ok(Self { home, data })
+    }
+
+    /// Where the user edits settings by hand.
+    pub(crate) fn settings(&self) -> PathBuf {
+        self.data.join("settings.json")
+    }
+
+    /// Where keys are kept apart from the settings, so that those can be shown to others.
+    pub(crate) fn credentials(&self) -> PathBuf {
+        self.data.join(".env")
+    }
+
+    /// Makes the data directory, open to nobody but its owner. One that is there already is left as it
+    /// is: its owner may have shared it on purpose.
+    pub(crate) fn create_data(&self) -> io::Result<()> {
+        create_private(&self.data)
+    }
+}
+
+/// Makes a directory, and those above it, that nobody else may enter.
+pub(crate) fn create_private(dir: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
+}
+
+/// Replaces a leading `~` by the home directory, as a shell would have done.
+fn expand_tilde(path: &Path, home: Option<&Path>) -> PathBuf {
+    match (path.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => path.to_path_buf(),
+    }
+}
+
+fn home(environment: &Environment) -> Option<PathBuf> {
+    match environment.get("HOME") {
+        Some(home) => Some(PathBuf::from(home)),
+        None => home_in(
+            &fs::read_to_string("/etc/passwd").unwrap_or_default(),
+            rustix::process::getuid().as_raw(),
+        ),
+    }
+}
+
+/// The sixth field of the line whose third is this user. The C library's own lookup is not used, because
+/// in a static binary it would load name services that may not be there.
+fn home_in(passwd: &str, user: u32) -> Option<PathBuf> {
+    let line = passwd
+        .lines()
+        .find(|line| line.split(':').nth(2).and_then(|field| field.parse().ok()) == Some(user))?;
+    line.split(':').nth(5).filter(|home| home.starts_with('/')).map(PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+    use super::*;
+
+    #[test]
+    fn data_lives_in_the_home_directory_unless_told_otherwise() {
+        let home = Environment::fixed(&[("HOME", "/home/ada")]);
+        assert_eq!(Paths::find(&home).unwrap().data, Path::new("/home/ada/.claude-mem"));
+        let told =
+            Environment::fixed(&[("HOME", "/home/ada"), ("CLAUDE_MEM_DATA_DIR", "~/elsewhere")]);
+        assert_eq!(Paths::find(&told).unwrap().data, Path::new("/home/ada/elsewhere"));
+    }
+
+    #[test]
+    fn an_empty_home_is_looked_up_in_the_password_file() {
+        let passwd =
+            "root:x:0:0:root:/root:/bin/sh\nada:x:1000:1000::/home/ada:/bin/sh\n\nbroken\n";
+        assert_eq!(home_in(passwd, 1000), Some("/home/ada".into()));
+        assert_eq!(home_in(passwd, 7), None);
+        assert_eq!(home_in("nobody:x:7:7:::\n", 7), None);
+        assert_ne!(home(&Environment::fixed(&[("HOME", "")])), Some("".into()));
+    }
+
+    #[test]
+    fn a_new_data_directory_is_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let outer = tempfile::tempdir().unwrap();
+        let paths = Paths { home: None, data: outer.path().join("a/b") };
+        paths.create_data().unwrap();
+        paths.create_data().unwrap();
+        assert_eq!(fs::metadata(&paths.data).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+}

@@ -1,0 +1,122 @@
+//! Every setting there is: name, default, what it accepts, what it means.
+//!
+//! Names are those of the TypeScript claude-mem wherever they mean the same, so that a settings file can
+//! be shared with it; keys that mean nothing here are left alone.
+
+use super::value::Kind;
+
+/// One setting. Its name is both the key in `settings.json` and the environment variable that wins over it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Setting {
+    /// Key and environment variable.
+    pub(crate) name: &'static str,
+    /// In force when nobody says otherwise.
+    pub(crate) default: &'static str,
+    /// What it accepts.
+    pub(crate) kind: Kind,
+    /// One line for people.
+    pub(crate) meaning: &'static str,
+}
+
+const fn setting(
+    name: &'static str,
+    default: &'static str,
+    kind: Kind,
+    meaning: &'static str,
+) -> Setting {
+    Setting { name, default, kind, meaning }
+}
+
+macro_rules! settings {
+    ($($constant:ident: $name:literal, $default:literal, $kind:expr, $meaning:literal;)*) => {
+        $(#[doc = $meaning]
+        pub(crate) static $constant: Setting = setting($name, $default, $kind, $meaning);)*
+        /// In the order people look for them.
+        pub(crate) static ALL: &[&Setting] = &[$(&$constant),*];
+    };
+}
+use Kind::{Choice, Count, Flag, List, Money, Secret, Text};
+
+settings! {
+    // What is recorded.
+    ENABLED: "CLAUDE_MEM_ENABLED", "true", Flag, "Record sessions and give context; false switches both off";
+    EXCLUDED_PROJECTS: "CLAUDE_MEM_EXCLUDED_PROJECTS", "", List, "Folders never recorded, as globs: `*`, `**`, `?`, `~`";
+    DISABLED_PROJECTS: "CLAUDE_MEM_DISABLED_PROJECTS", "", List, "Projects switched off by `claude-mem settings project off`";
+    SKIP_TOOLS: "CLAUDE_MEM_SKIP_TOOLS", "ListMcpResourcesTool,SlashCommand,Skill,TodoWrite,AskUserQuestion", List, "Tools never recorded";
+    REDACT_SECRETS: "CLAUDE_MEM_REDACT_SECRETS", "true", Flag, "Replace recognised keys and passwords before anything is stored";
+    FIELD_BYTES_MAX: "CLAUDE_MEM_FIELD_BYTES_MAX", "262144", Count(1024, 8 << 20), "Longer inputs and outputs of tools are cut in the middle";
+    SYNC: "CLAUDE_MEM_SYNC", "default", Choice(&["default", "always"]), "When tool uses reach the disk itself: within a second, or before the hook returns";
+    // Who distils.
+    PROVIDER: "CLAUDE_MEM_PROVIDER", "auto", Choice(&["auto", "claude", "anthropic", "openai", "extract"]), "Who distils events into memory; auto takes the first that works";
+    MODEL: "CLAUDE_MEM_MODEL", "claude-haiku-4-5", Text, "Model asked by claude and anthropic";
+    CLAUDE_CODE_PATH: "CLAUDE_CODE_PATH", "", Text, "Claude Code's executable, if not `claude` on the PATH";
+    ANTHROPIC_API_KEY: "CLAUDE_MEM_ANTHROPIC_API_KEY", "", Secret("ANTHROPIC_API_KEY"), "Key of the anthropic provider";
+    ANTHROPIC_BASE_URL: "CLAUDE_MEM_ANTHROPIC_BASE_URL", "https://api.anthropic.com", Text, "Where the anthropic provider asks";
+    OPENAI_API_KEY: "CLAUDE_MEM_OPENAI_API_KEY", "", Secret("OPENAI_API_KEY"), "Key of the openai provider";
+    OPENAI_BASE_URL: "CLAUDE_MEM_OPENAI_BASE_URL", "https://api.openai.com/v1", Text, "Any endpoint that speaks its protocol: OpenRouter, Ollama, vLLM";
+    OPENAI_MODEL: "CLAUDE_MEM_OPENAI_MODEL", "", Text, "Model asked by openai";
+    MAX_CONCURRENT_AGENTS: "CLAUDE_MEM_MAX_CONCURRENT_AGENTS", "2", Count(1, 64), "Agents at work at the same time";
+    DAILY_TOKENS_MAX: "CLAUDE_MEM_DAILY_TOKENS_MAX", "2000000", Count(0, u64::MAX), "Tokens spent in a day before distilling waits for the next; 0 for no limit";
+    DAILY_COST_MAX: "CLAUDE_MEM_DAILY_COST_MAX", "2.00", Money, "US dollars spent in a day before distilling waits for the next; 0 for no limit";
+    VERBOSITY: "CLAUDE_MEM_VERBOSITY", "normal", Choice(&["minimal", "normal", "verbose"]), "How much is worth remembering";
+    MODE: "CLAUDE_MEM_MODE", "code", Text, "What kind of work is observed; a file of this name in modes/ brings its own";
+    LANGUAGE: "CLAUDE_MEM_LANGUAGE", "", Text, "Language memories are written in, such as `de`; empty for the session's";
+    // What comes back.
+    CONTEXT_OBSERVATIONS: "CLAUDE_MEM_CONTEXT_OBSERVATIONS", "50", Count(0, 1000), "Observations shown when a session starts";
+    CONTEXT_SESSION_COUNT: "CLAUDE_MEM_CONTEXT_SESSION_COUNT", "10", Count(0, 100), "Summaries among them";
+    CONTEXT_FULL_COUNT: "CLAUDE_MEM_CONTEXT_FULL_COUNT", "0", Count(0, 100), "How many of the newest are shown in full";
+    CONTEXT_FULL_FIELD: "CLAUDE_MEM_CONTEXT_FULL_FIELD", "narrative", Choice(&["narrative", "facts"]), "What is shown of those";
+    CONTEXT_TOKENS_MAX: "CLAUDE_MEM_CONTEXT_TOKENS_MAX", "2000", Count(0, 8000), "Tokens the context may cost a session";
+    CONTEXT_OBSERVATION_TYPES: "CLAUDE_MEM_CONTEXT_OBSERVATION_TYPES", "", List, "Only these types; empty for all";
+    CONTEXT_OBSERVATION_CONCEPTS: "CLAUDE_MEM_CONTEXT_OBSERVATION_CONCEPTS", "", List, "Only these concepts; empty for all";
+    CONTEXT_SHOW_READ_TOKENS: "CLAUDE_MEM_CONTEXT_SHOW_READ_TOKENS", "false", Flag, "Show what reading a memory costs";
+    CONTEXT_SHOW_WORK_TOKENS: "CLAUDE_MEM_CONTEXT_SHOW_WORK_TOKENS", "false", Flag, "Show what the work behind it had cost";
+    CONTEXT_SHOW_SAVINGS_AMOUNT: "CLAUDE_MEM_CONTEXT_SHOW_SAVINGS_AMOUNT", "false", Flag, "Show the tokens saved";
+    CONTEXT_SHOW_SAVINGS_PERCENT: "CLAUDE_MEM_CONTEXT_SHOW_SAVINGS_PERCENT", "true", Flag, "Show the share saved";
+    CONTEXT_SHOW_LAST_SUMMARY: "CLAUDE_MEM_CONTEXT_SHOW_LAST_SUMMARY", "true", Flag, "Show the last session's summary";
+    CONTEXT_SHOW_LAST_MESSAGE: "CLAUDE_MEM_CONTEXT_SHOW_LAST_MESSAGE", "false", Flag, "Show the last session's closing message";
+    CONTEXT_SHOW_TERMINAL_OUTPUT: "CLAUDE_MEM_CONTEXT_SHOW_TERMINAL_OUTPUT", "true", Flag, "Tell the person, too, what was given to Claude";
+    SEMANTIC_INJECT: "CLAUDE_MEM_SEMANTIC_INJECT", "false", Flag, "Add fitting memories to every prompt";
+    SEMANTIC_INJECT_LIMIT: "CLAUDE_MEM_SEMANTIC_INJECT_LIMIT", "5", Count(1, 50), "How many";
+    // The background process.
+    WORKER_AUTOSTART: "CLAUDE_MEM_WORKER_AUTOSTART", "true", Flag, "Let hooks start the worker when it is not there";
+    WORKER_HOST: "CLAUDE_MEM_WORKER_HOST", "127.0.0.1", Text, "Address the worker listens on";
+    WORKER_PORT: "CLAUDE_MEM_WORKER_PORT", "37777", Count(0, 65535), "Its port; another free one is taken if this is not";
+    WORKER_IDLE: "CLAUDE_MEM_WORKER_IDLE", "1800", Count(0, 604_800), "Seconds without work after which it ends; 0 for never";
+    LOG_LEVEL: "CLAUDE_MEM_LOG_LEVEL", "info", Choice(&["silent", "error", "warn", "info", "debug"]), "What goes into logs/";
+}
+
+/// The setting of that name; letter case and a missing `CLAUDE_MEM_` are forgiven.
+pub(crate) fn find(name: &str) -> Option<&'static Setting> {
+    let same = |known: &str| known.eq_ignore_ascii_case(name);
+    ALL.iter().copied().find(|setting| {
+        same(setting.name) || setting.name.strip_prefix("CLAUDE_MEM_").is_some_and(same)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_default_is_valid_and_every_name_is_there_once() {
+        let mut names = HashSet::new();
+        for setting in ALL {
+            assert!(names.insert(setting.name), "{} is there twice", setting.name);
+            let accepted =
+                setting.default.is_empty() || setting.kind.check(setting.default).is_ok();
+            assert!(accepted, "{}={}", setting.name, setting.default);
+        }
+    }
+
+    #[test]
+    fn names_are_found_as_people_type_them() {
+        assert_eq!(find("CLAUDE_MEM_MODEL").unwrap().name, "CLAUDE_MEM_MODEL");
+        assert_eq!(find("model").unwrap().name, "CLAUDE_MEM_MODEL");
+        assert_eq!(find("CLAUDE_CODE_PATH").unwrap().name, "CLAUDE_CODE_PATH");
+        assert_eq!(find("modle"), None);
+    }
+}

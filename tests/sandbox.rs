@@ -1,0 +1,105 @@
+//! A home of its own for each test, and the built binary run in it.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+/// A fresh home directory. Gone when the test ends.
+pub(crate) struct Sandbox {
+    dir: tempfile::TempDir,
+}
+
+/// What one run of the binary came to.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Sandbox {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("home")).unwrap();
+        Self { dir }
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
+    /// Not there until something writes.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.home().join(".claude-mem")
+    }
+
+    /// Writes a file below the home directory, and the directories above it.
+    pub(crate) fn write(&self, path: &str, text: &str) -> PathBuf {
+        let file = self.home().join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, text).unwrap();
+        file
+    }
+
+    /// Reads a file below the home directory.
+    pub(crate) fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.home().join(path)).unwrap()
+    }
+
+    /// The binary, about to run in the home directory with nothing of this process's environment.
+    pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
+        let mut command = Command::new(binary());
+        command.args(arguments).env_clear().env("HOME", self.home()).env("PATH", "/usr/bin:/bin");
+        command.current_dir(self.home());
+        command
+    }
+
+    /// Runs the binary to its end, with nothing on stdin.
+    pub(crate) fn run<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Run {
+        self.run_with(arguments, &[], "")
+    }
+
+    /// Runs the binary to its end, with these variables and this on stdin.
+    pub(crate) fn run_with<S: AsRef<OsStr>>(
+        &self,
+        arguments: &[S],
+        environment: &[(&str, &str)],
+        stdin: &str,
+    ) -> Run {
+        let mut command = self.command(arguments);
+        command.envs(environment.iter().copied());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // A program that ends without reading closes the pipe, which is its right.
+        let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+        let output = child.wait_with_output().unwrap();
+        Run {
+            code: output.status.code().unwrap(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Run {
+    /// Stdout of a run that went well; anything else fails the test.
+    pub(crate) fn ok(self) -> String {
+        assert_eq!(self.code, 0, "{self:?}");
+        self.stdout
+    }
+
+    /// Stderr of a run that ended with this code; anything else fails the test.
+    pub(crate) fn fails(self, code: i32) -> String {
+        assert_eq!(self.code, code, "{self:?}");
+        self.stderr
+    }
+}
+
+/// The binary under test.
+pub(crate) fn binary() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_claude-mem"))
+}

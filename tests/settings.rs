@@ -1,0 +1,80 @@
+//! `claude-mem settings`.
+
+use std::{fs, os::unix::fs::PermissionsExt};
+
+use crate::sandbox::Sandbox;
+
+#[test]
+fn what_is_set_can_be_got_and_taken_back() {
+    let sandbox = Sandbox::new();
+    assert_eq!(sandbox.run(&["settings", "get", "provider"]).ok(), "auto\n");
+    sandbox.run(&["settings", "set", "provider", "EXTRACT"]).ok();
+    assert_eq!(
+        sandbox.read(".claude-mem/settings.json"),
+        "{\n  \"CLAUDE_MEM_PROVIDER\": \"extract\"\n}\n"
+    );
+    assert_eq!(sandbox.run(&["settings", "get", "CLAUDE_MEM_PROVIDER"]).ok(), "extract\n");
+    let in_environment = [("CLAUDE_MEM_PROVIDER", "claude")];
+    let run = sandbox.run_with(&["settings", "get", "provider", "--json"], &in_environment, "");
+    let described: serde_json::Value = serde_json::from_str(&run.ok()).unwrap();
+    assert_eq!(
+        (&described["value"], &described["source"]),
+        (&"claude".into(), &"environment".into())
+    );
+    sandbox.run(&["settings", "unset", "provider"]).ok();
+    assert_eq!(sandbox.run(&["settings", "get", "provider"]).ok(), "auto\n");
+    let mode = fs::metadata(sandbox.data()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
+
+#[test]
+fn looking_at_settings_writes_nothing() {
+    let sandbox = Sandbox::new();
+    assert!(sandbox.run(&["settings"]).ok().contains("CLAUDE_MEM_SYNC=default"));
+    assert!(!sandbox.data().exists());
+}
+
+#[test]
+fn wrong_keys_and_values_are_explained_and_change_nothing() {
+    let sandbox = Sandbox::new();
+    assert_eq!(
+        sandbox.run(&["settings", "set", "CLAUDE_MEM_PROVIDR", "x"]).fails(2),
+        "error: there is no setting `CLAUDE_MEM_PROVIDR`\nhint: did you mean `CLAUDE_MEM_PROVIDER`?\n"
+    );
+    assert_eq!(
+        sandbox.run(&["settings", "set", "sync", "often"]).fails(2),
+        "error: CLAUDE_MEM_SYNC cannot be `often`: it is one of `default`, `always`\n\
+         note: nothing was changed\n"
+    );
+    assert!(!sandbox.data().join("settings.json").exists());
+}
+
+#[test]
+fn a_broken_file_is_never_overwritten() {
+    let sandbox = Sandbox::new();
+    sandbox.write(".claude-mem/settings.json", "{\"CLAUDE_MEM_MODEL\": oops");
+    assert_eq!(sandbox.run(&["settings", "get", "model"]).ok(), "claude-haiku-4-5\n");
+    assert!(sandbox.run(&["settings", "set", "model", "x"]).fails(1).contains("not valid JSON"));
+    assert_eq!(sandbox.read(".claude-mem/settings.json"), "{\"CLAUDE_MEM_MODEL\": oops");
+}
+
+#[test]
+fn keys_are_never_shown() {
+    let sandbox = Sandbox::new();
+    let key = "sk-0123456789-abcdef";
+    sandbox.run(&["settings", "set", "openai_api_key", key]).ok();
+    for arguments in [&["settings", "list"][..], &["settings", "list", "--json"]] {
+        let listed = sandbox.run(arguments).ok();
+        assert!(!listed.contains(key) && listed.contains("…cdef"), "{listed}");
+    }
+    assert!(!sandbox.data().join("settings.json").exists());
+}
+
+#[test]
+fn without_a_home_there_is_an_answer_all_the_same() {
+    let sandbox = Sandbox::new();
+    let output = sandbox.command(&["settings", "get", "sync"]).env_remove("HOME").output().unwrap();
+    let is_answered = output.status.success() && output.stdout == b"default\n";
+    let is_explained = String::from_utf8_lossy(&output.stderr).contains("CLAUDE_MEM_DATA_DIR");
+    assert!(is_answered || is_explained, "{output:?}");
+}
