@@ -1,1 +1,3 @@
-//! (filled in below)
+//! What the tests of claude-mem stand on: a scripted model server and the real Claude Code client.
+
+pub mod model;

@@ -1,0 +1,76 @@
+//! `model-server`: the scripted model, for use by hand and from other languages.
+
+use std::error::Error;
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use claude_mem_tools::model::{Script, Server};
+
+/// Answer as a model from a script, over the real wire protocols
+///
+/// Serves the Anthropic Messages API (streaming or not) and the chat completions API on 127.0.0.1. The
+/// first line on stdout is the base URL; after it comes every request as one line of JSON. Runs until it
+/// is killed.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = SCRIPT_HELP)]
+pub(crate) struct ModelServer {
+    /// The script, a JSON file
+    #[arg(long, value_name = "FILE")]
+    script: PathBuf,
+
+    /// Listen on this port; 0 takes a free one
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+}
+
+const SCRIPT_HELP: &str = r#"Script:
+  {"rules": [{"when": {"model": "haiku", "text": "summary", "tool_result": false}, "answer": A}],
+   "steps": [A, A, …],
+   "otherwise": A}
+
+  A request gets the answer of the first rule whose conditions all hold (model and text: contained
+  in the name and in the last user message), else of the next step, else the last resort, else
+  status 400. Each part may be left out. An answer is one of
+    {"text": "Done."}                                            what the model says
+    {"text": "…", "tools": [{"name": "Bash", "input": {…}}]}     tools it calls
+    {"error": {"status": 429, "type": "rate_limit_error", "message": "…", "retry_after": 3}}
+    {"hang": true}                                               nothing, ever
+    {"malformed": true}                                          status 200, not JSON
+  and may have
+    "cut": true                       half-way the connection breaks,
+    "short": true                     or the response ends as if that were all,
+    "stall": true                     or nothing more comes
+    "stop_reason": "max_tokens"       instead of end_turn or tool_use
+    "slow_ms": 50                     before each event
+    "usage": {"input": 10, "output": 5, "cache_creation": 0, "cache_read": 0}"#;
+
+impl ModelServer {
+    pub(crate) fn run(self) -> Result<ExitCode, Box<dyn Error>> {
+        let text = fs::read_to_string(&self.script)
+            .map_err(|error| format!("cannot read {}: {error}", self.script.display()))?;
+        let script = Script::from_json(&text)?;
+        let server = Server::bind(self.port, move |request| script.answer(request))?;
+        say(&server.url())?;
+        let mut said = 0;
+        loop {
+            let Some(requests) = server.wait_for_requests(said + 1, Duration::from_secs(3600))
+            else {
+                continue;
+            };
+            for request in &requests[said..] {
+                say(&serde_json::to_string(request)?)?;
+            }
+            said = requests.len();
+        }
+    }
+}
+
+/// Whoever reads a line shall have it at once, also from a pipe.
+fn say(line: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}")?;
+    out.flush()
+}

@@ -1,0 +1,39 @@
+//! A model server that answers from a script, over the real wire protocols.
+//!
+//! It speaks the Anthropic Messages API (`POST /v1/messages`, streaming or not, and `count_tokens`) and
+//! the `OpenAI` chat completions API (`POST /v1/chat/completions`, not streaming). It is as strict as the
+//! real services about keys and required fields, so that a client which would be refused there is refused
+//! here. What it says is decided by a [`Script`] or by a closure:
+//!
+//! ```
+//! use claude_mem_tools::model::{Answer, Script, Server, When};
+//! use serde_json::json;
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let server = Server::start(
+//!     Script::new()
+//!         .when(When::new().text("summary"), Answer::text("It went well."))
+//!         .then(Answer::tools([("Bash", json!({"command": "echo hi"}))]))
+//!         .then(Answer::http(529).retry_after(1))
+//!         .then(Answer::text("Done.")),
+//! )?;
+//! assert!(server.url().starts_with("http://127.0.0.1:"));
+//! assert!(server.requests().is_empty());
+//! # Ok(())
+//! # }
+//! ```
+
+mod answer;
+mod anthropic;
+mod gate;
+mod http;
+mod openai;
+mod request;
+mod script;
+mod server;
+
+pub use answer::{Answer, Block, Usage};
+pub use gate::Gate;
+pub use request::Request;
+pub use script::{Script, ScriptError, When};
+pub use server::Server;

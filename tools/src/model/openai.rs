@@ -1,0 +1,94 @@
+//! The `OpenAI` chat completions API, as served by many: which requests it refuses, and an answer in its
+//! words. A key is not asked for, since local servers have none.
+
+use serde_json::{Value, json};
+
+use super::answer::{Answer, Block, Ending, Kind};
+use super::http::Response;
+use super::request::Request;
+
+pub(super) fn refusal(request: &Request) -> Option<Response> {
+    let why = if request.body["model"].as_str().is_none_or(str::is_empty) {
+        "you must provide a model parameter"
+    } else if request.body["messages"].as_array().is_none_or(Vec::is_empty) {
+        "messages must be an array with at least one message"
+    } else if request.wants_stream() {
+        "this server does not stream chat completions"
+    } else {
+        return None;
+    };
+    Some(error(400, "invalid_request_error", why))
+}
+
+pub(super) fn error(status: u16, kind: &str, message: &str) -> Response {
+    let error = json!({"message": message, "type": kind, "param": null, "code": null});
+    Response::json(status, &json!({"error": error}))
+}
+
+/// The answer on the wire; `None` when nothing is ever sent.
+pub(super) fn respond(request: &Request, answer: &Answer) -> Option<Response> {
+    Some(match (&answer.kind, &answer.ending) {
+        (Kind::Hang, _) => return None,
+        (Kind::Error { status, kind, message, .. }, _) => error(*status, kind, message),
+        (Kind::Raw { status, content_type, body }, _) => {
+            Response::whole(*status, content_type, body.clone())
+        }
+        (Kind::Malformed, _) => {
+            Response::whole(200, "application/json", "{\"object\":\"chat.completion\",".into())
+        }
+        (Kind::Message(_), Ending::Error { kind, message }) => error(503, kind, message),
+        (Kind::Message(blocks), _) => Response::json(200, &completion(request, answer, blocks)),
+    })
+}
+
+fn completion(request: &Request, answer: &Answer, blocks: &[Block]) -> Value {
+    let usage = answer.cost(blocks, &request.body);
+    let prompt_tokens = usage.input + usage.cache_creation + usage.cache_read;
+    json!({
+        "id": format!("chatcmpl-scripted-{:06}", request.number),
+        "object": "chat.completion",
+        "created": 0,
+        "model": request.model(),
+        "choices": [{
+            "index": 0,
+            "message": message(request, blocks),
+            "finish_reason": finish_reason(&answer.reason(blocks)),
+        }],
+        "usage": {
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": usage.output,
+            "total_tokens": prompt_tokens + usage.output,
+            "prompt_tokens_details": {"cached_tokens": usage.cache_read},
+        },
+    })
+}
+
+fn message(request: &Request, blocks: &[Block]) -> Value {
+    let mut text: Option<String> = None;
+    let mut calls = Vec::new();
+    for (index, block) in blocks.iter().enumerate() {
+        match block {
+            Block::Text(more) => text.get_or_insert_default().push_str(more),
+            Block::Tool { name, input } => calls.push(json!({
+                "id": format!("call_scripted_{:06}_{index}", request.number),
+                "type": "function",
+                "function": {"name": name, "arguments": input.to_string()},
+            })),
+        }
+    }
+    let mut message = json!({"role": "assistant", "content": text});
+    if !calls.is_empty() {
+        message["tool_calls"] = calls.into();
+    }
+    message
+}
+
+fn finish_reason(reason: &str) -> &str {
+    match reason {
+        "end_turn" | "stop_sequence" => "stop",
+        "max_tokens" => "length",
+        "tool_use" => "tool_calls",
+        "refusal" => "content_filter",
+        other => other,
+    }
+}

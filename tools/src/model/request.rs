@@ -1,0 +1,177 @@
+//! A request as the server received it, and the questions a script or a test puts to it.
+
+use serde_json::Value;
+
+/// One HTTP request, recorded whole before it is answered.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Request {
+    /// Counts from 0 in the order of arrival.
+    pub number: usize,
+    /// `POST`, `GET`, ….
+    pub method: String,
+    /// Without the query: `/v1/messages`.
+    pub path: String,
+    /// What follows the `?`: `beta=true`, or nothing.
+    pub query: String,
+    /// In the order sent, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body as JSON; `null` when it is empty or not JSON.
+    pub body: Value,
+}
+
+impl Request {
+    /// The value of the first header of this name, in any letter case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// The model asked for, or nothing.
+    pub fn model(&self) -> &str {
+        self.body["model"].as_str().unwrap_or_default()
+    }
+
+    /// Whether the answer shall come as a stream of events.
+    pub fn wants_stream(&self) -> bool {
+        self.body["stream"].as_bool().unwrap_or(false)
+    }
+
+    /// The text of the system prompt, wherever the protocol puts it, blocks joined by newlines.
+    pub fn system_text(&self) -> String {
+        let mut texts = Vec::new();
+        collect_text(&self.body["system"], &mut texts);
+        for message in self.messages().iter().filter(|message| message["role"] == "system") {
+            collect_text(&message["content"], &mut texts);
+        }
+        texts.join("\n")
+    }
+
+    /// The text of the last user message, blocks joined by newlines; tool results are not part of it.
+    pub fn last_user_text(&self) -> String {
+        let mut texts = Vec::new();
+        if let Some(message) = self.last_of_user() {
+            collect_text(&message["content"], &mut texts);
+        }
+        texts.join("\n")
+    }
+
+    /// Every text of every message, whatever its role: hooks' context lands in different places for
+    /// different models, so a test searches here.
+    pub fn all_text(&self) -> String {
+        let mut texts = Vec::new();
+        collect_text(&self.body["system"], &mut texts);
+        for message in self.messages() {
+            collect_text(&message["content"], &mut texts);
+        }
+        texts.join("\n")
+    }
+
+    /// The results of tools in the last user message (Anthropic) or after the last answer (`OpenAI`), as
+    /// `(id of the call, text of the result)`.
+    pub fn tool_results(&self) -> Vec<(String, String)> {
+        let after_answer =
+            self.messages().iter().rev().take_while(|one| one["role"] != "assistant");
+        let mut results: Vec<_> = after_answer.flat_map(results_of).collect();
+        results.reverse();
+        results
+    }
+
+    /// Whether the model is being told what a tool returned.
+    pub fn has_tool_result(&self) -> bool {
+        !self.tool_results().is_empty()
+    }
+
+    /// The names of the tools the model may call.
+    pub fn tool_names(&self) -> Vec<&str> {
+        let tools = self.body["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let names =
+            tools.iter().map(|tool| tool["name"].as_str().or(tool["function"]["name"].as_str()));
+        names.flatten().collect()
+    }
+
+    fn messages(&self) -> &[Value] {
+        self.body["messages"].as_array().map(Vec::as_slice).unwrap_or_default()
+    }
+
+    fn last_of_user(&self) -> Option<&Value> {
+        self.messages().iter().rev().find(|message| message["role"] == "user")
+    }
+}
+
+/// Text is a string, or the `text` of blocks of type `text`.
+fn collect_text<'a>(content: &'a Value, into: &mut Vec<&'a str>) {
+    match content {
+        Value::String(text) => into.push(text),
+        Value::Array(blocks) => {
+            let texts = blocks.iter().filter(|block| block["type"] == "text");
+            into.extend(texts.filter_map(|block| block["text"].as_str()));
+        }
+        _ => {}
+    }
+}
+
+/// Last first, since messages are read from the end.
+fn results_of(message: &Value) -> Vec<(String, String)> {
+    if message["role"] == "tool" {
+        return vec![result(&message["tool_call_id"], &message["content"])];
+    }
+    let blocks = message["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let results = blocks.iter().rev().filter(|block| block["type"] == "tool_result");
+    results.map(|block| result(&block["tool_use_id"], &block["content"])).collect()
+}
+
+fn result(id: &Value, content: &Value) -> (String, String) {
+    let mut texts = Vec::new();
+    collect_text(content, &mut texts);
+    (id.as_str().unwrap_or_default().to_owned(), texts.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn asking(body: Value) -> Request {
+        let (method, path) = ("POST".to_owned(), "/v1/messages".to_owned());
+        Request { number: 0, method, path, query: String::new(), headers: Vec::new(), body }
+    }
+
+    #[test]
+    fn text_is_found_as_a_string_and_in_blocks() {
+        let request =
+            asking(json!({"system": [{"type": "text", "text": "be brief"}], "messages": [
+            {"role": "user", "content": "one"},
+            {"role": "assistant", "content": [{"type": "text", "text": "two"}]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "t1", "content": "not the user's"},
+                {"type": "text", "text": "three"}, {"type": "text", "text": "four"}]}]}));
+        assert_eq!(request.system_text(), "be brief");
+        assert_eq!(request.last_user_text(), "three\nfour");
+        assert_eq!(request.all_text(), "be brief\none\ntwo\nthree\nfour");
+    }
+
+    #[test]
+    fn tool_results_keep_their_order_in_both_protocols() {
+        let expected = [("a", "1"), ("b", "2")].map(|(id, text)| (id.to_owned(), text.to_owned()));
+        let anthropic = asking(json!({"messages": [{"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "a", "content": "1"},
+            {"type": "tool_result", "tool_use_id": "b", "content": [{"type": "text", "text": "2"}]}]}]}));
+        assert_eq!(anthropic.tool_results(), expected);
+        let openai = asking(json!({"messages": [
+            {"role": "tool", "tool_call_id": "old", "content": "0"},
+            {"role": "assistant", "content": null},
+            {"role": "tool", "tool_call_id": "a", "content": "1"},
+            {"role": "tool", "tool_call_id": "b", "content": "2"}]}));
+        assert_eq!(openai.tool_results(), expected);
+    }
+
+    #[test]
+    fn a_result_of_an_earlier_turn_is_not_a_result_now() {
+        let request = asking(json!({"messages": [
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "1"}]},
+            {"role": "assistant", "content": "seen"},
+            {"role": "user", "content": "go on"}]}));
+        assert!(!request.has_tool_result());
+    }
+}
