@@ -1,0 +1,199 @@
+//! Finding the client, and installing it where it is missing.
+
+use std::env;
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// The version that was measured and that tests expect.
+pub const VERSION: &str = "2.1.325";
+
+/// Why there is no client to run, or why it did not run.
+#[derive(Debug)]
+pub enum ClientError {
+    /// A program that installing needs could not be started, npm itself most of all.
+    Missing {
+        /// The command as given.
+        program: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// npm ended with an error, or what it installed does not run.
+    Broken {
+        /// What was tried.
+        command: String,
+        /// What it printed.
+        output: String,
+    },
+    /// The directory for the client could not be prepared.
+    Directory {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { program, source } => {
+                let program = program.display();
+                write!(f, "the Claude Code client cannot be used: cannot run {program}: {source}")
+            }
+            Self::Broken { command, output } => {
+                write!(f, "the Claude Code client cannot be used: `{command}` failed:\n{output}")
+            }
+            Self::Directory { path, source } => {
+                write!(f, "the Claude Code client cannot be kept in {}: {source}", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for ClientError {}
+
+/// The client of [`VERSION`], installed if need be.
+pub fn executable() -> Result<PathBuf, ClientError> {
+    executable_of(VERSION)
+}
+
+/// The client of this version, installed by npm on first use.
+///
+/// It is kept in `claude-code-VERSION` under `tools/.cache`, or under the directory that the environment
+/// variable `CLAUDE_MEM_CLIENT_DIR` names. Processes that want it at the same time wait for the first of
+/// them. It takes about 350 MB.
+pub fn executable_of(version: &str) -> Result<PathBuf, ClientError> {
+    let cache = env::var_os("CLAUDE_MEM_CLIENT_DIR")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache"), PathBuf::from);
+    install(&cache, version, Path::new("npm"))
+}
+
+fn install(cache: &Path, version: &str, npm: &Path) -> Result<PathBuf, ClientError> {
+    let finished = cache.join(format!("claude-code-{version}"));
+    let executable = finished.join("node_modules/.bin/claude");
+    let _alone = lock(cache, version).map_err(|source| directory(cache, source))?;
+    if executable.exists() {
+        return Ok(executable);
+    }
+    // Installed aside and renamed when it runs, so that what an interrupted npm leaves is never used.
+    let unfinished = cache.join(format!("claude-code-{version}.unfinished"));
+    remove(&unfinished)?;
+    remove(&finished)?;
+    fs::create_dir_all(&unfinished).map_err(|source| directory(&unfinished, source))?;
+    install_into(&unfinished, version, npm)?;
+    fs::rename(&unfinished, &finished).map_err(|source| directory(&finished, source))?;
+    Ok(executable)
+}
+
+fn lock(cache: &Path, version: &str) -> io::Result<File> {
+    fs::create_dir_all(cache)?;
+    let file = File::create(cache.join(format!("claude-code-{version}.lock")))?;
+    file.lock()?;
+    Ok(file)
+}
+
+fn install_into(prefix: &Path, version: &str, npm: &Path) -> Result<(), ClientError> {
+    let package = format!("@anthropic-ai/claude-code@{version}");
+    let mut npm = Command::new(npm);
+    npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(prefix).arg(package);
+    check(&mut npm, |output| output.status.success())?;
+    // npm counts a package as installed even when its native part is missing or does not fit.
+    let mut client = Command::new(prefix.join("node_modules/.bin/claude"));
+    check(client.arg("--version"), |output| {
+        output.status.success() && output.stdout.starts_with(version.as_bytes())
+    })
+}
+
+fn check(command: &mut Command, good: impl Fn(&Output) -> bool) -> Result<(), ClientError> {
+    let output = command.stdin(Stdio::null()).output().map_err(|source| {
+        let program = PathBuf::from(command.get_program());
+        ClientError::Missing { program, source }
+    })?;
+    if good(&output) {
+        return Ok(());
+    }
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let output = format!("{}\n{out}{err}", output.status);
+    Err(ClientError::Broken { command: format!("{command:?}"), output })
+}
+
+fn remove(path: &Path) -> Result<(), ClientError> {
+    match fs::remove_dir_all(path) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(directory(path, source)),
+        _ => Ok(()),
+    }
+}
+
+fn directory(path: &Path, source: io::Error) -> ClientError {
+    ClientError::Directory { path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    /// Stands in for npm where the fault or the count of npm's runs is the subject.
+    fn npm(directory: &Path, script: &str) -> PathBuf {
+        let path = directory.join("npm");
+        let text = directory.join("npm.sh");
+        fs::write(&text, format!("#!/bin/sh\n{script}\n")).unwrap();
+        // Copied by another process: a file that this one has open for writing while a neighbouring test
+        // forks could not be run.
+        let copied = Command::new("install").arg(&text).arg(&path).status().unwrap();
+        assert!(copied.success());
+        path
+    }
+
+    #[test]
+    fn without_npm_the_reason_is_said() {
+        let cache = tempfile::tempdir().unwrap();
+        let error = install(cache.path(), "1.2.3", Path::new("/nowhere/npm")).unwrap_err();
+        let message = error.to_string();
+        assert!(message.contains("cannot run /nowhere/npm: No such file"), "{message}");
+    }
+
+    #[test]
+    fn what_npm_complains_about_is_passed_on() {
+        let cache = tempfile::tempdir().unwrap();
+        let npm = npm(cache.path(), "echo 'no such version' >&2; exit 1");
+        let message = install(cache.path(), "1.2.3", &npm).unwrap_err().to_string();
+        assert!(message.contains("claude-code@1.2.3"), "{message}");
+        assert!(message.contains("no such version"), "{message}");
+    }
+
+    #[test]
+    fn a_client_that_does_not_run_is_not_kept() {
+        let cache = tempfile::tempdir().unwrap();
+        let fake = "mkdir -p \"$5/node_modules/.bin\"; printf '#!/bin/sh\\necho no native part; exit 1' \
+                    >\"$5/node_modules/.bin/claude\"; chmod +x \"$5/node_modules/.bin/claude\"";
+        let npm = npm(cache.path(), fake);
+        let message = install(cache.path(), "1.2.3", &npm).unwrap_err().to_string();
+        assert!(message.contains("no native part"), "{message}");
+        assert!(!cache.path().join("claude-code-1.2.3").exists());
+    }
+
+    #[test]
+    fn those_who_come_together_install_once() {
+        let cache = tempfile::tempdir().unwrap();
+        let runs = cache.path().join("runs");
+        let fake = format!(
+            "echo run >>{}; mkdir -p \"$5/node_modules/.bin\"; printf '#!/bin/sh\\necho 1.2.3' \
+             >\"$5/node_modules/.bin/claude\"; chmod +x \"$5/node_modules/.bin/claude\"",
+            runs.display()
+        );
+        let npm = npm(cache.path(), &fake);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| assert!(install(cache.path(), "1.2.3", &npm).unwrap().exists()));
+            }
+        });
+        assert_eq!(fs::read_to_string(runs).unwrap(), "run\n");
+    }
+}

@@ -1,0 +1,11 @@
+//! The real Claude Code client, run against a model server in a world of its own.
+//!
+//! The client is the published npm package, installed once (see [`executable`]). It runs with a fresh
+//! home, a dummy key and none of the caller's environment but `PATH`, talks to the given server alone and
+//! ends within a limit of time.
+
+mod install;
+mod run;
+
+pub use install::{ClientError, VERSION, executable, executable_of};
+pub use run::{Client, Outcome};
