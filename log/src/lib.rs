@@ -1,1 +1,156 @@
-//! (filled in below)
+//! An append-only log of checksummed records, written by any number of processes at once, with no daemon.
+//!
+//! The log knows bytes, ids and disks. It never looks inside a payload, has no opinion on time, and
+//! depends on no runtime. [`format`] is the disk format, byte by byte.
+//!
+//! - [`Appender`] adds records: one `write` each under a shared lock, so that a record is there, whole,
+//!   or not at all, and survives the death of any process once the call returns.
+//! - [`Log`] reads them: forwards, backwards, from a position or a time, and onwards as they come. Damage
+//!   is reported as a [`Gap`] and reading goes on behind it.
+//! - [`maintain()`] does what a hook has no time for: it seals full segments, merges what had to be spilled,
+//!   and sets space aside again. [`verify()`] reads everything and says what is whole.
+//!
+//! ```
+//! use claude_mem_log::{Appender, Id, Item, Log, Options, Record};
+//! # let dir = tempfile::tempdir().unwrap();
+//! let mut appender = Appender::open(dir.path(), Options::default())?;
+//! let record = Record { id: Id::random(1), kind: 7, schema: 1, codec: 0, payload: b"hello" };
+//! appender.append(&record)?;
+//! appender.sync()?;
+//!
+//! let mut reader = Log::open(dir.path(), Options::default())?.read_from_start();
+//! while let Some(item) = reader.next()? {
+//!     match item {
+//!         Item::Record(entry) => assert_eq!(entry.payload, b"hello"),
+//!         Item::Gap(gap) => panic!("{gap}"),
+//!     }
+//! }
+//! # Ok::<(), claude_mem_log::Error>(())
+//! ```
+
+mod backwards;
+mod directory;
+pub mod disk;
+mod error;
+pub mod format;
+mod id;
+mod maintain;
+mod map;
+mod reader;
+pub mod recovery;
+mod roll;
+mod seal;
+mod segment;
+mod spill;
+mod sync;
+mod tail;
+mod verify;
+mod writer;
+
+pub use backwards::Backwards;
+pub use error::Error;
+pub use format::GapReason;
+pub use id::Id;
+pub use maintain::{Maintained, maintain};
+pub use reader::{Entry, Gap, Item, Log, Reader};
+pub use segment::{SegmentInfo, SegmentState};
+pub use sync::sync_is_due;
+pub use tail::{Tail, Waker};
+pub use verify::{Report, SegmentReport, quarantine, verify};
+pub use writer::{Appended, Appender, Record};
+
+use std::{fmt, sync::Arc, time::Duration};
+
+/// Where a record is: its place in the order of this log.
+///
+/// The segment's number in the upper 32 bits and the offset in it in the lower 32, so that it fits one
+/// integer column and sorts as it should. It is kept through compaction; identity is the [`Id`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Seq(u64);
+
+impl Seq {
+    /// Before every record.
+    pub const START: Self = Self(0);
+
+    /// The place `offset` bytes into segment `segment`.
+    pub fn new(segment: u64, offset: u64) -> Self {
+        debug_assert!(segment < 1 << 31 && offset < 1 << 32, "segments are rolled long before");
+        Self(segment << 32 | offset & 0xFFFF_FFFF)
+    }
+
+    /// The number of the segment.
+    pub fn segment(self) -> u64 {
+        self.0 >> 32
+    }
+
+    /// The offset in it.
+    pub fn offset(self) -> u64 {
+        self.0 & 0xFFFF_FFFF
+    }
+
+    /// As one integer, below 2^63.
+    pub fn raw(self) -> u64 {
+        self.0
+    }
+
+    /// From [`raw`](Self::raw).
+    pub fn from_raw(raw: u64) -> Self {
+        Self(raw)
+    }
+
+    /// The first place behind this one.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Seq {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}", self.segment(), self.offset())
+    }
+}
+
+/// When appends go to a file of their own instead of `active.log`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spill {
+    /// On network file systems, where appending is a race, and when the lock cannot be had in time.
+    Auto,
+    /// Always.
+    Always,
+    /// Never; what would spill is an error instead.
+    Never,
+}
+
+/// Limits and choices. Tests use segments of a few hundred bytes.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// A segment above this size is rolled by whoever appends next.
+    pub segment_bytes_max: u64,
+    /// Payloads from this size on are compressed if that makes them at least an eighth smaller.
+    pub compress_bytes_min: usize,
+    /// How long an append waits for the lock before it spills. Only a stopped roller can cause a wait.
+    pub lock_wait_max: Duration,
+    /// Space set aside for the last records before the disk is full.
+    pub reserve_bytes: u64,
+    /// One entry of a segment's index for as many bytes.
+    pub index_interval_bytes: u64,
+    /// When to write to a file of one's own.
+    pub spill: Spill,
+    /// The disk; tests pass in one that fails.
+    pub disk: Arc<dyn disk::Disk>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            segment_bytes_max: 32 << 20,
+            compress_bytes_min: 2048,
+            lock_wait_max: Duration::from_millis(20),
+            reserve_bytes: 1 << 20,
+            index_interval_bytes: 64 << 10,
+            spill: Spill::Auto,
+            disk: Arc::new(disk::RealDisk),
+        }
+    }
+}

@@ -1,0 +1,586 @@
+//! The disk format, byte by byte. Everything that knows an offset or a width is in this file.
+//!
+//! A log is a directory of *segments*. A segment is a 64-byte header, then *frames* one after another
+//! with nothing between them, then, once it is complete, one last frame that is its *seal*. Integers
+//! are little-endian and unsigned. Checksums are CRC-32 (IEEE, as in gzip). Format version 1:
+//!
+//! # Files
+//!
+//! | name | holds |
+//! |---|---|
+//! | `active.log` | the segment that is being appended to |
+//! | `NNNNNNNNNNNNNNNN.gGG.seg` | a segment no longer appended to: its number in 16 hexadecimal digits, its generation (00 as written, one more each time it is compacted) |
+//! | `log.id` | the log's identity in text: `claude-mem log 1 <32 hex digits> <8 hex digits of crc32 of the 16 bytes>` |
+//! | `synced` | how far the log is known to be on disk: segment u64, bytes u64, crc32 of these 16 bytes |
+//! | `reserve` | space set aside for the last records before the disk is full |
+//! | `spill/ID.seg` | records of one process that could not reach `active.log`; a segment numbered 0 |
+//! | `quarantine/NNNNNNNNNNNNNNNN-OFFSET` | damaged bytes, copied here, never removed from where they are |
+//! | `*.tmp` | something being made; of no meaning when its maker is gone |
+//!
+//! # Segment header, 64 bytes
+//!
+//! | at | size | what |
+//! |---|---|---|
+//! | 0 | 8 | magic `F9 63 6D 6C 6F 67 0D 0A` |
+//! | 8 | 2 | format version that wrote it: 1 |
+//! | 10 | 2 | least format version that a reader must know: 1 |
+//! | 12 | 4 | length of this header: 64; frames begin there |
+//! | 16 | 8 | number of the segment, from 1 |
+//! | 24 | 16 | id of the log |
+//! | 40 | 8 | when it was made, microseconds since 1970 |
+//! | 48 | 8 | zero |
+//! | 56 | 4 | salt: crc32 of the log's id and the segment's number (8 bytes) |
+//! | 60 | 4 | crc32 of bytes 0 to 59 |
+//!
+//! The salt can be worked out from the file's name and `log.id`, so a damaged header costs nothing.
+//!
+//! # Frame, 40 bytes and the payload
+//!
+//! | at | size | what |
+//! |---|---|---|
+//! | 0 | 4 | magic `F9 6D FE 63`: two of these bytes can never occur in UTF-8 |
+//! | 4 | 4 | length of the payload, at most 16 MiB + 64 |
+//! | 8 | 2 | kind; 0xFF00 and above are the log's own |
+//! | 10 | 2 | schema: version of that kind |
+//! | 12 | 1 | codec: how the payload is encoded; the log does not look |
+//! | 13 | 1 | flags: 1 = payload is one zstd frame, 2 = moved, 4 = tombstone |
+//! | 14 | 2 | zero |
+//! | 16 | 16 | id of the record |
+//! | 32 | 4 | crc32 of the payload as stored |
+//! | 36 | 4 | crc32 of bytes 0 to 35, started from the segment's salt instead of 0 |
+//! | 40 | | payload |
+//!
+//! *Moved*: the payload is preceded by 8 bytes, the `seq` that the record had when it was first written
+//! (they count in the length and in the checksum, and stay outside the zstd frame). Compaction writes
+//! such frames. *Tombstone*: the payload was removed for good; what is left is empty, or a 32-byte hash.
+//!
+//! There is no padding, so "skip zeros" is no rule a reader needs, and no checksum over more than one
+//! frame, so a damaged frame costs itself alone. A frame of another segment quoted in a payload has
+//! another salt and is not mistaken for one of this segment.
+//!
+//! # Seal, the payload of a frame of kind 0xFFFF, schema 1
+//!
+//! | at | size | what |
+//! |---|---|---|
+//! | 0 | 8 | number of records |
+//! | 8 | 8 | bytes before the seal's frame, the segment header included |
+//! | 16 | 8 | earliest time in any record's id, microseconds |
+//! | 24 | 8 | latest |
+//! | 32 | 8 | last segment number whose records are in this file (its own, unless merged) |
+//! | 40 | 16 | id of the first record |
+//! | 56 | 16 | id of the last record |
+//! | 72 | 32 | SHA-256 of all bytes before the seal's frame |
+//! | 104 | 32 | the same of generation 0, carried along by compaction |
+//! | 136 | 32 | link of the segment before: zero for the first |
+//! | 168 | 4 | number of gaps, G |
+//! | 172 | 4 | number of index entries, I |
+//! | 176 | 24 G | gaps: offset u64, length u64, reason u8 (see [`GapReason`]), 7 zeros |
+//! | | 16 I | index: offset of a frame u64, latest time of any record before it u64 |
+//! | | 4 | length of the seal's whole frame |
+//! | | 4 | magic `F9 65 6E 64`: a file that ends with it ends with a seal |
+//!
+//! A segment's *link* is the SHA-256 of the previous link and its generation-0 hash. Seals are chained by
+//! links, so a compacted segment still fits between its neighbours.
+//!
+//! # Reading
+//!
+//! At offset *o*, beginning behind the header:
+//!
+//! 1. The frame's header and payload are whole: that is a record; go on behind it.
+//! 2. The header is whole, the payload is not, or ends beyond the file: look for a whole frame that
+//!    begins anywhere in (*o*, *o* + 40 + length]. If there is one at *p*, [*o*, *p*) is a torn write
+//!    that others appended after; go on at *p*. If not, exactly this frame is damaged, its id and kind
+//!    are known; go on behind it.
+//! 3. The header is not whole: look forward, byte by byte, for a whole frame; what lies before it is
+//!    damaged.
+//! 4. Nothing whole up to the end of the file: in `active.log` an append may be under way, so wait; in
+//!    any other segment these bytes are damaged.
+//! 5. Never truncate, overwrite or pass over silently.
+//! 6. A record whose id was seen before is the same record: it was written again after a failed sync.
+
+use crate::{Id, Seq};
+use sha2::{Digest, Sha256};
+
+/// The version this crate writes.
+pub const FORMAT: u16 = 1;
+/// Length of a segment's header.
+pub const SEGMENT_HEADER_LEN: usize = 64;
+/// Length of a frame without its payload.
+pub const FRAME_HEADER_LEN: usize = 40;
+/// The largest payload a record may have.
+pub const PAYLOAD_BYTES_MAX: usize = 16 << 20;
+/// The kinds from here on are the log's own.
+pub const KIND_RESERVED: u16 = 0xFF00;
+/// The kind of a seal.
+pub const KIND_SEAL: u16 = 0xFFFF;
+
+/// Flag: the payload is one zstd frame.
+pub const FLAG_ZSTD: u8 = 1;
+/// Flag: the payload is preceded by the `seq` the record was first written at.
+pub const FLAG_MOVED: u8 = 2;
+/// Flag: the payload was removed.
+pub const FLAG_TOMBSTONE: u8 = 4;
+
+/// How a frame begins.
+pub const FRAME_MAGIC: [u8; 4] = [0xF9, 0x6D, 0xFE, 0x63];
+const SEGMENT_MAGIC: [u8; 8] = [0xF9, b'c', b'm', b'l', b'o', b'g', 0x0D, 0x0A];
+const SEAL_END: [u8; 4] = [0xF9, b'e', b'n', b'd'];
+/// A moved record's old `seq`, and room for zstd to store what does not shrink.
+const FRAME_PAYLOAD_MAX: usize = PAYLOAD_BYTES_MAX + 64;
+const SEAL_SCHEMA: u16 = 1;
+const SEAL_FIXED_LEN: usize = 176;
+const SEAL_TRAILER_LEN: usize = 8;
+
+/// The head of a segment file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentHeader {
+    /// Format version that wrote it.
+    pub format: u16,
+    /// Least format version that a reader must know.
+    pub min_reader: u16,
+    /// Number of the segment; 0 in a spill file.
+    pub number: u64,
+    /// Identity of the log.
+    pub log_id: [u8; 16],
+    /// Microseconds since 1970.
+    pub created_us: u64,
+}
+
+impl SegmentHeader {
+    /// The head of a new segment.
+    pub fn new(log_id: [u8; 16], number: u64, created_us: u64) -> Self {
+        Self { format: FORMAT, min_reader: FORMAT, number, log_id, created_us }
+    }
+
+    /// What the header checksums of this segment's frames start from.
+    pub fn salt(&self) -> u32 {
+        salt(self.log_id, self.number)
+    }
+
+    /// The 64 bytes.
+    pub fn encode(&self) -> [u8; SEGMENT_HEADER_LEN] {
+        let mut bytes = [0; SEGMENT_HEADER_LEN];
+        bytes[0..8].copy_from_slice(&SEGMENT_MAGIC);
+        bytes[8..10].copy_from_slice(&self.format.to_le_bytes());
+        bytes[10..12].copy_from_slice(&self.min_reader.to_le_bytes());
+        bytes[12..16].copy_from_slice(&(SEGMENT_HEADER_LEN as u32).to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.number.to_le_bytes());
+        bytes[24..40].copy_from_slice(&self.log_id);
+        bytes[40..48].copy_from_slice(&self.created_us.to_le_bytes());
+        bytes[56..60].copy_from_slice(&self.salt().to_le_bytes());
+        let crc = crc32fast::hash(&bytes[..60]);
+        bytes[60..64].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a header; `None` if it is damaged or is none.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let bytes = bytes.get(..SEGMENT_HEADER_LEN)?;
+        let whole =
+            bytes[0..8] == SEGMENT_MAGIC && crc32fast::hash(&bytes[..60]) == u32_at(bytes, 60);
+        whole.then(|| Self {
+            format: u16_at(bytes, 8),
+            min_reader: u16_at(bytes, 10),
+            number: u64_at(bytes, 16),
+            log_id: array_at(bytes, 24),
+            created_us: u64_at(bytes, 40),
+        })
+    }
+}
+
+/// What the header checksums of a segment's frames start from.
+pub fn salt(log_id: [u8; 16], number: u64) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&log_id);
+    hasher.update(&number.to_le_bytes());
+    hasher.finalize()
+}
+
+/// The head of a frame, found whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameHeader {
+    /// Length of the payload as stored.
+    pub len: usize,
+    /// What the record is, to whoever wrote it.
+    pub kind: u16,
+    /// Version of that kind.
+    pub schema: u16,
+    /// How the payload is encoded.
+    pub codec: u8,
+    /// `FLAG_…` bits.
+    pub flags: u8,
+    /// Who the record is.
+    pub id: Id,
+    payload_crc: u32,
+}
+
+impl FrameHeader {
+    /// Reads a frame's head; `None` if it is damaged, is none, or belongs to another segment.
+    pub fn decode(bytes: &[u8], salt: u32) -> Option<Self> {
+        let bytes = bytes.get(..FRAME_HEADER_LEN)?;
+        if bytes[0..4] != FRAME_MAGIC {
+            return None;
+        }
+        let mut hasher = crc32fast::Hasher::new_with_initial(salt);
+        hasher.update(&bytes[..36]);
+        let len = u32_at(bytes, 4) as usize;
+        let whole = hasher.finalize() == u32_at(bytes, 36) && len <= FRAME_PAYLOAD_MAX;
+        whole.then(|| Self {
+            len,
+            kind: u16_at(bytes, 8),
+            schema: u16_at(bytes, 10),
+            codec: bytes[12],
+            flags: bytes[13],
+            id: Id::from_bytes(array_at(bytes, 16)),
+            payload_crc: u32_at(bytes, 32),
+        })
+    }
+
+    /// Whether these are the bytes that were written as the payload.
+    pub fn fits(&self, payload: &[u8]) -> bool {
+        payload.len() == self.len && crc32fast::hash(payload) == self.payload_crc
+    }
+
+    /// Length of the whole frame.
+    pub fn frame_len(&self) -> usize {
+        FRAME_HEADER_LEN + self.len
+    }
+
+    /// Whether [`flag`](Self::flags) is set.
+    pub fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// What goes into a frame's head besides what follows from the payload.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FrameFields {
+    pub(crate) kind: u16,
+    pub(crate) schema: u16,
+    pub(crate) codec: u8,
+    pub(crate) flags: u8,
+    pub(crate) id: Id,
+}
+
+impl From<&FrameHeader> for FrameFields {
+    fn from(header: &FrameHeader) -> Self {
+        let FrameHeader { kind, schema, codec, flags, id, .. } = *header;
+        Self { kind, schema, codec, flags, id }
+    }
+}
+
+/// Adds one frame to `out`. The payload is given in parts, so that it need not be copied together.
+pub(crate) fn encode_frame(fields: FrameFields, parts: &[&[u8]], salt: u32, out: &mut Vec<u8>) {
+    let start = out.len();
+    let len: usize = parts.iter().map(|part| part.len()).sum();
+    out.reserve(FRAME_HEADER_LEN + len);
+    out.extend_from_slice(&FRAME_MAGIC);
+    out.extend_from_slice(&(len as u32).to_le_bytes());
+    out.extend_from_slice(&fields.kind.to_le_bytes());
+    out.extend_from_slice(&fields.schema.to_le_bytes());
+    out.extend_from_slice(&[fields.codec, fields.flags, 0, 0]);
+    out.extend_from_slice(fields.id.as_bytes());
+    let mut payload_crc = crc32fast::Hasher::new();
+    for part in parts {
+        payload_crc.update(part);
+    }
+    out.extend_from_slice(&payload_crc.finalize().to_le_bytes());
+    let mut header_crc = crc32fast::Hasher::new_with_initial(salt);
+    header_crc.update(&out[start..start + 36]);
+    out.extend_from_slice(&header_crc.finalize().to_le_bytes());
+    for part in parts {
+        out.extend_from_slice(part);
+    }
+}
+
+/// Why bytes of a segment are not records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum GapReason {
+    /// A write was cut short; others appended after it. Nobody was told that it had succeeded.
+    TornWrite = 1,
+    /// A frame's head is whole, its payload is not: one record is lost, its id is known.
+    DamagedPayload = 2,
+    /// Bytes that are no frame, up to the next whole one.
+    DamagedFrames = 3,
+    /// Bytes that are no frame, up to the end of a segment nobody appends to any more.
+    DamagedTail = 4,
+    /// The head of the segment is damaged. No record is lost by that.
+    DamagedHeader = 5,
+    /// A segment that must have existed is not there.
+    MissingSegment = 6,
+    /// The seal does not fit the bytes before it, or the seal of the segment before.
+    BrokenSeal = 7,
+    /// The payload is whole but cannot be decompressed.
+    Undecodable = 8,
+}
+
+impl GapReason {
+    fn from_byte(byte: u8) -> Option<Self> {
+        const ALL: [GapReason; 8] = [
+            GapReason::TornWrite,
+            GapReason::DamagedPayload,
+            GapReason::DamagedFrames,
+            GapReason::DamagedTail,
+            GapReason::DamagedHeader,
+            GapReason::MissingSegment,
+            GapReason::BrokenSeal,
+            GapReason::Undecodable,
+        ];
+        ALL.into_iter().find(|reason| *reason as u8 == byte)
+    }
+
+    /// In words, for people.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::TornWrite => "a write that was cut short",
+            Self::DamagedPayload => "one damaged record",
+            Self::DamagedFrames => "damaged bytes",
+            Self::DamagedTail => "a damaged end",
+            Self::DamagedHeader => "a damaged segment header",
+            Self::MissingSegment => "a missing segment",
+            Self::BrokenSeal => "a seal that does not fit",
+            Self::Undecodable => "a record that cannot be decompressed",
+        }
+    }
+}
+
+/// What a seal says of its segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seal {
+    /// Number of records.
+    pub records: u64,
+    /// Bytes before the seal's frame.
+    pub bytes: u64,
+    /// Earliest time in any record's id.
+    pub time_min_us: u64,
+    /// Latest.
+    pub time_max_us: u64,
+    /// Last segment number whose records are in this file.
+    pub number_last: u64,
+    /// Id of the first record, zero if there is none.
+    pub id_first: Id,
+    /// Id of the last record.
+    pub id_last: Id,
+    /// SHA-256 of all bytes before the seal's frame.
+    pub hash: [u8; 32],
+    /// The same of generation 0.
+    pub hash_origin: [u8; 32],
+    /// Link of the segment before.
+    pub link_previous: [u8; 32],
+    /// Damage that was there when the segment was sealed.
+    pub gaps: Vec<(u64, u64, GapReason)>,
+    /// Offsets of frames, each with the latest time of any record before it.
+    pub index: Vec<IndexEntry>,
+}
+
+/// One step of a segment's sparse index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexEntry {
+    /// Where a frame begins.
+    pub offset: u64,
+    /// Latest time of any record before it in the segment.
+    pub time_max_before_us: u64,
+}
+
+impl Seal {
+    /// What the next segment's seal must name as its predecessor.
+    pub fn link(&self) -> [u8; 32] {
+        let mut hasher = Sha256::new();
+        hasher.update(self.link_previous);
+        hasher.update(self.hash_origin);
+        hasher.finalize().into()
+    }
+
+    /// The seal's whole frame.
+    pub(crate) fn encode_frame(&self, id: Id, salt: u32) -> Vec<u8> {
+        let mut payload =
+            Vec::with_capacity(SEAL_FIXED_LEN + 24 * self.gaps.len() + 16 * self.index.len());
+        for number in
+            [self.records, self.bytes, self.time_min_us, self.time_max_us, self.number_last]
+        {
+            payload.extend_from_slice(&number.to_le_bytes());
+        }
+        payload.extend_from_slice(self.id_first.as_bytes());
+        payload.extend_from_slice(self.id_last.as_bytes());
+        for hash in [&self.hash, &self.hash_origin, &self.link_previous] {
+            payload.extend_from_slice(hash);
+        }
+        payload.extend_from_slice(&(self.gaps.len() as u32).to_le_bytes());
+        payload.extend_from_slice(&(self.index.len() as u32).to_le_bytes());
+        for (offset, len, reason) in &self.gaps {
+            payload.extend_from_slice(&offset.to_le_bytes());
+            payload.extend_from_slice(&len.to_le_bytes());
+            payload.extend_from_slice(&u64::from(*reason as u8).to_le_bytes());
+        }
+        for entry in &self.index {
+            payload.extend_from_slice(&entry.offset.to_le_bytes());
+            payload.extend_from_slice(&entry.time_max_before_us.to_le_bytes());
+        }
+        let frame_len = FRAME_HEADER_LEN + payload.len() + SEAL_TRAILER_LEN;
+        payload.extend_from_slice(&(frame_len as u32).to_le_bytes());
+        payload.extend_from_slice(&SEAL_END);
+        let fields = FrameFields { kind: KIND_SEAL, schema: SEAL_SCHEMA, codec: 0, flags: 0, id };
+        let mut frame = Vec::new();
+        encode_frame(fields, &[&payload], salt, &mut frame);
+        frame
+    }
+
+    /// Reads a seal's payload; `None` if it is not one. Never allocates more than the bytes given.
+    pub fn decode(payload: &[u8]) -> Option<Self> {
+        let fixed = payload.get(..SEAL_FIXED_LEN)?;
+        let gaps_len = (u32_at(fixed, 168) as usize).checked_mul(24)?;
+        let index_len = (u32_at(fixed, 172) as usize).checked_mul(16)?;
+        let expected = SEAL_FIXED_LEN.checked_add(gaps_len)?.checked_add(index_len)?;
+        if payload.len() != expected.checked_add(SEAL_TRAILER_LEN)? {
+            return None;
+        }
+        let (gaps, index) = payload[SEAL_FIXED_LEN..expected].split_at(gaps_len);
+        Some(Self {
+            records: u64_at(fixed, 0),
+            bytes: u64_at(fixed, 8),
+            time_min_us: u64_at(fixed, 16),
+            time_max_us: u64_at(fixed, 24),
+            number_last: u64_at(fixed, 32),
+            id_first: Id::from_bytes(array_at(fixed, 40)),
+            id_last: Id::from_bytes(array_at(fixed, 56)),
+            hash: array_at(fixed, 72),
+            hash_origin: array_at(fixed, 104),
+            link_previous: array_at(fixed, 136),
+            gaps: gaps
+                .chunks_exact(24)
+                .map(|gap| Some((u64_at(gap, 0), u64_at(gap, 8), GapReason::from_byte(gap[16])?)))
+                .collect::<Option<_>>()?,
+            index: index
+                .chunks_exact(16)
+                .map(|entry| IndexEntry {
+                    offset: u64_at(entry, 0),
+                    time_max_before_us: u64_at(entry, 8),
+                })
+                .collect(),
+        })
+    }
+
+    /// How long the seal's frame is, told by the last eight bytes of a file; `None` if it has no seal.
+    pub(crate) fn frame_len_from_end(last: [u8; SEAL_TRAILER_LEN]) -> Option<u64> {
+        (last[4..] == SEAL_END).then(|| u64::from(u32_at(&last, 0)))
+    }
+}
+
+/// How far the log is known to be on disk, as kept in `synced`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Synced {
+    pub(crate) segment: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Synced {
+    pub(crate) const LEN: usize = 20;
+
+    pub(crate) fn encode(self) -> [u8; Self::LEN] {
+        let mut bytes = [0; Self::LEN];
+        bytes[0..8].copy_from_slice(&self.segment.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.bytes.to_le_bytes());
+        let crc = crc32fast::hash(&bytes[..16]);
+        bytes[16..20].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let bytes = bytes.get(..Self::LEN)?;
+        (crc32fast::hash(&bytes[..16]) == u32_at(bytes, 16))
+            .then(|| Self { segment: u64_at(bytes, 0), bytes: u64_at(bytes, 8) })
+    }
+}
+
+/// The text of `log.id`.
+pub(crate) fn encode_log_id(log_id: [u8; 16]) -> String {
+    let digits: String = log_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("claude-mem log {FORMAT} {digits} {:08x}\n", crc32fast::hash(&log_id))
+}
+
+/// Reads `log.id`; `None` if it is damaged.
+pub(crate) fn decode_log_id(text: &[u8]) -> Option<[u8; 16]> {
+    let text = std::str::from_utf8(text).ok()?;
+    let mut words = text.strip_prefix("claude-mem log ")?.split_whitespace().skip(1);
+    let log_id = *Id::parse(words.next()?)?.as_bytes();
+    let crc = u32::from_str_radix(words.next()?, 16).ok()?;
+    (crc == crc32fast::hash(&log_id)).then_some(log_id)
+}
+
+/// The `seq` in front of a moved record's payload, and the rest.
+pub(crate) fn split_moved(payload: &[u8]) -> Option<(Seq, &[u8])> {
+    let (seq, rest) = payload.split_first_chunk::<8>()?;
+    Some((Seq::from_raw(u64::from_le_bytes(*seq)), rest))
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes(array_at(bytes, at))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(array_at(bytes, at))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(array_at(bytes, at))
+}
+
+fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    bytes[at..at + N].try_into().expect("the caller checked the length")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOG_ID: [u8; 16] = *b"sixteen bytes ok";
+
+    #[test]
+    fn a_segment_header_reads_back() {
+        let header = SegmentHeader::new(LOG_ID, 7, 1_763_000_000_000_000);
+        let bytes = header.encode();
+        assert_eq!(SegmentHeader::decode(&bytes), Some(header));
+        assert_eq!(u32_at(&bytes, 56), header.salt());
+    }
+
+    #[test]
+    fn a_frame_of_another_segment_is_none() {
+        let fields = FrameFields { kind: 2, schema: 1, codec: 1, flags: 0, id: Id::new(5, 6) };
+        let mut frame = Vec::new();
+        encode_frame(fields, &[b"pay", b"load"], 77, &mut frame);
+        let header = FrameHeader::decode(&frame, 77).unwrap();
+        assert_eq!((header.len, header.kind, header.id), (7, 2, Id::new(5, 6)));
+        assert!(header.fits(b"payload"));
+        assert_eq!(FrameHeader::decode(&frame, 78), None);
+    }
+
+    #[test]
+    fn a_seal_reads_back() {
+        let seal = Seal {
+            records: 3,
+            bytes: 4096,
+            time_min_us: 1,
+            time_max_us: 9,
+            number_last: 7,
+            id_first: Id::new(1, 1),
+            id_last: Id::new(9, 1),
+            hash: [1; 32],
+            hash_origin: [2; 32],
+            link_previous: [3; 32],
+            gaps: vec![(64, 10, GapReason::TornWrite)],
+            index: vec![IndexEntry { offset: 64, time_max_before_us: 0 }],
+        };
+        let frame = seal.encode_frame(Id::new(10, 1), 5);
+        assert_eq!(Seal::decode(&frame[FRAME_HEADER_LEN..]), Some(seal));
+        let last = frame[frame.len() - 8..].try_into().unwrap();
+        assert_eq!(Seal::frame_len_from_end(last), Some(frame.len() as u64));
+    }
+
+    #[test]
+    fn a_log_id_reads_back_and_a_damaged_one_does_not() {
+        let text = encode_log_id(LOG_ID);
+        assert_eq!(decode_log_id(text.as_bytes()), Some(LOG_ID));
+        assert_eq!(decode_log_id(text.replace('7', "8").as_bytes()), None);
+    }
+}

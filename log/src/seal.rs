@@ -1,0 +1,162 @@
+//! Completing a full segment: counting it, hashing it, and chaining it to the one before.
+
+use crate::{
+    Error, GapReason, Id,
+    directory::{Directory, SegmentFile},
+    disk::{File, Lock},
+    format::{FrameHeader, IndexEntry, KIND_SEAL, SEGMENT_HEADER_LEN, Seal},
+    recovery::Found,
+    segment::{Segment, read_seal},
+};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+
+/// Seals every full segment that has no seal yet, in order. Says how many.
+///
+/// A segment that somebody still holds a lock on is left for later, and those behind it too, because a
+/// seal names the one before. Synced: a sealed segment survives the loss of power.
+pub(crate) fn seal_rolled(directory: &Directory, index_interval: u64) -> Result<u64, Error> {
+    let mut count = 0;
+    let mut link_previous = [0; 32];
+    for file in directory.segments()? {
+        let segment = Segment::open(directory, &file)?;
+        let seal = match segment.seal {
+            Some(seal) => seal,
+            None => match seal_segment(directory, &file, segment, link_previous, index_interval)? {
+                Some(seal) => {
+                    count += 1;
+                    seal
+                }
+                None => break,
+            },
+        };
+        link_previous = seal.link();
+    }
+    Ok(count)
+}
+
+fn seal_segment(
+    directory: &Directory,
+    file: &SegmentFile,
+    mut segment: Segment,
+    link_previous: [u8; 32],
+    index_interval: u64,
+) -> Result<Option<Seal>, Error> {
+    let path = &file.path;
+    let writable: Arc<dyn File> =
+        directory.disk.open(path).map_err(|error| Error::io("open", path, error))?;
+    if !writable.try_lock(Lock::Exclusive).map_err(|error| Error::io("lock", path, error))? {
+        return Ok(None);
+    }
+    // Another sealer may have been faster.
+    let present = read_seal(writable.as_ref(), segment.salt);
+    if let Some((seal, _)) = present.map_err(|error| Error::io("read", path, error))? {
+        return Ok(Some(seal));
+    }
+    let mut survey = survey(&mut segment, index_interval)?;
+    survey.seal.number_last = file.number;
+    survey.seal.hash_origin = survey.seal.hash;
+    survey.seal.link_previous = link_previous;
+    let frame = survey.seal.encode_frame(Id::random(directory.disk.now_us()), segment.salt);
+    let written = writable.append(&frame).map_err(|error| Error::io("seal", path, error))?;
+    if written.bytes != frame.len() {
+        return Err(Error::Full { path: path.clone() });
+    }
+    writable
+        .sync()
+        .and_then(|()| directory.disk.sync_dir(&directory.path))
+        .map_err(|source| Error::SyncFailed { path: path.clone(), source })?;
+    Ok(Some(survey.seal))
+}
+
+/// What is in a segment, up to the end or to its seal.
+pub(crate) struct Survey {
+    /// What a seal would say, but for its place in the chain.
+    pub(crate) seal: Seal,
+    /// Damage, with the head of the damaged frame where it is whole.
+    pub(crate) gaps: Vec<(u64, u64, GapReason, Option<FrameHeader>)>,
+}
+
+/// Reads a whole segment.
+pub(crate) fn survey(segment: &mut Segment, index_interval: u64) -> Result<Survey, Error> {
+    let nobody = Id::from_bytes([0; 16]);
+    let mut seal = Seal {
+        records: 0,
+        bytes: 0,
+        time_min_us: 0,
+        time_max_us: 0,
+        number_last: segment.number,
+        id_first: nobody,
+        id_last: nobody,
+        hash: [0; 32],
+        hash_origin: [0; 32],
+        link_previous: [0; 32],
+        gaps: Vec::new(),
+        index: Vec::new(),
+    };
+    let mut gaps = Vec::new();
+    let mut offset = SEGMENT_HEADER_LEN as u64;
+    let mut index_next = offset;
+    loop {
+        match segment.scan(offset)? {
+            Found::Frame(header) if header.kind == KIND_SEAL => break,
+            Found::Frame(header) => {
+                if offset >= index_next {
+                    seal.index.push(IndexEntry { offset, time_max_before_us: seal.time_max_us });
+                    index_next = offset.saturating_add(index_interval);
+                }
+                count(&mut seal, &header);
+                offset += header.frame_len() as u64;
+            }
+            Found::Gap { range, reason, header } => {
+                gaps.push((offset, range.end - offset, reason, header));
+                offset = range.end;
+            }
+            Found::Tail { len, header } => {
+                let torn = header.is_some();
+                let reason = if torn { GapReason::TornWrite } else { GapReason::DamagedTail };
+                gaps.push((offset, len, reason, header));
+                offset += len;
+            }
+            Found::End => break,
+        }
+    }
+    seal.bytes = offset;
+    seal.hash = hash(segment, offset)?;
+    seal.gaps = gaps.iter().map(|(offset, len, reason, _)| (*offset, *len, *reason)).collect();
+    Ok(Survey { seal, gaps })
+}
+
+fn count(seal: &mut Seal, header: &FrameHeader) {
+    let time_us = header.id.time_us();
+    if seal.records == 0 {
+        seal.id_first = header.id;
+        seal.time_min_us = time_us;
+    }
+    seal.id_last = header.id;
+    seal.records += 1;
+    seal.time_min_us = seal.time_min_us.min(time_us);
+    seal.time_max_us = seal.time_max_us.max(time_us);
+}
+
+const HASH_BYTES: usize = 256 << 10;
+
+/// SHA-256 of the first `len` bytes.
+fn hash(segment: &mut Segment, len: u64) -> Result<[u8; 32], Error> {
+    use crate::recovery::Source as _;
+    let mut hasher = Sha256::new();
+    let mut offset = 0;
+    while offset < len {
+        let window = segment
+            .bytes
+            .window(offset, HASH_BYTES)
+            .map_err(|error| Error::io("read", &segment.path, error))?;
+        let take = window.len().min((len - offset) as usize).min(HASH_BYTES);
+        if take == 0 {
+            break;
+        }
+        hasher.update(&window[..take]);
+        offset += take as u64;
+    }
+    Ok(hasher.finalize().into())
+}

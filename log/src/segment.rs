@@ -1,0 +1,262 @@
+//! One segment opened for reading, whatever state it is in.
+
+use crate::{
+    Error, Gap, GapReason,
+    directory::{Directory, SegmentFile},
+    disk::File,
+    format::{
+        self, FORMAT, FRAME_HEADER_LEN, FrameHeader, KIND_SEAL, SEGMENT_HEADER_LEN, Seal,
+        SegmentHeader,
+    },
+    map::Map,
+    recovery::{Found, Source, scan},
+};
+use std::{io, path::PathBuf, sync::Arc};
+
+/// How far along a segment is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SegmentState {
+    /// Records are appended to it.
+    Active,
+    /// It is full, and waits for its seal.
+    Rolled,
+    /// It is complete, and has its seal.
+    Sealed,
+}
+
+/// A segment as listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentInfo {
+    /// Its number.
+    pub number: u64,
+    /// How often it was compacted.
+    pub generation: u32,
+    /// Where it is.
+    pub path: PathBuf,
+    /// How long it is.
+    pub bytes: u64,
+    /// How far along it is.
+    pub state: SegmentState,
+    /// What its seal says, if it has one that is whole.
+    pub seal: Option<Seal>,
+}
+
+/// One segment, open.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    pub(crate) number: u64,
+    pub(crate) generation: u32,
+    pub(crate) path: PathBuf,
+    pub(crate) salt: u32,
+    pub(crate) is_header_whole: bool,
+    pub(crate) is_active: bool,
+    pub(crate) seal: Option<Seal>,
+    pub(crate) bytes: Bytes,
+    pub(crate) file: Arc<dyn File>,
+}
+
+impl Segment {
+    /// Opens a segment that nobody appends to any more.
+    pub(crate) fn open(directory: &Directory, file: &SegmentFile) -> Result<Self, Error> {
+        let handle = directory
+            .disk
+            .open_read(&file.path)
+            .map_err(|error| Error::io("open", &file.path, error))?;
+        let mut segment = Self::with_header(directory, file, handle)?;
+        segment.seal = read_seal(segment.file.as_ref(), segment.salt)
+            .map_err(|error| Error::io("read", &file.path, error))?
+            .map(|(seal, _)| seal);
+        if let Some(map) = segment.file.map() {
+            segment.bytes = Bytes::Map(map);
+        }
+        Ok(segment)
+    }
+
+    /// Opens `active.log`; `None` if there is none.
+    pub(crate) fn open_active(directory: &Directory) -> Result<Option<Self>, Error> {
+        let path = directory.active();
+        let handle = match directory.disk.open_read(&path) {
+            Ok(handle) => handle,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::io("open", &path, error)),
+        };
+        let header =
+            read_header(handle.as_ref()).map_err(|error| Error::io("read", &path, error))?;
+        let number = match header {
+            Some(header) => header.number,
+            None => directory.number_after_last()?,
+        };
+        let file = SegmentFile { number, generation: 0, path };
+        let mut segment = Self::with_header(directory, &file, handle)?;
+        segment.is_active = true;
+        Ok(Some(segment))
+    }
+
+    fn with_header(
+        directory: &Directory,
+        file: &SegmentFile,
+        handle: Arc<dyn File>,
+    ) -> Result<Self, Error> {
+        let path = file.path.clone();
+        let header =
+            read_header(handle.as_ref()).map_err(|error| Error::io("read", &path, error))?;
+        if let Some(SegmentHeader { min_reader, .. }) = header
+            && min_reader > FORMAT
+        {
+            return Err(Error::NewerFormat { path, min_reader });
+        }
+        let salt = match header {
+            Some(header) => header.salt(),
+            None => format::salt(directory.read_log_id().unwrap_or_default(), file.number),
+        };
+        Ok(Self {
+            number: file.number,
+            generation: file.generation,
+            path,
+            salt,
+            is_header_whole: header.is_some(),
+            is_active: false,
+            seal: None,
+            bytes: Bytes::File(Buffered { file: Arc::clone(&handle), start: 0, bytes: Vec::new() }),
+            file: handle,
+        })
+    }
+
+    /// The last segment number whose records are in this file.
+    pub(crate) fn number_last(&self) -> u64 {
+        self.seal.as_ref().map_or(self.number, |seal| seal.number_last)
+    }
+
+    pub(crate) fn scan(&mut self, offset: u64) -> Result<Found, Error> {
+        scan(&mut self.bytes, offset, self.salt)
+            .map_err(|error| Error::io("read", &self.path, error))
+    }
+
+    /// The payload of a frame that [`scan`](Self::scan) has found at `offset`, as stored.
+    pub(crate) fn payload(&mut self, offset: u64, header: &FrameHeader) -> Result<&[u8], Error> {
+        let window = self
+            .bytes
+            .window(offset, header.frame_len())
+            .map_err(|error| Error::io("read", &self.path, error))?;
+        Ok(window.get(FRAME_HEADER_LEN..header.frame_len()).unwrap_or_default())
+    }
+
+    pub(crate) fn len(&self) -> Result<u64, Error> {
+        self.file.len().map_err(|error| Error::io("stat", &self.path, error))
+    }
+
+    pub(crate) fn gap(&self, offset: u64, len: u64, reason: GapReason) -> Gap {
+        Gap { segment: self.number, offset, len, reason, id: None, kind: None }
+    }
+
+    pub(crate) fn header_gap(&self) -> Option<Gap> {
+        (!self.is_header_whole)
+            .then(|| self.gap(0, SEGMENT_HEADER_LEN as u64, GapReason::DamagedHeader))
+    }
+
+    pub(crate) fn info(&self) -> Result<SegmentInfo, Error> {
+        let state = match (self.is_active, &self.seal) {
+            (true, _) => SegmentState::Active,
+            (false, None) => SegmentState::Rolled,
+            (false, Some(_)) => SegmentState::Sealed,
+        };
+        Ok(SegmentInfo {
+            number: self.number,
+            generation: self.generation,
+            path: self.path.clone(),
+            bytes: self.len()?,
+            state,
+            seal: self.seal.clone(),
+        })
+    }
+}
+
+fn read_header(file: &dyn File) -> io::Result<Option<SegmentHeader>> {
+    let mut bytes = [0; SEGMENT_HEADER_LEN];
+    let len = file.read_at(&mut bytes, 0)?;
+    Ok(SegmentHeader::decode(&bytes[..len]))
+}
+
+/// The seal at the end of a file, and where its frame begins; `None` if there is none that is whole.
+pub(crate) fn read_seal(file: &dyn File, salt: u32) -> io::Result<Option<(Seal, u64)>> {
+    let len = file.len()?;
+    let mut last = [0; 8];
+    if len < 8 || file.read_at(&mut last, len - 8)? != 8 {
+        return Ok(None);
+    }
+    let Some(frame_len) = Seal::frame_len_from_end(last).filter(|frame| *frame <= len) else {
+        return Ok(None);
+    };
+    let mut frame = vec![0; frame_len as usize];
+    if file.read_at(&mut frame, len - frame_len)? != frame.len() {
+        return Ok(None);
+    }
+    Ok(decode_seal_frame(&frame, salt).map(|seal| (seal, len - frame_len)))
+}
+
+fn decode_seal_frame(frame: &[u8], salt: u32) -> Option<Seal> {
+    let header = FrameHeader::decode(frame, salt)?;
+    let payload = frame.get(FRAME_HEADER_LEN..)?;
+    (header.kind == KIND_SEAL && header.fits(payload)).then(|| Seal::decode(payload))?
+}
+
+/// The bytes of a segment: mapped if nobody appends to it, read piece by piece if somebody may.
+#[derive(Debug)]
+pub(crate) enum Bytes {
+    Map(Map),
+    File(Buffered),
+}
+
+impl Source for Bytes {
+    fn window(&mut self, offset: u64, len: usize) -> io::Result<&[u8]> {
+        match self {
+            Self::Map(map) => Ok(map.get(offset as usize..).unwrap_or_default()),
+            Self::File(buffered) => buffered.window(offset, len),
+        }
+    }
+}
+
+/// A piece of a file in memory.
+#[derive(Debug)]
+pub(crate) struct Buffered {
+    pub(crate) file: Arc<dyn File>,
+    pub(crate) start: u64,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Large enough that reading costs little, small enough not to count.
+const BUFFER_BYTES: usize = 256 << 10;
+
+impl Source for Buffered {
+    fn window(&mut self, offset: u64, len: usize) -> io::Result<&[u8]> {
+        let held = offset.checked_sub(self.start).and_then(|from| self.bytes.get(from as usize..));
+        if held.is_none_or(|held| held.len() < len) {
+            self.fill(offset, len.max(BUFFER_BYTES))?;
+        }
+        Ok(&self.bytes[(offset - self.start) as usize..])
+    }
+}
+
+impl Buffered {
+    fn fill(&mut self, offset: u64, len: usize) -> io::Result<()> {
+        self.start = offset;
+        self.bytes.resize(len, 0);
+        let mut filled = 0;
+        while filled < len {
+            match self.file.read_at(&mut self.bytes[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) => {
+                    self.bytes.clear();
+                    return Err(error);
+                }
+            }
+        }
+        self.bytes.truncate(filled);
+        // One record of 16 MB must not keep that much memory for the rest of the file.
+        if len <= BUFFER_BYTES {
+            self.bytes.shrink_to(BUFFER_BYTES);
+        }
+        Ok(())
+    }
+}

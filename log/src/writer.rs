@@ -1,0 +1,295 @@
+//! Appending: one `write` for one record, from any number of processes.
+
+use crate::{
+    Error, Id, Options, Seq, Spill,
+    directory::Directory,
+    disk::{File, Lock, Written},
+    format::{
+        self, FLAG_ZSTD, FORMAT, FrameFields, KIND_RESERVED, PAYLOAD_BYTES_MAX, SEGMENT_HEADER_LEN,
+        SegmentHeader,
+    },
+    roll, spill, sync,
+};
+use std::{io, path::Path, sync::Arc, time::Duration};
+
+/// A fact to be recorded.
+#[derive(Debug, Clone, Copy)]
+pub struct Record<'a> {
+    /// Who it is. The same id again is the same record.
+    pub id: Id,
+    /// What it is; below 0xFF00.
+    pub kind: u16,
+    /// Version of that kind.
+    pub schema: u16,
+    /// How the payload is encoded.
+    pub codec: u8,
+    /// What it says.
+    pub payload: &'a [u8],
+}
+
+/// Where a record went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Appended {
+    /// Its place; `None` if it was spilled, and gets one when it is merged.
+    pub seq: Option<Seq>,
+}
+
+/// Appends records to the active segment. Any number of processes may each have one.
+#[derive(Debug)]
+pub struct Appender {
+    pub(crate) directory: Directory,
+    pub(crate) options: Options,
+    pub(crate) target: Option<Target>,
+    pub(crate) spilled: Option<Target>,
+    frame: Vec<u8>,
+}
+
+/// An open file that records go to.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub(crate) file: Arc<dyn File>,
+    pub(crate) inode: u64,
+    pub(crate) number: u64,
+    pub(crate) salt: u32,
+}
+
+/// No segment grows beyond this, however long rolling fails: offsets must fit 32 bits.
+const SEGMENT_BYTES_LIMIT: u64 = 3 << 30;
+/// How often an append follows the active segment to a new file before it gives up.
+const FOLLOW_MAX: usize = 16;
+const LOCK_PAUSE: Duration = Duration::from_micros(200);
+
+impl Appender {
+    /// Prepares to append to the log in `dir`, which need not exist yet. Reads and writes nothing: opening
+    /// costs the same at any size.
+    pub fn open(dir: &Path, options: Options) -> Result<Self, Error> {
+        let directory = Directory::new(dir, Arc::clone(&options.disk));
+        Ok(Self { directory, options, target: None, spilled: None, frame: Vec::new() })
+    }
+
+    /// Adds one record by a single `write`. It survives the death of any process once this returns, and
+    /// the loss of power only after [`sync`](Self::sync).
+    ///
+    /// If the active segment cannot be reached in time, the record goes to a file of our own, which
+    /// [`maintain()`](crate::maintain()) merges later.
+    pub fn append(&mut self, record: &Record<'_>) -> Result<Appended, Error> {
+        self.append_all(std::slice::from_ref(record))
+    }
+
+    /// Adds several records by a single `write`: for imports, where one call each would be slow. All of
+    /// them are there once this returns. The place given is that of the first.
+    pub fn append_all(&mut self, records: &[Record<'_>]) -> Result<Appended, Error> {
+        for record in records {
+            check(record)?;
+        }
+        let parts: Vec<Part<'_>> = records.iter().map(|record| self.part(record)).collect();
+        self.append_parts(&parts)
+    }
+
+    pub(crate) fn append_parts(&mut self, parts: &[Part<'_>]) -> Result<Appended, Error> {
+        let failure = match self.append_to_active(parts) {
+            Ok(Some(seq)) => return Ok(Appended { seq: Some(seq) }),
+            Ok(None) => Error::Busy { path: self.directory.active() },
+            // Where there is no space, another file would not find any either.
+            Err(error @ Error::Full { .. }) => return Err(error),
+            Err(error) => error,
+        };
+        if self.options.spill == Spill::Never {
+            return Err(failure);
+        }
+        match spill::append(self, parts) {
+            Ok(()) => Ok(Appended { seq: None }),
+            Err(_) => Err(failure),
+        }
+    }
+
+    /// Returns once every record appended so far, by anyone, is on disk.
+    ///
+    /// After a failed sync nothing is assumed to be clean: the records since the last good one are
+    /// written again to a new segment, and readers know them by their ids.
+    pub fn sync(&mut self) -> Result<(), Error> {
+        sync::sync(self)
+    }
+
+    /// The place of the first record, or `None` if the active segment cannot be had.
+    fn append_to_active(&mut self, parts: &[Part<'_>]) -> Result<Option<Seq>, Error> {
+        for _ in 0..FOLLOW_MAX {
+            let target = self.open_target()?;
+            let must_spill = match self.options.spill {
+                Spill::Always => true,
+                Spill::Auto => target.file.is_shared_over_network(),
+                Spill::Never => false,
+            };
+            if must_spill || !self.lock_shared(&target)? {
+                return Ok(None);
+            }
+            let result = self.append_locked(&target, parts);
+            let _ = target.file.unlock();
+            match result? {
+                Locked::Appended(written) => {
+                    let seq = Seq::new(target.number, written.end - written.bytes as u64);
+                    if written.end > self.options.segment_bytes_max {
+                        // A segment that cannot be rolled now grows; the next append tries again.
+                        let _ = roll::roll(&self.directory, &target);
+                    }
+                    return Ok(Some(seq));
+                }
+                Locked::TooLong => return Ok(None),
+                Locked::RolledAway => self.target = None,
+            }
+        }
+        Ok(None)
+    }
+
+    fn append_locked(&mut self, target: &Target, parts: &[Part<'_>]) -> Result<Locked, Error> {
+        let path = self.directory.active();
+        if self.directory.disk.inode(&path).ok() != Some(target.inode) {
+            return Ok(Locked::RolledAway);
+        }
+        let len = target.file.len().map_err(|error| Error::io("stat", &path, error))?;
+        if len > SEGMENT_BYTES_LIMIT {
+            return Ok(Locked::TooLong);
+        }
+        self.encode(parts, target.salt);
+        self.write_whole(target.file.as_ref(), &path).map(Locked::Appended)
+    }
+
+    pub(crate) fn encode(&mut self, parts: &[Part<'_>], salt: u32) {
+        self.frame.clear();
+        for part in parts {
+            format::encode_frame(part.fields, &[part.payload.bytes()], salt, &mut self.frame);
+        }
+    }
+
+    /// Writes the encoded frames by one `write`. What a short write has taken is dead, because others may
+    /// have appended behind it: all of it is written again.
+    pub(crate) fn write_whole(&self, file: &dyn File, path: &Path) -> Result<Written, Error> {
+        let mut is_reserve_left = true;
+        for _ in 0..FOLLOW_MAX {
+            match file.append(&self.frame) {
+                Ok(written) if written.bytes == self.frame.len() => return Ok(written),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::StorageFull && is_reserve_left => {
+                    is_reserve_left = false;
+                    if self.directory.disk.remove(&self.directory.reserve()).is_err() {
+                        return Err(Error::io("write", path, error));
+                    }
+                }
+                Err(error) => return Err(Error::io("write", path, error)),
+            }
+        }
+        Err(Error::Full { path: path.to_path_buf() })
+    }
+
+    /// Takes the shared lock. Only a roller excludes us, for a moment; a stopped one is not waited for.
+    fn lock_shared(&self, target: &Target) -> Result<bool, Error> {
+        let path = self.directory.active();
+        let mut waited = Duration::ZERO;
+        loop {
+            match target.file.try_lock(Lock::Shared) {
+                Ok(true) => return Ok(true),
+                Ok(false) if waited < self.options.lock_wait_max => {
+                    self.directory.disk.pause(LOCK_PAUSE);
+                    waited += LOCK_PAUSE;
+                }
+                Ok(false) => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::io("lock", &path, error)),
+            }
+        }
+    }
+
+    pub(crate) fn open_target(&mut self) -> Result<Target, Error> {
+        if let Some(target) = &self.target {
+            return Ok(target.clone());
+        }
+        for _ in 0..FOLLOW_MAX {
+            let path = self.directory.active();
+            let file = match self.directory.disk.open(&path) {
+                Ok(file) => file,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    roll::create_log(&self.directory, self.options.reserve_bytes)?;
+                    continue;
+                }
+                Err(error) => return Err(Error::io("open", &path, error)),
+            };
+            if let Some(target) = read_target(file, &path)? {
+                return Ok(self.target.insert(target).clone());
+            }
+            roll::roll_away_headless(&self.directory)?;
+        }
+        Err(Error::Busy { path: self.directory.active() })
+    }
+
+    fn part<'a>(&self, record: &Record<'a>) -> Part<'a> {
+        let Record { id, kind, schema, codec, payload } = *record;
+        let fields = FrameFields { kind, schema, codec, flags: 0, id };
+        match self.compress(payload) {
+            Some(smaller) => Part {
+                fields: FrameFields { flags: FLAG_ZSTD, ..fields },
+                payload: Payload::Owned(smaller),
+            },
+            None => Part { fields, payload: Payload::Borrowed(payload) },
+        }
+    }
+
+    fn compress(&self, payload: &[u8]) -> Option<Vec<u8>> {
+        if payload.len() < self.options.compress_bytes_min {
+            return None;
+        }
+        let compressed = zstd::bulk::compress(payload, 1).ok()?;
+        (compressed.len() <= payload.len() - payload.len() / 8).then_some(compressed)
+    }
+}
+
+/// One frame to be written, as stored.
+#[derive(Debug)]
+pub(crate) struct Part<'a> {
+    pub(crate) fields: FrameFields,
+    pub(crate) payload: Payload<'a>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Payload<'a> {
+    Borrowed(&'a [u8]),
+    Owned(Vec<u8>),
+}
+
+impl Payload<'_> {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Borrowed(bytes) => bytes,
+            Self::Owned(bytes) => bytes,
+        }
+    }
+}
+
+enum Locked {
+    Appended(Written),
+    RolledAway,
+    TooLong,
+}
+
+fn check(record: &Record<'_>) -> Result<(), Error> {
+    let len = record.payload.len();
+    if len > PAYLOAD_BYTES_MAX {
+        return Err(Error::TooLarge { len, max: PAYLOAD_BYTES_MAX });
+    }
+    if record.kind >= KIND_RESERVED {
+        return Err(Error::ReservedKind { kind: record.kind });
+    }
+    Ok(())
+}
+
+/// What is needed to append to an open segment; `None` if its header is damaged.
+fn read_target(file: Arc<dyn File>, path: &Path) -> Result<Option<Target>, Error> {
+    let mut bytes = [0; SEGMENT_HEADER_LEN];
+    let len = file.read_at(&mut bytes, 0).map_err(|error| Error::io("read", path, error))?;
+    let Some(header) = SegmentHeader::decode(&bytes[..len]) else { return Ok(None) };
+    if header.min_reader > FORMAT {
+        let path = path.to_path_buf();
+        return Err(Error::NewerFormat { path, min_reader: header.min_reader });
+    }
+    let inode = file.inode().map_err(|error| Error::io("stat", path, error))?;
+    Ok(Some(Target { file, inode, number: header.number, salt: header.salt() }))
+}
