@@ -8,8 +8,10 @@ mod commands;
 mod diagnostics;
 mod environment;
 mod failure;
+mod glob;
 mod hooks;
 mod paths;
+mod project;
 mod settings;
 
 use std::{env, process::ExitCode};

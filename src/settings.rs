@@ -1,8 +1,9 @@
 //! Settings: what the user chose. Environment, then `settings.json`, then the default.
 
+mod exclusion;
 pub(crate) mod file;
 pub(crate) mod table;
-mod value;
+pub(crate) mod value;
 
 use std::{fs, io, path::PathBuf};
 

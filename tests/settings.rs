@@ -78,3 +78,20 @@ fn without_a_home_there_is_an_answer_all_the_same() {
     let is_explained = String::from_utf8_lossy(&output.stderr).contains("CLAUDE_MEM_DATA_DIR");
     assert!(is_answered || is_explained, "{output:?}");
 }
+
+#[test]
+fn a_project_is_switched_off_and_on_where_one_stands() {
+    let sandbox = Sandbox::new();
+    let key = fs::canonicalize(sandbox.home()).unwrap().display().to_string();
+    assert_eq!(sandbox.run(&["settings", "project"]).ok(), format!("home ({key}): remembered\n"));
+    sandbox.run(&["settings", "project", "off"]).ok();
+    sandbox.run(&["settings", "project", "off"]).ok();
+    assert!(sandbox.run(&["settings", "project"]).ok().ends_with("CLAUDE_MEM_DISABLED_PROJECTS\n"));
+    assert_eq!(sandbox.run(&["settings", "get", "disabled_projects"]).ok(), format!("{key}\n"));
+    sandbox.run(&["settings", "project", "on"]).ok();
+    assert_eq!(sandbox.read(".claude-mem/settings.json"), "{}\n");
+    let excluded = [("CLAUDE_MEM_EXCLUDED_PROJECTS", "~/**")];
+    let shown = sandbox.run_with(&["settings", "project", "--json"], &excluded, "").ok();
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["excluded_by"], serde_json::Value::Null, "what is below, not home itself");
+}

@@ -1,14 +1,18 @@
 //! `claude-mem settings`: see and change what the user chose.
 
+use std::{env, path::PathBuf};
+
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::{
     app::App,
     failure::{Failure, nearest},
+    project::{self, ProjectId},
     settings::{
         Kind, Setting, Source, keep,
-        table::{ALL, find},
+        table::{ALL, DISABLED_PROJECTS, find},
+        value::words,
     },
 };
 
@@ -46,6 +50,18 @@ enum Action {
         /// Its name; `CLAUDE_MEM_` may be left out
         key: String,
     },
+    /// Show the project of this folder, or switch it on or off
+    Project {
+        /// Whether its sessions are remembered
+        #[arg(value_name = "on|off")]
+        switch: Option<Switch>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, clap::ValueEnum)]
+enum Switch {
+    On,
+    Off,
 }
 
 impl Settings {
@@ -56,6 +72,8 @@ impl Settings {
             Action::Get { key } => get(app, known(&key)?, self.json),
             Action::Set { key, value } => set(app, known(&key)?, &value),
             Action::Unset { key } => change(app, known(&key)?, None),
+            Action::Project { switch: None } => show_project(app, self.json),
+            Action::Project { switch: Some(switch) } => switch_project(app, switch),
         }
     }
 }
@@ -125,6 +143,45 @@ fn change(app: &mut App, setting: &Setting, value: Option<&str>) -> Result<(), F
             .meaning("the file is as it was")
             .remedy(format!("see what is in {}", app.paths.settings().display()))
     })
+}
+
+fn show_project(app: &mut App, is_json: bool) -> Result<(), Failure> {
+    let (project, cwd) = here(app)?;
+    let excluded_by = app.settings.excluded_by(&project, &cwd, app.paths.home.as_deref());
+    if is_json {
+        return app.output.json(&json!({"key": project.key, "label": project.label,
+            "root": project.root, "remote": project.remote, "excluded_by": excluded_by}));
+    }
+    let state = match excluded_by {
+        Some(name) => format!("not remembered, because of {name}"),
+        None => "remembered".into(),
+    };
+    app.output.line(format_args!("{} ({}): {state}", project.label, project.key))
+}
+
+fn switch_project(app: &mut App, switch: Switch) -> Result<(), Failure> {
+    let (project, _) = here(app)?;
+    if project.key.contains(',') {
+        return Err(Failure::new(format!("`{}` has a comma in it", project.key))
+            .meaning("lists in settings are separated by commas")
+            .remedy("use a pattern: `claude-mem settings set CLAUDE_MEM_EXCLUDED_PROJECTS GLOB`"));
+    }
+    let disabled = app.settings.text(&DISABLED_PROJECTS);
+    let mut keys: Vec<&str> = words(&disabled).filter(|key| *key != project.key).collect();
+    if switch == Switch::Off {
+        keys.push(&project.key);
+    }
+    let kept = (!keys.is_empty()).then(|| keys.join(","));
+    change(app, &DISABLED_PROJECTS, kept.as_deref())?;
+    let state = if switch == Switch::Off { "no longer remembered" } else { "remembered" };
+    app.output.say(format_args!("sessions in {} are {state} from now on", project.label));
+    Ok(())
+}
+
+fn here(app: &App) -> Result<(ProjectId, PathBuf), Failure> {
+    let cwd = env::current_dir()
+        .map_err(|error| Failure::new(format!("this folder cannot be found: {error}")))?;
+    Ok((project::identify(&cwd.to_string_lossy(), &app.environment), cwd))
 }
 
 fn described(setting: &Setting, shown: &str, source: Source) -> serde_json::Value {

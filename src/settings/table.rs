@@ -53,7 +53,7 @@ settings! {
     ANTHROPIC_API_KEY: "CLAUDE_MEM_ANTHROPIC_API_KEY", "", Secret("ANTHROPIC_API_KEY"), "Key of the anthropic provider";
     ANTHROPIC_BASE_URL: "CLAUDE_MEM_ANTHROPIC_BASE_URL", "https://api.anthropic.com", Text, "Where the anthropic provider asks";
     OPENAI_API_KEY: "CLAUDE_MEM_OPENAI_API_KEY", "", Secret("OPENAI_API_KEY"), "Key of the openai provider";
-    OPENAI_BASE_URL: "CLAUDE_MEM_OPENAI_BASE_URL", "https://api.openai.com/v1", Text, "Any endpoint that speaks its protocol: OpenRouter, Ollama, vLLM";
+    OPENAI_BASE_URL: "CLAUDE_MEM_OPENAI_BASE_URL", "https://api.openai.com/v1", Text, "Any endpoint of its kind: `OpenRouter`, Ollama, vLLM";
     OPENAI_MODEL: "CLAUDE_MEM_OPENAI_MODEL", "", Text, "Model asked by openai";
     MAX_CONCURRENT_AGENTS: "CLAUDE_MEM_MAX_CONCURRENT_AGENTS", "2", Count(1, 64), "Agents at work at the same time";
     DAILY_TOKENS_MAX: "CLAUDE_MEM_DAILY_TOKENS_MAX", "2000000", Count(0, u64::MAX), "Tokens spent in a day before distilling waits for the next; 0 for no limit";

@@ -1,0 +1,195 @@
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::{os::unix::fs::symlink, process::Command};
+
+use super::*;
+
+/// A place with real repositories, made by git itself.
+struct Place {
+    _dir: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl Place {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path = fs::canonicalize(dir.path()).unwrap();
+        Self { _dir: dir, path }
+    }
+
+    fn join(&self, path: &str) -> PathBuf {
+        self.path.join(path)
+    }
+
+    fn folder(&self, path: &str) -> PathBuf {
+        fs::create_dir_all(self.join(path)).unwrap();
+        self.join(path)
+    }
+
+    fn git(&self, dir: &str, arguments: &[&str]) {
+        let output = Command::new("git")
+            .current_dir(self.join(dir))
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .args(["-c", "user.name=ada", "-c", "user.email=ada@example.com"])
+            .args(["-c", "protocol.file.allow=always"])
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+    }
+
+    /// A repository with one commit.
+    fn repository(&self, dir: &str) {
+        self.folder(dir);
+        self.git(dir, &["init", "-q"]);
+        self.git(dir, &["commit", "-q", "--allow-empty", "-m", "begin"]);
+    }
+
+    fn identify(&self, dir: &str) -> ProjectId {
+        ProjectId::of(&self.join(dir))
+    }
+}
+
+#[test]
+fn a_repository_is_known_by_its_remote_and_named_by_its_folder() {
+    let place = Place::new();
+    place.repository("my-shop");
+    place.git("my-shop", &["remote", "add", "origin", "https://x:secret@GitHub.com/Ada/Shop.git"]);
+    place.folder("my-shop/src/deep");
+    assert_eq!(
+        place.identify("my-shop/src/deep"),
+        ProjectId {
+            key: "github.com/ada/shop".into(),
+            label: "my-shop".into(),
+            root: place.join("my-shop"),
+            remote: Some("github.com/Ada/Shop".into()),
+            common_dir: Some(place.join("my-shop/.git")),
+        }
+    );
+}
+
+#[test]
+fn a_folder_without_git_is_a_project_of_its_own() {
+    let place = Place::new();
+    let notes = place.folder("notes");
+    let expected = ProjectId {
+        key: notes.to_str().unwrap().into(),
+        label: "notes".into(),
+        root: notes,
+        remote: None,
+        common_dir: None,
+    };
+    assert_eq!(place.identify("notes"), expected);
+    assert_eq!(ProjectId::of(Path::new("/")).label, "/");
+}
+
+#[test]
+fn a_worktree_belongs_to_its_parent() {
+    let place = Place::new();
+    place.repository("shop");
+    place.git("shop", &["worktree", "add", "-q", "../elsewhere/fix-1", "-b", "fix-1"]);
+    let (parent, worktree) = (place.identify("shop"), place.identify("elsewhere/fix-1"));
+    assert_eq!(worktree.key, parent.key);
+    assert_eq!(worktree.label, "shop");
+    assert_eq!(worktree.root, place.join("elsewhere/fix-1"));
+    assert_eq!(worktree.common_dir, parent.common_dir);
+    fs::remove_dir_all(place.join("shop/.git/worktrees")).unwrap();
+    assert_eq!(place.identify("elsewhere/fix-1").key, parent.key, "also when it was pruned");
+}
+
+#[test]
+fn a_submodule_is_its_own_project_and_so_are_its_worktrees() {
+    let place = Place::new();
+    place.repository("library");
+    place.repository("shop");
+    place.git("shop", &["submodule", "--quiet", "add", "../library", "vendor/lib"]);
+    let module = place.identify("shop/vendor/lib");
+    assert_eq!((module.label.as_str(), &module.root), ("lib", &place.join("shop/vendor/lib")));
+    assert_eq!(module.key, place.identify("library").key, "it is a clone of it");
+    assert_ne!(module.key, place.identify("shop").key);
+    place.git("shop/vendor/lib", &["worktree", "add", "-q", "../../../lib-fix", "-b", "fix"]);
+    let worktree = place.identify("lib-fix");
+    assert_eq!((worktree.key, worktree.label), (module.key, module.label));
+}
+
+#[test]
+fn bare_repositories_and_worktrees_beside_them_are_named_without_dots() {
+    let place = Place::new();
+    place.repository("origin");
+    place.git("", &["clone", "-q", "--bare", "origin", "shop.git"]);
+    place.git("shop.git", &["remote", "remove", "origin"]);
+    assert_eq!(place.identify("shop.git").label, "shop");
+    assert_eq!(place.identify("shop.git/refs").key, place.identify("shop.git").key);
+    place.git("", &["clone", "-q", "--bare", "origin", "market/.bare"]);
+    place.git("market/.bare", &["worktree", "add", "-q", "../main", "-b", "side"]);
+    assert_eq!(place.identify("market/main").label, "market");
+    assert_eq!(place.identify("origin/.git/hooks").root, place.join("origin"));
+}
+
+#[test]
+fn a_clone_of_a_folder_shares_its_project() {
+    let place = Place::new();
+    place.repository("shop");
+    place.git("", &["clone", "-q", "shop", "copy"]);
+    assert_eq!(place.identify("copy").key, place.identify("shop").key);
+    assert_eq!(place.identify("copy").label, "copy");
+}
+
+#[test]
+fn links_and_folders_that_are_gone_lead_to_the_same_project() {
+    let place = Place::new();
+    place.repository("shop");
+    symlink(place.join("shop"), place.join("link")).unwrap();
+    assert_eq!(place.identify("link"), place.identify("shop"));
+    assert_eq!(place.identify("link/gone/deeper"), place.identify("shop"));
+    let gone = ProjectId::of(Path::new("/no/such/folder"));
+    assert_eq!((gone.key.as_str(), gone.label.as_str()), ("/no/such/folder", "folder"));
+}
+
+#[test]
+fn damaged_repositories_still_give_an_answer() {
+    let place = Place::new();
+    let outer = place.folder("outer");
+    let label = |inner: &str| place.identify(inner).label;
+    for content in ["", "gitdir:", "gitdir: /no/where", "\u{0}\u{1}", "gitdir: .."] {
+        fs::write(outer.join(".git"), content).unwrap();
+        assert_eq!(label("outer"), "outer", "{content:?}");
+    }
+    fs::remove_file(outer.join(".git")).unwrap();
+    place.folder("outer/.git");
+    assert_eq!(place.identify("outer").common_dir, None, "an empty .git is not a repository");
+    fs::write(outer.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+    place.folder("outer/.git/config");
+    assert_eq!(place.identify("outer").key, outer.to_str().unwrap());
+    fs::remove_dir(outer.join(".git/config")).unwrap();
+    let pipe = Command::new("mkfifo").arg(outer.join(".git/config")).status().unwrap();
+    assert!(pipe.success());
+    assert_eq!(place.identify("outer").key, outer.to_str().unwrap(), "a pipe is not waited for");
+}
+
+#[test]
+fn paths_of_other_systems_are_taken_as_they_are() {
+    let cases = [
+        (r"C:\Users\ada\shop", "C:/Users/ada/shop", "shop"),
+        (r"C:\Users\ada\shop\", "C:/Users/ada/shop", "shop"),
+        (r"D:\", "D:", "drive-D"),
+        (r"\\server\share\shop", "//server/share/shop", "shop"),
+        ("", "unknown-project", "unknown-project"),
+        ("  ", "unknown-project", "unknown-project"),
+    ];
+    for (path, key, label) in cases {
+        let found = ProjectId::of(Path::new(path));
+        assert_eq!((found.key.as_str(), found.label.as_str()), (key, label), "{path}");
+    }
+}
+
+#[test]
+fn where_the_client_was_started_counts_more_than_where_the_model_went() {
+    let place = Place::new();
+    let (start, elsewhere) = (place.folder("start"), place.folder("elsewhere"));
+    let cwd = elsewhere.to_str().unwrap();
+    let started = Environment::fixed(&[("CLAUDE_PROJECT_DIR", start.to_str().unwrap())]);
+    assert_eq!(identify(cwd, &started).label, "start");
+    assert_eq!(identify(cwd, &Environment::fixed(&[])).label, "elsewhere");
+}
