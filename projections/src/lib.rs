@@ -1,1 +1,3 @@
-//! (filled in below)
+//! Events to rows, and rows to answers.
+
+pub mod xml;

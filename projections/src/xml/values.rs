@@ -1,0 +1,157 @@
+//! From the raw text of an element to the value it holds.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use memchr::{memchr, memrchr};
+
+use super::tags::{self, Name};
+
+const CDATA: &str = "<![CDATA[";
+
+/// The longest entity is `&#x10FFFF;`.
+const ENTITY_BYTES_MAX: usize = 10;
+
+/// Text as meant: entities decoded once, without control characters and surrounding space; none if
+/// nothing is left, or only a word for nothing. `cut` says that the reply ended in this text.
+pub(super) fn prose(raw: &str, cut: bool) -> Option<String> {
+    let raw = if cut { without_cut_tail(raw) } else { raw };
+    let text = decoded(raw);
+    let text = text.trim();
+    let is_comment = text.starts_with("<!--") && text.ends_with("-->") && !text.contains('\n');
+    (!is_comment && !is_nothing(text)).then(|| printable(text))
+}
+
+/// One item of a list.
+pub(super) fn item(list: Name, raw: &str) -> Option<String> {
+    let text = one_line(&prose(raw, false)?);
+    let text = match list {
+        // Concepts are keywords; models like to add what they mean.
+        Name::Concepts => text.split_once(": ").map_or(text.as_str(), |(word, _)| word),
+        Name::FilesRead | Name::FilesModified => text.trim_matches(['`', '"', '\'']),
+        _ => &text,
+    };
+    let text = if list == Name::Concepts { text.trim_end_matches(':') } else { text };
+    (!is_nothing(text)).then(|| text.trim().to_owned())
+}
+
+/// The items of a list given as text: an array, lines with or without bullets, words between commas.
+/// If the reply ended here, its last line may be half of one and is left out. At most `items_max`.
+pub(super) fn lines(list: Name, raw: &str, cut: bool, items_max: usize) -> Vec<String> {
+    let raw = if cut { raw.rfind('\n').map_or("", |end| &raw[..end]) } else { raw };
+    if raw.trim().is_empty() {
+        return Vec::new();
+    }
+    if let Ok(array) = serde_json::from_str::<Vec<String>>(decoded(raw).trim()) {
+        let items = array.iter().filter_map(|text| item(list, &escaped(text)));
+        return items.take(items_max).collect();
+    }
+    let by_commas = list != Name::Facts;
+    raw.lines()
+        .flat_map(|line| line.split(move |c| by_commas && c == ','))
+        .filter_map(|part| item(list, without_bullet(part)))
+        .take(items_max)
+        .collect()
+}
+
+/// Whether two words are the same but for case and the kind of space between their parts.
+pub(super) fn same_word(left: &str, right: &str) -> bool {
+    fn letters(word: &str) -> impl Iterator<Item = char> + '_ {
+        word.chars()
+            .filter(|c| !matches!(c, '-' | '_') && !c.is_whitespace())
+            .flat_map(char::to_lowercase)
+    }
+    letters(left).eq(letters(right))
+}
+
+/// Any run of white space is one space.
+pub(super) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Each value once, where it first stood.
+pub(super) fn distinct(values: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut seen = HashSet::new();
+    values.into_iter().filter(|value| seen.insert(value.clone())).collect()
+}
+
+/// Drops what a cut leaves of a tag, an entity, a fence or a character: no part of the text.
+fn without_cut_tail(raw: &str) -> &str {
+    let mut text = raw.trim_end_matches(char::REPLACEMENT_CHARACTER);
+    if text.trim_start().starts_with(CDATA) && !text.contains("]]>") {
+        return text.trim_end_matches(']');
+    }
+    if let Some(at) = memrchr(b'<', text.as_bytes()) {
+        let tail = &text[at + 1..];
+        if tags::begins_a_tag(tail) || CDATA[1..].starts_with(tail) {
+            text = &text[..at];
+        }
+    }
+    if let Some(at) = memrchr(b'&', text.as_bytes()) {
+        let tail = &text[at + 1..];
+        let is_half = tail.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'#');
+        if is_half && tail.len() < ENTITY_BYTES_MAX {
+            text = &text[..at];
+        }
+    }
+    text.trim_end().trim_end_matches('`')
+}
+
+/// Decodes entities, once. What is no entity stays: `a && b` is what the model meant to say.
+fn decoded(raw: &str) -> Cow<'_, str> {
+    if let Some(section) = raw.trim_start().strip_prefix(CDATA) {
+        let (literal, rest) = section.split_once("]]>").unwrap_or((section, ""));
+        return Cow::Owned(format!("{literal}{}", entities(rest)));
+    }
+    entities(raw)
+}
+
+fn entities(raw: &str) -> Cow<'_, str> {
+    let Some(first) = memchr(b'&', raw.as_bytes()) else { return Cow::Borrowed(raw) };
+    let mut text = String::with_capacity(raw.len());
+    text.push_str(&raw[..first]);
+    let mut rest = &raw[first..];
+    while !rest.is_empty() {
+        let (piece, bytes) = entity(rest).unwrap_or((Cow::Borrowed("&"), 1));
+        text.push_str(&piece);
+        rest = &rest[bytes..];
+        let plain = memchr(b'&', rest.as_bytes()).unwrap_or(rest.len());
+        text.push_str(&rest[..plain]);
+        rest = &rest[plain..];
+    }
+    Cow::Owned(text)
+}
+
+/// Decodes the entity that `text` begins with, and says how long it was.
+fn entity(text: &str) -> Option<(Cow<'_, str>, usize)> {
+    let end = memchr(b';', &text.as_bytes()[..text.len().min(ENTITY_BYTES_MAX)])? + 1;
+    Some((quick_xml::escape::unescape(&text[..end]).ok()?, end))
+}
+
+/// So that text which is decoded already passes through decoding unchanged.
+fn escaped(text: &str) -> Cow<'_, str> {
+    quick_xml::escape::escape(text)
+}
+
+fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+}
+
+/// What models write into a field they have nothing for.
+fn is_nothing(text: &str) -> bool {
+    let words = ["", "-", "none", "none.", "n/a", "null", "nil"];
+    words.iter().any(|word| text.trim().eq_ignore_ascii_case(word))
+}
+
+/// Without `- `, `* `, `• ` or `1. ` before it.
+fn without_bullet(line: &str) -> &str {
+    let line = line.trim();
+    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+    let numbered = (1..=3).contains(&digits).then(|| &line[digits..]);
+    let after_number = numbered.and_then(|rest| rest.strip_prefix(['.', ')']));
+    let after_bullet = after_number.or_else(|| line.strip_prefix(['-', '*', '•']));
+    match after_bullet {
+        Some(rest) if rest.starts_with(' ') => rest.trim_start(),
+        _ => line,
+    }
+}
