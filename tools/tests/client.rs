@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -128,8 +128,9 @@ fn hooks_see_the_whole_session_and_their_context_reaches_the_model() {
     assert_eq!(requests.len(), 5, "nothing but the conversation is sent: {requests:#?}");
     assert!(requests[0].all_text().contains(CONTEXT), "{:#}", requests[0].body);
     assert!(requests[0].all_text().contains("do some work"));
-    let results: Vec<_> = requests[3].tool_results().into_iter().map(|(_, text)| text).collect();
-    assert_eq!(results[1..], ["one", "two"]);
+    let results: BTreeMap<_, _> = requests[3].tool_results().into_iter().collect();
+    assert_eq!(results["toolu_scripted_000002_1"], "one"); // they come in the order they ended
+    assert_eq!(results["toolu_scripted_000002_2"], "two");
 
     let session = &outcome.result()["session_id"];
     for event in EVENTS {
