@@ -1,0 +1,80 @@
+//! The agent answered.
+
+use crate::{DecodeError, Versioned, codec};
+use serde::{Deserialize, Serialize};
+
+/// The agent answered a question about some events.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct AgentReplied {
+    /// The events that were put to it, by id, in order.
+    pub answers: Vec<[u8; 16]>,
+    /// `claude`, `anthropic`, `openai`, `extract`.
+    pub provider: String,
+    /// The model that answered.
+    pub model: String,
+    /// The hash of the prompt texts in force.
+    pub prompt_version: String,
+    /// 0 as the work went on; above that, which reprocessing asked.
+    pub generation: u32,
+    /// The reply, as it came.
+    pub reply: String,
+    /// The agent's own id of its conversation; empty if it has none.
+    pub memory_session_id: String,
+    /// Which try this was, from 1.
+    pub attempt: u32,
+    /// Tokens read, cached ones included.
+    pub tokens_in: u64,
+    /// Of those, how many came from a cache.
+    pub tokens_cached: u64,
+    /// Tokens written.
+    pub tokens_out: u64,
+    /// Millionths of a dollar; 0 if not known or free.
+    pub cost_micros: u64,
+    /// How long it took.
+    pub duration_ms: u64,
+}
+
+impl Versioned for AgentReplied {
+    const KIND: u16 = 6;
+    const VERSION: u16 = 1;
+
+    fn read(version: u16, body: &[u8]) -> Result<Self, DecodeError> {
+        match version {
+            1 => codec::read(body),
+            _ => Err(DecodeError::Version { kind: Self::KIND, version }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// These bytes are on users' disks. If this fails, add a version; do not edit the bytes.
+    #[test]
+    fn v1_bytes_are_fixed() {
+        let event = AgentReplied {
+            answers: vec![[7; 16]],
+            provider: "claude".into(),
+            model: "m".into(),
+            prompt_version: "v".into(),
+            generation: 1,
+            reply: "<skip/>".into(),
+            memory_session_id: "ms".into(),
+            attempt: 1,
+            tokens_in: 1000,
+            tokens_cached: 900,
+            tokens_out: 50,
+            cost_micros: 70000,
+            duration_ms: 251,
+        };
+        let mut bytes = Vec::new();
+        codec::write(&event, &mut bytes);
+        assert_eq!(
+            bytes.escape_ascii().to_string(),
+            r"\x01\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x06claude\x01m\x01v\x01\x07<skip/>\x02ms\x01\xfb\xe8\x03\xfb\x84\x032\xfcp\x11\x01\x00\xfb\xfb\x00"
+        );
+        assert_eq!(AgentReplied::read(1, &bytes), Ok(event));
+        assert!(AgentReplied::read(AgentReplied::VERSION + 1, &bytes).is_err());
+    }
+}

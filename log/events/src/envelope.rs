@@ -1,0 +1,78 @@
+//! What every event carries, whatever its kind.
+
+use crate::{DecodeError, codec};
+use serde::{Deserialize, Serialize};
+
+/// Who and where.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Envelope {
+    /// The machine, by the identity it gave itself.
+    pub host: String,
+    /// The program that was watched: `claude-code`.
+    pub platform: String,
+    /// That program's own id of the session, as given; empty where there is none.
+    pub session: String,
+    /// What was worked on.
+    pub project: Project,
+}
+
+/// A project, as far as it can be told from the disk without asking git.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Project {
+    /// Its identity: from the remote if there is one, else from where it lies.
+    pub key: String,
+    /// What people call it.
+    pub label: String,
+    /// The directory that was worked in, at its top.
+    pub root: String,
+}
+
+/// The first byte of every payload.
+const VERSION: u8 = 1;
+
+impl Envelope {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        out.push(VERSION);
+        codec::write(self, out);
+    }
+
+    /// Reads the envelope in front of a body, and gives back the body.
+    pub(crate) fn read(payload: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
+        match payload.split_first() {
+            Some((&VERSION, rest)) => codec::read_prefix(rest),
+            Some((version, _)) => {
+                Err(DecodeError::Malformed(format!("envelope version {version} is not known")))
+            }
+            None => Err(DecodeError::Malformed("empty".into())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// These bytes are on users' disks. If this fails, add a version; do not edit the bytes.
+    #[test]
+    fn v1_bytes_are_fixed() {
+        let envelope = Envelope {
+            host: "h".into(),
+            platform: "claude-code".into(),
+            session: "s".into(),
+            project: Project { key: "k".into(), label: "l".into(), root: "/r".into() },
+        };
+        let mut bytes = Vec::new();
+        envelope.write(&mut bytes);
+        assert_eq!(bytes, b"\x01\x01h\x0bclaude-code\x01s\x01k\x01l\x02/r");
+        bytes.extend_from_slice(b"body");
+        assert_eq!(Envelope::read(&bytes), Ok((envelope, b"body".as_slice())));
+    }
+
+    #[test]
+    fn any_other_version_is_an_error_not_a_panic() {
+        for bytes in [b"".as_slice(), b"\x02", b"\x01", b"\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff"]
+        {
+            assert!(Envelope::read(bytes).is_err());
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The log as a sequence of events.
+
+use crate::{DecodeError, Envelope, Event, codec};
+use claude_mem_log::{
+    Appended, Appender, Entry, Error, Gap, Id, Item, Log, Options, Reader, Record, Seq,
+};
+use std::path::Path;
+
+/// An event with its place and its circumstances.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recorded {
+    /// Where it is in this log: its place in the order.
+    pub seq: Seq,
+    /// Who it is, on all machines; also when it happened.
+    pub id: Id,
+    /// Who and where.
+    pub envelope: Envelope,
+    /// What happened.
+    pub event: Event,
+}
+
+impl Recorded {
+    /// When it happened, in microseconds since 1970.
+    pub fn at_us(&self) -> u64 {
+        self.id.time_us()
+    }
+
+    /// Reads a record of the log. What cannot be understood becomes [`Event::Unknown`], intact.
+    pub fn from_entry(entry: &Entry<'_>) -> Self {
+        let Entry { seq, id, kind, .. } = *entry;
+        if entry.is_tombstone {
+            return Self { seq, id, envelope: Envelope::default(), event: Event::Erased { kind } };
+        }
+        let (envelope, event) = decode(entry).unwrap_or_else(|_| {
+            // The envelope is worth having even if the body is newer than we are.
+            let envelope = Envelope::read(entry.payload).map(|(envelope, _)| envelope);
+            let unknown = Event::Unknown {
+                kind,
+                version: entry.schema,
+                codec: entry.codec,
+                payload: entry.payload.to_vec(),
+            };
+            (envelope.unwrap_or_default(), unknown)
+        });
+        Self { seq, id, envelope, event }
+    }
+}
+
+fn decode(entry: &Entry<'_>) -> Result<(Envelope, Event), DecodeError> {
+    if entry.codec != codec::CODEC {
+        return Err(DecodeError::Codec(entry.codec));
+    }
+    let (envelope, body) = Envelope::read(entry.payload)?;
+    match Event::read_body(entry.kind, entry.schema, body)? {
+        Some(event) => Ok((envelope, event)),
+        None => Err(DecodeError::Version { kind: entry.kind, version: entry.schema }),
+    }
+}
+
+/// Appends events.
+#[derive(Debug)]
+pub struct EventLog {
+    appender: Appender,
+    payload: Vec<u8>,
+}
+
+impl EventLog {
+    /// Prepares to append to the log in `dir`. Reads and writes nothing.
+    pub fn open(dir: &Path, options: Options) -> Result<Self, Error> {
+        Ok(Self { appender: Appender::open(dir, options)?, payload: Vec::new() })
+    }
+
+    /// Records one event. It survives the death of any process once this returns.
+    pub fn record(
+        &mut self,
+        id: Id,
+        envelope: &Envelope,
+        event: &Event,
+    ) -> Result<Appended, Error> {
+        self.payload.clear();
+        let (schema, codec) = encode(envelope, event, &mut self.payload);
+        let record = Record { id, kind: event.kind(), schema, codec, payload: &self.payload };
+        self.appender.append(&record)
+    }
+
+    /// Records several events by one write.
+    pub fn record_all(&mut self, events: &[(Id, Envelope, Event)]) -> Result<(), Error> {
+        let encoded: Vec<_> = events
+            .iter()
+            .map(|(id, envelope, event)| {
+                let mut payload = Vec::new();
+                let (schema, codec) = encode(envelope, event, &mut payload);
+                (*id, event.kind(), schema, codec, payload)
+            })
+            .collect();
+        let records: Vec<_> = encoded
+            .iter()
+            .map(|(id, kind, schema, codec, payload)| Record {
+                id: *id,
+                kind: *kind,
+                schema: *schema,
+                codec: *codec,
+                payload,
+            })
+            .collect();
+        self.appender.append_all(&records).map(|_| ())
+    }
+
+    /// Returns once everything recorded so far, by anyone, is on disk.
+    pub fn sync(&mut self) -> Result<(), Error> {
+        self.appender.sync()
+    }
+}
+
+/// Writes the payload; gives the schema and the codec that go with it.
+fn encode(envelope: &Envelope, event: &Event, payload: &mut Vec<u8>) -> (u16, u8) {
+    if let Event::Unknown { version, codec, .. } = event {
+        // What we do not understand is passed on as it came, envelope and all.
+        event.write_body(payload);
+        return (*version, *codec);
+    }
+    envelope.write(payload);
+    event.write_body(payload);
+    (event.version(), codec::CODEC)
+}
+
+/// Reads events in the order of the log.
+#[derive(Debug)]
+pub struct EventReader {
+    reader: Reader,
+}
+
+/// One thing met while reading.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "gaps are rare; a box for each event is not worth it"
+)]
+pub enum Met {
+    /// An event.
+    Event(Recorded),
+    /// Damage. Reading goes on behind it.
+    Gap(Gap),
+}
+
+impl EventReader {
+    /// Every event at `from` or behind it.
+    pub fn from(log: &Log, from: Seq) -> Self {
+        Self { reader: log.read_from(from) }
+    }
+
+    /// Every event of `time_us` or later.
+    pub fn since(log: &Log, time_us: u64) -> Result<Self, Error> {
+        Ok(Self { reader: log.read_since(time_us)? })
+    }
+
+    /// The next event or gap; `None` at the end of what there is now. May be called again later.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "reading may fail, and may go on after `None`"
+    )]
+    pub fn next(&mut self) -> Result<Option<Met>, Error> {
+        Ok(self.reader.next()?.map(|item| match item {
+            Item::Record(entry) => Met::Event(Recorded::from_entry(&entry)),
+            Item::Gap(gap) => Met::Gap(gap),
+        }))
+    }
+
+    /// Where reading goes on.
+    pub fn position(&self) -> Seq {
+        self.reader.position()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SessionEnded;
+
+    fn read_all(dir: &Path) -> Vec<Recorded> {
+        let log = Log::open(dir, Options::default()).unwrap();
+        let mut reader = EventReader::from(&log, Seq::START);
+        std::iter::from_fn(|| match reader.next().unwrap()? {
+            Met::Event(recorded) => Some(recorded),
+            Met::Gap(gap) => panic!("{gap}"),
+        })
+        .collect()
+    }
+
+    #[test]
+    fn an_event_comes_back_with_its_envelope_and_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let envelope = Envelope { session: "s".into(), ..Envelope::default() };
+        let event = Event::from(SessionEnded { reason: "clear".into(), ..SessionEnded::default() });
+        let mut log = EventLog::open(dir.path(), Options::default()).unwrap();
+        let id = Id::random(1_763_000_000_000_001);
+        let seq = log.record(id, &envelope, &event).unwrap().seq.unwrap();
+        assert_eq!(read_all(dir.path()), [Recorded { seq, id, envelope, event }]);
+    }
+
+    #[test]
+    fn an_event_of_the_future_is_kept_byte_for_byte() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut payload = Vec::new();
+        let envelope = Envelope { session: "s".into(), ..Envelope::default() };
+        envelope.write(&mut payload);
+        payload.extend_from_slice(b"whatever comes");
+        let event = Event::Unknown { kind: 999, version: 3, codec: codec::CODEC, payload };
+        let mut log = EventLog::open(dir.path(), Options::default()).unwrap();
+        log.record(Id::new(1, 1), &Envelope::default(), &event).unwrap();
+        let read = read_all(dir.path()).remove(0);
+        assert_eq!(read.event, event);
+        assert_eq!(read.envelope, envelope);
+        log.record(Id::new(2, 2), &read.envelope, &read.event).unwrap();
+        assert_eq!(read_all(dir.path())[1].event, event);
+    }
+}

@@ -1,0 +1,72 @@
+//! Something is to be forgotten.
+
+use crate::{DecodeError, Versioned, codec};
+use serde::{Deserialize, Serialize};
+
+/// Something is to be forgotten: all that fits every condition given. Or a forgetting is taken back.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Forgotten {
+    /// These events, and what was made of them.
+    pub events: Vec<[u8; 16]>,
+    /// These memories, by the address of what they were made of: reply id, a slash, and the
+    /// number in the reply.
+    pub rows: Vec<String>,
+    /// This session; empty for any.
+    pub session: String,
+    /// This project, by key; empty for any.
+    pub project: String,
+    /// From this moment on.
+    pub since_us: Option<u64>,
+    /// Before this moment.
+    pub until_us: Option<u64>,
+    /// Whatever touches this file; empty for any.
+    pub file: String,
+    /// A hash of the text that must not occur, never the text itself; empty for any.
+    pub text: String,
+    /// The forgetting that is taken back.
+    pub undoes: Option<[u8; 16]>,
+    /// Why, in the user's words; may be empty.
+    pub reason: String,
+}
+
+impl Versioned for Forgotten {
+    const KIND: u16 = 11;
+    const VERSION: u16 = 1;
+
+    fn read(version: u16, body: &[u8]) -> Result<Self, DecodeError> {
+        match version {
+            1 => codec::read(body),
+            _ => Err(DecodeError::Version { kind: Self::KIND, version }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// These bytes are on users' disks. If this fails, add a version; do not edit the bytes.
+    #[test]
+    fn v1_bytes_are_fixed() {
+        let event = Forgotten {
+            events: vec![[1; 16]],
+            rows: vec!["r/1".into()],
+            session: "s".into(),
+            project: "p".into(),
+            since_us: Some(5),
+            until_us: None,
+            file: "f".into(),
+            text: "h".into(),
+            undoes: Some([2; 16]),
+            reason: "w".into(),
+        };
+        let mut bytes = Vec::new();
+        codec::write(&event, &mut bytes);
+        assert_eq!(
+            bytes.escape_ascii().to_string(),
+            r"\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x03r/1\x01s\x01p\x01\x05\x00\x01f\x01h\x01\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x01w"
+        );
+        assert_eq!(Forgotten::read(1, &bytes), Ok(event));
+        assert!(Forgotten::read(Forgotten::VERSION + 1, &bytes).is_err());
+    }
+}

@@ -1,0 +1,43 @@
+//! Two projects are one.
+
+use crate::{DecodeError, Versioned, codec};
+use serde::{Deserialize, Serialize};
+
+/// What was and will be recorded under one key belongs to another project, or a project gets a name.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ProjectMerged {
+    /// The key that is given up.
+    pub from: String,
+    /// The key that takes its place; the same one, if only the name changes; the former one, to undo it.
+    pub into: String,
+    /// What people shall call it; empty to leave that as it is.
+    pub label: String,
+}
+
+impl Versioned for ProjectMerged {
+    const KIND: u16 = 14;
+    const VERSION: u16 = 1;
+
+    fn read(version: u16, body: &[u8]) -> Result<Self, DecodeError> {
+        match version {
+            1 => codec::read(body),
+            _ => Err(DecodeError::Version { kind: Self::KIND, version }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// These bytes are on users' disks. If this fails, add a version; do not edit the bytes.
+    #[test]
+    fn v1_bytes_are_fixed() {
+        let event = ProjectMerged { from: "a".into(), into: "b".into(), label: "l".into() };
+        let mut bytes = Vec::new();
+        codec::write(&event, &mut bytes);
+        assert_eq!(bytes.escape_ascii().to_string(), r"\x01a\x01b\x01l");
+        assert_eq!(ProjectMerged::read(1, &bytes), Ok(event));
+        assert!(ProjectMerged::read(ProjectMerged::VERSION + 1, &bytes).is_err());
+    }
+}

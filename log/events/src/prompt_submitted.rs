@@ -1,0 +1,70 @@
+//! A prompt was submitted.
+
+use crate::{DecodeError, Versioned, codec};
+use serde::{Deserialize, Serialize};
+
+/// A prompt was submitted, by the user or by the client itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PromptSubmitted {
+    /// The text, without what is private. Empty if all of it was.
+    pub prompt: String,
+    /// The whole prompt was private, and so is the turn: its tool uses are not recorded.
+    pub is_private: bool,
+    /// Who submitted it.
+    pub submitter: Submitter,
+    /// The client's id of the turn; a prompt queued into a running turn shares it. Empty on older
+    /// clients.
+    pub prompt_id: String,
+    /// Where the client stood.
+    pub cwd: String,
+    /// Fields of the hook's JSON that this version does not know, as a JSON object; empty if
+    /// there are none.
+    pub extra: String,
+}
+
+/// Who submits a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Submitter {
+    /// The user, in words.
+    #[default]
+    User,
+    /// The user, with nothing but pictures or files.
+    UserMedia,
+    /// The client itself: a task of the assistant's has something to say.
+    TaskNotification,
+}
+
+impl Versioned for PromptSubmitted {
+    const KIND: u16 = 2;
+    const VERSION: u16 = 1;
+
+    fn read(version: u16, body: &[u8]) -> Result<Self, DecodeError> {
+        match version {
+            1 => codec::read(body),
+            _ => Err(DecodeError::Version { kind: Self::KIND, version }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// These bytes are on users' disks. If this fails, add a version; do not edit the bytes.
+    #[test]
+    fn v1_bytes_are_fixed() {
+        let event = PromptSubmitted {
+            prompt: "fix it".into(),
+            is_private: false,
+            submitter: Submitter::TaskNotification,
+            prompt_id: "p1".into(),
+            cwd: "/p".into(),
+            extra: "{}".into(),
+        };
+        let mut bytes = Vec::new();
+        codec::write(&event, &mut bytes);
+        assert_eq!(bytes.escape_ascii().to_string(), r"\x06fix it\x00\x02\x02p1\x02/p\x02{}");
+        assert_eq!(PromptSubmitted::read(1, &bytes), Ok(event));
+        assert!(PromptSubmitted::read(PromptSubmitted::VERSION + 1, &bytes).is_err());
+    }
+}

@@ -1,0 +1,81 @@
+//! A tool was used.
+
+use crate::{DecodeError, Versioned, codec};
+use serde::{Deserialize, Serialize};
+
+/// The assistant ran a tool and saw its result.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ToolUsed {
+    /// As the assistant calls it: `Read`, `Bash`.
+    pub tool: String,
+    /// JSON, as given to the tool.
+    pub input: String,
+    /// JSON, as it came back; empty if the tool failed.
+    pub output: String,
+    /// What went wrong, if the tool failed.
+    pub error: String,
+    /// Whether the tool failed.
+    pub has_failed: bool,
+    /// Whether the user stopped it.
+    pub is_interrupt: bool,
+    /// The client's id of this use; the same one again is the same use.
+    pub tool_use_id: String,
+    /// Where it ran.
+    pub cwd: String,
+    /// The subagent that ran it; empty in the main conversation.
+    pub agent_id: String,
+    /// What kind of subagent.
+    pub agent_type: String,
+    /// The client's id of the turn; empty on older clients.
+    pub prompt_id: String,
+    /// How long it took, where the client says.
+    pub duration_ms: Option<u64>,
+    /// Fields of the hook's JSON that this version does not know, as a JSON object; empty if
+    /// there are none.
+    pub extra: String,
+}
+
+impl Versioned for ToolUsed {
+    const KIND: u16 = 3;
+    const VERSION: u16 = 1;
+
+    fn read(version: u16, body: &[u8]) -> Result<Self, DecodeError> {
+        match version {
+            1 => codec::read(body),
+            _ => Err(DecodeError::Version { kind: Self::KIND, version }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// These bytes are on users' disks. If this fails, add a version; do not edit the bytes.
+    #[test]
+    fn v1_bytes_are_fixed() {
+        let event = ToolUsed {
+            tool: "Read".into(),
+            input: "{}".into(),
+            output: "ok".into(),
+            error: String::new(),
+            has_failed: false,
+            is_interrupt: true,
+            tool_use_id: "t1".into(),
+            cwd: "/p".into(),
+            agent_id: "a".into(),
+            agent_type: "b".into(),
+            prompt_id: "p1".into(),
+            duration_ms: Some(300),
+            extra: "{}".into(),
+        };
+        let mut bytes = Vec::new();
+        codec::write(&event, &mut bytes);
+        assert_eq!(
+            bytes.escape_ascii().to_string(),
+            r"\x04Read\x02{}\x02ok\x00\x00\x01\x02t1\x02/p\x01a\x01b\x02p1\x01\xfb,\x01\x02{}"
+        );
+        assert_eq!(ToolUsed::read(1, &bytes), Ok(event));
+        assert!(ToolUsed::read(ToolUsed::VERSION + 1, &bytes).is_err());
+    }
+}
