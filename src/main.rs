@@ -6,6 +6,7 @@
 mod app;
 mod commands;
 mod diagnostics;
+mod document;
 mod environment;
 mod failure;
 mod glob;

@@ -1,7 +1,7 @@
 //! Settings: what the user chose. Environment, then `settings.json`, then the default.
 
 mod exclusion;
-pub(crate) mod file;
+mod file;
 pub(crate) mod table;
 pub(crate) mod value;
 
@@ -13,6 +13,7 @@ pub(crate) use value::Kind;
 
 use crate::{
     diagnostics::{self, Level},
+    document::{Document, Unusable, replace},
     environment::Environment,
     paths::Paths,
 };
@@ -114,28 +115,24 @@ fn assignment<'a>(line: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// Keeps a checked value where its kind belongs; every other line and key stays as it was. `None` removes.
-pub(crate) fn keep(paths: &Paths, setting: &Setting, value: Option<&str>) -> io::Result<()> {
-    paths.create_data()?;
-    match setting.kind {
-        Kind::Secret(other_name) => keep_credential(paths, &[setting.name, other_name], value)?,
-        _ if value.is_none() && !paths.settings().exists() => return Ok(()),
-        _ => {}
-    }
-    let mut object =
-        file::flatten(file::read_object(&paths.settings()).map_err(|unusable| {
-            io::Error::new(io::ErrorKind::InvalidData, unusable.to_string())
-        })?);
-    match (&setting.kind, value) {
-        (Kind::Secret(_), _) | (_, None) => {
-            if object.shift_remove(setting.name).is_none() {
-                return Ok(());
-            }
+pub(crate) fn keep(paths: &Paths, setting: &Setting, value: Option<&str>) -> Result<(), Unusable> {
+    paths.create_data().map_err(|error| Unusable::new(&paths.data, error))?;
+    let mut document = Document::open(&paths.settings())?;
+    let in_settings = match setting.kind {
+        Kind::Secret(other_name) => {
+            keep_credential(paths, &[setting.name, other_name], value)
+                .map_err(|error| Unusable::new(&paths.credentials(), error))?;
+            None
         }
-        (_, Some(value)) => {
-            object.insert(setting.name.into(), value.into());
-        }
+        _ => value,
+    };
+    document.set(setting.name, &in_settings.map_or(Value::Null, Value::from));
+    if let Value::Object(mut nested) = document.get("env")
+        && nested.shift_remove(setting.name).is_some()
+    {
+        document.set("env", &Value::Object(nested));
     }
-    file::write_object(&paths.settings(), &object)
+    document.save()
 }
 
 fn keep_credential(paths: &Paths, names: &[&str], value: Option<&str>) -> io::Result<()> {
@@ -149,7 +146,7 @@ fn keep_credential(paths: &Paths, names: &[&str], value: Option<&str>) -> io::Re
     lines.extend(value.map(|value| format!("{}={value}", names[0])));
     let mut text = lines.join("\n");
     text.push('\n');
-    file::replace(&paths.credentials(), text.as_bytes())
+    replace(&paths.credentials(), text.as_bytes())
 }
 
 #[cfg(test)]
@@ -245,6 +242,15 @@ mod tests {
         );
         keep(&case.paths(), &MODEL, None).unwrap();
         assert_eq!(case.load().find(&MODEL).1, Source::Default);
+    }
+
+    #[test]
+    fn a_value_in_the_old_nesting_can_be_taken_back() {
+        let case = case(r#"{"env": {"CLAUDE_MEM_MODEL": "a", "other": 1}}"#, &[]);
+        assert_eq!(case.load().text(&MODEL), "a");
+        keep(&case.paths(), &MODEL, None).unwrap();
+        assert_eq!(case.load().find(&MODEL).1, Source::Default);
+        assert_eq!(case.read("settings.json"), r#"{"env":{"other":1}}"#);
     }
 
     #[test]
