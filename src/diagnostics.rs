@@ -102,7 +102,6 @@ fn line(level: Level, message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
     use super::*;
 
     fn written(data: &Path) -> String {

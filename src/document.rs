@@ -234,7 +234,6 @@ fn write_draft(draft: &Path, file: &Path, text: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use serde_json::json;

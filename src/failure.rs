@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, process::ExitCode};
 
-use crate::paths::NoHome;
+use crate::{document::Unusable, paths::NoHome};
 
 /// Why a command did not do what it was asked. Libraries say what happened; advice is added here, because
 /// only the binary knows its own commands.
@@ -66,6 +66,14 @@ impl From<NoHome> for Failure {
         Self::new(error.to_string())
             .meaning("there is no place to keep memory")
             .remedy("set `CLAUDE_MEM_DATA_DIR` to a directory of your own")
+    }
+}
+
+impl From<Unusable> for Failure {
+    fn from(error: Unusable) -> Self {
+        Self::new(error.to_string())
+            .meaning("the file is as it was")
+            .remedy("mend it by hand, then try again")
     }
 }
 

@@ -11,6 +11,7 @@ mod environment;
 mod failure;
 mod glob;
 mod hooks;
+mod install;
 mod paths;
 mod project;
 mod settings;

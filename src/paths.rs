@@ -90,7 +90,6 @@ fn home_in(passwd: &str, user: u32) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
     use super::*;
 
     #[test]

@@ -151,7 +151,6 @@ fn keep_credential(paths: &Paths, names: &[&str], value: Option<&str>) -> io::Re
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
     use std::os::unix::fs::PermissionsExt;
 
     use super::{table::*, *};

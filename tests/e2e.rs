@@ -2,5 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod command_line;
+mod install;
+mod plugin;
 mod sandbox;
 mod settings;

@@ -1,7 +1,10 @@
 //! The command line: one file per subcommand.
 
 mod hook;
+mod install;
+mod plugin;
 mod settings;
+mod uninstall;
 
 use std::{
     io::{self, Write},
@@ -30,6 +33,9 @@ struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Install(install::Install),
+    Uninstall(uninstall::Uninstall),
+    Plugin(plugin::Plugin),
     Settings(settings::Settings),
     #[command(flatten)]
     Hook(hook::Hook),
@@ -38,6 +44,9 @@ enum Command {
 impl Command {
     fn run(self, app: &mut App) -> Result<(), Failure> {
         match self {
+            Self::Install(install) => install.run(app),
+            Self::Uninstall(uninstall) => uninstall.run(app),
+            Self::Plugin(plugin) => plugin.run(app),
             Self::Settings(settings) => settings.run(app),
             Self::Hook(_) => unreachable!("hooks end before there is an app"),
         }

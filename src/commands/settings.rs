@@ -1,6 +1,6 @@
 //! `claude-mem settings`: see and change what the user chose.
 
-use std::{env, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -179,8 +179,7 @@ fn switch_project(app: &mut App, switch: Switch) -> Result<(), Failure> {
 }
 
 fn here(app: &App) -> Result<(ProjectId, PathBuf), Failure> {
-    let cwd = env::current_dir()
-        .map_err(|error| Failure::new(format!("this folder cannot be found: {error}")))?;
+    let cwd = super::install::here()?;
     Ok((project::identify(&cwd.to_string_lossy(), &app.environment), cwd))
 }
 

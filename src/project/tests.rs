@@ -1,5 +1,3 @@
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use std::{os::unix::fs::symlink, process::Command};
 
 use super::*;

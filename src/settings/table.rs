@@ -96,7 +96,6 @@ pub(crate) fn find(name: &str) -> Option<&'static Setting> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
     use std::collections::HashSet;
 
     use super::*;

@@ -1,0 +1,135 @@
+//! `claude-mem install`: tell Claude Code about us.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use serde_json::json;
+
+use crate::{
+    app::App,
+    document::Document,
+    failure::Failure,
+    install::{self, NAME, Targets, manifest::Manifest, quoted_for_shell, rival},
+};
+
+/// Let Claude Code use this memory
+///
+/// Registers hooks, an MCP server, the mem-search skill and the /mem command, for all your sessions or for
+/// those in one project. Everything else in Claude Code's files stays as it is, and `claude-mem uninstall`
+/// takes out exactly what was put in. Running it again brings it up to date.
+#[derive(Debug, Args)]
+pub(crate) struct Install {
+    /// For sessions in this folder only
+    #[arg(long)]
+    project: bool,
+    /// Write nothing, print what would be registered
+    #[arg(long)]
+    print: bool,
+}
+
+impl Install {
+    /// Reads and checks every file before it writes the first.
+    pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        let program = program(&app.environment.text("PATH").unwrap_or_default())?;
+        let shell_program = quoted_for_shell(&program);
+        if self.print {
+            let registered = json!({"hooks": install::hooks(&shell_program),
+                "mcpServers": {NAME: install::server(&program)}});
+            return app.output.line(format_args!("{registered:#}"));
+        }
+        let targets =
+            if self.project { Targets::of_project(&here()?) } else { Targets::of_user(app)? };
+        let mut manifest = Manifest::load(&app.paths)?;
+        let mut settings = Document::open(&targets.settings())?;
+        install::add_hooks(&mut settings, &shell_program)?;
+        let mut servers = Document::open(&targets.servers)?;
+        install::add_server(&mut servers, &program)?;
+
+        let stamp = stamp();
+        manifest.program = program;
+        manifest.installed_at.clone_from(&stamp);
+        app.paths.create_data().map_err(|error| not_created(app, &error))?;
+        manifest.edit(&app.paths, &settings, &stamp)?;
+        manifest.edit(&app.paths, &servers, &stamp)?;
+        tell(app, "hooks", &settings);
+        tell(app, "MCP server", &servers);
+        write_texts(app, &targets, &mut manifest)?;
+        warn_of_rivals(app, &targets.dir);
+        if self.project {
+            app.output.say(
+                "note: these files name this machine's path of claude-mem; keep them out of what you share",
+            );
+        }
+        app.output.say("Start a new Claude Code session and it will be remembered.");
+        Ok(())
+    }
+}
+
+fn tell(app: &mut App, what: &str, document: &Document) {
+    let done = if document.is_changed() { "written to" } else { "already in" };
+    app.output.say(format_args!("{what}: {done} {}", document.file().display()));
+}
+
+fn write_texts(app: &mut App, targets: &Targets, manifest: &mut Manifest) -> Result<(), Failure> {
+    for (file, text) in targets.texts() {
+        if !manifest.write(&app.paths, &file, text)? {
+            app.output.say(format_args!("note: {} is yours and was left as it is", file.display()));
+        }
+    }
+    Ok(())
+}
+
+fn warn_of_rivals(app: &mut App, dir: &Path) {
+    for found in rival::find(dir) {
+        app.output.say(format_args!("warning: {}\nhint: {}", found.what, found.remedy));
+    }
+}
+
+/// The path hooks should call: the one the user typed or the shell found, if it leads to this binary, since
+/// a link in a `bin` directory outlives upgrades and its target does not.
+pub(crate) fn program(path: &str) -> Result<String, Failure> {
+    let unknown =
+        |error: std::io::Error| Failure::new(format!("this program cannot find itself: {error}"));
+    let real = env::current_exe().and_then(|found| found.canonicalize()).map_err(unknown)?;
+    let typed = env::args_os().next().map(PathBuf::from).unwrap_or_default();
+    let candidates: Vec<PathBuf> = if typed.components().count() > 1 {
+        vec![std::path::absolute(&typed).unwrap_or(typed)]
+    } else {
+        env::split_paths(path).map(|dir| dir.join(&typed)).collect()
+    };
+    let is_stable = |candidate: &PathBuf| {
+        candidate.is_absolute()
+            && candidate.file_name().is_some_and(|name| name == NAME)
+            && candidate.canonicalize().is_ok_and(|found| found == real)
+    };
+    let chosen = candidates.into_iter().find(is_stable).unwrap_or(real);
+    let is_named = chosen.file_name().is_some_and(|name| name == NAME);
+    match chosen.into_os_string().into_string() {
+        Ok(text) if is_named && !text.contains(char::is_control) => Ok(text),
+        Ok(text) => Err(Failure::new(format!("this program is called {text}"))
+            .meaning(format!("hooks are recognised by the name `{NAME}`"))
+            .remedy(format!("rename it to `{NAME}` and install again"))),
+        Err(text) => Err(Failure::new(format!("the path {} is not Unicode", text.display()))
+            .meaning("Claude Code's settings cannot hold it")
+            .remedy("move the binary to another folder and install again")),
+    }
+}
+
+/// The folder the user stands in.
+pub(crate) fn here() -> Result<PathBuf, Failure> {
+    env::current_dir()
+        .map_err(|error| Failure::new(format!("this folder cannot be found: {error}")))
+}
+
+fn not_created(app: &App, error: &std::io::Error) -> Failure {
+    Failure::new(format!("{} cannot be made: {error}", app.paths.data.display()))
+        .meaning("nothing was installed")
+        .remedy("set `CLAUDE_MEM_DATA_DIR` to a directory of your own")
+}
+
+fn stamp() -> String {
+    jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string()
+}

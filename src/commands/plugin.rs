@@ -1,0 +1,118 @@
+//! `claude-mem plugin`: a Claude Code plugin, and the marketplace to install it from, in one folder.
+
+use std::{
+    fs, io,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::{
+    app::App,
+    document::replace,
+    failure::Failure,
+    install::{self, MARKETPLACE, NAME, PLUGIN, SKILL, SLASH_COMMAND},
+};
+
+/// Where Claude Code will find the binary.
+const PROGRAM: &str = "${CLAUDE_PLUGIN_ROOT}/bin/claude-mem";
+const DESCRIPTION: &str = "Long-term memory for Claude Code";
+const README: &str = include_str!("../install/plugin.md");
+
+/// Write a Claude Code plugin to a folder
+///
+/// The folder is a marketplace with one plugin in it, which holds a copy of this binary. Install it with
+/// `claude plugin marketplace add DIR` and `claude plugin install mem@mem-local`, or try it with
+/// `claude --plugin-dir DIR/plugin`.
+#[derive(Debug, Args)]
+pub(crate) struct Plugin {
+    /// A new or empty folder, or one written by this command before
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+}
+
+impl Plugin {
+    /// Writes every file whole, so that a plugin in use is updated piece by piece but never broken.
+    pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        check(&self.dir)?;
+        for (path, text) in texts() {
+            write(&self.dir.join(path), text.as_bytes(), 0o644)?;
+        }
+        copy_program(&self.dir.join("plugin/bin").join(NAME))?;
+        app.output.say(format_args!(
+            "The plugin is in {dir}. Install it with\n  claude plugin marketplace add {dir}\n  \
+             claude plugin install {PLUGIN}@{MARKETPLACE}",
+            dir = self.dir.display()
+        ));
+        Ok(())
+    }
+}
+
+/// Files of the plugin, with their paths in its folder.
+fn texts() -> Vec<(&'static str, String)> {
+    let version = env!("CARGO_PKG_VERSION");
+    let author = json!({"name": NAME});
+    let marketplace = json!({"name": MARKETPLACE, "description": DESCRIPTION, "owner": author,
+        "plugins": [{"name": PLUGIN, "source": "./plugin", "version": version, "description": DESCRIPTION}]});
+    let plugin = json!({"name": PLUGIN, "version": version, "description": DESCRIPTION, "author": author,
+        "license": env!("CARGO_PKG_LICENSE")});
+    let hooks = json!({"description": "Records sessions and gives them their memory",
+        "hooks": install::hooks(PROGRAM)});
+    let servers = json!({"mcpServers": {NAME: install::server(PROGRAM)}});
+    vec![
+        (".claude-plugin/marketplace.json", lines(&marketplace)),
+        ("plugin/.claude-plugin/plugin.json", lines(&plugin)),
+        ("plugin/hooks/hooks.json", lines(&hooks)),
+        ("plugin/.mcp.json", lines(&servers)),
+        ("plugin/README.md", README.into()),
+        ("plugin/skills/mem-search/SKILL.md", SKILL.into()),
+        ("plugin/commands/mem.md", SLASH_COMMAND.into()),
+    ]
+}
+
+fn lines(value: &Value) -> String {
+    format!("{value:#}\n")
+}
+
+/// Refuses a folder with something else in it.
+fn check(dir: &Path) -> Result<(), Failure> {
+    let is_empty = match fs::read_dir(dir) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+        Err(error) => return Err(not_written(dir, &error)),
+    };
+    let is_ours = || {
+        let text = fs::read(dir.join(".claude-plugin/marketplace.json")).unwrap_or_default();
+        let marketplace: Value = serde_json::from_slice(&text).unwrap_or_default();
+        marketplace["name"] == MARKETPLACE
+    };
+    if is_empty || is_ours() {
+        return Ok(());
+    }
+    Err(Failure::new(format!("{} is not empty", dir.display()))
+        .meaning("nothing was written")
+        .remedy("name a folder that does not exist yet"))
+}
+
+/// A plugin is there to be shared, so others may read it.
+fn write(file: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure> {
+    fs::create_dir_all(file.parent().unwrap_or(file))
+        .and_then(|()| replace(file, bytes))
+        .and_then(|()| fs::set_permissions(file, fs::Permissions::from_mode(mode)))
+        .map_err(|error| not_written(file, &error))
+}
+
+/// The old binary may be running, so it is replaced, not overwritten.
+fn copy_program(file: &Path) -> Result<(), Failure> {
+    let copied =
+        std::env::current_exe().and_then(fs::read).map_err(|error| not_written(file, &error))?;
+    write(file, &copied, 0o755)
+}
+
+fn not_written(file: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("{} cannot be written: {error}", file.display()))
+        .meaning("the plugin is not complete")
+        .remedy("name another folder")
+}

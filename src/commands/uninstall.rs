@@ -1,0 +1,167 @@
+//! `claude-mem uninstall`: take out of Claude Code what was put in.
+
+use std::{
+    fs,
+    io::{self, BufRead, IsTerminal},
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+
+use super::install::here;
+use crate::{
+    app::App,
+    document::Document,
+    failure::Failure,
+    install::{self, Targets, manifest::Manifest},
+};
+
+/// Everything of ours in the data directory. A user may have pointed it at a folder with other things in it,
+/// and the TypeScript claude-mem keeps its own in the same place: nothing else is ever deleted.
+const OURS: &[&str] = &[
+    "log",
+    "memory.db",
+    "memory.db-wal",
+    "memory.db-shm",
+    "prompts",
+    "modes",
+    "worker.lock",
+    "worker.json",
+    "worker.sock",
+    "logs",
+    "backups",
+    "install.json",
+];
+/// Ours as well, unless the TypeScript claude-mem shares them.
+const SHARED: &[&str] = &["settings.json", ".env"];
+
+/// Take this memory out of Claude Code
+///
+/// Removes what `claude-mem install` registered, in every place where it did, and nothing else. What was
+/// remembered is kept, unless you ask for it to be deleted.
+#[derive(Debug, Args)]
+pub(crate) struct Uninstall {
+    /// Also delete everything that was remembered
+    #[arg(long)]
+    purge: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Uninstall {
+    /// Asks first, so that a refusal changes nothing.
+    pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        if self.purge && !self.yes {
+            confirm(app)?;
+        }
+        unregister(app)?;
+        if self.purge { purge(app) } else { Ok(()) }
+    }
+}
+
+fn confirm(app: &mut App) -> Result<(), Failure> {
+    let data = app.paths.data.display();
+    if !io::stdin().is_terminal() {
+        return Err(Failure::usage(format!(
+            "{data} would be deleted, and nobody is here to be asked"
+        ))
+        .meaning("nothing was changed")
+        .remedy("add `--yes` to delete it without asking"));
+    }
+    app.output
+        .say(format_args!("Delete everything remembered in {data}? There is no way back. [y/N]"));
+    let mut answer = String::new();
+    let is_yes = io::stdin().lock().read_line(&mut answer).is_ok()
+        && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str());
+    if is_yes { Ok(()) } else { Err(Failure::new("nothing was changed")) }
+}
+
+fn unregister(app: &mut App) -> Result<(), Failure> {
+    let mut manifest = Manifest::load(&app.paths)?;
+    for edited in std::mem::take(&mut manifest.edited) {
+        if edited.restore().map_err(|error| not_restored(&edited.file, &error))? {
+            app.output.say(format_args!("restored {}", edited.file.display()));
+        } else {
+            clean(app, &edited.file, edited.backup.is_none())?;
+        }
+    }
+    // Without a manifest, or after somebody copied settings over, hooks of ours may be left.
+    let user = Targets::of_user(app)?;
+    let project = Targets::of_project(&here()?);
+    for file in [user.settings(), user.servers, project.settings(), project.servers] {
+        clean(app, &file, false)?;
+    }
+    for written in std::mem::take(&mut manifest.written) {
+        if !written.remove().map_err(|error| not_restored(&written.file, &error))? {
+            app.output
+                .say(format_args!("note: {} was changed and is kept", written.file.display()));
+        } else if written.file.ends_with("mem-search/SKILL.md") {
+            // Only an empty folder can be removed like this, and it was made for this one file.
+            let _ = written.file.parent().map(fs::remove_dir);
+        }
+    }
+    Ok(manifest.save(&app.paths)?)
+}
+
+/// Takes our parts out of a file that others changed, too.
+fn clean(app: &mut App, file: &Path, is_our_file: bool) -> Result<(), Failure> {
+    let mut document = Document::open(file)?;
+    install::remove_hooks(&mut document);
+    install::remove_server(&mut document);
+    if !document.is_changed() {
+        return Ok(());
+    }
+    if document.is_empty() && is_our_file {
+        fs::remove_file(file).map_err(|error| not_restored(file, &error))?;
+    } else {
+        document.save()?;
+    }
+    app.output.say(format_args!("removed from {}", file.display()));
+    Ok(())
+}
+
+fn not_restored(file: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("{} cannot be changed: {error}", file.display()))
+        .meaning("some of what was installed is still there")
+        .remedy("mend that and run `claude-mem uninstall` again")
+}
+
+fn purge(app: &mut App) -> Result<(), Failure> {
+    let data = app.paths.data.clone();
+    let is_shared = data.join("claude-mem.db").exists();
+    let shared = if is_shared { &[][..] } else { SHARED };
+    for name in OURS.iter().chain(shared) {
+        let path = data.join(name);
+        delete(&path).map_err(|error| {
+            Failure::new(format!("{} cannot be deleted: {error}", path.display()))
+                .meaning("some of what was remembered is still there")
+                .remedy("mend that and run `claude-mem uninstall --purge` again")
+        })?;
+    }
+    let left: Vec<PathBuf> =
+        fs::read_dir(&data).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    if left.is_empty() {
+        let _ = fs::remove_dir(&data);
+        app.output.say(format_args!("deleted {}", data.display()));
+    } else {
+        app.output.say(format_args!("deleted what is ours in {}; left:", data.display()));
+        for path in left {
+            app.output.say(format_args!("  {}", path.display()));
+        }
+    }
+    Ok(())
+}
+
+/// A link is deleted, never what it points to.
+fn delete(path: &Path) -> io::Result<()> {
+    let deleted = match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match deleted {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}

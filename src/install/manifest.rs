@@ -1,0 +1,179 @@
+//! `install.json`: what was written where, so that exactly that can be taken out again.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    document::{Document, Unusable, replace},
+    paths::{Paths, create_private},
+};
+
+/// Everything `claude-mem install` did and did not yet undo.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Manifest {
+    /// The binary that hooks call.
+    pub(crate) program: String,
+    /// When, in UTC.
+    pub(crate) installed_at: String,
+    /// Files of others with something of ours in them.
+    pub(crate) edited: Vec<Edited>,
+    /// Files that are ours alone.
+    pub(crate) written: Vec<Written>,
+}
+
+/// A file of somebody else's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Edited {
+    /// Which.
+    pub(crate) file: PathBuf,
+    /// What it was before; `None` if there was no such file.
+    pub(crate) backup: Option<PathBuf>,
+    /// Its hash after we wrote it. If it is still that, the backup can be put back byte for byte.
+    pub(crate) sha256: String,
+}
+
+/// A file of ours.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Written {
+    /// Which.
+    pub(crate) file: PathBuf,
+    /// Its hash. If it is no longer that, it became the user's.
+    pub(crate) sha256: String,
+}
+
+impl Manifest {
+    /// Where it is kept.
+    pub(crate) fn file(paths: &Paths) -> PathBuf {
+        paths.data.join("install.json")
+    }
+
+    /// What is installed; nothing, if nothing was.
+    pub(crate) fn load(paths: &Paths) -> Result<Self, Unusable> {
+        let file = Self::file(paths);
+        match fs::read(&file) {
+            Ok(bytes) => {
+                serde_json::from_slice(&bytes).map_err(|error| Unusable::new(&file, error))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(Unusable::new(&file, error)),
+        }
+    }
+
+    /// Keeps it; removes the file once there is nothing left to undo.
+    pub(crate) fn save(&self, paths: &Paths) -> Result<(), Unusable> {
+        let file = Self::file(paths);
+        let saved = if self.edited.is_empty() && self.written.is_empty() {
+            removed(&file)
+        } else {
+            let mut text = serde_json::to_vec_pretty(self).expect("a manifest is plain data");
+            text.push(b'\n');
+            paths.create_data().and_then(|()| replace(&file, &text))
+        };
+        saved.map_err(|error| Unusable::new(&file, error))
+    }
+
+    /// Saves a changed document and remembers how to undo that. The backup is on disk before the file is
+    /// touched, and the manifest knows of it before either: a crash in between leaves only too much to undo.
+    pub(crate) fn edit(
+        &mut self,
+        paths: &Paths,
+        document: &Document,
+        stamp: &str,
+    ) -> Result<(), Unusable> {
+        if !document.is_changed() {
+            return Ok(());
+        }
+        let known = self.edited.iter().position(|edited| edited.file == document.file());
+        let is_untouched = |edited: &Edited| {
+            document.original().is_some_and(|text| hash(text.as_bytes()) == edited.sha256)
+        };
+        // Somebody changed the file since: the old backup would undo their work too.
+        let backup = match known.map(|at| self.edited.remove(at)) {
+            Some(edited) if is_untouched(&edited) => edited.backup,
+            _ => backed_up(paths, document, stamp)?,
+        };
+        let sha256 = hash(document.text().as_bytes());
+        self.edited.push(Edited { file: document.file().into(), backup, sha256 });
+        self.save(paths)?;
+        document.save()
+    }
+
+    /// Writes a file of ours, unless somebody else's is in its place. Says whether it is ours now.
+    pub(crate) fn write(
+        &mut self,
+        paths: &Paths,
+        file: &Path,
+        text: &str,
+    ) -> Result<bool, Unusable> {
+        let known = self.written.iter().position(|written| written.file == file);
+        let current = fs::read(file).ok().map(|bytes| hash(&bytes));
+        let is_ours = match (&current, known) {
+            (None, _) => true,
+            (Some(current), Some(at)) => *current == self.written[at].sha256,
+            (Some(current), None) => *current == hash(text.as_bytes()),
+        };
+        if !is_ours {
+            return Ok(false);
+        }
+        known.map(|at| self.written.remove(at));
+        self.written.push(Written { file: file.into(), sha256: hash(text.as_bytes()) });
+        self.save(paths)?;
+        let written = fs::create_dir_all(file.parent().unwrap_or(file))
+            .and_then(|()| replace(file, text.as_bytes()));
+        written.map_err(|error| Unusable::new(file, error)).map(|()| true)
+    }
+}
+
+impl Edited {
+    /// Puts the backup back if nobody touched the file since. Says whether that was possible.
+    pub(crate) fn restore(&self) -> io::Result<bool> {
+        if !fs::read(&self.file).is_ok_and(|bytes| hash(&bytes) == self.sha256) {
+            return Ok(false);
+        }
+        match &self.backup {
+            None => removed(&self.file).map(|()| true),
+            Some(backup) => match fs::read(backup) {
+                Ok(bytes) => replace(&self.file, &bytes).map(|()| true),
+                Err(_) => Ok(false),
+            },
+        }
+    }
+}
+
+impl Written {
+    /// Removes the file if nobody touched it since. Says whether it is gone.
+    pub(crate) fn remove(&self) -> io::Result<bool> {
+        match fs::read(&self.file) {
+            Ok(bytes) if hash(&bytes) != self.sha256 => Ok(false),
+            _ => removed(&self.file).map(|()| true),
+        }
+    }
+}
+
+fn backed_up(paths: &Paths, document: &Document, stamp: &str) -> Result<Option<PathBuf>, Unusable> {
+    let Some(text) = document.original() else { return Ok(None) };
+    let dir = paths.data.join("backups");
+    let name = document.file().file_name().unwrap_or_default().to_string_lossy();
+    let backup = dir.join(format!("{stamp}-{}", name.trim_start_matches('.')));
+    create_private(&dir)
+        .and_then(|()| replace(&backup, text.as_bytes()))
+        .map_err(|error| Unusable::new(&backup, error))?;
+    Ok(Some(backup))
+}
+
+fn removed(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+fn hash(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}

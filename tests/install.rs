@@ -1,0 +1,235 @@
+//! `claude-mem install` and `uninstall`.
+
+use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
+
+use serde_json::Value;
+
+use crate::sandbox::{Sandbox, binary};
+
+const SETTINGS: &str = "{\n    \"model\": \"opus\",\n    \"hooks\": {\"Stop\": [{\"hooks\": \
+    [{\"type\": \"command\", \"command\": \"say done\"}]}]},\n    \"cost\": 0.10\n}";
+const STATE: &str =
+    "{\n  \"numStartups\": 3,\n  \"lastCost\": 0.30000000000000004,\n  \"projects\": {}\n}";
+
+fn json(sandbox: &Sandbox, path: &str) -> Value {
+    serde_json::from_str(&sandbox.read(path)).unwrap()
+}
+
+fn with_claude_code() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write(".claude/settings.json", SETTINGS);
+    sandbox.write(".claude.json", STATE);
+    sandbox
+}
+
+#[test]
+fn what_is_installed_is_what_the_client_will_run() {
+    let sandbox = with_claude_code();
+    sandbox.run(&["install"]).ok();
+    let settings = json(&sandbox, ".claude/settings.json");
+    let mut events: Vec<&str> =
+        settings["hooks"].as_object().unwrap().keys().map(String::as_str).collect();
+    events.sort_unstable();
+    assert_eq!(
+        events,
+        [
+            "PostToolUse",
+            "PostToolUseFailure",
+            "SessionEnd",
+            "SessionStart",
+            "Stop",
+            "SubagentStop",
+            "UserPromptSubmit"
+        ]
+    );
+    let hook = &settings["hooks"]["SessionEnd"][0]["hooks"][0];
+    assert!(hook["timeout"].as_u64().unwrap() <= 10 && hook.get("async").is_none());
+    let answer = Command::new("/bin/sh")
+        .args(["-c", hook["command"].as_str().unwrap()])
+        .env_clear()
+        .env("HOME", sandbox.home())
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    assert!(answer.status.success() && answer.stderr.is_empty(), "{answer:?}");
+    let server = &json(&sandbox, ".claude.json")["mcpServers"]["claude-mem"];
+    assert_eq!(server["command"], binary().to_str().unwrap());
+    assert_eq!(server["args"][0], "mcp");
+    assert!(sandbox.read(".claude.json").contains("0.30000000000000004"));
+    assert!(sandbox.read(".claude/skills/mem-search/SKILL.md").contains("name: mem-search"));
+}
+
+#[test]
+fn uninstalling_leaves_every_file_as_it_was_byte_for_byte() {
+    let sandbox = with_claude_code();
+    sandbox.run(&["install"]).ok();
+    sandbox.run(&["install"]).ok();
+    sandbox.run(&["uninstall"]).ok();
+    assert_eq!(sandbox.read(".claude/settings.json"), SETTINGS);
+    assert_eq!(sandbox.read(".claude.json"), STATE);
+    assert!(!sandbox.home().join(".claude/skills/mem-search").exists());
+    assert!(!sandbox.home().join(".claude/commands/mem.md").exists());
+    assert!(!sandbox.data().join("install.json").exists());
+    sandbox.run(&["uninstall"]).ok();
+    assert_eq!(sandbox.read(".claude/settings.json"), SETTINGS);
+}
+
+#[test]
+fn files_that_were_not_there_are_gone_again() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["install"]).ok();
+    sandbox.run(&["uninstall"]).ok();
+    assert!(!sandbox.home().join(".claude/settings.json").exists());
+    assert!(!sandbox.home().join(".claude.json").exists());
+}
+
+#[test]
+fn what_others_changed_in_between_stays() {
+    let sandbox = with_claude_code();
+    sandbox.run(&["install"]).ok();
+    let mut settings = json(&sandbox, ".claude/settings.json");
+    settings["theme"] = "dark".into();
+    sandbox.write(".claude/settings.json", &settings.to_string());
+    sandbox.write(".claude/commands/mem.md", "my own words");
+    sandbox.run(&["install"]).ok();
+    sandbox.run(&["uninstall"]).ok();
+    let mut expected: Value = serde_json::from_str(SETTINGS).unwrap();
+    expected["theme"] = "dark".into();
+    assert_eq!(json(&sandbox, ".claude/settings.json"), expected);
+    assert_eq!(sandbox.read(".claude/commands/mem.md"), "my own words");
+}
+
+#[test]
+fn installing_again_writes_nothing() {
+    let sandbox = with_claude_code();
+    sandbox.run(&["install"]).ok();
+    let before = fs::metadata(sandbox.home().join(".claude/settings.json")).unwrap();
+    sandbox.run(&["install"]).ok();
+    let after = fs::metadata(sandbox.home().join(".claude/settings.json")).unwrap();
+    assert_eq!(before.modified().unwrap(), after.modified().unwrap());
+    assert_eq!(fs::read_dir(sandbox.data().join("backups")).unwrap().count(), 2);
+}
+
+#[test]
+fn a_broken_file_is_explained_and_nothing_is_written_anywhere() {
+    for (broken, text) in [(".claude/settings.json", "{\"a\": "), (".claude.json", "[]")] {
+        let sandbox = with_claude_code();
+        sandbox.write(broken, text);
+        let error = sandbox.run(&["install"]).fails(1);
+        assert!(error.contains(broken) && error.contains("hint: "), "{error}");
+        assert_eq!(sandbox.read(broken), text);
+        assert!(!sandbox.data().exists() && !sandbox.home().join(".claude/skills").exists());
+        let other = if broken == ".claude.json" {
+            (".claude/settings.json", SETTINGS)
+        } else {
+            (".claude.json", STATE)
+        };
+        assert_eq!(sandbox.read(other.0), other.1);
+    }
+}
+
+#[test]
+fn a_project_is_installed_into_where_one_stands() {
+    let sandbox = Sandbox::new();
+    let shop = sandbox.home().join("shop");
+    fs::create_dir(&shop).unwrap();
+    let run = |arguments: &[&str]| {
+        assert!(sandbox.command(arguments).current_dir(&shop).output().unwrap().status.success());
+    };
+    run(&["install", "--project"]);
+    assert!(sandbox.read("shop/.claude/settings.json").contains("SessionStart"));
+    assert!(sandbox.read("shop/.mcp.json").contains("alwaysLoad"));
+    assert!(!sandbox.home().join(".claude").exists());
+    // From anywhere: the manifest knows where.
+    sandbox.run(&["uninstall"]).ok();
+    assert!(!shop.join(".mcp.json").exists() && !shop.join(".claude/settings.json").exists());
+}
+
+#[test]
+fn the_clients_own_directory_may_be_elsewhere() {
+    let sandbox = Sandbox::new();
+    let elsewhere = sandbox.home().join("config");
+    let environment = [("CLAUDE_CONFIG_DIR", elsewhere.to_str().unwrap())];
+    sandbox.run_with(&["install"], &environment, "").ok();
+    assert!(elsewhere.join("settings.json").exists() && elsewhere.join(".claude.json").exists());
+    assert!(!sandbox.home().join(".claude").exists());
+}
+
+#[test]
+fn printing_writes_nothing() {
+    let sandbox = Sandbox::new();
+    let printed: Value = serde_json::from_str(&sandbox.run(&["install", "--print"]).ok()).unwrap();
+    assert!(printed["hooks"]["Stop"].is_array() && printed["mcpServers"]["claude-mem"].is_object());
+    assert_eq!(fs::read_dir(sandbox.home()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_link_to_the_binary_is_what_hooks_call() {
+    let sandbox = Sandbox::new();
+    let bin = sandbox.home().join("my bin");
+    fs::create_dir(&bin).unwrap();
+    symlink(binary(), bin.join("claude-mem")).unwrap();
+    let through_path = Command::new("/bin/sh")
+        .args(["-c", "claude-mem install --print"])
+        .env_clear()
+        .env("HOME", sandbox.home())
+        .env("PATH", &bin)
+        .output()
+        .unwrap();
+    let printed: Value = serde_json::from_slice(&through_path.stdout).unwrap();
+    let command = printed["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap();
+    assert_eq!(command, format!("\"{}\" summary", bin.join("claude-mem").display()));
+}
+
+#[test]
+fn another_memory_is_named() {
+    let sandbox = with_claude_code();
+    sandbox.write(
+        ".claude/plugins/installed_plugins.json",
+        r#"{"version":2,"plugins":{"claude-mem@thedotmack":[{"scope":"user"}]}}"#,
+    );
+    let run = sandbox.run(&["install"]);
+    assert_eq!(run.code, 0);
+    assert!(
+        run.stderr
+            .contains("the TypeScript claude-mem is active as the plugin claude-mem@thedotmack")
+    );
+    assert!(run.stderr.contains("`claude plugin disable claude-mem@thedotmack`"), "{}", run.stderr);
+}
+
+#[test]
+fn memory_is_deleted_only_when_asked_and_only_what_is_ours() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["install"]).ok();
+    sandbox.write(".claude-mem/log/0000000000000001.seg", "memory");
+    sandbox.write(".claude-mem/notes.txt", "mine");
+    let error = sandbox.run(&["uninstall", "--purge"]).fails(2);
+    assert!(error.contains("`--yes`"), "{error}");
+    assert!(sandbox.data().join("install.json").exists(), "a refusal changes nothing");
+    sandbox.run(&["uninstall"]).ok();
+    assert!(sandbox.data().join("log/0000000000000001.seg").exists());
+    let run = sandbox.run(&["uninstall", "--purge", "--yes"]);
+    assert!(run.stderr.contains("notes.txt"), "{run:?}");
+    assert_eq!(names(&sandbox.data()), ["notes.txt"]);
+    fs::remove_file(sandbox.data().join("notes.txt")).unwrap();
+    sandbox.run(&["uninstall", "--purge", "--yes"]).ok();
+    assert!(!sandbox.data().exists());
+}
+
+#[test]
+fn the_other_memorys_data_is_never_deleted() {
+    let sandbox = Sandbox::new();
+    sandbox.write(".claude-mem/claude-mem.db", "theirs");
+    sandbox.write(".claude-mem/settings.json", "{}");
+    sandbox.write(".claude-mem/memory.db", "ours");
+    sandbox.run(&["uninstall", "--purge", "--yes"]).ok();
+    assert_eq!(names(&sandbox.data()), ["claude-mem.db", "settings.json"]);
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
