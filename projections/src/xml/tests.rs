@@ -1,4 +1,4 @@
-#![expect(clippy::unwrap_used, reason = "tests")]
+//! Replies as models write them, and worse.
 
 use std::fmt::Write as _;
 

@@ -1,0 +1,291 @@
+//! The words the agent is asked with: text files, compiled in, that the user may replace.
+//!
+//! A file of the same name in `prompts/` of the data directory takes the place of one compiled in, and
+//! `--prompt FILE` that of `init`. The version is a hash of all texts in force: a reply recorded under
+//! one version answers only questions put in the same words.
+
+use std::{
+    fmt, fs, io,
+    path::{Path, PathBuf},
+};
+
+use sha2::{Digest, Sha256};
+
+use super::modes::{Mode, Verbosity, Word};
+use super::question::{self, Limits, Question, Turn};
+use super::wording::escaped;
+
+/// The texts that may be replaced, by the name of their file.
+const TEXTS: [(&str, &str); 4] = [
+    ("init", include_str!("prompts/init.txt")),
+    ("continue", include_str!("prompts/continue.txt")),
+    ("observation", include_str!("prompts/observation.txt")),
+    ("summary", include_str!("prompts/summary.txt")),
+];
+
+/// What replies are read by, so the user's own text gets it too.
+const FORMAT: &str = include_str!("prompts/format.txt");
+
+/// More is not a prompt but a mistaken path.
+const TEXT_BYTES_MAX: u64 = 256 << 10;
+
+/// What the user chose of it all.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Choice<'a> {
+    /// How much to remember.
+    pub(crate) verbosity: Verbosity,
+    /// The language to write in, such as `de`; empty for that of the session.
+    pub(crate) language: &'a str,
+    /// Replaces the instructions.
+    pub(crate) prompt: Option<&'a Path>,
+}
+
+/// The texts in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Prompts {
+    system: String,
+    earlier: String,
+    observation: String,
+    summary: String,
+    version: String,
+}
+
+/// A text that is there but cannot be used. One that is missing is no error, except where it was named.
+#[derive(Debug)]
+pub(crate) struct PromptError {
+    path: PathBuf,
+    error: io::Error,
+}
+
+impl fmt::Display for PromptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot use the prompt {}: {}", self.path.display(), self.error)
+    }
+}
+
+impl Prompts {
+    /// Reads the texts in force under `mode` from the data directory, or takes those compiled in.
+    pub(crate) fn load(data: &Path, mode: &Mode, choice: &Choice<'_>) -> Result<Self, PromptError> {
+        let mut texts = TEXTS.map(|(_, text)| text.to_owned());
+        for (text, (name, _)) in texts.iter_mut().zip(TEXTS) {
+            if let Some(own) = read(&data.join("prompts").join(format!("{name}.txt")), false)? {
+                *text = own;
+            }
+        }
+        let [mut init, earlier, observation, summary] = texts;
+        if let Some(path) = choice.prompt {
+            init = read(path, true)?.unwrap_or_default();
+        }
+        let system = system(&init, mode, choice);
+        let version = version(&[&system, &earlier, &observation, &summary]);
+        Ok(Self { system, earlier, observation, summary, version })
+    }
+
+    /// Under which replies are recorded: 16 hexadecimal digits.
+    pub(crate) fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Puts a turn into words.
+    pub(crate) fn question(&self, turn: &Turn<'_>, limits: &Limits) -> Question {
+        let digest = turn.digest.map(|digest| escaped(digest.trim()));
+        let earlier = digest.map(|digest| filled(&self.earlier, &[("digest", &digest)]));
+        let closing = if turn.is_over { &self.summary } else { &self.observation };
+        Question {
+            system: self.system.clone(),
+            data: question::data(turn, earlier.as_deref(), limits),
+            closing: closing.trim().to_owned(),
+        }
+    }
+}
+
+/// The instructions: all that is the same for every question.
+fn system(init: &str, mode: &Mode, choice: &Choice<'_>) -> String {
+    let mut text = init.trim().to_owned();
+    if !text.contains("{{format}}") {
+        text.push_str("\n\n{{format}}");
+    }
+    let language = mode.language.as_deref().filter(|_| choice.language.is_empty());
+    let language = language.unwrap_or(choice.language);
+    if !language.is_empty() {
+        text.push_str("\nWrite all texts in this language: {{language}}. Tags, types, concepts, names and code stay as they are.");
+    }
+    filled(
+        &text,
+        &[
+            ("observed", &mode.observed),
+            ("record", &mode.record),
+            ("skip", mode.skip.at(choice.verbosity)),
+            ("types", &list(&mode.types)),
+            ("concepts", &list(&mode.concepts)),
+            ("format", FORMAT.trim()),
+            ("language", language),
+        ],
+    )
+}
+
+fn list(words: &[Word]) -> String {
+    let entry = |word: &Word| match word.means.as_str() {
+        "" => word.id.clone(),
+        means => format!("{}: {means}", word.id),
+    };
+    words.iter().map(entry).collect::<Vec<_>>().join("\n")
+}
+
+/// Replaces `{{name}}` by its value, in one pass: what a value holds is never replaced itself.
+fn filled(text: &str, values: &[(&str, &str)]) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find("{{") {
+        out.push_str(&rest[..start]);
+        rest = &rest[start..];
+        let found = values.iter().find_map(|(name, value)| {
+            let after = rest.strip_prefix("{{")?.strip_prefix(name)?.strip_prefix("}}")?;
+            Some((*value, after))
+        });
+        let (value, after) = found.unwrap_or(rest.split_at(2));
+        out.push_str(value);
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The first 16 hexadecimal digits of a hash over texts, each with its length before it.
+fn version(texts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for text in texts {
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text.as_bytes());
+    }
+    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Reads a text, or finds none.
+fn read(path: &Path, must_be_there: bool) -> Result<Option<String>, PromptError> {
+    let problem = |error| PromptError { path: path.to_owned(), error };
+    let text = match fs::metadata(path) {
+        Ok(file) if file.len() > TEXT_BYTES_MAX => {
+            Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 256 kB"))
+        }
+        Ok(_) => fs::read_to_string(path),
+        Err(error) => Err(error),
+    };
+    match text {
+        Ok(text) if text.trim().is_empty() => {
+            Err(problem(io::Error::new(io::ErrorKind::InvalidData, "it is empty")))
+        }
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !must_be_there => Ok(None),
+        Err(error) => Err(problem(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(data: &Path, choice: &Choice<'_>) -> Prompts {
+        Prompts::load(data, &Mode::code(), choice).unwrap()
+    }
+
+    fn built_in(choice: &Choice<'_>) -> Prompts {
+        load(Path::new("/nonexistent"), choice)
+    }
+
+    /// Every word here is paid for with every question: look twice before it grows.
+    #[test]
+    fn the_instructions_are_these() {
+        let prompts = built_in(&Choice::default());
+        let expected = include_str!("../../tests/fixtures/prompts/code.txt");
+        assert_eq!(prompts.system, expected.trim_end(), "\n{}", prompts.system);
+        assert!(prompts.system.len() < 4_500, "{} bytes", prompts.system.len());
+    }
+
+    #[test]
+    fn the_same_choice_has_the_same_version_and_any_other_another() {
+        let data = tempfile::tempdir().unwrap();
+        let own = data.path().join("own.txt");
+        fs::write(&own, "Watch {{observed}}.").unwrap();
+        let choices = [
+            Choice::default(),
+            Choice { verbosity: Verbosity::Minimal, ..Choice::default() },
+            Choice { verbosity: Verbosity::Verbose, ..Choice::default() },
+            Choice { language: "de", ..Choice::default() },
+            Choice { prompt: Some(&own), ..Choice::default() },
+        ];
+        let mut versions: Vec<_> = choices.iter().map(|choice| built_in(choice).version).collect();
+        let again: Vec<_> = choices.iter().map(|choice| built_in(choice).version).collect();
+        assert_eq!(versions, again);
+        let other = Mode { record: "All.".to_owned(), ..Mode::code() };
+        versions.push(Prompts::load(data.path(), &other, &choices[0]).unwrap().version);
+        fs::create_dir(data.path().join("prompts")).unwrap();
+        fs::write(data.path().join("prompts/summary.txt"), "Sum it up.").unwrap();
+        versions.push(load(data.path(), &choices[0]).version);
+        let distinct: std::collections::HashSet<_> = versions.iter().collect();
+        assert_eq!(distinct.len(), versions.len());
+        assert!(versions.iter().all(|v| v.len() == 16 && v.bytes().all(|b| b.is_ascii_hexdigit())));
+    }
+
+    #[test]
+    fn a_text_of_the_users_takes_the_place_of_ours() {
+        let data = tempfile::tempdir().unwrap();
+        fs::create_dir(data.path().join("prompts")).unwrap();
+        fs::write(data.path().join("prompts/init.txt"), "Watch. {{record}} {{unknown}}\n").unwrap();
+        fs::write(data.path().join("prompts/observation.txt"), "Go.\n").unwrap();
+        let prompts = load(data.path(), &Choice { language: "fr", ..Choice::default() });
+        assert!(prompts.system.starts_with("Watch. What someone who opens"));
+        assert!(prompts.system.contains(" {{unknown}}\n\nAnswer with these elements"));
+        assert!(prompts.system.contains("in this language: fr."));
+        assert_eq!(prompts.question(&Turn::default(), &Limits::default()).closing, "Go.");
+    }
+
+    #[test]
+    fn a_text_that_cannot_be_used_is_named() {
+        let data = tempfile::tempdir().unwrap();
+        let missing = data.path().join("missing.txt");
+        let choice = Choice { prompt: Some(&missing), ..Choice::default() };
+        let error = Prompts::load(data.path(), &Mode::code(), &choice).unwrap_err().to_string();
+        assert!(error.contains("missing.txt: No such file"), "{error}");
+        fs::create_dir(data.path().join("prompts")).unwrap();
+        fs::write(data.path().join("prompts/init.txt"), " \n").unwrap();
+        let error = Prompts::load(data.path(), &Mode::code(), &Choice::default()).unwrap_err();
+        assert!(error.to_string().ends_with("init.txt: it is empty"), "{error}");
+    }
+
+    #[test]
+    fn a_question_asks_for_a_summary_once_the_turn_is_over() {
+        let prompts = built_in(&Choice::default());
+        let turn = Turn { digest: Some("- fixed <cart>\n"), ..Turn::default() };
+        let going_on = prompts.question(&turn, &Limits::default());
+        assert_eq!(
+            going_on.data,
+            "Already remembered from this session. Build on it; do not record it again:\n\
+             - fixed &lt;cart>\n<session project=\"\" cwd=\"\">\n</session>"
+        );
+        assert!(going_on.closing.contains("<skip/>") && !going_on.closing.contains("<summary>"));
+        let over = prompts.question(&Turn { is_over: true, ..turn }, &Limits::default());
+        assert!(over.closing.contains("<observation>") && over.closing.contains("one <summary>"));
+        assert_eq!(over.system, going_on.system);
+    }
+
+    /// The example in the instructions is itself a reply that can be read.
+    #[test]
+    fn the_format_shown_is_the_format_read() {
+        let reply = claude_mem_projections::xml::read_reply(FORMAT, &Mode::code().kinds());
+        let observation = &reply.observations[0];
+        assert!(observation.title.is_some() && observation.subtitle.is_some());
+        assert!(observation.narrative.is_some() && observation.facts.len() == 1);
+        assert!(observation.files_read == ["path"] && observation.files_modified == ["path"]);
+        let summary = reply.summary.unwrap();
+        assert!(summary.request.is_some() && summary.investigated.is_some());
+        assert!(summary.learned.is_some() && summary.completed.is_some());
+        assert!(summary.next_steps.is_some() && summary.notes.is_some());
+    }
+
+    #[test]
+    fn values_are_not_filled_in_again() {
+        let text = filled("{{a}} {{b}} {{c}} {{", &[("a", "{{b}}"), ("b", "B")]);
+        assert_eq!(text, "{{b}} B {{c}} {{");
+    }
+}
