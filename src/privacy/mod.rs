@@ -1,0 +1,5 @@
+//! What may be remembered: everything a hook stores goes through here first.
+
+mod tags;
+
+pub(crate) use tags::is_only_task_notification;
