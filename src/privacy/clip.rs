@@ -1,0 +1,172 @@
+//! Keeping the head and the tail of what is too long, with a note of what was cut.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest, Sha256};
+
+/// More than the longest note there is: two numbers, a hash and the words between.
+const NOTE_BYTES_MAX: usize = 160;
+
+/// The smallest limit that is obeyed; below it a note would not fit beside a head and a tail.
+pub(super) const LIMIT_BYTES_MIN: usize = 256;
+
+/// Takes a text in pieces and holds no more of it than the limit allows, however long it is.
+pub(super) struct Clip {
+    limit: usize,
+    head: String,
+    over: Option<Over>,
+}
+
+/// What is known of a text that has outgrown its limit.
+struct Over {
+    hash: Sha256,
+    bytes: usize,
+    tail: String,
+}
+
+impl Clip {
+    /// A text of at most `limit` bytes, its note included.
+    pub(super) fn new(limit: usize) -> Self {
+        Self { limit: limit.max(LIMIT_BYTES_MIN), head: String::new(), over: None }
+    }
+
+    pub(super) fn push(&mut self, piece: &str) {
+        if self.over.is_none() && self.head.len() + piece.len() <= self.limit {
+            self.head.push_str(piece);
+            return;
+        }
+        let side = self.side();
+        let over = self.over.get_or_insert_with(|| Over::after(&mut self.head, piece, side));
+        over.push(piece, side);
+    }
+
+    /// The text, or its two ends around a note.
+    pub(super) fn finish(mut self) -> String {
+        let side = self.side();
+        let Some(over) = self.over else { return self.head };
+        let tail = &over.tail[ceil_boundary(&over.tail, over.tail.len().saturating_sub(side))..];
+        let cut = over.bytes - self.head.len() - tail.len();
+        self.head.push('\n');
+        write_note(&mut self.head, cut, over.bytes, over.hash);
+        self.head.push('\n');
+        self.head.push_str(tail);
+        self.head
+    }
+
+    /// How much of each end stays.
+    fn side(&self) -> usize {
+        (self.limit - NOTE_BYTES_MAX) / 2
+    }
+}
+
+impl Over {
+    /// Goes on from what was whole so far, which keeps its first `side` bytes. When that much has not
+    /// come yet, the next piece fills it up.
+    fn after(head: &mut String, piece: &str, side: usize) -> Self {
+        let mut over = Self { hash: Sha256::new(), bytes: head.len(), tail: String::new() };
+        over.hash.update(head.as_bytes());
+        if head.len() < side {
+            head.push_str(&piece[..floor_boundary(piece, side - head.len())]);
+        } else {
+            let cut = floor_boundary(head, side);
+            over.tail.push_str(&head[cut..]);
+            head.truncate(cut);
+        }
+        over
+    }
+
+    fn push(&mut self, piece: &str, side: usize) {
+        self.hash.update(piece.as_bytes());
+        self.bytes += piece.len();
+        self.tail.push_str(&piece[ceil_boundary(piece, piece.len().saturating_sub(side))..]);
+        // Cut now and then rather than each time, so that many small pieces stay linear.
+        if self.tail.len() > 4 * side {
+            let cut = ceil_boundary(&self.tail, self.tail.len() - side);
+            self.tail.drain(..cut);
+        }
+    }
+}
+
+/// Writes what stands where something was cut: how much, of how much, and the hash of the whole.
+pub(super) fn write_note(out: &mut String, cut: usize, whole: usize, hash: Sha256) {
+    let _ = write!(out, "[cut: {cut} of {whole} bytes, sha256 ");
+    for byte in hash.finalize() {
+        let _ = write!(out, "{byte:02x}");
+    }
+    out.push(']');
+}
+
+fn floor_boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
+}
+
+fn ceil_boundary(text: &str, at: usize) -> usize {
+    (at..text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clipped(pieces: &[&str], limit: usize) -> String {
+        let mut clip = Clip::new(limit);
+        for piece in pieces {
+            clip.push(piece);
+        }
+        clip.finish()
+    }
+
+    fn hash_of(text: &str) -> String {
+        let mut note = String::new();
+        let mut hash = Sha256::new();
+        hash.update(text);
+        write_note(&mut note, 0, 0, hash);
+        note.rsplit_once(' ').unwrap().1.trim_end_matches(']').to_owned()
+    }
+
+    #[test]
+    fn a_text_at_the_limit_stays_whole() {
+        let text = "x".repeat(300);
+        assert_eq!(clipped(&[&text], 300), text);
+        assert_eq!(clipped(&[&text[..100], &text[100..]], 300), text);
+    }
+
+    #[test]
+    fn a_longer_text_keeps_both_ends_and_says_what_was_cut() {
+        let text = format!("{}{}{}", "a".repeat(400), "b".repeat(400), "c".repeat(400));
+        let hash = hash_of(&text);
+        let expected = format!(
+            "{}\n[cut: 1060 of 1200 bytes, sha256 {hash}]\n{}",
+            "a".repeat(70),
+            "c".repeat(70)
+        );
+        assert_eq!(clipped(&[&text], 300), expected);
+    }
+
+    #[test]
+    fn the_pieces_a_text_comes_in_do_not_matter() {
+        let text: String = (0..4000).map(|n| char::from(b'a' + (n % 26) as u8)).collect();
+        let whole = clipped(&[&text], 1000);
+        assert!(whole.len() <= 1000);
+        for size in [1, 7, 333, 999, 1000, 1001, 2500] {
+            let pieces: Vec<&str> =
+                text.as_bytes().chunks(size).map(|piece| str::from_utf8(piece).unwrap()).collect();
+            assert_eq!(clipped(&pieces, 1000), whole, "{size}");
+        }
+    }
+
+    #[test]
+    fn characters_are_never_cut_in_two() {
+        for limit in 256..280 {
+            let text = "äöü€𝄞".repeat(100);
+            let clip = clipped(&[&text, &text], limit);
+            assert!(clip.len() <= limit);
+            assert!(clip.starts_with("äö") && clip.ends_with("€𝄞"));
+        }
+    }
+
+    #[test]
+    fn a_limit_too_small_for_a_note_is_raised() {
+        assert!(clipped(&[&"x".repeat(1000)], 0).len() <= LIMIT_BYTES_MIN);
+    }
+}
