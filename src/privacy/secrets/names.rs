@@ -1,0 +1,285 @@
+//! Names that say their value is a secret: `DB_PASSWORD`, `apiKey`, `X-Auth-Token`.
+
+/// What a name says of its value.
+#[derive(Debug, PartialEq, Clone, Copy)]
+pub(crate) enum Kind {
+    /// Chosen by people, so it may look like anything.
+    Password,
+    /// A bare `pass` or `pwd`: a password, or a test's result, or a directory.
+    MaybePassword,
+    /// Made by machines, and looks it.
+    Token,
+    ApiKey,
+    Secret,
+    AwsSecretKey,
+    PrivateKey,
+    /// Some key. Most are no secrets, so the value has to look like one.
+    AnyKey,
+    /// A header's value: a scheme, then the secret.
+    Authorization,
+}
+
+impl Kind {
+    /// What the placeholder calls it.
+    pub(super) fn rule(self) -> &'static str {
+        match self {
+            Self::Password | Self::MaybePassword => "password",
+            Self::Token => "token",
+            Self::ApiKey => "api-key",
+            Self::Secret | Self::AnyKey => "secret",
+            Self::AwsSecretKey => "aws-secret-key",
+            Self::PrivateKey => "private-key",
+            Self::Authorization => "authorization",
+        }
+    }
+}
+
+/// Endings that tell, in lower case with `_` between words. The first that fits counts.
+const WORDS: &[(&str, Kind)] = &[
+    ("secret_access_key", Kind::AwsSecretKey),
+    ("aws_secret_key", Kind::AwsSecretKey),
+    ("aws_secret", Kind::AwsSecretKey),
+    ("api_key", Kind::ApiKey),
+    ("api_secret", Kind::Secret),
+    ("app_key", Kind::ApiKey),
+    ("access_key", Kind::ApiKey),
+    ("account_key", Kind::ApiKey),
+    ("subscription_key", Kind::ApiKey),
+    ("service_key", Kind::ApiKey),
+    ("role_key", Kind::ApiKey),
+    ("admin_key", Kind::ApiKey),
+    ("auth_key", Kind::ApiKey),
+    ("license_key", Kind::ApiKey),
+    ("secret_key", Kind::Secret),
+    ("secret_key_base", Kind::Secret),
+    ("signing_key", Kind::Secret),
+    ("encryption_key", Kind::Secret),
+    ("master_key", Kind::Secret),
+    ("shared_key", Kind::Secret),
+    ("hmac_key", Kind::Secret),
+    ("jwt_key", Kind::Secret),
+    ("private_key", Kind::PrivateKey),
+    ("private_key_id", Kind::PrivateKey),
+    ("secret", Kind::Secret),
+    ("credential", Kind::Secret),
+    ("token", Kind::Token),
+    ("jwt", Kind::Token),
+    ("pass", Kind::Password),
+    ("pwd", Kind::Password),
+    ("authorization", Kind::Authorization),
+    ("key", Kind::AnyKey),
+];
+
+/// Endings that tell even without a word's boundary before them, as in `PGPASSWORD`.
+const GLUED: &[(&str, Kind)] = &[
+    ("password", Kind::Password),
+    ("passwd", Kind::Password),
+    ("passphrase", Kind::Password),
+    ("sshpass", Kind::Password),
+    ("apikey", Kind::ApiKey),
+    ("accesskey", Kind::ApiKey),
+    ("accountkey", Kind::ApiKey),
+    ("secretkey", Kind::Secret),
+    ("clientsecret", Kind::Secret),
+    ("authtoken", Kind::Token),
+    ("accesstoken", Kind::Token),
+    ("refreshtoken", Kind::Token),
+];
+
+/// Words behind the telling one that change nothing: `DB_PASSWORD_PROD`, `API_KEY_2`.
+const SUFFIXES: &[&str] = &[
+    "prod",
+    "production",
+    "dev",
+    "development",
+    "staging",
+    "stage",
+    "test",
+    "live",
+    "value",
+    "old",
+    "new",
+    "primary",
+    "secondary",
+    "base64",
+    "b64",
+    "plain",
+    "raw",
+];
+
+/// Words before `token` and `key` that make it something else: places in a list, parts of speech,
+/// columns of a table.
+const HARMLESS: &[&str] = &[
+    "next",
+    "page",
+    "continuation",
+    "cursor",
+    "sync",
+    "eos",
+    "bos",
+    "pad",
+    "unk",
+    "sep",
+    "cls",
+    "mask",
+    "stop",
+    "start",
+    "end",
+    "prev",
+    "previous",
+    "special",
+    "current",
+    "last",
+    "first",
+    "public",
+    "publishable",
+    "primary",
+    "foreign",
+    "cache",
+    "sort",
+    "partition",
+    "row",
+    "range",
+    "hash",
+    "lookup",
+    "host",
+    "site",
+    "measurement",
+];
+
+/// What the name says of its value, if anything. At most 128 bytes are looked at.
+pub(crate) fn kind_of(name: &[u8]) -> Option<Kind> {
+    let mut buffer = [0_u8; 192];
+    let words = without_suffixes(lowered(name, &mut buffer));
+    if words == b"auth" && name.starts_with(b"_") {
+        return Some(Kind::Secret); // a registry's, in .npmrc
+    }
+    let (ending, kind) = ending_of(words)?;
+    let before = words[..words.len() - ending.len()].trim_suffix_underscore();
+    let last_word = before.rsplit(|&byte| byte == b'_').next().unwrap_or_default();
+    let harmless = matches!(kind, Kind::Token | Kind::AnyKey)
+        && HARMLESS.iter().any(|harmless| harmless.as_bytes() == last_word);
+    match kind {
+        _ if harmless => None,
+        Kind::AnyKey if before.is_empty() => None,
+        Kind::Password if before.is_empty() && ending.len() <= 4 => Some(Kind::MaybePassword),
+        _ => Some(kind),
+    }
+}
+
+fn ending_of(words: &[u8]) -> Option<(&'static str, Kind)> {
+    let fits = |ending: &str| words.ends_with(ending.as_bytes());
+    let at_word = |ending: &str| {
+        let before = words.len() - ending.len();
+        before == 0 || words[before - 1] == b'_'
+    };
+    let glued = GLUED.iter().find(|(ending, _)| fits(ending));
+    glued.or_else(|| WORDS.iter().find(|(ending, _)| fits(ending) && at_word(ending))).copied()
+}
+
+fn without_suffixes(mut words: &[u8]) -> &[u8] {
+    while let Some(cut) = words.iter().rposition(|&byte| byte == b'_') {
+        let last = &words[cut + 1..];
+        let is_suffix = last.iter().all(u8::is_ascii_digit)
+            || SUFFIXES.iter().any(|suffix| suffix.as_bytes() == last);
+        if !is_suffix {
+            break;
+        }
+        words = &words[..cut];
+    }
+    words
+}
+
+/// Writes the name in lower case with `_` between its words, however it separates them.
+fn lowered<'a>(name: &[u8], buffer: &'a mut [u8; 192]) -> &'a [u8] {
+    let name = &name[name.len().saturating_sub(128)..];
+    let mut length = 0;
+    for (at, &byte) in name.iter().enumerate() {
+        let before = at.checked_sub(1).map_or(b'_', |before| name[before]);
+        let after = name.get(at + 1).copied().unwrap_or(b'_');
+        let starts_word = byte.is_ascii_uppercase()
+            && (before.is_ascii_lowercase()
+                || before.is_ascii_digit()
+                || before.is_ascii_uppercase() && after.is_ascii_lowercase());
+        if starts_word && length < buffer.len() {
+            buffer[length] = b'_';
+            length += 1;
+        }
+        if length < buffer.len() {
+            let separates = !byte.is_ascii_alphanumeric();
+            buffer[length] = if separates { b'_' } else { byte.to_ascii_lowercase() };
+            length += 1;
+        }
+    }
+    buffer[..length].trim_prefix_underscore()
+}
+
+trait TrimUnderscore {
+    fn trim_suffix_underscore(&self) -> &Self;
+    fn trim_prefix_underscore(&self) -> &Self;
+}
+
+impl TrimUnderscore for [u8] {
+    fn trim_suffix_underscore(&self) -> &Self {
+        self.strip_suffix(b"_").unwrap_or(self)
+    }
+
+    fn trim_prefix_underscore(&self) -> &Self {
+        let start = self.iter().position(|&byte| byte != b'_').unwrap_or(self.len());
+        &self[start..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_what_they_hold() {
+        let cases = [
+            ("password", Some(Kind::Password)),
+            ("DB_PASSWORD", Some(Kind::Password)),
+            ("dbPassword", Some(Kind::Password)),
+            ("PGPASSWORD", Some(Kind::Password)),
+            ("DB_PASSWORD_PROD", Some(Kind::Password)),
+            ("SMTP_PASS", Some(Kind::Password)),
+            ("spring.datasource.password", Some(Kind::Password)),
+            ("apiKey", Some(Kind::ApiKey)),
+            ("APIKey", Some(Kind::ApiKey)),
+            ("x-api-key", Some(Kind::ApiKey)),
+            ("API_KEY_2", Some(Kind::ApiKey)),
+            ("api key", Some(Kind::ApiKey)),
+            ("AccountKey", Some(Kind::ApiKey)),
+            ("aws_secret_access_key", Some(Kind::AwsSecretKey)),
+            ("SecretAccessKey", Some(Kind::AwsSecretKey)),
+            ("client_secret", Some(Kind::Secret)),
+            ("SECRET_KEY_BASE", Some(Kind::Secret)),
+            ("_auth", Some(Kind::Secret)),
+            ("_authToken", Some(Kind::Token)),
+            ("GITHUB_TOKEN", Some(Kind::Token)),
+            ("private_key_id", Some(Kind::PrivateKey)),
+            ("STRIPE_KEY", Some(Kind::AnyKey)),
+            ("Proxy-Authorization", Some(Kind::Authorization)),
+            ("pass", Some(Kind::MaybePassword)),
+            ("PWD", Some(Kind::MaybePassword)),
+            ("key", None),
+            ("max_tokens", None),
+            ("token_count", None),
+            ("nextToken", None),
+            ("pad_token", None),
+            ("public_key", None),
+            ("primary_key", None),
+            ("passwords_file", None),
+            ("secretName", None),
+            ("keyboard", None),
+            ("monkey", None),
+            ("bypass", None),
+            ("author", None),
+            ("auth", None),
+            ("", None),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(kind_of(name.as_bytes()), expected, "{name}");
+        }
+    }
+}

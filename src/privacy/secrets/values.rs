@@ -1,0 +1,314 @@
+//! Whether the value under a telling name is the secret itself, or only speaks of one.
+//!
+//! `password = get_password()`, `token: string`, `${SECRET}` and `<your-key>` keep their text; what a
+//! person or a machine could have chosen as a secret does not.
+
+use super::{
+    Found,
+    names::Kind,
+    rules::{is_filler, run},
+    shapes, token_at,
+};
+
+/// How a value stands beside its name, which decides how much it must look like a secret.
+#[derive(Debug, PartialEq, Clone, Copy)]
+pub(super) enum Written {
+    /// `NAME=value` with the name in capitals: an environment, where values are literal.
+    Environment,
+    /// `name: "value"`: a literal of some language.
+    Quoted,
+    /// `name=value`: a query, a connection string, an argument in code.
+    Tight,
+    /// `name: value`, `name = value`: a configuration file, a type, code, prose.
+    Loose,
+    /// `--name value`.
+    Flag,
+}
+
+/// How much of a value is judged. A secret's beginning tells, and this bounds what a hostile text costs.
+const JUDGED_BYTES_MAX: usize = 256;
+
+/// What values are when they are not given: compared as a whole, in any letter case.
+const WORDS: &[&str] = &[
+    "password",
+    "passwd",
+    "pass",
+    "passphrase",
+    "pwd",
+    "secret",
+    "token",
+    "key",
+    "string",
+    "str",
+    "null",
+    "none",
+    "nil",
+    "undefined",
+    "true",
+    "false",
+    "yes",
+    "no",
+    "required",
+    "optional",
+    "text",
+    "any",
+    "bool",
+    "boolean",
+    "int",
+    "integer",
+    "number",
+    "bytes",
+    "unknown",
+    "never",
+    "void",
+    "self",
+    "hidden",
+    "masked",
+    "omitted",
+    "empty",
+    "default",
+    "prompt",
+    "env",
+    "user:pass",
+    "user:password",
+    "invalid",
+    "missing",
+    "valid",
+];
+
+/// How values begin when the reader is to put in their own.
+const BEGINNINGS: &[&str] = &[
+    "your",
+    "example",
+    "changeme",
+    "change-me",
+    "change_me",
+    "placeholder",
+    "insert",
+    "replace",
+    "todo",
+    "redacted",
+    "[redacted",
+    "enter-",
+    "enter ",
+    "enter_",
+    "my-secret-here",
+    "xxx",
+    "***",
+    "...",
+    "…",
+];
+
+/// The part of the value at `start..end` that must not be kept, under a name of this kind.
+pub(super) fn secret_in(
+    kind: Kind,
+    written: Written,
+    text: &[u8],
+    start: usize,
+    end: usize,
+) -> Option<Found> {
+    let value = &text[start..end];
+    if kind == Kind::Authorization {
+        return credentials(text, start, end);
+    }
+    // The shape of a token says more than the name it stands under.
+    if let Some(token) = token_at(text, start)
+        && token.end == end
+    {
+        return Some(token);
+    }
+    let judged = &value[..value.len().min(JUDGED_BYTES_MAX)];
+    if is_placeholder(judged) || !is_plausible(kind, written, judged) {
+        return None;
+    }
+    Some(Found { start, end, rule: kind.rule() })
+}
+
+/// What follows the scheme of an `Authorization` header, or the whole value when it names none.
+fn credentials(text: &[u8], start: usize, end: usize) -> Option<Found> {
+    let value = &text[start..end];
+    let scheme = &value[..run(value, |byte| byte.is_ascii_alphanumeric() || byte == b'-')];
+    let blanks = run(&value[scheme.len()..], |byte| byte == b' ');
+    let start = if blanks > 0 { start + scheme.len() + blanks } else { start };
+    let value = &text[start..end];
+    if let Some(token) = token_at(text, start).or_else(|| shapes::jwt(text, start)) {
+        return Some(token);
+    }
+    let judged = &value[..value.len().min(JUDGED_BYTES_MAX)];
+    let word = &judged[..run(judged, |byte| byte.is_ascii_alphanumeric())];
+    let prose = word.len() < judged.len()
+        && word.iter().all(u8::is_ascii_lowercase)
+        && matches!(judged[word.len()], b' ' | b'.' | b',');
+    // Most schemes have one word behind them; these have a list, with the secret somewhere in it.
+    let lists: [&[u8]; 5] = [b"AWS4-HMAC-SHA256", b"Digest", b"OAuth", b"Hawk", b"Signature"];
+    let end = if lists.contains(&scheme) {
+        end
+    } else {
+        start + run(value, |byte| !byte.is_ascii_whitespace())
+    };
+    let bytes_min = if blanks > 0 { 6 } else { 12 };
+    let plausible = judged.len() >= bytes_min
+        && !prose
+        && !is_code(judged)
+        && !is_placeholder(judged)
+        && (blanks > 0 || has_digit(judged));
+    plausible.then_some(Found { start, end, rule: Kind::Authorization.rule() })
+}
+
+/// `${SECRET}`, `<your-key>`, `xxxx`, `changeme`: where a secret would go.
+pub(super) fn is_placeholder(value: &[u8]) -> bool {
+    let bare = value.trim_ascii();
+    let is_word =
+        |words: &[&str]| words.iter().any(|word| bare.eq_ignore_ascii_case(word.as_bytes()));
+    let begins = |beginning: &&str| {
+        bare.get(..beginning.len())
+            .is_some_and(|given| given.eq_ignore_ascii_case(beginning.as_bytes()))
+    };
+    bare.is_empty()
+        || is_filler(bare)
+        || is_word(WORDS)
+        || BEGINNINGS.iter().any(begins)
+        || is_reference(bare)
+}
+
+/// Something that stands for a value: a variable, a template's hole, a command's output.
+fn is_reference(value: &[u8]) -> bool {
+    let name = |rest: &[u8]| {
+        !rest.is_empty()
+            && rest.iter().all(|&byte| byte.is_ascii_alphanumeric() || b"_:.-".contains(&byte))
+    };
+    match value {
+        [b'$', b'(', ..] | [b'$' | b'{' | b'#', b'{', ..] | [b'%', b's' | b'v' | b'd'] => true,
+        [b'$' | b'@', rest @ ..] => name(rest),
+        [b'%', middle @ .., b'%'] | [b'<', middle @ .., b'>'] | [b'{', middle @ .., b'}'] => {
+            !middle.is_empty()
+        }
+        [b'[', middle @ .., b']'] => {
+            middle.iter().all(|&byte| byte.is_ascii_alphabetic() || b" :_-".contains(&byte))
+        }
+        _ => false,
+    }
+}
+
+fn is_plausible(kind: Kind, written: Written, value: &[u8]) -> bool {
+    match kind {
+        Kind::Password => is_password(written, value),
+        Kind::MaybePassword => {
+            !matches!(written, Written::Loose | Written::Flag)
+                && is_random(value, 6)
+                && !is_path(value)
+                && !is_code(value)
+                && !value.contains(&b'/')
+        }
+        Kind::AnyKey => written == Written::Environment && is_random(value, 16) && !is_path(value),
+        Kind::AwsSecretKey => is_random(value, 16),
+        _ => is_made_secret(written, value),
+    }
+}
+
+fn is_password(written: Written, value: &[u8]) -> bool {
+    let letters = value.iter().all(u8::is_ascii_alphabetic);
+    match written {
+        Written::Environment | Written::Flag => {
+            value.len() >= 3 && !is_call(value) && !is_directory(value) && value[0] != b'-'
+        }
+        Written::Quoted => value.len() >= 3 && !is_label(value) && !is_directory(value),
+        Written::Tight => value.len() >= 4 && !letters && !is_code(value) && !is_identifier(value),
+        Written::Loose => {
+            value.len() >= 6
+                && !letters
+                && !is_code(value)
+                && !is_identifier(value)
+                && !is_sized_type(value)
+        }
+    }
+}
+
+fn is_made_secret(written: Written, value: &[u8]) -> bool {
+    if is_path(value) || value.iter().any(u8::is_ascii_whitespace) {
+        return false;
+    }
+    match written {
+        Written::Environment => value.len() >= 6 && !is_call(value) && !is_number(value),
+        Written::Quoted => is_random(value, 8) || value.len() >= 12 && is_mixed(value),
+        Written::Tight | Written::Flag => {
+            is_random(value, 8) && !is_code(value) && !is_identifier(value)
+        }
+        Written::Loose => is_random(value, 16) && !is_code(value) && !is_identifier(value),
+    }
+}
+
+/// Letters and digits together, as generated secrets have them.
+fn is_random(value: &[u8], bytes_min: usize) -> bool {
+    value.len() >= bytes_min
+        && has_digit(value)
+        && value.iter().any(u8::is_ascii_alphabetic)
+        && !value.iter().any(u8::is_ascii_whitespace)
+}
+
+/// Without a digit, yet no word either: capitals among small letters, and nothing between words.
+fn is_mixed(value: &[u8]) -> bool {
+    let capitals = value.iter().skip(1).filter(|byte| byte.is_ascii_uppercase()).count();
+    value.iter().all(u8::is_ascii_alphabetic)
+        && capitals * 4 >= value.len()
+        && value.iter().any(u8::is_ascii_lowercase)
+}
+
+fn has_digit(value: &[u8]) -> bool {
+    value.iter().any(u8::is_ascii_digit)
+}
+
+fn is_number(value: &[u8]) -> bool {
+    value.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
+}
+
+/// A file or an address, which is where a secret lies and not the secret.
+fn is_path(value: &[u8]) -> bool {
+    is_directory(value) || memchr::memmem::find(&value[..value.len().min(16)], b"://").is_some()
+}
+
+fn is_directory(value: &[u8]) -> bool {
+    [&b"/"[..], b"./", b"../", b"~/", b"C:\\"].iter().any(|start| value.starts_with(start))
+}
+
+/// What a form shows beside the field: it speaks of passwords, in several words or none with a digit.
+fn is_label(value: &[u8]) -> bool {
+    const WORDS_MAX: usize = 6;
+    let lower = value.to_ascii_lowercase();
+    let speaks = memchr::memmem::find(&lower, b"pass").is_some();
+    let words = value.split(u8::is_ascii_whitespace).count();
+    !has_digit(value) && speaks || words > WORDS_MAX
+}
+
+/// Brackets and the like, which unquoted values of configuration files do not have.
+fn is_code(value: &[u8]) -> bool {
+    value
+        .iter()
+        .any(|byte| matches!(byte, b'(' | b')' | b'[' | b']' | b'{' | b'}' | b'<' | b'>' | b'`'))
+}
+
+/// A name with a bracket behind it: `get_password(`, `os.environ[`.
+fn is_call(value: &[u8]) -> bool {
+    let name =
+        run(value, |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b':'));
+    name >= 3 && matches!(value.get(name), Some(b'(' | b'[')) || value[0] == b'`'
+}
+
+/// `config.password`, `DB_PASSWORD`, `passwordField`: a variable, a constant, a member.
+fn is_identifier(value: &[u8]) -> bool {
+    let word = |word: &[u8]| {
+        word.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
+            && word.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+    };
+    let dotted = value.contains(&b'.');
+    let all_words = value.split(|&byte| byte == b'.').all(word);
+    all_words && (dotted || !has_digit(value))
+}
+
+/// `uint64`, `utf8`, `sha256`: letters and a number of bits.
+fn is_sized_type(value: &[u8]) -> bool {
+    let letters = run(value, |byte| byte.is_ascii_alphabetic());
+    let size = &value[letters..];
+    let sizes: [&[u8]; 7] = [b"8", b"16", b"32", b"64", b"128", b"256", b"512"];
+    sizes.contains(&size)
+}
