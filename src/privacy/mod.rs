@@ -1,7 +1,106 @@
 //! What may be remembered: everything a hook stores goes through here first.
+//!
+//! In this order: the tags whose content is not ours are removed, secrets become placeholders that name
+//! their kind, and what is still too long keeps its head and its tail. Clipping comes last, so that no
+//! secret is cut in two and survives by halves. Nothing here touches the world.
 
 mod clip;
+mod json;
 mod secrets;
+mod strings;
 mod tags;
 
+use std::borrow::Cow;
+
+pub(crate) use json::clean_json;
 pub(crate) use tags::is_only_task_notification;
+
+use clip::Clip;
+use secrets::{Found, Name};
+
+/// How strict to be, and how much to keep.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Policy {
+    /// Whether secrets become placeholders. The tags are removed in any case.
+    pub(crate) redact_secrets: bool,
+    /// The longest a single text or string may be, a note on what was cut included.
+    pub(crate) field_bytes_max: usize,
+    /// The longest one whole cleaned value may be.
+    pub(crate) total_bytes_max: usize,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        // A record is below 16 MB. Half of that for its texts leaves room for everything else, and for
+        // the copies made on the way to the disk.
+        Self { redact_secrets: true, field_bytes_max: 256 << 10, total_bytes_max: 8 << 20 }
+    }
+}
+
+impl Policy {
+    /// The policy for the next value of a record of which `bytes` are already taken.
+    pub(crate) fn after(self, bytes: usize) -> Self {
+        Self { total_bytes_max: self.total_bytes_max.saturating_sub(bytes), ..self }
+    }
+}
+
+/// A text that may be stored.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Cleaned {
+    pub(crate) text: String,
+    /// A `<private>` was removed, and nothing but blanks is left: the whole turn is private.
+    pub(crate) wholly_private: bool,
+}
+
+/// Cleans a prompt or a message.
+pub(crate) fn clean_text(text: &str, policy: Policy) -> Cleaned {
+    clean_owned(Cow::Borrowed(text), policy)
+}
+
+/// Cleans input that could not be understood, as the text it most resembles.
+pub(crate) fn clean_bytes(bytes: &[u8], policy: Policy) -> String {
+    clean_owned(String::from_utf8_lossy(bytes), policy).text
+}
+
+fn clean_owned(text: Cow<'_, str>, policy: Policy) -> Cleaned {
+    let stripped = tags::strip(text);
+    let wholly_private = stripped.private && stripped.text.trim().is_empty();
+    let limit = policy.field_bytes_max.min(policy.total_bytes_max);
+    let text = match hide(&stripped.text, None, policy.redact_secrets, limit) {
+        Some(text) => text,
+        None => stripped.text.into_owned(),
+    };
+    Cleaned { text, wholly_private }
+}
+
+/// The text without its secrets and within its limit, or nothing when that is what it was.
+///
+/// Under a telling name the text may be a secret as a whole, whatever it looks like.
+fn hide(text: &str, name: Option<Name>, redact: bool, limit: usize) -> Option<String> {
+    let bytes = text.as_bytes();
+    let named = name.filter(|_| redact).and_then(|name| name.secret_in(bytes));
+    let first = match named {
+        Some(found) => Some(found),
+        None if redact => secrets::next(bytes, 0),
+        None => None,
+    };
+    if first.is_none() && text.len() <= limit.max(clip::LIMIT_BYTES_MIN) {
+        return None;
+    }
+    let mut clip = Clip::new(limit);
+    let mut at = 0;
+    let mut next = first;
+    while let Some(Found { start, end, rule }) = next {
+        clip.push(&text[at..start]);
+        for piece in ["[redacted:", rule, "]"] {
+            clip.push(piece);
+        }
+        at = end;
+        next = secrets::next(bytes, at);
+    }
+    clip.push(&text[at..]);
+    Some(clip.finish())
+}
+
+#[cfg(test)]
+mod tests;

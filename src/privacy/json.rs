@@ -1,0 +1,344 @@
+//! Cleaning JSON without building it: one pass over the text as it came.
+//!
+//! What needs no change is copied as it stands, in spans as long as possible. The nesting is a list of
+//! brackets and no recursion, so ten thousand levels cost ten thousand bytes.
+
+use std::borrow::Cow;
+
+use sha2::{Digest, Sha256};
+
+use super::{
+    Policy, clean_text, clip, hide,
+    secrets::{self, Name},
+    strings::{read_string, write_string},
+    tags,
+};
+
+/// Room for the note on what was cut, beside the brackets still to be closed.
+const NOTE_BYTES_MAX: usize = 256;
+
+/// Cleans every string of a JSON text, the names of members included. The result is valid JSON, always:
+/// what was not valid comes back as one string, cleaned as the text it is.
+pub(crate) fn clean_json(raw: &str, policy: Policy) -> String {
+    let mut pass = Pass::new(raw, policy);
+    if pass.run().is_some() {
+        return pass.finish();
+    }
+    drop(pass);
+    let mut out = String::new();
+    write_string(&mut out, &clean_text(raw, policy).text);
+    if out.len() > policy.total_bytes_max {
+        let rest = Rest { hash: Sha256::new_with_prefix(&out), bytes: out.len(), open: Vec::new() };
+        out.clear();
+        close_early(&mut out, rest);
+    }
+    out
+}
+
+struct Pass<'a> {
+    raw: &'a str,
+    policy: Policy,
+    at: usize,
+    /// Everything before is in `out`; from here to `at` it is to be copied as it stands.
+    copied: usize,
+    out: String,
+    /// The closing brackets that are due, innermost last.
+    open: Vec<u8>,
+    names: Names,
+    /// The length of the output after the last value or bracket that fitted: where it may be cut.
+    whole: usize,
+    /// Set once the total is reached.
+    rest: Option<Rest>,
+    scratch: String,
+}
+
+/// What the name before a value said.
+#[derive(Default)]
+struct Names {
+    name: Option<Name>,
+    /// In `{"name": "API_KEY", "value": "…"}` the first member tells of the second.
+    told: Option<Name>,
+    tells: bool,
+    is_value: bool,
+}
+
+/// What came after the total was reached.
+struct Rest {
+    hash: Sha256,
+    bytes: usize,
+    /// The brackets that were open then.
+    open: Vec<u8>,
+}
+
+/// What may come next.
+#[derive(Clone, Copy, PartialEq)]
+enum Expect {
+    Value,
+    ValueOrEnd,
+    Name,
+    NameOrEnd,
+    CommaOrEnd,
+}
+
+impl<'a> Pass<'a> {
+    fn new(raw: &'a str, policy: Policy) -> Self {
+        Self {
+            raw,
+            policy,
+            at: 0,
+            copied: 0,
+            out: String::with_capacity(raw.len().min(policy.total_bytes_max) + 64),
+            open: Vec::new(),
+            names: Names::default(),
+            whole: 0,
+            rest: None,
+            scratch: String::new(),
+        }
+    }
+
+    /// Goes over the whole text; nothing when it is not JSON.
+    fn run(&mut self) -> Option<()> {
+        let mut expect = Expect::Value;
+        loop {
+            self.skip_blanks();
+            expect = match (expect, self.byte()?) {
+                (Expect::Value | Expect::ValueOrEnd, byte) if byte != b']' => self.value(byte)?,
+                (Expect::Name | Expect::NameOrEnd, b'"') => self.name()?,
+                (Expect::ValueOrEnd | Expect::CommaOrEnd, b']') => self.close(b']')?,
+                (Expect::NameOrEnd | Expect::CommaOrEnd, b'}') => self.close(b'}')?,
+                (Expect::CommaOrEnd, b',') => self.comma()?,
+                _ => return None,
+            };
+            if expect == Expect::CommaOrEnd && self.open.is_empty() {
+                self.skip_blanks();
+                return (self.at == self.raw.len()).then_some(());
+            }
+        }
+    }
+
+    fn value(&mut self, byte: u8) -> Option<Expect> {
+        match byte {
+            b'{' => {
+                self.names = Names::default();
+                return Some(self.open(b'}', Expect::NameOrEnd));
+            }
+            b'[' => return Some(self.open(b']', Expect::ValueOrEnd)),
+            b'"' => self.string_value()?,
+            _ => self.scalar()?,
+        }
+        self.value_done();
+        Some(Expect::CommaOrEnd)
+    }
+
+    fn open(&mut self, closing: u8, expect: Expect) -> Expect {
+        self.at += 1;
+        self.value_done();
+        self.open.push(closing);
+        expect
+    }
+
+    fn close(&mut self, closing: u8) -> Option<Expect> {
+        if *self.open.last()? != closing {
+            return None;
+        }
+        self.at += 1;
+        self.names = Names::default();
+        self.value_done();
+        self.open.pop();
+        Some(Expect::CommaOrEnd)
+    }
+
+    fn comma(&mut self) -> Option<Expect> {
+        self.at += 1;
+        match self.open.last()? {
+            b'}' => {
+                self.names.name = None;
+                Some(Expect::Name)
+            }
+            _ => Some(Expect::Value),
+        }
+    }
+
+    fn name(&mut self) -> Option<Expect> {
+        let string = self.string()?;
+        let told = self.names.told;
+        self.names = Names { told, ..Names::default() };
+        if self.policy.redact_secrets {
+            let name = string.text.as_bytes();
+            if secrets::may_hold(name) {
+                self.names.name = Name::of(name);
+            }
+            self.names.tells = matches!(name, b"name" | b"key" | b"variable");
+            self.names.is_value = name == b"value";
+        }
+        self.put(string, None);
+        self.skip_blanks();
+        if self.byte()? != b':' {
+            return None;
+        }
+        self.at += 1;
+        Some(Expect::Value)
+    }
+
+    fn string_value(&mut self) -> Option<()> {
+        let string = self.string()?;
+        if self.names.tells {
+            self.names.told = Name::of(string.text.as_bytes());
+        }
+        let told = self.names.told.filter(|_| self.names.is_value);
+        let name = told.or(self.names.name);
+        self.put(string, name);
+        Some(())
+    }
+
+    /// Reads the string that starts here and removes its tags, writing nothing yet.
+    fn string(&mut self) -> Option<Given<'a>> {
+        let start = self.at;
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        let read = read_string(self.raw, start + 1, &mut scratch)?;
+        self.at = read.end;
+        let text = if read.escaped {
+            Cow::Owned(scratch)
+        } else {
+            self.scratch = scratch;
+            Cow::Borrowed(&self.raw[start + 1..read.end - 1])
+        };
+        let stripped = tags::strip(text);
+        Some(Given { start, text: stripped.text, changed: read.mended || stripped.changed })
+    }
+
+    /// Writes a string as it may be stored; as it stood, if nothing in it had to change.
+    fn put(&mut self, string: Given<'_>, name: Option<Name>) {
+        let Given { start, text, changed } = string;
+        let limit = self.policy.field_bytes_max.min(self.policy.total_bytes_max);
+        let hidden = hide(&text, name, self.policy.redact_secrets, limit);
+        if changed || hidden.is_some() {
+            self.copy_to(start);
+            write_string(&mut self.out, hidden.as_deref().unwrap_or(&text));
+            self.copied = self.at;
+        }
+        if let Cow::Owned(text) = text {
+            self.scratch = text;
+        }
+    }
+
+    /// A number or a word. A number may stand under a telling name too.
+    fn scalar(&mut self) -> Option<()> {
+        let start = self.at;
+        let rest = &self.raw.as_bytes()[start..];
+        let length = scalar_length(rest)?;
+        self.at += length;
+        let number = &self.raw[start..self.at];
+        let secret = self.names.name.filter(|_| rest[0].is_ascii_digit());
+        let secret = secret.and_then(|name| name.secret_in(number.as_bytes())).is_some();
+        if secret || length > self.policy.field_bytes_max {
+            let name = self.names.name.filter(|_| secret);
+            let text = hide(number, name, secret, self.policy.field_bytes_max);
+            self.copy_to(start);
+            write_string(&mut self.out, text.as_deref().unwrap_or(number));
+            self.copied = self.at;
+        }
+        Some(())
+    }
+
+    /// Looks whether everything up to here still fits. Called at the end of every value and bracket,
+    /// before the bracket counts: when it does not fit, those open are those open at `whole`.
+    fn value_done(&mut self) {
+        const HASHED_AT_ONCE: usize = 64 << 10;
+        let length = self.out.len() + (self.at - self.copied);
+        if self.rest.is_none() {
+            let closing = self.open.len() + 1 + NOTE_BYTES_MAX;
+            if length + closing <= self.policy.total_bytes_max {
+                self.whole = length;
+                return;
+            }
+            self.rest = Some(Rest { hash: Sha256::new(), bytes: 0, open: self.open.clone() });
+        }
+        if length - self.whole > HASHED_AT_ONCE {
+            self.take_rest();
+        }
+    }
+
+    /// Moves what no longer fits out of the buffer and into the hash.
+    fn take_rest(&mut self) {
+        self.copy_to(self.at);
+        let Some(rest) = &mut self.rest else { return };
+        rest.hash.update(&self.out.as_bytes()[self.whole..]);
+        rest.bytes += self.out.len() - self.whole;
+        self.out.truncate(self.whole);
+    }
+
+    fn finish(mut self) -> String {
+        if self.rest.is_some() {
+            self.take_rest();
+        }
+        self.copy_to(self.at);
+        if let Some(rest) = self.rest {
+            close_early(&mut self.out, rest);
+        }
+        self.out
+    }
+
+    fn copy_to(&mut self, end: usize) {
+        self.out.push_str(&self.raw[self.copied..end]);
+        self.copied = end;
+    }
+
+    fn byte(&self) -> Option<u8> {
+        self.raw.as_bytes().get(self.at).copied()
+    }
+
+    fn skip_blanks(&mut self) {
+        let rest = &self.raw.as_bytes()[self.at..];
+        let blank = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+        self.at += rest.iter().take_while(blank).count();
+    }
+}
+
+/// A string as it was read.
+struct Given<'a> {
+    /// Where its opening quotation mark stands.
+    start: usize,
+    text: Cow<'a, str>,
+    /// Whether it says something else than it did: tags removed, half a surrogate pair replaced.
+    changed: bool,
+}
+
+/// Says what was cut and closes the brackets that were open there.
+fn close_early(out: &mut String, rest: Rest) {
+    let mut note = String::new();
+    clip::write_note(&mut note, rest.bytes, out.len() + rest.bytes, rest.hash);
+    if !out.is_empty() && !out.ends_with(['[', '{']) {
+        out.push(',');
+    }
+    if rest.open.last() == Some(&b'}') {
+        write_string(out, "[cut]");
+        out.push(':');
+    }
+    write_string(out, &note);
+    out.extend(rest.open.iter().rev().map(|&bracket| char::from(bracket)));
+}
+
+/// The length of the number or word at the start, or nothing when there is none.
+fn scalar_length(rest: &[u8]) -> Option<usize> {
+    for word in [&b"true"[..], b"false", b"null"] {
+        if rest.starts_with(word) {
+            return Some(word.len());
+        }
+    }
+    let digits = |from: usize| {
+        rest.get(from..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_digit()).count()
+    };
+    let some = |count: usize| (count > 0).then_some(count);
+    let mut length = usize::from(rest.first() == Some(&b'-'));
+    length += if rest.get(length) == Some(&b'0') { 1 } else { some(digits(length))? };
+    if rest.get(length) == Some(&b'.') {
+        length += 1 + some(digits(length + 1))?;
+    }
+    if matches!(rest.get(length), Some(b'e' | b'E')) {
+        length += 1 + usize::from(matches!(rest.get(length + 1), Some(b'+' | b'-')));
+        length += some(digits(length))?;
+    }
+    Some(length)
+}

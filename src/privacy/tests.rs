@@ -1,0 +1,400 @@
+//! Whole cleanings: the corpus of secrets, JSON of every shape, the bounds.
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+
+const CORPUS: &str = include_str!("../../tests/fixtures/secrets/corpus.txt");
+
+fn text(text: &str) -> String {
+    clean_text(text, Policy::default()).text
+}
+
+fn json(raw: &str) -> String {
+    clean_json(raw, Policy::default())
+}
+
+/// One line of the corpus with its secrets made up.
+struct Example {
+    rule: &'static str,
+    text: String,
+    secrets: Vec<String>,
+}
+
+fn corpus() -> Vec<Example> {
+    let lines = CORPUS.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .enumerate()
+        .map(|(number, line)| {
+            let (rule, template) = line.split_once('\t').expect("a rule, a tab, a text");
+            expand(rule, template, number as u32)
+        })
+        .collect()
+}
+
+fn expand(rule: &'static str, template: &str, number: u32) -> Example {
+    let template = template.replace("\\\\", "\0").replace("\\n", "\n").replace('\0', "\\");
+    let mut example = Example { rule, text: String::new(), secrets: Vec::new() };
+    let mut rest = template.as_str();
+    while rule != "-"
+        && let Some(open) = hole(rest)
+    {
+        let close = open + rest[open..].find('}').expect("a closing brace");
+        let secret = made_up(&rest[open + 1..close], number + example.secrets.len() as u32);
+        example.text.push_str(&rest[..open]);
+        example.text.push_str(&secret);
+        example.secrets.push(secret);
+        rest = &rest[close + 1..];
+    }
+    example.text.push_str(rest);
+    example
+}
+
+fn hole(text: &str) -> Option<usize> {
+    let names = ["{alnum:", "{hex:", "{upper:", "{base64:", "{word:", "{digits:", "{="];
+    names.iter().filter_map(|name| text.find(name)).min()
+}
+
+/// Characters that look random and are the same every time.
+fn made_up(hole: &str, seed: u32) -> String {
+    if let Some(literal) = hole.strip_prefix('=') {
+        return literal.to_owned();
+    }
+    let (class, length) = hole.split_once(':').expect("a class and a length");
+    let alphabet: &[u8] = match class {
+        "hex" => b"0123456789abcdef",
+        "upper" => b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567",
+        "digits" => b"123456789",
+        "base64" => b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
+        _ => b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789",
+    };
+    let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
+    let characters = (0..length.parse().expect("a length")).map(|_| {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        char::from(alphabet[state as usize % alphabet.len()])
+    });
+    characters.collect()
+}
+
+#[test]
+fn the_corpus_is_told_apart() {
+    let mut wrong = Vec::new();
+    for Example { rule, text: given, secrets } in corpus() {
+        let cleaned = text(&given);
+        let right = if rule == "-" {
+            cleaned == given
+        } else {
+            cleaned.contains(&format!("[redacted:{rule}]"))
+                && !secrets.iter().any(|secret| cleaned.contains(secret))
+        };
+        if !right || text(&cleaned) != cleaned {
+            wrong.push(format!("{rule}\t{given}\n  became {cleaned}\n  then {}", text(&cleaned)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_corpus_is_told_apart_inside_json() {
+    for Example { rule, text: given, secrets } in corpus() {
+        let raw = serde_json::json!({ "a": [{ "b": given }] }).to_string();
+        let cleaned = json(&raw);
+        let value: Value = serde_json::from_str(&cleaned).unwrap();
+        assert_eq!(value["a"][0]["b"], text(&given), "{rule}\t{given}");
+        assert!(rule != "-" || cleaned == raw, "{raw} became {cleaned}");
+        assert!(!secrets.iter().any(|secret| cleaned.contains(secret)), "{cleaned}");
+    }
+}
+
+#[test]
+fn what_surrounds_a_secret_stays() {
+    let cases = [
+        ("postgres://app:hunter2@db:5432/x", "postgres://app:[redacted:url-password]@db:5432/x"),
+        ("DB_PASSWORD=hunter2\nDB_HOST=db", "DB_PASSWORD=[redacted:password]\nDB_HOST=db"),
+        ("export A_TOKEN=\"abcdefgh\" # x", "export A_TOKEN=\"[redacted:token]\" # x"),
+        (
+            "curl -H 'Authorization: Basic dXNlcjpwYXNz' x",
+            "curl -H 'Authorization: Basic [redacted:authorization]' x",
+        ),
+        ("f(password=\"hunter2\", b=1)", "f(password=\"[redacted:password]\", b=1)"),
+    ];
+    for (given, expected) in cases {
+        assert_eq!(text(given), expected);
+    }
+}
+
+#[test]
+fn a_prompt_with_nothing_left_is_wholly_private() {
+    let wholly = |text| clean_text(text, Policy::default()).wholly_private;
+    assert!(wholly("<private>x</private>"));
+    assert!(wholly(" \n<PRIVATE a='b'>x\n"));
+    assert!(wholly("<private>x</private> <system-reminder>y</system-reminder>"));
+    assert!(!wholly("<private>x</private> go on"));
+    assert!(!wholly("<system-reminder>y</system-reminder>"));
+    assert!(!wholly(" "));
+    assert!(!wholly(""));
+}
+
+#[test]
+fn tags_go_from_every_string_of_a_json_text() {
+    let raw =
+        r#"{"a":"x<private>y</private>z","b":["\u003cprivate>y",{"<private>c</private>d":1}]}"#;
+    assert_eq!(json(raw), r#"{"a":"xz","b":["",{"d":1}]}"#);
+}
+
+#[test]
+fn members_with_telling_names_lose_their_values() {
+    let cases = [
+        (r#"{"password": "abc"}"#, r#"{"password": "[redacted:password]"}"#),
+        (r#"{"password": 123456}"#, r#"{"password": "[redacted:password]"}"#),
+        (r#"{"pass": 123456}"#, r#"{"pass": 123456}"#),
+        (r#"{"api_key":"abcd1234efgh"}"#, r#"{"api_key":"[redacted:api-key]"}"#),
+        (r#"{"api_key":["abcd1234efgh"]}"#, r#"{"api_key":["[redacted:api-key]"]}"#),
+        (r#"{"api_key":{"type":"string"}}"#, r#"{"api_key":{"type":"string"}}"#),
+        (r#"{"env":{"A_TOKEN":"abcdefgh"}}"#, r#"{"env":{"A_TOKEN":"[redacted:token]"}}"#),
+        (
+            r#"[{"name":"A_TOKEN","value":"abcdefgh"},{"name":"B","value":"abcdefgh"}]"#,
+            r#"[{"name":"A_TOKEN","value":"[redacted:token]"},{"name":"B","value":"abcdefgh"}]"#,
+        ),
+        (
+            r#"{"Authorization":"Bearer abc123def"}"#,
+            r#"{"Authorization":"Bearer [redacted:authorization]"}"#,
+        ),
+        (r#"{"token":"identifier","max_tokens":5}"#, r#"{"token":"identifier","max_tokens":5}"#),
+        (r#"{"passwo\u0072d":"\u0061bcd"}"#, r#"{"passwo\u0072d":"[redacted:password]"}"#),
+        (r#"{"password":"a","x":"abcd1234"}"#, r#"{"password":"a","x":"abcd1234"}"#),
+    ];
+    for (raw, expected) in cases {
+        assert_eq!(json(raw), expected);
+    }
+}
+
+#[test]
+fn a_name_can_be_a_secret_too() {
+    let raw = r#"{"postgres://a:hunter2@b": 1}"#;
+    assert_eq!(json(raw), r#"{"postgres://a:[redacted:url-password]@b": 1}"#);
+}
+
+#[test]
+fn without_redaction_only_tags_go() {
+    let policy = Policy { redact_secrets: false, ..Policy::default() };
+    let raw = r#"{"password":"hunter2","a":"<private>x</private>DB_PASSWORD=hunter2"}"#;
+    assert_eq!(clean_json(raw, policy), r#"{"password":"hunter2","a":"DB_PASSWORD=hunter2"}"#);
+}
+
+#[test]
+fn json_that_needs_no_change_is_returned_as_it_was() {
+    for raw in [
+        " { \"a\" : [ 1 , -0.5e+7 , true , null ] } ",
+        r#""\u0041\ud834\udd1e\/""#,
+        "[]",
+        "{}",
+        "[[],{},[{}]]",
+        "0",
+        "\"\"",
+    ] {
+        assert_eq!(json(raw), raw);
+    }
+}
+
+#[test]
+fn what_is_not_json_becomes_a_string() {
+    for raw in [
+        "",
+        " ",
+        "{",
+        "[1,]",
+        "{\"a\"}",
+        "{\"a\":}",
+        "{,}",
+        "[1 2]",
+        "]",
+        "{]",
+        "01",
+        "-",
+        "1.",
+        "1e",
+        "tru",
+        "\"",
+        "\"\\x\"",
+        "{} {}",
+        "nul\u{0}",
+        "{\"a\":1,}",
+    ] {
+        assert_eq!(serde_json::from_str::<String>(&json(raw)).unwrap(), raw);
+    }
+    let truncated = r#"{"a":"DB_PASSWORD=hunter2\nx","b":"\u003cprivate\u003etop sec"#;
+    let expected = r#"{"a":"DB_PASSWORD=[redacted:password]\nx","b":""#;
+    assert_eq!(serde_json::from_str::<String>(&json(truncated)).unwrap(), expected);
+}
+
+#[test]
+fn control_characters_and_lone_surrogates_become_storable() {
+    assert_eq!(json("[\"a\nb\"]"), r#"["a\nb"]"#);
+    assert_eq!(json(r#"["\ud800","\u0000"]"#), "[\"\u{fffd}\",\"\\u0000\"]");
+}
+
+#[test]
+fn bytes_that_are_no_text_are_cleaned_as_one() {
+    let cleaned = clean_bytes(b"\xff{\"password\":\"abc\"\xfe", Policy::default());
+    assert_eq!(cleaned, "\u{fffd}{\"password\":\"[redacted:password]\"\u{fffd}");
+}
+
+#[test]
+fn a_million_levels_are_no_trouble() {
+    let deep = format!("{}{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
+    assert_eq!(json(&deep), deep);
+    assert!(json(&deep[..1_000_001]).starts_with("\"[[["));
+    let members = format!("{}1{}", "{\"a\":".repeat(10_000), "}".repeat(10_000));
+    assert_eq!(json(&members), members);
+}
+
+#[test]
+fn long_strings_are_clipped_after_their_secrets_are_gone() {
+    let policy = Policy { field_bytes_max: 400, ..Policy::default() };
+    // The password lies across the place where the head ends.
+    let given = format!("{} DB_PASSWORD=hunter2hunter2 {}", "a".repeat(100), "b".repeat(600));
+    let cleaned = clean_text(&given, policy).text;
+    assert!(cleaned.len() <= 400 && cleaned.contains(" DB_PASSWORD=[re"), "{cleaned}");
+    assert!(cleaned.contains("[cut: "), "{cleaned}");
+    let raw = serde_json::json!({ "x": given, "y": "short" }).to_string();
+    let value: Value = serde_json::from_str(&clean_json(&raw, policy)).unwrap();
+    assert_eq!(value["x"], cleaned);
+    assert_eq!(value["y"], "short");
+}
+
+#[test]
+fn a_value_above_the_total_is_closed_early() {
+    let policy = Policy { total_bytes_max: 1000, ..Policy::default() };
+    for raw in [
+        serde_json::json!({ "a": vec!["0123456789"; 200], "b": { "c": 1 } }).to_string(),
+        serde_json::json!({ "a": { "b": vec![1; 2000] } }).to_string(),
+        serde_json::json!([["x".repeat(990)], ["y"]]).to_string(),
+        serde_json::json!("\n".repeat(990)).to_string(),
+        format!("{}{}", "[".repeat(2000), "]".repeat(2000)),
+        format!("{}1{}", "{\"a\":".repeat(2000), "}".repeat(2000)),
+        "\"".repeat(2000),
+        format!("[{}]", "9".repeat(3000)),
+        format!("[1,{}2]", " ".repeat(3000)),
+    ] {
+        let cleaned = clean_json(&raw, policy);
+        assert!(cleaned.len() <= 1000, "{} bytes", cleaned.len());
+        assert!(cleaned.contains("[cut: "), "{cleaned}");
+        assert!(is_json(&cleaned), "{cleaned}");
+    }
+}
+
+#[test]
+fn what_was_cut_from_a_list_is_counted() {
+    let policy = Policy { total_bytes_max: 400, ..Policy::default() };
+    let raw = serde_json::to_string(&vec![7; 1000]).unwrap();
+    let cleaned = clean_json(&raw, policy);
+    let (kept, note) = cleaned.split_once(",\"[cut: ").unwrap();
+    assert!(raw.starts_with(kept));
+    let cut = raw.len() - kept.len();
+    assert!(note.starts_with(&format!("{cut} of {} bytes, sha256 ", raw.len())), "{cleaned}");
+}
+
+/// Valid at any depth, which `Value` would not be.
+fn is_json(raw: &str) -> bool {
+    serde_json::from_str::<&serde_json::value::RawValue>(raw).is_ok()
+}
+
+fn piece() -> impl Strategy<Value = String> {
+    let made = [
+        "<private>",
+        "</private>",
+        "<private/>",
+        "\\u003cprivate>",
+        "<pri",
+        "vate>",
+        "password",
+        "=",
+        ": ",
+        "\"",
+        "\\",
+        "'",
+        "\n",
+        "\\n",
+        "://",
+        "user:",
+        "@host",
+        "sk-",
+        "eyJ",
+        "AKIA",
+        "ghp_",
+        "Bearer ",
+        "Authorization: ",
+        "-----BEGIN PRIVATE KEY-----",
+        "-----END PRIVATE KEY-----",
+        "API_KEY",
+        "token",
+        "ä€𝄞",
+        "\0",
+        "0123456789abcdef0123",
+        "ABCDEFGHIJ234567",
+        ".",
+        "_",
+        "$",
+        "{",
+        "}",
+        "[redacted:x]",
+        "hunter2",
+        " ",
+        "<password>",
+        "--token",
+        "key",
+        "hooks.slack.com/",
+        ":AA",
+        "\u{fffd}",
+    ];
+    prop_oneof![4 => proptest::sample::select(made.to_vec()).prop_map(str::to_owned), 1 => ".{0,8}"]
+}
+
+fn soup() -> impl Strategy<Value = String> {
+    proptest::collection::vec(piece(), 0..24).prop_map(|pieces| pieces.concat())
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        soup().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<bool>().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            proptest::collection::vec((soup(), inner), 0..4)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn cleaning_twice_changes_nothing_more(given in soup()) {
+        let once = text(&given);
+        prop_assert_eq!(text(&once), once);
+    }
+
+    #[test]
+    fn json_stays_json_and_within_its_bound(value in any_json(), total in 300_usize..2000) {
+        let raw = value.to_string();
+        let cleaned = json(&raw);
+        prop_assert!(is_json(&cleaned), "{}", cleaned);
+        prop_assert_eq!(json(&cleaned), cleaned);
+        let bounded = clean_json(&raw, Policy { total_bytes_max: total, ..Policy::default() });
+        prop_assert!(is_json(&bounded) && bounded.len() <= total, "{}", bounded);
+    }
+
+    #[test]
+    fn a_planted_token_is_never_kept(before in soup(), after in soup(), seed in any::<u32>()) {
+        let secret = format!("ghp_{}", made_up("alnum:36", seed));
+        let raw = serde_json::json!([{ "x": format!("{before} {secret} {after}") }]).to_string();
+        prop_assert!(!json(&raw).contains(&secret[4..]));
+        prop_assert!(!clean_bytes(&raw.as_bytes()[..raw.len() - 2], Policy::default()).contains(&secret[4..]));
+    }
+}
