@@ -4,7 +4,9 @@ use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
 
-use crate::{environment::Environment, failure::Failure, paths::Paths, settings::Settings};
+use crate::{
+    clock::Clock, environment::Environment, failure::Failure, paths::Paths, settings::Settings,
+};
 
 /// The world as a command sees it.
 #[derive(Debug)]
@@ -15,6 +17,8 @@ pub(crate) struct App {
     pub(crate) paths: Paths,
     /// What the user chose: environment, then file, then default.
     pub(crate) settings: Settings,
+    /// What time it is.
+    pub(crate) clock: Clock,
     /// Where answers go.
     pub(crate) output: Output,
 }
@@ -26,7 +30,8 @@ impl App {
         let paths = Paths::find(&environment)?;
         let settings = Settings::load(&paths, &environment);
         let output = Output { is_coloured: is_coloured(&environment, &io::stdout()) };
-        Ok(Self { environment, paths, settings, output })
+        let clock = Clock::new(&environment);
+        Ok(Self { environment, paths, settings, clock, output })
     }
 }
 

@@ -6,6 +6,7 @@
 #[expect(dead_code, reason = "nothing asks yet")]
 mod agent;
 mod app;
+mod clock;
 mod commands;
 mod diagnostics;
 mod document;

@@ -102,12 +102,13 @@ fn what_others_changed_in_between_stays() {
 #[test]
 fn installing_again_writes_nothing() {
     let sandbox = with_claude_code();
-    sandbox.run(&["install"]).ok();
+    sandbox.run_with(&["install"], &[("CLAUDE_MEM_NOW", "2026-03-01T12:00:00Z")], "").ok();
     let before = fs::metadata(sandbox.home().join(".claude/settings.json")).unwrap();
     sandbox.run(&["install"]).ok();
     let after = fs::metadata(sandbox.home().join(".claude/settings.json")).unwrap();
     assert_eq!(before.modified().unwrap(), after.modified().unwrap());
-    assert_eq!(fs::read_dir(sandbox.data().join("backups")).unwrap().count(), 2);
+    let backups = ["20260301T120000Z-claude.json", "20260301T120000Z-settings.json"];
+    assert_eq!(names(&sandbox.data().join("backups")), backups);
 }
 
 #[test]
@@ -143,6 +144,26 @@ fn a_project_is_installed_into_where_one_stands() {
     // From anywhere: the manifest knows where.
     sandbox.run(&["uninstall"]).ok();
     assert!(!shop.join(".mcp.json").exists() && !shop.join(".claude/settings.json").exists());
+}
+
+#[test]
+fn two_installations_from_two_places_leave_no_trace() {
+    let sandbox = Sandbox::new();
+    let shop = sandbox.home().join("shop");
+    fs::create_dir_all(&shop).unwrap();
+    symlink(binary(), sandbox.home().join("claude-mem")).unwrap();
+    let install = |program: &Path| {
+        let mut command = Command::new(program);
+        command.args(["install", "--project"]).env_clear().env("HOME", sandbox.home());
+        assert!(command.current_dir(&shop).output().unwrap().status.success());
+    };
+    install(&sandbox.home().join("claude-mem"));
+    let mut settings = json(&sandbox, "shop/.claude/settings.json");
+    settings["theme"] = "dark".into();
+    sandbox.write("shop/.claude/settings.json", &settings.to_string());
+    install(binary());
+    sandbox.run(&["uninstall"]).ok();
+    assert_eq!(sandbox.read("shop/.claude/settings.json"), r#"{"theme":"dark"}"#);
 }
 
 #[test]

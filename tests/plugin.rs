@@ -2,9 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use claude_mem_tools::client::Client;
-
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, real_client};
 
 /// Nobody listens there: validating and installing a plugin asks no model.
 const NO_MODEL: &str = "http://127.0.0.1:9";
@@ -14,13 +12,7 @@ fn the_real_client_accepts_the_plugin() {
     let sandbox = Sandbox::new();
     sandbox.run(&["plugin", "market"]).ok();
     let market = sandbox.home().join("market");
-    let client = match Client::new(NO_MODEL) {
-        Ok(client) => client,
-        Err(error) => {
-            eprintln!("NOT CHECKED: Claude Code cannot be installed here: {error}");
-            return;
-        }
-    };
+    let Some(client) = real_client(NO_MODEL) else { return };
     let market = market.to_str().unwrap();
     let plugin = format!("{market}/plugin");
     for arguments in [

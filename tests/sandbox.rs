@@ -8,6 +8,8 @@ use std::{
     process::{Command, Stdio},
 };
 
+use claude_mem_tools::client::Client;
+
 /// A fresh home directory. Gone when the test ends.
 pub(crate) struct Sandbox {
     dir: tempfile::TempDir,
@@ -96,6 +98,21 @@ impl Run {
     pub(crate) fn fails(self, code: i32) -> String {
         assert_eq!(self.code, code, "{self:?}");
         self.stderr
+    }
+}
+
+/// The real Claude Code in a world of its own, talking to the model server at `url`. Where it cannot be
+/// installed the test has nothing to say, and says that past the harness, which hides what passing tests
+/// print; with `CLAUDE_MEM_CLIENT_REQUIRED` set, it fails instead.
+pub(crate) fn real_client(url: &str) -> Option<Client> {
+    match Client::new(url) {
+        Ok(client) => Some(client),
+        Err(error) => {
+            let message = format!("NOT CHECKED: Claude Code cannot be installed here: {error}\n");
+            std::io::stderr().lock().write_all(message.as_bytes()).unwrap();
+            assert!(std::env::var_os("CLAUDE_MEM_CLIENT_REQUIRED").is_none(), "{message}");
+            None
+        }
     }
 }
 

@@ -48,7 +48,7 @@ impl Install {
         let mut servers = Document::open(&targets.servers)?;
         install::add_server(&mut servers, &program)?;
 
-        let stamp = stamp();
+        let stamp = app.clock.now().strftime("%Y%m%dT%H%M%SZ").to_string();
         manifest.program = program;
         manifest.installed_at.clone_from(&stamp);
         app.paths.create_data().map_err(|error| not_created(app, &error))?;
@@ -128,8 +128,4 @@ fn not_created(app: &App, error: &std::io::Error) -> Failure {
     Failure::new(format!("{} cannot be made: {error}", app.paths.data.display()))
         .meaning("nothing was installed")
         .remedy("set `CLAUDE_MEM_DATA_DIR` to a directory of your own")
-}
-
-fn stamp() -> String {
-    jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string()
 }

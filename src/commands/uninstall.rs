@@ -82,9 +82,9 @@ fn unregister(app: &mut App) -> Result<(), Failure> {
     for edited in std::mem::take(&mut manifest.edited) {
         if edited.restore().map_err(|error| not_restored(&edited.file, &error))? {
             app.output.say(format_args!("restored {}", edited.file.display()));
-        } else {
-            clean(app, &edited.file, edited.backup.is_none())?;
         }
+        // A backup made between two installations holds what the first one wrote.
+        clean(app, &edited.file, edited.backup.is_none())?;
     }
     // Without a manifest, or after somebody copied settings over, hooks of ours may be left.
     let user = Targets::of_user(app)?;
