@@ -16,7 +16,6 @@ mod glob;
 mod hooks;
 mod install;
 mod paths;
-#[expect(dead_code, unused_imports, reason = "the hooks that record are to call it")]
 mod privacy;
 mod project;
 mod settings;

@@ -1,19 +1,49 @@
 //! The commands Claude Code runs by itself.
 //!
 //! Whatever happens in here, the user's session goes on: exit code 0, nothing on stderr, one JSON object
-//! on stdout.
+//! on stdout. A hook reads its stdin, appends at most one event, answers, and is gone.
+
+mod capture;
+mod cleanup;
+mod context;
+mod input;
+mod new;
+mod private_turn;
+mod save;
+mod summary;
+mod transcript;
+mod wire;
 
 use std::{
     ffi::OsStr,
     io::{self, Write},
-    process::ExitCode,
+    panic,
+    process::{self, ExitCode},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use capture::World;
+
+use crate::{
+    diagnostics::{self, Level},
+    environment::Environment,
+    paths::Paths,
+    settings::value::flag,
 };
 
 /// As hooks are named on the command line.
 pub(crate) const NAMES: [&str; 5] = ["context", "new", "save", "summary", "cleanup"];
 
+/// Set to anything but `0` or `false` by a user who wants a session left out.
+const SKIP: &str = "CLAUDE_MEM_SKIP";
+/// Set on the agent's own client: what remembers must not be remembered.
+const INTERNAL: &str = "CLAUDE_MEM_INTERNAL";
+
 /// What a hook says when it has nothing to add to the session.
-const CARRY_ON: &[u8] = b"{\"continue\": true, \"suppressOutput\": true}\n";
+const CARRY_ON: &str = "{\"continue\": true, \"suppressOutput\": true}\n";
+
+/// Whether the answer is out. A second object on stdout would turn both into plain text.
+static IS_ANSWERED: AtomicBool = AtomicBool::new(false);
 
 /// The hook that goes by this name, if any does.
 pub(crate) fn named(argument: &OsStr) -> Option<&'static str> {
@@ -21,8 +51,54 @@ pub(crate) fn named(argument: &OsStr) -> Option<&'static str> {
 }
 
 /// Runs one hook.
-pub(crate) fn run(_name: &'static str) -> ExitCode {
-    // A closed stdout is the client's business; there is nobody left to tell.
-    let _ = io::stdout().write_all(CARRY_ON);
+pub(crate) fn run(name: &'static str) -> ExitCode {
+    answer_even_in_panic(name);
+    let text = capture(name);
+    answer(text.as_deref().unwrap_or(CARRY_ON));
     ExitCode::SUCCESS
+}
+
+/// Does the work; gives the answer if it is other than the usual one.
+fn capture(name: &'static str) -> Option<String> {
+    let environment = Environment::of_process();
+    if [SKIP, INTERNAL].into_iter().any(|switch| is_set(&environment, switch)) {
+        return None;
+    }
+    // Without a home there is no place to record, nor to complain.
+    let paths = Paths::find(&environment).ok()?;
+    let input = input::read();
+    let world = World::new(environment, paths);
+    match world.take(name, &input) {
+        Ok(()) => {}
+        Err(problem) => {
+            diagnostics::record(&world.paths.data, Level::Error, format_args!("{name}: {problem}"));
+        }
+    }
+    (name == "context").then(context::answer)
+}
+
+fn is_set(environment: &Environment, name: &str) -> bool {
+    environment.text(name).is_some_and(|value| flag(&value) != Some(false))
+}
+
+fn answer(text: &str) {
+    if !IS_ANSWERED.swap(true, Ordering::SeqCst) {
+        // A closed stdout is the client's business; there is nobody left to tell.
+        let _ = io::stdout().write_all(text.as_bytes());
+    }
+}
+
+/// A panic would end the process with a signal and a message on stderr. Its hook runs before either, so it
+/// answers and leaves. Of the message only the place is kept: the rest may quote what is private.
+fn answer_even_in_panic(name: &'static str) {
+    panic::set_hook(Box::new(move |panicked| {
+        answer(CARRY_ON);
+        if let (Ok(paths), Some(place)) =
+            (Paths::find(&Environment::of_process()), panicked.location())
+        {
+            let message = format!("{name}: gave up at {}:{}", place.file(), place.line());
+            diagnostics::record(&paths.data, Level::Error, message);
+        }
+        process::exit(0);
+    }));
 }

@@ -1,0 +1,340 @@
+//! From what a hook was given to an event in the log: whether it may be recorded, and how.
+
+use std::{
+    borrow::Cow,
+    env, fmt, fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use claude_mem_events::{Envelope, Event, EventLog, Id, InputUnreadable, Project};
+use claude_mem_log::{Options, sync_is_due};
+
+use super::{
+    cleanup, context,
+    input::Input,
+    new,
+    private_turn::PrivateTurn,
+    save, summary,
+    wire::{Malformed, Payload},
+};
+use crate::{
+    clock::Clock,
+    diagnostics::{self, Level},
+    environment::Environment,
+    paths::Paths,
+    privacy::{Policy, clean_bytes, clean_json, clean_text},
+    project,
+    settings::{
+        Settings,
+        table::{FIELD_BYTES_MAX, REDACT_SECRETS, SYNC},
+    },
+};
+
+/// The program whose hooks these are.
+const PLATFORM: &str = "claude-code";
+/// Where the agent's own client works, below the data directory.
+const INTERNAL_DIR: &str = "observer-sessions";
+/// How old the last sync may be while no worker keeps it young.
+const UNSYNCED_MAX: Duration = Duration::from_secs(1);
+
+/// What a hook finds around it.
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) paths: Paths,
+    pub(super) settings: Settings,
+    environment: Environment,
+    policy: Policy,
+}
+
+/// One call of a hook: what was sent, of which session.
+#[derive(Debug)]
+pub(super) struct Call<'a> {
+    pub(super) world: &'a World,
+    pub(super) payload: Payload<'a>,
+    /// As the client names it: `PostToolUse`.
+    pub(super) event_name: String,
+    /// Where the client stands.
+    pub(super) cwd: String,
+    pub(super) turn: PrivateTurn,
+    /// How much of the record is taken, so that all of it stays below the log's limit.
+    bytes_taken: usize,
+}
+
+/// Something to be recorded, and how much it matters that it is on disk when the hook returns.
+#[derive(Debug)]
+pub(super) enum Fact {
+    /// Prompts, stops and ends: there are few, and each says much.
+    Synced(Event),
+    /// All others.
+    Plain(Event),
+}
+
+/// Why nothing was recorded.
+#[derive(Debug)]
+pub(super) enum Problem {
+    /// There was nothing on stdin.
+    Empty,
+    /// What was there is kept, but was not understood.
+    Unreadable(String),
+    /// The mark of a private turn could not be made.
+    Mark(std::io::Error),
+    /// The log could not take it.
+    Log(claude_mem_log::Error),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("nothing on stdin"),
+            Self::Unreadable(why) => write!(f, "unreadable input was kept as it is: {why}"),
+            Self::Mark(error) => write!(f, "a private turn cannot be marked as such: {error}"),
+            Self::Log(error) => write!(f, "not recorded: {error}"),
+        }
+    }
+}
+
+impl From<claude_mem_log::Error> for Problem {
+    fn from(error: claude_mem_log::Error) -> Self {
+        Self::Log(error)
+    }
+}
+
+impl World {
+    pub(super) fn new(environment: Environment, paths: Paths) -> Self {
+        let settings = Settings::load(&paths, &environment);
+        let policy = Policy {
+            redact_secrets: settings.flag(&REDACT_SECRETS),
+            field_bytes_max: settings
+                .text(&FIELD_BYTES_MAX)
+                .parse()
+                .unwrap_or(Policy::default().field_bytes_max),
+            ..Policy::default()
+        };
+        Self { paths, settings, environment, policy }
+    }
+
+    /// Records what the hook of this name was given, if it may be.
+    pub(super) fn take(&self, hook: &'static str, input: &Input) -> Result<(), Problem> {
+        if input.bytes.trim_ascii().is_empty() {
+            return Err(Problem::Empty);
+        }
+        let text = String::from_utf8_lossy(&input.bytes);
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let (mut payload, malformed) = Payload::read(text);
+        let session = payload
+            .take_text("session_id")
+            .filter(|session| !session.is_empty())
+            .or_else(|| self.environment.text("CLAUDE_CODE_SESSION_ID").map(Cow::Owned));
+        let session = session.map(|session| clean_text(&session, self.policy).text);
+        let cwd = self.cwd(&mut payload);
+        let Some(envelope) = self.admit(session.as_deref().unwrap_or_default(), &cwd) else {
+            return Ok(());
+        };
+        let turn = PrivateTurn::of(&self.paths.data, &envelope.session);
+        let mut call =
+            Call { world: self, payload, event_name: String::new(), cwd, turn, bytes_taken: 0 };
+        call.event_name = call.text("hook_event_name");
+        let unreadable = match (malformed, session) {
+            (Some(malformed), _) => malformed,
+            (None, None) => Malformed { error: "no session_id".into(), is_truncated: false },
+            (None, Some(_)) => match call.fact(hook)? {
+                Ok(None) => return Ok(()),
+                Ok(Some(fact)) => return self.record(&envelope, &fact),
+                Err(malformed) => malformed,
+            },
+        };
+        if PrivateTurn::of(&self.paths.data, &envelope.session).is_on() {
+            return Ok(());
+        }
+        let event = self.unreadable(hook, &unreadable, input);
+        let error = event.error.clone();
+        self.record(&envelope, &Fact::Synced(event.into()))?;
+        Err(Problem::Unreadable(error))
+    }
+
+    /// Where the client stands: as it says, else where it started us.
+    fn cwd(&self, payload: &mut Payload<'_>) -> String {
+        let told = payload.take_text("cwd").filter(|cwd| !cwd.is_empty());
+        let told = told.map(|cwd| clean_text(&cwd, self.policy).text);
+        told.or_else(|| Some(env::current_dir().ok()?.to_string_lossy().into_owned()))
+            .unwrap_or_default()
+    }
+
+    /// Who and where, unless this is a session that is not to be remembered.
+    fn admit(&self, session: &str, cwd: &str) -> Option<Envelope> {
+        let project = project::identify(cwd, &self.environment);
+        if [Path::new(cwd), &project.root].into_iter().any(|dir| self.is_internal(dir)) {
+            return None;
+        }
+        if self.settings.excluded_by(&project, Path::new(cwd), self.paths.home.as_deref()).is_some()
+        {
+            return None;
+        }
+        Some(Envelope {
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            platform: PLATFORM.into(),
+            session: session.into(),
+            project: Project {
+                key: project.key,
+                label: project.label,
+                root: project.root.to_string_lossy().into_owned(),
+            },
+        })
+    }
+
+    /// Whether the agent's own client is at work here. Links in the way to the data directory are only
+    /// followed when the name of the folder gives reason to.
+    fn is_internal(&self, dir: &Path) -> bool {
+        let is_named = |dir: &&Path| dir.file_name().is_some_and(|name| name == INTERNAL_DIR);
+        let Some(parent) = dir.ancestors().find(is_named).and_then(Path::parent) else {
+            return false;
+        };
+        let real = |dir: &Path| fs::canonicalize(dir).unwrap_or_else(|_| PathBuf::from(dir));
+        real(parent) == real(&self.paths.data)
+    }
+
+    fn record(&self, envelope: &Envelope, fact: &Fact) -> Result<(), Problem> {
+        let dir = self.paths.data.join("log");
+        let options = Options::default();
+        let mut log = EventLog::open(&dir, options.clone())?;
+        let (Fact::Synced(event) | Fact::Plain(event)) = fact;
+        let now_us = Clock::new(&self.environment).now().as_microsecond().cast_unsigned();
+        log.record(Id::random(now_us), envelope, event)?;
+        let is_synced = match fact {
+            Fact::Synced(_) => true,
+            Fact::Plain(_) => {
+                self.settings.text(&SYNC) == "always"
+                    || sync_is_due(&dir, &options, UNSYNCED_MAX)
+                        && !is_worker_running(&self.paths.data)
+            }
+        };
+        if is_synced && let Err(error) = log.sync() {
+            // It is recorded, and survives everything but a loss of power.
+            diagnostics::record(&self.paths.data, Level::Warn, error);
+        }
+        Ok(())
+    }
+
+    /// What was given, as text. The last word of a text without an end is left out: it may be the first
+    /// half of a secret, which no rule would know.
+    fn unreadable(
+        &self,
+        hook: &'static str,
+        malformed: &Malformed,
+        input: &Input,
+    ) -> InputUnreadable {
+        let is_cut = malformed.is_truncated || input.cut.is_some();
+        let bytes = if is_cut { without_last_word(&input.bytes) } else { &input.bytes };
+        let error = match input.cut {
+            Some(cut) => format!("{} ({cut})", malformed.error),
+            None => malformed.error.clone(),
+        };
+        InputUnreadable {
+            hook: hook.into(),
+            error: clean_text(&error, self.policy).text,
+            text: clean_bytes(bytes, self.policy),
+            bytes: input.len,
+        }
+    }
+}
+
+impl Call<'_> {
+    /// The event that the client speaks of decides, and only where it names none the command does: a
+    /// hook registered for the wrong event still records what happened.
+    fn fact(mut self, hook: &'static str) -> Result<Result<Option<Fact>, Malformed>, Problem> {
+        let fact = match (self.event_name.as_str(), hook) {
+            ("SessionStart", _) | ("", "context") => Some(context::fact(&mut self)),
+            ("UserPromptSubmit", _) | ("", "new") => Some(new::fact(&mut self)?),
+            ("PostToolUse" | "PostToolUseFailure", _) | ("", "save") => save::fact(&mut self),
+            ("Stop" | "SubagentStop", _) | ("", "summary") => summary::fact(&mut self),
+            ("SessionEnd", _) | ("", "cleanup") => Some(cleanup::fact(&mut self)),
+            (other, _) => {
+                let error = format!("`{other}` is not an event that is recorded");
+                return Ok(Err(Malformed { error, is_truncated: false }));
+            }
+        };
+        Ok(Ok(fact))
+    }
+
+    /// A field, as text that may be stored; empty if it is absent.
+    pub(super) fn text(&mut self, name: &str) -> String {
+        let text = self.payload.take_text(name);
+        text.map(|text| self.clean(&text)).unwrap_or_default()
+    }
+
+    /// A text that may be stored.
+    pub(super) fn clean(&mut self, text: &str) -> String {
+        let text = clean_text(text, self.policy()).text;
+        self.bytes_taken += text.len();
+        text
+    }
+
+    /// A field, as JSON that may be stored; empty if it is absent.
+    pub(super) fn json(&mut self, name: &str) -> String {
+        let Some(json) = self.payload.take(name) else { return String::new() };
+        let json = clean_json(json, self.policy());
+        self.bytes_taken += json.len();
+        json
+    }
+
+    /// Every field that nobody asked for, as JSON that may be stored.
+    pub(super) fn extra(&mut self) -> String {
+        let rest = std::mem::take(&mut self.payload).rest();
+        if rest.is_empty() { rest } else { clean_json(&rest, self.policy()) }
+    }
+
+    pub(super) fn policy(&self) -> Policy {
+        self.world.policy.after(self.bytes_taken)
+    }
+}
+
+/// Whether a worker is at work here, which then sees to syncing. It holds this lock as long as it lives.
+fn is_worker_running(data: &Path) -> bool {
+    match fs::File::open(data.join("worker.lock")) {
+        Ok(lock) => matches!(lock.try_lock_shared(), Err(fs::TryLockError::WouldBlock)),
+        Err(_) => false,
+    }
+}
+
+/// The bytes up to the last one that cannot be part of a key or a password.
+fn without_last_word(bytes: &[u8]) -> &[u8] {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"_+/=.-%~".contains(byte);
+    let end = bytes.iter().rposition(|byte| !is_word(byte)).map_or(0, |at| at + 1);
+    &bytes[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_secret_at_the_end_is_left_out() {
+        let cases = [("{\"key\":\"sk-ant-ab", "{\"key\":\""), ("a b ", "a b "), ("word", "")];
+        for (text, expected) in cases {
+            assert_eq!(without_last_word(text.as_bytes()), expected.as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_worker_is_known_by_the_lock_it_holds() {
+        let data = tempfile::tempdir().unwrap();
+        assert!(!is_worker_running(data.path()));
+        let lock = fs::File::create(data.path().join("worker.lock")).unwrap();
+        assert!(!is_worker_running(data.path()));
+        lock.lock().unwrap();
+        assert!(is_worker_running(data.path()));
+    }
+
+    #[test]
+    fn the_agents_own_folder_is_known_through_links() {
+        let dir = tempfile::tempdir().unwrap();
+        let data = dir.path().join("data");
+        fs::create_dir_all(data.join("observer-sessions/x")).unwrap();
+        std::os::unix::fs::symlink(&data, dir.path().join("link")).unwrap();
+        let world = World::new(Environment::fixed(&[]), Paths { home: None, data });
+        let internal = |path: &str| world.is_internal(&dir.path().join(path));
+        assert!(internal("data/observer-sessions") && internal("link/observer-sessions/x"));
+        assert!(!internal("data") && !internal("observer-sessions"));
+    }
+}

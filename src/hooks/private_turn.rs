@@ -1,0 +1,91 @@
+//! A turn whose prompt was wholly private, remembered between hooks by an empty-handed file.
+//!
+//! The file is named by a hash of the session and holds the client's id of the turn. Nothing of the
+//! prompt is in either. As long as it is there, what the session does is not recorded.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use crate::paths::create_private;
+
+/// The mark of one session.
+#[derive(Debug)]
+pub(super) struct PrivateTurn {
+    file: PathBuf,
+}
+
+impl PrivateTurn {
+    pub(super) fn of(data: &Path, session: &str) -> Self {
+        Self { file: data.join(format!("private/{:016x}", hash(session))) }
+    }
+
+    /// Whether the session is in a private turn. In an ordinary one this is one failed `open`. A mark
+    /// that is there and cannot be read counts: to record too little is the safe mistake.
+    pub(super) fn is_on(&self) -> bool {
+        self.prompt_id().is_some()
+    }
+
+    /// The turn that is private; empty where the client gives turns no ids.
+    pub(super) fn prompt_id(&self) -> Option<String> {
+        match fs::read(&self.file) {
+            Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => None,
+                _ => Some(String::new()),
+            },
+        }
+    }
+
+    /// From now on nothing of this session is recorded.
+    pub(super) fn begin(&self, prompt_id: &str) -> io::Result<()> {
+        create_private(self.file.parent().unwrap_or(&self.file))?;
+        fs::write(&self.file, prompt_id)
+    }
+
+    /// From now on it is again.
+    pub(super) fn end(&self) {
+        // If it cannot be removed, the session stays private.
+        let _ = fs::remove_file(&self.file);
+    }
+}
+
+/// FNV-1a: stable for ever, and too short to be worth a library. Sessions are not chosen by attackers,
+/// and two that meet only share their privacy.
+fn hash(session: &str) -> u64 {
+    session.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_of_one_session_until_it_ends() {
+        let data = tempfile::tempdir().unwrap();
+        let (one, other) =
+            (PrivateTurn::of(data.path(), "one"), PrivateTurn::of(data.path(), "../other"));
+        assert!(!one.is_on());
+        one.begin("p1").unwrap();
+        assert_eq!(one.prompt_id().as_deref(), Some("p1"));
+        assert!(!other.is_on());
+        one.end();
+        assert!(!one.is_on());
+        one.end();
+    }
+
+    #[test]
+    fn a_mark_that_cannot_be_read_counts_and_a_file_in_the_way_does_not() {
+        let data = tempfile::tempdir().unwrap();
+        let turn = PrivateTurn::of(data.path(), "s");
+        fs::create_dir_all(&turn.file).unwrap();
+        assert!(turn.is_on());
+        fs::remove_dir_all(data.path().join("private")).unwrap();
+        fs::write(data.path().join("private"), "").unwrap();
+        assert!(!turn.is_on());
+        assert!(turn.begin("").is_err());
+    }
+}

@@ -1,0 +1,36 @@
+//! `claude-mem save`: a tool was used, or failed.
+
+use claude_mem_events::ToolUsed;
+
+use super::capture::{Call, Fact};
+use crate::settings::{table::SKIP_TOOLS, value::words};
+
+/// A tool was used. Nothing, if it is one that is skipped, or the turn is private.
+pub(super) fn fact(call: &mut Call<'_>) -> Option<Fact> {
+    let tool = call.text("tool_name");
+    if words(&call.world.settings.text(&SKIP_TOOLS)).any(|skipped| skipped == tool) {
+        return None;
+    }
+    if call.turn.is_on() {
+        return None;
+    }
+    let input = call.json("tool_input");
+    let output = call.json("tool_response");
+    let error = call.text("error");
+    let event = ToolUsed {
+        has_failed: call.event_name == "PostToolUseFailure" || !error.is_empty(),
+        tool,
+        input,
+        output,
+        error,
+        is_interrupt: call.payload.take_flag("is_interrupt"),
+        tool_use_id: call.text("tool_use_id"),
+        cwd: std::mem::take(&mut call.cwd),
+        agent_id: call.text("agent_id"),
+        agent_type: call.text("agent_type"),
+        prompt_id: call.text("prompt_id"),
+        duration_ms: call.payload.take_number("duration_ms"),
+        extra: call.extra(),
+    };
+    Some(Fact::Plain(event.into()))
+}
