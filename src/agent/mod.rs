@@ -1,7 +1,209 @@
 //! The agent: what it is asked, and who answers.
+//!
+//! A provider only carries text: one question in, one answer or one refusal out. When to ask, whether to
+//! ask again and what an answer means are decided elsewhere, by [`policy`] and by whoever asks.
 
+mod anthropic;
+mod http;
+pub(crate) mod identity;
 pub(crate) mod modes;
+mod openai;
+pub(crate) mod policy;
+mod prices;
 pub(crate) mod prompts;
 pub(crate) mod question;
 mod tool_text;
+#[cfg(test)]
+mod wire_tests;
 mod wording;
+
+use std::time::Duration;
+
+use claude_mem_events::FailureClass;
+
+use crate::{environment::Environment, paths::Paths, settings::Settings};
+
+/// Someone who can be asked. Any number of threads may ask at once; a provider that can do only so much
+/// at a time makes the others wait.
+pub(crate) trait Provider: Send + Sync {
+    /// As settings and events name it.
+    fn name(&self) -> &'static str;
+
+    /// Puts one question and waits for the answer, for no longer than the question's limit. Nothing is
+    /// tried twice in here.
+    fn ask(&self, question: &Ask) -> Result<Answer, Refusal>;
+}
+
+/// One question.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ask {
+    /// The session the events come from. Two of them never share an agent session.
+    pub(crate) content_session: String,
+    /// The fixed part: the same bytes in every question of a session, so that it can be cached.
+    pub(crate) system: String,
+    /// The session so far in few words, for an agent that does not remember it; may be empty.
+    pub(crate) digest: String,
+    /// The data: untrusted, and never the last thing the agent reads.
+    pub(crate) text: String,
+    /// The constant last words.
+    pub(crate) closing: String,
+    /// The agent session to go on with, as [`identity::resumable`] allows; `None` begins a new one.
+    pub(crate) resume: Option<String>,
+    /// The model to ask.
+    pub(crate) model: String,
+    /// How much it may take.
+    pub(crate) limits: Limits,
+}
+
+/// How much a question may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// Tokens the answer may have.
+    pub(crate) tokens_out_max: u32,
+    /// Time from asking to the end of the answer, waiting for a free agent included.
+    pub(crate) time_max: Duration,
+}
+
+impl Default for Limits {
+    /// An answer to a large batch has about 2 000 tokens and takes half a minute.
+    fn default() -> Self {
+        Self { tokens_out_max: 8192, time_max: Duration::from_secs(180) }
+    }
+}
+
+/// What the agent said.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Answer {
+    /// As it came, never empty.
+    pub(crate) text: String,
+    /// Whether the limit of tokens cut it off. What is there was paid for, and is worth reading.
+    pub(crate) is_cut: bool,
+    /// The agent's own id of its conversation, if it keeps one.
+    pub(crate) memory_session_id: Option<String>,
+    /// The model that answered, as the provider names it.
+    pub(crate) model: String,
+    /// What it cost.
+    pub(crate) spent: Spent,
+    /// How long it took.
+    pub(crate) duration: Duration,
+}
+
+/// Tokens and money.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Spent {
+    /// Tokens read, cached ones included.
+    pub(crate) tokens_in: u64,
+    /// Of those, how many came from a cache.
+    pub(crate) tokens_cached: u64,
+    /// Tokens written.
+    pub(crate) tokens_out: u64,
+    /// Millionths of a dollar; `None` if neither the provider nor our list of prices knows.
+    pub(crate) cost_micros: Option<u64>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Refusal {
+    /// What kind of failure.
+    pub(crate) class: FailureClass,
+    /// What will fail again.
+    pub(crate) concern: Concern,
+    /// One line for people.
+    pub(crate) message: String,
+    /// How long the provider wants to be left alone, if it said.
+    pub(crate) retry_after: Option<Duration>,
+    /// What the failure cost.
+    pub(crate) spent: Spent,
+    /// What came instead of an answer; empty if nothing did.
+    pub(crate) reply: String,
+}
+
+/// What will fail again if nothing changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Concern {
+    /// This question; others may do better.
+    Question,
+    /// Every question to this provider: a wrong key, path or model.
+    Provider,
+}
+
+impl Refusal {
+    /// A refusal that cost nothing and says nothing about when to come back.
+    pub(crate) fn new(class: FailureClass, message: impl Into<String>) -> Self {
+        let concern = match class {
+            FailureClass::Invalid | FailureClass::Unreadable => Concern::Question,
+            _ => Concern::Provider,
+        };
+        let (spent, reply) = (Spent::default(), String::new());
+        let message = one_line(&message.into());
+        Self { class, concern, message, retry_after: None, spent, reply }
+    }
+
+    /// Something in the settings is wrong: no question will be answered until that is mended.
+    pub(crate) fn of_settings(message: impl Into<String>) -> Self {
+        Self { concern: Concern::Provider, ..Self::new(FailureClass::Invalid, message) }
+    }
+
+    fn after(self, retry_after: Option<Duration>) -> Self {
+        Self { retry_after, ..self }
+    }
+
+    fn costing(self, spent: Spent) -> Self {
+        Self { spent, ..self }
+    }
+
+    fn saying(self, reply: impl Into<String>) -> Self {
+        Self { reply: reply.into(), ..self }
+    }
+}
+
+/// What a provider is made from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setup<'a> {
+    /// What the user chose.
+    pub(crate) settings: &'a Settings,
+    /// Where things live.
+    pub(crate) paths: &'a Paths,
+    /// What a program started by us inherits.
+    pub(crate) environment: &'a Environment,
+}
+
+type Open = fn(&Setup<'_>) -> Result<Box<dyn Provider>, Refusal>;
+
+/// Every provider that carries text, by name.
+pub(crate) const PROVIDERS: &[(&str, Open)] =
+    &[("anthropic", anthropic::open), ("openai", openai::open)];
+
+/// Longer messages help nobody.
+const MESSAGE_CHARS_MAX: usize = 300;
+
+/// Messages of strangers are shown in one line, without the control characters they may hold.
+fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split(|c: char| c.is_whitespace() || c.is_control()).collect();
+    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(MESSAGE_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_one_line_whatever_it_was() {
+        assert_eq!(one_line(" a\r\n\tb\u{1b}[31m  c\0"), "a b [31m c");
+        let long = one_line(&"é".repeat(MESSAGE_CHARS_MAX + 1));
+        assert_eq!(long.chars().count(), MESSAGE_CHARS_MAX + 1);
+        assert!(long.ends_with('…'));
+    }
+
+    #[test]
+    fn every_provider_is_there_once() {
+        for (index, (name, _)) in PROVIDERS.iter().enumerate() {
+            assert!(PROVIDERS[..index].iter().all(|(other, _)| other != name), "{name}");
+        }
+    }
+}
