@@ -1,11 +1,13 @@
 //! Reading the log from its end.
 
 use crate::{
-    Error, GapReason, Item, Log, Seq,
-    format::{FrameHeader, KIND_SEAL, SEGMENT_HEADER_LEN},
-    reader::entry,
+    Error, Gap, GapReason, Item, Log, Seq,
+    again::Originals,
+    format::{FLAG_AGAIN, FrameHeader, KIND_SEAL, SEGMENT_HEADER_LEN},
+    item::entry,
+    reader::Seen,
     recovery::Found,
-    segment::Segment,
+    segment::{Segment, snapshot},
 };
 
 /// Reads backwards, a block of the index at a time.
@@ -20,10 +22,17 @@ pub struct Backwards {
     blocks: Vec<u64>,
     /// Frames and damage of the current block, those not yet given.
     found: Vec<(u64, Found)>,
+    /// Damage that concerns a whole segment, yet to be given; the last one first.
+    pending: Vec<Gap>,
     /// Segments below this number are left, and in it, frames below this offset.
     before: Seq,
+    seen: Seen,
+    originals: Originals,
     decompressed: Vec<u8>,
 }
+
+/// Blocks of a segment that has no index.
+const BLOCK_BYTES: u64 = 64 << 10;
 
 impl Backwards {
     pub(crate) fn new(log: Log, before: Option<Seq>) -> Result<Self, Error> {
@@ -38,7 +47,10 @@ impl Backwards {
             segment: None,
             blocks: Vec::new(),
             found: Vec::new(),
+            pending: Vec::new(),
             before,
+            seen: Seen::default(),
+            originals: Originals::default(),
             decompressed: Vec::new(),
         })
     }
@@ -46,64 +58,98 @@ impl Backwards {
     /// The record or gap before the last one given; `None` at the beginning of the log.
     #[expect(clippy::should_implement_trait, reason = "the item borrows from the reader")]
     pub fn next(&mut self) -> Result<Option<Item<'_>>, Error> {
-        let Some((offset, found)) = self.step()? else { return Ok(None) };
-        let segment = self.segment.as_mut().expect("something was just found in it");
-        let (len, reason, header) = match found {
-            Found::Frame(header) => {
-                return entry(segment, offset, header, &mut self.decompressed).map(Some);
+        match self.step()? {
+            None => Ok(None),
+            Some(Step::Gap(gap)) => Ok(Some(Item::Gap(gap))),
+            Some(Step::Frame(offset, header)) => {
+                let segment = self.segment.as_mut().expect("the frame was just found in it");
+                entry(segment, offset, header, &mut self.decompressed).map(Some)
             }
-            Found::Gap { range, reason, header } => (range.end - offset, reason, header),
-            Found::Tail { len, header } => (len, GapReason::DamagedTail, header),
-            Found::End => unreachable!("ends are not collected"),
-        };
-        let mut gap = segment.gap(offset, len, reason);
-        gap.id = header.map(|header: FrameHeader| header.id);
-        gap.kind = header.map(|header| header.kind);
-        Ok(Some(Item::Gap(gap)))
+        }
     }
 
-    fn step(&mut self) -> Result<Option<(u64, Found)>, Error> {
+    fn step(&mut self) -> Result<Option<Step>, Error> {
         loop {
-            if let Some(found) = self.found.pop() {
-                return Ok(Some(found));
-            }
-            if let Some(start) = self.blocks.pop() {
+            if let Some((offset, found)) = self.found.pop() {
+                if let Some(step) = self.wanted(offset, found)? {
+                    return Ok(Some(step));
+                }
+            } else if let Some(start) = self.blocks.pop() {
                 self.collect(start)?;
+            } else if let Some(gap) = self.pending.pop() {
+                return Ok(Some(Step::Gap(gap)));
             } else if !self.open_previous()? {
                 return Ok(None);
             }
         }
     }
 
+    fn wanted(&mut self, offset: u64, found: Found) -> Result<Option<Step>, Error> {
+        let segment = self.segment.as_mut().expect("something was just found in it");
+        let header = match found {
+            Found::Frame(header) => header,
+            Found::Gap { range, reason, header } => {
+                let gap = segment.gap(offset, range.end - offset, reason).of_record(header);
+                return Ok(Some(Step::Gap(gap)));
+            }
+            Found::Tail { .. } | Found::End => return Ok(None),
+        };
+        if header.kind == KIND_SEAL || !self.seen.insert(header.id) {
+            return Ok(None);
+        }
+        if header.has(FLAG_AGAIN) {
+            let stored = segment.payload(offset, &header)?;
+            if self.originals.is_repetition(&self.log.directory, &header, stored)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(Step::Frame(offset, header)))
+    }
+
     /// Opens the segment that ends before `before`.
     fn open_previous(&mut self) -> Result<bool, Error> {
-        if let Some(segment) = self.segment.take() {
-            self.before = Seq::new(segment.number, 0);
+        let left = self.segment.take().map(|segment| segment.number);
+        if let Some(number) = left {
+            self.before = Seq::new(number, 0);
         }
-        let wanted = |number: u64| Seq::new(number, SEGMENT_HEADER_LEN as u64) < self.before;
-        let files = self.log.directory.segments()?;
-        let active =
-            Segment::open_active(&self.log.directory)?.filter(|active| wanted(active.number));
-        let segment = match active {
-            Some(active) => active,
-            None => match files.iter().rev().find(|file| wanted(file.number)) {
-                Some(file) => Segment::open(&self.log.directory, file)?,
-                None => return Ok(false),
-            },
+        let Some(segment) = self.find_previous()? else {
+            let first_missing = left.filter(|number| *number > 1).map(|_| 1);
+            self.before = Seq::START;
+            self.pending.extend(first_missing.map(missing));
+            return Ok(!self.pending.is_empty());
         };
+        if left.is_some_and(|left| segment.number_last() + 1 < left) {
+            self.pending.push(missing(segment.number_last() + 1));
+        }
+        if segment.number != self.before.segment() {
+            self.before = Seq::new(segment.number, segment.len()?);
+        }
+        self.seen.clear();
+        self.open(segment)?;
+        Ok(true)
+    }
+
+    fn find_previous(&self) -> Result<Option<Segment>, Error> {
+        let wanted = |number: u64| Seq::new(number, SEGMENT_HEADER_LEN as u64) < self.before;
+        let (files, active) = snapshot(&self.log.directory)?;
+        if let Some(active) = active.filter(|active| wanted(active.number)) {
+            return Ok(Some(active));
+        }
+        let file = files.iter().rfind(|file| wanted(file.number));
+        file.map(|file| Segment::open(&self.log.directory, file)).transpose()
+    }
+
+    fn open(&mut self, mut segment: Segment) -> Result<(), Error> {
         self.blocks = match &segment.seal {
             Some(seal) => seal.index.iter().map(|entry| entry.offset).collect(),
-            None => Vec::new(),
+            None => blocks(&mut segment, self.before.offset())?,
         };
-        if self.blocks.is_empty() {
-            self.blocks.push(SEGMENT_HEADER_LEN as u64);
+        // Damage at the very front lies before the first frame of the index.
+        if self.blocks.first() != Some(&(SEGMENT_HEADER_LEN as u64)) {
+            self.blocks.insert(0, SEGMENT_HEADER_LEN as u64);
         }
-        self.before = match segment.number == self.before.segment() {
-            true => self.before,
-            false => Seq::new(segment.number, segment.len()?),
-        };
         self.segment = Some(segment);
-        Ok(true)
+        Ok(())
     }
 
     fn collect(&mut self, start: u64) -> Result<(), Error> {
@@ -111,20 +157,39 @@ impl Backwards {
         let mut offset = start;
         while offset < self.before.offset() {
             let found = segment.scan(offset)?;
-            let next = match &found {
-                Found::Frame(header) => offset + header.frame_len() as u64,
-                Found::Gap { range, .. } => range.end,
-                // An append may be under way there.
-                Found::Tail { .. } if segment.is_active => break,
-                Found::Tail { len, .. } => offset + len,
-                Found::End => break,
-            };
-            if !matches!(&found, Found::Frame(header) if header.kind == KIND_SEAL) {
-                self.found.push((offset, found));
-            }
+            // Nothing at the end of the active segment: an append may be under way there.
+            let Some(next) = found.end(offset) else { break };
+            self.found.push((offset, found));
             offset = next;
         }
         self.before = self.before.min(Seq::new(segment.number, start));
+        if self.blocks.is_empty() {
+            self.pending.extend(segment.header_gap());
+        }
         Ok(())
     }
+}
+
+enum Step {
+    Frame(u64, FrameHeader),
+    Gap(Gap),
+}
+
+fn missing(segment: u64) -> Gap {
+    let reason = GapReason::MissingSegment;
+    Gap { segment, offset: 0, len: 0, reason, id: None, kind: None }
+}
+
+/// Where to begin collecting in a segment without an index, so that not all of it is held at once.
+fn blocks(segment: &mut Segment, end: u64) -> Result<Vec<u64>, Error> {
+    let mut blocks = Vec::new();
+    let mut offset = SEGMENT_HEADER_LEN as u64;
+    while offset < end {
+        if blocks.last().is_none_or(|last| offset >= last + BLOCK_BYTES) {
+            blocks.push(offset);
+        }
+        let Some(next) = segment.scan(offset)?.end(offset) else { break };
+        offset = next;
+    }
+    Ok(blocks)
 }

@@ -43,6 +43,10 @@ impl Directory {
         self.path.join("synced")
     }
 
+    pub(crate) fn suspect(&self) -> PathBuf {
+        self.path.join("suspect")
+    }
+
     pub(crate) fn reserve(&self) -> PathBuf {
         self.path.join("reserve")
     }

@@ -75,6 +75,11 @@ impl Error {
             _ => Self::Io { action, path, source },
         }
     }
+
+    /// Whether a file was not there.
+    pub(crate) fn is_not_found(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
 }
 
 impl fmt::Display for Error {

@@ -12,9 +12,11 @@
 //! | `NNNNNNNNNNNNNNNN.gGG.seg` | a segment no longer appended to: its number in 16 hexadecimal digits, its generation (00 as written, one more each time it is compacted) |
 //! | `log.id` | the log's identity in text: `claude-mem log 1 <32 hex digits> <8 hex digits of crc32 of the 16 bytes>` |
 //! | `synced` | how far the log is known to be on disk: segment u64, bytes u64, crc32 of these 16 bytes |
+//! | `suspect` | there while records since the place in it (as in `synced`) may be missing on disk: a sync failed, and they are still to be written again |
 //! | `reserve` | space set aside for the last records before the disk is full |
 //! | `spill/ID.seg` | records of one process that could not reach `active.log`; a segment numbered 0 |
 //! | `quarantine/NNNNNNNNNNNNNNNN-OFFSET` | damaged bytes, copied here, never removed from where they are |
+//! | `quarantine/spill-ID` | a spill file with damage in it; what was whole has been merged |
 //! | `*.tmp` | something being made; of no meaning when its maker is gone |
 //!
 //! # Segment header, 64 bytes
@@ -28,11 +30,13 @@
 //! | 16 | 8 | number of the segment, from 1 |
 //! | 24 | 16 | id of the log |
 //! | 40 | 8 | when it was made, microseconds since 1970 |
-//! | 48 | 8 | zero |
+//! | 48 | 8 | bytes of the segment before when it was rolled; 0 if not known |
 //! | 56 | 4 | salt: crc32 of the log's id and the segment's number (8 bytes) |
 //! | 60 | 4 | crc32 of bytes 0 to 59 |
 //!
-//! The salt can be worked out from the file's name and `log.id`, so a damaged header costs nothing.
+//! The salt can be worked out from the file's name and `log.id`, so a damaged header costs nothing. A header
+//! with another number than the file's name belongs elsewhere, and counts as damaged. `active.log` has the
+//! number that follows the last segment's if its header does not say.
 //!
 //! # Frame, 40 bytes and the payload
 //!
@@ -43,7 +47,7 @@
 //! | 8 | 2 | kind; 0xFF00 and above are the log's own |
 //! | 10 | 2 | schema: version of that kind |
 //! | 12 | 1 | codec: how the payload is encoded; the log does not look |
-//! | 13 | 1 | flags: 1 = payload is one zstd frame, 2 = moved, 4 = tombstone |
+//! | 13 | 1 | flags: 1 = payload is one zstd frame, 2 = moved, 4 = tombstone, 8 = again |
 //! | 14 | 2 | zero |
 //! | 16 | 16 | id of the record |
 //! | 32 | 4 | crc32 of the payload as stored |
@@ -53,6 +57,8 @@
 //! *Moved*: the payload is preceded by 8 bytes, the `seq` that the record had when it was first written
 //! (they count in the length and in the checksum, and stay outside the zstd frame). Compaction writes
 //! such frames. *Tombstone*: the payload was removed for good; what is left is empty, or a 32-byte hash.
+//! *Again*: a sync failed, so the record was written once more; the payload is preceded by 8 bytes, the
+//! `seq` of where it was first. If a whole frame with the same id is there, this one is passed over.
 //!
 //! There is no padding, so "skip zeros" is no rule a reader needs, and no checksum over more than one
 //! frame, so a damaged frame costs itself alone. A frame of another segment quoted in a payload has
@@ -87,16 +93,18 @@
 //! At offset *o*, beginning behind the header:
 //!
 //! 1. The frame's header and payload are whole: that is a record; go on behind it.
-//! 2. The header is whole, the payload is not, or ends beyond the file: look for a whole frame that
-//!    begins anywhere in (*o*, *o* + 40 + length]. If there is one at *p*, [*o*, *p*) is a torn write
-//!    that others appended after; go on at *p*. If not, exactly this frame is damaged, its id and kind
-//!    are known; go on behind it.
+//! 2. The header is whole, the payload is not, or ends beyond the file: look for the next whole frame,
+//!    anywhere behind *o*. If it begins at *p* before the end of this frame, [*o*, *p*) is a torn write that
+//!    others appended after; go on at *p*. If it begins later, exactly this frame is damaged, its id and
+//!    kind are known; go on behind it.
 //! 3. The header is not whole: look forward, byte by byte, for a whole frame; what lies before it is
 //!    damaged.
-//! 4. Nothing whole up to the end of the file: in `active.log` an append may be under way, so wait; in
-//!    any other segment these bytes are damaged.
-//! 5. Never truncate, overwrite or pass over silently.
-//! 6. A record whose id was seen before is the same record: it was written again after a failed sync.
+//! 4. Nothing whole up to the end of the file: in `active.log` an append may be under way, so wait, because
+//!    only a whole frame further on proves that nothing before it is still being written. In any other
+//!    segment these bytes are damaged: the frame if its header is whole, else all of them.
+//! 5. Never truncate, overwrite or pass over silently. A segment shorter than its successor's header or
+//!    `synced` says has lost its end.
+//! 6. An id seen before in the same segment is the same record, and is given once.
 
 use crate::{Id, Seq};
 use sha2::{Digest, Sha256};
@@ -121,6 +129,9 @@ pub const FLAG_MOVED: u8 = 2;
 /// Flag: the payload was removed.
 pub const FLAG_TOMBSTONE: u8 = 4;
 
+/// Flag: the record was written again after a failed sync; the payload is preceded by where it first was.
+pub const FLAG_AGAIN: u8 = 8;
+
 /// How a frame begins.
 pub const FRAME_MAGIC: [u8; 4] = [0xF9, 0x6D, 0xFE, 0x63];
 const SEGMENT_MAGIC: [u8; 8] = [0xF9, b'c', b'm', b'l', b'o', b'g', 0x0D, 0x0A];
@@ -144,12 +155,14 @@ pub struct SegmentHeader {
     pub log_id: [u8; 16],
     /// Microseconds since 1970.
     pub created_us: u64,
+    /// Bytes of the segment before when it was rolled; 0 if not known.
+    pub bytes_before: u64,
 }
 
 impl SegmentHeader {
     /// The head of a new segment.
     pub fn new(log_id: [u8; 16], number: u64, created_us: u64) -> Self {
-        Self { format: FORMAT, min_reader: FORMAT, number, log_id, created_us }
+        Self { format: FORMAT, min_reader: FORMAT, number, log_id, created_us, bytes_before: 0 }
     }
 
     /// What the header checksums of this segment's frames start from.
@@ -167,6 +180,7 @@ impl SegmentHeader {
         bytes[16..24].copy_from_slice(&self.number.to_le_bytes());
         bytes[24..40].copy_from_slice(&self.log_id);
         bytes[40..48].copy_from_slice(&self.created_us.to_le_bytes());
+        bytes[48..56].copy_from_slice(&self.bytes_before.to_le_bytes());
         bytes[56..60].copy_from_slice(&self.salt().to_le_bytes());
         let crc = crc32fast::hash(&bytes[..60]);
         bytes[60..64].copy_from_slice(&crc.to_le_bytes());
@@ -184,6 +198,7 @@ impl SegmentHeader {
             number: u64_at(bytes, 16),
             log_id: array_at(bytes, 24),
             created_us: u64_at(bytes, 40),
+            bytes_before: u64_at(bytes, 48),
         })
     }
 }
@@ -254,12 +269,17 @@ impl FrameHeader {
 
 /// What goes into a frame's head besides what follows from the payload.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct FrameFields {
-    pub(crate) kind: u16,
-    pub(crate) schema: u16,
-    pub(crate) codec: u8,
-    pub(crate) flags: u8,
-    pub(crate) id: Id,
+pub struct FrameFields {
+    /// What the record is.
+    pub kind: u16,
+    /// Version of that kind.
+    pub schema: u16,
+    /// How the payload is encoded.
+    pub codec: u8,
+    /// `FLAG_…` bits.
+    pub flags: u8,
+    /// Who the record is.
+    pub id: Id,
 }
 
 impl From<&FrameHeader> for FrameFields {
@@ -270,7 +290,7 @@ impl From<&FrameHeader> for FrameFields {
 }
 
 /// Adds one frame to `out`. The payload is given in parts, so that it need not be copied together.
-pub(crate) fn encode_frame(fields: FrameFields, parts: &[&[u8]], salt: u32, out: &mut Vec<u8>) {
+pub fn encode_frame(fields: FrameFields, parts: &[&[u8]], salt: u32, out: &mut Vec<u8>) {
     let start = out.len();
     let len: usize = parts.iter().map(|part| part.len()).sum();
     out.reserve(FRAME_HEADER_LEN + len);
@@ -313,11 +333,13 @@ pub enum GapReason {
     BrokenSeal = 7,
     /// The payload is whole but cannot be decompressed.
     Undecodable = 8,
+    /// The segment was longer once. What its end held is not known.
+    Truncated = 9,
 }
 
 impl GapReason {
     fn from_byte(byte: u8) -> Option<Self> {
-        const ALL: [GapReason; 8] = [
+        const ALL: [GapReason; 9] = [
             GapReason::TornWrite,
             GapReason::DamagedPayload,
             GapReason::DamagedFrames,
@@ -326,6 +348,7 @@ impl GapReason {
             GapReason::MissingSegment,
             GapReason::BrokenSeal,
             GapReason::Undecodable,
+            GapReason::Truncated,
         ];
         ALL.into_iter().find(|reason| *reason as u8 == byte)
     }
@@ -341,6 +364,7 @@ impl GapReason {
             Self::MissingSegment => "a missing segment",
             Self::BrokenSeal => "a seal that does not fit",
             Self::Undecodable => "a record that cannot be decompressed",
+            Self::Truncated => "an end that was cut off",
         }
     }
 }
@@ -393,7 +417,7 @@ impl Seal {
     }
 
     /// The seal's whole frame.
-    pub(crate) fn encode_frame(&self, id: Id, salt: u32) -> Vec<u8> {
+    pub fn encode_frame(&self, id: Id, salt: u32) -> Vec<u8> {
         let mut payload =
             Vec::with_capacity(SEAL_FIXED_LEN + 24 * self.gaps.len() + 16 * self.index.len());
         for number in
@@ -463,21 +487,27 @@ impl Seal {
 
     /// How long the seal's frame is, told by the last eight bytes of a file; `None` if it has no seal.
     pub(crate) fn frame_len_from_end(last: [u8; SEAL_TRAILER_LEN]) -> Option<u64> {
-        (last[4..] == SEAL_END).then(|| u64::from(u32_at(&last, 0)))
+        let len = u64::from(u32_at(&last, 0));
+        let max = (FRAME_HEADER_LEN + FRAME_PAYLOAD_MAX) as u64;
+        (last[4..] == SEAL_END && len <= max).then_some(len)
     }
 }
 
 /// How far the log is known to be on disk, as kept in `synced`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Synced {
-    pub(crate) segment: u64,
-    pub(crate) bytes: u64,
+pub struct Synced {
+    /// Number of the segment; all before it are on disk.
+    pub segment: u64,
+    /// How many of its bytes.
+    pub bytes: u64,
 }
 
 impl Synced {
-    pub(crate) const LEN: usize = 20;
+    /// Length of the file.
+    pub const LEN: usize = 20;
 
-    pub(crate) fn encode(self) -> [u8; Self::LEN] {
+    /// The bytes of the file.
+    pub fn encode(self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
         bytes[0..8].copy_from_slice(&self.segment.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.bytes.to_le_bytes());
@@ -486,7 +516,8 @@ impl Synced {
         bytes
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+    /// Reads the file; `None` if it is damaged.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.get(..Self::LEN)?;
         (crc32fast::hash(&bytes[..16]) == u32_at(bytes, 16))
             .then(|| Self { segment: u64_at(bytes, 0), bytes: u64_at(bytes, 8) })
@@ -494,13 +525,13 @@ impl Synced {
 }
 
 /// The text of `log.id`.
-pub(crate) fn encode_log_id(log_id: [u8; 16]) -> String {
+pub fn encode_log_id(log_id: [u8; 16]) -> String {
     let digits: String = log_id.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("claude-mem log {FORMAT} {digits} {:08x}\n", crc32fast::hash(&log_id))
 }
 
 /// Reads `log.id`; `None` if it is damaged.
-pub(crate) fn decode_log_id(text: &[u8]) -> Option<[u8; 16]> {
+pub fn decode_log_id(text: &[u8]) -> Option<[u8; 16]> {
     let text = std::str::from_utf8(text).ok()?;
     let mut words = text.strip_prefix("claude-mem log ")?.split_whitespace().skip(1);
     let log_id = *Id::parse(words.next()?)?.as_bytes();
@@ -508,8 +539,8 @@ pub(crate) fn decode_log_id(text: &[u8]) -> Option<[u8; 16]> {
     (crc == crc32fast::hash(&log_id)).then_some(log_id)
 }
 
-/// The `seq` in front of a moved record's payload, and the rest.
-pub(crate) fn split_moved(payload: &[u8]) -> Option<(Seq, &[u8])> {
+/// The `seq` in front of the payload of a record that was moved or written again, and the rest.
+pub(crate) fn split_seq(payload: &[u8]) -> Option<(Seq, &[u8])> {
     let (seq, rest) = payload.split_first_chunk::<8>()?;
     Some((Seq::from_raw(u64::from_le_bytes(*seq)), rest))
 }

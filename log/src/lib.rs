@@ -28,12 +28,15 @@
 //! # Ok::<(), claude_mem_log::Error>(())
 //! ```
 
+mod again;
 mod backwards;
 mod directory;
 pub mod disk;
 mod error;
 pub mod format;
 mod id;
+mod item;
+mod log;
 mod maintain;
 mod map;
 mod reader;
@@ -51,8 +54,10 @@ pub use backwards::Backwards;
 pub use error::Error;
 pub use format::GapReason;
 pub use id::Id;
+pub use item::{Entry, Gap, Item};
+pub use log::Log;
 pub use maintain::{Maintained, maintain};
-pub use reader::{Entry, Gap, Item, Log, Reader};
+pub use reader::Reader;
 pub use segment::{SegmentInfo, SegmentState};
 pub use sync::sync_is_due;
 pub use tail::{Tail, Waker};

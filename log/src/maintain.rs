@@ -30,9 +30,12 @@ pub fn maintain(dir: &Path, options: &Options) -> Result<Maintained, Error> {
 }
 
 fn remove_temporary(directory: &Directory) -> u64 {
-    let names = directory.disk.list(&directory.path).unwrap_or_default();
     let is_old = |path: &Path| directory.disk.age(path).is_ok_and(|age| age > TEMPORARY_AGE_MAX);
-    let paths =
-        names.iter().filter(|name| name.ends_with(".tmp")).map(|name| directory.path.join(name));
-    paths.filter(|path| is_old(path) && directory.disk.remove(path).is_ok()).count() as u64
+    let mut count = 0;
+    for dir in [directory.path.clone(), directory.spill()] {
+        let names = directory.disk.list(&dir).unwrap_or_default();
+        let paths = names.iter().filter(|name| name.ends_with(".tmp")).map(|name| dir.join(name));
+        count += paths.filter(|path| is_old(path) && directory.disk.remove(path).is_ok()).count();
+    }
+    count as u64
 }

@@ -1,174 +1,25 @@
-//! Reading the log: forwards, from a place or a time, and onwards as it grows.
+//! Reading forwards, and onwards as the log grows.
 
 use crate::{
-    Backwards, Error, GapReason, Id, Options, Seq, Tail,
-    directory::Directory,
-    format::{
-        FLAG_MOVED, FLAG_TOMBSTONE, FLAG_ZSTD, FrameHeader, KIND_SEAL, PAYLOAD_BYTES_MAX,
-        SEGMENT_HEADER_LEN, split_moved,
-    },
+    Error, Gap, GapReason, Id, Item, Log, Seq,
+    again::Originals,
+    format::{FLAG_AGAIN, FrameHeader, KIND_SEAL, SEGMENT_HEADER_LEN},
+    item::{entry, seq_of},
     recovery::Found,
-    segment::{Segment, SegmentInfo},
+    segment::Segment,
+    sync,
 };
 use std::{
     collections::HashSet,
-    fmt,
     hash::{BuildHasherDefault, Hasher},
-    path::Path,
+    io,
 };
-
-/// A log, to be read.
-#[derive(Debug, Clone)]
-pub struct Log {
-    pub(crate) directory: Directory,
-}
-
-impl Log {
-    /// Opens the log in `dir`. Reads nothing yet; a directory that does not exist is an empty log.
-    pub fn open(dir: &Path, options: Options) -> Result<Self, Error> {
-        Ok(Self { directory: Directory::new(dir, options.disk) })
-    }
-
-    /// Every record from the first on.
-    pub fn read_from_start(&self) -> Reader {
-        self.read_from(Seq::START)
-    }
-
-    /// Every record at `from` or behind it.
-    pub fn read_from(&self, from: Seq) -> Reader {
-        Reader::new(self.clone(), from, 0)
-    }
-
-    /// Every record whose id is of `time_us` or later, in the order of the log.
-    ///
-    /// Segments in which nothing is that late are passed over, and within a segment reading begins at the
-    /// index. A clock that was set back hides nothing: a segment is passed over by its latest time.
-    pub fn read_since(&self, time_us: u64) -> Result<Reader, Error> {
-        let mut from = Seq::START;
-        for info in self.segments()? {
-            let Some(seal) = info.seal else {
-                from = Seq::new(info.number, 0);
-                break;
-            };
-            from = Seq::new(info.number, seal.bytes);
-            if seal.time_max_us >= time_us && seal.records > 0 {
-                let entry = seal.index.iter().rfind(|entry| entry.time_max_before_us < time_us);
-                let is_offset_seq = info.generation == 0;
-                let offset = entry.filter(|_| is_offset_seq).map_or(0, |entry| entry.offset);
-                from = Seq::new(info.number, offset);
-                break;
-            }
-        }
-        let mut reader = Reader::new(self.clone(), from, time_us);
-        // What lies before was passed over on purpose, missing segments included.
-        reader.number_expected = None;
-        Ok(reader)
-    }
-
-    /// Every record before `before`, or every record, the last one first.
-    pub fn read_backwards(&self, before: Option<Seq>) -> Result<Backwards, Error> {
-        Backwards::new(self.clone(), before)
-    }
-
-    /// Every record at `from` or behind it, and then those that come.
-    pub fn tail(&self, from: Seq) -> Tail {
-        Tail::new(self.read_from(from))
-    }
-
-    /// The segments, in order.
-    pub fn segments(&self) -> Result<Vec<SegmentInfo>, Error> {
-        let mut infos = Vec::new();
-        for file in self.directory.segments()? {
-            infos.push(Segment::open(&self.directory, &file)?.info()?);
-        }
-        if let Some(active) = Segment::open_active(&self.directory)? {
-            infos.push(active.info()?);
-        }
-        Ok(infos)
-    }
-
-    /// The identity of the log; `None` if nothing was ever written.
-    pub fn id(&self) -> Option<[u8; 16]> {
-        self.directory.read_log_id()
-    }
-
-    /// Opens the first segment with records at `number` or behind it.
-    pub(crate) fn open_segment(&self, number: u64) -> Result<Option<Segment>, Error> {
-        let files = self.directory.segments()?;
-        // A merged segment holds records of numbers above its own, so the one before may be meant.
-        let before = files.iter().rposition(|file| file.number <= number).unwrap_or(0);
-        for file in &files[before.min(files.len())..] {
-            let segment = Segment::open(&self.directory, file)?;
-            if segment.number_last() >= number {
-                return Ok(Some(segment));
-            }
-        }
-        let active = Segment::open_active(&self.directory)?;
-        Ok(active.filter(|segment| segment.number >= number))
-    }
-}
-
-/// One thing met while reading.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Item<'a> {
-    /// A record, whole.
-    Record(Entry<'a>),
-    /// Bytes that are no record. Reading goes on behind them.
-    Gap(Gap),
-}
-
-/// A record, as read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry<'a> {
-    /// Where it is.
-    pub seq: Seq,
-    /// Who it is.
-    pub id: Id,
-    /// What it is, to whoever wrote it.
-    pub kind: u16,
-    /// Version of that kind.
-    pub schema: u16,
-    /// How the payload is encoded.
-    pub codec: u8,
-    /// Whether the payload was removed for good.
-    pub is_tombstone: bool,
-    /// What was recorded.
-    pub payload: &'a [u8],
-}
-
-/// Bytes of a segment that are no record, or a segment that is not there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gap {
-    /// Number of the segment.
-    pub segment: u64,
-    /// Where it begins.
-    pub offset: u64,
-    /// How long it is; 0 if not known.
-    pub len: u64,
-    /// Why.
-    pub reason: GapReason,
-    /// The record that was there, if that can still be read.
-    pub id: Option<Id>,
-    /// Its kind.
-    pub kind: Option<u16>,
-}
-
-impl fmt::Display for Gap {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { segment, offset, len, .. } = self;
-        write!(out, "{} in segment {segment:016x} at byte {offset}", self.reason.describe())?;
-        if *len > 0 {
-            write!(out, ", {len} bytes")?;
-        }
-        match (self.id, self.kind) {
-            (Some(id), Some(kind)) => write!(out, " (record {id}, kind {kind})"),
-            _ => Ok(()),
-        }
-    }
-}
 
 /// Reads forwards. At the end [`next`](Self::next) gives `None`, and goes on when called again after the
 /// log has grown.
+///
+/// Holds one segment at a time, mapped, or 256 KB of it while it grows, and the ids met in it: some
+/// megabytes, however long the log is.
 #[derive(Debug)]
 pub struct Reader {
     log: Log,
@@ -177,8 +28,14 @@ pub struct Reader {
     from: Seq,
     since_us: u64,
     number_expected: Option<u64>,
-    is_known_closed: bool,
+    /// The segment before and how long it was, to be compared with what the next one says of it.
+    left: Option<(u64, u64)>,
+    /// Whether the end of the current segment was compared with what is known to have been synced.
+    is_end_checked: bool,
+    /// Damage found on opening a segment, yet to be given; the last one first.
+    pending: Vec<Gap>,
     seen: Seen,
+    originals: Originals,
     decompressed: Vec<u8>,
 }
 
@@ -196,10 +53,19 @@ impl Reader {
             from,
             since_us,
             number_expected: Some(from.segment().max(1)),
-            is_known_closed: false,
+            left: None,
+            is_end_checked: false,
+            pending: Vec::new(),
             seen: Seen::default(),
+            originals: Originals::default(),
             decompressed: Vec::new(),
         }
+    }
+
+    /// What lies before the beginning was passed over on purpose, missing segments included.
+    pub(crate) fn expect_any(mut self) -> Self {
+        self.number_expected = None;
+        self
     }
 
     /// The next record or gap; `None` at the end of what there is now.
@@ -224,93 +90,117 @@ impl Reader {
 
     fn step(&mut self) -> Result<Option<Step>, Error> {
         loop {
+            if let Some(gap) = self.pending.pop() {
+                return Ok(Some(Step::Gap(gap)));
+            }
             if self.segment.is_none() {
-                match self.open_next()? {
-                    Opened::Nothing => return Ok(None),
-                    Opened::Whole => {}
-                    Opened::After(gap) => return Ok(Some(Step::Gap(gap))),
+                if !self.open_next()? {
+                    return Ok(None);
                 }
+                continue;
             }
             let segment = self.segment.as_mut().expect("opened above");
             let offset = self.offset;
             match segment.scan(offset)? {
                 Found::Frame(header) => {
+                    let is_wanted = self.is_wanted(offset, &header)?;
                     self.offset += header.frame_len() as u64;
-                    if self.is_wanted(offset, &header)? {
+                    if is_wanted {
                         return Ok(Some(Step::Frame(offset, header)));
                     }
                 }
                 Found::Gap { range, reason, header } => {
                     self.offset = range.end;
-                    let gap = with_header(segment.gap(offset, range.end - offset, reason), header);
+                    let gap = segment.gap(offset, range.end - offset, reason).of_record(header);
                     if Seq::new(segment.number, range.end) > self.from {
                         return Ok(Some(Step::Gap(gap)));
                     }
                 }
-                Found::End | Found::Tail { .. } if segment.is_active && !self.is_known_closed => {
-                    if self.is_still_active()? {
+                Found::End | Found::Tail { .. } if segment.is_active => {
+                    if self.is_end_of_log()? {
                         return Ok(None);
                     }
-                    // The end that was just seen may be an old one, so look once more.
-                    self.is_known_closed = true;
                 }
-                Found::End => self.leave_segment(),
-                Found::Tail { len, header } => {
-                    self.offset += len;
-                    let reason = match header {
-                        Some(_) => GapReason::TornWrite,
-                        None => GapReason::DamagedTail,
-                    };
-                    return Ok(Some(Step::Gap(with_header(
-                        segment.gap(offset, len, reason),
-                        header,
-                    ))));
-                }
+                Found::End | Found::Tail { .. } => self.leave_segment(),
             }
         }
     }
 
-    fn is_still_active(&self) -> Result<bool, Error> {
-        let Some(segment) = &self.segment else { return Ok(false) };
+    /// At the end of a segment that was active when it was opened. If it was rolled in the meantime, what
+    /// was just seen may be an old end, so that it has to be looked at once more.
+    fn is_end_of_log(&mut self) -> Result<bool, Error> {
+        let segment = self.segment.as_mut().expect("its end was just found");
         let directory = &self.log.directory;
         let path = directory.active();
-        let active =
-            directory.disk.inode(&path).map_err(|error| Error::io("stat", &path, error))?;
         let own = segment.file.inode().map_err(|error| Error::io("stat", &segment.path, error))?;
-        Ok(active == own)
+        match directory.disk.inode(&path) {
+            Ok(active) if active == own => {}
+            Ok(_) => segment.is_active = false,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => segment.is_active = false,
+            Err(error) => return Err(Error::io("stat", &path, error)),
+        }
+        if segment.is_active && !self.is_end_checked {
+            self.is_end_checked = true;
+            let synced = sync::read_marker(directory, &directory.synced());
+            self.pending.extend(segment.lost_end(synced, self.offset)?);
+        }
+        Ok(segment.is_active && self.pending.is_empty())
     }
 
     fn leave_segment(&mut self) {
         let segment = self.segment.take().expect("only left while open");
-        self.number_expected = Some(segment.number_last() + 1);
-        self.from = self.from.max(Seq::new(segment.number_last() + 1, 0));
-        self.seen.turn();
+        let next = segment.number_last() + 1;
+        self.left = (segment.generation == 0).then_some((segment.number, self.offset));
+        self.number_expected = Some(next);
+        self.from = self.from.max(Seq::new(next, 0));
+        self.seen.clear();
     }
 
-    fn open_next(&mut self) -> Result<Opened, Error> {
+    fn open_next(&mut self) -> Result<bool, Error> {
         let Some(mut segment) = self.log.open_segment(self.from.segment().max(1))? else {
-            return Ok(Opened::Nothing);
+            return Ok(false);
         };
-        self.is_known_closed = false;
+        self.is_end_checked = false;
         self.offset = SEGMENT_HEADER_LEN as u64;
         if segment.number == self.from.segment() && segment.generation == 0 {
-            let wanted = self.from.offset();
-            // A place that is no frame's beginning is looked for from the front of the segment.
-            if wanted > self.offset && matches!(segment.scan(wanted)?, Found::Frame(_) | Found::End)
-            {
-                self.offset = wanted;
-            }
+            self.go_to(&mut segment)?;
         }
-        let expected = self.number_expected.take();
-        let missing = expected.filter(|expected| segment.number > *expected);
-        let gap = match missing {
-            Some(number) => {
-                Some(Gap { segment: number, ..segment.gap(0, 0, GapReason::MissingSegment) })
-            }
-            None => segment.header_gap().filter(|_| self.offset == SEGMENT_HEADER_LEN as u64),
-        };
+        if self.offset == SEGMENT_HEADER_LEN as u64 {
+            self.pending.extend(segment.header_gap());
+        }
+        if let Some((number, len)) = self.left.take()
+            && let Some(header) = segment.header
+            && segment.number == number + 1
+            && header.bytes_before > len
+        {
+            let cut = segment.gap(len, header.bytes_before - len, GapReason::Truncated);
+            self.pending.push(Gap { segment: number, ..cut });
+        }
+        if let Some(expected) = self.number_expected.take()
+            && segment.number > expected
+        {
+            let missing = segment.gap(0, 0, GapReason::MissingSegment);
+            self.pending.push(Gap { segment: expected, ..missing });
+        }
         self.segment = Some(segment);
-        Ok(gap.map_or(Opened::Whole, Opened::After))
+        Ok(true)
+    }
+
+    /// Goes to where reading is to begin, if a frame begins there. If not, it is looked for from the front
+    /// of the segment.
+    fn go_to(&mut self, segment: &mut Segment) -> Result<(), Error> {
+        let (wanted, len) = (self.from.offset(), segment.len()?);
+        if wanted > len.max(self.offset) {
+            // What was read up to here is gone. What is appended from now on will be before that place.
+            self.pending.push(segment.gap(len, wanted - len, GapReason::Truncated));
+            self.from = Seq::new(segment.number, len);
+            self.offset = self.offset.max(len);
+        } else if wanted > self.offset
+            && matches!(segment.scan(wanted)?, Found::Frame(_) | Found::End)
+        {
+            self.offset = wanted;
+        }
+        Ok(())
     }
 
     fn is_wanted(&mut self, offset: u64, header: &FrameHeader) -> Result<bool, Error> {
@@ -321,89 +211,34 @@ impl Reader {
             return Ok(false);
         }
         let segment = self.segment.as_mut().expect("the frame is in it");
-        Ok(segment.number > self.from.segment() || seq_of(segment, offset, header)? >= self.from)
-    }
-}
-
-enum Opened {
-    Nothing,
-    Whole,
-    After(Gap),
-}
-
-fn with_header(gap: Gap, header: Option<FrameHeader>) -> Gap {
-    Gap { id: header.map(|header| header.id), kind: header.map(|header| header.kind), ..gap }
-}
-
-fn seq_of(segment: &mut Segment, offset: u64, header: &FrameHeader) -> Result<Seq, Error> {
-    let here = Seq::new(segment.number, offset);
-    if !header.has(FLAG_MOVED) {
-        return Ok(here);
-    }
-    Ok(split_moved(segment.payload(offset, header)?).map_or(here, |(seq, _)| seq))
-}
-
-/// Turns a frame into a record: its first place, its payload as it was given.
-pub(crate) fn entry<'a>(
-    segment: &'a mut Segment,
-    offset: u64,
-    header: FrameHeader,
-    decompressed: &'a mut Vec<u8>,
-) -> Result<Item<'a>, Error> {
-    let here = Seq::new(segment.number, offset);
-    let gap = with_header(
-        segment.gap(offset, header.frame_len() as u64, GapReason::Undecodable),
-        Some(header),
-    );
-    let stored = segment.payload(offset, &header)?;
-    let (seq, stored) = match header.has(FLAG_MOVED) {
-        true => split_moved(stored).unwrap_or((here, stored)),
-        false => (here, stored),
-    };
-    let payload = if header.has(FLAG_ZSTD) {
-        if decompress(stored, decompressed).is_err() {
-            return Ok(Item::Gap(gap));
+        if segment.number == self.from.segment() && seq_of(segment, offset, header)? < self.from {
+            return Ok(false);
         }
-        decompressed.as_slice()
-    } else {
-        stored
-    };
-    let FrameHeader { id, kind, schema, codec, .. } = header;
-    let is_tombstone = header.has(FLAG_TOMBSTONE);
-    Ok(Item::Record(Entry { seq, id, kind, schema, codec, is_tombstone, payload }))
+        if !header.has(FLAG_AGAIN) {
+            return Ok(true);
+        }
+        let stored = segment.payload(offset, header)?;
+        Ok(!self.originals.is_repetition(&self.log.directory, header, stored)?)
+    }
 }
 
-fn decompress(stored: &[u8], out: &mut Vec<u8>) -> std::io::Result<()> {
-    let len = zstd::zstd_safe::get_frame_content_size(stored).ok().flatten().unwrap_or(0);
-    out.clear();
-    // The length is only believed up to what a record may hold.
-    out.reserve((len as usize).min(PAYLOAD_BYTES_MAX));
-    zstd::bulk::Decompressor::new()?.decompress_to_buffer(stored, out).map(|_| ())
-}
-
-/// The ids met lately. A record is written twice only into neighbouring segments (after a failed sync),
-/// so three segments are remembered: some 100,000 ids, two or three megabytes.
+/// The ids met in this segment. A misdirected write of the disk can put a whole record there twice.
 #[derive(Debug, Default)]
-struct Seen {
-    segments: [HashSet<u128, BuildHasherDefault<IdHasher>>; 3],
-}
+pub(crate) struct Seen(HashSet<u128, BuildHasherDefault<IdHasher>>);
 
 impl Seen {
-    fn insert(&mut self, id: Id) -> bool {
-        let key = u128::from_le_bytes(*id.as_bytes());
-        let [current, before, before_that] = &mut self.segments;
-        !before.contains(&key) && !before_that.contains(&key) && current.insert(key)
+    pub(crate) fn insert(&mut self, id: Id) -> bool {
+        self.0.insert(u128::from_le_bytes(*id.as_bytes()))
     }
 
-    fn turn(&mut self) {
-        self.segments.rotate_right(1);
-        self.segments[0].clear();
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
     }
 }
 
 /// Ids are random already; any eight bytes of the random half will do.
 #[derive(Debug, Default)]
-struct IdHasher(u64);
+pub(crate) struct IdHasher(u64);
 
 impl Hasher for IdHasher {
     fn finish(&self) -> u64 {

@@ -41,6 +41,37 @@ pub enum Found {
     End,
 }
 
+impl Found {
+    /// Where reading goes on behind what was found at `offset`; `None` at the end.
+    pub fn end(&self, offset: u64) -> Option<u64> {
+        match self {
+            Self::Frame(header) => Some(offset + header.frame_len() as u64),
+            Self::Gap { range, .. } => Some(range.end),
+            Self::Tail { .. } | Self::End => None,
+        }
+    }
+
+    /// What this is in a segment that nobody appends to any more: rule 4 then has nothing to wait for.
+    #[must_use]
+    pub fn when_closed(self, offset: u64) -> Self {
+        let Self::Tail { len, header } = self else { return self };
+        let (len, reason) = match header {
+            Some(header) if header.frame_len() as u64 <= len => {
+                (header.frame_len() as u64, GapReason::DamagedPayload)
+            }
+            Some(_) => (len, GapReason::TornWrite),
+            None if is_too_short_for_a_frame(len) => (len, GapReason::TornWrite),
+            None => (len, GapReason::DamagedTail),
+        };
+        Self::Gap { range: offset..offset + len, reason, header }
+    }
+}
+
+/// Every frame is at least as long as its head, so no acknowledged record was ever in fewer bytes.
+fn is_too_short_for_a_frame(len: u64) -> bool {
+    len < FRAME_HEADER_LEN as u64
+}
+
 /// Applies the reading rules at `offset`.
 pub fn scan(source: &mut impl Source, offset: u64, salt: u32) -> io::Result<Found> {
     let window = source.window(offset, FRAME_HEADER_LEN)?;
@@ -53,10 +84,7 @@ pub fn scan(source: &mut impl Source, offset: u64, salt: u32) -> io::Result<Foun
     let window = source.window(offset, header.frame_len())?;
     match window.get(FRAME_HEADER_LEN..header.frame_len()) {
         Some(payload) if header.fits(payload) => Ok(Found::Frame(header)),
-        whole => {
-            let is_complete = whole.is_some();
-            damaged_payload(source, offset, salt, header, is_complete)
-        }
+        _ => damaged_payload(source, offset, salt, header),
     }
 }
 
@@ -66,40 +94,37 @@ fn damaged_payload(
     offset: u64,
     salt: u32,
     header: FrameHeader,
-    is_complete: bool,
 ) -> io::Result<Found> {
     let end = offset + header.frame_len() as u64;
-    // A frame may begin at the very end of the damaged one, so its magic may lie beyond it.
-    if let Some(next) = find_frame(source, offset + 1..end + 1, salt)? {
-        // A frame right behind it means that all bytes of this one arrived, and then changed.
-        let reason = if next == end { GapReason::DamagedPayload } else { GapReason::TornWrite };
-        return Ok(Found::Gap { range: offset..next, reason, header: Some(header) });
-    }
-    if is_complete {
-        let reason = GapReason::DamagedPayload;
-        return Ok(Found::Gap { range: offset..end, reason, header: Some(header) });
-    }
-    Ok(Found::Tail { len: remaining(source, offset)?, header: Some(header) })
+    let Some(next) = find_frame(source, offset + 1, salt)? else {
+        return Ok(Found::Tail { len: remaining(source, offset)?, header: Some(header) });
+    };
+    // A frame right behind it means that all bytes of this one arrived, and then changed.
+    let is_torn = next < end && !is_whole(source, end, salt)?;
+    let reason = if is_torn { GapReason::TornWrite } else { GapReason::DamagedPayload };
+    Ok(Found::Gap { range: offset..next.min(end), reason, header: Some(header) })
 }
 
 /// Rules 3 and 4: no head here; what comes next that is whole?
 fn resynchronise(source: &mut impl Source, offset: u64, salt: u32) -> io::Result<Found> {
-    Ok(match find_frame(source, offset + 1..u64::MAX, salt)? {
-        Some(next) => {
-            Found::Gap { range: offset..next, reason: GapReason::DamagedFrames, header: None }
-        }
-        None => Found::Tail { len: remaining(source, offset)?, header: None },
-    })
+    let Some(next) = find_frame(source, offset + 1, salt)? else {
+        return Ok(Found::Tail { len: remaining(source, offset)?, header: None });
+    };
+    let reason = match is_too_short_for_a_frame(next - offset) {
+        true => GapReason::TornWrite,
+        false => GapReason::DamagedFrames,
+    };
+    Ok(Found::Gap { range: offset..next, reason, header: None })
 }
 
-/// How much is looked at in one go when searching: well above most frames.
-const SEARCH_BYTES: usize = 256 << 10;
+/// The least that is worth looking at in one go. A source gives all it holds, which is usually much more;
+/// asking for more would make it read the same bytes again behind each false start.
+const SEARCH_BYTES_MIN: usize = 4 << 10;
 
-/// The first whole frame that begins in `range`.
-fn find_frame(source: &mut impl Source, range: Range<u64>, salt: u32) -> io::Result<Option<u64>> {
-    let mut offset = range.start;
-    while offset < range.end {
-        let window = source.window(offset, SEARCH_BYTES)?;
+/// The first whole frame that begins at `offset` or behind it.
+fn find_frame(source: &mut impl Source, mut offset: u64, salt: u32) -> io::Result<Option<u64>> {
+    loop {
+        let window = source.window(offset, SEARCH_BYTES_MIN)?;
         if window.len() < FRAME_HEADER_LEN {
             return Ok(None);
         }
@@ -109,12 +134,11 @@ fn find_frame(source: &mut impl Source, range: Range<u64>, salt: u32) -> io::Res
             continue;
         };
         offset += found as u64;
-        if offset < range.end && is_whole(source, offset, salt)? {
+        if is_whole(source, offset, salt)? {
             return Ok(Some(offset));
         }
         offset += 1;
     }
-    Ok(None)
 }
 
 fn is_whole(source: &mut impl Source, offset: u64, salt: u32) -> io::Result<bool> {
@@ -127,7 +151,7 @@ fn is_whole(source: &mut impl Source, offset: u64, salt: u32) -> io::Result<bool
 fn remaining(source: &mut impl Source, offset: u64) -> io::Result<u64> {
     let mut end = offset;
     loop {
-        let len = source.window(end, SEARCH_BYTES)?.len() as u64;
+        let len = source.window(end, SEARCH_BYTES_MIN)?.len() as u64;
         if len == 0 {
             return Ok(end - offset);
         }

@@ -1,8 +1,9 @@
 //! Beginning a log, and beginning its next segment.
 //!
-//! A roll is: make the next segment under a name nobody looks at, give the full one its final name, then
-//! move the new one over `active.log`. There is no moment without an `active.log`, and the directory is
-//! synced between the two names, so that no order of losing unsynced names loses the full segment.
+//! A roll gives the full segment its final name beside `active.log`, syncs the directory, and only then
+//! moves a new segment over `active.log`. There is no moment without an `active.log`, and no order of
+//! losing unsynced names loses the full segment. All syncing is done without the exclusive lock: that
+//! is held for the few microseconds in which nobody may append.
 
 use crate::{
     Error,
@@ -11,106 +12,158 @@ use crate::{
     format::{SegmentHeader, encode_log_id},
     writer::Target,
 };
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use std::{io, path::Path, time::Duration};
+
+const LOCK_PAUSE: Duration = Duration::from_micros(200);
 
 /// Makes `active.log`, and the directory and its identity if need be. Fine if another process is faster.
 pub(crate) fn create_log(directory: &Directory, reserve_bytes: u64) -> Result<(), Error> {
-    let path = &directory.path;
-    directory.disk.create_dir(path).map_err(|error| Error::io("create", path, error))?;
+    create_dir(directory, &directory.path)?;
     let log_id = ensure_log_id(directory)?;
     let number = directory.number_after_last()?;
-    let temporary = prepare(directory, log_id, number)?;
+    let header = SegmentHeader::new(log_id, number, directory.disk.now_us());
+    let temporary = directory.temporary();
+    write_new(directory, &temporary, &header.encode())?;
     let published = publish(directory, &temporary, &directory.active());
     let _ = directory.disk.remove(&temporary);
     ensure_reserve(directory, reserve_bytes);
     published.map_err(|error| Error::io("create", &directory.active(), error))
 }
 
-/// Rolls the active segment if nobody is appending right now. Says whether it did.
-pub(crate) fn roll(directory: &Directory, target: &Target) -> Result<bool, Error> {
-    let active = directory.active();
-    if !target.file.try_lock(Lock::Exclusive).map_err(|error| Error::io("lock", &active, error))? {
-        return Ok(false);
+/// Makes a directory whose name survives the loss of power, like those above it that were missing.
+pub(crate) fn create_dir(directory: &Directory, path: &Path) -> Result<(), Error> {
+    let disk = &directory.disk;
+    let missing: Vec<&Path> =
+        path.ancestors().take_while(|path| disk.inode(path).is_err()).collect();
+    disk.create_dir(path).map_err(|error| Error::io("create", path, error))?;
+    for parent in missing.iter().filter_map(|path| path.parent()) {
+        // The first sync of a segment does the nearest of them once more, and says so if it fails.
+        let _ = disk.sync_dir(parent);
     }
-    let result = roll_locked(directory, target.inode, target.number);
-    let _ = target.file.unlock();
-    result
+    Ok(())
+}
+
+/// Rolls the active segment unless somebody keeps appending. Says whether it did.
+pub(crate) fn roll(directory: &Directory, target: &Target, wait: Duration) -> Result<bool, Error> {
+    let full = Full { file: target.file.as_ref(), inode: target.inode, number: target.number };
+    roll_full(directory, &full, wait)
 }
 
 /// Rolls away an active segment whose header is damaged, so that what is appended next can be read.
-pub(crate) fn roll_away_headless(directory: &Directory) -> Result<bool, Error> {
+pub(crate) fn roll_away_headless(directory: &Directory, wait: Duration) -> Result<bool, Error> {
     let active = directory.active();
     let file = directory.disk.open(&active).map_err(|error| Error::io("open", &active, error))?;
-    if !file.try_lock(Lock::Exclusive).map_err(|error| Error::io("lock", &active, error))? {
-        return Ok(false);
-    }
     let inode = file.inode().map_err(|error| Error::io("stat", &active, error))?;
-    let result = roll_locked(directory, inode, directory.number_after_last()?);
-    let _ = file.unlock();
+    let number = directory.number_after_last()?;
+    roll_full(directory, &Full { file: file.as_ref(), inode, number }, wait)
+}
+
+/// The segment to be rolled.
+struct Full<'a> {
+    file: &'a dyn File,
+    inode: u64,
+    number: u64,
+}
+
+fn roll_full(directory: &Directory, full: &Full<'_>, wait: Duration) -> Result<bool, Error> {
+    let log_id = ensure_log_id(directory)?;
+    let named = with_lock(directory, full, Lock::Shared, wait, || name_full(directory, full))?;
+    let Some(is_named) = named else { return Ok(false) };
+    let begin = || begin_next(directory, full, log_id, is_named);
+    let Some(next) = with_lock(directory, full, Lock::Exclusive, wait, begin)? else {
+        return Ok(false);
+    };
+    // Before the first sync of the new segment nothing depends on its header.
+    let _ = next.sync();
+    Ok(true)
+}
+
+/// Does something while the full segment is locked and still active; `None` if that cannot be.
+fn with_lock<T>(
+    directory: &Directory,
+    full: &Full<'_>,
+    lock: Lock,
+    wait: Duration,
+    work: impl FnOnce() -> Result<T, Error>,
+) -> Result<Option<T>, Error> {
+    let active = directory.active();
+    let mut waited = Duration::ZERO;
+    while !full.file.try_lock(lock).map_err(|error| Error::io("lock", &active, error))? {
+        if waited >= wait {
+            return Ok(None);
+        }
+        directory.disk.pause(LOCK_PAUSE);
+        waited += LOCK_PAUSE;
+    }
+    let is_active = directory.disk.inode(&active).ok() == Some(full.inode);
+    let result = if is_active { work().map(Some) } else { Ok(None) };
+    let _ = full.file.unlock();
     result
 }
 
-/// The caller holds the exclusive lock on the file `inode`, which may be rolled away already.
-fn roll_locked(directory: &Directory, inode: u64, number: u64) -> Result<bool, Error> {
+/// Gives the full segment its final name while it is still the active one, and makes that durable. Says
+/// whether it could: some file systems have no second names.
+///
+/// The shared lock keeps others from rolling, so `active.log` is the full segment throughout.
+fn name_full(directory: &Directory, full: &Full<'_>) -> Result<bool, Error> {
     let disk = &directory.disk;
-    let active = directory.active();
-    if disk.inode(&active).ok() != Some(inode) {
-        return Ok(false);
-    }
-    let log_id = ensure_log_id(directory)?;
-    let temporary = prepare(directory, log_id, number + 1)?;
-    let result = name_full_segment(directory, inode, number).and_then(|()| {
-        disk.rename(&temporary, &active).map_err(|error| Error::io("rename", &temporary, error))
-    });
-    if result.is_err() {
-        let _ = disk.remove(&temporary);
-    }
-    result.map(|()| true)
-}
-
-fn name_full_segment(directory: &Directory, inode: u64, number: u64) -> Result<(), Error> {
-    let disk = &directory.disk;
-    let full = directory.segment(number, 0);
-    match disk.link(&directory.active(), &full) {
+    let name = directory.segment(full.number, 0);
+    match disk.link(&directory.active(), &name) {
         Ok(()) => {}
-        // A roller that died at this point has done it for us.
+        // Another roller was here, and may have died before it synced.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            if disk.inode(&full).ok() != Some(inode) {
-                return Err(Error::io("name", &full, error));
+            if disk.inode(&name).ok() != Some(full.inode) {
+                return Err(Error::io("name", &name, error));
             }
         }
-        Err(error) if is_unsupported(&error) => {
-            disk.rename(&directory.active(), &full)
-                .map_err(|error| Error::io("rename", &full, error))?;
-        }
-        Err(error) => return Err(Error::io("name", &full, error)),
+        Err(error) if is_unsupported(&error) => return Ok(false),
+        Err(error) => return Err(Error::io("name", &name, error)),
     }
-    disk.sync_dir(&directory.path).map_err(|error| Error::io("sync", &directory.path, error))
+    disk.sync_dir(&directory.path).map_err(|error| Error::io("sync", &directory.path, error))?;
+    Ok(true)
 }
 
-/// A new segment with its header on disk, under a temporary name.
-fn prepare(directory: &Directory, log_id: [u8; 16], number: u64) -> Result<PathBuf, Error> {
-    let path = directory.temporary();
-    let header = SegmentHeader::new(log_id, number, directory.disk.now_us());
-    write_new(directory, &path, &header.encode())?;
-    Ok(path)
+/// Moves a new segment over `active.log`. Under the exclusive lock the full one's length is final.
+fn begin_next(
+    directory: &Directory,
+    full: &Full<'_>,
+    log_id: [u8; 16],
+    is_named: bool,
+) -> Result<std::sync::Arc<dyn File>, Error> {
+    let disk = &directory.disk;
+    let active = directory.active();
+    let bytes_before = full.file.len().map_err(|error| Error::io("stat", &active, error))?;
+    let header = SegmentHeader {
+        bytes_before,
+        ..SegmentHeader::new(log_id, full.number + 1, disk.now_us())
+    };
+    let temporary = directory.temporary();
+    let file = disk.create(&temporary).map_err(|error| Error::io("create", &temporary, error))?;
+    let moved = write_bytes(file.as_ref(), &header.encode())
+        .and_then(|()| match is_named {
+            true => Ok(()),
+            false => disk.rename(&active, &directory.segment(full.number, 0)),
+        })
+        .and_then(|()| disk.rename(&temporary, &active));
+    if let Err(error) = moved {
+        let _ = disk.remove(&temporary);
+        return Err(Error::io("begin", &temporary, error));
+    }
+    Ok(file)
 }
 
 /// Makes a small file with this content, synced. Leaves nothing behind if that fails.
 pub(crate) fn write_new(directory: &Directory, path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let file = directory.disk.create(path).map_err(|error| Error::io("create", path, error))?;
-    let result = write_and_sync(file.as_ref(), bytes);
+    let result = write_bytes(file.as_ref(), bytes).and_then(|()| file.sync());
     if result.is_err() {
         let _ = directory.disk.remove(path);
     }
     result.map_err(|error| Error::io("write", path, error))
 }
 
-fn write_and_sync(file: &dyn File, bytes: &[u8]) -> io::Result<()> {
-    // Nobody else writes to it yet, so the rest of a short write may simply follow.
+/// Writes to a file that nobody else writes to yet, so that the rest of a short write may simply follow.
+pub(crate) fn write_bytes(file: &dyn File, bytes: &[u8]) -> io::Result<()> {
     let mut rest = bytes;
     while !rest.is_empty() {
         match file.append(rest)?.bytes {
@@ -118,7 +171,7 @@ fn write_and_sync(file: &dyn File, bytes: &[u8]) -> io::Result<()> {
             taken => rest = &rest[taken..],
         }
     }
-    file.sync()
+    Ok(())
 }
 
 /// Gives a finished file its name, unless there is one of that name already, which is fine.

@@ -6,31 +6,32 @@ use crate::{
     disk::{File, Lock},
     format::{FrameHeader, IndexEntry, KIND_SEAL, SEGMENT_HEADER_LEN, Seal},
     recovery::Found,
-    segment::{Segment, read_seal},
+    segment::Segment,
+    sync,
 };
 use sha2::{Digest, Sha256};
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
-/// Seals every full segment that has no seal yet, in order. Says how many.
+/// Seals every full segment behind the last one that has a seal, in order. Says how many.
 ///
 /// A segment that somebody still holds a lock on is left for later, and those behind it too, because a
-/// seal names the one before. Synced: a sealed segment survives the loss of power.
+/// seal names the one before. One without a seal that lies before a sealed one has lost its own: it stays
+/// as it is, since another would break the chain. Synced: a sealed segment survives the loss of power.
 pub(crate) fn seal_rolled(directory: &Directory, index_interval: u64) -> Result<u64, Error> {
+    let mut unsealed = Vec::new();
+    let mut link = [0; 32];
+    for file in directory.segments()?.into_iter().rev() {
+        if let Some(seal) = Segment::open(directory, &file)?.seal {
+            link = seal.link();
+            break;
+        }
+        unsealed.push(file);
+    }
     let mut count = 0;
-    let mut link_previous = [0; 32];
-    for file in directory.segments()? {
-        let segment = Segment::open(directory, &file)?;
-        let seal = match segment.seal {
-            Some(seal) => seal,
-            None => match seal_segment(directory, &file, segment, link_previous, index_interval)? {
-                Some(seal) => {
-                    count += 1;
-                    seal
-                }
-                None => break,
-            },
-        };
-        link_previous = seal.link();
+    for file in unsealed.iter().rev() {
+        let Some(seal) = seal_segment(directory, file, link, index_interval)? else { break };
+        link = seal.link();
+        count += 1;
     }
     Ok(count)
 }
@@ -38,7 +39,6 @@ pub(crate) fn seal_rolled(directory: &Directory, index_interval: u64) -> Result<
 fn seal_segment(
     directory: &Directory,
     file: &SegmentFile,
-    mut segment: Segment,
     link_previous: [u8; 32],
     index_interval: u64,
 ) -> Result<Option<Seal>, Error> {
@@ -48,25 +48,40 @@ fn seal_segment(
     if !writable.try_lock(Lock::Exclusive).map_err(|error| Error::io("lock", path, error))? {
         return Ok(None);
     }
-    // Another sealer may have been faster.
-    let present = read_seal(writable.as_ref(), segment.salt);
-    if let Some((seal, _)) = present.map_err(|error| Error::io("read", path, error))? {
-        return Ok(Some(seal));
+    // Opened under the lock: another sealer may have been faster, or have died half-way.
+    let mut segment = Segment::open(directory, file)?;
+    if segment.seal.is_some() {
+        return Ok(segment.seal);
     }
+    sync_or_suspect(directory, writable.as_ref(), path)?;
     let mut survey = survey(&mut segment, index_interval)?;
     survey.seal.number_last = file.number;
     survey.seal.hash_origin = survey.seal.hash;
     survey.seal.link_previous = link_previous;
+    survey.seal.gaps.truncate(SEAL_GAPS_MAX);
     let frame = survey.seal.encode_frame(Id::random(directory.disk.now_us()), segment.salt);
     let written = writable.append(&frame).map_err(|error| Error::io("seal", path, error))?;
     if written.bytes != frame.len() {
         return Err(Error::Full { path: path.clone() });
     }
-    writable
-        .sync()
-        .and_then(|()| directory.disk.sync_dir(&directory.path))
+    sync_or_suspect(directory, writable.as_ref(), path)?;
+    directory
+        .disk
+        .sync_dir(&directory.path)
         .map_err(|source| Error::SyncFailed { path: path.clone(), source })?;
     Ok(Some(survey.seal))
+}
+
+/// A seal tells of every piece of damage, but must itself fit a frame.
+const SEAL_GAPS_MAX: usize = 1 << 16;
+
+/// If this sync fails, no later one of this file can be believed, so word is left for the next.
+fn sync_or_suspect(directory: &Directory, file: &dyn File, path: &Path) -> Result<(), Error> {
+    file.sync().map_err(|source| {
+        let synced = sync::read_marker(directory, &directory.synced());
+        sync::mark_suspect(directory, synced);
+        Error::SyncFailed { path: path.to_path_buf(), source }
+    })
 }
 
 /// What is in a segment, up to the end or to its seal.
@@ -112,13 +127,8 @@ pub(crate) fn survey(segment: &mut Segment, index_interval: u64) -> Result<Surve
                 gaps.push((offset, range.end - offset, reason, header));
                 offset = range.end;
             }
-            Found::Tail { len, header } => {
-                let torn = header.is_some();
-                let reason = if torn { GapReason::TornWrite } else { GapReason::DamagedTail };
-                gaps.push((offset, len, reason, header));
-                offset += len;
-            }
-            Found::End => break,
+            // Of the active segment: an append may be under way.
+            Found::Tail { .. } | Found::End => break,
         }
     }
     seal.bytes = offset;

@@ -6,7 +6,7 @@ use crate::{
     disk::File,
     format::{
         self, FORMAT, FRAME_HEADER_LEN, FrameHeader, KIND_SEAL, SEGMENT_HEADER_LEN, Seal,
-        SegmentHeader,
+        SegmentHeader, Synced,
     },
     map::Map,
     recovery::{Found, Source, scan},
@@ -48,7 +48,8 @@ pub(crate) struct Segment {
     pub(crate) generation: u32,
     pub(crate) path: PathBuf,
     pub(crate) salt: u32,
-    pub(crate) is_header_whole: bool,
+    /// `None` if it is damaged, or belongs to another segment.
+    pub(crate) header: Option<SegmentHeader>,
     pub(crate) is_active: bool,
     pub(crate) seal: Option<Seal>,
     pub(crate) bytes: Bytes,
@@ -72,34 +73,15 @@ impl Segment {
         Ok(segment)
     }
 
-    /// Opens `active.log`; `None` if there is none.
-    pub(crate) fn open_active(directory: &Directory) -> Result<Option<Self>, Error> {
-        let path = directory.active();
-        let handle = match directory.disk.open_read(&path) {
-            Ok(handle) => handle,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(Error::io("open", &path, error)),
-        };
-        let header =
-            read_header(handle.as_ref()).map_err(|error| Error::io("read", &path, error))?;
-        let number = match header {
-            Some(header) => header.number,
-            None => directory.number_after_last()?,
-        };
-        let file = SegmentFile { number, generation: 0, path };
-        let mut segment = Self::with_header(directory, &file, handle)?;
-        segment.is_active = true;
-        Ok(Some(segment))
-    }
-
     fn with_header(
         directory: &Directory,
         file: &SegmentFile,
         handle: Arc<dyn File>,
     ) -> Result<Self, Error> {
         let path = file.path.clone();
-        let header =
-            read_header(handle.as_ref()).map_err(|error| Error::io("read", &path, error))?;
+        let header = read_header(handle.as_ref())
+            .map_err(|error| Error::io("read", &path, error))?
+            .filter(|header| header.number == file.number);
         if let Some(SegmentHeader { min_reader, .. }) = header
             && min_reader > FORMAT
         {
@@ -114,7 +96,7 @@ impl Segment {
             generation: file.generation,
             path,
             salt,
-            is_header_whole: header.is_some(),
+            header,
             is_active: false,
             seal: None,
             bytes: Bytes::File(Buffered { file: Arc::clone(&handle), start: 0, bytes: Vec::new() }),
@@ -127,9 +109,11 @@ impl Segment {
         self.seal.as_ref().map_or(self.number, |seal| seal.number_last)
     }
 
+    /// What is at `offset`. There are no tails in a segment that nobody appends to.
     pub(crate) fn scan(&mut self, offset: u64) -> Result<Found, Error> {
-        scan(&mut self.bytes, offset, self.salt)
-            .map_err(|error| Error::io("read", &self.path, error))
+        let found = scan(&mut self.bytes, offset, self.salt)
+            .map_err(|error| Error::io("read", &self.path, error))?;
+        Ok(if self.is_active { found } else { found.when_closed(offset) })
     }
 
     /// The payload of a frame that [`scan`](Self::scan) has found at `offset`, as stored.
@@ -150,8 +134,37 @@ impl Segment {
     }
 
     pub(crate) fn header_gap(&self) -> Option<Gap> {
-        (!self.is_header_whole)
+        self.header
+            .is_none()
             .then(|| self.gap(0, SEGMENT_HEADER_LEN as u64, GapReason::DamagedHeader))
+    }
+
+    /// What is missing or damaged at the end of the active segment although it was synced. `offset` is
+    /// where its records end. `synced` must have been read before: lengths can only grow.
+    ///
+    /// Rule 4 says to wait there, for an append may be under way; but not for bytes that were all there
+    /// when they were synced. Once something is appended behind, the reader meets the same gap again.
+    pub(crate) fn lost_end(
+        &mut self,
+        synced: Option<Synced>,
+        offset: u64,
+    ) -> Result<Vec<Gap>, Error> {
+        let Some(synced) = synced.filter(|synced| synced.segment == self.number) else {
+            return Ok(Vec::new());
+        };
+        let mut gaps = Vec::new();
+        let len = self.len()?;
+        if synced.bytes > len {
+            gaps.push(self.gap(len, synced.bytes - len, GapReason::Truncated));
+        }
+        if let found @ Found::Tail { header, .. } = self.scan(offset)?
+            && let Found::Gap { range, reason, .. } = found.when_closed(offset)
+            && offset + header.map_or(FRAME_HEADER_LEN, |header| header.frame_len()) as u64
+                <= synced.bytes
+        {
+            gaps.push(self.gap(offset, range.end - offset, reason).of_record(header));
+        }
+        Ok(gaps)
     }
 
     pub(crate) fn info(&self) -> Result<SegmentInfo, Error> {
@@ -169,6 +182,49 @@ impl Segment {
             seal: self.seal.clone(),
         })
     }
+}
+
+/// Every segment file and the active segment, as they were at one moment: each record that was appended
+/// before this call is in one of them, and none is in two.
+///
+/// The active segment is opened first and listed last. After a roll in between it is one of the files
+/// listed, and those behind it are left out, because a directory that changes while it is listed may show
+/// the second of two new names without the first. Listed first, a whole segment could be in neither.
+pub(crate) fn snapshot(
+    directory: &Directory,
+) -> Result<(Vec<SegmentFile>, Option<Segment>), Error> {
+    let path = directory.active();
+    let handle = match directory.disk.open_read(&path) {
+        Ok(handle) => Some(handle),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(Error::io("open", &path, error)),
+    };
+    let mut files = directory.segments()?;
+    let Some(handle) = handle else { return Ok((files, None)) };
+    let header = read_header(handle.as_ref()).map_err(|error| Error::io("read", &path, error))?;
+    let inode = handle.inode().map_err(|error| Error::io("stat", &path, error))?;
+    let is_handle = |file: &&SegmentFile| directory.disk.inode(&file.path).ok() == Some(inode);
+    let after_last = files.last().map_or(1, |file| file.number + 1);
+    let number = match header {
+        Some(header) => match files.iter().find(|file| file.number == header.number) {
+            Some(file) if is_handle(&file) => {
+                files.retain(|file| file.number <= header.number);
+                return Ok((files, None));
+            }
+            // The number is taken: a header that strayed here from another segment.
+            Some(_) => after_last,
+            None => header.number,
+        },
+        None if files.iter().rev().take(2).any(|file| is_handle(&file)) => {
+            return Ok((files, None));
+        }
+        None => after_last,
+    };
+    files.retain(|file| file.number < number);
+    let file = SegmentFile { number, generation: 0, path };
+    let mut active = Segment::with_header(directory, &file, handle)?;
+    active.is_active = true;
+    Ok((files, Some(active)))
 }
 
 fn read_header(file: &dyn File) -> io::Result<Option<SegmentHeader>> {

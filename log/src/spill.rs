@@ -1,9 +1,8 @@
 //! Records that could not reach the active segment: a file per process, merged when there is time.
 
 use crate::{
-    Appender, Error, Id, Log, Options, Spill,
-    directory::Directory,
-    directory::SegmentFile,
+    Appender, Error, Id, Item, Log, Options, Spill,
+    directory::{Directory, SegmentFile},
     disk::Lock,
     format::{SEGMENT_HEADER_LEN, SegmentHeader},
     recovery::Found,
@@ -11,11 +10,7 @@ use crate::{
     segment::Segment,
     writer::{Part, Payload, Target},
 };
-use std::{collections::HashSet, path::Path, sync::Arc};
-
-/// While its records are being merged, a spill file is called so: a merge that was cut short is then known
-/// to have written some of them already.
-const MERGING: &str = ".merging";
+use std::{collections::HashSet, io, path::Path, sync::Arc};
 
 /// Adds records to this process's own file.
 pub(crate) fn append(appender: &mut Appender, parts: &[Part<'_>]) -> Result<(), Error> {
@@ -27,91 +22,130 @@ pub(crate) fn append(appender: &mut Appender, parts: &[Part<'_>]) -> Result<(), 
     appender.write_whole(target.file.as_ref(), &appender.directory.spill()).map(|_| ())
 }
 
+/// The file is locked before it gets the name under which others look for files to merge, and stays so
+/// while it is open: nobody merges and removes it under the hands of its owner.
 fn create(directory: &Directory) -> Result<Target, Error> {
     let dir = directory.spill();
-    directory.disk.create_dir(&dir).map_err(|error| Error::io("create", &dir, error))?;
-    let header = SegmentHeader::new(roll::ensure_log_id(directory)?, 0, directory.disk.now_us());
-    let path = dir.join(format!("{}.seg", Id::random(directory.disk.now_us())));
-    roll::write_new(directory, &path, &header.encode())?;
-    let file = directory.disk.open(&path).map_err(|error| Error::io("open", &path, error))?;
-    // Held as long as this process lives, so that nobody merges the file under its hands.
-    let _ = file.try_lock(Lock::Shared);
-    let inode = file.inode().map_err(|error| Error::io("stat", &path, error))?;
-    Ok(Target { file, inode, number: 0, salt: header.salt() })
+    roll::create_dir(directory, &dir)?;
+    let disk = &directory.disk;
+    let header = SegmentHeader::new(roll::ensure_log_id(directory)?, 0, disk.now_us());
+    let path = dir.join(format!("{}.seg", Id::random(disk.now_us())));
+    let temporary = path.with_extension("tmp");
+    let file = disk.create(&temporary).map_err(|error| Error::io("create", &temporary, error))?;
+    let named = roll::write_bytes(file.as_ref(), &header.encode())
+        .and_then(|()| file.try_lock(Lock::Shared))
+        .and_then(|is_ours| if is_ours { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) })
+        .and_then(|()| disk.rename(&temporary, &path))
+        .and_then(|()| file.inode());
+    match named {
+        Ok(inode) => {
+            let salt = header.salt();
+            Ok(Target { file, inode, number: 0, salt, is_shared_over_network: false })
+        }
+        Err(error) => {
+            let _ = disk.remove(&temporary);
+            Err(Error::io("create", &path, error))
+        }
+    }
 }
 
 /// How many files wait to be merged.
 pub(crate) fn waiting(directory: &Directory) -> usize {
-    directory.disk.list(&directory.spill()).map_or(0, |names| names.len())
+    names(directory).len()
+}
+
+fn names(directory: &Directory) -> Vec<String> {
+    let mut names = directory.disk.list(&directory.spill()).unwrap_or_default();
+    names.retain(|name| name.ends_with(".seg"));
+    names.sort();
+    names
 }
 
 /// Merges every spill file whose process is gone. Says how many records were added.
 pub(crate) fn merge(dir: &Path, options: &Options) -> Result<u64, Error> {
     let directory = Directory::new(dir, Arc::clone(&options.disk));
-    let Ok(mut names) = directory.disk.list(&directory.spill()) else { return Ok(0) };
-    names.sort();
     let mut count = 0;
-    for name in names {
-        let path = directory.spill().join(&name);
-        if name.ends_with(".seg") || name.ends_with(MERGING) {
-            count += merge_file(&directory, options, &path)?;
-        }
+    for name in names(&directory) {
+        count += merge_file(&directory, options, &directory.spill().join(&name))?;
     }
     Ok(count)
 }
 
 fn merge_file(directory: &Directory, options: &Options, path: &Path) -> Result<u64, Error> {
     let disk = &directory.disk;
-    let handle = disk.open(path).map_err(|error| Error::io("open", path, error))?;
+    let handle = match disk.open(path) {
+        Ok(handle) => handle,
+        // Another process has just merged it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(Error::io("open", path, error)),
+    };
     if !handle.try_lock(Lock::Exclusive).map_err(|error| Error::io("lock", path, error))? {
         return Ok(0);
     }
-    let was_interrupted = path.to_string_lossy().ends_with(MERGING);
-    let merging = path.with_extension(MERGING.trim_start_matches('.'));
-    if !was_interrupted {
-        disk.rename(path, &merging).map_err(|error| Error::io("rename", path, error))?;
-        let dir = directory.spill();
-        disk.sync_dir(&dir).map_err(|error| Error::io("sync", &dir, error))?;
+    let own = handle.inode().map_err(|error| Error::io("stat", path, error))?;
+    if disk.inode(path).ok() != Some(own) {
+        return Ok(0);
     }
-    let file = SegmentFile { number: 0, generation: 0, path: merging.clone() };
+    let file = SegmentFile { number: 0, generation: 0, path: path.to_path_buf() };
     let mut segment = Segment::open(directory, &file)?;
-    let (mut frames, is_damaged) = collect(&mut segment)?;
-    if was_interrupted {
-        let present = present(directory, options, &frames)?;
-        frames.retain(|part| !present.contains(&part.fields.id));
-    }
-    let mut appender =
-        Appender::open(&directory.path, Options { spill: Spill::Never, ..options.clone() })?;
-    for part in &frames {
-        appender.append_parts(std::slice::from_ref(part))?;
-    }
-    appender.sync()?;
+    let (count, is_damaged) = copy(directory, options, &mut segment)?;
     if is_damaged {
-        keep_damaged(directory, &merging)?;
+        keep_damaged(directory, path)?;
     } else {
-        disk.remove(&merging).map_err(|error| Error::io("remove", &merging, error))?;
+        disk.remove(path).map_err(|error| Error::io("remove", path, error))?;
     }
-    Ok(frames.len() as u64)
+    Ok(count)
 }
 
-/// The records of a spill file, and whether there is anything else in it than a torn end.
-fn collect(segment: &mut Segment) -> Result<(Vec<Part<'static>>, bool), Error> {
-    let mut parts = Vec::new();
-    let mut is_damaged = !segment.is_header_whole;
+/// Appends the records that the log does not have yet, and syncs. Says how many, and whether there was
+/// anything in the file that is no record.
+///
+/// The log may have some: from a merge that was cut short, or from an append that failed half-way and then
+/// came here. So what is there already is always looked for.
+fn copy(
+    directory: &Directory,
+    options: &Options,
+    segment: &mut Segment,
+) -> Result<(u64, bool), Error> {
+    let mut ids = HashSet::new();
+    let mut is_damaged = segment.header.is_none();
+    each_frame(segment, |found, _, _| {
+        match found {
+            Found::Frame(header) => _ = ids.insert(header.id),
+            _ => is_damaged = true,
+        }
+        Ok(())
+    })?;
+    let present = present(directory, options, &ids)?;
+    let mut appender =
+        Appender::open(&directory.path, Options { spill: Spill::Never, ..options.clone() })?;
+    let mut count = 0;
+    each_frame(segment, |found, segment, offset| {
+        let Found::Frame(header) = found else { return Ok(()) };
+        if !present.contains(&header.id) {
+            let payload = Payload::Owned(segment.payload(offset, header)?.to_vec());
+            let part = Part { fields: header.into(), payload };
+            if appender.append_to_active(&[part])?.is_none() {
+                return Err(Error::Busy { path: directory.active() });
+            }
+            count += 1;
+        }
+        Ok(())
+    })?;
+    appender.sync()?;
+    Ok((count, is_damaged))
+}
+
+fn each_frame(
+    segment: &mut Segment,
+    mut work: impl FnMut(&Found, &mut Segment, u64) -> Result<(), Error>,
+) -> Result<(), Error> {
     let mut offset = SEGMENT_HEADER_LEN as u64;
     loop {
-        match segment.scan(offset)? {
-            Found::Frame(header) => {
-                let payload = Payload::Owned(segment.payload(offset, &header)?.to_vec());
-                parts.push(Part { fields: (&header).into(), payload });
-                offset += header.frame_len() as u64;
-            }
-            Found::Gap { range, .. } => {
-                is_damaged = true;
-                offset = range.end;
-            }
-            Found::Tail { .. } | Found::End => return Ok((parts, is_damaged)),
-        }
+        let found = segment.scan(offset)?;
+        let Some(next) = found.end(offset) else { return Ok(()) };
+        work(&found, segment, offset)?;
+        offset = next;
     }
 }
 
@@ -119,14 +153,13 @@ fn collect(segment: &mut Segment) -> Result<(Vec<Part<'static>>, bool), Error> {
 fn present(
     directory: &Directory,
     options: &Options,
-    parts: &[Part<'_>],
+    wanted: &HashSet<Id>,
 ) -> Result<HashSet<Id>, Error> {
-    let wanted: HashSet<Id> = parts.iter().map(|part| part.fields.id).collect();
-    let Some(earliest_us) = wanted.iter().map(Id::time_us).min() else { return Ok(wanted) };
     let mut present = HashSet::new();
+    let Some(earliest_us) = wanted.iter().map(Id::time_us).min() else { return Ok(present) };
     let mut reader = Log::open(&directory.path, options.clone())?.read_since(earliest_us)?;
     while let Some(item) = reader.next()? {
-        if let crate::Item::Record(entry) = item
+        if let Item::Record(entry) = item
             && wanted.contains(&entry.id)
         {
             present.insert(entry.id);
@@ -135,10 +168,10 @@ fn present(
     Ok(present)
 }
 
-fn keep_damaged(directory: &Directory, merging: &Path) -> Result<(), Error> {
+fn keep_damaged(directory: &Directory, path: &Path) -> Result<(), Error> {
     let dir = directory.quarantine();
-    directory.disk.create_dir(&dir).map_err(|error| Error::io("create", &dir, error))?;
-    let name = merging.file_stem().unwrap_or_default();
+    roll::create_dir(directory, &dir)?;
+    let name = path.file_stem().unwrap_or_default();
     let kept = dir.join(format!("spill-{}", name.to_string_lossy()));
-    directory.disk.rename(merging, &kept).map_err(|error| Error::io("rename", merging, error))
+    directory.disk.rename(path, &kept).map_err(|error| Error::io("rename", path, error))
 }

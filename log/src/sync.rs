@@ -1,10 +1,15 @@
 //! Making what was appended survive the loss of power.
+//!
+//! A sync that fails is not tried again on the same file: the kernel may have dropped what it could not
+//! write and believe ever after that the file is clean. What was appended since the last good sync can still
+//! be read, so it is written again, to a new file. Until that has succeeded a file `suspect` says so, and
+//! whoever syncs next goes on with it, also if the process that met the failure is gone.
 
 use crate::{
-    Appender, Error, Options,
-    directory::Directory,
-    disk::File,
-    format::{KIND_SEAL, SEGMENT_HEADER_LEN, Synced},
+    Appender, Error, Options, Seq,
+    again::Originals,
+    directory::{Directory, SegmentFile},
+    format::{FLAG_AGAIN, FrameFields, FrameHeader, KIND_SEAL, SEGMENT_HEADER_LEN, Synced},
     recovery::Found,
     roll,
     segment::Segment,
@@ -18,132 +23,200 @@ pub fn sync_is_due(dir: &Path, options: &Options, age: Duration) -> bool {
     options.disk.age(&directory.synced()).map_or(true, |since| since >= age)
 }
 
-/// Syncs the active segment, and those before it that nobody has synced since they were rolled.
+/// Syncs the active segment, and those before it that were rolled since the last sync.
 pub(crate) fn sync(appender: &mut Appender) -> Result<(), Error> {
-    if let Some(spilled) = &appender.spilled {
-        let path = appender.directory.spill();
-        let synced = spilled.file.sync().and_then(|()| appender.directory.disk.sync_dir(&path));
-        synced.map_err(|source| Error::SyncFailed { path, source })?;
-    }
+    sync_spilled(appender)?;
     appender.target = None;
-    if appender.directory.disk.inode(&appender.directory.active()).is_err() {
+    let active = appender.directory.active();
+    if let Err(error) = appender.directory.disk.inode(&active)
+        && error.kind() == io::ErrorKind::NotFound
+        && appender.directory.segments()?.is_empty()
+    {
         // Nothing but spilled records, or nothing at all.
         return Ok(());
     }
-    let target = appender.open_target()?;
-    let synced = read_synced(&appender.directory);
-    sync_rolled(appender, synced, target.number)?;
-    let len = file_len(appender, &target)?;
-    if let Err(source) = target.file.sync() {
-        return rescue(appender, &target, synced, source);
+    let synced = read_marker(&appender.directory, &appender.directory.synced());
+    if appender.directory.disk.inode(&appender.directory.suspect()).is_err() {
+        let target = appender.open_target()?;
+        match sync_from(&appender.directory, synced, &target) {
+            Err(Error::SyncFailed { .. }) => mark_suspect(&appender.directory, synced),
+            result => return result,
+        }
     }
-    finish(appender, synced, Synced { segment: target.number, bytes: len })
+    rescue(appender, synced)
 }
 
-/// Segments rolled since the last sync hold records that nobody has synced. Sealing syncs as well.
-fn sync_rolled(appender: &mut Appender, synced: Option<Synced>, active: u64) -> Result<(), Error> {
-    if synced.is_some_and(|synced| synced.segment == active) {
-        return Ok(());
-    }
+fn sync_spilled(appender: &mut Appender) -> Result<(), Error> {
+    let Some(spilled) = &appender.spilled else { return Ok(()) };
+    let path = appender.directory.spill();
+    let disk = &appender.directory.disk;
+    let result = spilled.file.sync().and_then(|()| disk.sync_dir(&path));
+    let result = result.and_then(|()| disk.sync_dir(&appender.directory.path));
+    result.map_err(|source| Error::SyncFailed { path, source })?;
+    // From here on it may be merged. What comes next goes to another file.
+    appender.spilled = None;
+    Ok(())
+}
+
+/// Syncs everything behind `synced` up to the end of `target`, and remembers that.
+fn sync_from(directory: &Directory, synced: Option<Synced>, target: &Target) -> Result<(), Error> {
     let first = synced.map_or(0, |synced| synced.segment);
-    let files = appender.directory.segments()?;
-    for file in files.iter().filter(|file| file.number >= first) {
-        let segment = Segment::open(&appender.directory, file)?;
-        if segment.seal.is_some() {
-            continue;
-        }
-        if let Err(source) = segment.file.sync() {
-            let from = synced
-                .filter(|synced| synced.segment == file.number)
-                .map_or(0, |synced| synced.bytes);
-            copy_to_active(appender, segment, from)
-                .map_err(|_| Error::SyncFailed { path: file.path.clone(), source })?;
-        }
+    let bytes = sync_segments(directory, first, target)?;
+    if first != target.number {
+        sync_names(directory, synced.is_none())?;
     }
+    write_synced(directory, Synced { segment: target.number, bytes });
     Ok(())
 }
 
-/// Remembers how far the log is on disk. The first sync of a segment also syncs its name.
-fn finish(appender: &Appender, before: Option<Synced>, now: Synced) -> Result<(), Error> {
-    let directory = &appender.directory;
-    if before.is_none_or(|before| before.segment != now.segment) {
-        let path = &directory.path;
-        directory
-            .disk
-            .sync_dir(path)
-            .map_err(|source| Error::SyncFailed { path: path.clone(), source })?;
+/// Syncs all segments from `first` up to `target`. Says how long the last one is.
+///
+/// A segment that has a seal is synced like the others: its sealer may have died before doing so.
+fn sync_segments(directory: &Directory, first: u64, target: &Target) -> Result<u64, Error> {
+    if first != target.number {
+        for file in directory.segments()?.iter().filter(|file| file.number >= first) {
+            sync_file(directory, file)?;
+        }
     }
-    // If this is lost, the next sync does a little too much.
-    let _ = write_synced(directory, now);
-    Ok(())
+    let active = directory.active();
+    let bytes = target.file.len().map_err(|error| Error::io("stat", &active, error))?;
+    target.file.sync().map_err(|source| Error::SyncFailed { path: active, source })?;
+    Ok(bytes)
 }
 
-fn read_synced(directory: &Directory) -> Option<Synced> {
+fn sync_file(directory: &Directory, file: &SegmentFile) -> Result<(), Error> {
+    let handle = match directory.disk.open_read(&file.path) {
+        Ok(handle) => handle,
+        // Compacted in the meantime, and synced by that.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Error::io("open", &file.path, error)),
+    };
+    handle.sync().map_err(|source| Error::SyncFailed { path: file.path.clone(), source })
+}
+
+/// The first sync of a segment also syncs its name, and the first of a log the name of its directory.
+fn sync_names(directory: &Directory, is_first_of_log: bool) -> Result<(), Error> {
+    let sync_dir = |path: &Path| {
+        let failed = |source| Error::SyncFailed { path: path.to_path_buf(), source };
+        directory.disk.sync_dir(path).map_err(failed)
+    };
+    sync_dir(&directory.path)?;
+    match directory.path.parent() {
+        Some(parent) if is_first_of_log && !parent.as_os_str().is_empty() => sync_dir(parent),
+        _ => Ok(()),
+    }
+}
+
+/// Reads `synced` or `suspect`.
+pub(crate) fn read_marker(directory: &Directory, path: &Path) -> Option<Synced> {
     let mut bytes = [0; Synced::LEN];
-    let len = directory.disk.open_read(&directory.synced()).ok()?.read_at(&mut bytes, 0).ok()?;
+    let len = directory.disk.open_read(path).ok()?.read_at(&mut bytes, 0).ok()?;
     Synced::decode(&bytes[..len])
 }
 
-fn write_synced(directory: &Directory, synced: Synced) -> io::Result<()> {
-    let path = directory.synced();
-    let bytes = synced.encode();
-    match directory.disk.open_marker(&path) {
-        Ok(file) => file.write_at(&bytes, 0),
-        Err(error) => Err(error),
+/// If this is lost, the next sync does a little too much.
+fn write_synced(directory: &Directory, synced: Synced) {
+    if let Ok(file) = directory.disk.open_marker(&directory.synced()) {
+        let _ = file.write_at(&synced.encode(), 0);
     }
 }
 
-/// A sync failed, so the disk may have dropped what it was told to keep, while the kernel believes that
-/// it has not: syncing that file again would lie. The records since the last good sync can still be read.
-/// They are written again, to a new segment.
-fn rescue(
-    appender: &mut Appender,
-    target: &Target,
-    synced: Option<Synced>,
-    source: io::Error,
-) -> Result<(), Error> {
-    let path = appender.directory.active();
-    let failed = |source| Error::SyncFailed { path: path.clone(), source };
-    let Ok(Some(suspect)) = Segment::open_active(&appender.directory) else {
-        return Err(failed(source));
+/// Leaves word that what was appended behind `synced` may be missing on disk. Word that is there already
+/// reaches further back and stays.
+pub(crate) fn mark_suspect(directory: &Directory, synced: Option<Synced>) {
+    let from = synced.unwrap_or(Synced { segment: 0, bytes: 0 });
+    if let Ok(file) = directory.disk.create(&directory.suspect()) {
+        // A word without a place means everything.
+        let _ = roll::write_bytes(file.as_ref(), &from.encode());
+    }
+}
+
+/// Writes everything that may be missing on disk again, to a new segment, and syncs that.
+fn rescue(appender: &mut Appender, synced: Option<Synced>) -> Result<(), Error> {
+    let mark = appender.directory.suspect();
+    let from = match appender.directory.disk.inode(&mark) {
+        Ok(_) => read_marker(&appender.directory, &mark),
+        Err(_) => synced,
     };
-    let from =
-        synced.filter(|synced| synced.segment == target.number).map_or(0, |synced| synced.bytes);
-    let rolled = roll::roll(&appender.directory, target);
+    let suspect = appender.open_target()?;
+    let rolled = roll::roll(&appender.directory, &suspect, appender.options.lock_wait_max);
     appender.target = None;
-    // Another process may have rolled it in the meantime, which serves as well.
-    let is_elsewhere = rolled.is_ok()
-        && suspect.file.inode().is_ok_and(|own| {
-            appender.directory.disk.inode(&path).is_ok_and(|active| active != own)
-        });
-    if !is_elsewhere || copy_to_active(appender, suspect, from).is_err() {
-        return Err(failed(source));
+    let fresh = appender.open_target()?;
+    if fresh.inode == suspect.inode {
+        let source = rolled.err().map_or(io::ErrorKind::WouldBlock.into(), io::Error::other);
+        return Err(Error::SyncFailed { path: appender.directory.active(), source });
     }
-    let Ok(fresh) = appender.open_target() else { return Err(failed(source)) };
-    let len = file_len(appender, &fresh)?;
-    fresh.file.sync().map_err(failed)?;
-    finish(appender, None, Synced { segment: fresh.number, bytes: len })
+    write_again(appender, from, fresh.number)?;
+    appender.target = None;
+    let target = appender.open_target()?;
+    let bytes = sync_segments(&appender.directory, fresh.number, &target)?;
+    sync_names(&appender.directory, true)?;
+    write_synced(&appender.directory, Synced { segment: target.number, bytes });
+    // If the word stays, the next sync does all of this again.
+    let _ = appender.directory.disk.remove(&mark);
+    Ok(())
 }
 
-/// Writes all records of `segment` from offset `from` on once more.
-fn copy_to_active(appender: &mut Appender, mut segment: Segment, from: u64) -> Result<(), Error> {
-    let mut offset = from.max(SEGMENT_HEADER_LEN as u64);
+/// Writes all records again that lie behind `from` and before segment `end`.
+fn write_again(appender: &mut Appender, from: Option<Synced>, end: u64) -> Result<(), Error> {
+    let from = from.unwrap_or(Synced { segment: 0, bytes: 0 });
+    let files = appender.directory.segments()?;
+    // Compaction syncs what it writes.
+    let is_suspect =
+        |file: &&SegmentFile| (from.segment..end).contains(&file.number) && file.generation == 0;
+    let mut originals = Originals::default();
+    for file in files.iter().filter(is_suspect) {
+        let bytes = if file.number == from.segment { from.bytes } else { 0 };
+        let segment = Segment::open(&appender.directory, file)?;
+        write_segment_again(appender, segment, bytes, &mut originals)?;
+    }
+    Ok(())
+}
+
+/// The frames are found from the front: the length at the time of the last sync may lie within one that
+/// was still being written then.
+fn write_segment_again(
+    appender: &mut Appender,
+    mut segment: Segment,
+    bytes: u64,
+    originals: &mut Originals,
+) -> Result<(), Error> {
+    let mut offset = SEGMENT_HEADER_LEN as u64;
     loop {
-        match segment.scan(offset)? {
-            Found::Frame(header) => {
-                if header.kind != KIND_SEAL {
-                    let payload = Payload::Owned(segment.payload(offset, &header)?.to_vec());
-                    appender.append_parts(&[Part { fields: (&header).into(), payload }])?;
-                }
-                offset += header.frame_len() as u64;
-            }
-            Found::Gap { range, .. } => offset = range.end,
-            Found::Tail { .. } | Found::End => return Ok(()),
+        let found = segment.scan(offset)?;
+        let Some(next) = found.end(offset) else { return Ok(()) };
+        if let Found::Frame(header) = found
+            && header.kind != KIND_SEAL
+            && next > bytes
+            && let Some(part) =
+                again(&appender.directory, &mut segment, offset, &header, originals)?
+            && appender.append_to_active(&[part])?.is_none()
+        {
+            return Err(Error::Busy { path: appender.directory.active() });
         }
+        offset = next;
     }
 }
 
-fn file_len(appender: &Appender, target: &Target) -> Result<u64, Error> {
-    let file: &dyn File = target.file.as_ref();
-    file.len().map_err(|error| Error::io("stat", &appender.directory.active(), error))
+/// The frame to be written for the one at `offset`; `None` if that is itself a repetition.
+fn again(
+    directory: &Directory,
+    segment: &mut Segment,
+    offset: u64,
+    header: &FrameHeader,
+    originals: &mut Originals,
+) -> Result<Option<Part<'static>>, Error> {
+    let here = Seq::new(segment.number, offset);
+    let stored = segment.payload(offset, header)?;
+    let mut payload = Vec::with_capacity(stored.len() + 8);
+    if header.has(FLAG_AGAIN) {
+        if originals.is_repetition(directory, header, stored)? {
+            return Ok(None);
+        }
+    } else {
+        payload.extend_from_slice(&here.raw().to_le_bytes());
+    }
+    payload.extend_from_slice(stored);
+    let fields = FrameFields { flags: header.flags | FLAG_AGAIN, ..header.into() };
+    Ok(Some(Part { fields, payload: Payload::Owned(payload) }))
 }

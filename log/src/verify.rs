@@ -1,8 +1,14 @@
 //! Reading everything and saying what is whole.
 
 use crate::{
-    Error, Gap, GapReason, Options, SegmentInfo, directory::Directory, recovery::Source as _, roll,
-    seal::survey, segment::Segment, spill,
+    Error, Gap, GapReason, Options, SegmentInfo,
+    directory::Directory,
+    format::Synced,
+    recovery::Source as _,
+    roll,
+    seal::survey,
+    segment::{Segment, snapshot},
+    spill, sync,
 };
 use std::{
     path::{Path, PathBuf},
@@ -18,6 +24,8 @@ pub struct Report {
     pub missing: Vec<u64>,
     /// Files that wait to be merged.
     pub spilled: usize,
+    /// Files in `quarantine/`.
+    pub set_aside: usize,
 }
 
 /// What [`verify`] found in one segment.
@@ -64,16 +72,20 @@ impl Report {
 /// Reads every byte of the log and checks every checksum, seal and link. Changes nothing.
 pub fn verify(dir: &Path, options: &Options) -> Result<Report, Error> {
     let directory = Directory::new(dir, Arc::clone(&options.disk));
-    let mut report = Report { spilled: spill::waiting(&directory), ..Report::default() };
+    // Before any length is looked at: those can only grow.
+    let synced = sync::read_marker(&directory, &directory.synced());
+    let set_aside = options.disk.list(&directory.quarantine()).map_or(0, |names| names.len());
+    let mut report = Report { set_aside, spilled: spill::waiting(&directory), ..Report::default() };
     let mut chain = Chain { number_next: 1, link: Some([0; 32]) };
-    for file in directory.segments()? {
-        let segment = Segment::open(&directory, &file)?;
+    let (files, active) = snapshot(&directory)?;
+    let segments = files.iter().map(|file| Segment::open(&directory, file));
+    for segment in segments.chain(active.map(Ok)) {
+        let segment = segment?;
         report.missing.extend(chain.number_next..segment.number);
-        report.segments.push(verify_segment(segment, &mut chain)?);
-    }
-    if let Some(active) = Segment::open_active(&directory)? {
-        report.missing.extend(chain.number_next..active.number);
-        report.segments.push(verify_segment(active, &mut chain)?);
+        if let (Some(before), true) = (report.segments.last_mut(), report.missing.is_empty()) {
+            before.gaps.extend(lost_end(before, &segment));
+        }
+        report.segments.push(verify_segment(segment, &mut chain, synced)?);
     }
     Ok(report)
 }
@@ -84,17 +96,32 @@ struct Chain {
     link: Option<[u8; 32]>,
 }
 
-fn verify_segment(mut segment: Segment, chain: &mut Chain) -> Result<SegmentReport, Error> {
+/// What the next segment knows of the end of the one before.
+fn lost_end(before: &SegmentReport, next: &Segment) -> Option<Gap> {
+    let SegmentInfo { number, generation, bytes, ref seal, .. } = before.info;
+    let bytes_before = next.header.map_or(0, |header| header.bytes_before);
+    let is_neighbour = number + 1 == next.number && generation == 0;
+    if is_neighbour && bytes_before > bytes {
+        let cut = next.gap(bytes, bytes_before - bytes, GapReason::Truncated);
+        return Some(Gap { segment: number, ..cut });
+    }
+    // Segments are sealed in order, so it had a seal.
+    let is_seal_lost = is_neighbour && seal.is_none() && next.seal.is_some();
+    is_seal_lost.then(|| Gap { segment: number, ..next.gap(bytes, 0, GapReason::BrokenSeal) })
+}
+
+fn verify_segment(
+    mut segment: Segment,
+    chain: &mut Chain,
+    synced: Option<Synced>,
+) -> Result<SegmentReport, Error> {
     let survey = survey(&mut segment, u64::MAX)?;
     let mut gaps: Vec<Gap> = segment.header_gap().into_iter().collect();
     for (offset, len, reason, header) in &survey.gaps {
-        let mut gap = segment.gap(*offset, *len, *reason);
-        gap.id = header.map(|header| header.id);
-        gap.kind = header.map(|header| header.kind);
-        // An append may be under way at the end of the active segment.
-        if !(segment.is_active && offset + len == survey.seal.bytes) {
-            gaps.push(gap);
-        }
+        gaps.push(segment.gap(*offset, *len, *reason).of_record(*header));
+    }
+    if segment.is_active {
+        gaps.extend(segment.lost_end(synced, survey.seal.bytes)?);
     }
     let is_next = segment.number == chain.number_next;
     chain.link = match &segment.seal {
@@ -122,7 +149,7 @@ pub fn quarantine(dir: &Path, options: &Options, gap: &Gap) -> Result<PathBuf, E
     if directory.disk.inode(&path).is_ok() {
         return Ok(path);
     }
-    directory.disk.create_dir(&folder).map_err(|error| Error::io("create", &folder, error))?;
+    roll::create_dir(&directory, &folder)?;
     let bytes = bytes_of(&directory, gap)?;
     let temporary = directory.temporary();
     roll::write_new(&directory, &temporary, &bytes)?;
@@ -134,14 +161,12 @@ pub fn quarantine(dir: &Path, options: &Options, gap: &Gap) -> Result<PathBuf, E
 }
 
 fn bytes_of(directory: &Directory, gap: &Gap) -> Result<Vec<u8>, Error> {
-    let files = directory.segments()?;
+    let (files, active) = snapshot(directory)?;
     let file = files.iter().find(|file| file.number == gap.segment);
-    let mut segment = match file {
-        Some(file) => Segment::open(directory, file)?,
-        None => match Segment::open_active(directory)? {
-            Some(active) if active.number == gap.segment => active,
-            _ => return Ok(Vec::new()),
-        },
+    let mut segment = match (file, active) {
+        (Some(file), _) => Segment::open(directory, file)?,
+        (None, Some(active)) if active.number == gap.segment => active,
+        _ => return Ok(Vec::new()),
     };
     let len = gap.len as usize;
     let window = segment

@@ -5,8 +5,8 @@ use crate::{
     directory::Directory,
     disk::{File, Lock, Written},
     format::{
-        self, FLAG_ZSTD, FORMAT, FrameFields, KIND_RESERVED, PAYLOAD_BYTES_MAX, SEGMENT_HEADER_LEN,
-        SegmentHeader,
+        self, FLAG_ZSTD, FORMAT, FRAME_HEADER_LEN, FrameFields, KIND_RESERVED, PAYLOAD_BYTES_MAX,
+        SEGMENT_HEADER_LEN, SegmentHeader,
     },
     roll, spill, sync,
 };
@@ -51,12 +51,15 @@ pub(crate) struct Target {
     pub(crate) inode: u64,
     pub(crate) number: u64,
     pub(crate) salt: u32,
+    pub(crate) is_shared_over_network: bool,
 }
 
 /// No segment grows beyond this, however long rolling fails: offsets must fit 32 bits.
 const SEGMENT_BYTES_LIMIT: u64 = 3 << 30;
 /// How often an append follows the active segment to a new file before it gives up.
 const FOLLOW_MAX: usize = 16;
+/// How often a frame is written again after a short write: each leaves dead bytes behind.
+const WRITE_MAX: usize = 8;
 const LOCK_PAUSE: Duration = Duration::from_micros(200);
 
 impl Appender {
@@ -86,9 +89,13 @@ impl Appender {
         self.append_parts(&parts)
     }
 
-    pub(crate) fn append_parts(&mut self, parts: &[Part<'_>]) -> Result<Appended, Error> {
+    fn append_parts(&mut self, parts: &[Part<'_>]) -> Result<Appended, Error> {
         let failure = match self.append_to_active(parts) {
-            Ok(Some(seq)) => return Ok(Appended { seq: Some(seq) }),
+            Ok(Some(seq)) => {
+                // What was spilled earlier may now be merged, even if this process lives on for days.
+                self.spilled = None;
+                return Ok(Appended { seq: Some(seq) });
+            }
             Ok(None) => Error::Busy { path: self.directory.active() },
             // Where there is no space, another file would not find any either.
             Err(error @ Error::Full { .. }) => return Err(error),
@@ -112,12 +119,12 @@ impl Appender {
     }
 
     /// The place of the first record, or `None` if the active segment cannot be had.
-    fn append_to_active(&mut self, parts: &[Part<'_>]) -> Result<Option<Seq>, Error> {
+    pub(crate) fn append_to_active(&mut self, parts: &[Part<'_>]) -> Result<Option<Seq>, Error> {
         for _ in 0..FOLLOW_MAX {
             let target = self.open_target()?;
             let must_spill = match self.options.spill {
                 Spill::Always => true,
-                Spill::Auto => target.file.is_shared_over_network(),
+                Spill::Auto => target.is_shared_over_network,
                 Spill::Never => false,
             };
             if must_spill || !self.lock_shared(&target)? {
@@ -126,19 +133,26 @@ impl Appender {
             let result = self.append_locked(&target, parts);
             let _ = target.file.unlock();
             match result? {
-                Locked::Appended(written) => {
-                    let seq = Seq::new(target.number, written.end - written.bytes as u64);
-                    if written.end > self.options.segment_bytes_max {
-                        // A segment that cannot be rolled now grows; the next append tries again.
-                        let _ = roll::roll(&self.directory, &target);
+                Locked::Appended(taken) => {
+                    if self.is_roll_due(taken) {
+                        // A segment that cannot be rolled now grows; a later append tries again.
+                        let _ = roll::roll(&self.directory, &target, self.options.lock_wait_max);
                     }
-                    return Ok(Some(seq));
+                    return Ok(Some(Seq::new(target.number, taken.start)));
                 }
                 Locked::TooLong => return Ok(None),
                 Locked::RolledAway => self.target = None,
             }
         }
         Ok(None)
+    }
+
+    /// Whether the segment is full. If it could not be rolled at that point, each sixteenth more of its size
+    /// is a reason to try again; trying costs a sync, so not every append may.
+    fn is_roll_due(&self, taken: Taken) -> bool {
+        let max = self.options.segment_bytes_max;
+        let step = (max / 16).max(1);
+        taken.end > max && (taken.start <= max || taken.start / step != taken.end / step)
     }
 
     fn append_locked(&mut self, target: &Target, parts: &[Part<'_>]) -> Result<Locked, Error> {
@@ -161,14 +175,26 @@ impl Appender {
         }
     }
 
-    /// Writes the encoded frames by one `write`. What a short write has taken is dead, because others may
-    /// have appended behind it: all of it is written again.
-    pub(crate) fn write_whole(&self, file: &dyn File, path: &Path) -> Result<Written, Error> {
+    /// Writes the encoded frames by one `write`. If that takes less, the frames that went in whole stay as
+    /// they are; the rest of what was taken is dead, because others may have appended behind it, and is
+    /// written again from the beginning of its frame.
+    pub(crate) fn write_whole(&self, file: &dyn File, path: &Path) -> Result<Taken, Error> {
         let mut is_reserve_left = true;
-        for _ in 0..FOLLOW_MAX {
-            match file.append(&self.frame) {
-                Ok(written) if written.bytes == self.frame.len() => return Ok(written),
-                Ok(_) => {}
+        let mut done = 0;
+        let mut start = None;
+        for _ in 0..WRITE_MAX {
+            match file.append(&self.frame[done..]) {
+                Ok(Written { bytes, end }) => {
+                    let whole = whole_frames(&self.frame[done..], bytes);
+                    if whole > 0 || self.frame.is_empty() {
+                        start.get_or_insert(end - bytes as u64);
+                    }
+                    done += whole;
+                    if let (Some(start), true) = (start, done == self.frame.len()) {
+                        return Ok(Taken { start, end });
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::StorageFull && is_reserve_left => {
                     is_reserve_left = false;
                     if self.directory.disk.remove(&self.directory.reserve()).is_err() {
@@ -193,7 +219,7 @@ impl Appender {
                     waited += LOCK_PAUSE;
                 }
                 Ok(false) => return Ok(false),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => waited += LOCK_PAUSE,
                 Err(error) => return Err(Error::io("lock", &path, error)),
             }
         }
@@ -213,12 +239,36 @@ impl Appender {
                 }
                 Err(error) => return Err(Error::io("open", &path, error)),
             };
-            if let Some(target) = read_target(file, &path)? {
+            if let Some(target) = self.read_target(file, &path)? {
                 return Ok(self.target.insert(target).clone());
             }
-            roll::roll_away_headless(&self.directory)?;
+            roll::roll_away_headless(&self.directory, self.options.lock_wait_max)?;
         }
         Err(Error::Busy { path: self.directory.active() })
+    }
+
+    /// What is needed to append to an open segment; `None` if its header is damaged.
+    fn read_target(&self, file: Arc<dyn File>, path: &Path) -> Result<Option<Target>, Error> {
+        let mut bytes = [0; SEGMENT_HEADER_LEN];
+        let len = file.read_at(&mut bytes, 0).map_err(|error| Error::io("read", path, error))?;
+        let Some(header) = SegmentHeader::decode(&bytes[..len]) else { return Ok(None) };
+        if header.min_reader > FORMAT {
+            let path = path.to_path_buf();
+            return Err(Error::NewerFormat { path, min_reader: header.min_reader });
+        }
+        let inode = file.inode().map_err(|error| Error::io("stat", path, error))?;
+        // A header that strayed here from another segment would give our frames the wrong salt.
+        let namesake = self.directory.disk.inode(&self.directory.segment(header.number, 0));
+        if namesake.is_ok_and(|namesake| namesake != inode) && !self.is_rolled_away(inode) {
+            return Ok(None);
+        }
+        let is_shared_over_network = file.is_shared_over_network();
+        let (number, salt) = (header.number, header.salt());
+        Ok(Some(Target { file, inode, number, salt, is_shared_over_network }))
+    }
+
+    fn is_rolled_away(&self, inode: u64) -> bool {
+        self.directory.disk.inode(&self.directory.active()).is_ok_and(|active| active != inode)
     }
 
     fn part<'a>(&self, record: &Record<'a>) -> Part<'a> {
@@ -264,8 +314,15 @@ impl Payload<'_> {
     }
 }
 
+/// Where the frames of one call went. What lies between may hold dead bytes and frames of others.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Taken {
+    start: u64,
+    end: u64,
+}
+
 enum Locked {
-    Appended(Written),
+    Appended(Taken),
     RolledAway,
     TooLong,
 }
@@ -281,15 +338,15 @@ fn check(record: &Record<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is needed to append to an open segment; `None` if its header is damaged.
-fn read_target(file: Arc<dyn File>, path: &Path) -> Result<Option<Target>, Error> {
-    let mut bytes = [0; SEGMENT_HEADER_LEN];
-    let len = file.read_at(&mut bytes, 0).map_err(|error| Error::io("read", path, error))?;
-    let Some(header) = SegmentHeader::decode(&bytes[..len]) else { return Ok(None) };
-    if header.min_reader > FORMAT {
-        let path = path.to_path_buf();
-        return Err(Error::NewerFormat { path, min_reader: header.min_reader });
+/// How many of the first `taken` bytes are whole frames.
+fn whole_frames(frames: &[u8], taken: usize) -> usize {
+    let mut whole = 0;
+    while let Some(len) = frames[whole..].get(4..8) {
+        let len = u32::from_le_bytes(len.try_into().expect("four bytes")) as usize;
+        if whole + FRAME_HEADER_LEN + len > taken {
+            break;
+        }
+        whole += FRAME_HEADER_LEN + len;
     }
-    let inode = file.inode().map_err(|error| Error::io("stat", path, error))?;
-    Ok(Some(Target { file, inode, number: header.number, salt: header.salt() }))
+    whole
 }

@@ -1,0 +1,95 @@
+//! Records that were written again after a failed sync, and whether they are needed.
+
+use crate::{
+    Error, Id, Seq,
+    directory::Directory,
+    format::{FLAG_MOVED, FrameHeader, split_seq},
+    recovery::Found,
+    segment::Segment,
+};
+use std::collections::HashSet;
+
+/// Knows for a record written again whether it was given already.
+///
+/// The first place of the record is looked at: if it is whole there, the repetition is passed over, in
+/// whatever direction and from whatever place the log is read. Nothing has to be remembered for that.
+#[derive(Debug, Default)]
+pub(crate) struct Originals {
+    segment: Option<Segment>,
+    /// All ids of the segment, where offsets no longer say: it was compacted.
+    ids: Option<HashSet<Id>>,
+    /// Records whose first place is damaged. If the rescue itself failed and was done again, there are
+    /// several of each.
+    given: HashSet<Id>,
+}
+
+/// Beyond as many, the oldest are forgotten: a reader's memory is bounded.
+const GIVEN_MAX: usize = 1 << 18;
+
+impl Originals {
+    /// Whether the frame, which is marked as written again and has this payload, is to be passed over.
+    pub(crate) fn is_repetition(
+        &mut self,
+        directory: &Directory,
+        header: &FrameHeader,
+        stored: &[u8],
+    ) -> Result<bool, Error> {
+        let Some((origin, _)) = split_seq(stored) else { return Ok(false) };
+        if self.is_at(directory, origin, header.id)? {
+            return Ok(true);
+        }
+        if self.given.len() >= GIVEN_MAX {
+            self.given.clear();
+        }
+        Ok(!self.given.insert(header.id))
+    }
+
+    fn is_at(&mut self, directory: &Directory, origin: Seq, id: Id) -> Result<bool, Error> {
+        if self.segment.as_ref().is_none_or(|segment| !holds(segment, origin)) {
+            self.open(directory, origin)?;
+        }
+        let Some(segment) = &mut self.segment else { return Ok(false) };
+        if let Some(ids) = &self.ids {
+            return Ok(ids.contains(&id));
+        }
+        let found = segment.scan(origin.offset())?;
+        Ok(matches!(found, Found::Frame(header) if header.id == id))
+    }
+
+    fn open(&mut self, directory: &Directory, origin: Seq) -> Result<(), Error> {
+        (self.segment, self.ids) = (None, None);
+        let files = directory.segments()?;
+        let Some(file) = files.iter().rfind(|file| file.number <= origin.segment()) else {
+            return Ok(());
+        };
+        let mut segment = Segment::open(directory, file)?;
+        if !holds(&segment, origin) {
+            return Ok(());
+        }
+        if segment.generation > 0 {
+            self.ids = Some(ids(&mut segment)?);
+        }
+        self.segment = Some(segment);
+        Ok(())
+    }
+}
+
+fn holds(segment: &Segment, origin: Seq) -> bool {
+    (segment.number..=segment.number_last()).contains(&origin.segment())
+}
+
+/// The ids of all records of a compacted segment.
+fn ids(segment: &mut Segment) -> Result<HashSet<Id>, Error> {
+    let mut ids = HashSet::new();
+    let mut offset = crate::format::SEGMENT_HEADER_LEN as u64;
+    loop {
+        let found = segment.scan(offset)?;
+        let Some(next) = found.end(offset) else { return Ok(ids) };
+        if let Found::Frame(header) = found
+            && header.has(FLAG_MOVED)
+        {
+            ids.insert(header.id);
+        }
+        offset = next;
+    }
+}

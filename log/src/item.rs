@@ -1,0 +1,127 @@
+//! What a reader gives: records, and what is in their place.
+
+use crate::{
+    Error, GapReason, Id, Seq,
+    format::{
+        FLAG_AGAIN, FLAG_MOVED, FLAG_TOMBSTONE, FLAG_ZSTD, FrameHeader, PAYLOAD_BYTES_MAX,
+        split_seq,
+    },
+    segment::Segment,
+};
+use std::fmt;
+
+/// One thing met while reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Item<'a> {
+    /// A record, whole.
+    Record(Entry<'a>),
+    /// Bytes that are no record. Reading goes on behind them.
+    Gap(Gap),
+}
+
+/// A record, as read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// Where it is.
+    pub seq: Seq,
+    /// Who it is.
+    pub id: Id,
+    /// What it is, to whoever wrote it.
+    pub kind: u16,
+    /// Version of that kind.
+    pub schema: u16,
+    /// How the payload is encoded.
+    pub codec: u8,
+    /// Whether the payload was removed for good.
+    pub is_tombstone: bool,
+    /// What was recorded.
+    pub payload: &'a [u8],
+}
+
+/// Bytes of a segment that are no record, or a segment that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gap {
+    /// Number of the segment.
+    pub segment: u64,
+    /// Where it begins.
+    pub offset: u64,
+    /// How long it is; 0 if not known.
+    pub len: u64,
+    /// Why.
+    pub reason: GapReason,
+    /// The record that was there, if that can still be read.
+    pub id: Option<Id>,
+    /// Its kind.
+    pub kind: Option<u16>,
+}
+
+impl Gap {
+    pub(crate) fn of_record(self, header: Option<FrameHeader>) -> Self {
+        Self { id: header.map(|header| header.id), kind: header.map(|header| header.kind), ..self }
+    }
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { segment, offset, len, .. } = self;
+        write!(out, "{} in segment {segment:016x} at byte {offset}", self.reason.describe())?;
+        if *len > 0 {
+            write!(out, ", {len} bytes")?;
+        }
+        match (self.id, self.kind) {
+            (Some(id), Some(kind)) => write!(out, " (record {id}, kind {kind})"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The first place of a record.
+pub(crate) fn seq_of(
+    segment: &mut Segment,
+    offset: u64,
+    header: &FrameHeader,
+) -> Result<Seq, Error> {
+    let here = Seq::new(segment.number, offset);
+    if !header.has(FLAG_MOVED) {
+        return Ok(here);
+    }
+    Ok(split_seq(segment.payload(offset, header)?).map_or(here, |(seq, _)| seq))
+}
+
+/// Turns a frame into a record: its first place, its payload as it was given.
+pub(crate) fn entry<'a>(
+    segment: &'a mut Segment,
+    offset: u64,
+    header: FrameHeader,
+    decompressed: &'a mut Vec<u8>,
+) -> Result<Item<'a>, Error> {
+    let here = Seq::new(segment.number, offset);
+    let gap = segment
+        .gap(offset, header.frame_len() as u64, GapReason::Undecodable)
+        .of_record(Some(header));
+    let stored = segment.payload(offset, &header)?;
+    let (seq, stored) = match split_seq(stored) {
+        Some((seq, rest)) if header.has(FLAG_MOVED) => (seq, rest),
+        Some((_, rest)) if header.has(FLAG_AGAIN) => (here, rest),
+        _ => (here, stored),
+    };
+    let payload = if header.has(FLAG_ZSTD) {
+        if decompress(stored, decompressed).is_err() {
+            return Ok(Item::Gap(gap));
+        }
+        decompressed.as_slice()
+    } else {
+        stored
+    };
+    let FrameHeader { id, kind, schema, codec, .. } = header;
+    let is_tombstone = header.has(FLAG_TOMBSTONE);
+    Ok(Item::Record(Entry { seq, id, kind, schema, codec, is_tombstone, payload }))
+}
+
+fn decompress(stored: &[u8], out: &mut Vec<u8>) -> std::io::Result<()> {
+    let len = zstd::zstd_safe::get_frame_content_size(stored).ok().flatten().unwrap_or(0);
+    out.clear();
+    // The length is only believed up to what a record may hold.
+    out.reserve((len as usize).min(PAYLOAD_BYTES_MAX));
+    zstd::bulk::Decompressor::new()?.decompress_to_buffer(stored, out).map(|_| ())
+}

@@ -1,0 +1,111 @@
+//! A log to be read, from any end.
+
+use crate::{
+    Backwards, Error, Options, Reader, Seq, Tail,
+    directory::Directory,
+    segment::{Segment, SegmentInfo, snapshot},
+};
+use std::path::Path;
+
+/// How often a directory that changes under our hands is listed again.
+const FOLLOW_MAX: usize = 8;
+
+/// A log, to be read.
+#[derive(Debug, Clone)]
+pub struct Log {
+    pub(crate) directory: Directory,
+}
+
+impl Log {
+    /// Opens the log in `dir`. Reads nothing yet; a directory that does not exist is an empty log.
+    pub fn open(dir: &Path, options: Options) -> Result<Self, Error> {
+        Ok(Self { directory: Directory::new(dir, options.disk) })
+    }
+
+    /// Every record from the first on.
+    pub fn read_from_start(&self) -> Reader {
+        self.read_from(Seq::START)
+    }
+
+    /// Every record at `from` or behind it.
+    pub fn read_from(&self, from: Seq) -> Reader {
+        Reader::new(self.clone(), from, 0)
+    }
+
+    /// Every record whose id is of `time_us` or later, in the order of the log.
+    ///
+    /// Segments in which nothing is that late are passed over, and within a segment reading begins at the
+    /// index. A clock that was set back hides nothing: a segment is passed over by its latest time.
+    pub fn read_since(&self, time_us: u64) -> Result<Reader, Error> {
+        let mut from = Seq::START;
+        for info in self.segments()? {
+            let Some(seal) = info.seal else {
+                from = Seq::new(info.number, 0);
+                break;
+            };
+            from = Seq::new(info.number, seal.bytes);
+            if seal.time_max_us >= time_us && seal.records > 0 {
+                let entry = seal.index.iter().rfind(|entry| entry.time_max_before_us < time_us);
+                let is_offset_seq = info.generation == 0;
+                let offset = entry.filter(|_| is_offset_seq).map_or(0, |entry| entry.offset);
+                from = Seq::new(info.number, offset);
+                break;
+            }
+        }
+        Ok(Reader::new(self.clone(), from, time_us).expect_any())
+    }
+
+    /// Every record before `before`, or every record, the last one first.
+    pub fn read_backwards(&self, before: Option<Seq>) -> Result<Backwards, Error> {
+        Backwards::new(self.clone(), before)
+    }
+
+    /// Every record at `from` or behind it, and then those that come.
+    pub fn tail(&self, from: Seq) -> Tail {
+        Tail::new(self.read_from(from))
+    }
+
+    /// The segments, in order.
+    pub fn segments(&self) -> Result<Vec<SegmentInfo>, Error> {
+        let (files, active) = snapshot(&self.directory)?;
+        let mut infos = Vec::new();
+        for file in files {
+            infos.push(Segment::open(&self.directory, &file)?.info()?);
+        }
+        if let Some(active) = active {
+            infos.push(active.info()?);
+        }
+        Ok(infos)
+    }
+
+    /// The identity of the log; `None` if nothing was ever written.
+    pub fn id(&self) -> Option<[u8; 16]> {
+        self.directory.read_log_id()
+    }
+
+    /// Opens the first segment with records at `number` or behind it.
+    pub(crate) fn open_segment(&self, number: u64) -> Result<Option<Segment>, Error> {
+        let mut result = self.try_open_segment(number);
+        for _ in 0..FOLLOW_MAX {
+            // Compaction takes the old generation away once the new one has its name.
+            if !result.as_ref().is_err_and(Error::is_not_found) {
+                break;
+            }
+            result = self.try_open_segment(number);
+        }
+        result
+    }
+
+    fn try_open_segment(&self, number: u64) -> Result<Option<Segment>, Error> {
+        let (files, active) = snapshot(&self.directory)?;
+        // A merged segment holds records of numbers above its own, so the one before may be meant.
+        let before = files.iter().rposition(|file| file.number <= number).unwrap_or(0);
+        for file in files.iter().skip(before) {
+            let segment = Segment::open(&self.directory, file)?;
+            if segment.number_last() >= number {
+                return Ok(Some(segment));
+            }
+        }
+        Ok(active.filter(|segment| segment.number >= number))
+    }
+}
