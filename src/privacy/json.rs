@@ -165,9 +165,7 @@ impl<'a> Pass<'a> {
         self.names = Names { told, ..Names::default() };
         if self.policy.redact_secrets {
             let name = string.text.as_bytes();
-            if secrets::may_hold(name) {
-                self.names.name = Name::of(name);
-            }
+            self.names.name = name_of(name);
             self.names.tells = matches!(name, b"name" | b"key" | b"variable");
             self.names.is_value = name == b"value";
         }
@@ -183,7 +181,7 @@ impl<'a> Pass<'a> {
     fn string_value(&mut self) -> Option<()> {
         let string = self.string()?;
         if self.names.tells {
-            self.names.told = Name::of(string.text.as_bytes());
+            self.names.told = name_of(string.text.as_bytes());
         }
         let told = self.names.told.filter(|_| self.names.is_value);
         let name = told.or(self.names.name);
@@ -294,6 +292,11 @@ impl<'a> Pass<'a> {
         let blank = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
         self.at += rest.iter().take_while(blank).count();
     }
+}
+
+/// What a name says of its value. Most say nothing, and that is cheap to see.
+fn name_of(name: &[u8]) -> Option<Name> {
+    if secrets::may_hold(name) { Name::of(name) } else { None }
 }
 
 /// A string as it was read.

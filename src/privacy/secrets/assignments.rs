@@ -13,7 +13,7 @@ use super::{
 const NAME_BYTES_MAX: usize = 64;
 
 /// How far an unquoted value is followed before it is judged; a secret is then followed to its end.
-const VALUE_BYTES_MAX: usize = 256;
+const VALUE_BYTES_MAX: usize = 128;
 
 /// The secret assigned to the name around `at`.
 pub(super) fn assignment(text: &[u8], at: usize) -> Option<Found> {
@@ -162,7 +162,10 @@ impl Place {
             Some((quote, backslashes)) => quoted_length(rest, quote, backslashes),
             None => self.length(&rest[..rest.len().min(VALUE_BYTES_MAX)]),
         };
-        if length == 0 {
+        // What looks like an opening quotation mark may be a closing one: `ask('Password: ', 1)`.
+        if length == 0
+            || self.quote.is_some() && matches!(rest[0], b',' | b')' | b']' | b'}' | b';')
+        {
             return None;
         }
         let end = self.start + length;

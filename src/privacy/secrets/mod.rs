@@ -96,7 +96,8 @@ fn next_trigger(text: &[u8], from: usize) -> Option<usize> {
     hits.position(|hit| hit != NONE).map(|offset| at + offset)
 }
 
-const SLOT_BITS: u32 = 12;
+/// A table of eight kilobytes: half of that and chance sends twice as many places to the rules.
+const SLOT_BITS: u32 = 13;
 const NONE: u8 = u8::MAX;
 
 /// The slot of the three low bytes. Letters lose their case here; rules that mind it look again.

@@ -168,7 +168,7 @@ pub(super) fn starts_word(text: &[u8], at: usize) -> bool {
 
 /// `xxxxxxxx`, as documents write where a token goes.
 pub(super) fn is_filler(body: &[u8]) -> bool {
-    body.iter().all(|byte| matches!(byte, b'x' | b'X' | b'*' | b'.' | b'_' | b'-' | b'0'))
+    body.iter().all(|byte| matches!(byte, b'x' | b'X' | b'*' | b'.' | b'_' | b'-' | b':' | b'0'))
 }
 
 /// How many bytes from the start are of a class.

@@ -12,7 +12,7 @@ use super::{
 };
 
 /// How much of a URL is searched for a password.
-const URL_BYTES_MAX: usize = 512;
+const URL_BYTES_MAX: usize = 256;
 
 /// `sk-` and at least twenty bytes. Names of style classes begin like that too, hence the digit, and
 /// either no dash for a while or a capital letter.

@@ -26,7 +26,7 @@ pub(super) enum Written {
 }
 
 /// How much of a value is judged. A secret's beginning tells, and this bounds what a hostile text costs.
-const JUDGED_BYTES_MAX: usize = 256;
+const JUDGED_BYTES_MAX: usize = 128;
 
 /// What values are when they are not given: compared as a whole, in any letter case.
 const WORDS: &[&str] = &[
@@ -73,6 +73,13 @@ const WORDS: &[&str] = &[
     "user:password",
     "invalid",
     "missing",
+    "option",
+    "options",
+    "flag",
+    "flags",
+    "argument",
+    "and",
+    "or",
     "valid",
 ];
 
@@ -94,6 +101,8 @@ const BEGINNINGS: &[&str] = &[
     "enter_",
     "my-secret-here",
     "xxx",
+    "%s",
+    "{}",
     "***",
     "...",
     "…",
@@ -264,7 +273,9 @@ fn is_number(value: &[u8]) -> bool {
 
 /// A file or an address, which is where a secret lies and not the secret.
 fn is_path(value: &[u8]) -> bool {
-    is_directory(value) || memchr::memmem::find(&value[..value.len().min(16)], b"://").is_some()
+    is_directory(value)
+        || memchr::memmem::find(&value[..value.len().min(16)], b"://").is_some()
+        || memchr::memmem::find(value, b"/secrets/").is_some()
 }
 
 fn is_directory(value: &[u8]) -> bool {
@@ -300,9 +311,11 @@ fn is_identifier(value: &[u8]) -> bool {
         word.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
             && word.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
     };
-    let dotted = value.contains(&b'.');
-    let all_words = value.split(|&byte| byte == b'.').all(word);
-    all_words && (dotted || !has_digit(value))
+    let value = value.strip_prefix(b"*").unwrap_or(value); // a pointer
+    let path = value.contains(&b'.') || memchr::memmem::find(value, b"::").is_some();
+    let separates = |byte: &u8| matches!(byte, b'.' | b':');
+    let all_words = value.split(separates).filter(|part| !part.is_empty()).all(word);
+    all_words && (path || !has_digit(value))
 }
 
 /// `uint64`, `utf8`, `sha256`: letters and a number of bits.
