@@ -25,9 +25,10 @@ struct Over {
 }
 
 impl Clip {
-    /// A text of at most `limit` bytes, its note included.
-    pub(super) fn new(limit: usize) -> Self {
-        Self { limit: limit.max(LIMIT_BYTES_MIN), head: String::new(), over: None }
+    /// A text of at most `limit` bytes, its note included; `expected` many will come.
+    pub(super) fn new(limit: usize, expected: usize) -> Self {
+        let limit = limit.max(LIMIT_BYTES_MIN);
+        Self { limit, head: String::with_capacity(expected.min(limit)), over: None }
     }
 
     pub(super) fn push(&mut self, piece: &str) {
@@ -109,7 +110,7 @@ mod tests {
     use super::*;
 
     fn clipped(pieces: &[&str], limit: usize) -> String {
-        let mut clip = Clip::new(limit);
+        let mut clip = Clip::new(limit, 0);
         for piece in pieces {
             clip.push(piece);
         }

@@ -87,7 +87,7 @@ fn hide(text: &str, name: Option<Name>, redact: bool, limit: usize) -> Option<St
     if first.is_none() && text.len() <= limit.max(clip::LIMIT_BYTES_MIN) {
         return None;
     }
-    let mut clip = Clip::new(limit);
+    let mut clip = Clip::new(limit, text.len());
     let mut at = 0;
     let mut next = first;
     while let Some(Found { start, end, rule }) = next {

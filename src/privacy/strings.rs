@@ -75,6 +75,7 @@ fn hex(digits: &[u8]) -> Option<u32> {
 
 /// Writes the text as a JSON string.
 pub(super) fn write_string(out: &mut String, text: &str) {
+    out.reserve(text.len() + 2);
     out.push('"');
     let bytes = text.as_bytes();
     let mut copied = 0;

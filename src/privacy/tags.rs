@@ -133,7 +133,10 @@ struct Tag {
 fn next_tag(bytes: &[u8], from: usize) -> Option<Tag> {
     let mut at = from;
     loop {
-        at += memchr2(b'<', b'\\', &bytes[at..])?;
+        // Tags often follow one another, and a search costs more than a look.
+        if bytes.get(at) != Some(&b'<') {
+            at += memchr2(b'<', b'\\', &bytes[at..])?;
+        }
         if let Some(tag) = tag_at(bytes, at) {
             return Some(tag);
         }
@@ -152,7 +155,10 @@ fn tag_at(bytes: &[u8], start: usize) -> Option<Tag> {
     at = skip_blanks(bytes, at + slash);
     let rest = bytes.get(at..)?;
     let name = NAMES.iter().position(|name| {
-        rest.get(..name.len()).is_some_and(|given| given.eq_ignore_ascii_case(name.as_bytes()))
+        let name = name.as_bytes();
+        // As written first: comparing without regard to case goes byte by byte.
+        rest.starts_with(name)
+            || rest.get(..name.len()).is_some_and(|given| given.eq_ignore_ascii_case(name))
     })?;
     at += NAMES[name].len();
     match bytes.get(at) {
@@ -178,6 +184,9 @@ struct End {
 /// Reads the rest of a tag. The next `<` ends it as well as `>` does: scanning goes on from there, so
 /// no byte is looked at again for every tag before it, and a malformed tag hides none behind it.
 fn end_of(bytes: &[u8], from: usize) -> (&[u8], End) {
+    if bytes.get(from) == Some(&b'>') {
+        return (&[], End { at: from + 1, closed: true });
+    }
     let mut at = from;
     while let Some(offset) = memchr3(b'<', b'>', b'\\', &bytes[at..]) {
         at += offset;

@@ -84,7 +84,7 @@ fn next_trigger(text: &[u8], from: usize) -> Option<usize> {
         let block = u64::from_le_bytes(*block);
         let hit = |shift: u32| INDEX.heads[slot((block >> shift) as u32)];
         let hits = [hit(0), hit(8), hit(16), hit(24), hit(32), hit(40)];
-        if hits != [NONE; 6] {
+        if hits.iter().fold(NONE, |any, hit| any | hit) != NONE {
             return hits.iter().position(|&hit| hit != NONE).map(|offset| at + offset);
         }
         at += 6;
@@ -98,7 +98,8 @@ fn next_trigger(text: &[u8], from: usize) -> Option<usize> {
 
 /// A table of eight kilobytes: half of that and chance sends twice as many places to the rules.
 const SLOT_BITS: u32 = 13;
-const NONE: u8 = u8::MAX;
+/// No entry. Entries count from one, so that several lookups can be joined by `|`.
+const NONE: u8 = 0;
 
 /// The slot of the three low bytes. Letters lose their case here; rules that mind it look again.
 const fn slot(window: u32) -> usize {
@@ -110,9 +111,9 @@ struct Index {
     /// For each slot the first entry whose trigger hashes to it.
     heads: [u8; 1 << SLOT_BITS],
     /// For each entry the next one of the same slot.
-    next: [u8; TRIGGERS],
+    next: [u8; TRIGGERS + 1],
     /// The rule and which of its triggers.
-    entries: [(u8, u8); TRIGGERS],
+    entries: [(u8, u8); TRIGGERS + 1],
 }
 
 const TRIGGERS: usize = {
@@ -121,15 +122,15 @@ const TRIGGERS: usize = {
         count += RULES[rule].triggers.len();
         rule += 1;
     }
-    assert!(count < NONE as usize, "entries are counted in a byte");
+    assert!(count < u8::MAX as usize, "entries are counted in a byte");
     count
 };
 
 static INDEX: Index = {
     let mut index = Index {
         heads: [NONE; 1 << SLOT_BITS],
-        next: [NONE; TRIGGERS],
-        entries: [(0, 0); TRIGGERS],
+        next: [NONE; TRIGGERS + 1],
+        entries: [(0, 0); TRIGGERS + 1],
     };
     // From the last to the first, so that each slot lists its rules in the order of the table.
     let mut entry = TRIGGERS;
@@ -139,12 +140,12 @@ static INDEX: Index = {
         let mut trigger = RULES[rule].triggers.len();
         while trigger > 0 {
             trigger -= 1;
-            entry -= 1;
             let bytes = RULES[rule].triggers[trigger].as_bytes();
             let slot = slot(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]));
             index.entries[entry] = (rule as u8, trigger as u8);
             index.next[entry] = index.heads[slot];
             index.heads[slot] = entry as u8;
+            entry -= 1;
         }
     }
     index
