@@ -80,9 +80,11 @@ fn hide(text: &str, name: Option<Name>, redact: bool, limit: usize) -> Option<St
     let bytes = text.as_bytes();
     let named = name.filter(|_| redact).and_then(|name| name.secret_in(bytes));
     let first = match named {
-        Some(found) => Some(found),
-        None if redact => secrets::next(bytes, 0),
-        None => None,
+        Some(whole) if whole.start == 0 => named,
+        _ if redact => {
+            secrets::next(bytes, 0).into_iter().chain(named).min_by_key(|found| found.start)
+        }
+        _ => None,
     };
     if first.is_none() && text.len() <= limit.max(clip::LIMIT_BYTES_MIN) {
         return None;

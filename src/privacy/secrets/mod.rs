@@ -25,17 +25,23 @@ pub(super) struct Found {
 
 /// The first secret at or after `from`. Both its ends are character boundaries of the text.
 pub(super) fn next(text: &[u8], from: usize) -> Option<Found> {
+    let mut first: Option<Found> = None;
     let mut at = from;
-    while let Some(trigger) = next_trigger(text, at) {
-        if let Some(found) = at_trigger(text, trigger) {
-            // A secret may begin before its trigger only if nothing of it was taken already.
-            if found.start >= from {
-                return Some(found);
-            }
+    // A secret may begin some way behind its trigger, and another one in between.
+    let before = |first: Option<Found>| first.map_or(text, |found| &text[..found.start]);
+    while let Some(trigger) = next_trigger(before(first), at) {
+        if let Some(found) = at_trigger(text, trigger)
+            && found.start >= from
+            && first.is_none_or(|first| found.start < first.start)
+        {
+            first = Some(found);
         }
         at = trigger + 1;
+        if first.is_some_and(|first| first.start <= at) {
+            break;
+        }
     }
-    None
+    first
 }
 
 /// Whether any trigger stands in the text: false means there is no secret and no telling name in it.

@@ -161,7 +161,11 @@ impl Token {
 pub(super) fn starts_word(text: &[u8], at: usize) -> bool {
     match &text[..at] {
         [] | [.., b'\\', b'n' | b'r' | b't' | b'b' | b'f'] => true,
-        [.., b'\\', b'u', a, b, c, d] => [a, b, c, d].iter().all(|byte| byte.is_ascii_hexdigit()),
+        [.., b'\\', b'u', a, b, c, d]
+            if [a, b, c, d].iter().all(|byte| byte.is_ascii_hexdigit()) =>
+        {
+            true
+        }
         [.., before] => !before.is_ascii_alphanumeric(),
     }
 }

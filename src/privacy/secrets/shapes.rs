@@ -159,7 +159,9 @@ pub(super) fn url_password(text: &[u8], at: usize) -> Option<Found> {
         None => memrchr(b'@', url)?,
     };
     let password = url.get(colon + 1..at_sign)?;
-    let hide = !password.is_empty() && !values::is_placeholder(password);
+    let hide = !password.is_empty()
+        && !values::is_placeholder(password)
+        && !values::holds_placeholder(&url[..at_sign]);
     hide.then(|| Found { start: start + colon + 1, end: start + at_sign, rule: "url-password" })
 }
 
@@ -172,7 +174,8 @@ pub(super) fn webhook(text: &[u8], at: usize) -> Option<Found> {
     const SLACK: &[u8] = b"hooks.slack.com/";
     let (start, rule) = if text[at..at + SLACK.len()].eq_ignore_ascii_case(SLACK) {
         let kind = at + SLACK.len();
-        (kind + run(&text[kind..], alphanumeric) + 1, "slack-webhook")
+        let slash = kind + run(&text[kind..], alphanumeric);
+        (text.get(slash) == Some(&b'/')).then_some((slash + 1, "slack-webhook"))?
     } else {
         (at + "discord.com/api/webhooks/".len(), "discord-webhook")
     };

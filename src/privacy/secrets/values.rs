@@ -178,6 +178,12 @@ pub(super) fn is_placeholder(value: &[u8]) -> bool {
         || is_word(WORDS)
         || BEGINNINGS.iter().any(begins)
         || is_reference(bare)
+        || holds_placeholder(bare)
+}
+
+/// Whether this has been cleaned before. Cleaning it again must change nothing more.
+pub(super) fn holds_placeholder(text: &[u8]) -> bool {
+    memchr::memmem::find(text, b"[redacted:").is_some()
 }
 
 /// Something that stands for a value: a variable, a template's hole, a command's output.
