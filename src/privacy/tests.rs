@@ -25,15 +25,18 @@ struct Example {
 fn corpus() -> Vec<Example> {
     let lines = CORPUS.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines
-        .enumerate()
-        .map(|(number, line)| {
+        .map(|line| {
             let (rule, template) = line.split_once('\t').expect("a rule, a tab, a text");
-            expand(rule, template, number as u32)
+            expand(rule, template)
         })
         .collect()
 }
 
-fn expand(rule: &'static str, template: &str, number: u32) -> Example {
+fn expand(rule: &'static str, template: &str) -> Example {
+    // Seeded by the line itself, so that another line changes nothing about this one.
+    let seed = template
+        .bytes()
+        .fold(1_u32, |seed, byte| seed.wrapping_mul(31).wrapping_add(u32::from(byte)));
     let template = template.replace("\\\\", "\0").replace("\\n", "\n").replace('\0', "\\");
     let mut example = Example { rule, text: String::new(), secrets: Vec::new() };
     let mut rest = template.as_str();
@@ -41,7 +44,8 @@ fn expand(rule: &'static str, template: &str, number: u32) -> Example {
         && let Some(open) = hole(rest)
     {
         let close = open + rest[open..].find('}').expect("a closing brace");
-        let secret = made_up(&rest[open + 1..close], number + example.secrets.len() as u32);
+        let secret =
+            made_up(&rest[open + 1..close], seed.wrapping_add(example.secrets.len() as u32));
         example.text.push_str(&rest[..open]);
         example.text.push_str(&secret);
         example.secrets.push(secret);
@@ -69,7 +73,7 @@ fn made_up(hole: &str, seed: u32) -> String {
         "base64" => b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
         _ => b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789",
     };
-    let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
+    let mut state = seed.wrapping_add(0x7f4a_7c15).wrapping_mul(0x9e37_79b9) | 1;
     let characters = (0..length.parse().expect("a length")).map(|_| {
         state ^= state << 13;
         state ^= state >> 17;

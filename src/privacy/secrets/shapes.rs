@@ -183,7 +183,7 @@ pub(super) fn webhook(text: &[u8], at: usize) -> Option<Found> {
     let first = &path[..path.len().min(16)];
     let plausible = first.len() >= 12
         && first.iter().all(|&byte| in_path(byte))
-        && first.iter().any(u8::is_ascii_digit);
+        && first.iter().any(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
     plausible.then(|| Found { start, end: start + run(path, in_path), rule })
 }
 
@@ -211,11 +211,13 @@ pub(super) fn bearer(text: &[u8], at: usize) -> Option<Found> {
     if let Some(token) = super::token_at(text, start).or_else(|| jwt(text, start)) {
         return Some(token);
     }
-    let first = text.get(start..start + TOKEN_BYTES_MIN)?;
-    let plausible = starts_word(text, at)
-        && first.iter().all(|&byte| in_bearer(byte))
-        && first.iter().any(u8::is_ascii_digit)
-        && !is_filler(first);
+    let rest = text.get(start..)?;
+    let first = &rest[..run(&rest[..rest.len().min(TOKEN_BYTES_MIN * 2)], in_bearer)];
+    let has = |class: fn(&u8) -> bool| first.iter().any(class);
+    let random =
+        has(u8::is_ascii_digit) || has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
+    let long = first.len() >= TOKEN_BYTES_MIN;
+    let plausible = starts_word(text, at) && long && random && !is_filler(first);
     plausible.then(|| Found {
         start,
         end: start + run(&text[start..], in_bearer),
