@@ -1,5 +1,6 @@
 //! Who a record is: 128 bits that sort by time and are unique across machines.
 
+use rustix::rand::GetRandomFlags;
 use std::fmt;
 
 /// Identity of a record: a version 7 UUID whose time part is kept to the microsecond.
@@ -32,7 +33,9 @@ impl Id {
     /// Makes an id for `time_us` from the operating system's randomness.
     pub fn random(time_us: u64) -> Self {
         let mut bits = [0; 8];
-        if getrandom::fill(&mut bits).is_err() {
+        // Asked of the kernel directly: in a static binary the usual crate does not find the C library's
+        // function and opens two devices instead, at five calls for one.
+        if rustix::rand::getrandom(&mut bits, GetRandomFlags::NONBLOCK) != Ok(8) {
             // A kernel without randomness at this point cannot be waited for in a hook. Address and
             // process number still tell two processes apart, and time tells two calls apart.
             let here = std::ptr::from_ref(&bits) as u64;
