@@ -74,7 +74,22 @@ impl Output {
 
     /// The text, dimmed where colours are wanted.
     pub(crate) fn dim(&self, text: &str) -> String {
-        if self.is_coloured { format!("\x1b[2m{text}\x1b[0m") } else { text.into() }
+        self.paint("2", text)
+    }
+
+    /// The text in this colour, where colours are wanted: the number of an ANSI escape, such as `31`.
+    pub(crate) fn paint(&self, colour: &str, text: &str) -> String {
+        if self.is_coloured { format!("\x1b[{colour}m{text}\x1b[0m") } else { text.into() }
+    }
+
+    /// How many columns there are, if somebody looks at a terminal.
+    #[expect(
+        clippy::unused_self,
+        reason = "a caller that may print is one that was given the output"
+    )]
+    pub(crate) fn columns(&self) -> Option<usize> {
+        let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+        Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
     }
 }
 

@@ -77,6 +77,26 @@ impl From<Unusable> for Failure {
     }
 }
 
+impl From<claude_mem_log::Error> for Failure {
+    fn from(error: claude_mem_log::Error) -> Self {
+        use claude_mem_log::Error as E;
+        let failure = Self::new(error.to_string());
+        match error {
+            E::Full { .. } => failure
+                .meaning("nothing more can be recorded")
+                .remedy("make room, or set `CLAUDE_MEM_DATA_DIR` to a larger disk"),
+            E::NotWritable { .. } => {
+                failure.remedy("see who owns the data directory with `claude-mem status`")
+            }
+            E::NewerFormat { .. } => {
+                failure.meaning("nothing was changed").remedy("use a newer version of claude-mem")
+            }
+            E::SyncFailed { .. } => failure.meaning("a loss of power may lose the newest events"),
+            E::Busy { .. } | E::TooLarge { .. } | E::ReservedKind { .. } | E::Io { .. } => failure,
+        }
+    }
+}
+
 /// The candidate closest to what was typed, if any is close enough to be what was meant.
 pub(crate) fn nearest<'a>(
     typed: &str,

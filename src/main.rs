@@ -19,6 +19,7 @@ mod paths;
 mod privacy;
 mod project;
 mod settings;
+mod when;
 
 use std::{env, process::ExitCode};
 

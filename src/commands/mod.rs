@@ -2,8 +2,10 @@
 
 mod hook;
 mod install;
+mod log;
 mod plugin;
 mod settings;
+mod status;
 mod uninstall;
 
 use std::{
@@ -37,6 +39,8 @@ enum Command {
     Uninstall(uninstall::Uninstall),
     Plugin(plugin::Plugin),
     Settings(settings::Settings),
+    Status(status::Status),
+    Log(log::Log),
     #[command(flatten)]
     Hook(hook::Hook),
 }
@@ -48,6 +52,8 @@ impl Command {
             Self::Uninstall(uninstall) => uninstall.run(app),
             Self::Plugin(plugin) => plugin.run(app),
             Self::Settings(settings) => settings.run(app),
+            Self::Status(status) => status.run(app),
+            Self::Log(log) => log.run(app),
             Self::Hook(_) => unreachable!("hooks end before there is an app"),
         }
     }

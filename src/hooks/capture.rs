@@ -290,7 +290,7 @@ impl Call<'_> {
 }
 
 /// Whether a worker is at work here, which then sees to syncing. It holds this lock as long as it lives.
-fn is_worker_running(data: &Path) -> bool {
+pub(crate) fn is_worker_running(data: &Path) -> bool {
     match fs::File::open(data.join("worker.lock")) {
         Ok(lock) => matches!(lock.try_lock_shared(), Err(fs::TryLockError::WouldBlock)),
         Err(_) => false,

@@ -11,9 +11,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 /// is read and thrown away, so that whoever writes it is not left with a broken pipe.
 const BYTES_MAX: usize = 64 << 20;
 /// Nobody who has something to say pauses for so long.
-const SILENCE_MAX: Duration = Duration::from_secs(1);
-/// A writer that dribbles is not waited for beyond this.
-const TIME_MAX: Duration = Duration::from_secs(5);
+const SILENCE_MAX: Duration = Duration::from_secs(2);
+/// A writer that dribbles is not waited for beyond this: Claude Code gives a hook five seconds.
+const TIME_MAX: Duration = Duration::from_secs(4);
 /// What a pipe holds unless somebody made it larger.
 const PIPE_BYTES: usize = 64 << 10;
 

@@ -23,6 +23,7 @@ use std::{
 };
 
 use capture::World;
+pub(crate) use capture::is_worker_running;
 
 use crate::{
     diagnostics::{self, Level},

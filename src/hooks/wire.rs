@@ -7,7 +7,7 @@
 use std::{borrow::Cow, fmt};
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
-use serde_json::value::RawValue;
+use serde_json::{error::Category, value::RawValue};
 
 /// The fields of one hook's input, those that nobody has taken yet.
 #[derive(Debug, Default)]
@@ -22,6 +22,19 @@ pub(super) struct Malformed {
     pub(super) error: String,
     /// Whether the end is missing, so that the last word may be half a secret.
     pub(super) is_truncated: bool,
+}
+
+impl From<&serde_json::Error> for Malformed {
+    /// In words of our own: the parser's may quote what it read, and that may be private.
+    fn from(error: &serde_json::Error) -> Self {
+        let what = match error.classify() {
+            Category::Eof => "it ends too early",
+            Category::Syntax | Category::Io => "it is not JSON",
+            Category::Data => "it is not a JSON object as hooks are sent",
+        };
+        let error_at = format!("{what} (line {}, column {})", error.line(), error.column());
+        Self { error: error_at, is_truncated: error.is_eof() }
+    }
 }
 
 impl<'a> Payload<'a> {

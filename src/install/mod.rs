@@ -1,6 +1,7 @@
 //! What Claude Code is told about us, and where it looks for it.
 
 pub(crate) mod manifest;
+pub(crate) mod registered;
 pub(crate) mod rival;
 
 use std::path::{Path, PathBuf};

@@ -25,6 +25,11 @@ impl Recorded {
         self.id.time_us()
     }
 
+    /// Who and where, without reading what happened: for counting.
+    pub fn envelope_of(entry: &Entry<'_>) -> Envelope {
+        Envelope::read(entry.payload).map(|(envelope, _)| envelope).unwrap_or_default()
+    }
+
     /// Reads a record of the log. What cannot be understood becomes [`Event::Unknown`], intact.
     pub fn from_entry(entry: &Entry<'_>) -> Self {
         let Entry { seq, id, kind, .. } = *entry;

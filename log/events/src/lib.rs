@@ -43,7 +43,7 @@ pub use session_started::SessionStarted;
 pub use summary_requested::{StopScope, SummaryRequested};
 pub use tool_used::ToolUsed;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::fmt;
 
 /// An event whose body has versions.
@@ -132,6 +132,19 @@ macro_rules! events {
                 match self {
                     $(Self::$name(_) => $name::KIND,)*
                     Self::Erased { kind } | Self::Unknown { kind, .. } => *kind,
+                }
+            }
+
+            /// The names of all kinds that this program knows.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
+
+            /// Gives what it says to any serializer, field by field, for people and for scripts. On disk
+            /// it has a form of its own.
+            pub fn serialize_body<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                match self {
+                    $(Self::$name(body) => body.serialize(serializer),)*
+                    Self::Erased { .. } => serializer.serialize_unit(),
+                    Self::Unknown { payload, .. } => serializer.serialize_bytes(payload),
                 }
             }
 

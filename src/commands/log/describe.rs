@@ -1,0 +1,106 @@
+//! An event in a few words.
+
+use claude_mem_events::{Event, StopScope, Submitter};
+use serde_json::Value;
+
+/// What tools are best known by, in this order.
+const TELLING: [&str; 9] = [
+    "command",
+    "file_path",
+    "notebook_path",
+    "path",
+    "pattern",
+    "url",
+    "query",
+    "description",
+    "prompt",
+];
+
+/// What it is about, on one line, without anything that could move a terminal's cursor.
+pub(super) fn subject(event: &Event) -> String {
+    let text = match event {
+        Event::SessionStarted(started) => format!("{} in {}", started.source, started.cwd),
+        Event::PromptSubmitted(submitted) => match (submitted.is_private, submitted.submitter) {
+            (true, _) => "(private)".into(),
+            (false, Submitter::TaskNotification) => format!("(client) {}", submitted.prompt),
+            (false, _) => submitted.prompt.clone(),
+        },
+        Event::ToolUsed(used) if used.has_failed => {
+            format!("{} failed: {} {}", used.tool, telling(&used.input), used.error)
+        }
+        Event::ToolUsed(used) => format!("{} {}", used.tool, telling(&used.input)),
+        Event::SummaryRequested(stop) => match stop.scope {
+            StopScope::Turn => stop.last_assistant_message.clone(),
+            StopScope::Subagent => {
+                format!("({}) {}", stop.agent_type, stop.last_assistant_message)
+            }
+            StopScope::Compaction => format!("(compaction) {}", stop.last_assistant_message),
+        },
+        Event::SessionEnded(ended) => ended.reason.clone(),
+        Event::InputUnreadable(input) => format!("{}: {}: {}", input.hook, input.error, input.text),
+        Event::AgentReplied(replied) => format!("{}: {}", replied.provider, replied.reply),
+        Event::AgentFailed(failed) => format!("{}: {}", failed.provider, failed.message),
+        Event::MemoryAdded(added) => format!("{} {}", added.title, added.text),
+        Event::Forgotten(forgotten) => forgotten.reason.clone(),
+        Event::Imported(imported) => format!("{} {}", imported.table, imported.row_id),
+        Event::ReprocessStarted(started) => format!("generation {}", started.generation),
+        Event::ReprocessFinished(finished) => format!("generation {}", finished.generation),
+        Event::ProjectMerged(_) => String::new(),
+        Event::Erased { .. } => "(erased)".into(),
+        Event::Unknown { version, payload, .. } => {
+            format!("(version {version}, {} bytes: written by a newer claude-mem)", payload.len())
+        }
+    };
+    one_line(&text)
+}
+
+/// The one value of a tool's input that says most.
+fn telling(input: &str) -> String {
+    let Ok(Value::Object(fields)) = serde_json::from_str(input) else { return input.into() };
+    let told = TELLING.iter().find_map(|name| fields.get(*name)?.as_str());
+    told.map_or_else(|| if fields.is_empty() { String::new() } else { input.into() }, Into::into)
+}
+
+/// Enough for any terminal; behind it a megabyte may follow.
+const SUBJECT_CHARS_MAX: usize = 300;
+
+fn one_line(text: &str) -> String {
+    let mut line = String::new();
+    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|w| !w.is_empty())
+    {
+        if line.chars().count() > SUBJECT_CHARS_MAX {
+            break;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.extend(word.chars().take(SUBJECT_CHARS_MAX));
+    }
+    if line.chars().count() > SUBJECT_CHARS_MAX {
+        line = line.chars().take(SUBJECT_CHARS_MAX - 1).collect();
+        line.push('…');
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use claude_mem_events::ToolUsed;
+
+    use super::*;
+
+    #[test]
+    fn a_tool_is_known_by_what_it_was_told() {
+        let used = |input: &str| {
+            subject(
+                &ToolUsed { tool: "T".into(), input: input.into(), ..ToolUsed::default() }.into(),
+            )
+        };
+        assert_eq!(used(r#"{"description":"d","command":"ls\n -l\u001b[2J"}"#), "T ls -l [2J");
+        assert_eq!(used(r#"{"odd": 1}"#), r#"T {"odd": 1}"#);
+        assert_eq!(used("{}"), "T");
+        assert_eq!(used(""), "T");
+        let long = used(&format!(r#"{{"query":"{}"}}"#, "x".repeat(100_000)));
+        assert!(long.chars().count() == SUBJECT_CHARS_MAX && long.ends_with('…'));
+    }
+}

@@ -1,0 +1,114 @@
+//! Which events are meant.
+
+use claude_mem_events::{Event, EventReader, Id, Met, Recorded, Seq};
+use claude_mem_log::Log as Segments;
+use jiff::Timestamp;
+
+use super::Log;
+use crate::failure::{Failure, nearest};
+
+/// What every event shown must fulfil.
+#[derive(Debug)]
+pub(super) struct Selection {
+    pub(super) since_us: u64,
+    until_us: u64,
+    session: String,
+    project: Option<String>,
+    kinds: Vec<&'static str>,
+}
+
+impl Selection {
+    pub(super) fn new(asked: &Log, now: Timestamp) -> Result<Self, Failure> {
+        let micros = |moment: Timestamp| u64::try_from(moment.as_microsecond()).unwrap_or(0);
+        Ok(Self {
+            since_us: asked.since.as_ref().map_or(0, |when| micros(when.start(now))),
+            until_us: asked.until.as_ref().map_or(u64::MAX, |when| micros(when.end(now))),
+            session: asked.session.clone().unwrap_or_default(),
+            project: asked.project.clone(),
+            kinds: asked.kind.iter().map(|kind| known_kind(kind)).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Damage is shown unless something narrower than a time is asked for: it may be anything.
+    pub(super) fn includes(&self, met: &Met) -> bool {
+        match met {
+            Met::Event(recorded) => self.includes_event(recorded),
+            Met::Gap(gap) => {
+                let is_narrow =
+                    !self.session.is_empty() || self.project.is_some() || !self.kinds.is_empty();
+                !is_narrow && gap.id.is_none_or(|id| self.is_in_time(id))
+            }
+        }
+    }
+
+    fn includes_event(&self, recorded: &Recorded) -> bool {
+        let project = &recorded.envelope.project;
+        self.is_in_time(recorded.id)
+            && recorded.envelope.session.starts_with(&self.session)
+            && self
+                .project
+                .as_ref()
+                .is_none_or(|asked| [&project.key, &project.label, &project.root].contains(&asked))
+            && (self.kinds.is_empty() || self.kinds.contains(&recorded.event.name()))
+    }
+
+    fn is_in_time(&self, id: Id) -> bool {
+        (self.since_us..self.until_us).contains(&id.time_us())
+    }
+}
+
+/// The kind that is meant: letter case and `_` are forgiven.
+fn known_kind(typed: &str) -> Result<&'static str, Failure> {
+    let plain = typed.replace(['_', '-'], "");
+    let names = || Event::NAMES.iter().copied();
+    names().find(|name| name.eq_ignore_ascii_case(&plain)).ok_or_else(|| {
+        let failure = Failure::usage(format!("there is no kind of event `{typed}`"));
+        match nearest(&plain, names()) {
+            Some(name) => failure.remedy(format!("did you mean `{name}`?")),
+            None => {
+                failure.remedy(format!("it is one of {}", names().collect::<Vec<_>>().join(", ")))
+            }
+        }
+    })
+}
+
+/// The events that go by this name: a place, an id or the beginning of one, or the id of a tool use.
+pub(super) fn find(
+    segments: &Segments,
+    selection: &Selection,
+    name: &str,
+) -> Result<Vec<Recorded>, Failure> {
+    let place = place(name);
+    let mut reader = match (place, Id::parse(name)) {
+        (Some(place), _) => EventReader::from(segments, place),
+        (None, Some(id)) => EventReader::since(segments, id.time_us())?,
+        (None, None) => EventReader::from(segments, Seq::START),
+    };
+    let mut found = Vec::new();
+    while let Some(met) = reader.next()? {
+        let Met::Event(recorded) = met else { continue };
+        if place.is_some_and(|place| recorded.seq > place) {
+            break;
+        }
+        let is_meant = match place {
+            Some(place) => recorded.seq == place,
+            None => is_named(&recorded, name),
+        };
+        if is_meant && selection.includes_event(&recorded) {
+            found.push(recorded);
+        }
+    }
+    Ok(found)
+}
+
+fn place(name: &str) -> Option<Seq> {
+    let (segment, offset) = name.split_once(':')?;
+    let (segment, offset): (u32, u32) = (segment.parse().ok()?, offset.parse().ok()?);
+    (segment < 1 << 31).then(|| Seq::new(segment.into(), offset.into()))
+}
+
+fn is_named(recorded: &Recorded, name: &str) -> bool {
+    let is_tool = matches!(&recorded.event, Event::ToolUsed(used) if used.tool_use_id == name);
+    // Shorter beginnings are only the time, and mean everything of a day.
+    is_tool || name.len() >= 8 && recorded.id.to_string().starts_with(&name.to_lowercase())
+}

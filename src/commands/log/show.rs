@@ -1,0 +1,147 @@
+//! Events for people: a line each, or whole.
+
+use std::fmt::Write as _;
+
+use claude_mem_events::{Event, Gap, Recorded};
+use jiff::{Timestamp, tz::TimeZone};
+use serde_json::Value;
+
+use super::{
+    describe::subject,
+    json::{compact, fields},
+};
+use crate::app::Output;
+
+/// Room for the longest name among the common kinds.
+const KIND_COLUMNS: usize = 16;
+const PLACE_COLUMNS: usize = 9;
+const LABEL_COLUMNS: usize = 14;
+/// A subject is not cut below this, however narrow the terminal.
+const SUBJECT_COLUMNS_MIN: usize = 20;
+
+/// One line: place, time, session, project, kind, subject, and the id of a tool use.
+pub(super) fn row(recorded: &Recorded, output: &Output) -> String {
+    let place = format!("{:>PLACE_COLUMNS$}", recorded.seq.to_string());
+    let time = time(recorded, "%Y-%m-%d %H:%M:%S");
+    let session: String = plain(&recorded.envelope.session).chars().take(8).collect();
+    let session = format!("{session:8}");
+    let label = cut(&recorded.envelope.project.label, LABEL_COLUMNS);
+    let label = format!("{label:LABEL_COLUMNS$}");
+    let kind = format!("{:KIND_COLUMNS$}", recorded.event.name());
+    let tool_use = match &recorded.event {
+        Event::ToolUsed(used) => plain(&used.tool_use_id),
+        _ => String::new(),
+    };
+    let taken = place.len() + time.len() + 8 + LABEL_COLUMNS + kind.len() + 10;
+    let room = output
+        .columns()
+        .map(|columns| columns.saturating_sub(taken + tool_use.len() + 2).max(SUBJECT_COLUMNS_MIN));
+    let mut subject = subject(&recorded.event);
+    if let Some(room) = room {
+        subject = format!("{:room$}", cut(&subject, room));
+    }
+    let line = format!(
+        "{}  {}  {}  {label}  {}  {subject}  {}",
+        output.dim(&place),
+        output.dim(&time),
+        output.dim(&session),
+        output.paint(colour(&recorded.event), &kind),
+        output.dim(&tool_use),
+    );
+    line.trim_end().to_owned()
+}
+
+/// Everything, field by field.
+pub(super) fn whole(recorded: &Recorded, output: &Output) -> String {
+    let envelope = &recorded.envelope;
+    let mut text = String::new();
+    let name = output.paint(colour(&recorded.event), recorded.event.name());
+    let _ = writeln!(text, "{name} {}  {}", recorded.seq, output.dim(&recorded.id.to_string()));
+    let head = [
+        ("time", time(recorded, "%Y-%m-%d %H:%M:%S%.6f %:z")),
+        ("session", plain(&envelope.session)),
+        (
+            "project",
+            format!("{} ({})", plain(&envelope.project.label), plain(&envelope.project.key)),
+        ),
+        ("root", plain(&envelope.project.root)),
+        ("host", plain(&envelope.host)),
+        ("platform", plain(&envelope.platform)),
+    ];
+    for (name, value) in head {
+        field(&mut text, output, name, &value);
+    }
+    for (name, value) in fields(&recorded.event) {
+        field(&mut text, output, &name, &plain(&written(&value)));
+    }
+    text
+}
+
+/// Damage, on one line.
+pub(super) fn gap(gap: &Gap, output: &Output) -> String {
+    let place = format!("{:>PLACE_COLUMNS$}", format!("{}:{}", gap.segment, gap.offset));
+    format!("{}  {}", output.dim(&place), output.paint("31", &format!("damaged: {gap}")))
+}
+
+fn field(text: &mut String, output: &Output, name: &str, value: &str) {
+    if value.is_empty() {
+        return;
+    }
+    let padded = output.dim(&format!("{name:>22}"));
+    let mut lines = value.lines();
+    let _ = writeln!(text, "{padded}  {}", lines.next().unwrap_or_default());
+    for line in lines {
+        let _ = writeln!(text, "{:22}  {line}", "");
+    }
+}
+
+/// A value as people read it: JSON spread over lines, texts as they are.
+fn written(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) if text.starts_with(['{', '[']) => spread(text),
+        Value::String(text) => text.clone(),
+        Value::Array(items) if items.is_empty() => String::new(),
+        other => format!("{other:#}"),
+    }
+}
+
+fn spread(json: &str) -> String {
+    let pretty = serde_json::from_str::<Value>(json).map(|value| format!("{value:#}"));
+    // Too deep to be spread: on one line it can at least be searched.
+    pretty.unwrap_or_else(|_| {
+        compact(json).map_or_else(|| json.to_owned(), |line| line.get().to_owned())
+    })
+}
+
+fn time(recorded: &Recorded, format: &str) -> String {
+    let micros = recorded.at_us().cast_signed();
+    let moment = Timestamp::from_microsecond(micros).unwrap_or_default();
+    moment.to_zoned(TimeZone::system()).strftime(format).to_string()
+}
+
+/// The text without anything that could move a terminal's cursor; lines stay lines.
+fn plain(text: &str) -> String {
+    let shown = |c: char| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c };
+    text.chars().map(shown).collect()
+}
+
+fn cut(text: &str, columns: usize) -> String {
+    let plain: String = plain(text).replace(['\n', '\t'], " ");
+    if plain.chars().count() <= columns {
+        return plain;
+    }
+    plain.chars().take(columns.saturating_sub(1)).chain(['…']).collect()
+}
+
+fn colour(event: &Event) -> &'static str {
+    match event {
+        Event::ToolUsed(used) if used.has_failed => "31",
+        Event::InputUnreadable(_) | Event::AgentFailed(_) => "31",
+        Event::PromptSubmitted(_) => "32",
+        Event::ToolUsed(_) => "36",
+        Event::SummaryRequested(_) | Event::AgentReplied(_) => "35",
+        Event::SessionStarted(_) | Event::SessionEnded(_) => "34",
+        _ => "33",
+    }
+}

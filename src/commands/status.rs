@@ -1,0 +1,187 @@
+//! `claude-mem status`: is everything recorded, and where.
+
+mod count;
+mod show;
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use claude_mem_log::{Log, Options};
+use count::Counted;
+use serde::Serialize;
+
+use crate::{
+    app::App,
+    failure::Failure,
+    hooks::is_worker_running,
+    install::{Targets, registered, registered::Registered},
+    project::ProjectId,
+    settings::table::{ENABLED, SYNC},
+};
+
+/// Show what is recorded, where, and whether all is well
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Everything that is said. The names are for scripts and stay.
+#[derive(Debug, Serialize)]
+struct Found {
+    version: &'static str,
+    data_dir: PathBuf,
+    log_dir: PathBuf,
+    is_writable: bool,
+    is_enabled: bool,
+    project: Project,
+    #[serde(flatten)]
+    counted: Counted,
+    durability: Durability,
+    disk: Disk,
+    hooks: Hooks,
+    diagnostics: Diagnostics,
+}
+
+#[derive(Debug, Serialize)]
+struct Project {
+    label: String,
+    key: String,
+    excluded_by: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+struct Durability {
+    sync: String,
+    tool_uses: &'static str,
+    prompts_stops_ends: &'static str,
+    is_worker_running: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Disk {
+    log_bytes: u64,
+    data_bytes: u64,
+    segments: usize,
+    free_bytes: Option<u64>,
+    spilled_files: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct Hooks {
+    is_installed: bool,
+    is_plugin: bool,
+    registered: Vec<Registered>,
+}
+
+#[derive(Debug, Serialize)]
+struct Diagnostics {
+    file: PathBuf,
+    lines: usize,
+    last: Option<String>,
+}
+
+impl Status {
+    /// Looks at everything and changes nothing, but for merging what hooks had to put aside.
+    pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        let found = Found::look(app)?;
+        match self.json {
+            true => app.output.json(&found),
+            false => app.output.line(show::page(&found, &app.output).trim_end()),
+        }
+    }
+}
+
+impl Found {
+    fn look(app: &App) -> Result<Self, Failure> {
+        let data_dir = app.paths.data.clone();
+        let log_dir = data_dir.join("log");
+        super::log::merge_spilled(&log_dir);
+        let log = Log::open(&log_dir, Options::default())?;
+        Ok(Self {
+            version: env!("CARGO_PKG_VERSION"),
+            is_writable: is_writable(&data_dir),
+            is_enabled: app.settings.flag(&ENABLED),
+            project: project(app),
+            counted: Counted::read(&log, app.clock.now())?,
+            durability: durability(app),
+            disk: disk(&data_dir, &log)?,
+            hooks: hooks(app),
+            diagnostics: diagnostics(&data_dir),
+            data_dir,
+            log_dir,
+        })
+    }
+}
+
+/// Whether hooks can write there, or make it.
+fn is_writable(data: &Path) -> bool {
+    let existing = data.ancestors().find(|dir| dir.exists()).unwrap_or(data);
+    let log = data.join("log");
+    let may_write =
+        |dir: &Path| dir.is_dir() && rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_ok();
+    may_write(existing) && (!log.exists() || may_write(&log))
+}
+
+fn project(app: &App) -> Project {
+    let here = env::current_dir().unwrap_or_default();
+    let project = ProjectId::of(&here);
+    let excluded_by = app.settings.excluded_by(&project, &here, app.paths.home.as_deref());
+    Project { label: project.label, key: project.key, excluded_by }
+}
+
+fn durability(app: &App) -> Durability {
+    let sync = app.settings.text(&SYNC);
+    let tool_uses = if sync == "always" { "when the hook returns" } else { "within a second" };
+    Durability {
+        sync,
+        tool_uses,
+        prompts_stops_ends: "when the hook returns",
+        is_worker_running: is_worker_running(&app.paths.data),
+    }
+}
+
+fn disk(data: &Path, log: &Log) -> Result<Disk, Failure> {
+    let segments = log.segments()?;
+    let existing = data.ancestors().find(|dir| dir.exists()).unwrap_or(data);
+    let room = rustix::fs::statvfs(existing).ok();
+    Ok(Disk {
+        log_bytes: segments.iter().map(|segment| segment.bytes).sum(),
+        data_bytes: bytes_below(data),
+        segments: segments.len(),
+        free_bytes: room.map(|room| room.f_bavail * room.f_frsize),
+        spilled_files: fs::read_dir(data.join("log/spill")).map_or(0, Iterator::count),
+    })
+}
+
+fn bytes_below(dir: &Path) -> u64 {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let sizes = entries.map(|entry| match entry.metadata() {
+        Ok(found) if found.is_dir() => bytes_below(&entry.path()),
+        Ok(found) => found.len(),
+        Err(_) => 0,
+    });
+    sizes.sum()
+}
+
+fn hooks(app: &App) -> Hooks {
+    let of_user = Targets::of_user(app).ok().map(|targets| targets.dir);
+    let here = env::current_dir().unwrap_or_default();
+    let of_project = here.ancestors().map(|dir| dir.join(".claude")).find(|dir| dir.is_dir());
+    let mut dirs: Vec<PathBuf> = of_user.iter().cloned().chain(of_project).collect();
+    dirs.dedup();
+    let registered: Vec<_> = dirs.iter().flat_map(|dir| registered::in_dir(dir)).collect();
+    let is_plugin = of_user.is_some_and(|dir| registered::is_plugin_enabled(&dir));
+    Hooks { is_installed: is_plugin || !registered.is_empty(), is_plugin, registered }
+}
+
+fn diagnostics(data: &Path) -> Diagnostics {
+    let file = data.join("logs/claude-mem.log");
+    let text = fs::read_to_string(&file).unwrap_or_default();
+    let last = text.lines().next_back().map(str::to_owned);
+    Diagnostics { lines: text.lines().count(), last, file }
+}

@@ -1,0 +1,227 @@
+//! The status on one page, for people.
+
+use std::fmt::Write as _;
+
+use jiff::{Timestamp, tz::TimeZone};
+
+use super::{Found, Hooks};
+use crate::app::Output;
+
+const GOOD: &str = "32";
+const BAD: &str = "31";
+const WARNING: &str = "33";
+
+/// The whole page.
+pub(super) fn page(found: &Found, output: &Output) -> String {
+    let mut page = Page { text: String::new(), output };
+    page.line("data", &place(found, output));
+    page.line("recorded", &recorded(found));
+    page.line("", &kinds(found));
+    page.line(
+        "today",
+        &format!(
+            "{} in {}",
+            events(found.counted.today.events),
+            plural(found.counted.today.sessions as u64, "session")
+        ),
+    );
+    page.line("project", &project(found, output));
+    page.line("durability", &durability(found));
+    page.line("damage", &damage(found, output));
+    page.line("disk", &disk(found));
+    for line in hooks(&found.hooks, output) {
+        page.line("hooks", &line);
+    }
+    page.line("diagnostics", &diagnostics(found));
+    page.text
+}
+
+struct Page<'a> {
+    text: String,
+    output: &'a Output,
+}
+
+impl Page<'_> {
+    fn line(&mut self, name: &str, value: &str) {
+        if !value.is_empty() {
+            let name = self.output.dim(&format!("{name:>11}"));
+            let _ = writeln!(self.text, "{name}  {value}");
+        }
+    }
+}
+
+fn place(found: &Found, output: &Output) -> String {
+    let path = found.data_dir.display().to_string();
+    match found.is_writable {
+        true => path,
+        false => {
+            format!("{path} {}", output.paint(BAD, "(cannot be written: nothing is recorded)"))
+        }
+    }
+}
+
+fn recorded(found: &Found) -> String {
+    let counted = &found.counted;
+    let (Some(first), Some(last)) = (&counted.first, &counted.last) else {
+        return "nothing yet".into();
+    };
+    format!(
+        "{} in {} of {}, {} to {}",
+        events(counted.events),
+        plural(counted.sessions as u64, "session"),
+        plural(counted.projects as u64, "project"),
+        local(first),
+        local(last)
+    )
+}
+
+fn kinds(found: &Found) -> String {
+    let kinds = found.counted.kinds.iter().map(|(name, count)| format!("{name} {count}"));
+    kinds.collect::<Vec<_>>().join(", ")
+}
+
+fn project(found: &Found, output: &Output) -> String {
+    let label = format!("{} ({})", found.project.label, found.project.key);
+    match (found.is_enabled, found.project.excluded_by) {
+        (true, None) => format!("{label}: remembered"),
+        (_, Some(setting)) => {
+            format!("{label}: {}", output.paint(WARNING, &format!("not remembered, by {setting}")))
+        }
+        (false, None) => format!("{label}: {}", output.paint(WARNING, "not remembered")),
+    }
+}
+
+fn durability(found: &Found) -> String {
+    let durability = &found.durability;
+    format!(
+        "prompts, stops and ends are on disk {}, tool uses {} (sync={})",
+        durability.prompts_stops_ends, durability.tool_uses, durability.sync
+    )
+}
+
+fn damage(found: &Found, output: &Output) -> String {
+    let damage = &found.counted.damage;
+    let counts = [
+        (damage.damaged, "damaged place"),
+        (damage.missing_segments, "missing segment"),
+        (damage.torn_writes, "unfinished write, never acknowledged"),
+        (damage.unknown, "event of a newer version"),
+        (damage.unreadable_inputs, "unreadable input, kept"),
+        (damage.erased, "erased event"),
+        (found.disk.spilled_files as u64, "spilled file"),
+    ];
+    let told: Vec<String> = counts
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| plural(count, what))
+        .collect();
+    match (told.is_empty(), damage.is_loss()) {
+        (true, _) => output.paint(GOOD, "none"),
+        (false, true) => output.paint(BAD, &told.join(", ")),
+        (false, false) => told.join(", "),
+    }
+}
+
+fn disk(found: &Found) -> String {
+    let disk = &found.disk;
+    let free = disk.free_bytes.map(|free| format!(", {} free", bytes(free))).unwrap_or_default();
+    format!(
+        "{} of log in {}, {} in all{free}",
+        bytes(disk.log_bytes),
+        plural(disk.segments as u64, "segment"),
+        bytes(disk.data_bytes)
+    )
+}
+
+fn hooks(hooks: &Hooks, output: &Output) -> Vec<String> {
+    let mut lines = Vec::new();
+    if hooks.is_plugin {
+        lines.push(output.paint(GOOD, "installed as a plugin"));
+    }
+    for found in &hooks.registered {
+        let file = found.file.display();
+        lines.push(match (found.is_program_there, found.missing.as_slice()) {
+            (false, _) => output.paint(
+                BAD,
+                &format!("in {file}, but {} is gone: run `claude-mem install`", found.program),
+            ),
+            (true, []) => format!("{} in {file}", output.paint(GOOD, "installed")),
+            (true, missing) => output.paint(
+                WARNING,
+                &format!("in {file}, without {}: run `claude-mem install`", missing.join(", ")),
+            ),
+        });
+    }
+    if lines.is_empty() {
+        lines.push(output.paint(WARNING, "not installed: run `claude-mem install`"));
+    }
+    lines
+}
+
+fn diagnostics(found: &Found) -> String {
+    let Some(last) = &found.diagnostics.last else { return String::new() };
+    let lines = plural(found.diagnostics.lines as u64, "line");
+    format!("{lines} in {}, the last: {last}", found.diagnostics.file.display())
+}
+
+fn events(count: u64) -> String {
+    plural(count, "event")
+}
+
+/// `1 event`, `1,234 events`; `2 events of a newer version`.
+fn plural(count: u64, what: &str) -> String {
+    let (noun, rest) = match what.split_once(" of ").or_else(|| what.split_once(", ")) {
+        Some((noun, _)) => what.split_at(noun.len()),
+        None => (what, ""),
+    };
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{ending}{rest}", grouped(count))
+}
+
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn bytes(count: u64) -> String {
+    let (mut size, mut unit) = (count as f64, "B");
+    for larger in ["KB", "MB", "GB", "TB"] {
+        if size < 1000.0 {
+            break;
+        }
+        size /= 1000.0;
+        unit = larger;
+    }
+    if unit == "B" { format!("{count} B") } else { format!("{size:.1} {unit}") }
+}
+
+fn local(moment: &str) -> String {
+    let moment: Timestamp = moment.parse().unwrap_or_default();
+    moment.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(plural(1, "event"), "1 event");
+        assert_eq!(
+            plural(1_234_567, "event of a newer version"),
+            "1,234,567 events of a newer version"
+        );
+        assert_eq!(plural(2, "unreadable input, kept"), "2 unreadable inputs, kept");
+        assert_eq!(
+            (bytes(999), bytes(1_500), bytes(32 << 20)),
+            ("999 B".into(), "1.5 KB".into(), "33.6 MB".into())
+        );
+    }
+}
