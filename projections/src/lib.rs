@@ -1,3 +1,62 @@
-//! Events to rows, and rows to answers.
+//! Events to rows, and rows to answers: the only SQL in claude-mem.
+//!
+//! [`Store`] is the database. [`Store::fold`] reads the log in order and writes rows; [`rebuild()`] draws all
+//! of them again into a new file. Each file here that implements [`Projection`] says which rows an event
+//! becomes. Everything is derived: the same log gives the same rows, byte for byte.
 
+mod costs;
+mod dump;
+mod error;
+mod evidence;
+mod fold;
+mod forgettings;
+mod imports;
+mod observations;
+mod outstanding;
+mod projection;
+mod projects;
+mod prompts;
+mod rebuild;
+mod replies;
+mod reprocesses;
+#[cfg(test)]
+mod scene;
+mod schema;
+mod sessions;
+mod sources;
+mod standing;
+mod stops;
+mod store;
+mod summaries;
+mod tool_uses;
+mod unreadable;
+pub mod words;
 pub mod xml;
+
+pub use costs::{Cost, Failure, Spent};
+pub use error::{Error, Result};
+pub use fold::{Folded, Redraw, State};
+pub use outstanding::{Pending, Range, Reprocessing, Turn, Waiting};
+pub use projection::{Projection, Rows};
+pub use rebuild::rebuild;
+pub use replies::ATTEMPTS_MAX;
+pub use sessions::SILENCE_US;
+pub use standing::{Counts, Session};
+pub use store::{Checkpoint, KINDS, Options, Store};
+
+/// Every projection, in the order in which each event is shown to them: later ones read the rows of
+/// earlier ones.
+pub const ALL: &[&dyn Projection] = &[
+    &projects::Projects,
+    &sessions::Sessions,
+    &prompts::Prompts,
+    &tool_uses::ToolUses,
+    &stops::Stops,
+    &replies::Replies,
+    &observations::Observations,
+    &summaries::Summaries,
+    &reprocesses::Reprocesses,
+    &forgettings::Forgettings,
+    &imports::Imports,
+    &unreadable::Unreadable,
+];

@@ -1,0 +1,138 @@
+//! What asking has cost, and where it failed.
+
+use crate::{error::Result, store::Store};
+use rusqlite::Row;
+
+/// What one model cost on one day for one project.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Cost {
+    /// `2026-11-16`, in the time zone asked for.
+    pub day: String,
+    /// Key of the project, merges applied.
+    pub project: String,
+    /// What people call it.
+    pub label: String,
+    /// Who was asked.
+    pub provider: String,
+    /// Which model.
+    pub model: String,
+    /// Replies that came.
+    pub replies: u64,
+    /// Attempts that failed.
+    pub failures: u64,
+    /// Observations that the replies held.
+    pub observations: u64,
+    /// Tokens read, cached ones included.
+    pub tokens_in: u64,
+    /// Of those, how many came from a cache.
+    pub tokens_cached: u64,
+    /// Tokens written.
+    pub tokens_out: u64,
+    /// Millionths of a dollar.
+    pub cost_micros: u64,
+}
+
+/// What was spent in all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spent {
+    /// Tokens read and written.
+    pub tokens: u64,
+    /// Millionths of a dollar.
+    pub cost_micros: u64,
+}
+
+/// An attempt that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// When, in microseconds since 1970.
+    pub at_us: u64,
+    /// Who was asked.
+    pub provider: String,
+    /// Which model.
+    pub model: String,
+    /// `transient`, `rate limit`, `quota`, `auth`, `invalid`, `unreadable`.
+    pub class: String,
+    /// What was said.
+    pub message: Option<String>,
+    /// Which try it was.
+    pub attempt: u32,
+    /// How long we were asked to wait.
+    pub retry_after_ms: u64,
+    /// How many events the question held.
+    pub sources: u64,
+}
+
+impl Store {
+    /// What was spent, by day, project and model, from `since_us` on. Days begin at midnight
+    /// `offset_seconds` east of Greenwich.
+    pub fn costs(&self, since_us: u64, offset_seconds: i64) -> Result<Vec<Cost>> {
+        let sql = "with spent as (
+                select at_us, project, provider, model, 1 as replies, 0 as failures, observations,
+                    tokens_in, tokens_cached, tokens_out, cost_micros from replies
+                union all
+                select at_us, project, provider, model, 0, 1, 0, tokens_in, 0, tokens_out, cost_micros
+                from failures)
+            select date(at_us / 1000000 + ?2, 'unixepoch') as day, owner.key, coalesce(owner.label, ''),
+                provider, model, sum(replies), sum(failures), sum(observations), sum(tokens_in),
+                sum(tokens_cached), sum(tokens_out), sum(cost_micros)
+            from spent join projects on projects.id = spent.project
+                join projects as owner on owner.id = projects.owner
+            where at_us >= ?1 group by 1, 2, 4, 5 order by 1, 2, 4, 5";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let costs = statement.query_map((since_us as i64, offset_seconds), read_cost)?;
+        Ok(costs.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// What was spent from `since_us` on, failures included.
+    pub fn spent(&self, since_us: u64) -> Result<Spent> {
+        let sql = "select coalesce(sum(tokens), 0), coalesce(sum(cost_micros), 0) from (
+                select tokens_in + tokens_out as tokens, cost_micros from replies where at_us >= ?1
+                union all
+                select tokens_in + tokens_out, cost_micros from failures where at_us >= ?1)";
+        let spent = self.connection.prepare_cached(sql)?.query_row([since_us as i64], |row| {
+            Ok(Spent { tokens: count(row, 0)?, cost_micros: count(row, 1)? })
+        })?;
+        Ok(spent)
+    }
+
+    /// Attempts that failed, the latest first.
+    pub fn failures(&self, limit: u32) -> Result<Vec<Failure>> {
+        let sql = "select at_us, provider, model, class, message, attempt, retry_after_ms, sources
+                   from failures order by seq desc limit ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let failures = statement.query_map([limit], |row| {
+            Ok(Failure {
+                at_us: count(row, 0)?,
+                provider: row.get(1)?,
+                model: row.get(2)?,
+                class: row.get(3)?,
+                message: row.get(4)?,
+                attempt: row.get(5)?,
+                retry_after_ms: count(row, 6)?,
+                sources: count(row, 7)?,
+            })
+        })?;
+        Ok(failures.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    Ok(row.get::<_, i64>(column)? as u64)
+}
+
+fn read_cost(row: &Row<'_>) -> rusqlite::Result<Cost> {
+    Ok(Cost {
+        day: row.get(0)?,
+        project: row.get(1)?,
+        label: row.get(2)?,
+        provider: row.get(3)?,
+        model: row.get(4)?,
+        replies: count(row, 5)?,
+        failures: count(row, 6)?,
+        observations: count(row, 7)?,
+        tokens_in: count(row, 8)?,
+        tokens_cached: count(row, 9)?,
+        tokens_out: count(row, 10)?,
+        cost_micros: count(row, 11)?,
+    })
+}

@@ -1,0 +1,92 @@
+//! One view of the log, and what it has at hand while it is drawn.
+
+use crate::{
+    error::Result,
+    sessions::Place,
+    xml::{self, Reply},
+};
+use claude_mem_events::Recorded;
+use rusqlite::{CachedStatement, Params, Transaction};
+use std::{cell::RefCell, collections::HashMap, ops::Deref, rc::Rc};
+
+/// One view of the log: which rows an event becomes.
+pub trait Projection: Sync {
+    /// Names it among the versions that are kept. Once released it never changes.
+    fn name(&self) -> &'static str;
+
+    /// Raise it and everything is drawn again from the whole log, because projections build on each other.
+    fn version(&self) -> u32;
+
+    /// Folds one event into rows. No clock, no network, no environment: the same log gives the same rows.
+    fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()>;
+}
+
+/// The rows, within the transaction that also moves the checkpoint.
+pub struct Rows<'a> {
+    transaction: &'a Transaction<'a>,
+    kinds: &'a [String],
+    /// The reply read last: several projections look at the same one.
+    reply: RefCell<Option<(u64, Rc<Reply>)>>,
+    /// Sessions met in this transaction, so that each event does not look its own up again.
+    pub(crate) places: RefCell<HashMap<String, Place>>,
+}
+
+impl<'a> Rows<'a> {
+    pub(crate) fn new(transaction: &'a Transaction<'a>, kinds: &'a [String]) -> Self {
+        Self { transaction, kinds, reply: RefCell::default(), places: RefCell::default() }
+    }
+
+    /// Runs a statement that is prepared once; gives how many rows it changed.
+    pub(crate) fn run(&self, sql: &str, values: impl Params) -> Result<usize> {
+        Ok(self.cached(sql)?.execute(values)?)
+    }
+
+    pub(crate) fn cached(&self, sql: &str) -> Result<CachedStatement<'_>> {
+        Ok(self.transaction.prepare_cached(sql)?)
+    }
+
+    /// Uses up `count` numbers for rows of one kind, and gives the first.
+    pub(crate) fn numbers(&self, name: &str, count: usize) -> Result<i64> {
+        let sql = "insert into counters (name, last) values (?1, ?2)
+                   on conflict (name) do update set last = last + ?2 returning last";
+        let last: i64 = self.cached(sql)?.query_row((name, count as i64), |row| row.get(0))?;
+        Ok(last - count as i64 + 1)
+    }
+
+    /// What a reply says, under the types in force.
+    pub(crate) fn reply(&self, event: &Recorded, text: &str) -> Rc<Reply> {
+        let seq = event.seq.raw();
+        let mut last = self.reply.borrow_mut();
+        match &*last {
+            Some((of, reply)) if *of == seq => Rc::clone(reply),
+            _ => {
+                let reply = Rc::new(xml::read_reply(text, self.kinds));
+                *last = Some((seq, Rc::clone(&reply)));
+                reply
+            }
+        }
+    }
+}
+
+impl<'a> Deref for Rows<'a> {
+    type Target = Transaction<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        self.transaction
+    }
+}
+
+/// A list as it is stored: JSON, or nothing if it is empty.
+pub(crate) fn list(items: &[String]) -> Option<String> {
+    (!items.is_empty()).then(|| serde_json::to_string(items).expect("strings can be written"))
+}
+
+/// A list as it was stored.
+pub(crate) fn items(list: Option<&str>) -> Vec<String> {
+    list.and_then(|list| serde_json::from_str(list).ok()).unwrap_or_default()
+}
+
+/// Text as it is stored: nothing rather than empty.
+pub(crate) fn some(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}

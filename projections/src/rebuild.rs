@@ -1,0 +1,250 @@
+//! Drawing everything again: into a new file that replaces the old one when it is complete.
+
+use crate::{
+    error::{Error, Result},
+    fold::{Batch, Folded, Redraw, State},
+    store::{COMPANIONS, Options, Store, beside, lock_exclusive, rename},
+};
+use claude_mem_events::{Event, EventReader, Forgotten, Id, Recorded, Seq, Versioned as _};
+use claude_mem_log::{Item, Log};
+use std::{
+    collections::HashSet,
+    fs::{self, File, TryLockError},
+    path::Path,
+    sync::mpsc,
+    thread,
+};
+
+/// Batches that may be read ahead of those being written.
+const AHEAD_MAX: usize = 4;
+/// How much of a full-text index is gathered in memory before it is written. Larger pieces mean fewer
+/// merges.
+const INDEX_BYTES_MAX: i64 = 64 << 20;
+/// The full-text tables.
+const INDEXES: [&str; 3] = ["observations_fts", "summaries_fts", "prompts_fts"];
+
+/// Draws the database at `path` again from the whole log. `progress` is told after each batch.
+///
+/// Readers of the old file keep what they have until they open it again; an interruption at any moment
+/// leaves the old file as it was.
+pub fn rebuild(
+    path: &Path,
+    log: &Log,
+    options: &Options,
+    mut progress: impl FnMut(&Folded),
+) -> Result<Folded> {
+    let _rebuilding = lock_rebuild(path)?;
+    let scratch = beside(path, ".new");
+    let mut void = HashSet::new();
+    loop {
+        remove(&scratch)?;
+        let mut store = Store::open_scratch(&scratch, options.clone())?;
+        store.set_void(&void)?;
+        let folded = store.draw(log, &mut progress)?;
+        if folded.state == State::Redraw(Redraw::Restored) {
+            void = void_forgettings(log)?;
+            continue;
+        }
+        store.finish()?;
+        replace(path, &scratch)?;
+        return Ok(folded);
+    }
+}
+
+impl Store {
+    /// Brings the tables up to date, whatever that takes: folds on if possible, else draws all again. An
+    /// empty database is drawn rather than folded, because that is several times as fast.
+    pub fn catch_up(&mut self, log: &Log, mut progress: impl FnMut(&Folded)) -> Result<Folded> {
+        let is_empty = self.checkpoint()?.position == Seq::START;
+        if !is_empty || self.path().is_none() {
+            let folded = self.fold(log, |folded| {
+                progress(folded);
+                true
+            })?;
+            if folded.state == State::Complete {
+                return Ok(folded);
+            }
+        }
+        self.redraw(log, progress)
+    }
+
+    /// Draws everything again.
+    pub fn redraw(&mut self, log: &Log, progress: impl FnMut(&Folded)) -> Result<Folded> {
+        let options = self.options.clone();
+        let Some(path) = self.path().map(Path::to_owned) else {
+            return self.redraw_in_memory(log, progress);
+        };
+        let folded = rebuild(&path, log, &options, progress)?;
+        *self = Self::open(&path, options)?;
+        Ok(folded)
+    }
+
+    fn redraw_in_memory(&mut self, log: &Log, mut progress: impl FnMut(&Folded)) -> Result<Folded> {
+        let mut void = HashSet::new();
+        loop {
+            *self = Self::in_memory_with(self.options.clone())?;
+            self.set_void(&void)?;
+            let folded = self.draw(log, &mut progress)?;
+            if folded.state != State::Redraw(Redraw::Restored) {
+                return Ok(folded);
+            }
+            void = void_forgettings(log)?;
+        }
+    }
+
+    fn set_void(&self, void: &HashSet<Id>) -> Result<()> {
+        for id in void {
+            let sql = "insert into void_forgettings values (?1)";
+            self.connection.execute(sql, [id.as_bytes()])?;
+        }
+        Ok(())
+    }
+
+    /// Folds the whole log into an empty database, with the full-text indexes built at the end. Reading
+    /// and decoding go on in a thread of their own.
+    fn draw(&mut self, log: &Log, progress: &mut impl FnMut(&Folded)) -> Result<Folded> {
+        let triggers = self.take_triggers()?;
+        let mut folded = Folded::default();
+        let events_max = self.options.batch_events;
+        thread::scope(|scope| {
+            let (sender, batches) = mpsc::sync_channel(AHEAD_MAX);
+            scope.spawn(move || {
+                let mut reader = EventReader::from(log, Seq::START);
+                loop {
+                    let batch = Batch::read(&mut reader, events_max);
+                    let is_last = batch.as_ref().is_ok_and(|batch| batch.met.is_empty());
+                    if is_last || sender.send(batch).is_err() {
+                        return;
+                    }
+                }
+            });
+            for batch in batches {
+                self.fold_batch(log.id(), &batch?, &mut folded)?;
+                if folded.state != State::Complete {
+                    return Ok(());
+                }
+                progress(&folded);
+            }
+            Ok::<_, Error>(())
+        })?;
+        self.build_indexes()?;
+        self.connection.execute_batch(&triggers)?;
+        Ok(folded)
+    }
+
+    /// Removes the triggers that keep the full-text indexes true; gives what makes them again.
+    fn take_triggers(&self) -> Result<String> {
+        let sql = "select name, sql from sqlite_schema where type = 'trigger' order by name";
+        let mut statement = self.connection.prepare(sql)?;
+        let triggers: Vec<(String, String)> = statement
+            .query_map((), |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<rusqlite::Result<_>>()?;
+        for (name, _) in &triggers {
+            self.connection.execute(&format!("drop trigger {name}"), ())?;
+        }
+        Ok(triggers.into_iter().map(|(_, sql)| sql + ";\n").collect())
+    }
+
+    fn build_indexes(&self) -> Result<()> {
+        for index in INDEXES {
+            let configure = format!("insert into {index} ({index}, rank) values (?1, ?2)");
+            let configure =
+                |name: &str, value: i64| self.connection.execute(&configure, (name, value));
+            let build = self.connection.unchecked_transaction()?;
+            configure("hashsize", INDEX_BYTES_MAX)?;
+            configure("automerge", 0)?;
+            build.execute(&format!("insert into {index} ({index}) values ('rebuild')"), ())?;
+            configure("hashsize", 1 << 20)?;
+            configure("automerge", 4)?;
+            build.commit()?;
+        }
+        Ok(())
+    }
+
+    /// Turns a scratch file into a database like any other, and closes it.
+    fn finish(self) -> Result<()> {
+        self.connection.execute_batch("analyze")?;
+        self.connection.pragma_update(None, "journal_mode", "delete")?;
+        self.connection.pragma_update(None, "locking_mode", "normal")?;
+        self.connection.pragma_update(None, "journal_mode", "wal")?;
+        self.connection.close().map_err(|(_, error)| error.into())
+    }
+}
+
+/// Which forgettings are void when the whole log was read. An undoing can be undone, so the last word
+/// counts: from the end backwards, whatever is in force makes void what it undoes.
+fn void_forgettings(log: &Log) -> Result<HashSet<Id>> {
+    let mut forgettings = Vec::new();
+    let mut reader = log.read_from_start();
+    while let Some(item) = reader.next()? {
+        let Item::Record(entry) = item else { continue };
+        if entry.kind != Forgotten::KIND {
+            continue;
+        }
+        let recorded = Recorded::from_entry(&entry);
+        if let Event::Forgotten(forgotten) = recorded.event {
+            forgettings.push((recorded.id, forgotten.undoes.map(Id::from_bytes)));
+        }
+    }
+    let mut void = HashSet::new();
+    for index in (0..forgettings.len()).rev() {
+        let (id, undoes) = forgettings[index];
+        let is_known =
+            |undone: &Id| forgettings[..index].iter().any(|(earlier, _)| earlier == undone);
+        if !void.contains(&id) {
+            void.extend(undoes.filter(is_known));
+        }
+    }
+    Ok(void)
+}
+
+/// Only one rebuild at a time: they would draw into the same file.
+fn lock_rebuild(path: &Path) -> Result<File> {
+    let lock = beside(path, ".rebuild");
+    let file = File::create(&lock).map_err(|source| Error::Io {
+        action: "create",
+        path: lock.clone(),
+        source,
+    })?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::Rebuilding { path: path.into() }),
+        Err(TryLockError::Error(source)) => Err(Error::Io { action: "lock", path: lock, source }),
+    }
+}
+
+fn remove(path: &Path) -> Result<()> {
+    for suffix in ["", "-journal", COMPANIONS[0], COMPANIONS[1]] {
+        let file = beside(path, suffix);
+        match fs::remove_file(&file) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::Io { action: "remove", path: file, source });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Puts the new file in the place of the old one. Whoever opens meanwhile waits. The old write-ahead log
+/// must go first: SQLite would read it into the new file. Those who have the old one open keep reading it,
+/// and SQLite notices that it has moved before it would touch what is in its place.
+fn replace(path: &Path, scratch: &Path) -> Result<()> {
+    let sync = |path: &Path| {
+        File::open(path).and_then(|file| file.sync_all()).map_err(|source| Error::Io {
+            action: "sync",
+            path: path.into(),
+            source,
+        })
+    };
+    sync(scratch)?;
+    let _replacing = lock_exclusive(path)?;
+    for suffix in COMPANIONS {
+        let _ = fs::remove_file(beside(path, suffix));
+    }
+    rename(scratch, path)?;
+    match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) => sync(parent),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,238 @@
+//! What the agent said and what it cost, which events are answered, and where it failed.
+
+use crate::{
+    error::Result,
+    projection::{Projection, Rows, some},
+    sessions,
+    sources::Sources,
+    xml::{Reply, Verdict},
+};
+use claude_mem_events::{AgentFailed, AgentReplied, Event, FailureClass, Recorded};
+use rusqlite::params;
+use std::rc::Rc;
+
+/// A question that got this many unreadable answers waits until somebody asks for it.
+pub const ATTEMPTS_MAX: u32 = 3;
+
+/// Replies and failures.
+pub(crate) struct Replies;
+
+impl Projection for Replies {
+    fn name(&self) -> &'static str {
+        "replies"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {
+        if let Some(said) = Said::of(rows, event) {
+            return insert(rows, event, &said);
+        }
+        match &event.event {
+            Event::AgentFailed(failed) => fail(rows, event, failed),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A reply, however it was recorded.
+pub(crate) struct Said<'a> {
+    pub(crate) replied: std::borrow::Cow<'a, AgentReplied>,
+    pub(crate) reply: Rc<Reply>,
+}
+
+impl<'a> Said<'a> {
+    /// The reply in an event, if it is one. What an older parser could not read was recorded as a failure
+    /// together with the text; if today's parser can, it is a reply after all.
+    pub(crate) fn of(rows: &Rows<'_>, event: &'a Recorded) -> Option<Self> {
+        use std::borrow::Cow::{Borrowed, Owned};
+        match &event.event {
+            Event::AgentReplied(replied) => {
+                Some(Self { replied: Borrowed(replied), reply: rows.reply(event, &replied.reply) })
+            }
+            Event::AgentFailed(failed)
+                if failed.class == FailureClass::Unreadable && !failed.reply.is_empty() =>
+            {
+                let reply = rows.reply(event, &failed.reply);
+                let is_readable = reply.verdict != Verdict::Unreadable;
+                is_readable.then(|| Self { replied: Owned(as_reply(failed)), reply })
+            }
+            _ => None,
+        }
+    }
+
+    /// How many memories it holds.
+    pub(crate) fn memories(&self) -> usize {
+        self.reply.observations.len() + usize::from(self.reply.summary.is_some())
+    }
+
+    /// What one of its memories took, in tokens; the first one takes what cannot be shared.
+    pub(crate) fn tokens(&self, index: usize) -> i64 {
+        let total = (self.replied.tokens_in + self.replied.tokens_out) as usize;
+        let count = self.memories().max(1);
+        (total / count + if index == 0 { total % count } else { 0 }) as i64
+    }
+}
+
+fn as_reply(failed: &AgentFailed) -> AgentReplied {
+    AgentReplied {
+        answers: failed.answers.clone(),
+        provider: failed.provider.clone(),
+        model: failed.model.clone(),
+        prompt_version: failed.prompt_version.clone(),
+        generation: failed.generation,
+        reply: failed.reply.clone(),
+        attempt: failed.attempt,
+        tokens_in: failed.tokens_in,
+        tokens_out: failed.tokens_out,
+        cost_micros: failed.cost_micros,
+        ..AgentReplied::default()
+    }
+}
+
+fn insert(rows: &Rows<'_>, event: &Recorded, said: &Said<'_>) -> Result<()> {
+    let (replied, reply) = (&said.replied, &said.reply);
+    let seq = event.seq.raw() as i64;
+    let sources = link(rows, seq, &replied.answers)?;
+    let is_readable = reply.verdict != Verdict::Unreadable;
+    let is_current = is_readable
+        && replied.generation == 0
+        && !Sources::of(rows, event)?.is_forgotten
+        && (sources == 0 || has_open_source(rows, seq)?);
+    let verdict = match reply.verdict {
+        Verdict::Answer => "answer",
+        Verdict::Nothing => "nothing",
+        Verdict::Unreadable => "unreadable",
+    };
+    let place = sessions::place(rows, event)?;
+    let sql =
+        "insert into replies values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
+                   ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, null)";
+    rows.run(
+        sql,
+        params![
+            seq,
+            event.id.as_bytes(),
+            event.at_us() as i64,
+            place.session,
+            place.project,
+            replied.provider,
+            replied.model,
+            replied.prompt_version,
+            replied.generation,
+            some(&replied.memory_session_id),
+            replied.attempt,
+            verdict,
+            reply.observations.len() as i64,
+            reply.summary.is_some(),
+            reply.summary_skipped,
+            reply.cut,
+            replied.tokens_in as i64,
+            replied.tokens_cached as i64,
+            replied.tokens_out as i64,
+            replied.cost_micros as i64,
+            replied.duration_ms as i64,
+            replied.reply.len() as i64,
+            sources as i64,
+            is_current,
+        ],
+    )?;
+    match (replied.generation, is_readable) {
+        (0, true) => cover(rows, seq),
+        (0, false) => try_again(rows, &replied.answers, replied.attempt, true),
+        _ => Ok(()),
+    }
+}
+
+/// Notes which events a reply answers; gives how many of them are known.
+fn link(rows: &Rows<'_>, reply: i64, answers: &[[u8; 16]]) -> Result<usize> {
+    let sql =
+        "insert or ignore into answers (source, reply) select seq, ?2 from events where event = ?1";
+    answers.iter().try_fold(0, |sum, event| Ok(sum + rows.run(sql, (event, reply))?))
+}
+
+/// Whether any of the events that a reply answers has no current reply yet. If none has, somebody else
+/// asked the same question and was faster.
+fn has_open_source(rows: &Rows<'_>, reply: i64) -> Result<bool> {
+    let sql = "select exists (select 1 from answers where reply = ?1 and not exists (
+                   select 1 from answers as other join replies on replies.seq = other.reply
+                   where other.source = answers.source and replies.is_current))";
+    Ok(rows.cached(sql)?.query_row([reply], |row| row.get(0))?)
+}
+
+/// Marks what a reply answers as answered.
+pub(crate) fn cover(rows: &Rows<'_>, reply: i64) -> Result<()> {
+    for table in ["tool_uses", "stops"] {
+        let sql = format!(
+            "update {table} set answered_by = ?1, is_parked = 0 where answered_by is null
+                 and seq in (select source from answers where reply = ?1)"
+        );
+        rows.run(&sql, [reply])?;
+    }
+    Ok(())
+}
+
+/// Counts an attempt on every event of a question. Only what came back unreadable or was refused as it is
+/// uses attempts up: the rest is nobody's fault and waits.
+fn try_again(rows: &Rows<'_>, answers: &[[u8; 16]], attempt: u32, counts: bool) -> Result<()> {
+    let is_parked = counts && attempt >= ATTEMPTS_MAX;
+    for table in ["tool_uses", "stops"] {
+        let sql = format!(
+            "update {table} set attempts = max(attempts, ?2), is_parked = max(is_parked, ?3)
+             where answered_by is null and seq = (select seq from events where event = ?1)"
+        );
+        for event in answers {
+            rows.run(&sql, (event, attempt, is_parked))?;
+        }
+    }
+    Ok(())
+}
+
+fn fail(rows: &Rows<'_>, event: &Recorded, failed: &AgentFailed) -> Result<()> {
+    let place = sessions::place(rows, event)?;
+    let sql =
+        "insert into failures values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
+                   ?15, ?16, ?17, ?18)";
+    rows.run(
+        sql,
+        params![
+            event.seq.raw() as i64,
+            event.id.as_bytes(),
+            event.at_us() as i64,
+            place.session,
+            place.project,
+            failed.provider,
+            failed.model,
+            failed.prompt_version,
+            failed.generation,
+            class(failed.class),
+            some(&failed.message),
+            failed.attempt,
+            failed.retry_after_ms as i64,
+            failed.tokens_in as i64,
+            failed.tokens_out as i64,
+            failed.cost_micros as i64,
+            failed.reply.len() as i64,
+            failed.answers.len() as i64,
+        ],
+    )?;
+    let counts = matches!(failed.class, FailureClass::Unreadable | FailureClass::Invalid);
+    match failed.generation {
+        0 => try_again(rows, &failed.answers, failed.attempt, counts),
+        _ => Ok(()),
+    }
+}
+
+/// The class of a failure, in words.
+fn class(class: FailureClass) -> &'static str {
+    match class {
+        FailureClass::Transient => "transient",
+        FailureClass::RateLimit => "rate limit",
+        FailureClass::Quota => "quota",
+        FailureClass::Auth => "auth",
+        FailureClass::Invalid => "invalid",
+        FailureClass::Unreadable => "unreadable",
+    }
+}

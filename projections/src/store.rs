@@ -1,0 +1,281 @@
+//! The database: opening it, and where folding stands in it.
+
+use crate::{
+    ALL,
+    error::{Error, Result, is_damage},
+    schema,
+};
+use claude_mem_events::Seq;
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use std::{
+    fs::{self, File},
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// The types of observations of the mode that everybody starts with.
+pub const KINDS: &[&str] = &[
+    "bugfix",
+    "feature",
+    "refactor",
+    "change",
+    "discovery",
+    "decision",
+    "security_alert",
+    "security_note",
+    "sensitive",
+];
+
+/// How long a writer waits for another one. A batch takes milliseconds.
+const BUSY: Duration = Duration::from_secs(10);
+/// Every projection has a handful of statements, and each is worth keeping prepared.
+const STATEMENTS_MAX: usize = 256;
+
+/// Choices made by whoever folds.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Types of observations that replies may name. With other types everything is drawn again.
+    pub kinds: Vec<String>,
+    /// Events folded in one transaction.
+    pub batch_events: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { kinds: KINDS.iter().map(ToString::to_string).collect(), batch_events: 1000 }
+    }
+}
+
+/// The tables drawn from a log.
+#[derive(Debug)]
+pub struct Store {
+    pub(crate) connection: Connection,
+    pub(crate) options: Options,
+    /// Where the file is, and which file that was when it was opened; nothing for one in memory.
+    pub(crate) file: Option<(PathBuf, u64)>,
+}
+
+/// Where folding stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// The log that was folded; `None` before the first event.
+    pub log: Option<[u8; 16]>,
+    /// Where reading goes on.
+    pub position: Seq,
+    /// How many events were folded.
+    pub events: u64,
+    /// The latest time of an event.
+    pub at_us: u64,
+}
+
+impl Store {
+    /// Opens the database at `path` to fold into it, or makes a new one.
+    ///
+    /// A database of a newer version and a file that is no database of ours are errors, and are left as
+    /// they are.
+    pub fn open(path: &Path, options: Options) -> Result<Self> {
+        let _opening = lock_shared(path);
+        schema::check_file(path)?;
+        let unusable = |error| match error {
+            Error::Sqlite(error) if is_damage(&error) => {
+                Error::Unusable { path: path.into(), why: error.to_string() }
+            }
+            error => error,
+        };
+        Self::open_with(path, options).map_err(unusable)
+    }
+
+    fn open_with(path: &Path, options: Options) -> Result<Self> {
+        let mut connection = Connection::open(path)?;
+        connection.busy_timeout(BUSY)?;
+        connection.pragma_update(None, "journal_mode", "wal")?;
+        prepare(&connection)?;
+        schema::migrate(&mut connection, path)?;
+        let file = Some((path.to_owned(), inode(path)));
+        let store = Self { connection, options, file };
+        store.begin_log()?;
+        store.checkpoint()?;
+        Ok(store)
+    }
+
+    /// Opens the database at `path` to read from it; `None` if there is none yet.
+    pub fn open_read_only(path: &Path) -> Result<Option<Self>> {
+        let _opening = lock_shared(path);
+        if !path.exists() {
+            return Ok(None);
+        }
+        schema::check_file(path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(BUSY)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+        schema::check_numbers(&connection, path)?;
+        let file = Some((path.to_owned(), inode(path)));
+        Ok(Some(Self { connection, options: Options::default(), file }))
+    }
+
+    /// Opens the database at `path`; one that cannot be used is first moved away, and its new name given.
+    /// The new one is empty, and is filled from the log.
+    pub fn open_or_set_aside(
+        path: &Path,
+        options: Options,
+        now_us: u64,
+    ) -> Result<(Self, Option<PathBuf>)> {
+        match Self::open(path, options.clone()) {
+            Err(error) if error.is_damage() => {
+                let aside = set_aside(path, now_us)?;
+                Ok((Self::open(path, options)?, Some(aside)))
+            }
+            opened => Ok((opened?, None)),
+        }
+    }
+
+    /// A database that nobody else sees and that is gone with this value.
+    pub fn in_memory() -> Result<Self> {
+        Self::in_memory_with(Options::default())
+    }
+
+    pub(crate) fn in_memory_with(options: Options) -> Result<Self> {
+        let mut connection = Connection::open_in_memory()?;
+        prepare(&connection)?;
+        schema::migrate(&mut connection, Path::new(":memory:"))?;
+        let store = Self { connection, options, file: None };
+        store.begin_log()?;
+        Ok(store)
+    }
+
+    /// Opens a database that is being drawn: nobody else reads it, and nobody mourns it if power fails.
+    pub(crate) fn open_scratch(path: &Path, options: Options) -> Result<Self> {
+        let mut connection = Connection::open(path)?;
+        connection.pragma_update(None, "page_size", 8192)?;
+        connection.pragma_update(None, "journal_mode", "off")?;
+        connection.pragma_update(None, "locking_mode", "exclusive")?;
+        prepare(&connection)?;
+        connection.pragma_update(None, "synchronous", "off")?;
+        connection.pragma_update(None, "cache_size", -65_536)?;
+        schema::migrate(&mut connection, path)?;
+        let store = Self { connection, options, file: None };
+        store.begin_log()?;
+        Ok(store)
+    }
+
+    /// The file, if it is one.
+    pub fn path(&self) -> Option<&Path> {
+        self.file.as_ref().map(|(path, _)| path.as_path())
+    }
+
+    /// Where folding stands.
+    pub fn checkpoint(&self) -> Result<Checkpoint> {
+        let sql = "select log, position, events, at_us from checkpoint";
+        let found = self.connection.prepare_cached(sql)?.query_row((), |row| {
+            Ok(Checkpoint {
+                log: row.get(0)?,
+                position: Seq::from_raw(row.get::<_, i64>(1)? as u64),
+                events: row.get::<_, i64>(2)? as u64,
+                at_us: row.get::<_, i64>(3)? as u64,
+            })
+        });
+        Ok(found?)
+    }
+
+    /// Whether another file has taken the place of the one that is open.
+    pub fn is_replaced(&self) -> bool {
+        self.file.as_ref().is_some_and(|(path, opened)| inode(path) != *opened)
+    }
+
+    /// Whether the rows were drawn in another way than today's: everything must be drawn again.
+    pub fn is_outdated(&self) -> Result<bool> {
+        let kinds: String =
+            self.connection.query_row("select kinds from checkpoint", (), |row| row.get(0))?;
+        if kinds != self.options.kinds.join(",") {
+            return Ok(true);
+        }
+        for projection in ALL {
+            let sql = "select version from projections where name = ?1";
+            let drawn: Option<u32> =
+                self.connection.query_row(sql, [projection.name()], |row| row.get(0)).optional()?;
+            if drawn != Some(projection.version()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// A new database stands at the beginning, and is drawn as today.
+    fn begin_log(&self) -> Result<()> {
+        let is_begun: bool =
+            self.connection
+                .query_row("select exists (select 1 from checkpoint)", (), |row| row.get(0))?;
+        if is_begun {
+            return Ok(());
+        }
+        let begin = self.connection.unchecked_transaction()?;
+        let sql = "insert or ignore into checkpoint values (1, null, 0, 0, 0, ?1)";
+        begin.execute(sql, [self.options.kinds.join(",")])?;
+        for projection in ALL {
+            let sql = "insert or ignore into projections values (?1, ?2)";
+            begin.execute(sql, (projection.name(), projection.version()))?;
+        }
+        Ok(begin.commit()?)
+    }
+}
+
+fn prepare(connection: &Connection) -> Result<()> {
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "synchronous", "normal")?;
+    // What is forgotten shall not linger in free pages.
+    connection.pragma_update(None, "secure_delete", true)?;
+    Ok(())
+}
+
+/// Which file is at `path`; 0 for none.
+pub(crate) fn inode(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |metadata| metadata.ino())
+}
+
+/// `memory.db` with `suffix` behind its name.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Held while a database is opened, so that its file and its write-ahead log are of one piece: a rebuild
+/// replaces both under the exclusive form. Where no lock can be had, nothing is replaced either.
+fn lock_shared(path: &Path) -> Option<File> {
+    let lock = File::create(beside(path, ".lock")).ok()?;
+    lock.lock_shared().ok()?;
+    Some(lock)
+}
+
+/// Held while files are replaced.
+pub(crate) fn lock_exclusive(path: &Path) -> Result<File> {
+    let lock = beside(path, ".lock");
+    let failed = |source| Error::Io { action: "lock", path: lock.clone(), source };
+    let file = File::create(&lock).map_err(failed)?;
+    file.lock().map_err(failed)?;
+    Ok(file)
+}
+
+/// The companions of a database in WAL mode.
+pub(crate) const COMPANIONS: [&str; 2] = ["-wal", "-shm"];
+
+/// Moves a database that cannot be used out of the way, with its companions. Nothing is deleted.
+fn set_aside(path: &Path, now_us: u64) -> Result<PathBuf> {
+    let _replacing = lock_exclusive(path)?;
+    let aside = beside(path, &format!(".broken-{}", now_us / 1_000_000));
+    for suffix in COMPANIONS {
+        let (from, to) = (beside(path, suffix), beside(&aside, suffix));
+        if from.exists() {
+            rename(&from, &to)?;
+        }
+    }
+    rename(path, &aside)?;
+    Ok(aside)
+}
+
+pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {
+    fs::rename(from, to).map_err(|source| Error::Io { action: "rename", path: from.into(), source })
+}
