@@ -5,8 +5,8 @@ use crate::{
     again::Originals,
     format::{FLAG_AGAIN, FrameHeader, KIND_SEAL, SEGMENT_HEADER_LEN},
     item::entry,
-    reader::Seen,
     recovery::Found,
+    seen::Seen,
     segment::{Segment, snapshot},
 };
 

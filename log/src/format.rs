@@ -231,6 +231,7 @@ pub struct FrameHeader {
 
 impl FrameHeader {
     /// Reads a frame's head; `None` if it is damaged, is none, or belongs to another segment.
+    #[inline]
     pub fn decode(bytes: &[u8], salt: u32) -> Option<Self> {
         let bytes = bytes.get(..FRAME_HEADER_LEN)?;
         if bytes[0..4] != FRAME_MAGIC {
@@ -238,10 +239,16 @@ impl FrameHeader {
         }
         let mut hasher = crc32fast::Hasher::new_with_initial(salt);
         hasher.update(&bytes[..36]);
-        let len = u32_at(bytes, 4) as usize;
-        let whole = hasher.finalize() == u32_at(bytes, 36) && len <= FRAME_PAYLOAD_MAX;
-        whole.then(|| Self {
-            len,
+        let whole = hasher.finalize() == u32_at(bytes, 36);
+        Self::decode_checked(bytes).filter(|header| whole && header.len <= FRAME_PAYLOAD_MAX)
+    }
+
+    /// Reads the head of a frame that is known to be whole.
+    #[inline]
+    pub(crate) fn decode_checked(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; FRAME_HEADER_LEN] = bytes.first_chunk()?;
+        Some(Self {
+            len: u32_at(bytes, 4) as usize,
             kind: u16_at(bytes, 8),
             schema: u16_at(bytes, 10),
             codec: bytes[12],
@@ -252,16 +259,19 @@ impl FrameHeader {
     }
 
     /// Whether these are the bytes that were written as the payload.
+    #[inline]
     pub fn fits(&self, payload: &[u8]) -> bool {
         payload.len() == self.len && crc32fast::hash(payload) == self.payload_crc
     }
 
     /// Length of the whole frame.
+    #[inline]
     pub fn frame_len(&self) -> usize {
         FRAME_HEADER_LEN + self.len
     }
 
     /// Whether [`flag`](Self::flags) is set.
+    #[inline]
     pub fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
@@ -545,18 +555,22 @@ pub(crate) fn split_seq(payload: &[u8]) -> Option<(Seq, &[u8])> {
     Some((Seq::from_raw(u64::from_le_bytes(*seq)), rest))
 }
 
+#[inline]
 fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(array_at(bytes, at))
 }
 
+#[inline]
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(array_at(bytes, at))
 }
 
+#[inline]
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(array_at(bytes, at))
 }
 
+#[inline]
 fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes[at..at + N].try_into().expect("the caller checked the length")
 }

@@ -89,6 +89,7 @@ pub(crate) fn seq_of(
 }
 
 /// Turns a frame into a record: its first place, its payload as it was given.
+#[inline]
 pub(crate) fn entry<'a>(
     segment: &'a mut Segment,
     offset: u64,

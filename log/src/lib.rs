@@ -29,6 +29,7 @@
 //! ```
 
 mod again;
+mod ahead;
 mod backwards;
 mod directory;
 pub mod disk;
@@ -43,6 +44,7 @@ mod reader;
 pub mod recovery;
 mod roll;
 mod seal;
+mod seen;
 mod segment;
 mod spill;
 mod sync;

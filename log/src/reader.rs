@@ -1,19 +1,16 @@
 //! Reading forwards, and onwards as the log grows.
 
 use crate::{
-    Error, Gap, GapReason, Id, Item, Log, Seq,
+    Error, Gap, GapReason, Item, Log, Seq,
     again::Originals,
     format::{FLAG_AGAIN, FrameHeader, KIND_SEAL, SEGMENT_HEADER_LEN},
     item::{entry, seq_of},
     recovery::Found,
+    seen::Seen,
     segment::Segment,
     sync,
 };
-use std::{
-    collections::HashSet,
-    hash::{BuildHasherDefault, Hasher},
-    io,
-};
+use std::io;
 
 /// Reads forwards. At the end [`next`](Self::next) gives `None`, and goes on when called again after the
 /// log has grown.
@@ -168,6 +165,10 @@ impl Reader {
         if self.offset == SEGMENT_HEADER_LEN as u64 {
             self.pending.extend(segment.header_gap());
         }
+        // Whoever comes from the segment before is likely to read this one to its end.
+        if self.left.is_some() && self.offset == SEGMENT_HEADER_LEN as u64 {
+            segment.check_ahead();
+        }
         if let Some((number, len)) = self.left.take()
             && let Some(header) = segment.header
             && segment.number == number + 1
@@ -207,7 +208,7 @@ impl Reader {
         if header.kind == KIND_SEAL || !self.seen.insert(header.id) {
             return Ok(false);
         }
-        if header.id.time_us() < self.since_us {
+        if self.since_us > 0 && header.id.time_us() < self.since_us {
             return Ok(false);
         }
         let segment = self.segment.as_mut().expect("the frame is in it");
@@ -219,39 +220,5 @@ impl Reader {
         }
         let stored = segment.payload(offset, header)?;
         Ok(!self.originals.is_repetition(&self.log.directory, header, stored)?)
-    }
-}
-
-/// The ids met in this segment. A misdirected write of the disk can put a whole record there twice.
-#[derive(Debug, Default)]
-pub(crate) struct Seen(HashSet<u128, BuildHasherDefault<IdHasher>>);
-
-impl Seen {
-    pub(crate) fn insert(&mut self, id: Id) -> bool {
-        self.0.insert(u128::from_le_bytes(*id.as_bytes()))
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
-    }
-}
-
-/// Ids are random already; any eight bytes of the random half will do.
-#[derive(Debug, Default)]
-pub(crate) struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 << 8 | u64::from(*byte)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        }
-    }
-
-    fn write_u128(&mut self, key: u128) {
-        self.0 = ((key >> 64) as u64 ^ (key as u64)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     }
 }

@@ -73,6 +73,7 @@ fn is_too_short_for_a_frame(len: u64) -> bool {
 }
 
 /// Applies the reading rules at `offset`.
+#[inline]
 pub fn scan(source: &mut impl Source, offset: u64, salt: u32) -> io::Result<Found> {
     let window = source.window(offset, FRAME_HEADER_LEN)?;
     if window.is_empty() {
@@ -89,6 +90,7 @@ pub fn scan(source: &mut impl Source, offset: u64, salt: u32) -> io::Result<Foun
 }
 
 /// Rule 2: the head is whole, the payload is not.
+#[cold]
 fn damaged_payload(
     source: &mut impl Source,
     offset: u64,
@@ -106,6 +108,7 @@ fn damaged_payload(
 }
 
 /// Rules 3 and 4: no head here; what comes next that is whole?
+#[cold]
 fn resynchronise(source: &mut impl Source, offset: u64, salt: u32) -> io::Result<Found> {
     let Some(next) = find_frame(source, offset + 1, salt)? else {
         return Ok(Found::Tail { len: remaining(source, offset)?, header: None });

@@ -2,6 +2,7 @@
 
 use crate::{
     Error, Gap, GapReason,
+    ahead::Ahead,
     directory::{Directory, SegmentFile},
     disk::File,
     format::{
@@ -53,6 +54,7 @@ pub(crate) struct Segment {
     pub(crate) is_active: bool,
     pub(crate) seal: Option<Seal>,
     pub(crate) bytes: Bytes,
+    ahead: Option<Ahead>,
     pub(crate) file: Arc<dyn File>,
 }
 
@@ -68,7 +70,7 @@ impl Segment {
             .map_err(|error| Error::io("read", &file.path, error))?
             .map(|(seal, _)| seal);
         if let Some(map) = segment.file.map() {
-            segment.bytes = Bytes::Map(map);
+            segment.bytes = Bytes::Map(Arc::new(map));
         }
         Ok(segment)
     }
@@ -100,6 +102,7 @@ impl Segment {
             is_active: false,
             seal: None,
             bytes: Bytes::File(Buffered { file: Arc::clone(&handle), start: 0, bytes: Vec::new() }),
+            ahead: None,
             file: handle,
         })
     }
@@ -109,14 +112,33 @@ impl Segment {
         self.seal.as_ref().map_or(self.number, |seal| seal.number_last)
     }
 
+    /// Has the rear of the segment checked by another thread, if it is complete: for those who are going to
+    /// read all of it.
+    pub(crate) fn check_ahead(&mut self) {
+        if let (Bytes::Map(map), Some(seal)) = (&self.bytes, &self.seal) {
+            self.ahead = Ahead::begin(map, seal, self.salt);
+        }
+    }
+
     /// What is at `offset`. There are no tails in a segment that nobody appends to.
+    #[inline]
     pub(crate) fn scan(&mut self, offset: u64) -> Result<Found, Error> {
+        if let Some(ahead) = &mut self.ahead
+            && ahead.is_followed(offset)
+            && ahead.has_checked(offset + FRAME_HEADER_LEN as u64)
+            && let Ok(window) = self.bytes.window(offset, FRAME_HEADER_LEN)
+            && let Some(header) = FrameHeader::decode_checked(window)
+            && ahead.has_checked(offset + header.frame_len() as u64)
+        {
+            return Ok(Found::Frame(header));
+        }
         let found = scan(&mut self.bytes, offset, self.salt)
             .map_err(|error| Error::io("read", &self.path, error))?;
         Ok(if self.is_active { found } else { found.when_closed(offset) })
     }
 
     /// The payload of a frame that [`scan`](Self::scan) has found at `offset`, as stored.
+    #[inline]
     pub(crate) fn payload(&mut self, offset: u64, header: &FrameHeader) -> Result<&[u8], Error> {
         let window = self
             .bytes
@@ -259,11 +281,12 @@ fn decode_seal_frame(frame: &[u8], salt: u32) -> Option<Seal> {
 /// The bytes of a segment: mapped if nobody appends to it, read piece by piece if somebody may.
 #[derive(Debug)]
 pub(crate) enum Bytes {
-    Map(Map),
+    Map(Arc<Map>),
     File(Buffered),
 }
 
 impl Source for Bytes {
+    #[inline]
     fn window(&mut self, offset: u64, len: usize) -> io::Result<&[u8]> {
         match self {
             Self::Map(map) => Ok(map.get(offset as usize..).unwrap_or_default()),
