@@ -1,6 +1,8 @@
 //! `claude-mem-tools`: one subcommand for each thing done to claude-mem rather than by it.
 
+mod bench;
 mod commands;
+mod inspect;
 
 use std::process::ExitCode;
 

@@ -1,19 +1,34 @@
 //! The subcommands, one file each.
 
+mod bench;
+mod inspect;
 mod model_server;
 
 use std::error::Error;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
+    Bench(bench::Bench),
+    #[command(subcommand)]
+    Inspect(inspect::Inspect),
     ModelServer(model_server::ModelServer),
 }
 
 impl Command {
     pub(crate) fn run(self) -> Result<ExitCode, Box<dyn Error>> {
         match self {
+            Self::Bench(command) => command.run(),
+            Self::Inspect(command) => command.run(),
             Self::ModelServer(command) => command.run(),
         }
     }
+}
+
+/// Whoever reads a line shall have it at once, also from a pipe.
+fn say(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{text}")?;
+    out.flush()
 }

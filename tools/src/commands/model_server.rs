@@ -2,12 +2,13 @@
 
 use std::error::Error;
 use std::fs;
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use claude_mem_tools::model::{Script, Server};
+
+use super::say;
 
 /// Answer as a model from a script, over the real wire protocols
 ///
@@ -66,11 +67,4 @@ impl ModelServer {
             said = requests.len();
         }
     }
-}
-
-/// Whoever reads a line shall have it at once, also from a pipe.
-fn say(line: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{line}")?;
-    out.flush()
 }

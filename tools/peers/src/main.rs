@@ -1,0 +1,88 @@
+//! Other logs, filled and read in the same way as ours, each with the settings that suit it best here.
+//!
+//! `claude-mem-peers fill ENGINE DIR RECORDS BYTES` makes a log; `claude-mem-peers read ENGINE DIR` opens
+//! it and reads every payload, with every check that the engine can make, and prints `NANOSECONDS
+//! RECORDS BYTES`. The time is taken inside, so that starting this program does not count.
+
+mod commitlog;
+mod fjall;
+mod okaywal;
+
+use std::{env, error::Error, path::Path, process::ExitCode, time::Instant};
+
+/// What was read.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sum {
+    pub(crate) records: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Sum {
+    pub(crate) fn add(&mut self, payload: &[u8]) {
+        self.records += 1;
+        self.bytes += payload.len() as u64;
+    }
+}
+
+pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
+
+trait Peer {
+    /// Makes a log of these payloads.
+    fn fill(&self, dir: &Path, payloads: &mut dyn Iterator<Item = Vec<u8>>) -> Outcome<()>;
+    /// Opens it, and reads and checks everything.
+    fn read(&self, dir: &Path) -> Outcome<Sum>;
+}
+
+fn peer(name: &str) -> Outcome<&'static dyn Peer> {
+    match name {
+        "commitlog" => Ok(&commitlog::Commitlog),
+        "fjall" => Ok(&fjall::Fjall),
+        "okaywal" => Ok(&okaywal::Okaywal),
+        _ => Err(format!("no peer is called {name}").into()),
+    }
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match run(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(words: &[&str]) -> Outcome<()> {
+    match *words {
+        ["fill", name, dir, records, bytes] => {
+            let (records, bytes) = (records.parse()?, bytes.parse()?);
+            peer(name)?.fill(Path::new(dir), &mut payloads(records, bytes))
+        }
+        ["read", name, dir] => {
+            let peer = peer(name)?;
+            let start = Instant::now();
+            let sum = peer.read(Path::new(dir))?;
+            println!("{} {} {}", start.elapsed().as_nanos(), sum.records, sum.bytes);
+            Ok(())
+        }
+        _ => Err("usage: fill ENGINE DIR RECORDS BYTES | read ENGINE DIR".into()),
+    }
+}
+
+/// Bytes that no compression makes smaller: xorshift.
+fn payloads(records: u64, bytes: usize) -> impl Iterator<Item = Vec<u8>> {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut word = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    (0..records).map(move |_| {
+        let mut payload: Vec<u8> = (0..bytes.div_ceil(8)).flat_map(|_| word()).collect();
+        payload.truncate(bytes);
+        payload
+    })
+}

@@ -1,0 +1,111 @@
+//! Taking turns: every contestant once in each round, so that noise meets all of them.
+
+use super::Outcome;
+use std::time::{Duration, Instant};
+
+/// Something to be measured beside others.
+pub(crate) struct Contestant<'a> {
+    pub(crate) name: String,
+    /// Does it once, and says how long it took: preparing and clearing up do not count.
+    pub(crate) turn: Box<dyn FnMut() -> Outcome<Duration> + 'a>,
+}
+
+impl<'a> Contestant<'a> {
+    pub(crate) fn new(
+        name: impl Into<String>,
+        turn: impl FnMut() -> Outcome<Duration> + 'a,
+    ) -> Self {
+        Self { name: name.into(), turn: Box::new(turn) }
+    }
+}
+
+/// How long one contestant took, turn by turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Samples {
+    pub(crate) name: String,
+    /// In order of length.
+    times: Vec<Duration>,
+}
+
+impl Samples {
+    pub(crate) fn new(name: String, mut times: Vec<Duration>) -> Self {
+        assert!(!times.is_empty(), "there is at least one round");
+        times.sort();
+        Self { name, times }
+    }
+
+    /// The fastest turn: the one with the least noise in it.
+    pub(crate) fn min(&self) -> Duration {
+        self.times[0]
+    }
+
+    pub(crate) fn median(&self) -> Duration {
+        self.times[self.times.len() / 2]
+    }
+
+    /// How many times longer than `other` it takes, by the fastest turns.
+    pub(crate) fn times_min(&self, other: &Self) -> f64 {
+        self.min().as_secs_f64() / other.min().as_secs_f64()
+    }
+
+    /// The same by the median turns.
+    pub(crate) fn times_median(&self, other: &Self) -> f64 {
+        self.median().as_secs_f64() / other.median().as_secs_f64()
+    }
+}
+
+/// Lets all contestants take `rounds` turns, each round beginning with another one.
+pub(crate) fn contest(rounds: u64, contestants: &mut [Contestant<'_>]) -> Outcome<Vec<Samples>> {
+    let count = contestants.len();
+    let mut times = vec![Vec::new(); count];
+    for round in 0..rounds as usize {
+        for step in 0..count {
+            let index = (round + step) % count;
+            times[index].push((contestants[index].turn)()?);
+        }
+    }
+    let names = contestants.iter().map(|contestant| contestant.name.clone());
+    Ok(names.zip(times).map(|(name, times)| Samples::new(name, times)).collect())
+}
+
+/// How long something takes.
+pub(crate) fn time<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<(Duration, T)> {
+    let start = Instant::now();
+    let done = work()?;
+    Ok((start.elapsed(), done))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+    use super::*;
+    use std::cell::RefCell;
+
+    #[test]
+    fn everyone_has_a_turn_in_each_round_and_nobody_is_always_first() {
+        let order = RefCell::new(String::new());
+        let turn = |name: char| {
+            let order = &order;
+            Contestant::new(name, move || {
+                order.borrow_mut().push(name);
+                Ok(Duration::from_nanos(order.borrow().len() as u64))
+            })
+        };
+        let samples = contest(3, &mut [turn('a'), turn('b')]).unwrap();
+        assert_eq!(*order.borrow(), "abbaab");
+        let nanos = |time: Duration| time.as_nanos();
+        let found: Vec<_> =
+            samples.iter().map(|one| (nanos(one.min()), nanos(one.median()))).collect();
+        assert_eq!(found, [(1, 4), (2, 3)]);
+    }
+
+    #[test]
+    fn ratios_are_of_the_same_kind_of_turn() {
+        let millis = |name: &str, times: [u64; 3]| {
+            Samples::new(name.into(), times.map(Duration::from_millis).to_vec())
+        };
+        let (slow, fast) = (millis("slow", [90, 40, 50]), millis("fast", [10, 30, 20]));
+        assert!((slow.times_min(&fast) - 4.0).abs() < 1e-9);
+        assert!((slow.times_median(&fast) - 2.5).abs() < 1e-9);
+    }
+}

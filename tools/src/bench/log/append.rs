@@ -1,0 +1,104 @@
+//! Opening the log, appending one record and closing it again: what every hook does.
+
+use super::{
+    sample::{self, Noise, Order},
+    sqlite,
+};
+use crate::bench::{
+    Contestant, Figure, Outcome, Samples, Scratch, Settings, Verdict, contest, report, time,
+};
+use claude_mem_log::{Appender, Id};
+use std::{path::Path, time::Duration};
+
+pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+    let place = |name: &str| scratch.place(&format!("append-{name}"));
+    let (some, empty, large, database) =
+        (place("some"), place("empty"), place("large"), place("database.sqlite"));
+    let records_some = settings.size(10_000, 100);
+    let records_large = settings.size(1 << 20, 1000);
+    sample::fill(&some, records_some, Order::Rising)?;
+    sample::fill(&large, records_large, Order::Rising)?;
+    sqlite::fill(&database, records_some)?;
+
+    let payload = Noise::default().payload();
+    let repeats = settings.size(100, 2) as u32;
+    let ours = |name: &str, dir| {
+        Contestant::new(name, {
+            let payload = &payload;
+            move || one_turn(repeats, |id| append_once(dir, id, payload))
+        })
+    };
+    let mut contestants = [
+        ours("the log, 10,000 records", some.as_path()),
+        ours("the log, empty at first", empty.as_path()),
+        ours("the log, 1 GB", large.as_path()),
+        Contestant::new("SQLite, 10,000 records", || {
+            one_turn(repeats / 10 + 1, |id| {
+                sqlite::append_once(&database, *id.as_bytes(), &payload)
+            })
+        }),
+    ];
+    // The first turn of all pays for what is made once.
+    contest(1, &mut contestants)?;
+    let samples = contest(settings.size(60, 2), &mut contestants)?;
+    drop(contestants);
+    std::fs::remove_dir_all(&large)?;
+    Ok(vec![against_sqlite(&samples), flatness(&samples)])
+}
+
+/// How long one of so many repeats takes.
+fn one_turn(repeats: u32, mut work: impl FnMut(Id) -> Outcome<()>) -> Outcome<Duration> {
+    let ids: Vec<Id> = (0..repeats).map(|number| Id::random(u64::from(number))).collect();
+    let (taken, ()) = time(|| ids.into_iter().try_for_each(&mut work))?;
+    Ok(taken / repeats)
+}
+
+fn append_once(dir: &Path, id: Id, payload: &[u8]) -> Outcome<()> {
+    let mut appender = Appender::open(dir, sample::options())?;
+    appender.append(&sample::record(id, payload))?;
+    Ok(())
+}
+
+fn against_sqlite(samples: &[Samples]) -> Figure {
+    let (ours, sqlite) = (&samples[0], &samples[3]);
+    let (min, median) = (sqlite.times_min(ours), sqlite.times_median(ours));
+    Figure {
+        title: "One record by a new appender, against SQLite".into(),
+        about:
+            "Open, append 1 KB, close, no sync; SQLite: open, insert, close (WAL, `synchronous = \
+                NORMAL`). A turn is 100 of the log's and 11 of SQLite's, and the times are of one."
+                .into(),
+        columns: report::TIMES.to_vec(),
+        rows: report::against_first(samples),
+        verdict: Some(Verdict {
+            target: "at most 1/100 of SQLite's time".into(),
+            reached: format!("1/{min:.0} (median 1/{median:.0})"),
+            is_met: min >= 100.0,
+        }),
+    }
+}
+
+fn flatness(samples: &[Samples]) -> Figure {
+    let sizes = &samples[..3];
+    let spread = |of: fn(&Samples) -> Duration| {
+        let times = || sizes.iter().map(|one| of(one).as_secs_f64());
+        times().fold(f64::MIN, f64::max) / times().fold(f64::MAX, f64::min)
+    };
+    let (min, median) = (spread(Samples::min), spread(Samples::median));
+    Figure {
+        title: "The same at any size".into(),
+        about: "The log's turns from above: empty at first, 10,000 records, 1 GB in 1 KB records."
+            .into(),
+        columns: report::TIMES.to_vec(),
+        rows: report::against_first(sizes),
+        verdict: Some(Verdict {
+            target: "within 15 % from empty to 1 GB".into(),
+            reached: format!(
+                "{:.1} % (median {:.1} %)",
+                (min - 1.0) * 100.0,
+                (median - 1.0) * 100.0
+            ),
+            is_met: min <= 1.15,
+        }),
+    }
+}

@@ -1,0 +1,78 @@
+//! What a reader keeps in memory.
+
+use super::{
+    peers,
+    sample::{self, Order, PAYLOAD_BYTES},
+};
+use crate::bench::{Figure, Outcome, Row, Scratch, Settings, Verdict};
+use claude_mem_log::Log;
+use std::{env, fs, io::Write as _, path::Path, process::Command};
+
+const LIMIT_MB: f64 = 64.0;
+
+pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+    let mut rows = Vec::new();
+    let mut most = 0.0_f64;
+    let records = settings.size(10 << 20, 2000);
+    for (name, order) in
+        [("ids as one process makes them", Order::Rising), ("ids in random order", Order::Random)]
+    {
+        let dir = scratch.place("memory");
+        sample::fill(&dir, records, order)?;
+        let output = Command::new(env::current_exe()?)
+            .args(["bench", "--child", "read"])
+            .arg(&dir)
+            .output()?;
+        let text = peers::check(output)?;
+        fs::remove_dir_all(&dir)?;
+        let [found, anonymous, resident] = text
+            .split_whitespace()
+            .filter_map(|word| word.parse::<u64>().ok())
+            .collect::<Vec<_>>()
+            .try_into()
+            .map_err(|_| format!("the reader said {text:?}"))?;
+        if found != records {
+            return Err(format!("{found} records read, of {records}").into());
+        }
+        let megabytes = |kilobytes: u64| kilobytes as f64 / 1024.0;
+        most = most.max(megabytes(anonymous));
+        let values =
+            [anonymous, resident].map(|size| format!("{:.1} MB", megabytes(size))).to_vec();
+        rows.push(Row::new(name, values));
+    }
+    let gigabytes = (records * PAYLOAD_BYTES as u64) as f64 / f64::from(1 << 30);
+    Ok(vec![Figure {
+        title: "Memory of a reader over 10 GB".into(),
+        about: format!(
+            "A process that reads {gigabytes:.1} GB of 1 KB records from the first to the last, and looks at \
+             itself after every 1000 (`RssAnon` in `/proc/self/status`); the most it had."
+        ),
+        columns: vec!["beyond mapped pages", "with mapped pages"],
+        rows,
+        verdict: Some(Verdict {
+            target: "below 64 MB beyond mapped pages".into(),
+            reached: format!("{most:.1} MB"),
+            is_met: most < LIMIT_MB,
+        }),
+    }])
+}
+
+/// Reads the log in `dir`, and prints how many records there were and the most memory it had.
+pub(super) fn read(dir: &Path) -> Outcome<()> {
+    let mut reader = Log::open(dir, sample::options())?.read_from_start();
+    let (mut records, mut anonymous, mut resident) = (0_u64, 0, 0);
+    while reader.next()?.is_some() {
+        records += 1;
+        if records.is_multiple_of(1000) {
+            let status = fs::read_to_string("/proc/self/status")?;
+            anonymous = anonymous.max(kilobytes(&status, "RssAnon:")?);
+            resident = resident.max(kilobytes(&status, "VmRSS:")?);
+        }
+    }
+    Ok(writeln!(std::io::stdout(), "{records} {anonymous} {resident}")?)
+}
+
+fn kilobytes(status: &str, name: &str) -> Outcome<u64> {
+    let line = status.lines().find(|line| line.starts_with(name)).ok_or("no such line")?;
+    Ok(line.split_whitespace().nth(1).ok_or("no number")?.parse()?)
+}

@@ -1,0 +1,54 @@
+//! `SQLite`, doing what the log does: WAL, `synchronous = NORMAL`, one table.
+
+use super::sample::Noise;
+use crate::bench::Outcome;
+use rusqlite::Connection;
+use std::path::Path;
+
+fn open(path: &Path) -> Outcome<Connection> {
+    let database = Connection::open(path)?;
+    database.pragma_update(None, "synchronous", "NORMAL")?;
+    Ok(database)
+}
+
+/// Makes a database of so many records.
+pub(super) fn fill(path: &Path, records: u64) -> Outcome<()> {
+    let mut database = open(path)?;
+    database.pragma_update(None, "journal_mode", "WAL")?;
+    database.execute_batch(
+        "create table records (seq integer primary key, id blob, kind integer, payload blob)",
+    )?;
+    let mut noise = Noise::default();
+    let transaction = database.transaction()?;
+    {
+        let mut insert = transaction.prepare(INSERT)?;
+        for number in 0..records {
+            insert.execute((u128::from(number).to_le_bytes(), 1, noise.payload()))?;
+        }
+    }
+    Ok(transaction.commit()?)
+}
+
+const INSERT: &str = "insert into records (id, kind, payload) values (?1, ?2, ?3)";
+
+/// Opens, inserts one record, closes: what a hook would do. WAL is kept in the file.
+pub(super) fn append_once(path: &Path, id: [u8; 16], payload: &[u8]) -> Outcome<()> {
+    let database = open(path)?;
+    database.execute(INSERT, (id, 1, payload))?;
+    database.close().map_err(|(_, error)| error.into())
+}
+
+/// Opens and reads every payload. `SQLite` has no checksums that it could verify.
+pub(super) fn read(path: &Path) -> Outcome<(u64, u64)> {
+    let database = open(path)?;
+    // Faster for SQLite than reading pages.
+    database.pragma_update(None, "mmap_size", i64::MAX)?;
+    let mut select = database.prepare("select id, kind, payload from records order by seq")?;
+    let mut rows = select.query(())?;
+    let (mut records, mut bytes) = (0, 0);
+    while let Some(row) = rows.next()? {
+        records += 1;
+        bytes += row.get_ref(2)?.as_blob()?.len() as u64;
+    }
+    Ok((records, bytes))
+}

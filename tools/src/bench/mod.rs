@@ -1,0 +1,92 @@
+//! Measuring: groups of figures, each figure a comparison made within one run.
+//!
+//! The machines this runs on are shared and noisy, so no figure is a time by itself. Whatever is compared
+//! takes turns, round after round, and what counts is the ratio of the fastest turns (and, beside it, of
+//! the median ones). A group is one file with a function, and one line in [`GROUPS`].
+
+mod contest;
+mod log;
+mod machine;
+mod report;
+mod scratch;
+
+use std::{error::Error, fs, path::Path};
+
+pub(crate) use contest::{Contestant, Samples, contest, time};
+pub(crate) use report::{Figure, Report, Row, Verdict};
+pub(crate) use scratch::Scratch;
+
+pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// Figures that belong together.
+pub(crate) struct Group {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    /// The figures, by the names that `--only` takes.
+    pub(crate) figures: &'static [(&'static str, Measure)],
+}
+
+/// Works out one figure, or a few that need the same preparation.
+pub(crate) type Measure = fn(&Settings, &Scratch) -> Outcome<Vec<Figure>>;
+
+/// Every group.
+pub(crate) const GROUPS: &[Group] = &[log::GROUP];
+
+/// How to measure.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    /// Tiny sizes, to see that everything runs. The figures mean nothing.
+    pub(crate) quick: bool,
+    /// Whether other engines are measured beside ours, which takes a minute to build.
+    pub(crate) peers: bool,
+    /// Files to be used as samples of what is recorded, besides our own source code.
+    pub(crate) samples: Option<std::path::PathBuf>,
+}
+
+impl Settings {
+    /// One of two sizes.
+    pub(crate) fn size(&self, full: u64, quick: u64) -> u64 {
+        if self.quick { quick } else { full }
+    }
+}
+
+/// Measures a group, or one figure of it.
+pub(crate) fn run(
+    group: &Group,
+    only: Option<&str>,
+    settings: &Settings,
+    scratch: &Scratch,
+) -> Outcome<Report> {
+    let wanted: Vec<_> =
+        group.figures.iter().filter(|(name, _)| only.is_none_or(|only| only == *name)).collect();
+    if wanted.is_empty() {
+        let names: Vec<_> = group.figures.iter().map(|(name, _)| *name).collect();
+        return Err(format!("`{}` has only: {}", group.name, names.join(", ")).into());
+    }
+    let mut report = Report {
+        group: group.name,
+        about: group.about,
+        machine: machine::describe(scratch.path()),
+        quick: settings.quick,
+        figures: Vec::new(),
+    };
+    for (name, measure) in wanted {
+        eprintln!("{} {name} …", group.name);
+        report.figures.extend(measure(settings, scratch)?);
+    }
+    Ok(report)
+}
+
+/// Runs what a figure needs in a process of its own: `bench child …`.
+pub(crate) fn child(words: &[String]) -> Outcome<()> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    log::child(&words)
+}
+
+/// Keeps a report as Markdown, for people, and as JSON.
+pub(crate) fn write(report: &Report, dir: &Path) -> Outcome<()> {
+    fs::create_dir_all(dir)?;
+    fs::write(dir.join(format!("{}.md", report.group)), report.to_string())?;
+    let json = serde_json::to_string_pretty(report)?;
+    Ok(fs::write(dir.join(format!("{}.json", report.group)), json + "\n")?)
+}

@@ -1,0 +1,115 @@
+//! Looking into a log, frame by frame, as it lies on the disk.
+
+mod dump;
+mod list;
+mod stat;
+
+pub(crate) use dump::dump;
+pub(crate) use list::list;
+pub(crate) use stat::stat;
+
+use claude_mem_log::{
+    GapReason, Log, Options, SegmentInfo, SegmentState,
+    format::{self, FrameHeader, KIND_SEAL, SEGMENT_HEADER_LEN, SegmentHeader},
+    recovery::{Found, scan},
+};
+use std::{error::Error, fs, ops::Range, path::Path};
+
+pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// A log, to be looked into.
+struct Inspected {
+    log_id: [u8; 16],
+    segments: Vec<SegmentInfo>,
+}
+
+impl Inspected {
+    fn open(dir: &Path) -> Outcome<Self> {
+        let log = Log::open(dir, Options::default())?;
+        let segments = log.segments()?;
+        if segments.is_empty() {
+            return Err(format!("there is no log in {}", dir.display()).into());
+        }
+        Ok(Self { log_id: log.id().unwrap_or_default(), segments })
+    }
+
+    /// Reads a segment to its end and shows everything that is in it.
+    fn walk(
+        &self,
+        segment: &SegmentInfo,
+        mut show: impl FnMut(u64, Met<'_>) -> Outcome<()>,
+    ) -> Outcome<()> {
+        let bytes = fs::read(&segment.path)?;
+        let header = SegmentHeader::decode(&bytes);
+        let salt = header
+            .map_or_else(|| format::salt(self.log_id, segment.number), |header| header.salt());
+        if header.is_none() {
+            show(0, Met::gap(0..SEGMENT_HEADER_LEN as u64, GapReason::DamagedHeader, None))?;
+        }
+        let mut offset = SEGMENT_HEADER_LEN as u64;
+        loop {
+            let found = scan(&mut bytes.as_slice(), offset, salt)?;
+            let start = offset;
+            let met = match found {
+                Found::End => return Ok(()),
+                Found::Frame(header) => {
+                    offset += header.frame_len() as u64;
+                    let stored = &bytes[offset as usize - header.len..offset as usize];
+                    if header.kind == KIND_SEAL {
+                        Met::Seal(header)
+                    } else {
+                        Met::Record(header, stored)
+                    }
+                }
+                Found::Gap { range, reason, header } => {
+                    offset = range.end;
+                    Met::gap(range, reason, header)
+                }
+                Found::Tail { len, header } => {
+                    offset += len;
+                    match (segment.state, header) {
+                        (SegmentState::Active, _) => Met::Unfinished(len),
+                        (_, Some(_)) => Met::gap(start..offset, GapReason::TornWrite, header),
+                        (_, None) => Met::gap(start..offset, GapReason::DamagedTail, header),
+                    }
+                }
+            };
+            show(start, met)?;
+        }
+    }
+}
+
+/// What is met at an offset of a segment.
+#[derive(Clone, Copy)]
+enum Met<'a> {
+    /// A record, and its payload as stored.
+    Record(FrameHeader, &'a [u8]),
+    Seal(FrameHeader),
+    Gap {
+        len: u64,
+        reason: GapReason,
+        header: Option<FrameHeader>,
+    },
+    /// The end of the active segment: an append may be under way.
+    Unfinished(u64),
+}
+
+impl Met<'_> {
+    fn gap(range: Range<u64>, reason: GapReason, header: Option<FrameHeader>) -> Self {
+        Self::Gap { len: range.end - range.start, reason, header }
+    }
+}
+
+fn state_name(state: SegmentState) -> &'static str {
+    match state {
+        SegmentState::Active => "active",
+        SegmentState::Rolled => "rolled",
+        SegmentState::Sealed => "sealed",
+    }
+}
+
+/// A time in an id, as people write it.
+fn show_time(time_us: u64) -> String {
+    jiff::Timestamp::from_microsecond(time_us as i64)
+        .map_or_else(|_| format!("{time_us} µs"), |time| time.to_string())
+}
