@@ -138,3 +138,13 @@ fn a_directory_without_a_log_is_an_error() {
     let (code, text) = inspect(&["ls"], dir.path());
     assert_eq!((code, text.as_str()), (Some(1), ""));
 }
+
+#[test]
+fn a_missing_segment_counts_as_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    log(dir.path());
+    fs::remove_file(dir.path().join("0000000000000001.g00.seg")).unwrap();
+    let (code, text) = inspect(&["stat"], dir.path());
+    assert_eq!(code, Some(1));
+    assert!(text.ends_with("gaps: 1 × a missing segment, 0 bytes\n"), "{text}");
+}

@@ -3,7 +3,7 @@
 use super::{Inspected, Met, Outcome, show_time};
 use claude_mem_log::{
     Seq,
-    format::{FLAG_MOVED, FLAG_TOMBSTONE, FLAG_ZSTD, FrameHeader},
+    format::{FLAG_AGAIN, FLAG_MOVED, FLAG_TOMBSTONE, FLAG_ZSTD, FrameHeader},
 };
 use serde::Serialize;
 use std::{io::Write, path::Path};
@@ -71,7 +71,12 @@ fn line(seq: Seq, met: Met<'_>) -> Line {
 }
 
 fn of_header(at: Line, header: &FrameHeader) -> Line {
-    let names = [(FLAG_ZSTD, "zstd"), (FLAG_MOVED, "moved"), (FLAG_TOMBSTONE, "tombstone")];
+    let names = [
+        (FLAG_ZSTD, "zstd"),
+        (FLAG_MOVED, "moved"),
+        (FLAG_TOMBSTONE, "tombstone"),
+        (FLAG_AGAIN, "again"),
+    ];
     Line {
         id: Some(header.id.to_string()),
         time: Some(show_time(header.id.time_us())),

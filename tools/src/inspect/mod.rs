@@ -48,30 +48,28 @@ impl Inspected {
         }
         let mut offset = SEGMENT_HEADER_LEN as u64;
         loop {
-            let found = scan(&mut bytes.as_slice(), offset, salt)?;
+            let mut found = scan(&mut bytes.as_slice(), offset, salt)?;
+            if segment.state != SegmentState::Active {
+                found = found.when_closed(offset);
+            }
             let start = offset;
             let met = match found {
                 Found::End => return Ok(()),
                 Found::Frame(header) => {
                     offset += header.frame_len() as u64;
                     let stored = &bytes[offset as usize - header.len..offset as usize];
-                    if header.kind == KIND_SEAL {
-                        Met::Seal(header)
-                    } else {
-                        Met::Record(header, stored)
+                    match header.kind {
+                        KIND_SEAL => Met::Seal(header),
+                        _ => Met::Record(header, stored),
                     }
                 }
                 Found::Gap { range, reason, header } => {
                     offset = range.end;
                     Met::gap(range, reason, header)
                 }
-                Found::Tail { len, header } => {
+                Found::Tail { len, .. } => {
                     offset += len;
-                    match (segment.state, header) {
-                        (SegmentState::Active, _) => Met::Unfinished(len),
-                        (_, Some(_)) => Met::gap(start..offset, GapReason::TornWrite, header),
-                        (_, None) => Met::gap(start..offset, GapReason::DamagedTail, header),
-                    }
+                    Met::Unfinished(len)
                 }
             };
             show(start, met)?;

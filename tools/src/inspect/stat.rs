@@ -3,7 +3,7 @@
 use super::{Inspected, Met, Outcome, state_name};
 use claude_mem_log::{
     GapReason,
-    format::{FLAG_MOVED, FLAG_TOMBSTONE, FLAG_ZSTD, FrameHeader},
+    format::{FLAG_AGAIN, FLAG_MOVED, FLAG_TOMBSTONE, FLAG_ZSTD, FrameHeader},
 };
 use serde::Serialize;
 use std::{borrow::Cow, collections::BTreeMap, io::Write, path::Path};
@@ -50,7 +50,12 @@ impl Count {
 pub(crate) fn stat(dir: &Path, json: bool, out: &mut impl Write) -> Outcome<bool> {
     let inspected = Inspected::open(dir)?;
     let mut stat = Stat::default();
+    let mut number_next = 1;
     for segment in &inspected.segments {
+        for _ in number_next..segment.number {
+            stat.add(&Met::gap(0..0, GapReason::MissingSegment, None));
+        }
+        number_next = segment.seal.as_ref().map_or(segment.number, |seal| seal.number_last) + 1;
         *stat.segments.entry(state_name(segment.state)).or_default() += 1;
         stat.bytes += segment.bytes;
         inspected.walk(segment, |_, met| {
@@ -119,7 +124,8 @@ impl Stat {
 
 /// A payload as it was given; as it is stored if it cannot be decompressed.
 pub(super) fn payload<'a>(header: &FrameHeader, stored: &'a [u8]) -> Cow<'a, [u8]> {
-    let stored = match header.has(FLAG_MOVED) {
+    // Either has its first place in front.
+    let stored = match header.has(FLAG_MOVED | FLAG_AGAIN) {
         true => stored.get(8..).unwrap_or_default(),
         false => stored,
     };
