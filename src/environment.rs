@@ -33,6 +33,20 @@ impl Environment {
         self.get(name)?.into_string().ok()
     }
 
+    /// Every variable, for a program that is started with nearly all of them.
+    #[cfg(not(test))]
+    #[expect(clippy::unused_self, reason = "in tests the variables are in self")]
+    pub(crate) fn all(&self) -> Vec<(OsString, OsString)> {
+        std::env::vars_os().collect()
+    }
+
+    /// Every variable, for a program that is started with nearly all of them.
+    #[cfg(test)]
+    pub(crate) fn all(&self) -> Vec<(OsString, OsString)> {
+        let Some(fixed) = &self.fixed else { return std::env::vars_os().collect() };
+        fixed.iter().map(|(name, value)| (name.into(), value.into())).collect()
+    }
+
     #[cfg(not(test))]
     #[expect(clippy::unused_self, reason = "in tests the variables are in self")]
     fn raw(&self, name: &str) -> Option<OsString> {

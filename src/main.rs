@@ -25,7 +25,11 @@ use std::{env, process::ExitCode};
 
 fn main() -> ExitCode {
     let mut arguments = env::args_os().skip(1);
-    if let Some(name) = arguments.next().as_deref().and_then(hooks::named)
+    let first = arguments.next();
+    if first.as_deref().is_some_and(|first| first == agent::CHILD_COMMAND) {
+        return agent::child_main(arguments);
+    }
+    if let Some(name) = first.as_deref().and_then(hooks::named)
         && !arguments.next().is_some_and(|next| next == "--help" || next == "-h")
     {
         return hooks::run(name);

@@ -62,7 +62,7 @@ pub(crate) fn create_private(dir: &Path) -> io::Result<()> {
 }
 
 /// Replaces a leading `~` by the home directory, as a shell would have done.
-fn expand_tilde(path: &Path, home: Option<&Path>) -> PathBuf {
+pub(crate) fn expand_tilde(path: &Path, home: Option<&Path>) -> PathBuf {
     match (path.strip_prefix("~"), home) {
         (Ok(rest), Some(home)) => home.join(rest),
         _ => path.to_path_buf(),

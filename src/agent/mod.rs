@@ -4,6 +4,7 @@
 //! ask again and what an answer means are decided elsewhere, by [`policy`] and by whoever asks.
 
 mod anthropic;
+mod claude;
 mod http;
 pub(crate) mod identity;
 pub(crate) mod modes;
@@ -21,7 +22,11 @@ use std::time::Duration;
 
 use claude_mem_events::FailureClass;
 
-use crate::{environment::Environment, paths::Paths, settings::Settings};
+use crate::{
+    environment::Environment,
+    paths::Paths,
+    settings::{Settings, Source, table},
+};
 
 /// Someone who can be asked. Any number of threads may ask at once; a provider that can do only so much
 /// at a time makes the others wait.
@@ -172,7 +177,44 @@ type Open = fn(&Setup<'_>) -> Result<Box<dyn Provider>, Refusal>;
 
 /// Every provider that carries text, by name.
 pub(crate) const PROVIDERS: &[(&str, Open)] =
-    &[("anthropic", anthropic::open), ("openai", openai::open)];
+    &[("claude", claude::open), ("anthropic", anthropic::open), ("openai", openai::open)];
+
+/// The name of the provider in force: the one that was set, or for `auto` the user's own Claude Code if
+/// it answers, else whoever there is a key for, else the rules that need nobody.
+pub(crate) fn chosen(setup: &Setup<'_>) -> String {
+    let set = |setting| !setup.settings.text(setting).is_empty();
+    let name = setup.settings.text(&table::PROVIDER);
+    if name != "auto" {
+        return name;
+    }
+    let is_elsewhere = setup.settings.find(&table::OPENAI_BASE_URL).1 != Source::Default;
+    let name = if claude::answers(setup) {
+        "claude"
+    } else if set(&table::ANTHROPIC_API_KEY) {
+        "anthropic"
+    } else if set(&table::OPENAI_MODEL) && (set(&table::OPENAI_API_KEY) || is_elsewhere) {
+        "openai"
+    } else {
+        "extract"
+    };
+    name.into()
+}
+
+/// The provider of that name, or one line that says what is wrong with its settings.
+pub(crate) fn open(name: &str, setup: &Setup<'_>) -> Result<Box<dyn Provider>, Refusal> {
+    match PROVIDERS.iter().find(|(known, _)| *known == name) {
+        Some((_, open)) => open(setup),
+        None => Err(Refusal::of_settings(format!("there is no provider `{name}`"))),
+    }
+}
+
+/// The model that the settings give to a provider.
+pub(crate) fn model(name: &str, settings: &Settings) -> String {
+    settings.text(if name == "openai" { &table::OPENAI_MODEL } else { &table::MODEL })
+}
+
+/// What our own program does when it is started to watch over an agent's process.
+pub(crate) use claude::watch::{COMMAND as CHILD_COMMAND, main as child_main};
 
 /// Longer messages help nobody.
 const MESSAGE_CHARS_MAX: usize = 300;
@@ -191,6 +233,30 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn chosen_with(variables: &[(&str, &str)]) -> String {
+        let environment = Environment::fixed(variables);
+        let paths = Paths { home: None, data: "/nowhere".into() };
+        let settings = Settings::load(&paths, &environment);
+        chosen(&Setup { settings: &settings, paths: &paths, environment: &environment })
+    }
+
+    #[test]
+    fn auto_takes_the_first_that_can_work_and_a_choice_is_kept() {
+        // Nothing answers at this path, wherever else the client may be installed.
+        let nobody = ("CLAUDE_CODE_PATH", "/nowhere/claude");
+        let anthropic = ("CLAUDE_MEM_ANTHROPIC_API_KEY", "sk-1");
+        let openai = ("CLAUDE_MEM_OPENAI_API_KEY", "sk-2");
+        let model = ("CLAUDE_MEM_OPENAI_MODEL", "gpt-5-mini");
+        let local = ("CLAUDE_MEM_OPENAI_BASE_URL", "http://localhost:11434/v1");
+        assert_eq!(chosen_with(&[nobody]), "extract");
+        assert_eq!(chosen_with(&[nobody, openai]), "extract", "no model to ask");
+        assert_eq!(chosen_with(&[nobody, openai, model]), "openai");
+        assert_eq!(chosen_with(&[nobody, model]), "extract", "no key to ask with");
+        assert_eq!(chosen_with(&[nobody, local, model]), "openai", "local ones need no key");
+        assert_eq!(chosen_with(&[nobody, openai, model, anthropic]), "anthropic");
+        assert_eq!(chosen_with(&[nobody, anthropic, ("CLAUDE_MEM_PROVIDER", "claude")]), "claude");
+    }
 
     #[test]
     fn a_message_is_one_line_whatever_it_was() {

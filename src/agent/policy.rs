@@ -47,7 +47,8 @@ pub(crate) struct Circuit {
     failures: u32,
     invalid: u32,
     not_before: Millis,
-    is_probing: bool,
+    /// When a question was let through to see whether the provider is back.
+    probed_at: Option<Millis>,
     pause: Option<Pause>,
 }
 
@@ -67,7 +68,7 @@ pub(crate) struct Pause {
 pub(crate) enum Permission {
     /// Ask, then tell the circuit how it went.
     Granted,
-    /// Not before this moment; or, while a question is being tried, not before its end.
+    /// Not before this moment. While a question is being tried, come back then to see how it went.
     NotBefore(Millis),
     /// Asking is paused and the user should know; one question is tried when the pause is over.
     Paused(Pause),
@@ -91,11 +92,14 @@ const INVALID_MAX: u32 = 3;
 /// No provider is left alone longer than this, whatever it wants.
 const REST_MAX: Duration = Duration::from_secs(24 * 3600);
 
+/// Whoever was let through to try and has not come back by then is not waited for any more.
+const PROBE_MAX: Duration = Duration::from_secs(600);
+
 impl Circuit {
     /// Nothing has failed yet.
     pub(crate) fn new(patience: Patience, seed: u64) -> Self {
-        let (failures, invalid, not_before, is_probing, pause) = (0, 0, 0, false, None);
-        Self { patience, seed, failures, invalid, not_before, is_probing, pause }
+        let (failures, invalid, not_before, probed_at, pause) = (0, 0, 0, None, None);
+        Self { patience, seed, failures, invalid, not_before, probed_at, pause }
     }
 
     /// Asks for permission. After a run of failures only one question is let through at a time, so that
@@ -105,10 +109,16 @@ impl Circuit {
             return Permission::Paused(pause.clone());
         }
         let is_open = self.pause.is_some() || self.failures >= self.patience.failures_max;
-        if now < self.not_before || (is_open && self.is_probing) {
-            return Permission::NotBefore(self.not_before.max(now + 1));
+        let probe_ends = self.probed_at.map_or(0, |probed_at| probed_at + millis(PROBE_MAX));
+        if now < self.not_before || (is_open && now < probe_ends) {
+            let soon = now + millis(self.patience.pause_min);
+            return Permission::NotBefore(if now < self.not_before {
+                self.not_before
+            } else {
+                soon
+            });
         }
-        self.is_probing = is_open;
+        self.probed_at = is_open.then_some(now);
         Permission::Granted
     }
 
@@ -119,7 +129,7 @@ impl Circuit {
 
     /// A question was not answered.
     pub(crate) fn failed(&mut self, now: Millis, refusal: &Refusal) {
-        self.is_probing = false;
+        self.probed_at = None;
         let rest = match (refusal.class, refusal.concern) {
             // The provider works; what it said is another matter.
             (FailureClass::Unreadable, _) => return self.succeeded(),

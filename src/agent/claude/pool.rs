@@ -1,0 +1,168 @@
+//! How many children there are, whose they are, and when an idle one goes.
+
+use std::{
+    collections::HashSet,
+    mem,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use super::child::Child;
+
+/// Children by content session: at most one for each, and at most so many in all. A session whose turn
+/// it is holds a [`Lease`]; all others wait.
+pub(super) struct Pool {
+    shared: Arc<Shared>,
+    reaper: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    children_max: usize,
+    idle_max: Duration,
+}
+
+#[derive(Default)]
+struct State {
+    busy: HashSet<String>,
+    /// The longest unused first.
+    idle: Vec<Idle>,
+    is_closing: bool,
+}
+
+struct Idle {
+    session: String,
+    child: Child,
+    since: Instant,
+}
+
+impl Pool {
+    pub(super) fn new(children_max: usize, idle_max: Duration) -> Self {
+        let (state, changed) = (Mutex::default(), Condvar::new());
+        let shared = Arc::new(Shared { state, changed, children_max, idle_max });
+        let theirs = Arc::clone(&shared);
+        let reaper = thread::spawn(move || reap(&theirs));
+        Self { shared, reaper: Some(reaper) }
+    }
+
+    /// Waits until this session may have a child, or `None` if it may not by then. If there are too many
+    /// children, the longest unused one has to go.
+    pub(super) fn lease(&self, session: &str, deadline: Instant) -> Option<Lease<'_>> {
+        let mut state = self.shared.lock();
+        loop {
+            if !state.busy.contains(session) {
+                let own = state.idle.iter().position(|idle| idle.session == session);
+                let is_full = state.busy.len() + state.idle.len() >= self.shared.children_max;
+                let displaced = is_full && own.is_none() && !state.idle.is_empty();
+                if own.is_some() || displaced || !is_full {
+                    let taken = own.or(displaced.then_some(0)).map(|at| state.idle.remove(at));
+                    state.busy.insert(session.to_owned());
+                    drop(state);
+                    let child = taken.map(|idle| idle.child);
+                    return Some(Lease::new(&self.shared, session, child, own.is_some()));
+                }
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            let woken = self.shared.changed.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let idle = {
+            let mut state = self.shared.lock();
+            state.is_closing = true;
+            mem::take(&mut state.idle)
+        };
+        self.shared.changed.notify_all();
+        for idle in idle {
+            idle.child.end();
+        }
+        if let Some(reaper) = self.reaper.take() {
+            drop(reaper.join());
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The right of one session to have a child, until this is dropped.
+pub(super) struct Lease<'a> {
+    shared: &'a Shared,
+    session: String,
+    child: Option<Child>,
+}
+
+impl<'a> Lease<'a> {
+    /// A child that was taken from another session makes room and is gone; it is never given to anyone.
+    fn new(shared: &'a Shared, session: &str, child: Option<Child>, is_own: bool) -> Self {
+        let child = child.and_then(|child| {
+            if is_own {
+                return Some(child);
+            }
+            child.end();
+            None
+        });
+        Self { shared, session: session.to_owned(), child }
+    }
+
+    /// The child this session had, if it is still there.
+    pub(super) fn take_child(&mut self) -> Option<Child> {
+        self.child.take()
+    }
+
+    /// Keeps the child for the session's next question.
+    pub(super) fn give_back(mut self, child: Child) {
+        self.child = Some(child);
+    }
+}
+
+impl Drop for Lease<'_> {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.busy.remove(&self.session);
+        if let Some(child) = self.child.take() {
+            let (session, since) = (mem::take(&mut self.session), Instant::now());
+            state.idle.push(Idle { session, child, since });
+        }
+        drop(state);
+        self.shared.changed.notify_all();
+    }
+}
+
+/// Ends children nobody used for a while.
+fn reap(shared: &Shared) {
+    let mut state = shared.lock();
+    while !state.is_closing {
+        let now = Instant::now();
+        let is_old = |idle: &Idle| now.duration_since(idle.since) >= shared.idle_max;
+        let old: Vec<Idle> = state.idle.extract_if(.., |idle| is_old(idle)).collect();
+        if !old.is_empty() {
+            drop(state);
+            for idle in old {
+                idle.child.end();
+            }
+            state = shared.lock();
+            continue;
+        }
+        let next = state.idle.first().map(|idle| (idle.since + shared.idle_max) - now);
+        state = match next {
+            Some(next) => {
+                let woken = shared.changed.wait_timeout(state, next);
+                woken.unwrap_or_else(PoisonError::into_inner).0
+            }
+            None => shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+        };
+    }
+}

@@ -1,0 +1,96 @@
+//! Ending a process and everything it started.
+
+use std::fs;
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+/// A process that keeps starting others while it is being ended is met again so often.
+const ROUNDS_MAX: u32 = 8;
+
+/// Kills the process, its process group, and all that came from it, wherever that put itself. It must
+/// not have been waited for yet, so that its number is still its own.
+pub(super) fn end(root: Pid) {
+    end_below(root);
+    let _ = kill_process_group(root, Signal::KILL);
+    let _ = kill_process(root, Signal::KILL);
+}
+
+/// Kills all that came from the process, but not the process.
+pub(super) fn end_below(root: Pid) {
+    for _ in 0..ROUNDS_MAX {
+        let found = below(root);
+        if found.is_empty() {
+            return;
+        }
+        for pid in found {
+            // It may have ended by itself in the meantime.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+/// Every living process that the root started, directly or through others. Empty where there is no
+/// `/proc`; then the process group has to do.
+fn below(root: Pid) -> Vec<Pid> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let all: Vec<(i32, i32)> = entries
+        .filter_map(|entry| {
+            let pid = entry.ok()?.file_name().to_str()?.parse().ok()?;
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            Some((pid, living_parent(&stat)?))
+        })
+        .collect();
+    let mut found = vec![root.as_raw_nonzero().get()];
+    let mut next = 0;
+    while next < found.len() {
+        let parent = found[next];
+        found.extend(all.iter().filter(|(_, its)| *its == parent).map(|(pid, _)| *pid));
+        next += 1;
+    }
+    found.into_iter().skip(1).filter_map(Pid::from_raw).collect()
+}
+
+/// The parent in a line of `/proc/PID/stat`, unless the process is dead and merely not yet waited for.
+/// The name in parentheses may hold anything, parentheses and blanks included.
+fn living_parent(stat: &str) -> Option<i32> {
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut fields = after_name.split_ascii_whitespace();
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    (!matches!(state, "Z" | "X")).then_some(parent)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{BufRead, BufReader},
+        os::unix::process::CommandExt,
+        process::{Command, Stdio},
+    };
+
+    use super::*;
+
+    #[test]
+    fn a_name_may_hold_anything() {
+        assert_eq!(living_parent("7 (a) R (b) S 42 7 7 0"), Some(42));
+        assert_eq!(living_parent("7 (dead) Z 42 7"), None);
+        assert_eq!(living_parent("nonsense"), None);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn descendants_die_even_in_a_session_of_their_own() {
+        // The pipe stays open for as long as any of them lives, so reading to its end is the proof.
+        let script = "setsid sh -c 'echo started; sleep 1000 & wait' & echo started; sleep 1000";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
+        let mut child = shell.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        for _ in 0..2 {
+            assert_eq!(lines.next().unwrap().unwrap(), "started");
+        }
+        end(Pid::from_child(&child));
+        assert!(lines.next().is_none());
+        assert!(!child.wait().unwrap().success());
+    }
+}
