@@ -1,8 +1,14 @@
 //! Black box: runs the built binary as a user would.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod bad_input;
 mod command_line;
+mod concurrency;
+mod hooks;
 mod install;
+mod log;
 mod plugin;
 mod sandbox;
+mod secrets;
+mod session;
 mod settings;

@@ -9,6 +9,7 @@ use std::{
 };
 
 use claude_mem_tools::client::Client;
+use serde_json::Value;
 
 /// A fresh home directory. Gone when the test ends.
 pub(crate) struct Sandbox {
@@ -70,14 +71,14 @@ impl Sandbox {
         &self,
         arguments: &[S],
         environment: &[(&str, &str)],
-        stdin: &str,
+        stdin: impl AsRef<[u8]>,
     ) -> Run {
         let mut command = self.command(arguments);
         command.envs(environment.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         // A program that ends without reading closes the pipe, which is its right.
-        let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+        let _ = child.stdin.take().unwrap().write_all(stdin.as_ref());
         let output = child.wait_with_output().unwrap();
         Run {
             code: output.status.code().unwrap(),
@@ -85,9 +86,44 @@ impl Sandbox {
             stderr: String::from_utf8(output.stderr).unwrap(),
         }
     }
+
+    /// Runs a hook as Claude Code does. Whatever it was given: it ends well, is silent on stderr, and
+    /// answers in one JSON object.
+    pub(crate) fn hook(&self, name: &str, stdin: impl AsRef<[u8]>) -> Value {
+        self.hook_with(name, &[], stdin)
+    }
+
+    /// As [`hook`](Self::hook), with these variables.
+    pub(crate) fn hook_with(
+        &self,
+        name: &str,
+        environment: &[(&str, &str)],
+        stdin: impl AsRef<[u8]>,
+    ) -> Value {
+        self.run_with(&[name], environment, stdin).answer()
+    }
+
+    /// Everything recorded, as `claude-mem log --json --raw` tells it.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        let listed = self.run(&["log", "--json", "--raw"]).ok();
+        listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// The lines of the diagnostics.
+    pub(crate) fn diagnostics(&self) -> String {
+        fs::read_to_string(self.data().join("logs/claude-mem.log")).unwrap_or_default()
+    }
 }
 
 impl Run {
+    /// What a hook answered, having kept to everything a hook must keep to.
+    pub(crate) fn answer(self) -> Value {
+        assert_eq!((self.code, self.stderr.as_str()), (0, ""), "{self:?}");
+        let answer: Value = serde_json::from_str(&self.stdout).unwrap();
+        assert_eq!(answer["continue"], true, "{self:?}");
+        answer
+    }
+
     /// Stdout of a run that went well; anything else fails the test.
     pub(crate) fn ok(self) -> String {
         assert_eq!(self.code, 0, "{self:?}");

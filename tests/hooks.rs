@@ -1,0 +1,332 @@
+//! What Claude Code sends becomes events: every payload captured from the real client, and the rules on
+//! what is recorded and what is not.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use serde_json::{Value, json};
+
+use crate::sandbox::Sandbox;
+
+/// Every payload of this version of the client, in the order in which they were sent.
+fn fixtures(dir: &str) -> Vec<PathBuf> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/hooks").join(dir);
+    let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = files.filter(|file| file.extension().is_some()).collect();
+    files.retain(|file| file.is_file());
+    files.sort();
+    files
+}
+
+/// The command that is registered for an event; the others reach none of ours, so any will do.
+fn hook_of(event: &str) -> &'static str {
+    match event {
+        "SessionStart" => "context",
+        "UserPromptSubmit" => "new",
+        "Stop" | "SubagentStop" => "summary",
+        "SessionEnd" => "cleanup",
+        _ => "save",
+    }
+}
+
+fn kind_of(event: &str) -> &'static str {
+    match event {
+        "SessionStart" => "SessionStarted",
+        "UserPromptSubmit" => "PromptSubmitted",
+        "PostToolUse" | "PostToolUseFailure" => "ToolUsed",
+        "Stop" | "SubagentStop" => "SummaryRequested",
+        "SessionEnd" => "SessionEnded",
+        _ => "InputUnreadable",
+    }
+}
+
+/// Where each field of the client's is found again in the event.
+const SAME: [(&str, &str); 17] = [
+    ("source", "source"),
+    ("model", "model"),
+    ("prompt", "prompt"),
+    ("prompt_id", "prompt_id"),
+    ("cwd", "cwd"),
+    ("tool_name", "tool"),
+    ("tool_input", "input"),
+    ("tool_response", "output"),
+    ("tool_use_id", "tool_use_id"),
+    ("duration_ms", "duration_ms"),
+    ("error", "error"),
+    ("is_interrupt", "is_interrupt"),
+    ("agent_id", "agent_id"),
+    ("agent_type", "agent_type"),
+    ("last_assistant_message", "last_assistant_message"),
+    ("stop_hook_active", "is_stop_hook_active"),
+    ("reason", "reason"),
+];
+
+fn assert_nothing_is_lost(file: &Path, sent: &Value, recorded: &Value) {
+    let name = file.display();
+    assert_eq!(recorded["session"], sent["session_id"], "{name}");
+    let event = &recorded["event"];
+    if recorded["kind"] == "InputUnreadable" {
+        let kept: Value = serde_json::from_str(event["text"].as_str().unwrap()).unwrap();
+        assert_eq!(kept["hook_event_name"], sent["hook_event_name"], "{name}");
+        return;
+    }
+    for (field, value) in sent.as_object().unwrap() {
+        let place = SAME.iter().find(|(known, _)| known == field).map(|(_, place)| *place);
+        let place = place.filter(|place| event.get(*place).is_some());
+        match (field.as_str(), place) {
+            // The project says where a session was when it ended.
+            ("session_id" | "hook_event_name", _) | ("cwd", None) => {}
+            (_, Some(place)) => assert_eq!(event[place], *value, "{name}: {field}"),
+            ("transcript_path", None) if event.get("transcript_path").is_some() => {
+                assert_eq!(event["transcript_path"], *value, "{name}");
+            }
+            (_, None) => assert_eq!(event["extra"][field], *value, "{name}: {field}"),
+        }
+    }
+}
+
+#[test]
+fn every_payload_of_the_real_client_becomes_its_event_with_nothing_lost() {
+    for version in ["", "2.0.76"] {
+        let sandbox = Sandbox::new();
+        let files = fixtures(version);
+        assert!(files.len() >= 40, "the fixtures are there");
+        for file in &files {
+            let text = fs::read(file).unwrap();
+            let sent: Value = serde_json::from_slice(&text).unwrap();
+            sandbox.hook(hook_of(sent["hook_event_name"].as_str().unwrap()), &text);
+        }
+        let events = sandbox.events();
+        assert_eq!(events.len(), files.len());
+        for (file, recorded) in files.iter().zip(&events) {
+            let sent: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+            let event_name = sent["hook_event_name"].as_str().unwrap();
+            assert_eq!(recorded["kind"], kind_of(event_name), "{}", file.display());
+            assert_nothing_is_lost(file, &sent, recorded);
+        }
+        let ids: BTreeSet<_> = events.iter().map(|event| event["id"].to_string()).collect();
+        assert_eq!(ids.len(), events.len());
+    }
+}
+
+fn payload(event: &str, fields: Value) -> String {
+    let mut payload = json!({"session_id": "s1", "hook_event_name": event, "cwd": "/p"});
+    let Value::Object(fields) = fields else { panic!("fields are an object") };
+    payload.as_object_mut().unwrap().extend(fields);
+    payload.to_string()
+}
+
+fn tool(id: &str) -> String {
+    payload(
+        "PostToolUse",
+        json!({"tool_name": "Bash", "tool_use_id": id, "tool_input": {"command": "ls"}, "tool_response": {}}),
+    )
+}
+
+fn prompt(text: &str, prompt_id: &str) -> String {
+    payload("UserPromptSubmit", json!({"prompt": text, "prompt_id": prompt_id}))
+}
+
+/// Kind and subject of everything recorded.
+fn told(sandbox: &Sandbox) -> Vec<String> {
+    let told = |event: &Value| {
+        let id = event["tool_use_id"].as_str().unwrap_or_default();
+        format!("{} {}{id}", event["kind"].as_str().unwrap(), event["subject"].as_str().unwrap())
+    };
+    sandbox.events().iter().map(told).collect()
+}
+
+#[test]
+fn a_stop_says_what_stopped() {
+    let sandbox = Sandbox::new();
+    let tasks = json!([{"id": "a", "status": "running"}, {"id": "b", "status": "running"}]);
+    let stops = [
+        payload("Stop", json!({"last_assistant_message": "one"})),
+        payload(
+            "Stop",
+            json!({"last_assistant_message": "two", "stop_hook_active": true, "background_tasks": tasks}),
+        ),
+        payload(
+            "SubagentStop",
+            json!({"last_assistant_message": "three", "agent_id": "a1", "agent_type": "Explore"}),
+        ),
+        payload("SubagentStop", json!({"last_assistant_message": "four", "agent_id": "a2"})),
+        payload(
+            "SubagentStop",
+            json!({"last_assistant_message": "five", "agent_id": "a3", "agent_type": ""}),
+        ),
+    ];
+    for stop in stops {
+        sandbox.hook("summary", stop);
+    }
+    let events = sandbox.events();
+    let of = |name: &str| events.iter().map(|e| e["event"][name].clone()).collect::<Vec<_>>();
+    assert_eq!(of("scope"), ["Turn", "Turn", "Subagent", "Subagent", "Compaction"]);
+    assert_eq!(of("is_stop_hook_active"), [false, true, false, false, false]);
+    assert_eq!(of("background_tasks"), [0, 2, 0, 0, 0]);
+    assert_eq!(events[1]["event"]["extra"]["background_tasks"], tasks);
+}
+
+#[test]
+fn an_older_clients_last_words_come_from_its_transcript() {
+    let sandbox = Sandbox::new();
+    let transcript = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures/transcripts/tools_basic.0.jsonl");
+    let copy = sandbox.write("t.jsonl", &fs::read_to_string(transcript).unwrap());
+    sandbox.hook("summary", payload("Stop", json!({"transcript_path": copy})));
+    let reminder = "{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\
+        \"Done.<system-reminder>be quiet</system-reminder>\"}]}}\n";
+    let copy = sandbox.write("r.jsonl", reminder);
+    sandbox.hook("summary", payload("SubagentStop", json!({"agent_transcript_path": copy})));
+    let events = sandbox.events();
+    assert_eq!(events[0]["event"]["last_assistant_message"], "All done, everything works.");
+    assert_eq!(events[0]["event"]["last_user_message"], "do some work");
+    assert_eq!(events[1]["event"]["last_assistant_message"], "Done.");
+}
+
+#[test]
+fn prompts_that_are_not_the_users_words_are_told_apart() {
+    let sandbox = Sandbox::new();
+    let notification = "<task-notification>\n<task-id>a</task-id>\n</task-notification>";
+    for text in ["fix it", " \n", notification, "see <task-notification>x</task-notification>"] {
+        sandbox.hook("new", prompt(text, "p1"));
+    }
+    let events = sandbox.events();
+    let of = |name: &str| events.iter().map(|e| e["event"][name].clone()).collect::<Vec<_>>();
+    assert_eq!(of("submitter"), ["User", "UserMedia", "TaskNotification", "User"]);
+    assert_eq!(of("prompt")[..2], ["fix it", "[media prompt]"]);
+}
+
+#[test]
+fn what_is_not_to_be_remembered_leaves_no_trace() {
+    let observer =
+        payload("PostToolUse", json!({"tool_name": "Bash", "cwd": "DATA/observer-sessions/x"}));
+    let cases: [(&[(&str, &str)], &str); 7] = [
+        (&[("CLAUDE_MEM_SKIP", "1")], &tool("t")),
+        (&[("CLAUDE_MEM_INTERNAL", "1")], &tool("t")),
+        (&[("CLAUDE_MEM_ENABLED", "false")], &tool("t")),
+        (&[("CLAUDE_MEM_EXCLUDED_PROJECTS", "/p")], &tool("t")),
+        (&[("CLAUDE_MEM_DISABLED_PROJECTS", "/p")], &tool("t")),
+        (&[("CLAUDE_MEM_SKIP_TOOLS", "Read, Bash")], &tool("t")),
+        (&[], &observer),
+    ];
+    for (environment, stdin) in cases {
+        let sandbox = Sandbox::new();
+        let stdin = stdin.replace("DATA", sandbox.data().to_str().unwrap());
+        for hook in ["context", "new", "save", "summary", "cleanup"] {
+            sandbox.hook_with(hook, environment, &stdin);
+        }
+        assert!(!sandbox.data().exists(), "{environment:?}");
+        // Nor does what cannot be understood slip past, where it can be told whose it is.
+        let is_by_tool = environment.iter().any(|(name, _)| name.ends_with("TOOLS"));
+        sandbox.hook_with("save", environment, &stdin[..stdin.len() - 1]);
+        assert_eq!(sandbox.data().exists(), is_by_tool, "{environment:?}");
+    }
+}
+
+#[test]
+fn a_project_is_known_by_where_the_client_was_started() {
+    let sandbox = Sandbox::new();
+    sandbox.write("shop/.git/HEAD", "ref: refs/heads/main\n");
+    sandbox.write(
+        "shop/.git/config",
+        "[remote \"origin\"]\nurl = https://k:v@example.com/Ada/Shop.git\n",
+    );
+    let shop = sandbox.home().join("shop");
+    let environment = [("CLAUDE_PROJECT_DIR", shop.to_str().unwrap())];
+    sandbox.hook_with("save", &environment, tool("t1"));
+    let event = &sandbox.events()[0];
+    assert_eq!(
+        (&event["project"], &event["project_key"]),
+        (&json!("shop"), &json!("example.com/ada/shop"))
+    );
+    assert_eq!(event["event"]["cwd"], "/p");
+}
+
+#[test]
+fn a_private_prompt_makes_its_turn_private_and_no_more() {
+    let sandbox = Sandbox::new();
+    let stop = payload("Stop", json!({"last_assistant_message": "hush"}));
+    let broken = &tool("hush")[..60];
+    sandbox.hook("new", prompt("before", "p1"));
+    sandbox.hook("new", prompt("<private>hush</private>", "p2"));
+    sandbox.hook("save", tool("hush"));
+    sandbox.hook("save", broken);
+    sandbox.hook("summary", &stop);
+    sandbox.hook("new", prompt("<task-notification>hush</task-notification>", "p3"));
+    sandbox.hook("save", tool("hush"));
+    let other = tool("other").replace("s1", "s2");
+    sandbox.hook("save", other);
+    sandbox.hook("new", prompt("after", "p4"));
+    sandbox.hook("save", tool("t1"));
+    sandbox.hook("new", prompt("<private>hush", "p5"));
+    sandbox.hook("cleanup", payload("SessionEnd", json!({"reason": "other"})));
+    assert_eq!(
+        told(&sandbox),
+        [
+            "PromptSubmitted before",
+            "PromptSubmitted (private)",
+            "PromptSubmitted (private)",
+            "ToolUsed Bash lsother",
+            "PromptSubmitted after",
+            "ToolUsed Bash lst1",
+            "PromptSubmitted (private)",
+            "SessionEnded other",
+        ]
+    );
+    assert_eq!(fs::read_dir(sandbox.data().join("private")).unwrap().count(), 0);
+    crate::secrets::assert_nowhere(&sandbox, &["hush"]);
+}
+
+#[test]
+fn a_prompt_queued_into_a_private_turn_does_not_make_it_public() {
+    let sandbox = Sandbox::new();
+    sandbox.hook("new", prompt("<private>hush</private>", "p1"));
+    sandbox.hook("new", prompt("and this", "p1"));
+    sandbox.hook("save", tool("hush"));
+    assert_eq!(told(&sandbox), ["PromptSubmitted (private)", "PromptSubmitted and this"]);
+    sandbox.hook("new", prompt("next", "p2"));
+    sandbox.hook("save", tool("t1"));
+    assert_eq!(told(&sandbox)[2..], ["PromptSubmitted next", "ToolUsed Bash lst1"]);
+}
+
+#[test]
+fn prompts_are_synced_by_the_hook_and_tools_when_asked_or_nobody_else_will() {
+    let sandbox = Sandbox::new();
+    let synced = || fs::read(sandbox.data().join("log/synced")).unwrap();
+    sandbox.hook("new", prompt("one", "p1"));
+    let worker = fs::File::create(sandbox.data().join("worker.lock")).unwrap();
+    worker.lock().unwrap();
+    let long_ago = SystemTime::now() - Duration::from_secs(60);
+    let age = || {
+        let file = fs::File::options().write(true).open(sandbox.data().join("log/synced"));
+        file.unwrap().set_modified(long_ago).unwrap();
+    };
+    let mut before = synced();
+    let mut is_synced_by = |hook: &str, environment: &[(&str, &str)], stdin: &str| {
+        sandbox.hook_with(hook, environment, stdin);
+        let after = synced();
+        std::mem::replace(&mut before, after.clone()) != after
+    };
+    age();
+    assert!(!is_synced_by("save", &[], &tool("t1")), "the worker sees to it");
+    assert!(is_synced_by("save", &[("CLAUDE_MEM_SYNC", "always")], &tool("t2")));
+    assert!(is_synced_by("summary", &[], &payload("Stop", json!({}))));
+    assert!(is_synced_by("cleanup", &[], &payload("SessionEnd", json!({}))));
+    drop(worker);
+    age();
+    assert!(is_synced_by("save", &[], &tool("t3")), "there is no worker");
+}
+
+#[test]
+fn context_is_an_answer_the_client_accepts() {
+    let sandbox = Sandbox::new();
+    let answer = sandbox.hook("context", payload("SessionStart", json!({"source": "startup"})));
+    assert_eq!(answer["hookSpecificOutput"]["hookEventName"], "SessionStart");
+    assert!(answer["hookSpecificOutput"]["additionalContext"].is_string());
+    assert_eq!(told(&sandbox), ["SessionStarted startup in /p"]);
+}
