@@ -1,0 +1,108 @@
+//! Folding killed hundreds of times, at random moments, comes to the same rows as folding undisturbed.
+
+#![allow(clippy::unwrap_used, reason = "this is a test")]
+
+mod made;
+
+use claude_mem_log::{Log, Options as LogOptions};
+use claude_mem_projections::{Options, State, Store, rebuild};
+use made::{dump, fill};
+use std::{
+    env,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+const DIR: &str = "CLAUDE_MEM_TEST_FOLD_DIR";
+const REBUILDS: &str = "CLAUDE_MEM_TEST_REBUILDS";
+const KILLS: usize = 300;
+
+/// What runs in the child process: folds a few events at a time and says so after each batch.
+#[test]
+fn child() {
+    let Some(dir) = env::var_os(DIR) else { return };
+    let dir = Path::new(&dir);
+    let log = Log::open(&dir.join("log"), LogOptions::default()).unwrap();
+    let path = dir.join("memory.db");
+    let options = Options { batch_events: 2, ..Options::default() };
+    let mut out = std::io::stdout();
+    if env::var_os(REBUILDS).is_some() {
+        rebuild(&path, &log, &options, |_| drop(writeln!(out, "step"))).unwrap();
+        return;
+    }
+    let mut store = Store::open(&path, options).unwrap();
+    let folded = store
+        .fold(&log, |_| {
+            let _ = writeln!(out, "step");
+            true
+        })
+        .unwrap();
+    assert_eq!(folded.state, State::Complete);
+    let _ = writeln!(out, "complete");
+}
+
+fn start(dir: &Path, rebuilds: bool) -> Child {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["--exact", "child", "--nocapture"]).env(DIR, dir).stdout(Stdio::piped());
+    if rebuilds {
+        command.env(REBUILDS, "1");
+    }
+    command.spawn().unwrap()
+}
+
+/// Kills a child some moments after it said `steps` times that a batch was done. Gives whether it had
+/// finished before.
+fn kill_after(mut child: Child, steps: usize, more: Duration) -> bool {
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let mut seen = 0;
+    for line in lines {
+        if line.contains("complete") {
+            child.wait().unwrap();
+            return true;
+        }
+        seen += usize::from(line.contains("step"));
+        if seen >= steps {
+            break;
+        }
+    }
+    let begin = Instant::now();
+    while begin.elapsed() < more {
+        std::hint::spin_loop();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    false
+}
+
+/// Numbers without a pattern, the same in every run.
+fn random(state: &mut u64, below: u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state % below
+}
+
+#[test]
+fn killed_hundreds_of_times_it_comes_to_the_same_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = fill(&dir.path().join("log"), 90);
+    let mut undisturbed = Store::in_memory().unwrap();
+    undisturbed.fold(&log, |_| true).unwrap();
+    let path = dir.path().join("memory.db");
+    let (mut state, mut kills) = (0x9E37_79B9_7F4A_7C15, 0);
+    loop {
+        // A kill before the first batch, too; and of every ninth process, one that draws all again.
+        let (steps, more) = (random(&mut state, 6) as usize, random(&mut state, 1500));
+        let rebuilds = kills % 9 == 8;
+        if kill_after(start(dir.path(), rebuilds), steps, Duration::from_micros(more)) {
+            break;
+        }
+        kills += 1;
+    }
+    assert!(kills >= KILLS, "finished after {kills} kills: make the log longer");
+    let store = Store::open(&path, Options::default()).unwrap();
+    assert_eq!(dump(&store), dump(&undisturbed));
+    assert_eq!(store.dump("pragma integrity_check").unwrap(), "ok\n");
+}

@@ -1,0 +1,290 @@
+//! The database as a file: drawn again, broken, too new, replaced under its readers.
+
+#![allow(clippy::unwrap_used, reason = "this is a test")]
+
+mod made;
+
+use claude_mem_events::Forgotten;
+use claude_mem_log::{Log, Options as LogOptions};
+use claude_mem_projections::{Error, Options, Redraw, State, Store, rebuild};
+use made::{Writer, dump, fill};
+use std::{fs, path::Path};
+
+fn open(path: &Path) -> Store {
+    Store::open(path, Options::default()).unwrap()
+}
+
+/// The tables of a log, drawn in one go elsewhere.
+fn drawn(log: &Log) -> String {
+    let mut store = Store::in_memory().unwrap();
+    store.redraw(log, |_| {}).unwrap();
+    dump(&store)
+}
+
+#[test]
+fn the_same_rows_come_back_after_the_database_is_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log_dir, path) = (dir.path().join("log"), dir.path().join("memory.db"));
+    let log = fill(&log_dir, 12);
+    let mut store = open(&path);
+    let folded = store.fold(&log, |_| true).unwrap();
+    assert_eq!(folded.state, State::Complete);
+    let before = dump(&store);
+    assert!(before.contains("part 2 of thing 1 in v0") && before.contains("|user|note|"));
+    drop(store);
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = fs::remove_file(dir.path().join(format!("memory.db{suffix}")));
+    }
+    let mut store = open(&path);
+    store.catch_up(&log, |_| {}).unwrap();
+    assert_eq!(dump(&store), before);
+
+    let copy = dir.path().join("elsewhere");
+    fs::create_dir(&copy).unwrap();
+    for entry in fs::read_dir(&log_dir).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), copy.join(entry.file_name())).unwrap();
+    }
+    assert_eq!(drawn(&Log::open(&copy, LogOptions::default()).unwrap()), before);
+}
+
+#[test]
+fn folding_as_the_log_grows_comes_to_the_same_as_folding_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let log_dir = dir.path().join("log");
+    let options = Options { batch_events: 7, ..Options::default() };
+    let mut store = Store::open(&dir.path().join("memory.db"), options).unwrap();
+    let log = Log::open(&log_dir, LogOptions::default()).unwrap();
+    let mut writer = Writer::new(&log_dir);
+    let mut tools = Vec::new();
+    for number in 0..6 {
+        tools.extend(writer.session(number));
+        store.fold(&log, |_| true).unwrap();
+        claude_mem_log::maintain(&log_dir, &LogOptions::default()).unwrap();
+    }
+    writer.history(&tools);
+    let limited = store.fold(&log, |_| false).unwrap();
+    assert_eq!((limited.events, limited.state), (7, State::Behind));
+    store.fold(&log, |_| true).unwrap();
+    assert_eq!(dump(&store), drawn(&log));
+}
+
+#[test]
+fn a_damaged_log_folds_and_says_where() {
+    let dir = tempfile::tempdir().unwrap();
+    let log_dir = dir.path().join("log");
+    let log = fill(&log_dir, 4);
+    let whole = Store::in_memory().unwrap().fold(&log, |_| true).unwrap();
+    let segment = log_dir.join("active.log");
+    let mut bytes = fs::read(&segment).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x40;
+    fs::write(&segment, bytes).unwrap();
+    let mut store = Store::in_memory().unwrap();
+    let folded = store.fold(&log, |_| true).unwrap();
+    assert_eq!((folded.events, folded.gaps.len()), (whole.events - 1, 1));
+    assert_eq!(folded.state, State::Complete);
+    assert_eq!(store.counts().unwrap().gaps, 1);
+    assert_eq!(drawn(&log), dump(&store));
+}
+
+#[test]
+fn a_database_of_a_newer_version_is_not_touched() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("memory.db");
+    drop(open(&path));
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.pragma_update(None, "user_version", 4711).unwrap();
+    drop(connection);
+    let before = fs::read(&path).unwrap();
+    for result in [
+        Store::open(&path, Options::default()).map(|_| ()),
+        Store::open_read_only(&path).map(|_| ()),
+        Store::open_or_set_aside(&path, Options::default(), 7).map(|_| ()),
+    ] {
+        assert!(matches!(result, Err(Error::Newer { schema: 4711, .. })), "{result:?}");
+    }
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_database_that_cannot_be_used_is_set_aside_and_drawn_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = fill(&dir.path().join("log"), 2);
+    let path = dir.path().join("memory.db");
+    let mut whole = open(&path);
+    whole.catch_up(&log, |_| {}).unwrap();
+    let before = dump(&whole);
+    drop(whole);
+    let mut scribbled = fs::read(&path).unwrap();
+    scribbled[16..400].fill(0xAA);
+    let foreign = {
+        let other = dir.path().join("other.db");
+        rusqlite::Connection::open(&other)
+            .unwrap()
+            .execute_batch("pragma application_id = 5")
+            .unwrap();
+        fs::read(other).unwrap()
+    };
+    let broken = [b"not a database, but long enough to be one".repeat(9), scribbled, foreign];
+    for (index, bytes) in broken.into_iter().enumerate() {
+        fs::write(&path, &bytes).unwrap();
+        assert!(Store::open(&path, Options::default()).unwrap_err().is_damage());
+        assert_eq!(fs::read(&path).unwrap(), bytes, "opening changed it");
+        let now_us = 1_700_000_000_000_000 + index as u64 * 1_000_000;
+        let (mut store, aside) =
+            Store::open_or_set_aside(&path, Options::default(), now_us).unwrap();
+        let aside = aside.unwrap();
+        assert!(
+            aside.to_str().unwrap().ends_with(&format!("memory.db.broken-{}", now_us / 1_000_000))
+        );
+        assert_eq!(fs::read(aside).unwrap(), bytes);
+        store.catch_up(&log, |_| {}).unwrap();
+        assert_eq!(dump(&store), before);
+    }
+}
+
+#[test]
+fn readers_keep_the_old_file_while_another_takes_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let log_dir = dir.path().join("log");
+    let log = fill(&log_dir, 3);
+    let path = dir.path().join("memory.db");
+    let mut writer = open(&path);
+    writer.fold(&log, |_| true).unwrap();
+    let reader = Store::open_read_only(&path).unwrap().unwrap();
+    let before = reader.dump("select count(*) from events").unwrap();
+    Writer::new(&log_dir).session(99);
+    rebuild(&path, &log, &Options::default(), |_| {}).unwrap();
+    assert_eq!(reader.dump("select count(*) from events").unwrap(), before);
+    assert!(reader.is_replaced() && writer.is_replaced());
+    drop(reader);
+    // Whoever folds notices, and goes on in the new file.
+    Writer::new(&log_dir).session(100);
+    writer.fold(&log, |_| true).unwrap();
+    assert!(!writer.is_replaced());
+    assert_eq!(dump(&open(&path)), drawn(&log));
+    assert_eq!(writer.dump("pragma journal_mode").unwrap(), "wal\n");
+    assert_eq!(writer.dump("pragma integrity_check").unwrap(), "ok\n");
+}
+
+#[test]
+fn an_interrupted_rebuild_leaves_the_old_file_and_the_next_one_succeeds() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = fill(&dir.path().join("log"), 3);
+    let path = dir.path().join("memory.db");
+    let mut store = open(&path);
+    store.fold(&log, |_| true).unwrap();
+    let before = dump(&store);
+    fs::write(dir.path().join("memory.db.new"), b"half of a database").unwrap();
+    fs::write(dir.path().join("memory.db.new-journal"), b"and its journal").unwrap();
+    assert_eq!(dump(&open(&path)), before);
+    rebuild(&path, &log, &Options::default(), |_| {}).unwrap();
+    assert_eq!(dump(&open(&path)), before);
+    assert!(!dir.path().join("memory.db.new").exists());
+}
+
+#[test]
+fn two_rebuilds_at_once_do_not_meet() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = fill(&dir.path().join("log"), 2);
+    let path = dir.path().join("memory.db");
+    let mut other = None;
+    rebuild(&path, &log, &Options::default(), |_| {
+        other = Some(rebuild(&path, &log, &Options::default(), |_| {}));
+    })
+    .unwrap();
+    assert!(matches!(other, Some(Err(Error::Rebuilding { .. }))), "{other:?}");
+}
+
+#[test]
+fn a_forgetting_that_is_taken_back_brings_back_the_same_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let log_dir = dir.path().join("log");
+    let log = Log::open(&log_dir, LogOptions::default()).unwrap();
+    let mut writer = Writer::new(&log_dir);
+    let mut store = open(&dir.path().join("memory.db"));
+    writer.session(2);
+    store.fold(&log, |_| true).unwrap();
+    let titles = |store: &Store| store.dump("select id, title from observations").unwrap();
+    let before = titles(&store);
+    let session = "session-2".to_owned();
+    let forgetting = writer.add(Forgotten { session, ..Forgotten::default() });
+    store.fold(&log, |_| true).unwrap();
+    assert_eq!((titles(&store).as_str(), before.lines().count()), ("", 6));
+
+    let undoing = writer.add(Forgotten { undoes: Some(forgetting), ..Forgotten::default() });
+    let folded = store.fold(&log, |_| true).unwrap();
+    assert_eq!(folded.state, State::Redraw(Redraw::Restored));
+    store.catch_up(&log, |_| {}).unwrap();
+    assert_eq!(titles(&store), before);
+    assert_eq!(dump(&store), drawn(&log));
+
+    // And taken back once more.
+    writer.add(Forgotten { undoes: Some(undoing), ..Forgotten::default() });
+    store.catch_up(&log, |_| {}).unwrap();
+    assert_eq!(titles(&store), "");
+    assert_eq!(dump(&store), drawn(&log));
+}
+
+#[test]
+fn what_is_forgotten_is_in_no_byte_of_the_database() {
+    let dir = tempfile::tempdir().unwrap();
+    let log_dir = dir.path().join("log");
+    let path = dir.path().join("memory.db");
+    let log = Log::open(&log_dir, LogOptions::default()).unwrap();
+    let mut writer = Writer::new(&log_dir);
+    writer.session(1);
+    let text = "the xylophone is in the cellar".to_owned();
+    let memory = claude_mem_events::MemoryAdded { text, ..Default::default() };
+    let id = writer.add(memory);
+    let mut store = open(&path);
+    store.catch_up(&log, |_| {}).unwrap();
+    let contains = |word: &str| {
+        let bytes = fs::read(&path).unwrap();
+        bytes.windows(word.len()).any(|window| window == word.as_bytes())
+    };
+    assert!(contains("xylophon"));
+    writer.add(Forgotten { events: vec![id], ..Forgotten::default() });
+    store.fold(&log, |_| true).unwrap();
+    store.dump("pragma wal_checkpoint(truncate)").unwrap();
+    assert!(!contains("xylophon"));
+}
+
+#[test]
+fn rows_of_another_log_or_another_mode_are_drawn_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("memory.db");
+    let (one, two) = (fill(&dir.path().join("1"), 2), fill(&dir.path().join("2"), 3));
+    let mut store = open(&path);
+    store.catch_up(&one, |_| {}).unwrap();
+    assert_eq!(store.fold(&two, |_| true).unwrap().state, State::Redraw(Redraw::OtherLog));
+    store.catch_up(&two, |_| {}).unwrap();
+    assert_eq!(dump(&store), drawn(&two));
+    drop(store);
+    let options = Options { kinds: vec!["clue".into()], ..Options::default() };
+    let mut store = Store::open(&path, options).unwrap();
+    assert_eq!(store.fold(&two, |_| true).unwrap().state, State::Redraw(Redraw::Outdated));
+    store.catch_up(&two, |_| {}).unwrap();
+    let types =
+        store.dump("select distinct type from observations where origin = 'agent'").unwrap();
+    assert_eq!(types, "clue\n");
+}
+
+#[test]
+fn two_processes_folding_at_once_fold_each_event_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = fill(&dir.path().join("log"), 8);
+    let path = dir.path().join("memory.db");
+    let options = Options { batch_events: 5, ..Options::default() };
+    let (mut one, mut two) =
+        (Store::open(&path, options.clone()).unwrap(), Store::open(&path, options).unwrap());
+    let mut turns = 0;
+    one.fold(&log, |_| {
+        turns += 1;
+        two.fold(&log, |_| turns % 3 == 0 && turns < 20).unwrap();
+        true
+    })
+    .unwrap();
+    assert_eq!(dump(&one), drawn(&log));
+}
