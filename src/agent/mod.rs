@@ -5,6 +5,7 @@
 
 mod anthropic;
 mod claude;
+pub(crate) mod extract;
 mod http;
 pub(crate) mod identity;
 pub(crate) mod modes;

@@ -1,0 +1,186 @@
+//! Taking a shell command apart, as far as is needed to see which programs it runs.
+
+use super::text::is_among;
+
+/// Longer commands are scripts; their beginning tells.
+const COMMAND_BYTES_MAX: usize = 16_384;
+
+const STEPS_MAX: usize = 40;
+
+/// The simple commands of a command line, each as its words, without redirections, assignments before
+/// them and programs that only run others. What stands in a here-document is no command.
+pub(super) fn steps(command: &str) -> Vec<Vec<String>> {
+    let mut end = command.len().min(COMMAND_BYTES_MAX);
+    while !command.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut splitter = Splitter::default();
+    splitter.run(&command[..end]);
+    let steps = splitter.steps.into_iter().map(|words| bare(without_redirections(words)));
+    steps.filter(|words| !words.is_empty()).take(STEPS_MAX).collect()
+}
+
+#[derive(Default)]
+struct Splitter {
+    steps: Vec<Vec<String>>,
+    words: Vec<String>,
+    word: String,
+    is_quoted: bool,
+    /// Ends the here-document that begins with the next line.
+    delimiter: Option<String>,
+}
+
+impl Splitter {
+    fn run(&mut self, command: &str) {
+        let mut quote = None;
+        let mut chars = command.char_indices().peekable();
+        while let Some((at, c)) = chars.next() {
+            match (quote, c) {
+                (Some(open), c) if c == open => quote = None,
+                (Some('\''), c) => self.word.push(c),
+                (_, '\\') => {
+                    if let Some((_, next)) = chars.next()
+                        && next != '\n'
+                    {
+                        self.word.push(next);
+                    }
+                }
+                (None, '\'' | '"') => {
+                    quote = Some(c);
+                    self.is_quoted = true;
+                }
+                (None, '#') if self.word.is_empty() && !self.is_quoted => {
+                    while chars.next_if(|(_, c)| *c != '\n').is_some() {}
+                }
+                (None, '\n') => {
+                    self.end_step();
+                    if let Some(delimiter) = self.delimiter.take() {
+                        let skipped = document_bytes(&command[at + 1..], &delimiter);
+                        while chars.next_if(|(next, _)| *next < at + 1 + skipped).is_some() {}
+                    }
+                }
+                (None, '<')
+                    if command[at..].starts_with("<<") && !command[at..].starts_with("<<<") =>
+                {
+                    self.end_word();
+                    self.delimiter = delimiter(&command[at + 2..]);
+                    while chars.next_if(|(_, c)| !c.is_whitespace()).is_some() {}
+                }
+                (None, '&') if self.word.ends_with(['>', '<']) => self.word.push(c),
+                (None, '&') if command[at..].starts_with("&>") => self.word.push(c),
+                (None, '(') if !self.word.is_empty() => self.word.push(c),
+                (None, ';' | '&' | '|' | '(' | ')') => self.end_step(),
+                (None, c) if c.is_whitespace() => self.end_word(),
+                (_, c) => self.word.push(c),
+            }
+        }
+        self.end_step();
+    }
+
+    fn end_word(&mut self) {
+        if !self.word.is_empty() || self.is_quoted {
+            self.words.push(std::mem::take(&mut self.word));
+        }
+        self.is_quoted = false;
+    }
+
+    fn end_step(&mut self) {
+        self.end_word();
+        if !self.words.is_empty() {
+            self.steps.push(std::mem::take(&mut self.words));
+        }
+    }
+}
+
+fn delimiter(after: &str) -> Option<String> {
+    let word = after.trim_start_matches('-').split_whitespace().next()?;
+    Some(word.trim_matches(['\'', '"', '\\']).to_owned())
+}
+
+/// How long the here-document at the start of `text` is, with the line that ends it.
+fn document_bytes(text: &str, delimiter: &str) -> usize {
+    let mut bytes = 0;
+    for line in text.split_inclusive('\n') {
+        bytes += line.len();
+        if line.trim() == delimiter {
+            break;
+        }
+    }
+    bytes
+}
+
+fn without_redirections(words: Vec<String>) -> Vec<String> {
+    let mut kept = Vec::with_capacity(words.len());
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        let mark = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '&');
+        match mark {
+            ">" | ">>" | "<" => drop(words.next()),
+            _ if mark.starts_with(['>', '<']) => {}
+            _ => kept.push(word),
+        }
+    }
+    kept
+}
+
+/// Programs whose arguments are the command that matters.
+const RUNNERS: &str =
+    "sudo|time|env|nohup|npx|bunx|exec|command|then|do|else|if|!|while|xargs|nice";
+
+fn bare(mut words: Vec<String>) -> Vec<String> {
+    loop {
+        let Some(first) = words.first() else { return words };
+        let is_assignment = first.split_once('=').is_some_and(|(name, _)| {
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        });
+        let skip = match first.as_str() {
+            _ if is_assignment => 1,
+            "timeout" => 2.min(words.len()),
+            word if is_among(word, RUNNERS) => {
+                1 + words[1..].iter().take_while(|word| word.starts_with('-')).count()
+            }
+            _ => return words,
+        };
+        words.drain(..skip);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(command: &str) -> String {
+        steps(command).iter().map(|words| words.join(" ")).collect::<Vec<_>>().join(" | ")
+    }
+
+    #[test]
+    fn the_programs_of_a_command_are_found() {
+        let cases = [
+            (
+                "cd /p && RUST_LOG=debug cargo test -p a 2>&1 | tail -5",
+                "cd /p | cargo test -p a | tail -5",
+            ),
+            ("git add -A; git commit -m 'a; b' >/dev/null", "git add -A | git commit -m a; b"),
+            ("sudo -E timeout 60 npx --yes vitest run &> out.txt", "vitest run"),
+            ("cat <<'EOF' > x.py\nimport a; b && c\nEOF\npython x.py", "cat | python x.py"),
+            ("# note\nmake \\\n  all # rest", "make all"),
+            ("echo \"unclosed", "echo unclosed"),
+            ("", ""),
+            (";;&&||()", ""),
+            ("wc -l < in.txt", "wc -l"),
+        ];
+        for (command, expected) in cases {
+            assert_eq!(shown(command), expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn a_message_given_by_a_here_document_stays_one_word() {
+        let command =
+            "git commit -m \"$(cat <<'EOF'\nfix: the cart\n\nBody; more\nEOF\n)\" && git push";
+        let steps = steps(command);
+        assert_eq!(steps.len(), 2, "{steps:?}");
+        assert!(steps[0][3].contains("fix: the cart"), "{steps:?}");
+        assert_eq!(steps[1], ["git", "push"]);
+    }
+}

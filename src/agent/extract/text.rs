@@ -1,0 +1,173 @@
+//! Small work on text: one line of it, part of it, several things in a row.
+
+/// Longer titles are cut in lists.
+pub(super) const TITLE_CHARS_MAX: usize = 90;
+
+// Words and phrases that the rules know are kept as one string each, between bars: a list of strings
+// would take a line for every one of them.
+
+/// The words of a list.
+pub(super) fn alternatives(list: &str) -> std::str::Split<'_, char> {
+    list.split('|')
+}
+
+/// Whether the text holds one of the list.
+pub(super) fn holds(text: &str, list: &str) -> bool {
+    alternatives(list).any(|mark| text.contains(mark))
+}
+
+/// Whether the text begins with one of the list.
+pub(super) fn begins(text: &str, list: &str) -> bool {
+    alternatives(list).any(|mark| text.starts_with(mark))
+}
+
+/// Whether the word is one of the list.
+pub(super) fn is_among(word: &str, list: &str) -> bool {
+    alternatives(list).any(|mark| word == mark)
+}
+
+/// Any run of white space becomes one space.
+pub(super) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// At most `chars_max` characters on one line, ended between words where there are any.
+pub(super) fn clip(text: &str, chars_max: usize) -> String {
+    let text = one_line(text);
+    let Some((end, _)) = text.char_indices().nth(chars_max) else { return text };
+    let limit = text.char_indices().nth(chars_max.saturating_sub(1)).map_or(0, |(at, _)| at);
+    let kept = &text[..limit];
+    // Where the next word begins anyway, or in writing without spaces, nothing is split.
+    let whole = text[limit..end].starts_with(' ');
+    let cut = kept.rfind(' ').filter(|at| !whole && *at > limit / 2).unwrap_or(limit);
+    let kept = kept[..cut].trim_end_matches(|c: char| c.is_whitespace() || ",;:–—-(".contains(c));
+    let open = if kept.matches('`').count() % 2 == 1 { "`" } else { "" };
+    format!("{kept}…{open}")
+}
+
+/// A sentence as a title: no full stop, a capital at the start, cut at a clause if it is too long.
+pub(super) fn title(sentence: &str) -> String {
+    let sentence = one_line(sentence);
+    let sentence = sentence.trim_end_matches(['.', '。', ':', ';', ',', '!']).trim();
+    let sentence = sentence_case(sentence);
+    if sentence.chars().count() <= TITLE_CHARS_MAX {
+        return sentence;
+    }
+    let fitting = |marks: &str| {
+        let ends = alternatives(marks).filter_map(|mark| sentence.find(mark));
+        let is_fit = |end: &usize| {
+            let head = &sentence[..*end];
+            (35..=TITLE_CHARS_MAX).contains(&head.chars().count())
+                && head.matches('`').count().is_multiple_of(2)
+        };
+        ends.filter(is_fit).max()
+    };
+    let clause = fitting(CLAUSES).or_else(|| fitting(PHRASES));
+    match clause {
+        Some(at) => sentence[..at].trim_end_matches([',', ';', ':', ' ']).to_owned(),
+        None => clip(&sentence, TITLE_CHARS_MAX),
+    }
+}
+
+/// Where a sentence that is too long may end: best between clauses, else before a detail.
+const CLAUSES: &str = ": | — | – |; |, so |, which |, because | because |, and |, but ";
+const PHRASES: &str = " with | when | after | so that | through | (|, ";
+
+/// With a capital at the start, unless the first word is a name in code, such as `iPhone` or `x_y`.
+pub(super) fn sentence_case(text: &str) -> String {
+    let first = text.split(' ').next().unwrap_or_default();
+    let is_plain = first.chars().all(|c| c.is_lowercase() || ",:'’".contains(c));
+    let mut chars = text.chars();
+    match chars.next() {
+        Some(c) if is_plain => c.to_uppercase().chain(chars).collect(),
+        _ => text.to_owned(),
+    }
+}
+
+/// `a, b and 3 more`.
+pub(super) fn listing(items: &[String], shown_max: usize) -> String {
+    let more = items.len().saturating_sub(shown_max);
+    let shown = &items[..items.len() - more];
+    match (shown, more) {
+        ([], 0) => String::new(),
+        (shown, 0) => match shown.split_last() {
+            Some((last, [])) => last.clone(),
+            Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+            None => String::new(),
+        },
+        (shown, more) => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// In backticks, as code is written in prose; not if it holds some itself.
+pub(super) fn code(text: &str) -> String {
+    if text.contains('`') { text.to_owned() } else { format!("`{text}`") }
+}
+
+/// A path as seen from `cwd`.
+pub(super) fn relative<'p>(path: &'p str, cwd: &str) -> &'p str {
+    let cwd = cwd.trim_end_matches('/');
+    let inside = path.strip_prefix(cwd).and_then(|rest| rest.strip_prefix('/'));
+    if cwd.is_empty() { path } else { inside.unwrap_or(path) }
+}
+
+/// Adds what is not there yet, up to `items_max`.
+pub(super) fn add(list: &mut Vec<String>, item: impl Into<String>, items_max: usize) {
+    let item = item.into();
+    if !item.is_empty() && list.len() < items_max && !list.contains(&item) {
+        list.push(item);
+    }
+}
+
+/// How many words a text has; writing without spaces counts two characters as one.
+pub(super) fn words(text: &str) -> usize {
+    let wide = text.chars().filter(|c| is_wide(*c)).count();
+    let spaced = text.split_whitespace().filter(|word| !word.chars().any(is_wide)).count();
+    spaced + wide / 2
+}
+
+/// Chinese, Japanese and Korean, where a character says more and words stand without spaces.
+pub(super) fn is_wide(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_cut_between_words_and_never_inside_a_character() {
+        assert_eq!(clip("one two  three", 20), "one two three");
+        assert_eq!(clip("one two three", 10), "one two…");
+        assert_eq!(clip("use `one two three`", 13), "use `one two…`");
+        for text in ["äöü".repeat(50), "日本語".repeat(50), "🎉 🎊".repeat(50)] {
+            for chars_max in 0..60 {
+                assert!(clip(&text, chars_max).chars().count() <= chars_max.max(1) + 1);
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_sentence_ends_at_a_clause() {
+        let long = "login now waits five minutes after three failed attempts, because the counter \
+                    is kept in Redis instead of memory.";
+        assert_eq!(title(long), "Login now waits five minutes after three failed attempts");
+        assert_eq!(title("iPhone builds work."), "iPhone builds work");
+    }
+
+    #[test]
+    fn lists_say_how_many_more() {
+        let items = ["a", "b", "c", "d"].map(String::from);
+        assert_eq!(listing(&items, 2), "a, b and 2 more");
+        assert_eq!(listing(&items[..3], 3), "a, b and c");
+        assert_eq!(listing(&items[..1], 3), "a");
+        assert_eq!(listing(&[], 3), "");
+    }
+
+    #[test]
+    fn paths_are_relative_only_inside_the_project() {
+        assert_eq!(relative("/p/src/a.rs", "/p/"), "src/a.rs");
+        assert_eq!(relative("/project/a.rs", "/p"), "/project/a.rs");
+        assert_eq!(relative("/a.rs", ""), "/a.rs");
+    }
+}
