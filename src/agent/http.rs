@@ -60,19 +60,33 @@ impl Post<'_> {
         match status {
             200..=299 => serde_json::from_slice(&body).map_err(|error| {
                 let what =
-                    format!("{} answered with something that is not JSON: {error}", self.url);
+                    format!("{} answered with something that is not JSON: {error}", self.place());
                 Refusal::new(FailureClass::Transient, what)
             }),
-            _ => Err(refused(status, &body).after(retry_after)),
+            _ => Err(self.without_keys(refused(status, &body).after(retry_after))),
         }
+    }
+
+    /// Some proxies say back what they were sent.
+    fn without_keys(&self, mut refusal: Refusal) -> Refusal {
+        for (_, value) in self.headers {
+            let key = value.strip_prefix("Bearer ").unwrap_or(value);
+            refusal.message = refusal.message.replace(key, "…");
+        }
+        refusal
+    }
+
+    /// The address without the password it may hold.
+    fn place(&self) -> &str {
+        self.url.rsplit_once('@').map_or(self.url, |(_, place)| place)
     }
 
     fn unsent(&self, error: &ureq::Error) -> Refusal {
         let message = match error {
             ureq::Error::Timeout(_) => {
-                format!("{} did not answer within {:?}", self.url, self.time_max)
+                format!("{} did not answer within {:?}", self.place(), self.time_max)
             }
-            error => format!("{} cannot be asked: {error}", self.url),
+            error => format!("{} cannot be asked: {error}", self.place()),
         };
         match error {
             ureq::Error::BadUri(_) | ureq::Error::Http(_) => Refusal::of_settings(message),

@@ -47,6 +47,8 @@ pub(crate) struct Circuit {
     failures: u32,
     invalid: u32,
     not_before: Millis,
+    /// What made us wait until then.
+    failure: Option<(FailureClass, String)>,
     /// When a question was let through to see whether the provider is back.
     probed_at: Option<Millis>,
     pause: Option<Pause>,
@@ -98,8 +100,9 @@ const PROBE_MAX: Duration = Duration::from_secs(600);
 impl Circuit {
     /// Nothing has failed yet.
     pub(crate) fn new(patience: Patience, seed: u64) -> Self {
-        let (failures, invalid, not_before, probed_at, pause) = (0, 0, 0, None, None);
-        Self { patience, seed, failures, invalid, not_before, probed_at, pause }
+        let (failures, invalid, not_before) = (0, 0, 0);
+        let (failure, probed_at, pause) = (None, None, None);
+        Self { patience, seed, failures, invalid, not_before, failure, probed_at, pause }
     }
 
     /// Asks for permission. After a run of failures only one question is let through at a time, so that
@@ -146,6 +149,7 @@ impl Circuit {
                 self.failures = self.failures.saturating_add(1);
                 let wanted = refusal.retry_after.unwrap_or_default().min(REST_MAX);
                 self.not_before = now + millis(self.backoff().max(wanted));
+                self.failure = Some((refusal.class, refusal.message.clone()));
                 return;
             }
         };
@@ -159,9 +163,13 @@ impl Circuit {
         self.succeeded();
     }
 
-    /// Why asking is paused, if it is.
-    pub(crate) fn paused(&self) -> Option<&Pause> {
-        self.pause.as_ref()
+    /// Why nothing is asked at this moment, and until when; `None` if nothing is in the way.
+    pub(crate) fn waits(&self, now: Millis) -> Option<Pause> {
+        if let Some(pause) = &self.pause {
+            return Some(pause.clone());
+        }
+        let (class, message) = self.failure.clone()?;
+        (now < self.not_before).then_some(Pause { class, message, until: self.not_before })
     }
 
     /// Twice as long each time, of which a random half: those who failed together come back apart.
@@ -285,6 +293,16 @@ mod tests {
     }
 
     #[test]
+    fn whoever_waits_can_be_told_why_and_until_when() {
+        let mut circuit = circuit();
+        let refusal = Refusal::new(RateLimit, "slow down").after(Some(Duration::from_secs(90)));
+        circuit.failed(1000, &refusal);
+        let pause = Pause { class: RateLimit, message: "slow down".into(), until: 91_000 };
+        assert_eq!(circuit.waits(90_999), Some(pause));
+        assert_eq!(circuit.waits(91_000), None);
+    }
+
+    #[test]
     fn after_a_run_of_failures_one_question_is_tried_at_a_time() {
         let mut circuit = circuit();
         let mut now = 0;
@@ -316,14 +334,14 @@ mod tests {
             let pause =
                 Pause { class: refusal.class, message: refusal.message.clone(), until: 5 + rest };
             assert_eq!(circuit.permit(4 + rest), Paused(pause.clone()));
-            assert_eq!(circuit.paused(), Some(&pause));
+            assert_eq!(circuit.waits(0), Some(pause));
             assert_eq!(circuit.permit(5 + rest), Granted);
             assert!(matches!(circuit.permit(5 + rest), NotBefore(_)), "one at a time");
             circuit.failed(5 + rest, &refusal);
             assert!(matches!(circuit.permit(6 + rest), Paused(_)));
             circuit.resume();
             assert_eq!(circuit.permit(6 + rest), Granted);
-            assert_eq!(circuit.paused(), None);
+            assert_eq!(circuit.waits(0), None);
         }
     }
 

@@ -191,6 +191,29 @@ fn a_machine_that_is_not_there_is_a_passing_failure() {
 }
 
 #[test]
+fn a_server_that_does_not_speak_tls_is_not_asked_in_the_clear() {
+    let server = Server::start(Script::new()).unwrap();
+    let url = server.url().replace("http://", "https://");
+    let variables = [
+        ("CLAUDE_MEM_ANTHROPIC_BASE_URL", url.as_str()),
+        ("CLAUDE_MEM_ANTHROPIC_API_KEY", "sk-test"),
+    ];
+    // The server waits for a line that a handshake does not have.
+    let limits = Limits { time_max: Duration::from_millis(500), ..Limits::default() };
+    let asked = open("anthropic", &variables).unwrap().ask(&Ask { limits, ..question() });
+    assert_eq!(asked.unwrap_err().class, Transient);
+    assert!(server.requests().iter().all(|request| request.header("x-api-key").is_none()));
+}
+
+#[test]
+fn a_key_that_is_said_back_is_not_shown() {
+    for name in BOTH {
+        let told = model::Answer::error(401, "authentication_error", "bad key sk-test given");
+        assert_eq!(asked(name, told).unwrap_err().message, "HTTP 401: bad key … given");
+    }
+}
+
+#[test]
 fn wrong_settings_are_one_clear_line() {
     let line = |name, variables: &[_]| open(name, variables).err().unwrap().message;
     assert_eq!(

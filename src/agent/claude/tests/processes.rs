@@ -48,6 +48,28 @@ fn there_are_no_more_children_than_allowed_and_none_after_the_end() {
 }
 
 #[test]
+fn whoever_cannot_have_a_child_in_time_is_told_so() {
+    let gate = model::Gate::new();
+    let script = Script::new().otherwise(model::Answer::text("<skip/>").held_by(&gate));
+    let world = World::new(script).with("CLAUDE_MEM_MAX_CONCURRENT_AGENTS", "1");
+    let claude = world.provider();
+    thread::scope(|scope| {
+        let first = scope.spawn(|| claude.ask(&question("s1")));
+        world.server.wait_for_requests(1, PATIENCE).unwrap();
+        for session in ["s1", "s2"] {
+            let limits = Limits { time_max: Duration::from_millis(50), ..question("").limits };
+            let refusal = claude.ask(&Ask { limits, ..question(session) }).unwrap_err();
+            assert_eq!(refusal.class, FailureClass::Transient);
+            assert!(refusal.message.starts_with("all agents are busy"), "{}", refusal.message);
+        }
+        gate.open();
+        assert_eq!(first.join().unwrap().unwrap().text, "<skip/>");
+    });
+    assert_eq!(world.server.requests().len(), 1);
+    assert_eq!(claude.ask(&question("s2")).unwrap().text, "<skip/>");
+}
+
+#[test]
 fn an_idle_child_goes() {
     let world = answering("<skip/>");
     let brief = Duration::from_millis(200);
