@@ -2,6 +2,7 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
+    os::unix::process::CommandExt,
     process::Stdio,
     thread,
 };
@@ -130,19 +131,39 @@ fn nobody_survives_when_the_watcher_is_killed_as_well() {
     }
 }
 
+/// A client that has a child of its own in a session of its own. Each says its number first.
+const WITH_DESCENDANT: &str = "setsid sh -c 'echo $$; exec sleep 1000' & echo $$; wait";
+
+/// Reads the two numbers.
+fn both(child: &mut std::process::Child) -> Vec<Process> {
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let pids = lines.take(2).map(|line| Pid::from_raw(line.unwrap().parse().unwrap()).unwrap());
+    pids.map(|pid| Process::of(pid).unwrap()).collect()
+}
+
 #[test]
 fn what_the_client_started_goes_with_it() {
-    // The pipe stays open for as long as any of them lives, so reading to its end is the proof.
-    let client = "setsid sh -c 'echo started; sleep 1000' & echo started; wait";
     let mut shell = Command::new("sh");
     shell.args(["-c", "\"$1\" __agent-child watch $$ sh -c \"$2\" & wait", "sh"]);
-    shell.arg(built()).arg(client).stdin(Stdio::null()).stdout(Stdio::piped());
+    shell.arg(built()).arg(WITH_DESCENDANT).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut shell = shell.spawn().unwrap();
-    let mut lines = BufReader::new(shell.stdout.take().unwrap()).lines();
-    for _ in 0..2 {
-        assert_eq!(lines.next().unwrap().unwrap(), "started");
-    }
+    let below = both(&mut shell);
     shell.kill().unwrap();
     shell.wait().unwrap();
-    assert!(lines.next().is_none());
+    for process in below {
+        process.assert_ends();
+    }
+}
+
+#[test]
+fn descendants_die_even_in_a_session_of_their_own() {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", WITH_DESCENDANT]).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut shell = shell.process_group(0).spawn().unwrap();
+    let both = both(&mut shell);
+    tree::end(Pid::from_child(&shell));
+    shell.wait().unwrap();
+    for process in both {
+        process.assert_ends();
+    }
 }
