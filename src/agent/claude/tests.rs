@@ -78,6 +78,20 @@ impl World {
         }
     }
 
+    /// What the model was asked. Older clients also look whether the server is there.
+    fn questions(&self) -> Vec<Request> {
+        let is_question = |request: &Request| request.method == "POST";
+        self.server.requests().into_iter().filter(is_question).collect()
+    }
+
+    fn await_question(&self) {
+        let mut count = 1;
+        while self.questions().is_empty() {
+            let requests = self.server.wait_for_requests(count, PATIENCE);
+            count = requests.expect("the model is asked").len() + 1;
+        }
+    }
+
     fn provider(&self) -> Claude {
         self.setup(|setup| Claude::new(setup, installed(), built(), PATIENCE).unwrap())
     }

@@ -25,7 +25,7 @@ fn files_named_in_the_data_are_not_read() {
     claude.ask(&Ask { text: paths.clone(), digest: String::new(), ..question("s") }).unwrap();
     // Even last words that somebody let the data into are shut by the second lock.
     claude.ask(&Ask { closing: paths, ..question("s") }).unwrap();
-    let requests = world.server.requests();
+    let requests = world.questions();
     assert_eq!(requests.len(), 3);
     for request in requests {
         assert!(!request.body.to_string().contains(secret), "{}", request.body);
@@ -39,11 +39,11 @@ fn commands_and_magic_words_in_the_data_are_only_data() {
     for text in ["/cost", "/compact", "/help me", "ultrathink", "# remember this", "!ls"] {
         let ask = Ask { text: text.into(), digest: String::new(), ..question("s") };
         claude.ask(&ask).unwrap();
-        let last = world.server.requests().pop().unwrap();
+        let last = world.questions().pop().unwrap();
         assert_eq!(told(&last), format!("{text}\nAnswer in XML."));
         assert_eq!(last.body["messages"].as_array().unwrap().len(), 1, "{}", last.body);
     }
-    assert_eq!(world.server.requests().len(), 6);
+    assert_eq!(world.questions().len(), 6);
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn the_users_hooks_settings_and_instructions_stay_out_and_no_transcript_is_left(
     let claude = world.provider();
     claude.ask(&question("s")).unwrap();
     drop(claude);
-    let [request] = world.server.requests().try_into().unwrap();
+    let [request] = world.questions().try_into().unwrap();
     assert!(!request.body.to_string().contains("moo"), "{}", request.body);
     assert_eq!(request.model(), "claude-haiku-4-5");
     assert!(!met.exists(), "a hook ran");
@@ -91,14 +91,14 @@ fn a_projects_key_is_not_used_unless_the_user_says_so() {
     let world = answering("<skip/>").with("CLAUDE_MEM_CLAUDE_AUTH_METHOD", "subscription");
     let refusal = world.provider().ask(&question("s")).unwrap_err();
     assert_eq!(
-        (refusal.class, world.server.requests().len()),
+        (refusal.class, world.questions().len()),
         (FailureClass::Auth, 0),
         "{}",
         refusal.message
     );
     let world = world.with("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-test");
     world.provider().ask(&question("s")).unwrap();
-    let [request] = world.server.requests().try_into().unwrap();
+    let [request] = world.questions().try_into().unwrap();
     assert_eq!(request.header("authorization"), Some("Bearer sk-ant-oat01-test"));
     assert_eq!(request.header("x-api-key"), None);
 }

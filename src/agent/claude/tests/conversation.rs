@@ -26,7 +26,7 @@ fn a_conversation_goes_on_in_one_child_with_nothing_but_our_words() {
     let second = claude.ask(&Ask { resume: resume.clone(), ..question("s") }).unwrap();
     assert_eq!((second.text.as_str(), &second.memory_session_id), ("<three/>", &resume));
     assert!(second.spent.cost_micros > Some(0) && second.duration > Duration::ZERO);
-    let [one, two] = world.server.requests().try_into().unwrap();
+    let [one, two] = world.questions().try_into().unwrap();
     assert_eq!(one.tool_names(), Vec::<&str>::new());
     assert!(one.system_text().ends_with("You observe another session."), "{}", one.system_text());
     let data = "<tool session=\"s\">ls</tool>\nAnswer in XML.";
@@ -58,7 +58,7 @@ fn sessions_never_share_a_child_and_a_new_beginning_is_one() {
     for (index, memory) in memories.iter().enumerate() {
         assert!(!memories[..index].contains(memory), "{memories:?}");
     }
-    for request in world.server.requests() {
+    for request in world.questions() {
         let text = request.all_text();
         let told = ["s1", "s2", "s3"].iter().filter(|one| text.contains(&format!("in {one}:")));
         assert_eq!(told.count(), 1, "{text}");
@@ -75,8 +75,8 @@ fn a_child_starts_anew_when_its_history_is_long() {
         resume = claude.ask(&Ask { resume, ..question("s") }).unwrap().memory_session_id;
     }
     let messages = |request: &Request| request.body["messages"].as_array().unwrap().len();
-    let lengths: Vec<usize> = world.server.requests().iter().map(messages).collect();
+    let lengths: Vec<usize> = world.questions().iter().map(messages).collect();
     assert_eq!(lengths, [1, 3, 1]);
-    let third = world.server.requests()[2].last_user_text();
+    let third = world.questions()[2].last_user_text();
     assert!(third.contains("Before, in s"), "the digest is told again: {third}");
 }

@@ -22,7 +22,7 @@ fn every_failure_of_the_service_has_its_class_and_ends_the_child() {
         assert_eq!(refusal.class, class, "{status}: {}", refusal.message);
         assert!(!refusal.message.is_empty() && refusal.reply.is_empty());
         world.assert_nobody_is_left();
-        assert!(world.server.requests().len() <= 4, "{status}");
+        assert!(world.questions().len() <= 4, "{status}");
     }
 }
 
@@ -82,7 +82,7 @@ fn an_empty_answer_is_unreadable_and_a_cut_one_is_an_answer() {
     let world = World::new(Script::new().otherwise(cut));
     let answer = world.provider().ask(&question("s")).unwrap();
     assert_eq!((answer.text.as_str(), answer.is_cut), ("<observation>half", true));
-    assert!(world.server.requests().len() <= 2, "it is not told to go on and on");
+    assert!(world.questions().len() <= 2, "it is not told to go on and on");
 }
 
 #[test]

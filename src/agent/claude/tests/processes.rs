@@ -56,7 +56,7 @@ fn whoever_cannot_have_a_child_in_time_is_told_so() {
     let claude = world.provider();
     thread::scope(|scope| {
         let first = scope.spawn(|| claude.ask(&question("s1")));
-        world.server.wait_for_requests(1, PATIENCE).unwrap();
+        world.await_question();
         for session in ["s1", "s2"] {
             let limits = Limits { time_max: Duration::from_millis(50), ..question("").limits };
             let refusal = claude.ask(&Ask { limits, ..question(session) }).unwrap_err();
@@ -66,7 +66,7 @@ fn whoever_cannot_have_a_child_in_time_is_told_so() {
         gate.open();
         assert_eq!(first.join().unwrap().unwrap().text, "<skip/>");
     });
-    assert_eq!(world.server.requests().len(), 1);
+    assert_eq!(world.questions().len(), 1);
     assert_eq!(claude.ask(&question("s2")).unwrap().text, "<skip/>");
 }
 
@@ -99,7 +99,7 @@ fn shell_with_client(world: &World) -> (std::process::Child, Vec<Process>) {
     shell.env_clear().envs(world.setup(world::environment)).current_dir(&cwd);
     shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let shell = shell.spawn().unwrap();
-    world.server.wait_for_requests(1, PATIENCE).unwrap();
+    world.await_question();
     let own = Pid::from_child(&shell);
     let below = processes_in(&cwd).into_iter().filter(|process| process.pid != own).collect();
     (shell, below)
