@@ -232,12 +232,17 @@ fn summary(rows: &Rows<'_>, event: &Recorded, imported: &Imported, row: &Columns
 
 /// A tool use that the other store never turned into memory: ours may.
 fn pending(rows: &Rows<'_>, event: &Recorded, imported: &Imported, row: &Columns) -> Result<()> {
-    let text = |name| row.text(name).unwrap_or_default().to_owned();
-    if row.text("tool_name").is_none() {
-        return Ok(());
+    let Some(used) = tool_used(row) else { return Ok(()) };
+    if let Some(session) = sessions::place(rows, event)?.session {
+        rows.run("update sessions set tool_uses = tool_uses + 1 where id = ?1", [session])?;
     }
-    let used = ToolUsed {
-        tool: text("tool_name"),
+    tool_uses::insert(rows, event, &used, Some(&imported.row_id))
+}
+
+fn tool_used(row: &Columns) -> Option<ToolUsed> {
+    let text = |name| row.text(name).unwrap_or_default().to_owned();
+    Some(ToolUsed {
+        tool: row.text("tool_name")?.to_owned(),
         input: text("tool_input"),
         output: text("tool_response"),
         tool_use_id: text("tool_use_id"),
@@ -245,9 +250,11 @@ fn pending(rows: &Rows<'_>, event: &Recorded, imported: &Imported, row: &Columns
         agent_id: text("agent_id"),
         agent_type: text("agent_type"),
         ..ToolUsed::default()
-    };
-    if let Some(session) = sessions::place(rows, event)?.session {
-        rows.run("update sessions set tool_uses = tool_uses + 1 where id = ?1", [session])?;
-    }
-    tool_uses::insert(rows, event, &used, Some(&imported.row_id))
+    })
+}
+
+/// The tool use that an imported row is, if it is one that still waits for an answer.
+pub fn imported_tool_use(imported: &Imported) -> Option<ToolUsed> {
+    let row = serde_json::from_str(&imported.row).ok().map(Columns)?;
+    if imported.table == "pending" { tool_used(&row) } else { None }
 }

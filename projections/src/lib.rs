@@ -4,12 +4,14 @@
 //! of them again into a new file. Each file here that implements [`Projection`] says which rows an event
 //! becomes. Everything is derived: the same log gives the same rows, byte for byte.
 
+mod asking;
 mod costs;
 mod dump;
 mod error;
 mod evidence;
 mod fold;
 mod forgettings;
+mod generations;
 mod imports;
 mod observations;
 mod outstanding;
@@ -33,9 +35,12 @@ mod unreadable;
 pub mod words;
 pub mod xml;
 
+pub use asking::{Progress, Remembered};
 pub use costs::{Cost, Failure, Spent};
 pub use error::{Error, Result};
 pub use fold::{Folded, Redraw, State};
+pub use generations::{Compared, Generation};
+pub use imports::imported_tool_use;
 pub use outstanding::{Pending, Range, Reprocessing, Turn, Waiting};
 pub use projection::{Projection, Rows};
 pub use rebuild::rebuild;

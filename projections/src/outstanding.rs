@@ -84,6 +84,9 @@ pub struct Reprocessing {
     pub generation: u32,
     /// Replies under these prompts count too, whoever asked; `None` if all is asked afresh.
     pub prompt_version: Option<String>,
+    /// Of those, only this model's, if one was asked for. Answers name a model longer than people do:
+    /// `claude-haiku-4-5` is also `claude-haiku-4-5-20251001`.
+    pub model: Option<String>,
 }
 
 const OPEN: &str = "answered_by is null and not is_parked";
@@ -91,17 +94,52 @@ const PARKED: &str = "answered_by is null and is_parked";
 const NOT_REPROCESSED: &str =
     "not exists (select 1 from answers join replies on replies.seq = answers.reply
     where answers.source = waiting.seq and replies.verdict != 'unreadable'
-        and (replies.generation = :generation or replies.prompt_version is :version))";
+        and (replies.generation = :generation or replies.prompt_version is :version
+            and (:model is null or substr(replies.model, 1, length(:model)) = :model)))";
+
+/// Whether a row of `events` or of what waits lies in the range.
+pub(crate) fn in_range(row: &str) -> String {
+    format!(
+        "(:since is null or {row}.at_us >= :since) and (:until is null or {row}.at_us < :until)
+         and (:project is null or {row}.project in (select id from projects
+             where owner in (select owner from projects where key = :project)))
+         and (:session is null or {row}.session in (select id from sessions where session = :session))"
+    )
+}
+
+/// Gives the values of a range, and others, to whoever asks with [`in_range`].
+pub(crate) fn with_range<T>(
+    range: &Range,
+    others: &[(&str, &dyn ToSql)],
+    ask: impl FnOnce(&[(&str, &dyn ToSql)]) -> Result<T>,
+) -> Result<T> {
+    let (since, until) = (range.since_us.map(|us| us as i64), range.until_us.map(|us| us as i64));
+    let own: &[(&str, &dyn ToSql)] = named_params! {
+        ":since": since, ":until": until, ":project": range.project, ":session": range.session,
+    };
+    ask(&own.iter().chain(others).copied().collect::<Vec<_>>())
+}
+
+/// Whether what waits shares a reply with something in the range. When that reply is replaced, nothing of
+/// what it was made of may go unanswered.
+fn shares_reply() -> String {
+    format!(
+        "exists (select 1 from answers as own join replies on replies.seq = own.reply and replies.is_current
+             join answers as other on other.reply = own.reply join events on events.seq = other.source
+             where own.source = waiting.seq and {})",
+        in_range("events")
+    )
+}
 
 impl Store {
     /// What no reply answers and nobody has given up on, by session and turn; at most `turns_max` turns.
     pub fn outstanding(&self, range: &Range, turns_max: usize) -> Result<Vec<Turn>> {
-        self.waiting(OPEN, range, turns_max, &[])
+        self.waiting(OPEN, &in_range("waiting"), range, turns_max, &[])
     }
 
     /// What the agent failed at for good: nobody asks again unless told to.
     pub fn parked(&self, range: &Range) -> Result<Vec<Turn>> {
-        self.waiting(PARKED, range, usize::MAX, &[])
+        self.waiting(PARKED, &in_range("waiting"), range, usize::MAX, &[])
     }
 
     /// What a reprocessing still has to ask.
@@ -111,14 +149,23 @@ impl Store {
         by: &Reprocessing,
         turns_max: usize,
     ) -> Result<Vec<Turn>> {
-        let values: [(&str, &dyn ToSql); 2] =
-            [(":generation", &by.generation), (":version", &by.prompt_version)];
-        self.waiting(NOT_REPROCESSED, range, turns_max, &values)
+        let values: [(&str, &dyn ToSql); 3] = [
+            (":generation", &by.generation),
+            (":version", &by.prompt_version),
+            (":model", &by.model),
+        ];
+        let has_ends = range.since_us.is_some() || range.until_us.is_some();
+        let within = match has_ends {
+            true => format!("({} or {})", in_range("waiting"), shares_reply()),
+            false => in_range("waiting"),
+        };
+        self.waiting(NOT_REPROCESSED, &within, range, turns_max, &values)
     }
 
     fn waiting(
         &self,
         condition: &str,
+        within: &str,
         range: &Range,
         turns_max: usize,
         values: &[(&str, &dyn ToSql)],
@@ -126,12 +173,7 @@ impl Store {
         let rows = |table: &str, what: &str| {
             format!(
                 "select seq, event, at_us, session, project, turn, bytes, attempts, agent_id, {what} as what
-                 from {table} as waiting where {condition}
-                     and (:since is null or at_us >= :since) and (:until is null or at_us < :until)
-                     and (:project is null or project in (select id from projects
-                         where owner in (select owner from projects where key = :project)))
-                     and (:session is null or session in (select id from sessions
-                         where session = :session))"
+                 from {table} as waiting where {condition} and {within}"
             )
         };
         let sql = format!(
@@ -145,14 +187,21 @@ impl Store {
             rows("tool_uses", "'tool use'"),
             rows("stops", "scope")
         );
-        let (since, until) =
-            (range.since_us.map(|us| us as i64), range.until_us.map(|us| us as i64));
-        let own: &[(&str, &dyn ToSql)] = named_params! {
-            ":since": since, ":until": until, ":project": range.project, ":session": range.session,
-        };
-        let all: Vec<_> = own.iter().chain(values).copied().collect();
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let mut found = statement.query(&all[..])?;
+        let mut turns = with_range(range, values, |values| self.turns(&sql, values, turns_max))?;
+        for turn in &mut turns {
+            turn.prompts = self.prompts_of(turn)?;
+        }
+        Ok(turns)
+    }
+
+    fn turns(
+        &self,
+        sql: &str,
+        values: &[(&str, &dyn ToSql)],
+        turns_max: usize,
+    ) -> Result<Vec<Turn>> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut found = statement.query(values)?;
         let mut turns: Vec<Turn> = Vec::new();
         while let Some(row) = found.next()? {
             let (session, turn) = (row.get("session")?, row.get("turn")?);
@@ -163,9 +212,6 @@ impl Store {
                 turns.push(read_turn(row)?);
             }
             turns.last_mut().expect("just pushed").pending.push(read_pending(row)?);
-        }
-        for turn in &mut turns {
-            turn.prompts = self.prompts_of(turn)?;
         }
         Ok(turns)
     }

@@ -141,7 +141,7 @@ fn insert(rows: &Rows<'_>, event: &Recorded, said: &Said<'_>) -> Result<()> {
     )?;
     match (replied.generation, is_readable) {
         (0, true) => cover(rows, seq),
-        (0, false) => try_again(rows, &replied.answers, replied.attempt, true),
+        (0, false) => try_again(rows, &replied.answers, replied.attempt, false),
         _ => Ok(()),
     }
 }
@@ -174,10 +174,10 @@ pub(crate) fn cover(rows: &Rows<'_>, reply: i64) -> Result<()> {
     Ok(())
 }
 
-/// Counts an attempt on every event of a question. Only what came back unreadable or was refused as it is
-/// uses attempts up: the rest is nobody's fault and waits.
-fn try_again(rows: &Rows<'_>, answers: &[[u8; 16]], attempt: u32, counts: bool) -> Result<()> {
-    let is_parked = counts && attempt >= ATTEMPTS_MAX;
+/// Counts an attempt on every event of a question; the last one parks it. So does a refusal of the question
+/// as it is, because the same bytes would be refused again.
+fn try_again(rows: &Rows<'_>, answers: &[[u8; 16]], attempt: u32, is_refused: bool) -> Result<()> {
+    let is_parked = is_refused || attempt >= ATTEMPTS_MAX;
     for table in ["tool_uses", "stops"] {
         let sql = format!(
             "update {table} set attempts = max(attempts, ?2), is_parked = max(is_parked, ?3)
@@ -218,9 +218,10 @@ fn fail(rows: &Rows<'_>, event: &Recorded, failed: &AgentFailed) -> Result<()> {
             failed.answers.len() as i64,
         ],
     )?;
-    let counts = matches!(failed.class, FailureClass::Unreadable | FailureClass::Invalid);
-    match failed.generation {
-        0 => try_again(rows, &failed.answers, failed.attempt, counts),
+    // All other failures are nobody's fault: the question waits, and has lost no attempt.
+    match (failed.generation, failed.class) {
+        (0, FailureClass::Unreadable) => try_again(rows, &failed.answers, failed.attempt, false),
+        (0, FailureClass::Invalid) => try_again(rows, &failed.answers, failed.attempt, true),
         _ => Ok(()),
     }
 }
@@ -234,5 +235,43 @@ fn class(class: FailureClass) -> &'static str {
         FailureClass::Auth => "auth",
         FailureClass::Invalid => "invalid",
         FailureClass::Unreadable => "unreadable",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Range, scene::Scene};
+
+    /// Fails a question so many times, and tells how many events wait and how many are parked.
+    fn after(class: FailureClass, attempts: u32) -> (u64, u64) {
+        let mut scene = Scene::new();
+        let answers = vec![scene.tool("Bash", "{}"), scene.stop()];
+        for attempt in 1..=attempts {
+            let answers = answers.clone();
+            scene.add(AgentFailed { answers, class, attempt, ..AgentFailed::default() });
+        }
+        let counts = scene.fold().counts().unwrap();
+        (counts.outstanding, counts.parked)
+    }
+
+    #[test]
+    fn only_unreadable_answers_and_refused_questions_are_given_up_on() {
+        assert_eq!(after(FailureClass::Unreadable, 2), (2, 0));
+        assert_eq!(after(FailureClass::Unreadable, 3), (0, 2));
+        assert_eq!(after(FailureClass::Invalid, 1), (0, 2));
+        for class in [FailureClass::Transient, FailureClass::RateLimit, FailureClass::Quota] {
+            assert_eq!(after(class, 9), (2, 0), "{class:?}");
+        }
+    }
+
+    #[test]
+    fn waiting_for_a_provider_uses_up_no_attempt() {
+        let mut scene = Scene::new();
+        let answers = vec![scene.tool("Bash", "{}")];
+        let class = FailureClass::Transient;
+        scene.add(AgentFailed { answers, class, attempt: 1, ..AgentFailed::default() });
+        let turns = scene.fold().outstanding(&Range::default(), 9).unwrap();
+        assert_eq!(turns[0].pending[0].attempts, 0);
     }
 }

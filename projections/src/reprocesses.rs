@@ -248,16 +248,41 @@ mod tests {
     }
 
     #[test]
+    fn a_reply_that_reaches_out_of_the_range_is_replaced_whole() {
+        let (mut scene, tools) = (Scene::new(), ["a", "b"]);
+        let tools = tools.map(|_| scene.tool("Bash", "{}"));
+        scene.reply(&tools, &titled("ab"));
+        let since_us = Some(claude_mem_events::Id::from_bytes(tools[1]).time_us());
+        let by = Reprocessing { generation: 1, prompt_version: None, model: None };
+        let range = Range { since_us, ..Range::default() };
+        let asked = scene.fold().to_reprocess(&range, &by, 9).unwrap();
+        assert_eq!(asked[0].pending.len(), 2);
+    }
+
+    #[test]
+    fn another_models_reply_does_not_count_where_a_model_was_asked_for() {
+        let (scene, _) = answered();
+        let store = scene.fold();
+        let asked = |model: &str| {
+            let (prompt_version, model) = (Some("v0".into()), Some(model.into()));
+            let by = Reprocessing { generation: 1, prompt_version, model };
+            store.to_reprocess(&Range::default(), &by, 9).unwrap().len()
+        };
+        assert_eq!(asked("m"), 0);
+        assert_eq!(asked("other"), 1);
+    }
+
+    #[test]
     fn going_back_to_earlier_prompts_shows_their_replies_again_without_asking() {
         let (mut scene, tools) = answered();
         scene.start(1, "v1");
         scene.reply_in(1, "v1", &tools[..1], &titled("a1"));
         scene.reply_in(1, "v1", &tools[1..], &titled("b1"));
         scene.finish(1, true);
-        let back = Reprocessing { generation: 2, prompt_version: Some("v0".into()) };
+        let back = Reprocessing { generation: 2, prompt_version: Some("v0".into()), model: None };
         let store = scene.fold();
         assert_eq!(store.to_reprocess(&Range::default(), &back, 9).unwrap(), []);
-        let fresh = Reprocessing { generation: 2, prompt_version: None };
+        let fresh = Reprocessing { generation: 2, prompt_version: None, model: None };
         let asked = store.to_reprocess(&Range::default(), &fresh, 9).unwrap();
         assert_eq!(asked[0].pending.len(), 2);
         scene.start(2, "v0");

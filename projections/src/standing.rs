@@ -84,7 +84,9 @@ impl Store {
         };
         let waiting = |condition: &str| -> Result<u64> {
             let condition = format!("where answered_by is null and {condition}");
-            Ok(count(&format!("tool_uses {condition}"))? + count(&format!("stops {condition}"))?)
+            // Nobody is asked about the end of a subagent alone.
+            let stops = count(&format!("stops {condition} and scope = 'turn'"))?;
+            Ok(count(&format!("tool_uses {condition}"))? + stops)
         };
         Ok(Counts {
             sessions: count("sessions where forgotten_by is null")?,
