@@ -97,6 +97,24 @@ impl From<claude_mem_log::Error> for Failure {
     }
 }
 
+impl From<claude_mem_projections::Error> for Failure {
+    fn from(error: claude_mem_projections::Error) -> Self {
+        use claude_mem_projections::Error as E;
+        let failure = Self::new(error.to_string());
+        match error {
+            E::Log(error) => error.into(),
+            E::Newer { .. } => failure
+                .meaning("the database was not touched")
+                .remedy("use the newer version of claude-mem that made it"),
+            E::Unusable { .. } => failure
+                .meaning("all it held is in the log")
+                .remedy("draw it again with `claude-mem replay --offline`"),
+            E::Rebuilding { .. } => failure.remedy("wait for that process to end, then try again"),
+            E::Io { .. } | E::Sqlite(_) => failure,
+        }
+    }
+}
+
 /// The candidate closest to what was typed, if any is close enough to be what was meant.
 pub(crate) fn nearest<'a>(
     typed: &str,

@@ -3,7 +3,6 @@
 //! Claude Code starts this program for every tool call, so the hooks are picked out of the arguments by
 //! hand and never meet the command-line parser, whose tables alone cost more than a whole hook.
 
-#[expect(dead_code, reason = "nothing asks yet")]
 mod agent;
 mod app;
 mod clock;
@@ -15,9 +14,11 @@ mod failure;
 mod glob;
 mod hooks;
 mod install;
+mod memory;
 mod paths;
 mod privacy;
 mod project;
+mod projector;
 mod settings;
 mod when;
 

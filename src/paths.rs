@@ -39,6 +39,16 @@ impl Paths {
         Ok(Self { home, data })
     }
 
+    /// What happened: the segments.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.data.join("log")
+    }
+
+    /// What was made of it: the tables.
+    pub(crate) fn memory(&self) -> PathBuf {
+        self.data.join("memory.db")
+    }
+
     /// Where the user edits settings by hand.
     pub(crate) fn settings(&self) -> PathBuf {
         self.data.join("settings.json")

@@ -107,6 +107,19 @@ pub(crate) struct Spent {
     pub(crate) cost_micros: Option<u64>,
 }
 
+impl Spent {
+    /// Adds what something else cost. Money that is not known counts as none.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.tokens_in += other.tokens_in;
+        self.tokens_cached += other.tokens_cached;
+        self.tokens_out += other.tokens_out;
+        self.cost_micros = match (self.cost_micros, other.cost_micros) {
+            (None, None) => None,
+            (own, other) => Some(own.unwrap_or(0) + other.unwrap_or(0)),
+        };
+    }
+}
+
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Refusal {

@@ -86,10 +86,23 @@ impl Prompts {
         &self.version
     }
 
+    /// All of them, as JSON: what a reprocessing records of them.
+    pub(crate) fn texts(&self) -> String {
+        let Self { system, earlier, observation, summary, .. } = self;
+        serde_json::json!({
+            "init": system, "continue": earlier, "observation": observation, "summary": summary,
+        })
+        .to_string()
+    }
+
+    /// Tells an agent that does not remember it what is remembered of a session.
+    pub(crate) fn earlier(&self, digest: &str) -> String {
+        filled(&self.earlier, &[("digest", &escaped(digest.trim()))]).trim().to_owned()
+    }
+
     /// Puts a turn into words.
     pub(crate) fn question(&self, turn: &Turn<'_>, limits: &Limits) -> Question {
-        let digest = turn.digest.map(|digest| escaped(digest.trim()));
-        let earlier = digest.map(|digest| filled(&self.earlier, &[("digest", &digest)]));
+        let earlier = turn.digest.map(|digest| self.earlier(digest));
         let closing = if turn.is_over { &self.summary } else { &self.observation };
         Question {
             system: self.system.clone(),

@@ -4,6 +4,7 @@ mod hook;
 mod install;
 mod log;
 mod plugin;
+mod project;
 mod settings;
 mod status;
 mod uninstall;
@@ -39,6 +40,7 @@ enum Command {
     Uninstall(uninstall::Uninstall),
     Plugin(plugin::Plugin),
     Settings(settings::Settings),
+    Project(project::Project),
     Status(status::Status),
     Log(log::Log),
     #[command(flatten)]
@@ -52,6 +54,7 @@ impl Command {
             Self::Uninstall(uninstall) => uninstall.run(app),
             Self::Plugin(plugin) => plugin.run(app),
             Self::Settings(settings) => settings.run(app),
+            Self::Project(project) => project.run(app),
             Self::Status(status) => status.run(app),
             Self::Log(log) => log.run(app),
             Self::Hook(_) => unreachable!("hooks end before there is an app"),

@@ -1,0 +1,115 @@
+//! `claude-mem project`: ask and fold what is outstanding, in the foreground.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+
+use crate::{
+    app::App,
+    failure::Failure,
+    projector::{self, Limits, Manner, Projected, Stopped, dollars, tokens},
+};
+
+/// Turn what was recorded into memory, now
+///
+/// Asks the agent about everything that no reply covers yet, records its replies, and brings memory up to
+/// date. Whatever cannot be answered waits in the log.
+#[derive(Debug, Args)]
+pub(crate) struct Project {
+    /// Leave turns alone that are still going on
+    #[arg(long)]
+    due: bool,
+    /// Give up after waiting this long for a provider that does not answer
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    wait: u64,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Project {
+    /// Ends with code 1 if the provider does not answer or if questions had to be given up on.
+    pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        let mut limits = Limits::default();
+        if !self.due {
+            limits.age_max_us = None;
+        }
+        let wait_max = Duration::from_secs(self.wait);
+        let projected = projector::project(app, &Manner { limits, wait_max, retry: None })?;
+        report(app, &projected, self.json)
+    }
+}
+
+/// Says what was done, and fails if something was left undone that the user should see to.
+pub(crate) fn report(app: &mut App, projected: &Projected, is_json: bool) -> Result<(), Failure> {
+    let asked = &projected.asked;
+    if is_json {
+        app.output.json(&described(projected))?;
+    } else if asked.answered + asked.parked > 0 || asked.stopped.is_none() {
+        app.output.line(summary(projected))?;
+    }
+    match &asked.stopped {
+        None if asked.parked == 0 => Ok(()),
+        None => Err(Failure::new(format!("{} could not be answered", questions(asked.parked)))
+            .meaning("their events stay in the log and are not asked about again by themselves")
+            .remedy("try once more with `claude-mem retry`")),
+        Some(stopped @ Stopped::Cap(_)) => {
+            app.output.say(format_args!(
+                "{}; the rest waits until tomorrow (CLAUDE_MEM_DAILY_TOKENS_MAX, CLAUDE_MEM_DAILY_COST_MAX)",
+                stopped.message()
+            ));
+            Ok(())
+        }
+        Some(stopped) => {
+            let who = &projected.provider;
+            Err(Failure::new(format!("{who} cannot be asked: {}", stopped.message()))
+                .meaning("everything waits in the log and is asked about later"))
+        }
+    }
+}
+
+fn summary(projected: &Projected) -> String {
+    let Projected { asked, provider, model, folded } = projected;
+    if asked.answered == 0 {
+        return format!("nothing to ask; {folded} events folded");
+    }
+    let mut text = format!(
+        "{} about {} events answered by {provider} ({model}): {} observations, {} summaries",
+        questions(asked.answered),
+        asked.events,
+        asked.observations,
+        asked.summaries
+    );
+    let spent = &asked.spent;
+    if spent.tokens_in + spent.tokens_out > 0 {
+        text.push_str(&format!("; {} tokens", tokens(spent.tokens_in + spent.tokens_out)));
+        text.push_str(
+            &spent.cost_micros.map(|cost| format!(", {}", dollars(cost))).unwrap_or_default(),
+        );
+    }
+    text
+}
+
+pub(crate) fn questions(count: usize) -> String {
+    format!("{count} question{}", if count == 1 { "" } else { "s" })
+}
+
+fn described(projected: &Projected) -> serde_json::Value {
+    let Projected { asked, provider, model, folded } = projected;
+    json!({
+        "answered": asked.answered,
+        "parked": asked.parked,
+        "events": asked.events,
+        "observations": asked.observations,
+        "summaries": asked.summaries,
+        "tokens_in": asked.spent.tokens_in,
+        "tokens_cached": asked.spent.tokens_cached,
+        "tokens_out": asked.spent.tokens_out,
+        "cost_usd": asked.spent.cost_micros.map(|micros| micros as f64 / 1e6),
+        "provider": provider,
+        "model": model,
+        "folded": folded,
+        "stopped": asked.stopped.as_ref().map(Stopped::message),
+    })
+}

@@ -1,0 +1,52 @@
+//! Memory as drawn from the log: opening it, and bringing it up to date.
+
+use std::time::{Duration, Instant};
+
+use claude_mem_log::{Log, Options, maintain};
+use claude_mem_projections::{Folded, Options as StoreOptions, State, Store};
+
+use crate::{app::App, failure::Failure, projector::mode};
+
+/// Opens the log to read from it. What was spilled is taken in first, so that it is read, too.
+pub(crate) fn open_log(app: &App) -> Result<Log, Failure> {
+    let dir = app.paths.log();
+    // The log can be read however that goes; whoever writes next tries again.
+    let _ = maintain(&dir, &Options::default());
+    Ok(Log::open(&dir, Options::default())?)
+}
+
+/// Opens the tables. A file that cannot be used is moved out of the way and said so; a new one is then
+/// drawn from the log.
+pub(crate) fn open(app: &mut App) -> Result<Store, Failure> {
+    app.paths.create_data().map_err(|error| {
+        Failure::new(format!("{} cannot be made: {error}", app.paths.data.display()))
+    })?;
+    let options = options(app)?;
+    let now_us = app.clock.now().as_microsecond().cast_unsigned();
+    let (store, aside) = Store::open_or_set_aside(&app.paths.memory(), options, now_us)?;
+    if let Some(aside) = aside {
+        let aside = aside.display();
+        app.output.say(format_args!(
+            "warning: memory.db could not be used; it is now {aside}, and is drawn from the log again"
+        ));
+    }
+    Ok(store)
+}
+
+/// The choices that folding depends on.
+pub(crate) fn options(app: &App) -> Result<StoreOptions, Failure> {
+    let kinds = mode(app)?.types.into_iter().map(|word| word.id).collect();
+    Ok(StoreOptions { kinds, ..StoreOptions::default() })
+}
+
+/// Folds everything that the log holds, whatever that takes.
+pub(crate) fn fold(store: &mut Store, log: &Log) -> Result<Folded, Failure> {
+    Ok(store.catch_up(log, |_| ())?)
+}
+
+/// Folds for no longer than about `time_max`, for whoever only wants to read. What must be drawn anew is left
+/// as it is.
+pub(crate) fn fold_for(store: &mut Store, log: &Log, time_max: Duration) -> Result<State, Failure> {
+    let began = Instant::now();
+    Ok(store.fold(log, |_| began.elapsed() < time_max)?.state)
+}

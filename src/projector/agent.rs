@@ -1,0 +1,177 @@
+//! Who is asked, and in which words: a provider with its model, or the rules that need none.
+
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use sha2::{Digest as _, Sha256};
+
+use super::loaded::Loaded;
+use crate::{
+    agent::{
+        self, Answer, Ask, Limits, Provider, Refusal, Setup, extract,
+        identity::resumable,
+        modes::{Mode, Verbosity},
+        prompts::{Choice, Prompts},
+        question,
+    },
+    app::App,
+    failure::Failure,
+    settings::table,
+};
+
+/// The provider that is none, as settings and events name it.
+const RULES: &str = "extract";
+
+/// What the user wants other than the settings say, for one run.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wishes<'a> {
+    /// Another provider.
+    pub(crate) provider: Option<&'a str>,
+    /// Another model.
+    pub(crate) model: Option<&'a str>,
+    /// Other instructions.
+    pub(crate) prompt: Option<&'a Path>,
+}
+
+/// The words of every question, and who they are for.
+#[derive(Debug)]
+pub(crate) struct Words {
+    /// As settings and events name it.
+    pub(crate) provider: String,
+    /// As it is asked for.
+    pub(crate) model: String,
+    /// Under which replies are recorded.
+    pub(crate) version: String,
+    /// The types an observation can have.
+    pub(crate) kinds: Vec<String>,
+    prompts: Prompts,
+    mode: Mode,
+    verbosity: Verbosity,
+}
+
+impl Words {
+    /// Loads the texts in force. Nobody is asked for that, and nothing is started but, for `auto`, the
+    /// client that may be there.
+    pub(crate) fn load(app: &App, wishes: &Wishes<'_>) -> Result<Self, Failure> {
+        let mode = mode(app)?;
+        let verbosity = Verbosity::of(&app.settings.text(&table::VERBOSITY));
+        let language = app.settings.text(&table::LANGUAGE);
+        let choice = Choice { verbosity, language: &language, prompt: wishes.prompt };
+        let prompts = Prompts::load(&app.paths.data, &mode, &choice)
+            .map_err(|error| Failure::new(error.to_string()).meaning("nothing was asked"))?;
+        let provider = match wishes.provider {
+            Some(name) if name != "auto" => name.to_owned(),
+            _ => agent::chosen(&setup(app)),
+        };
+        let is_rules = provider == RULES;
+        let model = match wishes.model {
+            _ if is_rules => extract::MODEL.to_owned(),
+            Some(model) => model.to_owned(),
+            None => agent::model(&provider, &app.settings),
+        };
+        let version = match is_rules {
+            true => rules_version(&mode, verbosity),
+            false => prompts.version().to_owned(),
+        };
+        let kinds = mode.types.iter().map(|word| word.id.clone()).collect();
+        Ok(Self { provider, model, version, kinds, prompts, mode, verbosity })
+    }
+
+    /// Whether nobody has to be paid, or even to be there.
+    pub(crate) fn are_free(&self) -> bool {
+        self.provider == RULES
+    }
+
+    /// The texts, for the record.
+    pub(crate) fn texts(&self) -> String {
+        if self.are_free() { String::new() } else { self.prompts.texts() }
+    }
+
+    /// Puts a turn into words.
+    pub(crate) fn ask(&self, loaded: &Loaded, digest: Option<&str>, resume: Option<&str>) -> Ask {
+        let question = self.prompts.question(&loaded.turn(None), &question::Limits::default());
+        Ask {
+            content_session: loaded.envelope.session.clone(),
+            system: question.system,
+            digest: digest.map(|digest| self.prompts.earlier(digest)).unwrap_or_default(),
+            text: question.data,
+            closing: question.closing,
+            resume: resume.map(str::to_owned),
+            model: self.model.clone(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Someone who answers.
+pub(crate) enum Agent {
+    /// A model, and its conversation about each session as far as it began with this value: nothing of an
+    /// earlier process is ever resumed.
+    Provider(Box<dyn Provider>, Mutex<HashMap<String, String>>),
+    /// Nobody: rules.
+    Rules,
+}
+
+impl Agent {
+    /// Prepares to ask, or says in one line what is wrong with the settings.
+    pub(crate) fn open(app: &App, words: &Words) -> Result<Self, Refusal> {
+        if words.are_free() {
+            return Ok(Self::Rules);
+        }
+        let provider = agent::open(&words.provider, &setup(app))?;
+        Ok(Self::Provider(provider, Mutex::default()))
+    }
+
+    /// Asks about a turn, and waits for the answer.
+    pub(crate) fn ask(
+        &self,
+        words: &Words,
+        loaded: &Loaded,
+        digest: Option<&str>,
+    ) -> Result<Answer, Refusal> {
+        let (provider, conversations) = match self {
+            Self::Provider(provider, conversations) => (provider, conversations),
+            Self::Rules => {
+                return Ok(extract::answer(&loaded.turn(digest), &words.mode, words.verbosity));
+            }
+        };
+        let session = &loaded.envelope.session;
+        // Whoever fails to answer has ended this conversation.
+        let known = lock(conversations).remove(session);
+        let resume = resumable(known.as_deref(), loaded.number, false);
+        let answer = provider.ask(&words.ask(loaded, digest, resume))?;
+        if let Some(id) = &answer.memory_session_id {
+            lock(conversations).insert(session.clone(), id.clone());
+        }
+        Ok(answer)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn setup(app: &App) -> Setup<'_> {
+    Setup { settings: &app.settings, paths: &app.paths, environment: &app.environment }
+}
+
+/// The mode in force.
+pub(crate) fn mode(app: &App) -> Result<Mode, Failure> {
+    let name = app.settings.text(&table::MODE);
+    Mode::load(&app.paths.data, &name).map_err(|error| {
+        Failure::new(error.to_string())
+            .meaning("memory is as it was")
+            .remedy("choose another with `claude-mem settings set CLAUDE_MEM_MODE code`")
+    })
+}
+
+/// Rules do not follow the prompts, but the mode and the verbosity.
+fn rules_version(mode: &Mode, verbosity: Verbosity) -> String {
+    let mode = serde_json::to_string(mode).unwrap_or_default();
+    let hash = Sha256::digest(format!("{verbosity:?}\n{mode}"));
+    let digits: String = hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{digits}", extract::MODEL)
+}

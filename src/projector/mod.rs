@@ -1,0 +1,132 @@
+//! The projector: from events to memory, in two steps that never mix.
+//!
+//! *Ask* finds events that no reply covers, puts them to the agent and appends its replies to the log. It is
+//! slow, costs money, may fail and is retried; it touches no table. *Fold* reads the log in order and
+//! writes rows; it is pure and fast, and lives in `projections`.
+
+mod agent;
+mod ask;
+mod batches;
+mod digest;
+mod gate;
+mod loaded;
+mod lock;
+mod plan;
+mod spend;
+
+pub(crate) use agent::{Agent, Wishes, Words, mode};
+pub(crate) use ask::{Asked, Asker};
+pub(crate) use batches::Limits;
+pub(crate) use gate::{Gate, Stopped};
+pub(crate) use lock::AskLock;
+pub(crate) use plan::Plan;
+pub(crate) use spend::{caps, dollars, spent_today, tokens};
+
+use std::time::Duration;
+
+use claude_mem_events::{Envelope, EventLog};
+use claude_mem_log::Options;
+use claude_mem_projections::{Range, Store, Turn};
+
+use crate::{
+    agent::Refusal, app::App, failure::Failure, memory, settings::table::MAX_CONCURRENT_AGENTS,
+};
+
+/// How a run of the projector goes about it.
+#[derive(Debug, Clone)]
+pub(crate) struct Manner {
+    /// When batches are full or old enough.
+    pub(crate) limits: Limits,
+    /// How long to wait in all for a provider that does not answer.
+    pub(crate) wait_max: Duration,
+    /// Ask about what was given up on, instead of what waits.
+    pub(crate) retry: Option<Range>,
+}
+
+/// What a run of the projector came to.
+#[derive(Debug, Default)]
+pub(crate) struct Projected {
+    /// What was asked.
+    pub(crate) asked: Asked,
+    /// Who was asked, and which model; empty if nobody was.
+    pub(crate) provider: String,
+    /// Which model.
+    pub(crate) model: String,
+    /// Events folded.
+    pub(crate) folded: u64,
+}
+
+/// Asks and folds what is outstanding, until nothing is left or nothing more can be done. One process at a
+/// time asks; others wait here for it.
+pub(crate) fn project(app: &mut App, manner: &Manner) -> Result<Projected, Failure> {
+    let mut store = memory::open(app)?;
+    let _asking = take_lock(app)?;
+    let log = memory::open_log(app)?;
+    let mut projected = Projected::default();
+    loop {
+        projected.folded += memory::fold(&mut store, &log)?.events;
+        let turns = match &manner.retry {
+            Some(range) => store.parked(range)?,
+            None => store.outstanding(&Range::default(), usize::MAX)?,
+        };
+        let plan = plan(app, &store, turns, manner)?;
+        if plan.is_empty() {
+            return Ok(projected);
+        }
+        let asked = ask_all(app, &store, plan, manner, &mut projected)?;
+        let is_done = asked.stopped.is_some() || asked.answered == 0 || manner.retry.is_some();
+        projected.asked.add(asked);
+        if is_done {
+            projected.folded += memory::fold(&mut store, &log)?.events;
+            return Ok(projected);
+        }
+    }
+}
+
+/// Takes the right to ask, and says so if it has to be waited for.
+pub(crate) fn take_lock(app: &mut App) -> Result<AskLock, Failure> {
+    let output = &mut app.output;
+    let waiting = || output.say("another claude-mem is asking; waiting for it to end");
+    AskLock::take(&app.paths.data, waiting).map_err(|error| {
+        Failure::new(format!("{} cannot be locked: {error}", app.paths.data.display()))
+    })
+}
+
+fn plan(app: &App, store: &Store, turns: Vec<Turn>, manner: &Manner) -> Result<Plan, Failure> {
+    let now_us = app.clock.now().as_microsecond().cast_unsigned();
+    Ok(Plan::new(store, turns, None, &manner.limits, now_us)?)
+}
+
+fn ask_all(
+    app: &App,
+    store: &Store,
+    plan: Plan,
+    manner: &Manner,
+    projected: &mut Projected,
+) -> Result<Asked, Failure> {
+    let words = Words::load(app, &Wishes::default())?;
+    projected.provider.clone_from(&words.provider);
+    projected.model.clone_from(&words.model);
+    let agent = match Agent::open(app, &words) {
+        Ok(agent) => agent,
+        Err(refusal) => return refused(app, &words, &refusal),
+    };
+    let caps = (!words.are_free()).then(|| caps(&app.settings));
+    let gate = Gate::new(caps, spent_today(store, app.clock)?, manner.wait_max);
+    let asker = Asker::new(app, (&words, &agent, &gate), 0, &|_| ())?;
+    Ok(asker.run(plan, concurrency(app)))
+}
+
+/// Nobody can be asked. That is recorded, so that `status` and `doctor` can tell, and everything waits.
+pub(crate) fn refused(app: &App, words: &Words, refusal: &Refusal) -> Result<Asked, Failure> {
+    let mut events = EventLog::open(&app.paths.log(), Options::default())?;
+    let failed = ask::failed(words, 0, refusal);
+    events.record(ask::new_id(app.clock), &Envelope::default(), &failed.into())?;
+    let (class, message) = (refusal.class, refusal.message.clone());
+    Ok(Asked { stopped: Some(Stopped::Provider { class, message }), ..Asked::default() })
+}
+
+/// How many sessions are asked about side by side.
+pub(crate) fn concurrency(app: &App) -> usize {
+    app.settings.text(&MAX_CONCURRENT_AGENTS).parse().unwrap_or(2)
+}
