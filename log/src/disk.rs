@@ -5,7 +5,7 @@ use std::{
     fmt::Debug,
     fs, io,
     io::Write as _,
-    os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _},
     path::Path,
     sync::Arc,
     time::{Duration, SystemTime},
@@ -123,7 +123,8 @@ impl Disk for RealDisk {
     }
 
     fn inode(&self, path: &Path) -> io::Result<u64> {
-        fs::metadata(path).map(|metadata| metadata.ino())
+        // Not through the standard library, which asks for everything `statx` knows.
+        Ok(rustix::fs::stat(path)?.st_ino)
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -199,11 +200,11 @@ impl File for RealFile {
     }
 
     fn len(&self) -> io::Result<u64> {
-        self.0.metadata().map(|metadata| metadata.len())
+        Ok(rustix::fs::fstat(&self.0)?.st_size as u64)
     }
 
     fn inode(&self) -> io::Result<u64> {
-        self.0.metadata().map(|metadata| metadata.ino())
+        Ok(rustix::fs::fstat(&self.0)?.st_ino)
     }
 
     fn sync(&self) -> io::Result<()> {

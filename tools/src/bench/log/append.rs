@@ -12,13 +12,14 @@ use std::{path::Path, time::Duration};
 
 pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
     let place = |name: &str| scratch.place(&format!("append-{name}"));
-    let (some, empty, large, database) =
-        (place("some"), place("empty"), place("large"), place("database.sqlite"));
+    let (some, empty, large) = (place("some"), place("empty"), place("large"));
+    let (database, kept) = (place("database.sqlite"), place("kept.sqlite"));
     let records_some = settings.size(10_000, 100);
     let records_large = settings.size(1 << 20, 1000);
     sample::fill(&some, records_some, Order::Rising)?;
     sample::fill(&large, records_large, Order::Rising)?;
     sqlite::fill(&database, records_some)?;
+    sqlite::fill(&kept, records_some)?;
 
     let payload = Noise::default().payload();
     let repeats = settings.size(100, 2) as u32;
@@ -28,20 +29,28 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
             move || one_turn(repeats, |id| append_once(dir, id, payload))
         })
     };
+    let theirs = |name: &str, path| {
+        Contestant::new(name, {
+            let payload = &payload;
+            move || {
+                one_turn(repeats / 10 + 1, |id| sqlite::append_once(path, *id.as_bytes(), payload))
+            }
+        })
+    };
+    // The last connection to be closed writes everything back, so that one kept open makes the others fast.
+    let kept_open = sqlite::keep_open(&kept)?;
     let mut contestants = [
         ours("the log, 10,000 records", some.as_path()),
         ours("the log, empty at first", empty.as_path()),
         ours("the log, 1 GB", large.as_path()),
-        Contestant::new("SQLite, 10,000 records", || {
-            one_turn(repeats / 10 + 1, |id| {
-                sqlite::append_once(&database, *id.as_bytes(), &payload)
-            })
-        }),
+        theirs("SQLite, 10,000 records", database.as_path()),
+        theirs("SQLite, and another connection stays open", kept.as_path()),
     ];
     // The first turn of all pays for what is made once.
     contest(1, &mut contestants)?;
     let samples = contest(settings.size(60, 2), &mut contestants)?;
     drop(contestants);
+    drop(kept_open);
     std::fs::remove_dir_all(&large)?;
     Ok(vec![against_sqlite(&samples), flatness(&samples)])
 }

@@ -38,6 +38,13 @@ pub(super) fn append_once(path: &Path, id: [u8; 16], payload: &[u8]) -> Outcome<
     database.close().map_err(|(_, error)| error.into())
 }
 
+/// A connection that has been used, and so holds the write-ahead log open.
+pub(super) fn keep_open(path: &Path) -> Outcome<Connection> {
+    let database = open(path)?;
+    database.query_row("select count(*) from records", (), |_| Ok(()))?;
+    Ok(database)
+}
+
 /// Opens and reads every payload. `SQLite` has no checksums that it could verify.
 pub(super) fn read(path: &Path) -> Outcome<(u64, u64)> {
     let database = open(path)?;
