@@ -83,6 +83,9 @@ impl Post<'_> {
 
     fn unsent(&self, error: &ureq::Error) -> Refusal {
         let message = match error {
+            ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
+                format!("{} cannot be reached", self.place())
+            }
             ureq::Error::Timeout(_) => {
                 format!("{} did not answer within {:?}", self.place(), self.time_max)
             }
@@ -90,6 +93,11 @@ impl Post<'_> {
         };
         match error {
             ureq::Error::BadUri(_) | ureq::Error::Http(_) => Refusal::of_settings(message),
+            // A machine that cannot even be reached is slow for all questions alike.
+            ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
+                Refusal::new(FailureClass::Transient, message)
+            }
+            ureq::Error::Timeout(_) => Refusal::too_slow(message),
             ureq::Error::BodyExceedsLimit(_) => Refusal::new(FailureClass::Unreadable, message),
             _ => Refusal::new(FailureClass::Transient, message),
         }

@@ -163,6 +163,11 @@ impl Refusal {
         Self { concern: Concern::Provider, ..Self::new(FailureClass::Invalid, message) }
     }
 
+    /// The time for this question is up. The next try may be quicker, but not for ever.
+    fn too_slow(message: impl Into<String>) -> Self {
+        Self { concern: Concern::Question, ..Self::new(FailureClass::Transient, message) }
+    }
+
     fn after(self, retry_after: Option<Duration>) -> Self {
         Self { retry_after, ..self }
     }

@@ -88,6 +88,9 @@ pub(crate) enum Next {
 /// A question whose answers cannot be read is asked so often.
 const READ_ATTEMPTS_MAX: u32 = 3;
 
+/// A question that used up its time so often will do so again, and each time is paid for.
+const TIME_ATTEMPTS_MAX: u32 = 5;
+
 /// So many questions in a row that the provider calls invalid are the settings' fault, not theirs.
 const INVALID_MAX: u32 = 3;
 
@@ -187,6 +190,7 @@ impl Circuit {
 pub(crate) fn next(refusal: &Refusal, attempt: u32) -> Next {
     match (refusal.class, refusal.concern) {
         (FailureClass::Unreadable, _) if attempt >= READ_ATTEMPTS_MAX => Next::Park,
+        (FailureClass::Transient, Concern::Question) if attempt >= TIME_ATTEMPTS_MAX => Next::Park,
         // The same bytes would be refused again.
         (FailureClass::Invalid, Concern::Question) => Next::Park,
         _ => Next::Again,
@@ -370,6 +374,7 @@ mod tests {
         let parked_at = |refusal: &Refusal| (1..=9).find(|n| next(refusal, *n) == Next::Park);
         assert_eq!(parked_at(&Refusal::new(Unreadable, "")), Some(3));
         assert_eq!(parked_at(&Refusal::new(Invalid, "too long")), Some(1));
+        assert_eq!(parked_at(&Refusal::too_slow("no answer")), Some(5));
         for class in [Transient, RateLimit, Quota, Auth] {
             assert_eq!(parked_at(&Refusal::new(class, "")), None, "{class:?}");
         }

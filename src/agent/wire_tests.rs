@@ -163,7 +163,7 @@ fn a_model_that_never_answers_is_given_up_at_the_limit() {
             let server = Server::start(Script::new().then(answer)).unwrap();
             let limits = Limits { time_max: Duration::from_millis(300), ..Limits::default() };
             let refused = provider(name, &server).ask(&Ask { limits, ..question() }).unwrap_err();
-            assert_eq!(refused.class, Transient);
+            assert_eq!((refused.class, refused.concern), (Transient, Concern::Question));
             assert!(refused.message.contains("did not answer within 300ms"), "{}", refused.message);
         }
     }

@@ -74,7 +74,7 @@ impl Turn {
     /// The wall clock ran out. What was said until then is kept with the refusal.
     pub(super) fn timed_out(&self, after: Duration) -> Refusal {
         let why = format!("claude did not answer within {after:.0?}");
-        Refusal::new(FailureClass::Transient, why).costing(self.estimate()).saying(&self.text)
+        Refusal::too_slow(why).costing(self.estimate()).saying(&self.text)
     }
 
     fn assistant(&mut self, line: &Value) -> Step {

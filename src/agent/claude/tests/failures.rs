@@ -67,7 +67,7 @@ fn a_model_that_never_answers_is_given_up_at_the_limit_with_its_child() {
         let claude = world.provider();
         let limits = Limits { time_max: Duration::from_secs(3), ..question("s").limits };
         let refusal = claude.ask(&Ask { limits, ..question("s") }).unwrap_err();
-        assert_eq!(refusal.class, Transient);
+        assert_eq!((refusal.class, refusal.concern), (Transient, Concern::Question));
         assert!(refusal.message.contains("did not answer within 3"), "{}", refusal.message);
         world.assert_nobody_is_left();
     }
