@@ -1,7 +1,7 @@
 //! Reading the log from its end.
 
 use crate::{
-    Error, Gap, GapReason, Item, Log, Seq,
+    Error, Gap, Item, Log, Seq,
     again::Originals,
     format::{FLAG_AGAIN, FrameHeader, KIND_SEAL, SEGMENT_HEADER_LEN},
     item::entry,
@@ -115,11 +115,11 @@ impl Backwards {
         let Some(segment) = self.find_previous()? else {
             let first_missing = left.filter(|number| *number > 1).map(|_| 1);
             self.before = Seq::START;
-            self.pending.extend(first_missing.map(missing));
+            self.pending.extend(first_missing.map(Gap::missing));
             return Ok(!self.pending.is_empty());
         };
         if left.is_some_and(|left| segment.number_last() + 1 < left) {
-            self.pending.push(missing(segment.number_last() + 1));
+            self.pending.push(Gap::missing(segment.number_last() + 1));
         }
         if segment.number != self.before.segment() {
             self.before = Seq::new(segment.number, segment.len()?);
@@ -173,11 +173,6 @@ impl Backwards {
 enum Step {
     Frame(u64, FrameHeader),
     Gap(Gap),
-}
-
-fn missing(segment: u64) -> Gap {
-    let reason = GapReason::MissingSegment;
-    Gap { segment, offset: 0, len: 0, reason, id: None, kind: None }
 }
 
 /// Where to begin collecting in a segment without an index, so that not all of it is held at once.

@@ -1,6 +1,7 @@
 //! The few calls the log makes on a disk. Tests pass in one that tears, drops, lies and fills up.
 
-use crate::map::Map;
+pub use crate::map::Map;
+
 use std::{
     fmt::Debug,
     fs, io,

@@ -56,6 +56,12 @@ pub struct Gap {
 }
 
 impl Gap {
+    /// Segment `segment`, and maybe more behind it, is not there.
+    pub(crate) fn missing(segment: u64) -> Self {
+        let reason = GapReason::MissingSegment;
+        Self { segment, offset: 0, len: 0, reason, id: None, kind: None }
+    }
+
     pub(crate) fn of_record(self, header: Option<FrameHeader>) -> Self {
         Self { id: header.map(|header| header.id), kind: header.map(|header| header.kind), ..self }
     }

@@ -91,7 +91,7 @@ impl Reader {
                 return Ok(Some(Step::Gap(gap)));
             }
             if self.segment.is_none() {
-                if !self.open_next()? {
+                if !self.open_next()? && !self.is_synced_segment_missing() {
                     return Ok(None);
                 }
                 continue;
@@ -180,11 +180,23 @@ impl Reader {
         if let Some(expected) = self.number_expected.take()
             && segment.number > expected
         {
-            let missing = segment.gap(0, 0, GapReason::MissingSegment);
-            self.pending.push(Gap { segment: expected, ..missing });
+            self.pending.push(Gap::missing(expected));
         }
         self.segment = Some(segment);
         Ok(true)
+    }
+
+    /// There is no segment to go on with. If one was synced, it is gone; that is told once.
+    fn is_synced_segment_missing(&mut self) -> bool {
+        let directory = &self.log.directory;
+        let Some(expected) = self.number_expected else { return false };
+        let synced = sync::read_marker(directory, &directory.synced());
+        let is_missing = synced.is_some_and(|synced| synced.segment >= expected);
+        if is_missing {
+            self.number_expected = None;
+            self.pending.push(Gap::missing(expected));
+        }
+        is_missing
     }
 
     /// Goes to where reading is to begin, if a frame begins there. If not, it is looked for from the front

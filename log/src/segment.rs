@@ -75,7 +75,8 @@ impl Segment {
         Ok(segment)
     }
 
-    fn with_header(
+    /// Takes an open file as a segment that nobody appends to any more, and is not sealed.
+    pub(crate) fn with_header(
         directory: &Directory,
         file: &SegmentFile,
         handle: Arc<dyn File>,

@@ -49,6 +49,17 @@ fn create(directory: &Directory) -> Result<Target, Error> {
     }
 }
 
+/// Adds the records of one spill file to another. They are in both then, and merged once.
+pub(crate) fn write_again(appender: &mut Appender, spilled: Target) -> Result<(), Error> {
+    let file = SegmentFile { number: 0, generation: 0, path: appender.directory.spill() };
+    let mut segment = Segment::with_header(&appender.directory, &file, spilled.file)?;
+    each_frame(&mut segment, |found, segment, offset| {
+        let Found::Frame(header) = found else { return Ok(()) };
+        let payload = Payload::Owned(segment.payload(offset, header)?.to_vec());
+        append(appender, &[Part { fields: header.into(), payload }])
+    })
+}
+
 /// How many files wait to be merged.
 pub(crate) fn waiting(directory: &Directory) -> usize {
     names(directory).len()

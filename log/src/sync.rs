@@ -13,6 +13,7 @@ use crate::{
     recovery::Found,
     roll,
     segment::Segment,
+    spill,
     writer::{Part, Payload, Target},
 };
 use std::{io, path::Path, sync::Arc, time::Duration};
@@ -47,15 +48,31 @@ pub(crate) fn sync(appender: &mut Appender) -> Result<(), Error> {
 }
 
 fn sync_spilled(appender: &mut Appender) -> Result<(), Error> {
-    let Some(spilled) = &appender.spilled else { return Ok(()) };
+    appender.release_spilled();
+    if appender.released.is_empty() {
+        return Ok(());
+    }
+    if let Err(Error::SyncFailed { .. }) = sync_released(appender) {
+        // As with segments: what may have been dropped is written again, to a new file.
+        for spilled in appender.released.clone() {
+            spill::write_again(appender, spilled)?;
+        }
+        appender.released.clear();
+        appender.release_spilled();
+        sync_released(appender)?;
+    }
+    appender.released.clear();
+    Ok(())
+}
+
+fn sync_released(appender: &Appender) -> Result<(), Error> {
     let path = appender.directory.spill();
     let disk = &appender.directory.disk;
-    let result = spilled.file.sync().and_then(|()| disk.sync_dir(&path));
-    let result = result.and_then(|()| disk.sync_dir(&appender.directory.path));
-    result.map_err(|source| Error::SyncFailed { path, source })?;
-    // From here on it may be merged. What comes next goes to another file.
-    appender.spilled = None;
-    Ok(())
+    let mut result = appender.released.iter().try_for_each(|spilled| spilled.file.sync());
+    for dir in [&path, &appender.directory.path] {
+        result = result.and_then(|()| disk.sync_dir(dir));
+    }
+    result.map_err(|source| Error::SyncFailed { path, source })
 }
 
 /// Syncs everything behind `synced` up to the end of `target`, and remembers that.

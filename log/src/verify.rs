@@ -87,6 +87,9 @@ pub fn verify(dir: &Path, options: &Options) -> Result<Report, Error> {
         }
         report.segments.push(verify_segment(segment, &mut chain, synced)?);
     }
+    // A segment that was synced and is not there at all.
+    let last = synced.map_or(0, |synced| synced.segment);
+    report.missing.extend(chain.number_next..=last);
     Ok(report)
 }
 

@@ -41,6 +41,8 @@ pub struct Appender {
     pub(crate) options: Options,
     pub(crate) target: Option<Target>,
     pub(crate) spilled: Option<Target>,
+    /// Files of spilled records that are not synced yet, and no longer written to.
+    pub(crate) released: Vec<Target>,
     frame: Vec<u8>,
 }
 
@@ -70,7 +72,14 @@ impl Appender {
     /// costs the same at any size.
     pub fn open(dir: &Path, options: Options) -> Result<Self, Error> {
         let directory = Directory::new(dir, Arc::clone(&options.disk));
-        Ok(Self { directory, options, target: None, spilled: None, frame: Vec::new() })
+        Ok(Self {
+            directory,
+            options,
+            target: None,
+            spilled: None,
+            released: Vec::new(),
+            frame: Vec::new(),
+        })
     }
 
     /// Adds one record by a single `write`. It survives the death of any process once this returns, and
@@ -92,11 +101,19 @@ impl Appender {
         self.append_parts(&parts)
     }
 
+    /// What was spilled may be merged from now on, even if this process lives on for days. The file is still
+    /// to be synced.
+    pub(crate) fn release_spilled(&mut self) {
+        if let Some(spilled) = self.spilled.take() {
+            let _ = spilled.file.unlock();
+            self.released.push(spilled);
+        }
+    }
+
     fn append_parts(&mut self, parts: &[Part<'_>]) -> Result<Appended, Error> {
         let failure = match self.append_to_active(parts) {
             Ok(Some(seq)) => {
-                // What was spilled earlier may now be merged, even if this process lives on for days.
-                self.spilled = None;
+                self.release_spilled();
                 return Ok(Appended { seq: Some(seq) });
             }
             Ok(None) => Error::Busy { path: self.directory.active() },
@@ -113,7 +130,8 @@ impl Appender {
         }
     }
 
-    /// Returns once every record appended so far, by anyone, is on disk.
+    /// Returns once every record that is in a segment, by whomever, and every one that was spilled by this
+    /// appender is on disk.
     ///
     /// After a failed sync nothing is assumed to be clean: the records since the last good one are
     /// written again to a new segment, and readers know them by their ids.

@@ -1,0 +1,25 @@
+//! What the log must survive: damage, killed processes, lost power, failing disks, and each other.
+//!
+//! Every campaign runs in a small size with the other tests. `CLAUDE_MEM_CAMPAIGN=full` multiplies the
+//! random ones and runs the storm to 10,000 kills.
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "tests; what a campaign covered is printed"
+)]
+
+mod damage;
+mod failing_calls;
+mod golden;
+mod power_loss;
+mod random;
+mod records;
+mod scenario;
+mod sim;
+
+/// How many times the size that runs with the other tests.
+fn scale() -> u64 {
+    if std::env::var_os("CLAUDE_MEM_CAMPAIGN").is_some_and(|size| size == "full") { 20 } else { 1 }
+}

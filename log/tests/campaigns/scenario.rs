@@ -1,0 +1,121 @@
+//! A day in the life of a log: two processes appending, syncing, rolling, spilling, and a maintainer.
+
+use crate::{records, sim::Sim};
+use claude_mem_log::{
+    Appender, Error, Options, Spill,
+    disk::{Disk as _, Lock},
+    maintain,
+};
+use std::{
+    collections::BTreeSet,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+/// Where the log of a scenario is. The directory above exists, the log's own does not.
+pub const DIR: &str = "/disk/log";
+
+pub fn options(sim: &Sim) -> Options {
+    Options {
+        segment_bytes_max: 1500,
+        compress_bytes_min: 64,
+        lock_wait_max: Duration::from_micros(400),
+        reserve_bytes: 600,
+        index_interval_bytes: 400,
+        spill: Spill::Auto,
+        disk: Arc::new(sim.clone()),
+    }
+}
+
+/// What callers were told so far.
+#[derive(Debug, Clone, Default)]
+pub struct Told {
+    /// The append returned.
+    pub acknowledged: BTreeSet<u64>,
+    /// A sync returned after that.
+    pub synced: BTreeSet<u64>,
+    /// What each of the two has in a file of its own.
+    spilled: [BTreeSet<u64>; 2],
+    /// What processes that are gone spilled and did not sync.
+    left: BTreeSet<u64>,
+    /// Calls that failed.
+    pub errors: u64,
+}
+
+impl Told {
+    fn forget(&mut self, who: usize) {
+        let spilled = std::mem::take(&mut self.spilled[who]);
+        self.left.extend(spilled);
+    }
+}
+
+pub type Shared = Arc<Mutex<Told>>;
+
+/// Appends `count` records in the ways there are. Errors are counted, not fatal.
+pub fn play(sim: &Sim, told: &Shared, count: u64) {
+    let mut appenders = [open(sim), open(sim)];
+    let mut number = 0;
+    while number < count {
+        let who = (number / 3 % 2) as usize;
+        // Somebody who holds the lock and does not move.
+        let blocker = matches!(number % 80, 50..56).then(|| block(sim));
+        let batch = if number.is_multiple_of(23) { 5 } else { 1 };
+        let numbers: Vec<u64> = (number..number + batch).collect();
+        append(told, &mut appenders[who], who, &numbers);
+        drop(blocker);
+        number += batch;
+        if number % 7 < batch {
+            sync(told, &mut appenders[who], who);
+        }
+        if number % 31 < batch {
+            appenders[who] = open(sim);
+            told.lock().unwrap().forget(who);
+        }
+        if number % 40 < batch {
+            note(told, &maintain(Path::new(DIR), &options(sim)));
+        }
+    }
+    for (who, appender) in appenders.iter_mut().enumerate() {
+        sync(told, appender, who);
+    }
+}
+
+fn open(sim: &Sim) -> Appender {
+    Appender::open(Path::new(DIR), options(sim)).unwrap()
+}
+
+fn block(sim: &Sim) -> Option<Arc<dyn claude_mem_log::disk::File>> {
+    let file = sim.open(&Path::new(DIR).join("active.log")).ok()?;
+    file.try_lock(Lock::Exclusive).ok()?.then_some(file)
+}
+
+fn append(told: &Shared, appender: &mut Appender, who: usize, numbers: &[u64]) {
+    let result = records::append(appender, numbers);
+    let mut told_now = told.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Ok(appended) = &result {
+        told_now.acknowledged.extend(numbers);
+        if appended.seq.is_none() {
+            told_now.spilled[who].extend(numbers);
+        }
+    }
+    drop(told_now);
+    note(told, &result);
+}
+
+fn sync(told: &Shared, appender: &mut Appender, who: usize) {
+    let result = appender.sync();
+    if result.is_ok() {
+        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.spilled[who].clear();
+        let unsynced = &told.spilled[1 - who] | &told.left;
+        told.synced = &told.acknowledged - &unsynced;
+    }
+    note(told, &result);
+}
+
+fn note<T>(told: &Shared, result: &Result<T, Error>) {
+    if result.is_err() {
+        told.lock().unwrap_or_else(PoisonError::into_inner).errors += 1;
+    }
+}
