@@ -136,7 +136,10 @@ create index summaries_by_project on summaries (project, at_us) where is_visible
 create index summaries_by_time on summaries (at_us) where is_visible;
 create index summaries_by_session on summaries (session);
 
-create view visible_observations as select * from observations where is_visible;
-create view visible_summaries as select * from summaries where is_visible;
+create view visible_observations as
+    select *, 'inproject' || project as scope from observations where is_visible;
+create view visible_summaries as
+    select *, 'inproject' || project as scope from summaries where is_visible;
 -- What the user said, as far as it is not private. The client's own prompts are not the user's.
-create view visible_prompts as select * from prompts where text is not null and submitter != 'task';
+create view visible_prompts as
+    select *, 'inproject' || project as scope from prompts where text is not null and submitter != 'task';

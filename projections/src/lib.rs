@@ -24,6 +24,7 @@ mod reprocesses;
 #[cfg(test)]
 mod scene;
 mod schema;
+pub mod search;
 mod sessions;
 mod sources;
 mod standing;

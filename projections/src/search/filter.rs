@@ -1,0 +1,80 @@
+//! What a search is limited to, beside its words.
+
+use super::{Kind, Search};
+use rusqlite::types::Value;
+
+/// Conditions on rows of one kind, and their values in the order of the question marks.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Filter {
+    conditions: Vec<String>,
+    pub(crate) values: Vec<Value>,
+}
+
+impl Filter {
+    /// Nothing if no row of this kind can pass.
+    pub(crate) fn of(search: &Search, kind: Kind) -> Option<Self> {
+        let is_observation = kind == Kind::Observation;
+        let wants_types = !search.types.is_empty() || !search.concepts.is_empty();
+        let wants_files = !search.files.is_empty();
+        if (wants_types && !is_observation) || (wants_files && kind == Kind::Prompt) {
+            return None;
+        }
+        let mut filter = Self::default();
+        filter.times(search);
+        if let Some(session) = &search.session {
+            let sql =
+                "row.session in (select id from sessions where substr(session, 1, length(?)) = ?)";
+            filter.add(sql, [session.clone(), session.clone()]);
+        }
+        if !search.types.is_empty() {
+            let marks = vec!["?"; search.types.len()].join(", ");
+            filter.add(&format!("row.type in ({marks})"), search.types.clone());
+        }
+        for concept in &search.concepts {
+            let sql =
+                "exists (select 1 from json_each(row.concepts) where lower(value) = lower(?))";
+            filter.add(sql, [concept.clone()]);
+        }
+        let written = if is_observation { "files_modified" } else { "files_edited" };
+        for file in &search.files {
+            filter.file(written, file);
+        }
+        Some(filter)
+    }
+
+    fn times(&mut self, search: &Search) {
+        if let Some(since_us) = search.since_us {
+            self.conditions.push("row.at_us >= ?".into());
+            self.values.push(Value::Integer(since_us as i64));
+        }
+        if let Some(until_us) = search.until_us {
+            self.conditions.push("row.at_us < ?".into());
+            self.values.push(Value::Integer(until_us as i64));
+        }
+    }
+
+    /// A file by its whole path or the end of it, or everything below a folder.
+    fn file(&mut self, written: &str, file: &str) {
+        let file = file.trim_start_matches("./").trim_end_matches('/').to_owned();
+        let sql = format!(
+            "exists (select 1 from (select value from json_each(row.files_read) union all
+                                    select value from json_each(row.{written}))
+                     where instr('/' || value || '/', '/' || ltrim(?, '/') || '/') > 0)"
+        );
+        self.add(&sql, [file]);
+    }
+
+    fn add(&mut self, condition: &str, values: impl IntoIterator<Item = String>) {
+        self.conditions.push(condition.into());
+        self.values.extend(values.into_iter().map(Value::Text));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.conditions.is_empty()
+    }
+
+    /// ` and …` for each condition.
+    pub(crate) fn sql(&self) -> String {
+        self.conditions.iter().map(|condition| format!(" and {condition}")).collect()
+    }
+}

@@ -1,0 +1,58 @@
+//! Words of a text, cut and folded as the index does it.
+
+use super::stem::stem;
+use std::ops::Range;
+use unicode_normalization::UnicodeNormalization;
+
+/// The words of `text` with where they stand: runs of letters and digits.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
+    let is_inside = |c: char| c.is_alphanumeric() || is_mark(c);
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let start = from + text[from..].find(is_inside)?;
+        let end = text[start..].find(|c| !is_inside(c)).map_or(text.len(), |len| start + len);
+        from = end;
+        Some((start..end, &text[start..end]))
+    })
+}
+
+/// A word as it stands in the index: lower case, without accents, stemmed. `out` is used again and again,
+/// because a search looks at a hundred thousand words.
+pub(crate) fn fold(word: &str, out: &mut String) {
+    out.clear();
+    if word.is_ascii() {
+        out.extend(word.bytes().map(|byte| byte.to_ascii_lowercase() as char));
+    } else {
+        out.extend(word.nfd().filter(|c| !is_mark(*c)).flat_map(char::to_lowercase).nfc());
+    }
+    stem(out);
+}
+
+/// Accents that stand behind their letter.
+fn is_mark(c: char) -> bool {
+    matches!(c as u32, 0x0300..=0x036F | 0x1DC0..=0x1DFF | 0x20D0..=0x20F0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folded(text: &str) -> Vec<String> {
+        let mut out = String::new();
+        let fold = |(_, word)| {
+            fold(word, &mut out);
+            out.clone()
+        };
+        words(text).map(fold).collect()
+    }
+
+    #[test]
+    fn words_are_runs_of_letters_and_digits_in_one_form() {
+        assert_eq!(
+            folded("Reading `src/main_loop.rs`: 42!"),
+            ["read", "src", "main", "loop", "rs", "42"]
+        );
+        assert_eq!(folded("Café CAFE\u{301} naïve Ärger"), ["cafe", "cafe", "naiv", "arger"]);
+        assert_eq!(folded(" \u{1F600} -- "), [""; 0]);
+    }
+}
