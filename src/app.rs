@@ -72,6 +72,22 @@ impl Output {
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
 
+    /// A page with headings, in colours where they are wanted.
+    pub(crate) fn page(&self, text: &str) -> String {
+        if !self.is_coloured {
+            return text.into();
+        }
+        let line = |line: &str| match line.as_bytes().first() {
+            Some(b'#') if line.starts_with("# ") || line.starts_with("## ") => {
+                format!("\x1b[1m{line}\x1b[0m")
+            }
+            Some(b'<') => format!("\x1b[2m{line}\x1b[0m"),
+            Some(b'#' | b'S' | b'-') => coloured_id(line),
+            _ => line.into(),
+        };
+        text.lines().map(line).collect::<Vec<_>>().join("\n")
+    }
+
     /// The text, dimmed where colours are wanted.
     pub(crate) fn dim(&self, text: &str) -> String {
         self.paint("2", text)
@@ -107,4 +123,13 @@ pub(crate) fn is_coloured(environment: &Environment, stream: &impl IsTerminal) -
     stream.is_terminal()
         && environment.get("NO_COLOR").is_none()
         && environment.get("TERM").is_none_or(|terminal| terminal != "dumb")
+}
+
+/// The id in front stands out, and what it says stays plain.
+fn coloured_id(line: &str) -> String {
+    let (bullet, rest) = line.strip_prefix("- ").map_or(("", line), |rest| ("- ", rest));
+    match rest.split_once(' ') {
+        Some((id, rest)) => format!("{bullet}\x1b[36m{id}\x1b[0m {rest}"),
+        None => line.into(),
+    }
 }

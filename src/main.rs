@@ -7,6 +7,7 @@ mod agent;
 mod app;
 mod clock;
 mod commands;
+mod context;
 mod diagnostics;
 mod document;
 mod environment;
@@ -22,7 +23,11 @@ mod projector;
 mod settings;
 mod when;
 
-use std::{env, process::ExitCode};
+use std::{
+    env,
+    io::{self, IsTerminal},
+    process::ExitCode,
+};
 
 fn main() -> ExitCode {
     let mut arguments = env::args_os().skip(1);
@@ -30,10 +35,13 @@ fn main() -> ExitCode {
     if first.as_deref().is_some_and(|first| first == agent::CHILD_COMMAND) {
         return agent::child_main(arguments);
     }
-    if let Some(name) = first.as_deref().and_then(hooks::named)
-        && !arguments.next().is_some_and(|next| next == "--help" || next == "-h")
-    {
-        return hooks::run(name);
+    match first.as_deref().and_then(hooks::named) {
+        Some(name) if arguments.next().is_none() && !is_by_hand(name) => hooks::run(name),
+        _ => commands::main(),
     }
-    commands::main()
+}
+
+/// `claude-mem context`, typed by a person who wants to see what a session is told.
+fn is_by_hand(name: &str) -> bool {
+    name == "context" && io::stdin().is_terminal()
 }

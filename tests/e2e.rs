@@ -4,6 +4,7 @@
 mod bad_input;
 mod command_line;
 mod concurrency;
+mod context;
 mod hooks;
 mod install;
 mod log;

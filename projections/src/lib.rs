@@ -5,6 +5,7 @@
 //! becomes. Everything is derived: the same log gives the same rows, byte for byte.
 
 mod asking;
+mod context;
 mod costs;
 mod dump;
 mod error;
@@ -37,6 +38,7 @@ pub mod words;
 pub mod xml;
 
 pub use asking::{Progress, Remembered};
+pub use context::{Material, Memory, Summary, Wanted};
 pub use costs::{Cost, Failure, Spent};
 pub use error::{Error, Result};
 pub use fold::{Folded, Redraw, State};

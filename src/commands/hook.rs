@@ -5,8 +5,6 @@ use clap::Subcommand;
 /// What Claude Code runs by itself.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Hook {
-    /// Hook of `SessionStart`: record the session, give Claude its memory
-    Context,
     /// Hook of `UserPromptSubmit`: record the prompt
     New,
     /// Hook of `PostToolUse` and `PostToolUseFailure`: record the tool use
@@ -21,7 +19,6 @@ impl Hook {
     /// As on the command line.
     pub(crate) fn name(&self) -> &'static str {
         match self {
-            Self::Context => "context",
             Self::New => "new",
             Self::Save => "save",
             Self::Summary => "summary",

@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand.
 
+mod context;
 mod hook;
 mod install;
 mod log;
@@ -43,6 +44,7 @@ enum Command {
     Project(project::Project),
     Status(status::Status),
     Log(log::Log),
+    Context(context::Context),
     #[command(flatten)]
     Hook(hook::Hook),
 }
@@ -57,6 +59,7 @@ impl Command {
             Self::Project(project) => project.run(app),
             Self::Status(status) => status.run(app),
             Self::Log(log) => log.run(app),
+            Self::Context(context) => context.run(app),
             Self::Hook(_) => unreachable!("hooks end before there is an app"),
         }
     }

@@ -43,7 +43,7 @@ const UNSYNCED_MAX: Duration = Duration::from_secs(1);
 pub(super) struct World {
     pub(super) paths: Paths,
     pub(super) settings: Settings,
-    environment: Environment,
+    pub(super) environment: Environment,
     policy: Policy,
 }
 
@@ -68,6 +68,24 @@ pub(super) enum Fact {
     Synced(Event),
     /// All others.
     Plain(Event),
+}
+
+/// A session that has begun, or goes on.
+#[derive(Debug)]
+pub(super) struct Begun {
+    pub(super) session: String,
+    /// `startup`, `resume`, `clear`, `compact`, `fork`.
+    pub(super) source: String,
+    pub(super) project: Project,
+}
+
+impl Begun {
+    fn of(fact: Fact, envelope: Envelope) -> Option<Self> {
+        let (Fact::Plain(event) | Fact::Synced(event)) = fact;
+        let Event::SessionStarted(started) = event else { return None };
+        let Envelope { session, project, .. } = envelope;
+        Some(Self { session, source: started.source, project })
+    }
 }
 
 /// Why nothing was recorded.
@@ -114,8 +132,8 @@ impl World {
         Self { paths, settings, environment, policy }
     }
 
-    /// Records what the hook of this name was given, if it may be.
-    pub(super) fn take(&self, hook: &'static str, input: &Input) -> Result<(), Problem> {
+    /// Records what the hook of this name was given, if it may be. Says if a session has begun by it.
+    pub(super) fn take(&self, hook: &'static str, input: &Input) -> Result<Option<Begun>, Problem> {
         if input.bytes.trim_ascii().is_empty() {
             return Err(Problem::Empty);
         }
@@ -129,7 +147,7 @@ impl World {
         let session = session.map(|session| clean_text(&session, self.policy).text);
         let cwd = self.cwd(&mut payload);
         let Some(envelope) = self.admit(session.as_deref().unwrap_or_default(), &cwd) else {
-            return Ok(());
+            return Ok(None);
         };
         let turn = PrivateTurn::of(&self.paths.data, &envelope.session);
         let mut call =
@@ -139,13 +157,16 @@ impl World {
             (Some(malformed), _) => malformed,
             (None, None) => Malformed { error: "no session_id".into(), is_truncated: false },
             (None, Some(_)) => match call.fact(hook)? {
-                Ok(None) => return Ok(()),
-                Ok(Some(fact)) => return self.record(&envelope, &fact),
+                Ok(None) => return Ok(None),
+                Ok(Some(fact)) => {
+                    self.record(&envelope, &fact)?;
+                    return Ok(Begun::of(fact, envelope));
+                }
                 Err(malformed) => malformed,
             },
         };
         if PrivateTurn::of(&self.paths.data, &envelope.session).is_on() {
-            return Ok(());
+            return Ok(None);
         }
         let event = self.unreadable(hook, &unreadable, input);
         let error = event.error.clone();

@@ -1,9 +1,27 @@
 //! `claude-mem context`: a session begins, or goes on, and is given what is remembered.
 
-use claude_mem_events::SessionStarted;
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use claude_mem_events::{Seq, SessionStarted};
+use claude_mem_log::{Log, Options};
+use claude_mem_projections::{Error, Store};
 use serde_json::json;
 
-use super::capture::{Call, Fact};
+use super::capture::{Begun, Call, Fact, World};
+use crate::{
+    agent::modes::Mode,
+    clock::Clock,
+    context::{Page, Request, compose},
+    diagnostics::{self, Level},
+    project::ProjectId,
+    settings::table::{CONTEXT_SHOW_TERMINAL_OUTPUT, MODE},
+};
+
+/// How long a session may be kept waiting for the tables to catch up.
+const FOLD_TIME_MAX: Duration = Duration::from_millis(15);
 
 /// A session began.
 pub(super) fn fact(call: &mut Call<'_>) -> Fact {
@@ -18,13 +36,66 @@ pub(super) fn fact(call: &mut Call<'_>) -> Fact {
 }
 
 /// What Claude is told at the beginning of a session, in the client's own form.
-pub(super) fn answer() -> String {
-    let output = json!({"hookEventName": "SessionStart", "additionalContext": memory()});
-    let answer = json!({"continue": true, "suppressOutput": true, "hookSpecificOutput": output});
+pub(super) fn answer(world: &World, begun: Option<&Begun>) -> String {
+    let page = begun.and_then(|begun| {
+        tell(world, begun).unwrap_or_else(|error| {
+            let message = format_args!("context: nothing was told: {error}");
+            diagnostics::record(&world.paths.data, Level::Error, message);
+            None
+        })
+    });
+    let text = page.as_ref().map_or("", |page| &page.text);
+    let output = json!({"hookEventName": "SessionStart", "additionalContext": text});
+    let mut answer =
+        json!({"continue": true, "suppressOutput": true, "hookSpecificOutput": output});
+    if let Some(page) = page
+        && world.settings.flag(&CONTEXT_SHOW_TERMINAL_OUTPUT)
+    {
+        let Page { observations, observations_total, tokens, .. } = page;
+        answer["systemMessage"] = json!(format!(
+            "claude-mem: {observations} of {observations_total} observations, about {tokens} tokens"
+        ));
+    }
     format!("{answer}\n")
 }
 
-/// The memory that fits this session. There is none before anything has been distilled.
-fn memory() -> String {
-    String::new()
+/// The memory that fits this session. After a resume the old context is still in its history, so only
+/// what others have added since is told.
+fn tell(world: &World, begun: &Begun) -> Result<Option<Page>, Error> {
+    let log = Log::open(&world.paths.log(), Options::default())?;
+    let mut store = Store::open_read_only(&world.paths.memory())?;
+    let position = store
+        .as_ref()
+        .map_or(Ok(Seq::START), |store| Ok::<_, Error>(store.checkpoint()?.position))?;
+    if is_behind(&log, position)? {
+        store = caught_up(world, &log).or(store);
+    }
+    let Some(store) = store else { return Ok(None) };
+    let is_resumed = matches!(begun.source.as_str(), "resume" | "fork");
+    let project = ProjectId::of(Path::new(&begun.project.root));
+    let request = Request {
+        project: &ProjectId { key: begun.project.key.clone(), ..project },
+        now: Clock::new(&world.environment).now(),
+        resumed: is_resumed.then_some(&begun.session),
+        budget: None,
+    };
+    compose(&store, &world.settings, &request)
+}
+
+/// Folds what was recorded since, but not for long: the session waits. Somebody else may be at it, or may
+/// have to draw all of it again; what is there serves meanwhile.
+fn caught_up(world: &World, log: &Log) -> Option<Store> {
+    let mode = Mode::load(&world.paths.data, &world.settings.text(&MODE));
+    let kinds = mode.unwrap_or_else(|_| Mode::code()).types.into_iter().map(|word| word.id);
+    let options = claude_mem_projections::Options { kinds: kinds.collect(), batch_events: 200 };
+    let mut store = Store::open(&world.paths.memory(), options).ok()?;
+    let began = Instant::now();
+    store.fold(log, |_| began.elapsed() < FOLD_TIME_MAX).ok()?;
+    Some(store)
+}
+
+/// Whether the log goes on behind `position` with more than the event that this hook has just recorded.
+fn is_behind(log: &Log, position: Seq) -> Result<bool, Error> {
+    let mut reader = log.read_from(position);
+    Ok(reader.next()?.is_some() && reader.next()?.is_some())
 }

@@ -69,13 +69,11 @@ fn capture(name: &'static str) -> Option<String> {
     let paths = Paths::find(&environment).ok()?;
     let input = input::read();
     let world = World::new(environment, paths);
-    match world.take(name, &input) {
-        Ok(()) => {}
-        Err(problem) => {
-            diagnostics::record(&world.paths.data, Level::Error, format_args!("{name}: {problem}"));
-        }
-    }
-    (name == "context").then(context::answer)
+    let begun = world.take(name, &input).unwrap_or_else(|problem| {
+        diagnostics::record(&world.paths.data, Level::Error, format_args!("{name}: {problem}"));
+        None
+    });
+    (name == "context").then(|| context::answer(&world, begun.as_ref()))
 }
 
 fn is_set(environment: &Environment, name: &str) -> bool {

@@ -65,20 +65,11 @@ settings! {
     // What comes back.
     CONTEXT_OBSERVATIONS: "CLAUDE_MEM_CONTEXT_OBSERVATIONS", "50", Count(0, 1000), "Observations shown when a session starts";
     CONTEXT_SESSION_COUNT: "CLAUDE_MEM_CONTEXT_SESSION_COUNT", "10", Count(0, 100), "Summaries among them";
-    CONTEXT_FULL_COUNT: "CLAUDE_MEM_CONTEXT_FULL_COUNT", "0", Count(0, 100), "How many of the newest are shown in full";
-    CONTEXT_FULL_FIELD: "CLAUDE_MEM_CONTEXT_FULL_FIELD", "narrative", Choice(&["narrative", "facts"]), "What is shown of those";
+    CONTEXT_FULL_COUNT: "CLAUDE_MEM_CONTEXT_FULL_COUNT", "3", Count(0, 100), "How many of the most useful are shown in full";
     CONTEXT_TOKENS_MAX: "CLAUDE_MEM_CONTEXT_TOKENS_MAX", "2000", Count(0, 8000), "Tokens the context may cost a session";
     CONTEXT_OBSERVATION_TYPES: "CLAUDE_MEM_CONTEXT_OBSERVATION_TYPES", "", List, "Only these types; empty for all";
     CONTEXT_OBSERVATION_CONCEPTS: "CLAUDE_MEM_CONTEXT_OBSERVATION_CONCEPTS", "", List, "Only these concepts; empty for all";
-    CONTEXT_SHOW_READ_TOKENS: "CLAUDE_MEM_CONTEXT_SHOW_READ_TOKENS", "false", Flag, "Show what reading a memory costs";
-    CONTEXT_SHOW_WORK_TOKENS: "CLAUDE_MEM_CONTEXT_SHOW_WORK_TOKENS", "false", Flag, "Show what the work behind it had cost";
-    CONTEXT_SHOW_SAVINGS_AMOUNT: "CLAUDE_MEM_CONTEXT_SHOW_SAVINGS_AMOUNT", "false", Flag, "Show the tokens saved";
-    CONTEXT_SHOW_SAVINGS_PERCENT: "CLAUDE_MEM_CONTEXT_SHOW_SAVINGS_PERCENT", "true", Flag, "Show the share saved";
-    CONTEXT_SHOW_LAST_SUMMARY: "CLAUDE_MEM_CONTEXT_SHOW_LAST_SUMMARY", "true", Flag, "Show the last session's summary";
-    CONTEXT_SHOW_LAST_MESSAGE: "CLAUDE_MEM_CONTEXT_SHOW_LAST_MESSAGE", "false", Flag, "Show the last session's closing message";
-    CONTEXT_SHOW_TERMINAL_OUTPUT: "CLAUDE_MEM_CONTEXT_SHOW_TERMINAL_OUTPUT", "true", Flag, "Tell the person, too, what was given to Claude";
-    SEMANTIC_INJECT: "CLAUDE_MEM_SEMANTIC_INJECT", "false", Flag, "Add fitting memories to every prompt";
-    SEMANTIC_INJECT_LIMIT: "CLAUDE_MEM_SEMANTIC_INJECT_LIMIT", "5", Count(1, 50), "How many";
+    CONTEXT_SHOW_TERMINAL_OUTPUT: "CLAUDE_MEM_CONTEXT_SHOW_TERMINAL_OUTPUT", "false", Flag, "Tell the person, too, how much Claude was told";
     // The background process.
     WORKER_AUTOSTART: "CLAUDE_MEM_WORKER_AUTOSTART", "true", Flag, "Let hooks start the worker when it is not there";
     WORKER_HOST: "CLAUDE_MEM_WORKER_HOST", "127.0.0.1", Text, "Address the worker listens on";

@@ -1,0 +1,187 @@
+//! What a session is told when it begins.
+
+use std::fs;
+
+use claude_mem_events::{AgentReplied, Envelope, Event, EventLog, Id, MemoryAdded, Project};
+use serde_json::json;
+
+use crate::sandbox::Sandbox;
+
+const MINUTE_US: u64 = 60_000_000;
+
+/// A home with one project, in which sessions can be said to have happened.
+struct Past {
+    sandbox: Sandbox,
+    log: EventLog,
+    at_us: u64,
+}
+
+impl Past {
+    fn new() -> Self {
+        let sandbox = Sandbox::new();
+        fs::create_dir(sandbox.home().join("shop")).unwrap();
+        let log = EventLog::open(&sandbox.data().join("log"), Default::default()).unwrap();
+        let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_micros() as u64;
+        Self { sandbox, log, at_us: now - 10_000 * MINUTE_US }
+    }
+
+    fn root(&self) -> String {
+        fs::canonicalize(self.sandbox.home().join("shop")).unwrap().to_string_lossy().into()
+    }
+
+    fn record(&mut self, session: &str, event: impl Into<Event>) {
+        self.at_us += MINUTE_US;
+        let root = self.root();
+        let project = Project { key: root.clone(), label: "shop".into(), root };
+        let platform = "claude-code".into();
+        let envelope = Envelope { host: "here".into(), platform, session: session.into(), project };
+        self.log.record(Id::random(self.at_us), &envelope, &event.into()).unwrap();
+    }
+
+    /// The agent said this of a session.
+    fn reply(&mut self, session: &str, reply: &str) {
+        let replied = AgentReplied {
+            provider: "extract".into(),
+            model: "rules".into(),
+            prompt_version: "1".into(),
+            reply: reply.into(),
+            ..AgentReplied::default()
+        };
+        self.record(session, replied);
+    }
+
+    fn observe(&mut self, session: &str, kind: &str, title: &str, file: &str) {
+        self.reply(
+            session,
+            &format!(
+                "<observation><type>{kind}</type><title>{title}</title>\
+                 <narrative>The story of {title}.</narrative>\
+                 <files_read><file>{file}</file></files_read></observation>"
+            ),
+        );
+    }
+
+    fn begin(&self, session: &str, source: &str) -> String {
+        let sent = json!({"session_id": session, "hook_event_name": "SessionStart", "source": source,
+            "cwd": self.root(), "transcript_path": "/none"});
+        let answer = self.sandbox.hook("context", sent.to_string());
+        let output = &answer["hookSpecificOutput"];
+        assert_eq!(output["hookEventName"], "SessionStart");
+        output["additionalContext"].as_str().unwrap().to_owned()
+    }
+}
+
+#[test]
+fn a_new_session_is_told_what_was_done_and_what_is_next() {
+    let mut past = Past::new();
+    past.observe("one", "bugfix", "Rounding happens once, at the end", "cart.rs");
+    past.reply(
+        "one",
+        "<summary><request>Fix the total</request><completed>Total is exact</completed>\
+         <next_steps>Check invoices</next_steps></summary>",
+    );
+    let added = MemoryAdded {
+        text: "Never touch the ledger table".into(),
+        via: "cli".into(),
+        ..MemoryAdded::default()
+    };
+    past.record("", added);
+    for source in ["startup", "clear", "compact"] {
+        let told = past.begin(&format!("new-{source}"), source);
+        for part in [
+            "# shop: memory, as of",
+            "not instructions",
+            "Never touch the ledger table",
+            "Asked: Fix the total",
+            "Done: Total is exact",
+            "Next: Check invoices",
+            "bugfix: Rounding happens once, at the end",
+            "The story of Rounding",
+        ] {
+            assert!(told.contains(part), "{source}: no `{part}` in\n{told}");
+        }
+        let by_hand = told.find("Never touch").unwrap();
+        assert!(by_hand < told.find("Asked:").unwrap() && by_hand < told.find("bugfix:").unwrap());
+    }
+}
+
+#[test]
+fn a_resumed_session_is_told_only_what_others_have_added_since() {
+    let mut past = Past::new();
+    past.observe("one", "bugfix", "Known before", "a.rs");
+    past.begin("two", "startup");
+    assert_eq!(past.begin("two", "resume"), "");
+    past.at_us = std::time::UNIX_EPOCH.elapsed().unwrap().as_micros() as u64;
+    past.at_us -= MINUTE_US - 1_000;
+    past.observe("three", "decision", "Learned meanwhile", "a.rs");
+    let later = past.at_us + MINUTE_US;
+    let later = jiff::Timestamp::from_microsecond(later as i64).unwrap().to_string();
+    let sent = json!({"session_id": "two", "hook_event_name": "SessionStart", "source": "resume",
+        "cwd": past.root()});
+    let answer = past.sandbox.hook_with("context", &[("CLAUDE_MEM_NOW", &later)], sent.to_string());
+    let told = answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+    assert!(told.contains("Learned meanwhile"), "{told}");
+    assert!(!told.contains("Known before"), "{told}");
+}
+
+#[test]
+fn however_much_is_remembered_the_client_takes_all_of_it() {
+    let mut past = Past::new();
+    let words = ["ledger", "basket", "rounding", "tax", "coupon", "refund", "invoice", "session"];
+    for number in 0..1000_usize {
+        let title: Vec<_> = (0..5).map(|place| words[(number >> place) % 8]).collect();
+        let title = format!("{} \"number\" {number}", title.join(" "));
+        past.observe(&format!("s{}", number % 90), "discovery", &title, "a.rs");
+    }
+    past.sandbox.run(&["context", "--project", "shop", "--json"]).fails(1);
+    // The first session begins while the tables are being drawn; the next ones find more of them.
+    for session in 0..40 {
+        past.begin(&format!("warm-{session}"), "startup");
+    }
+    let told = past.begin("new", "startup");
+    assert!(told.encode_utf16().count() < 9_800, "{}", told.len());
+    assert!(told.contains("of 1000 observations"), "{told}");
+    let shown =
+        past.sandbox.run(&["context", "--project", "shop", "--budget", "800", "--json"]).ok();
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert!(shown["tokens"].as_u64().unwrap() <= 800, "{shown}");
+}
+
+#[test]
+fn what_was_told_is_never_recorded_as_something_new() {
+    let mut past = Past::new();
+    past.observe("one", "decision", "A memorable decision", "a.rs");
+    let told = past.begin("two", "startup");
+    assert!(told.contains("A memorable decision"));
+    let prompt = json!({"session_id": "two", "hook_event_name": "UserPromptSubmit", "cwd": past.root(),
+        "prompt": format!("please go on{told}")});
+    past.sandbox.hook("new", prompt.to_string());
+    let events = past.sandbox.events();
+    let prompts: Vec<_> = events
+        .iter()
+        .filter(|event| event["kind"] == "PromptSubmitted")
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(prompts.len(), 1);
+    assert!(
+        prompts[0].contains("please go on") && !prompts[0].contains("memorable"),
+        "{prompts:?}"
+    );
+}
+
+#[test]
+fn a_memory_of_files_that_changed_or_vanished_says_so() {
+    let mut past = Past::new();
+    fs::write(past.sandbox.home().join("shop/changed.rs"), "new").unwrap();
+    past.observe("one", "bugfix", "About a file rewritten later", "changed.rs");
+    past.observe("two", "bugfix", "On something since removed", "gone.rs");
+    let told = past.begin("new", "startup");
+    assert!(told.contains("rewritten later [files changed since]"), "{told}");
+    assert!(told.contains("since removed [files gone]"), "{told}");
+}
+
+#[test]
+fn a_project_without_memory_is_told_nothing() {
+    let past = Past::new();
+    assert_eq!(past.begin("first", "startup"), "");
+}
