@@ -3,6 +3,7 @@
 use std::fs;
 
 use claude_mem_events::{AgentReplied, Envelope, Event, EventLog, Id, MemoryAdded, Project};
+use claude_mem_log::Options;
 use serde_json::json;
 
 use crate::sandbox::Sandbox;
@@ -20,7 +21,7 @@ impl Past {
     fn new() -> Self {
         let sandbox = Sandbox::new();
         fs::create_dir(sandbox.home().join("shop")).unwrap();
-        let log = EventLog::open(&sandbox.data().join("log"), Default::default()).unwrap();
+        let log = EventLog::open(&sandbox.data().join("log"), Options::default()).unwrap();
         let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_micros() as u64;
         Self { sandbox, log, at_us: now - 10_000 * MINUTE_US }
     }
@@ -133,11 +134,8 @@ fn however_much_is_remembered_the_client_takes_all_of_it() {
         let title = format!("{} \"number\" {number}", title.join(" "));
         past.observe(&format!("s{}", number % 90), "discovery", &title, "a.rs");
     }
-    past.sandbox.run(&["context", "--project", "shop", "--json"]).fails(1);
-    // The first session begins while the tables are being drawn; the next ones find more of them.
-    for session in 0..40 {
-        past.begin(&format!("warm-{session}"), "startup");
-    }
+    // A hook does not wait until the tables are drawn from all of that; whoever asks by hand does.
+    past.sandbox.run(&["project"]).ok();
     let told = past.begin("new", "startup");
     assert!(told.encode_utf16().count() < 9_800, "{}", told.len());
     assert!(told.contains("of 1000 observations"), "{told}");

@@ -1,5 +1,7 @@
 //! `claude-mem context`: what a session in this project would be told.
 
+use std::time::Duration;
+
 use clap::Args;
 use claude_mem_projections::Store;
 use serde_json::json;
@@ -8,9 +10,13 @@ use crate::{
     app::App,
     context::{Page, Request, compose},
     failure::Failure,
+    memory,
     project::{self, ProjectId},
     when::When,
 };
+
+/// How long a person may be kept waiting for the tables to catch up.
+const FOLD_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// Show what Claude is told when a session begins; also the hook of `SessionStart`
 ///
@@ -35,10 +41,9 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let Some(store) = Store::open_read_only(&app.paths.memory())? else {
-            return Err(Failure::new("nothing is remembered yet")
-                .remedy("draw memory from what was recorded with `claude-mem project`"));
-        };
+        let log = memory::open_log(app)?;
+        let mut store = memory::open(app)?;
+        memory::fold_for(&mut store, &log, FOLD_TIME_MAX)?;
         let project = self.project(app, &store)?;
         let now = app.clock.now();
         let now = self.as_of.as_ref().map_or(now, |when| when.end(now));

@@ -86,8 +86,9 @@ fn tell(world: &World, begun: &Begun) -> Result<Option<Page>, Error> {
 /// have to draw all of it again; what is there serves meanwhile.
 fn caught_up(world: &World, log: &Log) -> Option<Store> {
     let mode = Mode::load(&world.paths.data, &world.settings.text(&MODE));
-    let kinds = mode.unwrap_or_else(|_| Mode::code()).types.into_iter().map(|word| word.id);
-    let options = claude_mem_projections::Options { kinds: kinds.collect(), batch_events: 200 };
+    let mode = mode.unwrap_or_else(|_| Mode::code());
+    let kinds = mode.kinds().into_iter().map(str::to_owned).collect();
+    let options = claude_mem_projections::Options { kinds, batch_events: 200 };
     let mut store = Store::open(&world.paths.memory(), options).ok()?;
     let began = Instant::now();
     store.fold(log, |_| began.elapsed() < FOLD_TIME_MAX).ok()?;
