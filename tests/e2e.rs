@@ -1,6 +1,7 @@
 //! Black box: runs the built binary as a user would.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod agent;
 mod bad_input;
 mod command_line;
 mod concurrency;

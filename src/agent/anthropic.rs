@@ -35,10 +35,6 @@ pub(super) fn open(setup: &Setup<'_>) -> Result<Box<dyn Provider>, Refusal> {
 }
 
 impl Provider for Anthropic {
-    fn name(&self) -> &'static str {
-        "anthropic"
-    }
-
     fn ask(&self, question: &Ask) -> Result<Answer, Refusal> {
         let began = Instant::now();
         let headers = [("x-api-key", self.key.as_str()), ("anthropic-version", VERSION)];

@@ -86,10 +86,6 @@ impl Claude {
 }
 
 impl Provider for Claude {
-    fn name(&self) -> &'static str {
-        "claude"
-    }
-
     /// A child whose turn failed is ended, because the failed question would stay in its conversation.
     fn ask(&self, question: &Ask) -> Result<Answer, Refusal> {
         let deadline = Instant::now() + question.limits.time_max;

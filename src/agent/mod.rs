@@ -32,9 +32,6 @@ use crate::{
 /// Someone who can be asked. Any number of threads may ask at once; a provider that can do only so much
 /// at a time makes the others wait.
 pub(crate) trait Provider: Send + Sync {
-    /// As settings and events name it.
-    fn name(&self) -> &'static str;
-
     /// Puts one question and waits for the answer, for no longer than the question's limit. Nothing is
     /// tried twice in here.
     fn ask(&self, question: &Ask) -> Result<Answer, Refusal>;

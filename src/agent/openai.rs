@@ -26,10 +26,6 @@ pub(super) fn open(setup: &Setup<'_>) -> Result<Box<dyn Provider>, Refusal> {
 }
 
 impl Provider for OpenAi {
-    fn name(&self) -> &'static str {
-        "openai"
-    }
-
     fn ask(&self, question: &Ask) -> Result<Answer, Refusal> {
         let began = Instant::now();
         if question.model.is_empty() {
