@@ -5,6 +5,7 @@
 
 mod agent;
 mod app;
+mod background;
 mod clock;
 mod commands;
 mod context;

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod agent;
+mod background;
 mod bad_input;
 mod command_line;
 mod concurrency;

@@ -57,6 +57,8 @@ impl Sandbox {
     pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
         let mut command = Command::new(binary());
         command.args(arguments).env_clear().env("HOME", self.home()).env("PATH", "/usr/bin:/bin");
+        // Only tests of it want a process that goes on by itself.
+        command.env("CLAUDE_MEM_WORKER_AUTOSTART", "false");
         command.current_dir(self.home());
         command
     }

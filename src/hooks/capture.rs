@@ -28,6 +28,7 @@ use crate::{
     settings::{
         Settings,
         table::{FIELD_BYTES_MAX, REDACT_SECRETS, SYNC},
+        value::flag,
     },
 };
 
@@ -37,6 +38,11 @@ const PLATFORM: &str = "claude-code";
 const INTERNAL_DIR: &str = "observer-sessions";
 /// How old the last sync may be while no worker keeps it young.
 const UNSYNCED_MAX: Duration = Duration::from_secs(1);
+
+/// Set to anything but `0` or `false` by a user who wants a session left out.
+const SKIP: &str = "CLAUDE_MEM_SKIP";
+/// Set on the agent's own client: what remembers must not be remembered.
+const INTERNAL: &str = "CLAUDE_MEM_INTERNAL";
 
 /// What a hook finds around it.
 #[derive(Debug)]
@@ -119,7 +125,18 @@ impl From<claude_mem_log::Error> for Problem {
 }
 
 impl World {
-    pub(super) fn new(environment: Environment, paths: Paths) -> Self {
+    /// The world of this process; `None` if nothing is to be recorded in it, or there is no place to.
+    pub(super) fn found() -> Option<Self> {
+        let environment = Environment::of_process();
+        let is_set = |name| environment.text(name).is_some_and(|value| flag(&value) != Some(false));
+        if is_set(SKIP) || is_set(INTERNAL) {
+            return None;
+        }
+        let paths = Paths::find(&environment).ok()?;
+        Some(Self::new(environment, paths))
+    }
+
+    fn new(environment: Environment, paths: Paths) -> Self {
         let settings = Settings::load(&paths, &environment);
         let policy = Policy {
             redact_secrets: settings.flag(&REDACT_SECRETS),

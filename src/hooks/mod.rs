@@ -26,19 +26,15 @@ use capture::World;
 pub(crate) use capture::is_worker_running;
 
 use crate::{
+    background,
     diagnostics::{self, Level},
     environment::Environment,
     paths::Paths,
-    settings::value::flag,
+    settings::table::WORKER_AUTOSTART,
 };
 
 /// As hooks are named on the command line.
 pub(crate) const NAMES: [&str; 5] = ["context", "new", "save", "summary", "cleanup"];
-
-/// Set to anything but `0` or `false` by a user who wants a session left out.
-const SKIP: &str = "CLAUDE_MEM_SKIP";
-/// Set on the agent's own client: what remembers must not be remembered.
-const INTERNAL: &str = "CLAUDE_MEM_INTERNAL";
 
 /// What a hook says when it has nothing to add to the session.
 const CARRY_ON: &str = "{\"continue\": true, \"suppressOutput\": true}\n";
@@ -54,30 +50,26 @@ pub(crate) fn named(argument: &OsStr) -> Option<&'static str> {
 /// Runs one hook.
 pub(crate) fn run(name: &'static str) -> ExitCode {
     answer_even_in_panic(name);
-    let text = capture(name);
+    let Some(world) = World::found() else {
+        answer(CARRY_ON);
+        return ExitCode::SUCCESS;
+    };
+    let text = capture(&world, name);
     answer(text.as_deref().unwrap_or(CARRY_ON));
+    if matches!(name, "context" | "summary" | "cleanup") && world.settings.flag(&WORKER_AUTOSTART) {
+        background::start(&world.paths.data);
+    }
     ExitCode::SUCCESS
 }
 
 /// Does the work; gives the answer if it is other than the usual one.
-fn capture(name: &'static str) -> Option<String> {
-    let environment = Environment::of_process();
-    if [SKIP, INTERNAL].into_iter().any(|switch| is_set(&environment, switch)) {
-        return None;
-    }
-    // Without a home there is no place to record, nor to complain.
-    let paths = Paths::find(&environment).ok()?;
+fn capture(world: &World, name: &'static str) -> Option<String> {
     let input = input::read();
-    let world = World::new(environment, paths);
     let begun = world.take(name, &input).unwrap_or_else(|problem| {
         diagnostics::record(&world.paths.data, Level::Error, format_args!("{name}: {problem}"));
         None
     });
-    (name == "context").then(|| context::answer(&world, begun.as_ref()))
-}
-
-fn is_set(environment: &Environment, name: &str) -> bool {
-    environment.text(name).is_some_and(|value| flag(&value) != Some(false))
+    (name == "context").then(|| context::answer(world, begun.as_ref()))
 }
 
 fn answer(text: &str) {
