@@ -1,4 +1,6 @@
-//! What the tests of claude-mem stand on: a scripted model server and the real Claude Code client.
+//! What the tests of claude-mem stand on: a scripted model server, the real Claude Code client, and a storm of
+//! killed processes.
 
 pub mod client;
+pub mod crash;
 pub mod model;

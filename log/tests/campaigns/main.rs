@@ -14,9 +14,11 @@ mod damage;
 mod failing_calls;
 mod golden;
 mod power_loss;
+mod programs;
 mod random;
 mod records;
 mod scenario;
+mod schedules;
 mod sim;
 
 /// How many times the size that runs with the other tests.

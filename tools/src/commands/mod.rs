@@ -1,6 +1,7 @@
 //! The subcommands, one file each.
 
 mod bench;
+mod crash;
 mod inspect;
 mod model_server;
 
@@ -11,6 +12,7 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     Bench(bench::Bench),
+    Crash(crash::Crash),
     #[command(subcommand)]
     Inspect(inspect::Inspect),
     ModelServer(model_server::ModelServer),
@@ -20,6 +22,7 @@ impl Command {
     pub(crate) fn run(self) -> Result<ExitCode, Box<dyn Error>> {
         match self {
             Self::Bench(command) => command.run(),
+            Self::Crash(command) => command.run(),
             Self::Inspect(command) => command.run(),
             Self::ModelServer(command) => command.run(),
         }

@@ -1,0 +1,184 @@
+//! Appender, roller, sealer, syncer and reader, with one let in between any two calls of another.
+//!
+//! On the simulated disk every call is a point where another process may run. For two of them all points are
+//! tried; for three, one of them is let in at a random point of another that is itself in between.
+
+use crate::{
+    random::Random,
+    records::{self, Reading},
+    scale,
+    scenario::options,
+    sim::Sim,
+};
+use claude_mem_log::{Appender, Log, Reader, maintain};
+use std::{
+    collections::BTreeSet,
+    path::Path,
+    sync::{Arc, Mutex},
+};
+
+const DIR: &str = "/disk/log";
+
+/// What a process does in one go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Act {
+    Append,
+    /// Enough to roll.
+    AppendMany,
+    Maintain,
+    Sync,
+    Read,
+}
+
+const ACTS: [Act; 5] = [Act::Append, Act::AppendMany, Act::Maintain, Act::Sync, Act::Read];
+
+struct World {
+    sim: Sim,
+    /// Each act has its own appender, as each process has.
+    appenders: Vec<Appender>,
+    reader: Reader,
+    reading: Reading,
+    appended: BTreeSet<u64>,
+    next: u64,
+}
+
+type Shared = Arc<Mutex<World>>;
+
+fn world(sim: &Sim) -> Shared {
+    let open = || Appender::open(Path::new(DIR), options(sim)).unwrap();
+    let mut appenders: Vec<Appender> = ACTS.iter().map(|_| open()).collect();
+    // Just below the size at which the segment is rolled, and one that waits for its seal.
+    let appended: BTreeSet<u64> = (0..19).collect();
+    for number in &appended {
+        records::append(&mut appenders[0], &[*number]).unwrap();
+    }
+    let reader = Log::open(Path::new(DIR), options(sim)).unwrap().read_from_start();
+    let reading = Reading::default();
+    Arc::new(Mutex::new(World {
+        sim: sim.clone(),
+        appenders,
+        reader,
+        reading,
+        appended,
+        next: 100,
+    }))
+}
+
+/// Takes out of the world what is needed, so that others can act in it meanwhile.
+fn act(world: &Shared, act: Act) {
+    let index = ACTS.iter().position(|other| *other == act).unwrap();
+    let mut now = world.lock().unwrap();
+    let options = options(&now.sim);
+    let fresh = Appender::open(Path::new(DIR), options.clone()).unwrap();
+    let mut appender = std::mem::replace(&mut now.appenders[index], fresh);
+    let count = match act {
+        Act::Append => 1,
+        Act::AppendMany => 12,
+        _ => 0,
+    };
+    let numbers: Vec<u64> = (now.next..now.next + count).collect();
+    now.next += count;
+    drop(now);
+    match act {
+        Act::Append | Act::AppendMany => {
+            for number in numbers {
+                records::append(&mut appender, &[number]).unwrap();
+                world.lock().unwrap().appended.insert(number);
+            }
+        }
+        // A file may be locked by the one in between; then there is more to do next time.
+        Act::Maintain => _ = maintain(Path::new(DIR), &options),
+        Act::Sync => appender.sync().unwrap(),
+        Act::Read => read(world),
+    }
+    world.lock().unwrap().appenders[index] = appender;
+}
+
+fn read(world: &Shared) {
+    let mut now = world.lock().unwrap();
+    let empty = Log::open(Path::new(DIR), options(&now.sim)).unwrap().read_from_start();
+    let mut reader = std::mem::replace(&mut now.reader, empty);
+    let mut reading = std::mem::take(&mut now.reading);
+    drop(now);
+    while let Some(item) = reader.next().unwrap() {
+        reading.take(&item);
+    }
+    let mut now = world.lock().unwrap();
+    (now.reader, now.reading) = (reader, reading);
+}
+
+/// Everything appended is given once: by the reader that was there all along, and by a new one.
+fn finish(world: &Shared, what: &str) {
+    let (sim, appended) = {
+        let mut now = world.lock().unwrap();
+        now.appenders.clear();
+        (now.sim.clone(), now.appended.clone())
+    };
+    maintain(Path::new(DIR), &options(&sim)).unwrap();
+    read(world);
+    let now = world.lock().unwrap();
+    now.reading.assert_no_repetition();
+    assert_eq!(now.reading.set(), appended, "{what}");
+    assert!(now.reading.gaps.is_empty(), "{what}: {:?}", now.reading.gaps);
+    let whole = records::read(Path::new(DIR), &options(&sim));
+    assert_eq!(whole.numbers, now.reading.numbers, "{what}");
+}
+
+/// Lets `inner` in before call `at` of `outer`. Says whether there was such a call.
+fn interleave(outer: Act, at: u64, inner: Act, third: Option<(Act, u64)>) -> bool {
+    let sim = Sim::new();
+    let world = world(&sim);
+    let shared = Arc::clone(&world);
+    let start = sim.calls();
+    let happened = Arc::new(Mutex::new(false));
+    let told = Arc::clone(&happened);
+    sim.before_each_call(move |sim, call| {
+        if call == start + at {
+            *told.lock().unwrap() = true;
+            if let Some((third, offset)) = third {
+                let (shared, begun) = (Arc::clone(&shared), sim.calls());
+                sim.before_each_call(move |sim, call| {
+                    if call == begun + offset {
+                        sim.no_hook();
+                        act(&shared, third);
+                    }
+                });
+            }
+            act(&shared, inner);
+            sim.no_hook();
+        }
+    });
+    act(&world, outer);
+    sim.no_hook();
+    finish(&world, &format!("{inner:?} before call {at} of {outer:?}, third {third:?}"));
+    *happened.lock().unwrap()
+}
+
+#[test]
+fn any_two_may_be_interleaved_at_any_call() {
+    let mut schedules = 0;
+    for outer in ACTS {
+        for inner in ACTS.into_iter().filter(|inner| *inner != outer) {
+            let mut at = 1;
+            while interleave(outer, at, inner, None) {
+                at += 1;
+                schedules += 1;
+            }
+        }
+    }
+    println!("{schedules} schedules of two");
+    assert!(schedules > 500);
+}
+
+#[test]
+fn a_third_may_come_between_those_two() {
+    let mut random = Random::new(3);
+    for _ in 0..1500 * scale() {
+        let mut acts = ACTS.to_vec();
+        let outer = acts.swap_remove(random.below(acts.len()));
+        let inner = acts.swap_remove(random.below(acts.len()));
+        let third = acts.swap_remove(random.below(acts.len()));
+        let (at, offset) = (1 + random.below(60) as u64, 1 + random.below(60) as u64);
+        interleave(outer, at, inner, Some((third, offset)));
+    }
+}

@@ -1,0 +1,50 @@
+//! `crash`: kill processes that use a log until something is lost, or nothing is.
+
+use claude_mem_tools::crash::{Role, Storm, play, storm};
+use std::{env, error::Error, path::PathBuf, process::ExitCode};
+
+/// Kill processes that append to a log, and look for what is lost
+///
+/// Starts writers, a maintainer and a tail on a new log and kills them (SIGKILL) at random moments, starting
+/// another in the place of each. Then everything is read: every record whose append had returned must be
+/// there once, with the right content, and a tail must have been given each once. Fails if not.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Crash {
+    /// How many processes to kill
+    #[arg(long, default_value_t = 500)]
+    kills: u64,
+    /// How many processes append at the same time
+    #[arg(long, default_value_t = 8)]
+    writers: usize,
+    /// What the moments are drawn from
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Where to keep the log instead of a temporary directory; must be empty
+    #[arg(long)]
+    dir: Option<PathBuf>,
+    /// What a process of the storm does
+    #[arg(long, hide = true, requires_all = ["number", "dir"])]
+    role: Option<Role>,
+    /// Which process of the storm this is
+    #[arg(long, hide = true)]
+    number: Option<u64>,
+}
+
+impl Crash {
+    pub(crate) fn run(self) -> Result<ExitCode, Box<dyn Error>> {
+        if let (Some(role), Some(dir), Some(number)) = (self.role, &self.dir, self.number) {
+            play(role, dir, number)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let temporary = tempfile::tempdir()?;
+        let outcome = storm(&Storm {
+            program: env::current_exe()?,
+            dir: self.dir.unwrap_or_else(|| temporary.path().to_path_buf()),
+            kills: self.kills,
+            writers: self.writers,
+            seed: self.seed,
+        })?;
+        super::say(&format!("{outcome:#?}"))?;
+        Ok(if outcome.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}

@@ -1,0 +1,264 @@
+//! The storm: processes that append, roll, seal and tail a log are killed at random moments, again and
+//! again. At the end every record whose append had returned must be there, once and whole.
+
+use claude_mem_log::{
+    Appender, Id, Item, Log, Options, Record, Seq, disk::Disk as _, disk::RealDisk, maintain,
+};
+use std::{
+    collections::{BTreeMap, HashSet},
+    error::Error,
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+/// How hard it blows.
+#[derive(Debug, Clone)]
+pub struct Storm {
+    /// The program to run the processes with: this one. It is called with [`Role::args`].
+    pub program: PathBuf,
+    /// An empty directory.
+    pub dir: PathBuf,
+    /// How many processes are killed.
+    pub kills: u64,
+    /// Processes that append at the same time.
+    pub writers: usize,
+    /// What the moments are drawn from.
+    pub seed: u64,
+}
+
+/// What one process of the storm does until it is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Role {
+    /// Appends, and notes what was acknowledged.
+    Write,
+    /// Seals, merges and syncs.
+    Maintain,
+    /// Reads from the beginning and onwards, and notes what it was given.
+    Tail,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Processes killed.
+    pub kills: u64,
+    /// Records whose append had returned.
+    pub acknowledged: usize,
+    /// Records in the log.
+    pub records: usize,
+    /// Bytes in the log.
+    pub bytes: u64,
+    /// Segments of the log.
+    pub segments: usize,
+    /// Acknowledged records that are not there.
+    pub lost: usize,
+    /// Records that are there more than once.
+    pub repeated: usize,
+    /// Records with another content than was written.
+    pub wrong: usize,
+    /// Records in the log that the last tail was not given, or was given twice.
+    pub untailed: usize,
+    /// How often there is something that is no record, by reason.
+    pub gaps: BTreeMap<&'static str, u64>,
+}
+
+impl Outcome {
+    /// Whether the log kept its word.
+    pub fn is_good(&self) -> bool {
+        self.lost + self.repeated + self.wrong + self.untailed == 0
+    }
+}
+
+/// Segments are rolled all the time.
+fn options() -> Options {
+    Options { segment_bytes_max: 512 << 10, reserve_bytes: 0, ..Options::default() }
+}
+
+/// Lets it blow.
+pub fn storm(storm: &Storm) -> Result<Outcome, Box<dyn Error>> {
+    let mut random = Random(storm.seed | 1);
+    let roles: Vec<Role> = std::iter::repeat_n(Role::Write, storm.writers)
+        .chain([Role::Maintain, Role::Tail])
+        .collect();
+    fs::create_dir_all(storm.dir.join("notes"))?;
+    let mut started = 0;
+    let mut children = Vec::new();
+    for role in &roles {
+        children.push(Process(start(storm, *role, started)?));
+        started += 1;
+    }
+    for _ in 0..storm.kills {
+        thread::sleep(Duration::from_micros(random.bits() % 12_000));
+        let index = (random.bits() >> 8) as usize % children.len();
+        children[index].end()?;
+        children[index] = Process(start(storm, roles[index], started)?);
+        started += 1;
+    }
+    for (child, role) in children.iter_mut().zip(&roles) {
+        if *role != Role::Tail {
+            child.end()?;
+        }
+    }
+    let log = storm.dir.join("log");
+    maintain(&log, &options())?;
+    // Told so, the last tail ends where the log does.
+    fs::write(storm.dir.join("stop"), [])?;
+    children.last_mut().ok_or("no processes")?.0.wait()?;
+    examine(storm, &log, started)
+}
+
+/// Killed when it is no longer held, so that nothing outlives a storm that fails.
+struct Process(Child);
+
+impl Process {
+    fn end(&mut self) -> std::io::Result<()> {
+        self.0.kill()?;
+        self.0.wait().map(|_| ())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+fn start(storm: &Storm, role: Role, number: u64) -> std::io::Result<Child> {
+    let role = match role {
+        Role::Write => "write",
+        Role::Maintain => "maintain",
+        Role::Tail => "tail",
+    };
+    Command::new(&storm.program)
+        .args(["crash", "--role", role, "--number", &number.to_string(), "--dir"])
+        .arg(&storm.dir)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+}
+
+/// What one process of the storm does. Returns only for the last tail; the others are killed.
+pub fn play(role: Role, dir: &Path, number: u64) -> Result<(), Box<dyn Error>> {
+    let notes = dir.join("notes").join(format!("{number}.{role:?}"));
+    let mut notes = fs::OpenOptions::new().append(true).create_new(true).open(notes)?;
+    let log = dir.join("log");
+    match role {
+        Role::Write => write(&log, number, &mut notes),
+        Role::Tail => tail(dir, &log, &mut notes),
+        Role::Maintain => loop {
+            maintain(&log, &options())?;
+            Appender::open(&log, options())?.sync()?;
+            thread::sleep(Duration::from_millis(2));
+        },
+    }
+}
+
+fn write(log: &Path, number: u64, notes: &mut fs::File) -> Result<(), Box<dyn Error>> {
+    let mut appender = Appender::open(log, options())?;
+    let mut random = Random(number << 1 | 1);
+    loop {
+        // The identity also says what the content is. Its lowest bits are lost in an id.
+        let seed = random.bits() << 2;
+        let id = Id::new(RealDisk.now_us(), seed);
+        let payload = payload(id);
+        appender.append(&Record { id, kind: 1, schema: 1, codec: 0, payload: &payload })?;
+        // From here on it must never be lost. A note is one small write, so it is there or is not.
+        notes.write_all(id.as_bytes())?;
+        if random.bits() >> 58 == 0 {
+            appender.sync()?;
+        }
+        thread::sleep(Duration::from_micros(500));
+    }
+}
+
+fn tail(dir: &Path, log: &Path, notes: &mut fs::File) -> Result<(), Box<dyn Error>> {
+    let mut tail = Log::open(log, options())?.tail(Seq::START);
+    loop {
+        let is_last = dir.join("stop").exists();
+        let mut ids = Vec::new();
+        while let Some(item) = tail.next()? {
+            if let Item::Record(entry) = item {
+                ids.extend_from_slice(entry.id.as_bytes());
+            }
+        }
+        notes.write_all(&ids)?;
+        if is_last {
+            return Ok(());
+        }
+        tail.wait(Duration::from_millis(1));
+    }
+}
+
+/// Mostly small, up to 64 KB, now and then 2 MB: long enough to be killed in the middle of.
+fn payload(id: Id) -> Vec<u8> {
+    let (_, rear) = id.as_bytes().split_last_chunk::<8>().expect("an id has sixteen bytes");
+    let mut random = Random(u64::from_le_bytes(*rear) | 1);
+    let len = match random.bits() % 2000 {
+        0 => 2 << 20,
+        1..100 => random.bits() % (64 << 10),
+        100..500 => random.bits() % 4096,
+        _ => random.bits() % 400,
+    };
+    let mut bytes = Vec::with_capacity(len as usize + 8);
+    while bytes.len() < len as usize {
+        bytes.extend_from_slice(&random.bits().to_le_bytes());
+    }
+    bytes.truncate(len as usize);
+    bytes
+}
+
+fn examine(storm: &Storm, log: &Path, started: u64) -> Result<Outcome, Box<dyn Error>> {
+    let mut outcome = Outcome { kills: storm.kills, ..Outcome::default() };
+    let mut records = HashSet::new();
+    let log = Log::open(log, options())?;
+    let mut reader = log.read_from_start();
+    while let Some(item) = reader.next()? {
+        match item {
+            Item::Record(entry) => {
+                outcome.repeated += usize::from(!records.insert(entry.id));
+                outcome.wrong += usize::from(entry.payload != payload(entry.id));
+            }
+            Item::Gap(gap) => *outcome.gaps.entry(gap.reason.describe()).or_default() += 1,
+        }
+    }
+    let segments = log.segments()?;
+    outcome.segments = segments.len();
+    outcome.bytes = segments.iter().map(|segment| segment.bytes).sum();
+    outcome.records = records.len();
+    let mut tailed = Vec::new();
+    for number in 0..started {
+        let note = |role: Role| storm.dir.join("notes").join(format!("{number}.{role:?}"));
+        if let Ok(bytes) = fs::read(note(Role::Write)) {
+            let ids = ids(&bytes);
+            outcome.acknowledged += ids.len();
+            outcome.lost += ids.iter().filter(|id| !records.contains(id)).count();
+        }
+        if let Ok(bytes) = fs::read(note(Role::Tail)) {
+            tailed = ids(&bytes);
+        }
+    }
+    let distinct: HashSet<Id> = tailed.iter().copied().collect();
+    outcome.untailed = tailed.len() - distinct.len() + records.difference(&distinct).count();
+    Ok(outcome)
+}
+
+fn ids(bytes: &[u8]) -> Vec<Id> {
+    let (ids, _) = bytes.as_chunks::<16>();
+    ids.iter().map(|id| Id::from_bytes(*id)).collect()
+}
+
+/// Numbers that look random and are the same in every run (xorshift64*).
+struct Random(u64);
+
+impl Random {
+    fn bits(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+}
