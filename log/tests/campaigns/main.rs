@@ -16,6 +16,7 @@ mod golden;
 mod power_loss;
 mod programs;
 mod random;
+mod real_disk;
 mod records;
 mod scenario;
 mod schedules;
