@@ -12,6 +12,7 @@
 
 mod damage;
 mod failing_calls;
+mod fuzz;
 mod golden;
 mod power_loss;
 mod programs;

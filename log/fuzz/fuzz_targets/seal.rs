@@ -1,0 +1,8 @@
+//! The seal decoder.
+#![no_main]
+
+#[path = "../checks.rs"]
+#[expect(dead_code, reason = "each target calls one of them")]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::seal(data));
