@@ -1,93 +1,117 @@
 //! Checking the rear of a segment on another thread while its front is being read.
 //!
-//! Reading is mostly checksums and page faults, and both parts of a mapped segment can have theirs at the
-//! same time. The thread begins at a frame that the segment's index names and goes on to the end, or to
-//! the first bytes that are not a whole frame. The reader does not wait for it: where it has been, the
-//! reader only looks at frame headers; where it has not, the reader checks for itself.
+//! Reading is mostly checksums and page faults, and both halves of a mapped segment can have theirs at the
+//! same time. The thread begins at a frame that the segment's index names, goes on to the end or to the
+//! first bytes that are not a whole frame, and hands over the headers of the frames that are.
 
 use crate::{
-    format::Seal,
+    format::{FrameHeader, Seal},
     map::Map,
     recovery::{Found, scan},
 };
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc::{self, Receiver, Sender, SyncSender},
     },
-    thread,
+    thread, vec,
 };
 
-/// A smaller segment is read sooner than a thread is started.
+/// A smaller segment is read sooner than another thread wakes up.
 const SEGMENT_BYTES_MIN: u64 = 4 << 20;
-/// How often progress is told: often enough that the reader rarely checks what was checked already.
-const STEP_BYTES: u64 = 64 << 10;
+/// How many headers are handed over at a time.
+const BATCH: usize = 512;
+/// How many batches may wait: enough for half a segment of 1 KB records. The thread rests while they do.
+const BATCHES_MAX: usize = 32;
 
-/// What another thread has checked of a segment.
+/// A thread that checks, for as long as this is kept.
+#[derive(Debug)]
+pub(crate) struct Checker(Sender<Job>);
+
+/// The headers of the frames in the rear of a segment, in order, each checked.
 #[derive(Debug)]
 pub(crate) struct Ahead {
-    progress: Arc<Progress>,
-    start: u64,
-    is_reached: bool,
+    /// Where the next of them was found.
+    offset: u64,
+    batch: vec::IntoIter<FrameHeader>,
+    batches: Receiver<Vec<FrameHeader>>,
 }
 
 #[derive(Debug)]
-struct Progress {
-    /// Every frame from the start up to here is whole.
-    checked_to: AtomicU64,
-    is_abandoned: AtomicBool,
+struct Job {
+    map: Arc<Map>,
+    start: u64,
+    salt: u32,
+    batches: SyncSender<Vec<FrameHeader>>,
+    /// What was read before. To unmap it takes a while as well, and nobody waits for that.
+    _read: Option<Arc<Map>>,
 }
 
-impl Ahead {
+impl Checker {
+    /// Starts the thread; `None` if there cannot be one.
+    pub(crate) fn start() -> Option<Self> {
+        let (jobs, waiting) = mpsc::channel();
+        let work = move || waiting.iter().for_each(|job: Job| check(&job));
+        thread::Builder::new().spawn(work).ok()?;
+        Some(Self(jobs))
+    }
+
     /// Begins to check the rear of a segment; `None` if that does not pay.
-    pub(crate) fn begin(map: &Arc<Map>, seal: &Seal, salt: u32) -> Option<Self> {
+    pub(crate) fn begin(
+        &self,
+        map: &Arc<Map>,
+        seal: &Seal,
+        salt: u32,
+        read: Option<Arc<Map>>,
+    ) -> Option<Ahead> {
         if seal.bytes < SEGMENT_BYTES_MIN {
             return None;
         }
-        // The reader has to go over the rear as well, if lightly, so its own part is the smaller one.
-        let middle = seal.bytes / 5 * 2;
-        let start = seal.index.iter().find(|entry| entry.offset >= middle)?.offset;
-        let checked_to = AtomicU64::new(start);
-        let progress = Arc::new(Progress { checked_to, is_abandoned: AtomicBool::new(false) });
-        let (map, told) = (Arc::clone(map), Arc::clone(&progress));
-        thread::Builder::new().spawn(move || check(&map, start, salt, &told)).ok()?;
-        Some(Self { progress, start, is_reached: false })
-    }
-
-    /// Whether the reader, now at `offset`, goes from frame to frame where the other thread did. Only then
-    /// what one finds whole is what the other meets.
-    #[inline]
-    pub(crate) fn is_followed(&mut self, offset: u64) -> bool {
-        self.is_reached |= offset == self.start;
-        self.is_reached
-    }
-
-    /// Whether a frame that ends at `end` was checked, and is whole.
-    #[inline]
-    pub(crate) fn has_checked(&self, end: u64) -> bool {
-        end <= self.progress.checked_to.load(Ordering::Acquire)
+        let start = seal.index.iter().find(|entry| entry.offset >= seal.bytes / 2)?.offset;
+        let (send, batches) = mpsc::sync_channel(BATCHES_MAX);
+        let job = Job { map: Arc::clone(map), start, salt, batches: send, _read: read };
+        self.0.send(job).ok()?;
+        Some(Ahead { offset: start, batch: Vec::new().into_iter(), batches })
     }
 }
 
-impl Drop for Ahead {
-    fn drop(&mut self) {
-        self.progress.is_abandoned.store(true, Ordering::Relaxed);
+impl Ahead {
+    /// The header of the frame at `offset`, if the other thread went from frame to frame through there and
+    /// found it whole. Waits for it if need be.
+    #[inline]
+    pub(crate) fn next(&mut self, offset: u64) -> Option<FrameHeader> {
+        if offset != self.offset {
+            return None;
+        }
+        let header = match self.batch.next() {
+            Some(header) => header,
+            None => self.next_batch()?,
+        };
+        self.offset += header.frame_len() as u64;
+        Some(header)
+    }
+
+    fn next_batch(&mut self) -> Option<FrameHeader> {
+        self.batch = self.batches.recv().ok()?.into_iter();
+        self.batch.next()
     }
 }
 
-fn check(map: &Map, start: u64, salt: u32, progress: &Progress) {
-    let mut bytes: &[u8] = map;
-    let mut offset = start;
-    let mut told = start;
-    while let Ok(Found::Frame(header)) = scan(&mut bytes, offset, salt) {
-        offset += header.frame_len() as u64;
-        if offset - told >= STEP_BYTES {
-            told = offset;
-            progress.checked_to.store(offset, Ordering::Release);
-            if progress.is_abandoned.load(Ordering::Relaxed) {
-                return;
-            }
+/// Ends as well when nobody wants the headers any more.
+fn check(job: &Job) {
+    let mut bytes: &[u8] = &job.map;
+    let mut offset = job.start;
+    loop {
+        let mut batch = Vec::with_capacity(BATCH);
+        while batch.len() < BATCH
+            && let Ok(Found::Frame(header)) = scan(&mut bytes, offset, job.salt)
+        {
+            offset += header.frame_len() as u64;
+            batch.push(header);
+        }
+        let is_last = batch.len() < BATCH;
+        if job.batches.send(batch).is_err() || is_last {
+            return;
         }
     }
-    progress.checked_to.store(offset, Ordering::Release);
 }

@@ -240,15 +240,9 @@ impl FrameHeader {
         let mut hasher = crc32fast::Hasher::new_with_initial(salt);
         hasher.update(&bytes[..36]);
         let whole = hasher.finalize() == u32_at(bytes, 36);
-        Self::decode_checked(bytes).filter(|header| whole && header.len <= FRAME_PAYLOAD_MAX)
-    }
-
-    /// Reads the head of a frame that is known to be whole.
-    #[inline]
-    pub(crate) fn decode_checked(bytes: &[u8]) -> Option<Self> {
-        let bytes: &[u8; FRAME_HEADER_LEN] = bytes.first_chunk()?;
-        Some(Self {
-            len: u32_at(bytes, 4) as usize,
+        let len = u32_at(bytes, 4) as usize;
+        (whole && len <= FRAME_PAYLOAD_MAX).then(|| Self {
+            len,
             kind: u16_at(bytes, 8),
             schema: u16_at(bytes, 10),
             codec: bytes[12],

@@ -3,14 +3,16 @@
 use crate::{
     Error, Gap, GapReason, Item, Log, Seq,
     again::Originals,
+    ahead::Checker,
     format::{FLAG_AGAIN, FrameHeader, KIND_SEAL, SEGMENT_HEADER_LEN},
     item::{entry, seq_of},
+    map::Map,
     recovery::Found,
     seen::Seen,
     segment::Segment,
     sync,
 };
-use std::io;
+use std::{io, sync::Arc};
 
 /// Reads forwards. At the end [`next`](Self::next) gives `None`, and goes on when called again after the
 /// log has grown.
@@ -33,6 +35,9 @@ pub struct Reader {
     pending: Vec<Gap>,
     seen: Seen,
     originals: Originals,
+    checker: Option<Checker>,
+    /// The bytes of the segment before, to be let go of on the checker's thread.
+    read: Option<Arc<Map>>,
     decompressed: Vec<u8>,
 }
 
@@ -55,6 +60,8 @@ impl Reader {
             pending: Vec::new(),
             seen: Seen::default(),
             originals: Originals::default(),
+            checker: None,
+            read: None,
             decompressed: Vec::new(),
         }
     }
@@ -151,6 +158,7 @@ impl Reader {
         self.number_expected = Some(next);
         self.from = self.from.max(Seq::new(next, 0));
         self.seen.clear();
+        self.read = segment.into_map();
     }
 
     fn open_next(&mut self) -> Result<bool, Error> {
@@ -167,7 +175,11 @@ impl Reader {
         }
         // Whoever comes from the segment before is likely to read this one to its end.
         if self.left.is_some() && self.offset == SEGMENT_HEADER_LEN as u64 {
-            segment.check_ahead();
+            self.checker = self.checker.take().or_else(Checker::start);
+            let read = self.read.take();
+            if let Some(checker) = &self.checker {
+                segment.check_ahead(checker, read);
+            }
         }
         if let Some((number, len)) = self.left.take()
             && let Some(header) = segment.header

@@ -2,7 +2,7 @@
 
 use crate::{
     Error, Gap, GapReason,
-    ahead::Ahead,
+    ahead::{Ahead, Checker},
     directory::{Directory, SegmentFile},
     disk::File,
     format::{
@@ -108,6 +108,14 @@ impl Segment {
         })
     }
 
+    /// The bytes, if they are mapped.
+    pub(crate) fn into_map(self) -> Option<Arc<Map>> {
+        match self.bytes {
+            Bytes::Map(map) => Some(map),
+            Bytes::File(_) => None,
+        }
+    }
+
     /// The last segment number whose records are in this file.
     pub(crate) fn number_last(&self) -> u64 {
         self.seal.as_ref().map_or(self.number, |seal| seal.number_last)
@@ -115,9 +123,9 @@ impl Segment {
 
     /// Has the rear of the segment checked by another thread, if it is complete: for those who are going to
     /// read all of it.
-    pub(crate) fn check_ahead(&mut self) {
+    pub(crate) fn check_ahead(&mut self, checker: &Checker, read: Option<Arc<Map>>) {
         if let (Bytes::Map(map), Some(seal)) = (&self.bytes, &self.seal) {
-            self.ahead = Ahead::begin(map, seal, self.salt);
+            self.ahead = checker.begin(map, seal, self.salt, read);
         }
     }
 
@@ -125,11 +133,7 @@ impl Segment {
     #[inline]
     pub(crate) fn scan(&mut self, offset: u64) -> Result<Found, Error> {
         if let Some(ahead) = &mut self.ahead
-            && ahead.is_followed(offset)
-            && ahead.has_checked(offset + FRAME_HEADER_LEN as u64)
-            && let Ok(window) = self.bytes.window(offset, FRAME_HEADER_LEN)
-            && let Some(header) = FrameHeader::decode_checked(window)
-            && ahead.has_checked(offset + header.frame_len() as u64)
+            && let Some(header) = ahead.next(offset)
         {
             return Ok(Found::Frame(header));
         }
