@@ -61,10 +61,23 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     }
     Ok(vec![Figure {
         title: "Compressing payloads".into(),
-        about: "zstd over pieces of hook input (JSON with source code in it). `First` is the first call in a \
-                new process, as in a hook; `again` is with everything warm but a new context."
-            .into(),
-        columns: vec!["level", "saved", "first, fastest", "first, median", "again", "first, per KB saved"],
+        about: format!(
+            "zstd over pieces of {}. `First` is the first call in a new process, as in a hook; `again` is with \
+             everything warm but a new context.",
+            match settings.samples {
+                Some(_) =>
+                    "hook input: JSON with source code in it, and the files given as samples",
+                None => "hook input: JSON with source code in it",
+            }
+        ),
+        columns: vec![
+            "level",
+            "saved",
+            "first, fastest",
+            "first, median",
+            "again",
+            "first, per KB saved",
+        ],
         rows,
         verdict: None,
     }])
