@@ -5,7 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::{
+    buffer::spare_capacity,
+    event::{PollFd, PollFlags, Timespec, poll},
+};
 
 /// The largest input ever seen from a client is some 2 MB for a file of 1 MB. Above this, what follows
 /// is read and thrown away, so that whoever writes it is not left with a broken pipe.
@@ -34,7 +37,7 @@ pub(super) fn read() -> Input {
 }
 
 fn read_from(source: &impl rustix::fd::AsFd) -> Input {
-    let mut input = Input { bytes: Vec::with_capacity(2 * PIPE_BYTES), len: 0, cut: None };
+    let mut input = Input { bytes: Vec::with_capacity(PIPE_BYTES), len: 0, cut: None };
     let begun = Instant::now();
     loop {
         if begun.elapsed() > TIME_MAX || !is_ready(source) {
@@ -73,16 +76,14 @@ impl Input {
             }
             return Ok(count);
         }
-        if self.bytes.capacity() - self.bytes.len() < PIPE_BYTES {
-            // Fourfold, because each time all of it may have to be moved.
-            self.bytes.reserve(3 * self.bytes.len());
+        if self.bytes.len() == self.bytes.capacity() {
+            // Fourfold, because each time all of it may have to be moved. From 64 KB on this comes to
+            // exactly the most there may be.
+            self.bytes.reserve_exact(3 * self.bytes.len());
         }
-        let room = self.bytes.spare_capacity_mut().len().min(BYTES_MAX - self.bytes.len());
-        let before = self.bytes.len();
-        self.bytes.resize(before + room.min(PIPE_BYTES), 0);
-        let read = rustix::io::read(source, &mut self.bytes[before..]);
+        // Into room that nobody has written to: clearing it first would cost more than reading does.
+        let read = rustix::io::read(source, spare_capacity(&mut self.bytes));
         let count = *read.as_ref().unwrap_or(&0);
-        self.bytes.truncate(before + count);
         self.len += count as u64;
         read
     }

@@ -5,6 +5,7 @@
 //! the median ones). A group is one file with a function, and one line in [`GROUPS`].
 
 mod contest;
+mod hooks;
 mod log;
 mod machine;
 mod report;
@@ -30,7 +31,7 @@ pub(crate) struct Group {
 pub(crate) type Measure = fn(&Settings, &Scratch) -> Outcome<Vec<Figure>>;
 
 /// Every group.
-pub(crate) const GROUPS: &[Group] = &[log::GROUP];
+pub(crate) const GROUPS: &[Group] = &[log::GROUP, hooks::GROUP];
 
 /// How to measure.
 #[derive(Debug, Clone)]

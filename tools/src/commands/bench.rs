@@ -10,14 +10,14 @@ use std::{env, error::Error, path::PathBuf, process::ExitCode};
 ///
 /// Build it optimised, without the slow linking of a release:
 /// `cargo build --profile bench -p claude-mem-tools`, then run `target/release/claude-mem-tools bench log`.
-/// A full run of `log` takes some minutes and 12 GB of disk, and gives the space back.
+/// `hooks` measures the release: `cargo build --release --bin claude-mem` first. A full run of `log` takes some minutes and 12 GB of disk, and gives the space back.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Bench {
-    /// What to measure: `log`
+    /// What to measure: `log`, `hooks`
     #[arg(required_unless_present = "child")]
     group: Option<String>,
 
-    /// Measure only this: for `log` append, read, space, memory, compression, processes
+    /// Measure only this: for `log` append, read, space, memory, compression, processes; for `hooks` save, parallel, memory
     #[arg(long, value_name = "FIGURE")]
     only: Option<String>,
 

@@ -1,0 +1,95 @@
+//! The most memory that a hook has at any moment.
+
+use std::{
+    fs,
+    io::{self, Read as _, Write as _},
+    path::Path,
+    process::{Child, Stdio},
+    thread,
+    time::Duration,
+};
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+
+use super::world::{self, World};
+use crate::bench::{Figure, Outcome, Row, Scratch, Settings, Verdict};
+
+/// Sizes of the input in bytes, and what may be used for each, in megabytes.
+const LIMITS: [(usize, f64); 2] = [(4 << 10, 6.0), (10 << 20, 40.0)];
+
+pub(super) fn measure(_: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+    let world = World::new(scratch, "memory")?;
+    let mut figures = Vec::new();
+    for (bytes, limit) in LIMITS {
+        let input = world::input(bytes);
+        let empty = peak_mb(&world, &world.empty.clone(), &[])?;
+        let most = peak_mb(&world, &world.hook, &input)?;
+        let size = if bytes < 1 << 20 {
+            format!("{} KB", bytes >> 10)
+        } else {
+            format!("{} MB", bytes >> 20)
+        };
+        let shown = |name: &str, megabytes: f64| Row::new(name, vec![format!("{megabytes:.1} MB")]);
+        figures.push(Figure {
+            title: format!("Memory of save with {size}"),
+            about: "Its answer is written when all work is done. Here it is written to a pipe that is full, so \
+                    that the hook waits there until its `VmHWM` in `/proc` has been read: the most pages it had \
+                    at any moment, those of its own file included."
+                .into(),
+            columns: vec!["most"],
+            rows: empty.map(|empty| shown("the empty program", empty)).into_iter()
+                .chain([shown("save", most.unwrap_or(f64::NAN))]).collect(),
+            verdict: Some(Verdict {
+                target: format!("below {limit} MB"),
+                reached: most.map_or("not known".into(), |most| format!("{most:.1} MB")),
+                is_met: most.is_some_and(|most| most < limit),
+            }),
+        });
+    }
+    Ok(figures)
+}
+
+/// `None` for a program that ends without a word.
+fn peak_mb(world: &World, program: &Path, input: &[u8]) -> Outcome<Option<f64>> {
+    let (mut reader, writer) = full_pipe()?;
+    let mut command = world.command(program, "default");
+    let mut child = command.stdout(writer).stdin(Stdio::piped()).spawn()?;
+    drop(command);
+    let _ = child.stdin.take().ok_or("stdin is a pipe")?.write_all(input);
+    let peak = wait_for_answer(&mut child)?;
+    io::copy(&mut reader.by_ref(), &mut io::sink())?;
+    child.wait()?;
+    Ok(peak)
+}
+
+/// A pipe that takes nothing more until somebody reads.
+fn full_pipe() -> Outcome<(io::PipeReader, io::PipeWriter)> {
+    let (reader, mut writer) = io::pipe()?;
+    let flags = fcntl_getfl(&writer)?;
+    fcntl_setfl(&writer, flags | OFlags::NONBLOCK)?;
+    while writer.write(&[0; 4096]).is_ok() {}
+    fcntl_setfl(&writer, flags)?;
+    Ok((reader, writer))
+}
+
+/// Waits until the child waits in `write` to its stdout, and reads its peak there.
+fn wait_for_answer(child: &mut Child) -> Outcome<Option<f64>> {
+    let proc = format!("/proc/{}", child.id());
+    while child.try_wait()?.is_none() {
+        let call = fs::read_to_string(format!("{proc}/syscall")).unwrap_or_default();
+        let mut words = call.split_whitespace();
+        let is_write = words.next().is_some_and(|number| number == WRITE.to_string());
+        if is_write && words.next() == Some("0x1") {
+            let status = fs::read_to_string(format!("{proc}/status"))?;
+            let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+            let kilobytes =
+                line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+            return Ok(kilobytes.map(|kilobytes| kilobytes / 1024.0));
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Ok(None)
+}
+
+/// The number of `write` among system calls.
+const WRITE: u32 = if cfg!(target_arch = "x86_64") { 1 } else { 64 };

@@ -1,0 +1,20 @@
+//! The figures of the hooks.
+
+mod memory;
+mod parallel;
+mod save;
+mod world;
+
+use super::Group;
+
+pub(super) const GROUP: Group = Group {
+    name: "hooks",
+    about: "What a hook costs a session. Every turn starts a process, gives it its input through a pipe, reads \
+            its answer and waits for its end, as Claude Code does. Beside it stands a Rust program that does \
+            nothing, linked statically, started and fed in the same way.",
+    figures: &[
+        ("save", save::measure),
+        ("parallel", parallel::measure),
+        ("memory", memory::measure),
+    ],
+};

@@ -1,0 +1,61 @@
+//! Eight hooks at the same moment, as parallel tools of several sessions bring them.
+
+use std::{sync::Barrier, thread, time::Duration};
+
+use super::world::{self, World};
+use crate::bench::{Figure, Outcome, Row, Scratch, Settings, Verdict, report};
+
+const HOOKS: usize = 8;
+const LIMIT: f64 = 4.0;
+
+pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+    let world = World::new(scratch, "parallel")?;
+    let input = world::input(4 << 10);
+    let (mut alone, mut together) = (Vec::new(), Vec::new());
+    for _ in 0..settings.size(150, 2) {
+        alone.push(world.turn(&world.hook, "default", &input)?);
+        together.extend(all_at_once(&world, &input)?);
+    }
+    alone.sort();
+    together.sort();
+    let at = |times: &[Duration], share: f64| times[((times.len() - 1) as f64 * share) as usize];
+    let one = at(&alone, 0.5);
+    let last = at(&together, 0.99);
+    let times = last.as_secs_f64() / one.as_secs_f64();
+    let row = |name: &str, times: &[Duration]| {
+        let shares = [0.0, 0.5, 0.99].map(|share| report::show(at(times, share)));
+        Row::new(name, shares.to_vec())
+    };
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    Ok(vec![Figure {
+        title: "Eight hooks in parallel".into(),
+        about: format!(
+            "Eight threads start one `save` of 4 KB each at the same moment, on {processors} processors, which \
+             alone makes the last of them wait for {} others; then one runs alone; and so on in turns.",
+            HOOKS / processors - 1
+        ),
+        columns: vec!["fastest", "median", "99 of 100 are faster"],
+        rows: vec![row("one alone", &alone), row("each of eight", &together)],
+        verdict: Some(Verdict {
+            target: format!("99 of 100 within {LIMIT} × the median of one"),
+            reached: format!("{times:.2} ×"),
+            is_met: times <= LIMIT,
+        }),
+    }])
+}
+
+fn all_at_once(world: &World, input: &[u8]) -> Outcome<Vec<Duration>> {
+    let barrier = Barrier::new(HOOKS);
+    thread::scope(|scope| {
+        let running: Vec<_> = (0..HOOKS)
+            .map(|_| {
+                scope.spawn(|| {
+                    barrier.wait();
+                    world.turn(&world.hook, "default", input).map_err(|error| error.to_string())
+                })
+            })
+            .collect();
+        let ended = running.into_iter().map(|one| one.join().expect("a turn does not panic"));
+        Ok(ended.collect::<Result<_, _>>()?)
+    })
+}

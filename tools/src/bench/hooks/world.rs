@@ -1,0 +1,152 @@
+//! A home, a project and the programs that are measured in them.
+
+use std::{
+    env,
+    ffi::OsStr,
+    fs::{self, File},
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+
+use crate::bench::{Outcome, Scratch};
+
+/// Where hooks run: a home without settings, a project under git with a remote.
+#[derive(Debug)]
+pub(super) struct World {
+    home: PathBuf,
+    project: PathBuf,
+    pub(super) hook: PathBuf,
+    pub(super) empty: PathBuf,
+    /// Held like a worker would, so that hooks leave syncing to it unless they are told to.
+    _worker: File,
+}
+
+impl World {
+    pub(super) fn new(scratch: &Scratch, name: &str) -> Outcome<Self> {
+        let home = scratch.place(name);
+        let project = home.join("work/shop");
+        fs::create_dir_all(project.join(".git"))?;
+        fs::write(project.join(".git/HEAD"), "ref: refs/heads/main\n")?;
+        let config =
+            "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = git@example.com:ada/shop.git\n";
+        fs::write(project.join(".git/config"), config)?;
+        fs::create_dir_all(home.join(".claude-mem"))?;
+        let worker = File::create(home.join(".claude-mem/worker.lock"))?;
+        worker.lock()?;
+        Ok(Self { hook: hook()?, empty: empty(scratch)?, home, project, _worker: worker })
+    }
+
+    pub(super) fn command(&self, program: &Path, sync: &str) -> Command {
+        let mut command = Command::new(program);
+        command.arg("save").env_clear().env("HOME", &self.home).env("PATH", "/usr/bin:/bin");
+        command.env("CLAUDE_PROJECT_DIR", &self.project).env("CLAUDE_MEM_SYNC", sync);
+        command.current_dir(&self.project);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+    }
+
+    /// Starts it, feeds it, hears it out and buries it; how long that took.
+    pub(super) fn turn(&self, program: &Path, sync: &str, input: &[u8]) -> Outcome<Duration> {
+        run(&mut self.command(program, sync), input)
+    }
+
+    /// How many events were recorded, as a check that something was done at all.
+    pub(super) fn recorded(&self) -> Outcome<usize> {
+        let mut command = Command::new(&self.hook);
+        command.args(["log", "--json"]).env_clear().env("HOME", &self.home);
+        let output = command.output()?;
+        Ok(String::from_utf8(output.stdout)?.lines().count())
+    }
+}
+
+/// A command whose stdin and stdout are pipes, from its start to its end.
+pub(super) fn run(command: &mut Command, input: &[u8]) -> Outcome<Duration> {
+    let start = Instant::now();
+    let mut child = command.spawn()?;
+    // A program that does nothing may be gone before it is fed.
+    let _ = child.stdin.take().ok_or("stdin is a pipe")?.write_all(input);
+    let output = child.wait_with_output()?;
+    let taken = start.elapsed();
+    if !output.status.success() {
+        return Err(
+            format!("{} ended with {}", command.get_program().display(), output.status).into()
+        );
+    }
+    Ok(taken)
+}
+
+/// The input of `save` for a tool whose output makes it `bytes` long: lines as a test run prints them.
+pub(super) fn input(bytes: usize) -> Vec<u8> {
+    let payload = |stdout: &str| {
+        json!({
+            "session_id": "977713de-060a-4749-8b22-2125d5a8195f",
+            "transcript_path": "/home/ada/.claude/projects/-work-shop/977713de-060a-4749-8b22-2125d5a8195f.jsonl",
+            "cwd": "/home/ada/work/shop", "prompt_id": "012595b7-40b0-479a-b9ca-78af2b473567",
+            "permission_mode": "default", "effort": {"level": "medium"},
+            "hook_event_name": "PostToolUse", "tool_name": "Bash",
+            "tool_input": {"command": "cargo test", "description": "Run the tests"},
+            "tool_response": {"stdout": stdout, "stderr": "", "interrupted": false, "isImage": false},
+            "tool_use_id": "toolu_01A09q90qw90lq917835lq9", "duration_ms": 4711,
+        })
+        .to_string()
+    };
+    let mut stdout = String::new();
+    let room = bytes.saturating_sub(payload("").len());
+    for number in 0_u64.. {
+        let line = format!(
+            "test shop::cart::case_{:x} ... ok\n",
+            number.wrapping_mul(0x9E37_79B9) & 0xFF_FFFF
+        );
+        // A line break is two characters in JSON.
+        if stdout.len() + number as usize + line.len() + 1 > room {
+            break;
+        }
+        stdout.push_str(&line);
+    }
+    payload(&stdout).into_bytes()
+}
+
+/// The binary to be measured: the release beside this program, or the one that is named.
+fn hook() -> Outcome<PathBuf> {
+    let named = env::var_os("CLAUDE_MEM_BINARY").map(PathBuf::from);
+    let found = named.unwrap_or(env::current_exe()?.with_file_name("claude-mem"));
+    match found.is_file() {
+        true => Ok(found),
+        false => Err(format!(
+            "there is no {}: build it with `cargo build --release --bin claude-mem`, or name another in \
+             CLAUDE_MEM_BINARY",
+            found.display()
+        )
+        .into()),
+    }
+}
+
+/// A program that does nothing, made as the hook is: optimised, linked statically, at a fixed address.
+fn empty(scratch: &Scratch) -> Outcome<PathBuf> {
+    let (source, program) = (scratch.place("empty.rs"), scratch.place("empty"));
+    if program.exists() {
+        return Ok(program);
+    }
+    fs::write(&source, "fn main() {}\n")?;
+    let flags = [
+        "-O",
+        "-Cpanic=abort",
+        "-Cstrip=symbols",
+        "-Ctarget-feature=+crt-static",
+        "-Crelocation-model=static",
+    ];
+    let compiler = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let status =
+        Command::new(compiler).args(flags).arg(&source).arg("-o").arg(&program).status()?;
+    if status.success() { Ok(program) } else { Err(format!("rustc ended with {status}").into()) }
+}
+
+/// Node, if it is there.
+pub(super) fn node() -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path).map(|dir| dir.join(OsStr::new("node"))).find(|found| found.is_file())
+}
