@@ -154,7 +154,9 @@ impl World {
         if input.bytes.trim_ascii().is_empty() {
             return Err(Problem::Empty);
         }
-        let text = String::from_utf8_lossy(&input.bytes);
+        // Nearly always it is text, and to see that alone is several times faster than to mend it.
+        let text = str::from_utf8(&input.bytes)
+            .map_or_else(|_| String::from_utf8_lossy(&input.bytes), Cow::Borrowed);
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let (mut payload, malformed) = Payload::read(text);
         let session = payload

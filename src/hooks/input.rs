@@ -1,13 +1,16 @@
 //! Reading stdin to its end, but not for ever and not without bound.
 
 use std::{
-    io,
+    ops::Deref,
     time::{Duration, Instant},
 };
 
+use memmap2::MmapMut;
 use rustix::{
     buffer::spare_capacity,
     event::{PollFd, PollFlags, Timespec, poll},
+    fd::AsFd,
+    pipe::fcntl_setpipe_size,
 };
 
 /// The largest input ever seen from a client is some 2 MB for a file of 1 MB. Above this, what follows
@@ -20,24 +23,84 @@ const TIME_MAX: Duration = Duration::from_secs(4);
 /// What a pipe holds unless somebody made it larger.
 const PIPE_BYTES: usize = 64 << 10;
 
+/// What a pipe may be made to hold without asking anybody.
+const PIPE_BYTES_MAX: usize = 1 << 20;
+
 /// What was on stdin.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Input {
     /// As much of it as is kept.
-    pub(super) bytes: Vec<u8>,
+    pub(super) bytes: Bytes,
     /// How much there was.
     pub(super) len: u64,
     /// Why `bytes` is not all of it, if so.
     pub(super) cut: Option<&'static str>,
 }
 
-/// Reads stdin until its end, a silence, or a bound.
-pub(super) fn read() -> Input {
-    read_from(&io::stdin())
+/// Bytes in memory. Nearly all inputs fit into what a pipe holds. The others get their room in huge
+/// pages, since meeting a megabyte page by page takes longer than anything that is done with it.
+#[derive(Debug)]
+pub(super) enum Bytes {
+    Small(Vec<u8>),
+    Large { room: MmapMut, len: usize },
 }
 
-fn read_from(source: &impl rustix::fd::AsFd) -> Input {
-    let mut input = Input { bytes: Vec::with_capacity(PIPE_BYTES), len: 0, cut: None };
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Small(bytes) => bytes,
+            Self::Large { room, len } => &room[..*len],
+        }
+    }
+}
+
+impl Bytes {
+    fn new() -> Self {
+        Self::Small(Vec::with_capacity(PIPE_BYTES))
+    }
+
+    /// Reads once, behind what is there, into room that need not be cleared first.
+    fn read(&mut self, source: &impl AsFd) -> rustix::io::Result<usize> {
+        if matches!(self, Self::Small(bytes) if bytes.len() == bytes.capacity()) {
+            // There is more to come. Whoever writes it need not wait for us after every 64 KB.
+            let _ = fcntl_setpipe_size(source, PIPE_BYTES_MAX);
+            self.grow();
+        }
+        match self {
+            Self::Small(bytes) => rustix::io::read(source, spare_capacity(bytes)),
+            Self::Large { room, len } => {
+                let count = rustix::io::read(source, &mut room[*len..])?;
+                *len += count;
+                Ok(count)
+            }
+        }
+    }
+
+    fn grow(&mut self) {
+        let Self::Small(bytes) = self else { return };
+        match MmapMut::map_anon(BYTES_MAX) {
+            Ok(mut room) => {
+                #[cfg(target_os = "linux")]
+                // Where there are none, small pages will do.
+                let _ = room.advise(memmap2::Advice::HugePage);
+                room[..bytes.len()].copy_from_slice(bytes);
+                *self = Self::Large { len: bytes.len(), room };
+            }
+            // From 64 KB on fourfold comes to exactly the most there may be.
+            Err(_) => bytes.reserve_exact(3 * bytes.len()),
+        }
+    }
+}
+
+/// Reads stdin until its end, a silence, or a bound.
+pub(super) fn read() -> Input {
+    read_from(&rustix::stdio::stdin())
+}
+
+fn read_from(source: &impl AsFd) -> Input {
+    let mut input = Input { bytes: Bytes::new(), len: 0, cut: None };
     let begun = Instant::now();
     loop {
         if begun.elapsed() > TIME_MAX || !is_ready(source) {
@@ -56,7 +119,7 @@ fn read_from(source: &impl rustix::fd::AsFd) -> Input {
 }
 
 /// Waits until there is something to read, or the end.
-fn is_ready(source: &impl rustix::fd::AsFd) -> bool {
+fn is_ready(source: &impl AsFd) -> bool {
     let mut watched = [PollFd::new(source, PollFlags::IN)];
     let time_max = Timespec { tv_sec: SILENCE_MAX.as_secs() as i64, tv_nsec: 0 };
     match poll(&mut watched, Some(&time_max)) {
@@ -67,7 +130,7 @@ fn is_ready(source: &impl rustix::fd::AsFd) -> bool {
 }
 
 impl Input {
-    fn read_some(&mut self, source: &impl rustix::fd::AsFd) -> rustix::io::Result<usize> {
+    fn read_some(&mut self, source: &impl AsFd) -> rustix::io::Result<usize> {
         if self.bytes.len() >= BYTES_MAX {
             let count = rustix::io::read(source, &mut [0; 16 << 10][..])?;
             self.len += count as u64;
@@ -76,22 +139,18 @@ impl Input {
             }
             return Ok(count);
         }
-        if self.bytes.len() == self.bytes.capacity() {
-            // Fourfold, because each time all of it may have to be moved. From 64 KB on this comes to
-            // exactly the most there may be.
-            self.bytes.reserve_exact(3 * self.bytes.len());
-        }
-        // Into room that nobody has written to: clearing it first would cost more than reading does.
-        let read = rustix::io::read(source, spare_capacity(&mut self.bytes));
-        let count = *read.as_ref().unwrap_or(&0);
+        let count = self.bytes.read(source)?;
         self.len += count as u64;
-        read
+        Ok(count)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{io::Write, thread};
+    use std::{
+        io::{self, Write},
+        thread,
+    };
 
     use super::*;
 
@@ -109,7 +168,10 @@ mod tests {
             let text: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
             let copy = text.clone();
             let input = piped(move |writer| writer.write_all(&copy).unwrap());
-            assert!(input.bytes == text && input.len == len as u64 && input.cut.is_none(), "{len}");
+            assert!(
+                *input.bytes == *text && input.len == len as u64 && input.cut.is_none(),
+                "{len}"
+            );
         }
     }
 
@@ -129,7 +191,7 @@ mod tests {
         let (reader, mut writer) = io::pipe().unwrap();
         writer.write_all(b"{}").unwrap();
         let input = read_from(&reader);
-        assert_eq!((input.bytes, input.cut), (b"{}".into(), Some("its end did not come in time")));
+        assert_eq!((&*input.bytes, input.cut), (&b"{}"[..], Some("its end did not come in time")));
         drop(writer);
     }
 }

@@ -16,7 +16,6 @@ mod wire;
 
 use std::{
     ffi::OsStr,
-    io::{self, Write},
     panic,
     process::{self, ExitCode},
     sync::atomic::{AtomicBool, Ordering},
@@ -74,8 +73,19 @@ fn capture(world: &World, name: &'static str) -> Option<String> {
 
 fn answer(text: &str) {
     if !IS_ANSWERED.swap(true, Ordering::SeqCst) {
-        // A closed stdout is the client's business; there is nobody left to tell.
-        let _ = io::stdout().write_all(text.as_bytes());
+        write_all(text.as_bytes());
+    }
+}
+
+/// Writes to stdout without the buffer that belongs to it. A closed stdout is the client's business; there
+/// is nobody left to tell.
+fn write_all(mut rest: &[u8]) {
+    while !rest.is_empty() {
+        match rustix::io::write(rustix::stdio::stdout(), rest) {
+            Ok(count) => rest = &rest[count..],
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return,
+        }
     }
 }
 
