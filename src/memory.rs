@@ -35,7 +35,7 @@ pub(crate) fn open(app: &mut App) -> Result<Store, Failure> {
 
 /// The choices that folding depends on.
 pub(crate) fn options(app: &App) -> Result<StoreOptions, Failure> {
-    let kinds = mode(app)?.types.into_iter().map(|word| word.id).collect();
+    let kinds = mode(app)?.kinds().into_iter().map(str::to_owned).collect();
     Ok(StoreOptions { kinds, ..StoreOptions::default() })
 }
 

@@ -10,6 +10,7 @@ use rusqlite::{Row, ToSql};
 
 /// A reprocessing, as it was begun, and how it stands.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "they are what was recorded of it")]
 pub struct Generation {
     /// Its number, from 1.
     pub generation: u32,

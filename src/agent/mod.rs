@@ -229,6 +229,11 @@ pub(crate) fn model(name: &str, settings: &Settings) -> String {
     settings.text(if name == "openai" { &table::OPENAI_MODEL } else { &table::MODEL })
 }
 
+/// What these tokens cost at the model's list price, in millionths of a dollar.
+pub(crate) fn price(model: &str, spent: &Spent) -> Option<u64> {
+    prices::cost_micros(model, spent, 0)
+}
+
 /// What our own program does when it is started to watch over an agent's process.
 pub(crate) use claude::watch::{COMMAND as CHILD_COMMAND, main as child_main};
 

@@ -1,11 +1,17 @@
 //! The command line: one file per subcommand.
 
 mod context;
+mod costs;
+mod diff;
 mod hook;
 mod install;
 mod log;
 mod plugin;
+mod progress;
 mod project;
+mod replay;
+mod retry;
+mod select;
 mod settings;
 mod status;
 mod uninstall;
@@ -42,6 +48,10 @@ enum Command {
     Plugin(plugin::Plugin),
     Settings(settings::Settings),
     Project(project::Project),
+    Replay(replay::Replay),
+    Retry(retry::RetryParked),
+    Diff(diff::Diff),
+    Costs(costs::Costs),
     Status(status::Status),
     Log(log::Log),
     Context(context::Context),
@@ -57,6 +67,10 @@ impl Command {
             Self::Plugin(plugin) => plugin.run(app),
             Self::Settings(settings) => settings.run(app),
             Self::Project(project) => project.run(app),
+            Self::Replay(replay) => replay.run(app),
+            Self::Retry(retry) => retry.run(app),
+            Self::Diff(diff) => diff.run(app),
+            Self::Costs(costs) => costs.run(app),
             Self::Status(status) => status.run(app),
             Self::Log(log) => log.run(app),
             Self::Context(context) => context.run(app),

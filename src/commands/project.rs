@@ -99,7 +99,7 @@ fn summary(projected: &Projected) -> String {
     if asked.answered == 0 {
         return format!("nothing to ask; {folded} events folded");
     }
-    let mut text = format!(
+    let text = format!(
         "{} about {} events answered by {provider} ({model}): {} observations, {} summaries",
         questions(asked.answered),
         asked.events,
@@ -107,13 +107,11 @@ fn summary(projected: &Projected) -> String {
         asked.summaries
     );
     let spent = &asked.spent;
-    if spent.tokens_in + spent.tokens_out > 0 {
-        text.push_str(&format!("; {} tokens", tokens(spent.tokens_in + spent.tokens_out)));
-        text.push_str(
-            &spent.cost_micros.map(|cost| format!(", {}", dollars(cost))).unwrap_or_default(),
-        );
+    let cost = spent.cost_micros.map(|cost| format!(", {}", dollars(cost))).unwrap_or_default();
+    match spent.tokens_in + spent.tokens_out {
+        0 => text,
+        count => format!("{text}; {} tokens{cost}", tokens(count)),
     }
-    text
 }
 
 pub(crate) fn questions(count: usize) -> String {

@@ -76,7 +76,7 @@ impl Words {
             true => rules_version(&mode, verbosity),
             false => prompts.version().to_owned(),
         };
-        let kinds = mode.types.iter().map(|word| word.id.clone()).collect();
+        let kinds = mode.kinds().into_iter().map(str::to_owned).collect();
         Ok(Self { provider, model, version, kinds, prompts, mode, verbosity })
     }
 

@@ -191,6 +191,8 @@ fn shown(source: &Source, limits: &Limits) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Borrow;
+
     use super::*;
 
     const MINUTE: u64 = 60 * 1_000_000;
@@ -224,8 +226,8 @@ mod tests {
     }
 
     /// Batches as text: the number of each event, a bar behind each batch, doubled if the turn is over.
-    fn gathered(text: &str, standing: Standing, limits: Limits) -> String {
-        let batches = gather(&events(text), &standing, &limits);
+    fn gathered(text: &str, standing: impl Borrow<Standing>, limits: Limits) -> String {
+        let batches = gather(&events(text), standing.borrow(), &limits);
         let one = |batch: &Batch| {
             let ids: Vec<String> = batch.sources.iter().map(|s| s.id[0].to_string()).collect();
             format!("{}{}", ids.join(" "), if batch.is_over { "‖" } else { "|" })

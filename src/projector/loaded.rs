@@ -56,7 +56,7 @@ impl Loaded {
                 self.tools.extend(imported_tool_use(&imported).map(|used| (at_us, used)));
             }
             Event::SummaryRequested(stop) if stop.scope == StopScope::Turn => {
-                self.stop = Some(stop)
+                self.stop = Some(stop);
             }
             _ => return,
         }

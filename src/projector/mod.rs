@@ -8,25 +8,32 @@ mod agent;
 mod ask;
 mod batches;
 mod digest;
+mod estimate;
 mod gate;
 mod loaded;
 mod lock;
 mod plan;
+mod replay;
 mod spend;
 
-pub(crate) use agent::{Agent, Wishes, Words, mode};
-pub(crate) use ask::{Asked, Asker};
+pub(crate) use agent::{Wishes, mode};
+pub(crate) use ask::Asked;
 pub(crate) use batches::Limits;
-pub(crate) use gate::{Gate, Stopped};
-pub(crate) use lock::AskLock;
-pub(crate) use plan::Plan;
+pub(crate) use estimate::Estimate;
+pub(crate) use gate::Stopped;
+pub(crate) use replay::{Prepared, Request, adopt};
 pub(crate) use spend::{caps, dollars, spent_today, tokens};
 
 use std::time::Duration;
 
+use agent::{Agent, Words};
+use ask::Asker;
 use claude_mem_events::{Envelope, EventLog};
 use claude_mem_log::Options;
 use claude_mem_projections::{Range, Store, Turn};
+use gate::Gate;
+use lock::AskLock;
+use plan::Plan;
 
 use crate::{
     agent::Refusal, app::App, failure::Failure, memory, settings::table::MAX_CONCURRENT_AGENTS,
@@ -40,7 +47,29 @@ pub(crate) struct Manner {
     /// How long to wait in all for a provider that does not answer.
     pub(crate) wait_max: Duration,
     /// Ask about what was given up on, instead of what waits.
-    pub(crate) retry: Option<Range>,
+    pub(crate) retry: Option<Retry>,
+}
+
+/// What was given up on and is asked once more.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Retry {
+    /// Sessions or events, by the beginning of their ids; empty for all.
+    pub(crate) ids: Vec<String>,
+}
+
+impl Retry {
+    /// The turns that are meant.
+    pub(crate) fn turns(&self, store: &Store) -> Result<Vec<Turn>, Failure> {
+        let mut turns = store.parked(&Range::default())?;
+        turns.retain(|turn| {
+            let is_meant = |id: &String| {
+                let mut events = turn.pending.iter().map(|pending| pending.id.to_string());
+                turn.content_session.starts_with(id) || events.any(|event| event.starts_with(id))
+            };
+            self.ids.is_empty() || self.ids.iter().any(is_meant)
+        });
+        Ok(turns)
+    }
 }
 
 /// What a run of the projector came to.
@@ -66,7 +95,7 @@ pub(crate) fn project(app: &mut App, manner: &Manner) -> Result<Projected, Failu
     loop {
         projected.folded += memory::fold(&mut store, &log)?.events;
         let turns = match &manner.retry {
-            Some(range) => store.parked(range)?,
+            Some(retry) => retry.turns(&store)?,
             None => store.outstanding(&Range::default(), usize::MAX)?,
         };
         let plan = plan(app, &store, turns, manner)?;

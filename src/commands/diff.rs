@@ -1,0 +1,152 @@
+//! `claude-mem diff`: what a reprocessing changed, or would change.
+
+mod pairs;
+
+use clap::Args;
+use claude_mem_projections::{Compared, Store};
+use pairs::{Change, changes};
+use serde_json::{Value, json};
+
+use crate::{app::App, failure::Failure, memory};
+
+/// Show what a reprocessing changed
+///
+/// Observations that are gone, new, or reworded. One generation is compared with what it took the place of,
+/// or would take the place of; two are compared with each other. Generation 0 is memory as it was first made.
+#[derive(Debug, Args)]
+pub(crate) struct Diff {
+    /// One generation, or the earlier and the later of two [default: the latest]
+    #[arg(num_args = 0..=2, value_name = "GENERATION")]
+    generations: Vec<u32>,
+    /// Print one JSON object per change
+    #[arg(long)]
+    json: bool,
+}
+
+impl Diff {
+    /// Prints the changes in the order in which things happened.
+    pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        let mut store = memory::open(app)?;
+        let log = memory::open_log(app)?;
+        memory::fold(&mut store, &log)?;
+        let (before, after) = self.chosen(&store)?;
+        let changes = changes(store.replaced_by(after, before)?, store.made_by(after)?);
+        if self.json {
+            return changes.iter().try_for_each(|change| app.output.json(&described(change)));
+        }
+        let counts = Counts::of(&changes);
+        let before = before.map_or_else(
+            || "what was remembered".to_owned(),
+            |before| format!("generation {before}"),
+        );
+        app.output.line(format_args!("generation {after} against {before}: {counts}"))?;
+        print(app, &changes)
+    }
+
+    fn chosen(&self, store: &Store) -> Result<(Option<u32>, u32), Failure> {
+        let known = store.generations()?;
+        let (before, after) = match self.generations[..] {
+            [] => match known.first() {
+                Some(latest) => (None, latest.generation),
+                None => {
+                    return Err(Failure::new("nothing was reprocessed yet").remedy(
+                        "compare another prompt with `claude-mem replay --prompt FILE --shadow`",
+                    ));
+                }
+            },
+            [after] => (None, after),
+            [before, after, ..] => (Some(before), after),
+        };
+        for generation in before.into_iter().chain([after]) {
+            let is_known = known.iter().any(|known| known.generation == generation);
+            if generation > 0 && !is_known {
+                return Err(Failure::usage(format!("there is no generation {generation}")));
+            }
+        }
+        Ok((before, after))
+    }
+}
+
+/// How many changes of each kind.
+#[derive(Default)]
+struct Counts {
+    gone: usize,
+    new: usize,
+    reworded: usize,
+    same: usize,
+}
+
+impl Counts {
+    fn of(changes: &[Change]) -> Self {
+        let mut counts = Self::default();
+        for change in changes {
+            match change {
+                Change::Gone(_) => counts.gone += 1,
+                Change::New(_) => counts.new += 1,
+                Change::Reworded(..) => counts.reworded += 1,
+                Change::Same(_) => counts.same += 1,
+            }
+        }
+        counts
+    }
+}
+
+impl std::fmt::Display for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { gone, new, reworded, same } = self;
+        write!(f, "{gone} gone, {new} new, {reworded} reworded, {same} the same")
+    }
+}
+
+fn print(app: &mut App, changes: &[Change]) -> Result<(), Failure> {
+    let mut place = (String::new(), None);
+    for change in changes {
+        let observation = change.observation();
+        let here = (observation.session.clone(), observation.prompt_number);
+        if matches!(change, Change::Same(_)) {
+            continue;
+        }
+        if place != here {
+            let number = here.1.map(|number| format!(", prompt {number}")).unwrap_or_default();
+            let heading = app.output.dim(&format!("session {}{number}", here.0));
+            app.output.line(heading)?;
+            place = here;
+        }
+        match change {
+            Change::Gone(old) => app.output.line(format_args!("- {}", name(old)))?,
+            Change::New(new) => app.output.line(format_args!("+ {}", name(new)))?,
+            Change::Reworded(old, new) => {
+                app.output.line(format_args!("~ {}\n  {}", name(old), name(new)))?;
+            }
+            Change::Same(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn name(observation: &Compared) -> String {
+    format!("{}: {}", observation.kind, observation.title)
+}
+
+fn described(change: &Change) -> Value {
+    let (word, before, after) = match change {
+        Change::Gone(old) => ("gone", Some(old), None),
+        Change::New(new) => ("new", None, Some(new)),
+        Change::Reworded(old, new) => ("reworded", Some(old), Some(new)),
+        Change::Same(same) => ("same", Some(same), Some(same)),
+    };
+    let observation = change.observation();
+    let texts = |observation: &Compared| {
+        json!({
+            "type": observation.kind, "title": observation.title, "subtitle": observation.subtitle,
+            "narrative": observation.narrative, "facts": observation.facts, "files": observation.files,
+        })
+    };
+    json!({
+        "change": word,
+        "session": observation.session,
+        "prompt_number": observation.prompt_number,
+        "before": before.map(texts),
+        "after": after.map(texts),
+    })
+}

@@ -1,0 +1,351 @@
+//! `claude-mem replay`: draw memory from the log again, under today's prompt.
+
+use std::{
+    io::{self, BufRead, IsTerminal},
+    path::PathBuf,
+};
+
+use clap::Args;
+use claude_mem_log::Log;
+use claude_mem_projections::{Range, Store};
+use serde_json::json;
+
+use super::{progress::Progress, project::questions, select};
+use crate::{
+    app::App,
+    failure::Failure,
+    memory,
+    projector::{
+        self, Asked, Estimate, Prepared, Request, Wishes, adopt, caps, concurrency, dollars,
+        spent_today, tokens,
+    },
+    when::When,
+};
+
+/// Draw memory from the log again
+///
+/// Makes memory what it would be had today's prompt always been in force over the chosen events. Replies
+/// already recorded under it are used again; the others are asked for, and are shown all at once when the
+/// last one has come. Interrupted, it goes on where it stopped. The log only grows.
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "they are flags on the command line")]
+pub(crate) struct Replay {
+    /// Start at this moment, such as `2026-03-01` or `3d` [default: the beginning]
+    #[arg(long, value_name = "WHEN")]
+    since: Option<When>,
+    /// Stop before this moment [default: the end]
+    #[arg(long, value_name = "WHEN")]
+    until: Option<When>,
+    /// Only this project: its name, its key, or a folder in it
+    #[arg(long)]
+    project: Option<String>,
+    /// Only this session: its id, or the beginning of it
+    #[arg(long)]
+    session: Option<String>,
+    /// Ask with these instructions
+    #[arg(long, value_name = "FILE")]
+    prompt: Option<PathBuf>,
+    /// Ask this model; replies of others do not count
+    #[arg(long)]
+    model: Option<String>,
+    /// Ask this provider; replies of other models do not count
+    #[arg(long, value_parser = ["auto", "claude", "anthropic", "openai", "extract"])]
+    provider: Option<String>,
+    /// Ask again even where a reply under the same prompt is recorded
+    #[arg(long)]
+    fresh: bool,
+    /// Ask nobody: only fold what is recorded
+    #[arg(long, conflicts_with_all = ["fresh", "prompt", "model", "provider", "dry_run", "shadow"])]
+    offline: bool,
+    /// Say what it would take, and stop there
+    #[arg(long)]
+    dry_run: bool,
+    /// Spend beyond the day's cap without asking
+    #[arg(long, short)]
+    yes: bool,
+    /// Sessions asked about side by side
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    concurrency: Option<u16>,
+    /// Make it to be compared with `claude-mem diff`, and leave memory as it is
+    #[arg(long)]
+    shadow: bool,
+    /// Show the memories of this generation from now on; 0 is memory as it was first made
+    #[arg(long, value_name = "GENERATION", exclusive = true)]
+    adopt: Option<u32>,
+    /// Take what there is, even if the log is damaged or questions could not be answered
+    #[arg(long)]
+    allow_gaps: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Replay {
+    /// Ends with code 1 if anything is damaged or left undone.
+    pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        let mut store = memory::open(app)?;
+        let _asking = projector::take_lock(app)?;
+        let log = memory::open_log(app)?;
+        if let Some(generation) = self.adopt {
+            memory::fold(&mut store, &log)?;
+            return take_over(app, &mut store, &log, generation);
+        }
+        if self.offline {
+            return self.redraw(app, &mut store, &log, &Asked::default(), None);
+        }
+        memory::fold(&mut store, &log)?;
+        let prepared = Prepared::new(app, &store, &log, &self.request(app, &store)?)?;
+        self.announce(app, &prepared)?;
+        if self.dry_run {
+            return Ok(());
+        }
+        if !prepared.is_needed {
+            return self.redraw(app, &mut store, &log, &Asked::default(), None);
+        }
+        self.reprocess(app, &mut store, &log, prepared)
+    }
+
+    fn request(&self, app: &App, store: &Store) -> Result<Request<'_>, Failure> {
+        let now = app.clock.now();
+        let moment = |moment: jiff::Timestamp| moment.as_microsecond().max(0).cast_unsigned();
+        let project = self.project.as_deref().map(|name| select::project(app, store, name));
+        let session = self.session.as_deref().map(|name| select::session(store, name));
+        Ok(Request {
+            range: Range {
+                since_us: self.since.as_ref().map(|since| moment(since.start(now))),
+                until_us: self.until.as_ref().map(|until| moment(until.end(now))),
+                project: project.transpose()?,
+                session: session.transpose()?,
+            },
+            wishes: Wishes {
+                provider: self.provider.as_deref(),
+                model: self.model.as_deref(),
+                prompt: self.prompt.as_deref(),
+            },
+            is_fresh: self.fresh,
+            is_shadow: self.shadow,
+        })
+    }
+
+    /// Says what it will take, before anything is done.
+    fn announce(&self, app: &mut App, prepared: &Prepared) -> Result<(), Failure> {
+        if self.json {
+            return match self.dry_run {
+                true => app.output.json(&described(prepared)),
+                false => Ok(()),
+            };
+        }
+        let text = announcement(prepared);
+        if self.dry_run {
+            return app.output.line(text);
+        }
+        app.output.say(text);
+        Ok(())
+    }
+
+    fn reprocess(
+        &self,
+        app: &mut App,
+        store: &mut Store,
+        log: &Log,
+        mut prepared: Prepared,
+    ) -> Result<(), Failure> {
+        let is_beyond = is_beyond_cap(app, store, &prepared)?;
+        if is_beyond && !self.yes {
+            confirm(&prepared.estimate)?;
+        }
+        let is_limited = !self.yes && !is_beyond;
+        let threads = self.concurrency.map_or_else(|| concurrency(app), usize::from);
+        let total = prepared.estimate.questions;
+        let progress = Progress::new("asked", total);
+        let show = |asked: &Asked| {
+            let spent = asked.spent.tokens_in + asked.spent.tokens_out;
+            progress.show(asked.answered, &format!("questions, {} tokens", tokens(spent)));
+        };
+        let asked = prepared.run(app, store, (is_limited, threads), &show)?;
+        drop(progress);
+        if let Some(failure) = self.undone(&prepared, &asked, total) {
+            memory::fold(store, log)?;
+            return Err(failure);
+        }
+        prepared.finish(app)?;
+        self.redraw(app, store, log, &asked, Some(&prepared))
+    }
+
+    /// Why the generation is not complete, if it is not.
+    fn undone(&self, prepared: &Prepared, asked: &Asked, total: usize) -> Option<Failure> {
+        let left = total - asked.answered;
+        let generation = prepared.generation;
+        let failure = match &asked.stopped {
+            Some(stopped) => {
+                let why = stopped.message();
+                Failure::new(format!("{why}; {} of {total} are left to ask", questions(left)))
+            }
+            None if asked.parked > 0 && !self.allow_gaps => {
+                let parked = questions(asked.parked);
+                Failure::new(format!("{parked} of {total} could not be answered"))
+            }
+            None => return None,
+        };
+        let remedy = "go on with the same command; what was answered is not asked again";
+        Some(
+            failure
+                .meaning(format!("generation {generation} is not complete; memory is as it was"))
+                .remedy(remedy),
+        )
+    }
+
+    /// Draws everything into a new file, which then takes the place of the old one.
+    fn redraw(
+        &self,
+        app: &mut App,
+        store: &mut Store,
+        log: &Log,
+        asked: &Asked,
+        prepared: Option<&Prepared>,
+    ) -> Result<(), Failure> {
+        let total = store.counts()?;
+        let total = (total.tool_uses + total.prompts) as usize;
+        let progress = Progress::new("folded", total);
+        let is_large = total > 10_000;
+        let folded = store.redraw(log, |folded| {
+            if is_large {
+                progress.show(folded.events as usize, "events");
+            }
+        })?;
+        drop(progress);
+        let counts = store.counts()?;
+        if self.json {
+            app.output.json(&json!({
+                "events": folded.events,
+                "observations": counts.observations,
+                "summaries": counts.summaries,
+                "gaps": counts.gaps,
+                "generation": prepared.map(|prepared| prepared.generation),
+                "is_current": prepared.map(|_| !self.shadow),
+                "answered": asked.answered,
+                "parked": asked.parked,
+                "tokens_in": asked.spent.tokens_in,
+                "tokens_out": asked.spent.tokens_out,
+                "cost_usd": asked.spent.cost_micros.map(|micros| micros as f64 / 1e6),
+            }))?;
+        } else {
+            app.output.line(format_args!(
+                "{} events folded: {} observations and {} summaries are remembered",
+                folded.events, counts.observations, counts.summaries
+            ))?;
+            if let Some(prepared) = prepared {
+                app.output.say(outcome(prepared.generation, self.shadow));
+            }
+        }
+        match counts.gaps {
+            0 => Ok(()),
+            _ if self.allow_gaps => Ok(()),
+            gaps => Err(Failure::new(format!("the log is damaged in {gaps} places"))
+                .meaning("everything that could be read was drawn")
+                .remedy("see where with `claude-mem verify`, or accept it with `--allow-gaps`")),
+        }
+    }
+}
+
+fn announcement(prepared: &Prepared) -> String {
+    let Prepared { estimate, words, events, generation, is_begun, is_needed, .. } = prepared;
+    if !is_needed {
+        return format!("{events} events, all answered under this prompt: nothing to ask");
+    }
+    let verb = if *is_begun { "going on with" } else { "making" };
+    let text = format!(
+        "{verb} generation {generation} of {events} events: {} to ask about {} of them, by {} ({})",
+        questions(estimate.questions),
+        estimate.events,
+        words.provider,
+        words.model
+    );
+    if estimate.calls == 0 {
+        return text;
+    }
+    let count = tokens(estimate.spent.tokens_in + estimate.spent.tokens_out);
+    let cost = estimate.spent.cost_micros.map(|cost| format!(", {}", dollars(cost)));
+    let cost = cost.unwrap_or_else(|| ", at a price that is not known".into());
+    format!("{text}; {} calls, about {count} tokens{cost}", estimate.calls)
+}
+
+fn described(prepared: &Prepared) -> serde_json::Value {
+    let Prepared { estimate, words, events, generation, is_begun, is_needed, .. } = prepared;
+    json!({
+        "events": events,
+        "events_to_ask": estimate.events,
+        "questions": estimate.questions,
+        "calls": estimate.calls,
+        "tokens_in": estimate.spent.tokens_in,
+        "tokens_out": estimate.spent.tokens_out,
+        "cost_usd": estimate.spent.cost_micros.map(|micros| micros as f64 / 1e6),
+        "provider": words.provider,
+        "model": words.model,
+        "prompt_version": words.version,
+        "generation": is_needed.then_some(generation),
+        "is_begun": is_begun,
+    })
+}
+
+fn outcome(generation: u32, is_shadow: bool) -> String {
+    match is_shadow {
+        true => format!(
+            "generation {generation} is complete; compare it with `claude-mem diff {generation}`, \
+             then show it with `claude-mem replay --adopt {generation}`"
+        ),
+        false => format!(
+            "generation {generation} is now what is remembered; see what changed with \
+             `claude-mem diff {generation}`"
+        ),
+    }
+}
+
+/// Whether it would cost more than is left of the day.
+fn is_beyond_cap(app: &App, store: &Store, prepared: &Prepared) -> Result<bool, Failure> {
+    if prepared.words.are_free() {
+        return Ok(false);
+    }
+    let mut spent = spent_today(store, app.clock)?;
+    spent.add(&prepared.estimate.spent);
+    Ok(caps(&app.settings).reached(&spent).is_some())
+}
+
+/// Asks the user, if there is one.
+fn confirm(estimate: &Estimate) -> Result<(), Failure> {
+    let refusal = || {
+        let count = tokens(estimate.spent.tokens_in + estimate.spent.tokens_out);
+        Failure::new(format!("about {count} tokens are more than is left of the day's cap"))
+            .meaning("nothing was asked")
+            .remedy("spend them all the same with `--yes`")
+    };
+    if !io::stdin().is_terminal() {
+        return Err(refusal());
+    }
+    // The question stands on stderr, like all talk.
+    eprint!("That is more than is left of the day's cap. Go on? [y/N] ");
+    let mut answer = String::new();
+    let _ = io::stdin().lock().read_line(&mut answer);
+    if answer.trim().eq_ignore_ascii_case("y") { Ok(()) } else { Err(refusal()) }
+}
+
+/// Shows a generation that is complete.
+fn take_over(app: &mut App, store: &mut Store, log: &Log, generation: u32) -> Result<(), Failure> {
+    let generations = store.generations()?;
+    let found = generations.iter().find(|found| found.generation == generation);
+    match found {
+        None if generation > 0 => {
+            return Err(Failure::usage(format!("there is no generation {generation}")));
+        }
+        Some(found) if !found.is_finished => {
+            return Err(Failure::new(format!("generation {generation} is not complete"))
+                .meaning("memory is as it was")
+                .remedy("complete it with the `claude-mem replay` that began it"));
+        }
+        _ => {}
+    }
+    adopt(app, generation, true)?;
+    memory::fold(store, log)?;
+    app.output.say(outcome(generation, false));
+    Ok(())
+}

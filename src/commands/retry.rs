@@ -1,0 +1,67 @@
+//! `claude-mem retry`: ask once more what was given up on.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::project::report;
+use crate::{
+    app::App,
+    failure::Failure,
+    memory,
+    projector::{self, Limits, Manner, Retry},
+};
+
+/// Ask once more about what the agent failed at
+///
+/// A question whose answers could not be read three times, or which was refused as it is, waits here.
+#[derive(Debug, Args)]
+pub(crate) struct RetryParked {
+    /// Only these: ids of sessions or events, or the beginning of them [default: all]
+    ids: Vec<String>,
+    /// All of them, which is also what happens without ids
+    #[arg(long, conflicts_with = "ids")]
+    all: bool,
+    /// Show them, and ask nobody
+    #[arg(long)]
+    list: bool,
+    /// Print one JSON object, or one per question with `--list`
+    #[arg(long)]
+    json: bool,
+}
+
+impl RetryParked {
+    /// Ends with code 1 if something still cannot be answered.
+    pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        if self.list {
+            return self.show(app);
+        }
+        let limits = Limits { age_max_us: None, ..Limits::default() };
+        let retry = Some(Retry { ids: self.ids });
+        let manner = Manner { limits, wait_max: Duration::from_secs(120), retry };
+        let projected = projector::project(app, &manner)?;
+        report(app, &projected, self.json)
+    }
+
+    fn show(self, app: &mut App) -> Result<(), Failure> {
+        let mut store = memory::open(app)?;
+        let log = memory::open_log(app)?;
+        memory::fold(&mut store, &log)?;
+        let retry = Retry { ids: self.ids };
+        for turn in retry.turns(&store)? {
+            let (session, number, events) = (&turn.content_session, turn.turn, turn.pending.len());
+            let attempts = turn.pending.iter().map(|pending| pending.attempts).max().unwrap_or(0);
+            if self.json {
+                app.output.json(&serde_json::json!({
+                    "session": session, "project": turn.project.label, "prompt_number": number,
+                    "events": events, "attempts": attempts,
+                }))?;
+            } else {
+                app.output.line(format_args!(
+                    "{session} prompt {number}: {events} events, asked {attempts} times"
+                ))?;
+            }
+        }
+        Ok(())
+    }
+}

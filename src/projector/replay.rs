@@ -1,0 +1,184 @@
+//! Reprocessing: some of the past is put to the agent again, as a generation of its own.
+//!
+//! What a generation has asked is in the log, so that it can be interrupted at any moment and goes on where it
+//! stopped. Its memories are shown all at once, when it is complete.
+
+use std::time::Duration;
+
+use claude_mem_events::{Envelope, Event, EventLog, ReprocessFinished, ReprocessStarted};
+use claude_mem_log::{Log, Options};
+use claude_mem_projections::{Generation, Range, Reprocessing, Store};
+
+use super::{
+    agent::{Agent, Wishes, Words},
+    ask::{Asked, Asker, new_id},
+    batches::Limits,
+    estimate::Estimate,
+    gate::Gate,
+    plan::Plan,
+    refused,
+    spend::{caps, spent_today},
+};
+use crate::{app::App, failure::Failure};
+
+/// Two runs of the same command mean the same beginning, even if it was given as `3d`.
+const SAME_MOMENT_US: u64 = 3600 * 1_000_000;
+
+/// A provider that does not answer is waited for so long.
+const WAIT_MAX: Duration = Duration::from_secs(900);
+
+/// What to reprocess, and how.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Request<'a> {
+    /// Which events.
+    pub(crate) range: Range,
+    /// In which words, and by whom.
+    pub(crate) wishes: Wishes<'a>,
+    /// Ask again even where a reply under the same prompts is recorded.
+    pub(crate) is_fresh: bool,
+    /// Make it to be compared.
+    pub(crate) is_shadow: bool,
+}
+
+/// A reprocessing that is ready to begin, or to go on.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "how it was asked for, and how it stands")]
+pub(crate) struct Prepared {
+    /// The words in force.
+    pub(crate) words: Words,
+    /// Its number.
+    pub(crate) generation: u32,
+    /// It was begun before, and interrupted.
+    pub(crate) is_begun: bool,
+    /// Something will be different afterwards.
+    pub(crate) is_needed: bool,
+    /// What is left to ask.
+    pub(crate) plan: Plan,
+    /// What that will take.
+    pub(crate) estimate: Estimate,
+    /// How many events there are in the range.
+    pub(crate) events: u64,
+    range: Range,
+    is_fresh: bool,
+    is_shadow: bool,
+}
+
+impl Prepared {
+    /// Finds out what there is to do. Nothing is asked or written.
+    pub(crate) fn new(
+        app: &App,
+        store: &Store,
+        log: &Log,
+        request: &Request<'_>,
+    ) -> Result<Self, Failure> {
+        let words = Words::load(app, &request.wishes)?;
+        let generations = store.generations()?;
+        let begun = generations.iter().find(|begun| is_same(begun, request, &words));
+        let last = generations.first().map_or(0, |last| last.generation);
+        let generation = begun.map_or(last + 1, |begun| begun.generation);
+        let range = begun.map_or_else(|| request.range.clone(), |begun| begun.range.clone());
+        let is_chosen = request.wishes.provider.is_some() || request.wishes.model.is_some();
+        let by = Reprocessing {
+            generation,
+            prompt_version: (!request.is_fresh).then(|| words.version.clone()),
+            model: is_chosen.then(|| words.model.clone()),
+        };
+        let turns = store.to_reprocess(&range, &by, usize::MAX)?;
+        let now_us = app.clock.now().as_microsecond().cast_unsigned();
+        // A turn that is still going on is not yet the past.
+        let plan = Plan::new(store, turns, Some(&by), &Limits::default(), now_us)?;
+        let is_begun = begun.is_some();
+        let is_needed =
+            is_begun || !plan.is_empty() || store.shows_others(&range, &words.version)?;
+        Ok(Self {
+            estimate: Estimate::of(&plan, &words, log)?,
+            events: store.events_in(&range)?,
+            words,
+            generation,
+            is_begun,
+            is_needed,
+            plan,
+            range,
+            is_fresh: request.is_fresh,
+            is_shadow: request.is_shadow,
+        })
+    }
+
+    /// Begins, or goes on, and asks everything. With `is_limited` the day's caps hold.
+    pub(crate) fn run(
+        &mut self,
+        app: &App,
+        store: &Store,
+        (is_limited, concurrency): (bool, usize),
+        progress: &(dyn Fn(&Asked) + Sync),
+    ) -> Result<Asked, Failure> {
+        if !self.is_begun {
+            record(app, self.started())?;
+            self.is_begun = true;
+        }
+        let plan = std::mem::take(&mut self.plan);
+        if plan.is_empty() {
+            return Ok(Asked::default());
+        }
+        let agent = match Agent::open(app, &self.words) {
+            Ok(agent) => agent,
+            Err(refusal) => return refused(app, &self.words, &refusal),
+        };
+        let is_limited = is_limited && !self.words.are_free();
+        let caps = is_limited.then(|| caps(&app.settings));
+        let gate = Gate::new(caps, spent_today(store, app.clock)?, WAIT_MAX);
+        let parts = (&self.words, &agent, &gate);
+        Ok(Asker::new(app, parts, self.generation, progress)?.run(plan, concurrency))
+    }
+
+    /// Records that everything was asked, and whether that is now what is remembered.
+    pub(crate) fn finish(&self, app: &App) -> Result<(), Failure> {
+        adopt(app, self.generation, !self.is_shadow)
+    }
+
+    fn started(&self) -> ReprocessStarted {
+        ReprocessStarted {
+            generation: self.generation,
+            prompt_version: self.words.version.clone(),
+            prompt: self.words.texts(),
+            provider: self.words.provider.clone(),
+            model: self.words.model.clone(),
+            since_us: self.range.since_us,
+            until_us: self.range.until_us,
+            project: self.range.project.clone().unwrap_or_default(),
+            session: self.range.session.clone().unwrap_or_default(),
+            is_fresh: self.is_fresh,
+            is_shadow: self.is_shadow,
+        }
+    }
+}
+
+/// Records whether a generation's memories are the ones to show.
+pub(crate) fn adopt(app: &App, generation: u32, is_current: bool) -> Result<(), Failure> {
+    record(app, ReprocessFinished { generation, is_current })
+}
+
+fn record(app: &App, event: impl Into<Event>) -> Result<(), Failure> {
+    let mut events = EventLog::open(&app.paths.log(), Options::default())?;
+    events.record(new_id(app.clock), &Envelope::default(), &event.into())?;
+    // What follows it in the log must not survive it.
+    Ok(events.sync()?)
+}
+
+/// Whether an interrupted reprocessing is the one that is asked for.
+fn is_same(begun: &Generation, request: &Request<'_>, words: &Words) -> bool {
+    let is_near = |left: Option<u64>, right: Option<u64>| match (left, right) {
+        (Some(left), Some(right)) => left.abs_diff(right) <= SAME_MOMENT_US,
+        (left, right) => left == right,
+    };
+    !begun.is_finished
+        && begun.prompt_version == words.version
+        && begun.provider == words.provider
+        && begun.model == words.model
+        && begun.is_fresh == request.is_fresh
+        && begun.is_shadow == request.is_shadow
+        && begun.range.project == request.range.project
+        && begun.range.session == request.range.session
+        && is_near(begun.range.since_us, request.range.since_us)
+        && is_near(begun.range.until_us, request.range.until_us)
+}

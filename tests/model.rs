@@ -1,0 +1,122 @@
+//! Sessions to ask about, a model that answers, and what is remembered in the end.
+
+use std::path::Path;
+
+use claude_mem_projections::Store;
+use claude_mem_tools::model::{Answer, Request, Server};
+use serde_json::{Value, json};
+
+use crate::sandbox::{Run, Sandbox};
+
+/// A session at work in the sandbox's home.
+pub(crate) struct Session<'a> {
+    sandbox: &'a Sandbox,
+    id: String,
+    tools: usize,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn start(sandbox: &'a Sandbox, id: &str) -> Self {
+        let session = Self { sandbox, id: id.to_owned(), tools: 0 };
+        session.hook("context", json!({"hook_event_name": "SessionStart", "source": "startup"}));
+        session
+    }
+
+    /// A session with so many turns of three tool uses each, all over.
+    pub(crate) fn worked(sandbox: &'a Sandbox, id: &str, turns: usize) -> Self {
+        let mut session = Self::start(sandbox, id);
+        for turn in 1..=turns {
+            session.prompt(&format!("work {turn} of {id}"));
+            for _ in 0..3 {
+                session.tool();
+            }
+            session.stop(&format!("done with {turn}"));
+        }
+        session
+    }
+
+    pub(crate) fn prompt(&self, text: &str) {
+        self.hook("new", json!({"hook_event_name": "UserPromptSubmit", "prompt": text}));
+    }
+
+    pub(crate) fn tool(&mut self) {
+        self.tools += 1;
+        let (file, id) = (format!("{}-{}.rs", self.id, self.tools), format!("t{}", self.tools));
+        self.hook(
+            "save",
+            json!({
+                "hook_event_name": "PostToolUse", "tool_name": "Write", "tool_use_id": id,
+                "tool_input": {"file_path": file, "content": "fn main() {}"},
+                "tool_response": {"type": "create", "filePath": file},
+            }),
+        );
+    }
+
+    pub(crate) fn stop(&self, message: &str) {
+        self.hook("summary", json!({"hook_event_name": "Stop", "last_assistant_message": message}));
+    }
+
+    fn hook(&self, name: &str, mut payload: Value) {
+        payload["session_id"] = json!(self.id);
+        payload["cwd"] = json!(self.sandbox.home());
+        self.sandbox.hook(name, payload.to_string());
+    }
+}
+
+/// Where a provider is and what it wants to know.
+pub(crate) fn provider(name: &str, server: &Server) -> Vec<(String, String)> {
+    let pairs = match name {
+        "anthropic" => vec![
+            ("CLAUDE_MEM_ANTHROPIC_API_KEY", "sk-test".to_owned()),
+            ("CLAUDE_MEM_ANTHROPIC_BASE_URL", server.url()),
+            ("CLAUDE_MEM_MODEL", "claude-haiku-4-5".to_owned()),
+        ],
+        _ => vec![
+            ("CLAUDE_MEM_OPENAI_API_KEY", "sk-test".to_owned()),
+            ("CLAUDE_MEM_OPENAI_BASE_URL", format!("{}/v1", server.url())),
+            ("CLAUDE_MEM_OPENAI_MODEL", "gpt-4o-mini".to_owned()),
+        ],
+    };
+    let named = ("CLAUDE_MEM_PROVIDER".to_owned(), name.to_owned());
+    pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).chain([named]).collect()
+}
+
+/// Runs a command with these variables.
+pub(crate) fn run(sandbox: &Sandbox, arguments: &[&str], variables: &[(String, String)]) -> Run {
+    let variables: Vec<(&str, &str)> =
+        variables.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    sandbox.run_with(arguments, &variables, "")
+}
+
+/// A model that answers every question with an observation, and a summary where one is asked for. The title
+/// tells which question it was, and `word` who answered.
+pub(crate) fn answering(word: &'static str) -> Server {
+    Server::answering(move |request| Answer::text(reply(word, request))).unwrap()
+}
+
+/// The answer of [`answering`].
+pub(crate) fn reply(word: &str, request: &Request) -> String {
+    let text = request.last_user_text();
+    let asked = text.split("<prompt").nth(1).unwrap_or_default();
+    let asked = asked.lines().nth(1).unwrap_or("nothing");
+    let summary = match text.contains("The turn is over") {
+        true => format!("<summary><completed>{word} {asked}</completed></summary>"),
+        false => String::new(),
+    };
+    format!("<observation><type>feature</type><title>{word} {asked}</title></observation>{summary}")
+}
+
+/// What is shown, title by title.
+pub(crate) fn titles(sandbox: &Sandbox) -> Vec<String> {
+    let store = Store::open_read_only(&sandbox.data().join("memory.db")).unwrap().unwrap();
+    let titles = store.dump("select title from visible_observations order by title").unwrap();
+    titles.lines().map(str::to_owned).collect()
+}
+
+/// Every table, as text.
+pub(crate) fn dump(data: &Path) -> String {
+    let store = Store::open_read_only(&data.join("memory.db")).unwrap().unwrap();
+    let mut text = Vec::new();
+    store.write_dump(&mut text).unwrap();
+    String::from_utf8(text).unwrap()
+}

@@ -1,0 +1,282 @@
+//! `claude-mem project`: from what hooks recorded to memory, by way of models that behave and that do not.
+
+use std::{process::Stdio, time::Duration};
+
+use claude_mem_tools::model::{Answer, Gate, Request, Script, Server, Usage, When};
+use serde_json::Value;
+
+use crate::{
+    model::{Session, answering, provider, reply, run, titles},
+    sandbox::Sandbox,
+};
+
+/// No request takes this long to come.
+const SOON: Duration = Duration::from_secs(20);
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn one_call_for_each_turn_brings_observations_and_summaries() {
+    for name in ["anthropic", "openai"] {
+        let (sandbox, server) = (Sandbox::new(), answering("saw"));
+        Session::worked(&sandbox, "a", 2);
+        Session::worked(&sandbox, "b", 1);
+        let variables = provider(name, &server);
+        let told = json(&run(&sandbox, &["project", "--json"], &variables).ok());
+        assert_eq!(told["answered"], 3, "{told}");
+        assert_eq!((&told["observations"], &told["summaries"]), (&3.into(), &3.into()));
+        assert!(told["tokens_in"].as_u64().unwrap() > 0);
+        assert_eq!(titles(&sandbox), ["saw work 1 of a", "saw work 1 of b", "saw work 2 of a"]);
+        assert_eq!(server.requests().len(), 3);
+        let again = json(&run(&sandbox, &["project", "--json"], &variables).ok());
+        assert_eq!((&again["answered"], server.requests().len()), (&0.into(), 3), "{name}");
+    }
+}
+
+#[test]
+fn a_machine_without_any_model_remembers_too() {
+    for variables in [
+        vec![("CLAUDE_MEM_PROVIDER".to_owned(), "extract".to_owned())],
+        vec![("PATH".to_owned(), "/nowhere".to_owned())],
+    ] {
+        let sandbox = Sandbox::new();
+        Session::worked(&sandbox, "a", 1);
+        let told = json(&run(&sandbox, &["project", "--json"], &variables).ok());
+        assert_eq!((&told["provider"], &told["summaries"]), (&"extract".into(), &1.into()));
+        assert!(told["observations"].as_u64().unwrap() > 0, "{told}");
+    }
+}
+
+#[test]
+fn a_question_is_about_one_session_and_knows_what_came_before() {
+    let (sandbox, server) = (Sandbox::new(), answering("saw"));
+    Session::worked(&sandbox, "alpha", 2);
+    Session::worked(&sandbox, "beta", 2);
+    run(&sandbox, &["project"], &provider("anthropic", &server)).ok();
+    let texts: Vec<String> = server.requests().iter().map(Request::last_user_text).collect();
+    for text in &texts {
+        assert_ne!(text.contains("alpha"), text.contains("beta"), "{text}");
+    }
+    let second = texts.iter().find(|text| text.contains("work 2 of alpha")).unwrap();
+    assert!(second.contains("saw work 1 of alpha"), "{second}");
+    assert!(second.trim_end().ends_with("in its place."), "recorded text is never last");
+}
+
+#[test]
+fn what_is_due_waits_for_the_end_of_the_turn() {
+    let (sandbox, server) = (Sandbox::new(), answering("saw"));
+    let variables = provider("anthropic", &server);
+    let mut session = Session::start(&sandbox, "a");
+    session.prompt("work");
+    session.tool();
+    run(&sandbox, &["project", "--due"], &variables).ok();
+    assert_eq!(server.requests().len(), 0);
+    session.tool();
+    session.stop("done");
+    run(&sandbox, &["project", "--due"], &variables).ok();
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn a_session_that_died_is_asked_about_after_a_while() {
+    let (sandbox, server) = (Sandbox::new(), answering("saw"));
+    let mut session = Session::start(&sandbox, "a");
+    session.prompt("work");
+    session.tool();
+    let mut variables = provider("anthropic", &server);
+    let later = jiff::Timestamp::now() + jiff::SignedDuration::from_mins(16);
+    variables.push(("CLAUDE_MEM_NOW".into(), later.to_string()));
+    run(&sandbox, &["project", "--due"], &variables).ok();
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn two_processes_at_once_ask_each_question_once() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server =
+        Server::answering(move |request| Answer::text(reply("saw", request)).held_by(&held));
+    let (sandbox, server) = (Sandbox::new(), server.unwrap());
+    for id in ["a", "b", "c"] {
+        Session::worked(&sandbox, id, 1);
+    }
+    let start = || {
+        let mut command = sandbox.command(&["project"]);
+        command.envs(provider("anthropic", &server)).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let first = start();
+    server.wait_for_requests(1, SOON).unwrap();
+    let second = start();
+    gate.open();
+    for process in [first, second] {
+        let output = process.wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    assert_eq!(server.requests().len(), 3);
+    assert_eq!(titles(&sandbox).len(), 3);
+}
+
+#[test]
+fn killed_while_asking_it_repeats_only_the_questions_under_way() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = Server::answering(move |request| {
+        let answer = Answer::text(reply("saw", request));
+        if request.last_user_text().contains("work 2") { answer.held_by(&held) } else { answer }
+    });
+    let (sandbox, server) = (Sandbox::new(), server.unwrap());
+    Session::worked(&sandbox, "a", 3);
+    let variables = provider("anthropic", &server);
+    let mut command = sandbox.command(&["project"]);
+    command.envs(variables.clone()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut process = command.spawn().unwrap();
+    server.wait_for_requests(2, SOON).unwrap();
+    process.kill().unwrap();
+    process.wait().unwrap();
+    gate.open();
+    run(&sandbox, &["project"], &variables).ok();
+    let asked: Vec<String> = server.requests().iter().map(|r| reply("", r)).collect();
+    let times = |turn: &str| asked.iter().filter(|text| text.contains(turn)).count();
+    assert_eq!((times("work 1"), times("work 2"), times("work 3")), (1, 2, 1));
+    assert_eq!(titles(&sandbox).len(), 3);
+}
+
+#[test]
+fn a_provider_that_fails_for_a_while_is_asked_again() {
+    let good = "<observation><title>x</title></observation>";
+    for (name, bad) in [
+        ("429", Answer::http(429).retry_after(1)),
+        ("500", Answer::http(500)),
+        ("529", Answer::http(529)),
+        ("cut", Answer::text(good).cut()),
+        ("malformed", Answer::malformed()),
+    ] {
+        let server = Server::start(Script::new().then(bad).then(Answer::text(good))).unwrap();
+        let sandbox = Sandbox::new();
+        Session::worked(&sandbox, "a", 1);
+        let variables = provider("anthropic", &server);
+        let error = run(&sandbox, &["project", "--wait", "0"], &variables).fails(1);
+        assert!(error.contains("anthropic cannot be asked"), "{name}: {error}");
+        assert_eq!(server.requests().len(), 1, "{name}");
+        run(&sandbox, &["project"], &variables).ok();
+        assert_eq!(titles(&sandbox), ["x"], "{name}");
+    }
+}
+
+#[test]
+fn a_pause_that_the_provider_asks_for_is_made() {
+    let good = Answer::text("<observation><title>x</title></observation>");
+    let script = Script::new().then(Answer::http(429).retry_after(1)).then(good);
+    let (sandbox, server) = (Sandbox::new(), Server::start(script).unwrap());
+    Session::worked(&sandbox, "a", 1);
+    run(&sandbox, &["project"], &provider("openai", &server)).ok();
+    assert_eq!((server.requests().len(), titles(&sandbox).len()), (2, 1));
+}
+
+#[test]
+fn a_wrong_key_an_empty_account_and_a_wrong_model_stop_asking_and_lose_nothing() {
+    for (status, kind, word) in [
+        (401, "authentication_error", "login"),
+        (402, "billing_error", "spend"),
+        (404, "not_found_error", "HTTP 404"),
+    ] {
+        let bad = Answer::error(status, kind, "model: nope");
+        let server = Server::start(Script::new().otherwise(bad)).unwrap();
+        let sandbox = Sandbox::new();
+        for id in ["a", "b", "c", "d"] {
+            Session::worked(&sandbox, id, 1);
+        }
+        for _ in 0..4 {
+            let variables = provider("anthropic", &server);
+            let error = run(&sandbox, &["project"], &variables).fails(1);
+            assert!(error.contains(word), "{status}: {error}");
+        }
+        assert!(server.requests().len() <= 8, "two sessions side by side, four times");
+        let (mended, before) = (answering("saw"), server.requests().len());
+        run(&sandbox, &["project"], &provider("anthropic", &mended)).ok();
+        assert_eq!((mended.requests().len(), titles(&sandbox).len()), (4, 4), "{status} {before}");
+    }
+}
+
+#[test]
+fn no_key_at_all_is_said_in_one_line() {
+    let sandbox = Sandbox::new();
+    Session::worked(&sandbox, "a", 1);
+    let variables = [("CLAUDE_MEM_PROVIDER".to_owned(), "anthropic".to_owned())];
+    let error = run(&sandbox, &["project"], &variables).fails(1);
+    let expected = "error: anthropic cannot be asked: the login was not accepted: the anthropic \
+        provider has no key: set CLAUDE_MEM_ANTHROPIC_API_KEY\n";
+    assert!(error.starts_with(expected), "{error}");
+}
+
+#[test]
+fn prose_is_asked_about_three_times_and_then_left_until_it_is_retried() {
+    let prose = Answer::text("I am sorry, I can only chat.");
+    let script = Script::new()
+        .when(When::new().text("work 2"), Answer::text("<skip/>"))
+        .then(prose.clone())
+        .then(prose.clone())
+        .then(prose)
+        .then(Answer::text("<observation><title>at last</title></observation>"));
+    let (sandbox, server) = (Sandbox::new(), Server::start(script).unwrap());
+    Session::worked(&sandbox, "a", 2);
+    let variables = provider("openai", &server);
+    let error = run(&sandbox, &["project"], &variables).fails(1);
+    assert!(error.contains("1 question could not be answered"), "{error}");
+    assert_eq!(server.requests().len(), 4, "the next turn was asked about all the same");
+    run(&sandbox, &["project"], &variables).ok();
+    assert_eq!(server.requests().len(), 4);
+    let listed = run(&sandbox, &["retry", "--list"], &variables).ok();
+    assert_eq!(listed, "a prompt 1: 4 events, asked 3 times\n");
+    run(&sandbox, &["retry", "other"], &variables).ok();
+    assert_eq!(server.requests().len(), 4);
+    run(&sandbox, &["retry"], &variables).ok();
+    assert_eq!(titles(&sandbox), ["at last"]);
+    assert_eq!(run(&sandbox, &["retry", "--list"], &variables).ok(), "");
+}
+
+#[test]
+fn above_the_days_cap_everything_waits_for_the_next_day() {
+    let usage = Usage { input: 900, output: 100, ..Usage::default() };
+    let server = Server::answering(move |request| Answer::text(reply("saw", request)).usage(usage));
+    let (sandbox, server) = (Sandbox::new(), server.unwrap());
+    Session::worked(&sandbox, "a", 4);
+    for (name, value) in [("TOKENS", "1500"), ("COST", "0.001")] {
+        let before = server.requests().len();
+        let mut variables = provider("anthropic", &server);
+        let tomorrow = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(48);
+        let moment = if name == "COST" { tomorrow } else { jiff::Timestamp::now() };
+        variables.push((format!("CLAUDE_MEM_DAILY_{name}_MAX"), value.into()));
+        variables.push(("CLAUDE_MEM_NOW".into(), moment.to_string()));
+        let told = run(&sandbox, &["project"], &variables);
+        assert_eq!(told.code, 0, "{told:?}");
+        assert!(told.stderr.contains("a day are spent; the rest waits"), "{told:?}");
+        let expected = if name == "TOKENS" { 2 } else { 1 };
+        assert_eq!(server.requests().len() - before, expected, "{name}");
+        run(&sandbox, &["project"], &variables).ok();
+        assert_eq!(server.requests().len() - before, expected, "{name}: still the same day");
+    }
+}
+
+#[test]
+fn costs_are_told_by_day_project_and_model() {
+    let usage = Usage { input: 1_000_000, output: 0, ..Usage::default() };
+    let server = Server::answering(move |request| Answer::text(reply("saw", request)).usage(usage));
+    let (sandbox, server) = (Sandbox::new(), server.unwrap());
+    assert_eq!(sandbox.run(&["costs"]).ok(), "nobody was asked yet\n");
+    Session::worked(&sandbox, "a", 1);
+    run(&sandbox, &["project"], &provider("anthropic", &server)).ok();
+    for by in ["day", "project", "model"] {
+        let told = sandbox.run(&["costs", "--by", by, "--json"]).ok();
+        let lines: Vec<Value> = told.lines().map(json).collect();
+        assert_eq!(lines.len(), 2, "{told}");
+        assert_eq!(lines[0]["cost_usd"], 1.0, "{told}");
+        assert_eq!(lines[0]["cost_usd_per_observation"], 1.0);
+        assert_eq!((&lines[0]["tokens_in"], &lines[1][by]), (&1_000_000.into(), &"total".into()));
+    }
+    let shown = sandbox.run(&["costs"]).ok();
+    assert!(shown.contains("$1.00") && shown.contains("1.0M tokens"), "{shown}");
+}

@@ -1,0 +1,252 @@
+//! `claude-mem replay` and `claude-mem diff`: memory drawn again, with and without asking.
+
+use std::{
+    fs,
+    path::Path,
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use claude_mem_tools::model::{Answer, Gate, Request, Server};
+use serde_json::Value;
+
+use crate::{
+    model::{Session, answering, dump, provider, reply, run, titles},
+    sandbox::Sandbox,
+};
+
+/// No request takes this long to come.
+const SOON: Duration = Duration::from_secs(20);
+
+/// Two sessions, three turns, answered by a model that says `word`.
+fn remembered(word: &'static str) -> Sandbox {
+    let (sandbox, server) = (Sandbox::new(), answering(word));
+    Session::worked(&sandbox, "a", 2);
+    Session::worked(&sandbox, "b", 1);
+    run(&sandbox, &["project"], &provider("anthropic", &server)).ok();
+    assert_eq!(server.requests().len(), 3);
+    sandbox.write("new.txt", "Tell what happened in {{types}} words.");
+    sandbox
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+fn delete_memory(sandbox: &Sandbox) {
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = fs::remove_file(sandbox.data().join(format!("memory.db{suffix}")));
+    }
+}
+
+#[test]
+fn a_deleted_database_comes_back_byte_for_byte_without_asking_also_elsewhere() {
+    let sandbox = remembered("saw");
+    let before = dump(&sandbox.data());
+    assert!(before.contains("saw work 2 of a"));
+    delete_memory(&sandbox);
+    // The provider is there and would answer; it is not asked.
+    let server = answering("other");
+    let variables = provider("anthropic", &server);
+    run(&sandbox, &["replay", "--offline"], &variables).ok();
+    assert_eq!(dump(&sandbox.data()), before);
+    run(&sandbox, &["replay"], &variables).ok();
+    assert_eq!(dump(&sandbox.data()), before);
+    let elsewhere = Sandbox::new();
+    copy(&sandbox.data().join("log"), &elsewhere.data().join("log"));
+    run(&elsewhere, &["replay", "--offline"], &variables).ok();
+    assert_eq!(dump(&elsewhere.data()), before);
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[test]
+fn without_replay_a_deleted_database_is_a_non_event_too() {
+    let sandbox = remembered("saw");
+    let before = dump(&sandbox.data());
+    delete_memory(&sandbox);
+    let server = answering("other");
+    run(&sandbox, &["project"], &provider("anthropic", &server)).ok();
+    assert_eq!((dump(&sandbox.data()), server.requests().len()), (before, 0));
+}
+
+#[test]
+fn a_new_prompt_asks_once_for_each_turn_and_going_back_asks_nobody() {
+    let (sandbox, server) = (remembered("saw"), answering("new"));
+    let variables = provider("anthropic", &server);
+    let arguments = ["replay", "--prompt", "new.txt"];
+    run(&sandbox, &arguments, &variables).ok();
+    assert_eq!(server.requests().len(), 3);
+    assert!(server.requests().iter().all(|r| r.system_text().contains("Tell what happened")));
+    assert_eq!(titles(&sandbox), ["new work 1 of a", "new work 1 of b", "new work 2 of a"]);
+    let folded = dump(&sandbox.data());
+    run(&sandbox, &arguments, &variables).ok();
+    assert_eq!(server.requests().len(), 3, "every reply under that prompt is recorded");
+    assert_eq!(dump(&sandbox.data()), folded);
+    run(&sandbox, &["replay"], &variables).ok();
+    assert_eq!(server.requests().len(), 3);
+    assert_eq!(titles(&sandbox), ["saw work 1 of a", "saw work 1 of b", "saw work 2 of a"]);
+}
+
+#[test]
+fn a_new_generation_builds_on_itself_not_on_the_old_one() {
+    let (sandbox, server) = (remembered("saw"), answering("new"));
+    run(&sandbox, &["replay", "--prompt", "new.txt"], &provider("anthropic", &server)).ok();
+    let texts: Vec<String> = server.requests().iter().map(Request::last_user_text).collect();
+    let second = texts.iter().find(|text| text.contains("work 2 of a")).unwrap();
+    assert!(second.contains("new work 1 of a") && !second.contains("saw"), "{second}");
+    assert!(texts.iter().all(|text| !text.contains("saw work")));
+}
+
+#[test]
+fn killed_half_way_it_goes_on_and_repeats_no_answered_call() {
+    let gate = Gate::new();
+    let (held, answered) = (gate.clone(), Arc::new(AtomicUsize::new(0)));
+    let counted = Arc::clone(&answered);
+    let server = Server::answering(move |request| {
+        let answer = Answer::text(reply("new", request));
+        if request.last_user_text().contains("work 2") && !held.is_open() {
+            return answer.held_by(&held);
+        }
+        counted.fetch_add(1, Ordering::SeqCst);
+        answer
+    });
+    let (sandbox, server) = (remembered("saw"), server.unwrap());
+    let variables = provider("anthropic", &server);
+    let arguments = ["replay", "--prompt", "new.txt", "--concurrency", "1", "--fresh"];
+    let mut command = sandbox.command(&arguments);
+    command.envs(variables.clone()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut process = command.spawn().unwrap();
+    server.wait_for_requests(2, SOON).unwrap();
+    process.kill().unwrap();
+    process.wait().unwrap();
+    assert!(titles(&sandbox).iter().all(|title| title.starts_with("saw")), "nothing half shown");
+    gate.open();
+    let told = run(&sandbox, &arguments, &variables);
+    assert!(told.stderr.contains("going on with generation 1"), "{told:?}");
+    told.ok();
+    assert_eq!(answered.load(Ordering::SeqCst), 3, "each turn was answered once");
+    assert_eq!(server.requests().len(), 4, "only the one under way was asked again");
+    assert_eq!(titles(&sandbox), ["new work 1 of a", "new work 1 of b", "new work 2 of a"]);
+    run(&sandbox, &arguments, &variables).ok();
+    assert_eq!(server.requests().len(), 7, "another fresh one asks everything anew");
+}
+
+#[test]
+fn a_dry_run_tells_what_it_would_take_and_asks_nobody() {
+    let (sandbox, server) = (remembered("saw"), answering("new"));
+    let variables = provider("anthropic", &server);
+    let arguments = ["replay", "--prompt", "new.txt", "--dry-run", "--json"];
+    let told: Value = serde_json::from_str(&run(&sandbox, &arguments, &variables).ok()).unwrap();
+    assert_eq!((&told["events"], &told["calls"]), (&12.into(), &3.into()), "{told}");
+    assert!(told["tokens_in"].as_u64().unwrap() > 300 && told["cost_usd"].as_f64().unwrap() > 0.0);
+    let said = run(&sandbox, &["replay", "--prompt", "new.txt", "--dry-run"], &variables).ok();
+    assert!(said.contains("12 events") && said.contains("3 calls"), "{said}");
+    let session = ["replay", "--prompt", "new.txt", "--dry-run", "--json", "--session", "b"];
+    let told: Value = serde_json::from_str(&run(&sandbox, &session, &variables).ok()).unwrap();
+    assert_eq!((&told["events"], &told["calls"]), (&4.into(), &1.into()), "{told}");
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[test]
+fn only_the_chosen_session_project_and_time_are_reprocessed() {
+    let (sandbox, server) = (remembered("saw"), answering("new"));
+    let variables = provider("anthropic", &server);
+    run(&sandbox, &["replay", "--prompt", "new.txt", "--session", "b"], &variables).ok();
+    assert_eq!(titles(&sandbox), ["new work 1 of b", "saw work 1 of a", "saw work 2 of a"]);
+    run(&sandbox, &["replay", "--prompt", "new.txt", "--until", "1d"], &variables).ok();
+    assert_eq!(server.requests().len(), 1, "nothing is that old");
+    run(&sandbox, &["replay", "--prompt", "new.txt", "--project", "."], &variables).ok();
+    assert_eq!(server.requests().len(), 3, "the session before is not asked about again");
+    for (flag, value) in [("--session", "zzz"), ("--project", "zzz")] {
+        let error = run(&sandbox, &["replay", flag, value], &variables).fails(2);
+        assert!(error.contains("nothing is recorded of"), "{error}");
+    }
+}
+
+#[test]
+fn another_model_is_asked_where_one_is_named() {
+    let (sandbox, server) = (remembered("saw"), answering("new"));
+    let variables = provider("anthropic", &server);
+    run(&sandbox, &["replay", "--model", "claude-haiku-4-5"], &variables).ok();
+    assert_eq!(server.requests().len(), 0);
+    run(&sandbox, &["replay", "--model", "claude-sonnet-4-5"], &variables).ok();
+    assert!(server.requests().iter().all(|request| request.model() == "claude-sonnet-4-5"));
+    assert_eq!((server.requests().len(), titles(&sandbox)[0].as_str()), (3, "new work 1 of a"));
+}
+
+#[test]
+fn a_shadow_is_compared_before_it_is_shown() {
+    let (sandbox, server) = (remembered("saw"), answering("new"));
+    let variables = provider("anthropic", &server);
+    run(&sandbox, &["replay", "--prompt", "new.txt", "--shadow"], &variables).ok();
+    assert!(titles(&sandbox).iter().all(|title| title.starts_with("saw")));
+    let before = sandbox.run(&["diff"]).ok();
+    let head = "generation 1 against what was remembered: 0 gone, 0 new, 3 reworded, 0 the same\n";
+    assert!(before.starts_with(head), "{before}");
+    let pair = "~ feature: saw work 1 of a\n  feature: new work 1 of a\n";
+    assert!(before.contains(pair), "{before}");
+    sandbox.run(&["replay", "--adopt", "1"]).ok();
+    assert!(titles(&sandbox).iter().all(|title| title.starts_with("new")));
+    assert_eq!(sandbox.run(&["diff", "1"]).ok(), before, "the same before and after");
+    let told = sandbox.run(&["diff", "0", "1", "--json"]).ok();
+    let changes: Vec<Value> =
+        told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(changes.len(), 3);
+    assert_eq!(changes[0]["before"]["title"], "saw work 1 of a");
+    sandbox.run(&["replay", "--adopt", "0"]).ok();
+    assert!(titles(&sandbox).iter().all(|title| title.starts_with("saw")));
+    sandbox.run(&["replay", "--adopt", "7"]).fails(2);
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[test]
+fn beyond_the_days_cap_it_wants_to_be_told_so() {
+    let (sandbox, server) = (remembered("saw"), answering("new"));
+    let mut variables = provider("anthropic", &server);
+    variables.push(("CLAUDE_MEM_DAILY_TOKENS_MAX".into(), "100".into()));
+    let error = run(&sandbox, &["replay", "--prompt", "new.txt"], &variables).fails(1);
+    assert!(error.contains("more than is left of the day's cap"), "{error}");
+    assert_eq!(server.requests().len(), 0);
+    run(&sandbox, &["replay", "--prompt", "new.txt", "--yes"], &variables).ok();
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[test]
+fn a_provider_that_fails_leaves_memory_as_it_was_and_says_how_to_go_on() {
+    let sandbox = remembered("saw");
+    let server = Server::answering(|_| Answer::http(401)).unwrap();
+    let error =
+        run(&sandbox, &["replay", "--prompt", "new.txt"], &provider("anthropic", &server)).fails(1);
+    assert!(error.contains("3 questions of 3 are left to ask"), "{error}");
+    assert!(error.contains("generation 1 is not complete; memory is as it was"), "{error}");
+    assert!(titles(&sandbox).iter().all(|title| title.starts_with("saw")));
+    let mended = answering("new");
+    run(&sandbox, &["replay", "--prompt", "new.txt"], &provider("anthropic", &mended)).ok();
+    assert!(titles(&sandbox).iter().all(|title| title.starts_with("new")));
+}
+
+#[test]
+fn damage_is_told_by_the_exit_code_unless_it_is_accepted() {
+    let sandbox = remembered("saw");
+    let file = sandbox.data().join("log/active.log");
+    let mut bytes = fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x55;
+    fs::write(&file, bytes).unwrap();
+    let error = sandbox.run(&["replay", "--offline"]).fails(1);
+    assert!(error.contains("damaged in 1 places"), "{error}");
+    sandbox.run(&["replay", "--offline", "--allow-gaps"]).ok();
+    assert!(!titles(&sandbox).is_empty(), "everything else is there");
+}
