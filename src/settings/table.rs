@@ -71,11 +71,7 @@ settings! {
     CONTEXT_OBSERVATION_CONCEPTS: "CLAUDE_MEM_CONTEXT_OBSERVATION_CONCEPTS", "", List, "Only these concepts; empty for all";
     CONTEXT_SHOW_TERMINAL_OUTPUT: "CLAUDE_MEM_CONTEXT_SHOW_TERMINAL_OUTPUT", "false", Flag, "Tell the person, too, how much Claude was told";
     // The background process.
-    WORKER_AUTOSTART: "CLAUDE_MEM_WORKER_AUTOSTART", "true", Flag, "Let hooks start the worker when it is not there";
-    WORKER_HOST: "CLAUDE_MEM_WORKER_HOST", "127.0.0.1", Text, "Address the worker listens on";
-    WORKER_PORT: "CLAUDE_MEM_WORKER_PORT", "37777", Count(0, 65535), "Its port; another free one is taken if this is not";
-    WORKER_IDLE: "CLAUDE_MEM_WORKER_IDLE", "1800", Count(0, 604_800), "Seconds without work after which it ends; 0 for never";
-    LOG_LEVEL: "CLAUDE_MEM_LOG_LEVEL", "info", Choice(&["silent", "error", "warn", "info", "debug"]), "What goes into logs/";
+    WORKER_AUTOSTART: "CLAUDE_MEM_WORKER_AUTOSTART", "true", Flag, "Let hooks leave a process distilling when a turn is over";
 }
 
 /// The setting of that name; letter case and a missing `CLAUDE_MEM_` are forgiven.
