@@ -193,11 +193,11 @@ mod tests {
     #[test]
     fn numbers_booleans_lists_a_mark_and_the_old_nesting_are_understood() {
         let file =
-            "\u{feff}{\"env\": {\"CLAUDE_MEM_WORKER_PORT\": 4000, \"CLAUDE_MEM_MODE\": \"old\"},
+            "\u{feff}{\"env\": {\"CLAUDE_MEM_CONTEXT_OBSERVATIONS\": 40, \"CLAUDE_MEM_MODE\": \"old\"},
             \"CLAUDE_MEM_WORKER_AUTOSTART\": false, \"CLAUDE_MEM_MODE\": \"new\",
             \"CLAUDE_MEM_SKIP_TOOLS\": [\"Read\", \"Bash\"], \"CLAUDE_MEM_LANGUAGE\": null}";
         let settings = case(file, &[]).load();
-        assert_eq!(settings.text(&WORKER_PORT), "4000");
+        assert_eq!(settings.text(&CONTEXT_OBSERVATIONS), "40");
         assert!(!settings.flag(&WORKER_AUTOSTART));
         assert_eq!(settings.text(&MODE), "new");
         assert_eq!(settings.text(&SKIP_TOOLS), "Read,Bash");

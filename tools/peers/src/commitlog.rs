@@ -6,7 +6,7 @@ use std::path::Path;
 
 pub(crate) struct Commitlog;
 
-/// Tried: 256 KB, 1 MB, 4 MB; this is about the fastest.
+/// Far above its own default of 8 KB, which is slower.
 const READ_BYTES: usize = 256 << 10;
 const BATCH: usize = 256;
 
