@@ -13,6 +13,7 @@ mod diagnostics;
 mod document;
 mod environment;
 mod failure;
+mod forget;
 mod glob;
 mod hooks;
 mod install;
@@ -21,6 +22,7 @@ mod paths;
 mod privacy;
 mod project;
 mod projector;
+mod remember;
 mod settings;
 mod when;
 

@@ -5,7 +5,15 @@ use std::time::{Duration, Instant};
 use claude_mem_log::{Log, Options, maintain};
 use claude_mem_projections::{Folded, Options as StoreOptions, State, Store};
 
-use crate::{app::App, failure::Failure, projector::mode};
+use crate::{
+    app::App,
+    failure::Failure,
+    project::{self, ProjectId},
+    projector::mode,
+};
+
+/// How long whoever asks may be kept waiting for the tables to catch up.
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// Opens the log to read from it. What was spilled is taken in first, so that it is read, too.
 pub(crate) fn open_log(app: &App) -> Result<Log, Failure> {
@@ -49,4 +57,33 @@ pub(crate) fn fold(store: &mut Store, log: &Log) -> Result<Folded, Failure> {
 pub(crate) fn fold_for(store: &mut Store, log: &Log, time_max: Duration) -> Result<State, Failure> {
     let began = Instant::now();
     Ok(store.fold(log, |_| began.elapsed() < time_max)?.state)
+}
+
+/// The tables, with what was recorded up to now as far as that takes no longer than [`WAIT_MAX`].
+pub(crate) fn open_folded(app: &mut App) -> Result<Store, Failure> {
+    let log = open_log(app)?;
+    let mut store = open(app)?;
+    fold_for(&mut store, &log, WAIT_MAX)?;
+    Ok(store)
+}
+
+/// The project that goes by this name or key, or is in this folder; the one we stand in, if none is named.
+pub(crate) fn project_meant(
+    app: &App,
+    store: &Store,
+    name: Option<&str>,
+) -> Result<ProjectId, Failure> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let Some(name) = name else {
+        return Ok(project::identify(&here.to_string_lossy(), &app.environment));
+    };
+    if let Some((key, label, root)) = store.project_named(name)? {
+        return Ok(ProjectId { key, label, ..ProjectId::of(root.as_ref()) });
+    }
+    let dir = here.join(name);
+    if dir.is_dir() {
+        return Ok(ProjectId::of(&dir));
+    }
+    Err(Failure::new(format!("nothing is remembered of a project `{name}`"))
+        .remedy("give its folder, or one of the names in `claude-mem status --json`"))
 }

@@ -4,6 +4,7 @@
 mod agent;
 mod background;
 mod bad_input;
+mod by_hand;
 mod command_line;
 mod concurrency;
 mod context;

@@ -4,6 +4,7 @@
 //! of them again into a new file. Each file here that implements [`Projection`] says which rows an event
 //! becomes. Everything is derived: the same log gives the same rows, byte for byte.
 
+mod addresses;
 mod asking;
 mod context;
 mod costs;
@@ -37,6 +38,7 @@ mod unreadable;
 pub mod words;
 pub mod xml;
 
+pub use addresses::{Addressed, Forgetting};
 pub use asking::{Progress, Remembered};
 pub use context::{Material, Memory, Summary, Wanted};
 pub use costs::{Cost, Failure, Spent};

@@ -1,9 +1,6 @@
 //! `claude-mem context`: what a session in this project would be told.
 
-use std::time::Duration;
-
 use clap::Args;
-use claude_mem_projections::Store;
 use serde_json::json;
 
 use crate::{
@@ -11,12 +8,9 @@ use crate::{
     context::{Page, Request, compose},
     failure::Failure,
     memory,
-    project::{self, ProjectId},
+    project::ProjectId,
     when::When,
 };
-
-/// How long a person may be kept waiting for the tables to catch up.
-const FOLD_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// Show what Claude is told when a session begins; also the hook of `SessionStart`
 ///
@@ -25,7 +19,7 @@ const FOLD_TIME_MAX: Duration = Duration::from_secs(2);
 /// records nothing.
 #[derive(Debug, Args)]
 pub(crate) struct Context {
-    /// Of another project: a folder, or its name or key [default: this folder's]
+    /// Of another project: its name or key, or a folder [default: this folder's]
     #[arg(long, value_name = "PROJECT")]
     project: Option<String>,
     /// As it would have been at this moment, such as `2026-03-01` or `3d`
@@ -41,10 +35,8 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let log = memory::open_log(app)?;
-        let mut store = memory::open(app)?;
-        memory::fold_for(&mut store, &log, FOLD_TIME_MAX)?;
-        let project = self.project(app, &store)?;
+        let store = memory::open_folded(app)?;
+        let project = memory::project_meant(app, &store, self.project.as_deref())?;
         let now = app.clock.now();
         let now = self.as_of.as_ref().map_or(now, |when| when.end(now));
         let request = Request { project: &project, now, resumed: None, budget: self.budget };
@@ -59,26 +51,6 @@ impl Context {
                 app.output.say(format_args!("nothing is remembered of {label} yet"));
                 Ok(())
             }
-        }
-    }
-
-    /// The project meant: a folder if it is one, else what is remembered under that name.
-    fn project(&self, app: &App, store: &Store) -> Result<ProjectId, Failure> {
-        let here = std::env::current_dir().unwrap_or_default();
-        let Some(name) = &self.project else {
-            return Ok(project::identify(&here.to_string_lossy(), &app.environment));
-        };
-        let dir = here.join(name);
-        if dir.is_dir() {
-            return Ok(ProjectId::of(&dir));
-        }
-        match store.project_named(name)? {
-            Some((key, label, root)) => {
-                let found = ProjectId::of(root.as_ref());
-                Ok(ProjectId { key, label, ..found })
-            }
-            None => Err(Failure::new(format!("nothing is remembered of a project `{name}`"))
-                .remedy("give its folder, or one of the names in `claude-mem status --json`")),
         }
     }
 }

@@ -1,14 +1,17 @@
 //! The command line: one file per subcommand.
 
+mod confirm;
 mod context;
 mod costs;
 mod diff;
+mod forget;
 mod hook;
 mod install;
 mod log;
 mod plugin;
 mod progress;
 mod project;
+mod remember;
 mod replay;
 mod retry;
 mod select;
@@ -55,6 +58,8 @@ enum Command {
     Status(status::Status),
     Log(log::Log),
     Context(context::Context),
+    Remember(remember::Remember),
+    Forget(forget::Forget),
     #[command(flatten)]
     Hook(hook::Hook),
 }
@@ -74,6 +79,8 @@ impl Command {
             Self::Status(status) => status.run(app),
             Self::Log(log) => log.run(app),
             Self::Context(context) => context.run(app),
+            Self::Remember(remember) => remember.run(app),
+            Self::Forget(forget) => forget.run(app),
             Self::Hook(_) => unreachable!("hooks end before there is an app"),
         }
     }

@@ -1,14 +1,13 @@
 //! `claude-mem uninstall`: take out of Claude Code what was put in.
 
 use std::{
-    fs,
-    io::{self, BufRead, IsTerminal},
+    fs, io,
     path::{Path, PathBuf},
 };
 
 use clap::Args;
 
-use super::install::here;
+use super::{confirm::confirm, install::here};
 use crate::{
     app::App,
     document::Document,
@@ -53,28 +52,18 @@ impl Uninstall {
     /// Asks first, so that a refusal changes nothing.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         if self.purge && !self.yes {
-            confirm(app)?;
+            ask(app)?;
         }
         unregister(app)?;
         if self.purge { purge(app) } else { Ok(()) }
     }
 }
 
-fn confirm(app: &mut App) -> Result<(), Failure> {
+fn ask(app: &mut App) -> Result<(), Failure> {
     let data = app.paths.data.display();
-    if !io::stdin().is_terminal() {
-        return Err(Failure::usage(format!(
-            "{data} would be deleted, and nobody is here to be asked"
-        ))
-        .meaning("nothing was changed")
-        .remedy("add `--yes` to delete it without asking"));
-    }
-    app.output
-        .say(format_args!("Delete everything remembered in {data}? There is no way back. [y/N]"));
-    let mut answer = String::new();
-    let is_yes = io::stdin().lock().read_line(&mut answer).is_ok()
-        && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str());
-    if is_yes { Ok(()) } else { Err(Failure::new("nothing was changed")) }
+    let what = format!("{data} would be deleted");
+    let question = format!("Delete everything remembered in {data}? There is no way back.");
+    confirm(app, &what, &question)
 }
 
 fn unregister(app: &mut App) -> Result<(), Failure> {

@@ -17,12 +17,14 @@ mod wire;
 use std::{
     ffi::OsStr,
     panic,
+    path::Path,
     process::{self, ExitCode},
     sync::atomic::{AtomicBool, Ordering},
 };
 
 use capture::World;
 pub(crate) use capture::is_worker_running;
+use private_turn::PrivateTurn;
 
 use crate::{
     background,
@@ -44,6 +46,11 @@ static IS_ANSWERED: AtomicBool = AtomicBool::new(false);
 /// The hook that goes by this name, if any does.
 pub(crate) fn named(argument: &OsStr) -> Option<&'static str> {
     NAMES.into_iter().find(|name| argument == *name)
+}
+
+/// Whether the session is in a turn of which nothing may be stored.
+pub(crate) fn is_turn_private(data: &Path, session: &str) -> bool {
+    PrivateTurn::of(data, session).is_on()
 }
 
 /// Runs one hook.

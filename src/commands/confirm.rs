@@ -1,0 +1,19 @@
+//! Asking before something that matters.
+
+use std::io::{self, BufRead, IsTerminal};
+
+use crate::{app::App, failure::Failure};
+
+/// Goes on only if the user says yes. Where nobody can be asked, says `what` would have been done.
+pub(super) fn confirm(app: &mut App, what: &str, question: &str) -> Result<(), Failure> {
+    if !io::stdin().is_terminal() {
+        return Err(Failure::usage(format!("{what}, and nobody is here to be asked"))
+            .meaning("nothing was changed")
+            .remedy("add `--yes` to do it without asking"));
+    }
+    app.output.say(format_args!("{question} [y/N]"));
+    let mut answer = String::new();
+    let is_yes = io::stdin().lock().read_line(&mut answer).is_ok()
+        && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str());
+    if is_yes { Ok(()) } else { Err(Failure::new("nothing was changed")) }
+}

@@ -1,0 +1,99 @@
+//! `claude-mem remember`: write a memory by hand.
+
+use std::io::{self, IsTerminal, Read};
+
+use clap::Args;
+use serde_json::json;
+
+use crate::{
+    app::App,
+    failure::Failure,
+    memory,
+    remember::{Note, Remembered, remember},
+};
+
+/// More than this on stdin is no note.
+const TEXT_BYTES_MAX: u64 = 8 << 20;
+
+/// Write a memory by hand
+///
+/// Claude is told of it first when a session begins in this project. Without TEXT, or with `-`, it is read
+/// from stdin. What is between `<private>` tags, and keys and passwords that can be recognised, are left out.
+#[derive(Debug, Args)]
+pub(crate) struct Remember {
+    /// What to remember
+    #[arg(value_name = "TEXT")]
+    text: Vec<String>,
+    /// A line that names it
+    #[arg(long)]
+    title: Option<String>,
+    /// What it is, such as `decision` or `bugfix` [default: note]
+    #[arg(long, value_name = "TYPE")]
+    r#type: Option<String>,
+    /// A word to find it by; may be given several times
+    #[arg(long, value_name = "WORD")]
+    concept: Vec<String>,
+    /// A file that it is about; may be given several times
+    #[arg(long)]
+    file: Vec<String>,
+    /// Of another project: its name or key, or a folder [default: this folder's]
+    #[arg(long)]
+    project: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Remember {
+    /// Records, folds, and says under which ID.
+    pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        let text = match &self.text[..] {
+            [] if io::stdin().is_terminal() => {
+                return Err(Failure::usage("there is no text to remember")
+                    .remedy("write it behind the command: `claude-mem remember \"we use tabs\"`"));
+            }
+            [] => on_stdin()?,
+            [dash] if dash == "-" => on_stdin()?,
+            words => words.join(" "),
+        };
+        let note = Note {
+            title: self.title.unwrap_or_default(),
+            text,
+            type_: self.r#type.unwrap_or_default(),
+            concepts: self.concept,
+            files: self.file,
+            project: self.project,
+            via: "cli",
+        };
+        let mut store = memory::open_folded(app)?;
+        let remembered = remember(app, &mut store, &note)?;
+        report(app, &remembered, self.json)
+    }
+}
+
+fn report(app: &mut App, remembered: &Remembered, is_json: bool) -> Result<(), Failure> {
+    let Remembered { event, name, project, is_redacted } = remembered;
+    if is_json {
+        return app.output.json(&json!({
+            "id": name,
+            "event": event.to_string(),
+            "project": project,
+            "is_redacted": is_redacted,
+        }));
+    }
+    if *is_redacted {
+        app.output.say("note: what is private or looks like a secret was left out");
+    }
+    match name {
+        Some(name) => app.output.line(format_args!("remembered {name} in {project}")),
+        None => app.output.line(format_args!("remembered in {project}")),
+    }
+}
+
+fn on_stdin() -> Result<String, Failure> {
+    let mut text = String::new();
+    match io::stdin().lock().take(TEXT_BYTES_MAX).read_to_string(&mut text) {
+        Ok(_) => Ok(text),
+        Err(error) => Err(Failure::new(format!("stdin cannot be read as text: {error}"))),
+    }
+}

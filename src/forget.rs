@@ -1,0 +1,112 @@
+//! Forgetting memories by name, and taking that back, for the command line, MCP and whoever else is asked to.
+//!
+//! A forgetting is a fact like any other: the tables lose what it names at once, and it can be taken back as
+//! long as the log still holds the bytes.
+
+use claude_mem_events::{Event, Forgotten, Id};
+use claude_mem_projections::{
+    Addressed, Store,
+    search::{Kind, Name},
+};
+
+use crate::{
+    app::App,
+    failure::Failure,
+    memory,
+    privacy::clean_text,
+    remember::{policy, record, session},
+};
+
+/// What a forgetting would take away.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    /// The memories that were named.
+    pub(crate) named: Vec<Addressed>,
+    /// What goes with them, because it was made of one of them.
+    pub(crate) also: Vec<Addressed>,
+}
+
+/// Finds what these names stand for, and what goes with it.
+pub(crate) fn find(store: &Store, names: &[Name]) -> Result<Taken, Failure> {
+    let mut named = Vec::new();
+    let mut missing = Vec::new();
+    for name in names {
+        match store.addressed(*name)? {
+            Some(memory) => named.push(memory),
+            None => missing.push(name.to_string()),
+        }
+    }
+    if !missing.is_empty() {
+        return Err(Failure::new(format!("there is no memory {}", missing.join(", ")))
+            .meaning("nothing was forgotten")
+            .remedy("find its ID with `claude-mem search`"));
+    }
+    let mut also = Vec::new();
+    for memory in named.iter().filter(|memory| memory.number.is_none()) {
+        for name in store.made_of(memory.event)? {
+            let is_new =
+                !names.contains(&name) && also.iter().all(|other: &Addressed| other.name != name);
+            also.extend(if is_new { store.addressed(name)? } else { None });
+        }
+    }
+    Ok(Taken { named, also })
+}
+
+/// Forgets them. Gives the forgetting, by which it can be taken back.
+pub(crate) fn forget(
+    app: &mut App,
+    store: &mut Store,
+    taken: &Taken,
+    reason: &str,
+) -> Result<Id, Failure> {
+    // What an agent said is one of several things in its reply. All else is forgotten with its event, so
+    // that the bytes of it can be removed later.
+    let (parts, wholes): (Vec<_>, Vec<_>) =
+        taken.named.iter().partition(|memory| memory.number.is_some());
+    let address =
+        |memory: &&Addressed| memory.number.map(|number| format!("{}/{number}", memory.event));
+    let forgotten = Forgotten {
+        events: wholes.iter().map(|memory| *memory.event.as_bytes()).collect(),
+        rows: parts.iter().filter_map(address).collect(),
+        reason: clean_text(reason, policy(app)).text,
+        ..Forgotten::default()
+    };
+    let id = append(app, store, forgotten)?;
+    let log = memory::open_log(app)?;
+    memory::fold(store, &log)?;
+    Ok(id)
+}
+
+/// Takes the forgetting back whose id is this or begins like this. Gives how many memories are there again.
+pub(crate) fn undo(app: &mut App, store: &mut Store, id: &str) -> Result<u64, Failure> {
+    let mut found = store.forgettings(id)?;
+    found.retain(|forgetting| !forgetting.is_undoing);
+    let list = "see all with `claude-mem log --kind Forgotten`";
+    let [forgetting] = &found[..] else {
+        let many = if found.is_empty() { "no" } else { "more than one" };
+        return Err(Failure::new(format!("there is {many} forgetting `{id}`")).remedy(list));
+    };
+    if forgetting.is_void {
+        return Err(Failure::new("that was taken back before").meaning("nothing was changed"));
+    }
+    let (undoes, memories) = (Some(*forgetting.event.as_bytes()), forgetting.memories);
+    append(app, store, Forgotten { undoes, ..Forgotten::default() })?;
+    // What was removed is only in the log: everything is drawn again, however long that takes.
+    let log = memory::open_log(app)?;
+    memory::fold(store, &log)?;
+    Ok(memories)
+}
+
+fn append(app: &App, store: &Store, forgotten: Forgotten) -> Result<Id, Failure> {
+    let project = memory::project_meant(app, store, None)?;
+    record(app, &project, session(app), &Event::from(forgotten))
+}
+
+/// One line for each memory: ID, type, title.
+pub(crate) fn lines(memories: &[Addressed]) -> impl Iterator<Item = String> {
+    memories.iter().map(|memory| {
+        let Addressed { name, type_, title, project, .. } = memory;
+        let type_ = if name.kind == Kind::Prompt { "prompt" } else { type_ };
+        format!("{name} | {type_} | {project} | {title}")
+    })
+}

@@ -1,0 +1,181 @@
+//! Writing a memory by hand, for the command line, MCP and whoever else is asked to.
+
+use std::path::Path;
+
+use claude_mem_events::{Envelope, Event, EventLog, Id, MemoryAdded, Project};
+use claude_mem_log::Options;
+use claude_mem_projections::{Store, search::Name};
+
+use crate::{
+    app::App,
+    failure::{Failure, nearest},
+    hooks, memory,
+    privacy::{Policy, clean_text},
+    project::ProjectId,
+    projector::mode,
+    settings::table::{FIELD_BYTES_MAX, REDACT_SECRETS},
+};
+
+/// The type of what was written by hand and was not given one.
+pub(crate) const NOTE: &str = "note";
+/// What is watched; a memory written by hand in a session belongs to that session.
+const PLATFORM: &str = "claude-code";
+
+/// What to remember.
+#[derive(Debug, Default)]
+pub(crate) struct Note {
+    /// A line that names it; may be empty.
+    pub(crate) title: String,
+    /// What it says.
+    pub(crate) text: String,
+    /// One of the mode's types, or `note`; may be empty.
+    pub(crate) type_: String,
+    /// Words to find it by.
+    pub(crate) concepts: Vec<String>,
+    /// Files that it is about, from where the caller stands.
+    pub(crate) files: Vec<String>,
+    /// The name, key or folder of a project; the one that the caller stands in, if not given.
+    pub(crate) project: Option<String>,
+    /// By which way it came: `cli`, `mcp`, `http`.
+    pub(crate) via: &'static str,
+}
+
+/// What was remembered.
+#[derive(Debug)]
+pub(crate) struct Remembered {
+    /// The event.
+    pub(crate) event: Id,
+    /// How to call it; nothing if the tables are too far behind to tell.
+    pub(crate) name: Option<Name>,
+    /// The label of the project that it belongs to.
+    pub(crate) project: String,
+    /// Whether something was left out because it is private or a secret.
+    pub(crate) is_redacted: bool,
+}
+
+/// Records a memory and makes it findable. It is on disk when this returns.
+pub(crate) fn remember(
+    app: &mut App,
+    store: &mut Store,
+    note: &Note,
+) -> Result<Remembered, Failure> {
+    let type_ = known_type(app, &note.type_)?;
+    let project = memory::project_meant(app, store, note.project.as_deref())?;
+    let session = session(app);
+    admit(app, &project, &session)?;
+    let mut clean = Cleaning { policy: policy(app), is_redacted: false };
+    let event = MemoryAdded {
+        title: clean.text(&note.title),
+        text: clean.text(&note.text),
+        kind: type_,
+        concepts: note.concepts.iter().map(|concept| clean.text(concept)).collect(),
+        files: note.files.iter().map(|file| clean.text(&found_from_here(file, note))).collect(),
+        via: note.via.into(),
+        metadata: String::new(),
+    };
+    if event.title.is_empty() && event.text.is_empty() {
+        let what = if clean.is_redacted { "all of it is private" } else { "there is no text" };
+        return Err(Failure::new(format!("nothing was remembered: {what}")));
+    }
+    let id = record(app, &project, session, &event.into())?;
+    let log = memory::open_log(app)?;
+    memory::fold_for(store, &log, memory::WAIT_MAX)?;
+    let name = store.made_of(id)?.first().copied();
+    Ok(Remembered { event: id, name, project: project.label, is_redacted: clean.is_redacted })
+}
+
+/// Records something that the user wants, as of this project. It is on disk when this returns.
+pub(crate) fn record(
+    app: &App,
+    project: &ProjectId,
+    session: String,
+    event: &Event,
+) -> Result<Id, Failure> {
+    app.paths.create_data().map_err(|error| {
+        Failure::new(format!("{} cannot be made: {error}", app.paths.data.display()))
+    })?;
+    let envelope = Envelope {
+        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        platform: PLATFORM.into(),
+        session,
+        project: Project {
+            key: project.key.clone(),
+            label: project.label.clone(),
+            root: project.root.to_string_lossy().into_owned(),
+        },
+    };
+    let id = Id::random(app.clock.now().as_microsecond().cast_unsigned());
+    let mut log = EventLog::open(&app.paths.log(), Options::default())?;
+    log.record(id, &envelope, event)?;
+    log.sync()?;
+    Ok(id)
+}
+
+/// The session that this program was started in, if it was started by the watched program.
+pub(crate) fn session(app: &App) -> String {
+    app.environment.text("CLAUDE_CODE_SESSION_ID").unwrap_or_default()
+}
+
+/// How strict to be with what is stored.
+pub(crate) fn policy(app: &App) -> Policy {
+    let default = Policy::default();
+    let field_bytes_max = app.settings.text(&FIELD_BYTES_MAX).parse();
+    Policy {
+        redact_secrets: app.settings.flag(&REDACT_SECRETS),
+        field_bytes_max: field_bytes_max.unwrap_or(default.field_bytes_max),
+        ..default
+    }
+}
+
+/// What must not be recorded is not recorded by hand either.
+fn admit(app: &App, project: &ProjectId, session: &str) -> Result<(), Failure> {
+    let cwd = std::env::current_dir().unwrap_or_default();
+    if let Some(setting) = app.settings.excluded_by(project, &cwd, app.paths.home.as_deref()) {
+        let label = &project.label;
+        return Err(Failure::new(format!(
+            "nothing was remembered: {label} is left out by {setting}"
+        ))
+        .remedy(format!("see it with `claude-mem settings get {setting}`")));
+    }
+    if hooks::is_turn_private(&app.paths.data, session) {
+        return Err(Failure::new("nothing was remembered: this turn is private")
+            .remedy("say it again in a turn without `<private>`"));
+    }
+    Ok(())
+}
+
+fn known_type(app: &App, given: &str) -> Result<String, Failure> {
+    let types: Vec<String> = mode(app)?.types.into_iter().map(|word| word.id).collect();
+    if given.is_empty() || given == NOTE || types.iter().any(|known| known == given) {
+        return Ok(given.into());
+    }
+    let names = || types.iter().map(String::as_str).chain([NOTE]);
+    let failure = Failure::usage(format!("there is no type `{given}`"));
+    Err(match nearest(given, names()) {
+        Some(nearest) => failure.remedy(format!("did you mean `{nearest}`?")),
+        None => failure.remedy(format!("there are {}", names().collect::<Vec<_>>().join(", "))),
+    })
+}
+
+/// A file is named from where the caller stands, unless the memory is of another project.
+fn found_from_here(file: &str, note: &Note) -> String {
+    let path = Path::new(file);
+    if path.is_absolute() || note.project.is_some() {
+        return file.into();
+    }
+    let here = std::env::current_dir().unwrap_or_default();
+    here.join(path.strip_prefix(".").unwrap_or(path)).to_string_lossy().into_owned()
+}
+
+struct Cleaning {
+    policy: Policy,
+    is_redacted: bool,
+}
+
+impl Cleaning {
+    fn text(&mut self, text: &str) -> String {
+        let cleaned = clean_text(text, self.policy).text;
+        self.is_redacted |= cleaned != text;
+        cleaned.trim().to_owned()
+    }
+}

@@ -1,0 +1,90 @@
+//! `claude-mem remember` and `forget`.
+
+use serde_json::{Value, json};
+
+use crate::sandbox::Sandbox;
+
+fn remember(sandbox: &Sandbox, text: &str) -> String {
+    let printed = sandbox.run(&["remember", "--json", text]).ok();
+    let remembered: Value = serde_json::from_str(&printed).unwrap();
+    remembered["id"].to_string()
+}
+
+fn told(sandbox: &Sandbox) -> String {
+    sandbox.run(&["context", "--budget", "2000"]).stdout
+}
+
+#[test]
+fn what_is_remembered_by_hand_is_told_to_the_next_session() {
+    let sandbox = Sandbox::new();
+    let arguments =
+        ["remember", "the walrus", "lives in", "--type", "decision", "--file", "src/sea.rs"];
+    let mut run = sandbox.run_with(&arguments, &[], "");
+    assert_eq!((run.code, run.stdout.as_str()), (0, "remembered 1 in home\n"), "{run:?}");
+    run = sandbox.run_with(&["remember"], &[], "use tabs\neverywhere\n");
+    assert_eq!(run.ok(), "remembered 2 in home\n");
+    let told = told(&sandbox);
+    assert!(told.contains("the walrus lives in") && told.contains("use tabs"), "{told}");
+    let event = &sandbox.events()[0]["event"];
+    assert_eq!((&event["via"], &event["kind"]), (&json!("cli"), &json!("decision")));
+    assert!(event["files"][0].as_str().unwrap().ends_with("home/src/sea.rs"), "{event}");
+}
+
+#[test]
+fn secrets_and_private_text_are_never_stored_even_by_hand() {
+    let sandbox = Sandbox::new();
+    let text = "deploys use AKIAIOSFODNN7EXAMPLQ <private>the walrus</private> from CI";
+    let run = sandbox.run(&["remember", text]);
+    assert!(run.stderr.contains("left out"), "{run:?}");
+    let events = format!("{:?}", sandbox.events());
+    assert!(events.contains("deploys use") && events.contains("from CI"), "{events}");
+    assert!(!events.contains("walrus") && !events.contains("AKIAIOSF"), "{events}");
+    let error = sandbox.run(&["remember", "<private>all of it</private>"]).fails(1);
+    assert!(error.contains("all of it is private"), "{error}");
+    let error = sandbox.run_with(&["remember"], &[], " \n").fails(1);
+    assert!(error.contains("there is no text"), "{error}");
+    assert_eq!(sandbox.events().len(), 1);
+}
+
+#[test]
+fn what_must_not_be_recorded_is_not_recorded_by_hand() {
+    let sandbox = Sandbox::new();
+    let off = [("CLAUDE_MEM_EXCLUDED_PROJECTS", "~")];
+    let error = sandbox.run_with(&["remember", "x"], &off, "").fails(1);
+    assert!(error.contains("CLAUDE_MEM_EXCLUDED_PROJECTS"), "{error}");
+    let prompt = json!({"session_id": "s", "hook_event_name": "UserPromptSubmit",
+        "cwd": sandbox.home(), "prompt": "<private>hush</private>"});
+    sandbox.hook("new", prompt.to_string());
+    let session = [("CLAUDE_CODE_SESSION_ID", "s")];
+    let error = sandbox.run_with(&["remember", "x"], &session, "").fails(1);
+    assert!(error.contains("this turn is private"), "{error}");
+    let error = sandbox.run(&["remember", "--type", "decison", "x"]).fails(2);
+    assert!(error.contains("did you mean `decision`?"), "{error}");
+}
+
+#[test]
+fn what_is_forgotten_is_gone_until_it_is_taken_back() {
+    let sandbox = Sandbox::new();
+    let ids = ["the walrus sleeps", "the otter swims"].map(|text| remember(&sandbox, text));
+    assert_eq!(ids, ["1", "2"]);
+    let error = sandbox.run(&["forget", "1"]).fails(2);
+    assert!(error.contains("1 | note | home | the walrus sleeps"), "{error}");
+    assert!(error.contains("1 memory would be forgotten") && error.contains("`--yes`"), "{error}");
+    assert!(told(&sandbox).contains("walrus"), "a refusal changes nothing");
+    let forgot: Value =
+        serde_json::from_str(&sandbox.run(&["forget", "1", "--yes", "--json"]).ok()).unwrap();
+    assert_eq!(forgot["forgotten"], 1);
+    let left = told(&sandbox);
+    assert!(!left.contains("walrus") && left.contains("otter"), "{left}");
+    let error = sandbox.run(&["forget", "1", "--yes"]).fails(1);
+    assert!(error.contains("there is no memory 1"), "{error}");
+
+    let undo = &forgot["undo"].as_str().unwrap()[..13];
+    assert_eq!(sandbox.run(&["forget", "--undo", undo]).ok(), "brought back: 1 memory\n");
+    let restored = told(&sandbox);
+    assert!(restored.contains("walrus") && restored.contains("otter"), "{restored}");
+    let error = sandbox.run(&["forget", "--undo", undo]).fails(1);
+    assert!(error.contains("taken back before"), "{error}");
+    let error = sandbox.run(&["forget", "--undo", "ffffffff"]).fails(1);
+    assert!(error.contains("there is no forgetting `ffffffff`"), "{error}");
+}
