@@ -106,8 +106,13 @@
 //!    `synced` says has lost its end.
 //! 6. An id seen before in the same segment is the same record, and is given once.
 
+mod marks;
+mod seal;
+
+pub use marks::{Synced, decode_log_id, encode_log_id};
+pub use seal::{GapReason, IndexEntry, Seal};
+
 use crate::{Id, Seq};
-use sha2::{Digest, Sha256};
 
 /// The version this crate writes.
 pub const FORMAT: u16 = 1;
@@ -135,12 +140,8 @@ pub const FLAG_AGAIN: u8 = 8;
 /// How a frame begins.
 pub const FRAME_MAGIC: [u8; 4] = [0xF9, 0x6D, 0xFE, 0x63];
 const SEGMENT_MAGIC: [u8; 8] = [0xF9, b'c', b'm', b'l', b'o', b'g', 0x0D, 0x0A];
-const SEAL_END: [u8; 4] = [0xF9, b'e', b'n', b'd'];
 /// A moved record's old `seq`, and room for zstd to store what does not shrink.
 const FRAME_PAYLOAD_MAX: usize = PAYLOAD_BYTES_MAX + 64;
-const SEAL_SCHEMA: u16 = 1;
-const SEAL_FIXED_LEN: usize = 176;
-const SEAL_TRAILER_LEN: usize = 8;
 
 /// The head of a segment file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -317,232 +318,6 @@ pub fn encode_frame(fields: FrameFields, parts: &[&[u8]], salt: u32, out: &mut V
     }
 }
 
-/// Why bytes of a segment are not records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum GapReason {
-    /// A write was cut short; others appended after it. Nobody was told that it had succeeded.
-    TornWrite = 1,
-    /// A frame's head is whole, its payload is not: one record is lost, its id is known.
-    DamagedPayload = 2,
-    /// Bytes that are no frame, up to the next whole one.
-    DamagedFrames = 3,
-    /// Bytes that are no frame, up to the end of a segment nobody appends to any more.
-    DamagedTail = 4,
-    /// The head of the segment is damaged. No record is lost by that.
-    DamagedHeader = 5,
-    /// A segment that must have existed is not there.
-    MissingSegment = 6,
-    /// The seal does not fit the bytes before it, or the seal of the segment before.
-    BrokenSeal = 7,
-    /// The payload is whole but cannot be decompressed.
-    Undecodable = 8,
-    /// The segment was longer once. What its end held is not known.
-    Truncated = 9,
-}
-
-impl GapReason {
-    fn from_byte(byte: u8) -> Option<Self> {
-        const ALL: [GapReason; 9] = [
-            GapReason::TornWrite,
-            GapReason::DamagedPayload,
-            GapReason::DamagedFrames,
-            GapReason::DamagedTail,
-            GapReason::DamagedHeader,
-            GapReason::MissingSegment,
-            GapReason::BrokenSeal,
-            GapReason::Undecodable,
-            GapReason::Truncated,
-        ];
-        ALL.into_iter().find(|reason| *reason as u8 == byte)
-    }
-
-    /// In words, for people.
-    pub fn describe(self) -> &'static str {
-        match self {
-            Self::TornWrite => "a write that was cut short",
-            Self::DamagedPayload => "one damaged record",
-            Self::DamagedFrames => "damaged bytes",
-            Self::DamagedTail => "a damaged end",
-            Self::DamagedHeader => "a damaged segment header",
-            Self::MissingSegment => "a missing segment",
-            Self::BrokenSeal => "a seal that does not fit",
-            Self::Undecodable => "a record that cannot be decompressed",
-            Self::Truncated => "an end that was cut off",
-        }
-    }
-}
-
-/// What a seal says of its segment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seal {
-    /// Number of records.
-    pub records: u64,
-    /// Bytes before the seal's frame.
-    pub bytes: u64,
-    /// Earliest time in any record's id.
-    pub time_min_us: u64,
-    /// Latest.
-    pub time_max_us: u64,
-    /// Last segment number whose records are in this file.
-    pub number_last: u64,
-    /// Id of the first record, zero if there is none.
-    pub id_first: Id,
-    /// Id of the last record.
-    pub id_last: Id,
-    /// SHA-256 of all bytes before the seal's frame.
-    pub hash: [u8; 32],
-    /// The same of generation 0.
-    pub hash_origin: [u8; 32],
-    /// Link of the segment before.
-    pub link_previous: [u8; 32],
-    /// Damage that was there when the segment was sealed.
-    pub gaps: Vec<(u64, u64, GapReason)>,
-    /// Offsets of frames, each with the latest time of any record before it.
-    pub index: Vec<IndexEntry>,
-}
-
-/// One step of a segment's sparse index.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct IndexEntry {
-    /// Where a frame begins.
-    pub offset: u64,
-    /// Latest time of any record before it in the segment.
-    pub time_max_before_us: u64,
-}
-
-impl Seal {
-    /// What the next segment's seal must name as its predecessor.
-    pub fn link(&self) -> [u8; 32] {
-        let mut hasher = Sha256::new();
-        hasher.update(self.link_previous);
-        hasher.update(self.hash_origin);
-        hasher.finalize().into()
-    }
-
-    /// The seal's whole frame.
-    pub fn encode_frame(&self, id: Id, salt: u32) -> Vec<u8> {
-        let mut payload =
-            Vec::with_capacity(SEAL_FIXED_LEN + 24 * self.gaps.len() + 16 * self.index.len());
-        for number in
-            [self.records, self.bytes, self.time_min_us, self.time_max_us, self.number_last]
-        {
-            payload.extend_from_slice(&number.to_le_bytes());
-        }
-        payload.extend_from_slice(self.id_first.as_bytes());
-        payload.extend_from_slice(self.id_last.as_bytes());
-        for hash in [&self.hash, &self.hash_origin, &self.link_previous] {
-            payload.extend_from_slice(hash);
-        }
-        payload.extend_from_slice(&(self.gaps.len() as u32).to_le_bytes());
-        payload.extend_from_slice(&(self.index.len() as u32).to_le_bytes());
-        for (offset, len, reason) in &self.gaps {
-            payload.extend_from_slice(&offset.to_le_bytes());
-            payload.extend_from_slice(&len.to_le_bytes());
-            payload.extend_from_slice(&u64::from(*reason as u8).to_le_bytes());
-        }
-        for entry in &self.index {
-            payload.extend_from_slice(&entry.offset.to_le_bytes());
-            payload.extend_from_slice(&entry.time_max_before_us.to_le_bytes());
-        }
-        let frame_len = FRAME_HEADER_LEN + payload.len() + SEAL_TRAILER_LEN;
-        payload.extend_from_slice(&(frame_len as u32).to_le_bytes());
-        payload.extend_from_slice(&SEAL_END);
-        let fields = FrameFields { kind: KIND_SEAL, schema: SEAL_SCHEMA, codec: 0, flags: 0, id };
-        let mut frame = Vec::new();
-        encode_frame(fields, &[&payload], salt, &mut frame);
-        frame
-    }
-
-    /// Reads a seal's payload; `None` if it is not one. Never allocates more than the bytes given.
-    pub fn decode(payload: &[u8]) -> Option<Self> {
-        let fixed = payload.get(..SEAL_FIXED_LEN)?;
-        let gaps_len = (u32_at(fixed, 168) as usize).checked_mul(24)?;
-        let index_len = (u32_at(fixed, 172) as usize).checked_mul(16)?;
-        let expected = SEAL_FIXED_LEN.checked_add(gaps_len)?.checked_add(index_len)?;
-        if payload.len() != expected.checked_add(SEAL_TRAILER_LEN)? {
-            return None;
-        }
-        let (gaps, index) = payload[SEAL_FIXED_LEN..expected].split_at(gaps_len);
-        Some(Self {
-            records: u64_at(fixed, 0),
-            bytes: u64_at(fixed, 8),
-            time_min_us: u64_at(fixed, 16),
-            time_max_us: u64_at(fixed, 24),
-            number_last: u64_at(fixed, 32),
-            id_first: Id::from_bytes(array_at(fixed, 40)),
-            id_last: Id::from_bytes(array_at(fixed, 56)),
-            hash: array_at(fixed, 72),
-            hash_origin: array_at(fixed, 104),
-            link_previous: array_at(fixed, 136),
-            gaps: gaps
-                .chunks_exact(24)
-                .map(|gap| Some((u64_at(gap, 0), u64_at(gap, 8), GapReason::from_byte(gap[16])?)))
-                .collect::<Option<_>>()?,
-            index: index
-                .chunks_exact(16)
-                .map(|entry| IndexEntry {
-                    offset: u64_at(entry, 0),
-                    time_max_before_us: u64_at(entry, 8),
-                })
-                .collect(),
-        })
-    }
-
-    /// How long the seal's frame is, told by the last eight bytes of a file; `None` if it has no seal.
-    pub(crate) fn frame_len_from_end(last: [u8; SEAL_TRAILER_LEN]) -> Option<u64> {
-        let len = u64::from(u32_at(&last, 0));
-        let max = (FRAME_HEADER_LEN + FRAME_PAYLOAD_MAX) as u64;
-        (last[4..] == SEAL_END && len <= max).then_some(len)
-    }
-}
-
-/// How far the log is known to be on disk, as kept in `synced`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Synced {
-    /// Number of the segment; all before it are on disk.
-    pub segment: u64,
-    /// How many of its bytes.
-    pub bytes: u64,
-}
-
-impl Synced {
-    /// Length of the file.
-    pub const LEN: usize = 20;
-
-    /// The bytes of the file.
-    pub fn encode(self) -> [u8; Self::LEN] {
-        let mut bytes = [0; Self::LEN];
-        bytes[0..8].copy_from_slice(&self.segment.to_le_bytes());
-        bytes[8..16].copy_from_slice(&self.bytes.to_le_bytes());
-        let crc = crc32fast::hash(&bytes[..16]);
-        bytes[16..20].copy_from_slice(&crc.to_le_bytes());
-        bytes
-    }
-
-    /// Reads the file; `None` if it is damaged.
-    pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let bytes = bytes.get(..Self::LEN)?;
-        (crc32fast::hash(&bytes[..16]) == u32_at(bytes, 16))
-            .then(|| Self { segment: u64_at(bytes, 0), bytes: u64_at(bytes, 8) })
-    }
-}
-
-/// The text of `log.id`.
-pub fn encode_log_id(log_id: [u8; 16]) -> String {
-    let digits: String = log_id.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("claude-mem log {FORMAT} {digits} {:08x}\n", crc32fast::hash(&log_id))
-}
-
-/// Reads `log.id`; `None` if it is damaged.
-pub fn decode_log_id(text: &[u8]) -> Option<[u8; 16]> {
-    let text = std::str::from_utf8(text).ok()?;
-    let mut words = text.strip_prefix("claude-mem log ")?.split_whitespace().skip(1);
-    let log_id = *Id::parse(words.next()?)?.as_bytes();
-    let crc = u32::from_str_radix(words.next()?, 16).ok()?;
-    (crc == crc32fast::hash(&log_id)).then_some(log_id)
-}
-
 /// The `seq` in front of the payload of a record that was moved or written again, and the rest.
 pub(crate) fn split_seq(payload: &[u8]) -> Option<(Seq, &[u8])> {
     let (seq, rest) = payload.split_first_chunk::<8>()?;
@@ -592,34 +367,5 @@ mod tests {
         assert_eq!((header.len, header.kind, header.id), (7, 2, Id::new(5, 6)));
         assert!(header.fits(b"payload"));
         assert_eq!(FrameHeader::decode(&frame, 78), None);
-    }
-
-    #[test]
-    fn a_seal_reads_back() {
-        let seal = Seal {
-            records: 3,
-            bytes: 4096,
-            time_min_us: 1,
-            time_max_us: 9,
-            number_last: 7,
-            id_first: Id::new(1, 1),
-            id_last: Id::new(9, 1),
-            hash: [1; 32],
-            hash_origin: [2; 32],
-            link_previous: [3; 32],
-            gaps: vec![(64, 10, GapReason::TornWrite)],
-            index: vec![IndexEntry { offset: 64, time_max_before_us: 0 }],
-        };
-        let frame = seal.encode_frame(Id::new(10, 1), 5);
-        assert_eq!(Seal::decode(&frame[FRAME_HEADER_LEN..]), Some(seal));
-        let last = frame[frame.len() - 8..].try_into().unwrap();
-        assert_eq!(Seal::frame_len_from_end(last), Some(frame.len() as u64));
-    }
-
-    #[test]
-    fn a_log_id_reads_back_and_a_damaged_one_does_not() {
-        let text = encode_log_id(LOG_ID);
-        assert_eq!(decode_log_id(text.as_bytes()), Some(LOG_ID));
-        assert_eq!(decode_log_id(text.replace('7', "8").as_bytes()), None);
     }
 }

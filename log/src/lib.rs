@@ -10,6 +10,28 @@
 //! - [`maintain()`] does what a hook has no time for: it seals full segments, merges what had to be spilled,
 //!   and sets space aside again. [`verify()`] reads everything and says what is whole.
 //!
+//! # What survives what
+//!
+//! | when this has happened | records survive |
+//! |---|---|
+//! | [`append`](Appender::append) returned | the death of every process, at any moment |
+//! | [`sync`](Appender::sync) returned | the loss of power as well, also after an earlier sync failed and the disk forgot what it was given |
+//! | [`append`](Appender::append) failed | the record may or may not be there: what was written before the failure is not taken back. The same [`Id`] appended again may be given twice |
+//! | a process is killed within a call | all records acknowledged before; the one under way is whole or a [`Gap`] |
+//! | a bit flips | all but at most one, and that one is reported |
+//! | a sector is lost, or written elsewhere | all that have no byte in it |
+//! | a segment's header, seal, `log.id` or `synced` is damaged | all |
+//! | a segment is cut short | all before the cut; the loss is reported if the segment was rolled or synced |
+//! | a segment file is gone | all others; the loss is reported if one behind it is there or was synced |
+//! | the disk is full | all acknowledged before; a reserve lets the last ones in |
+//! | a process that holds the lock is stopped | all: appends go to `spill/` after [`lock_wait_max`](Options::lock_wait_max) |
+//! | the directory is removed | none of the old ones; the next append begins a new log |
+//!
+//! Not covered: damage to both `log.id` and every segment header, which between them hold the salt.
+//!
+//! The tests in `tests/campaigns` hold it to that: every bit, every length and every sector of a golden log,
+//! a loss of power and a failure at every call on a simulated disk, and a storm of killed processes.
+//!
 //! ```
 //! use claude_mem_log::{Appender, Id, Item, Log, Options, Record};
 //! # let dir = tempfile::tempdir().unwrap();

@@ -18,7 +18,7 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
 /// Flips, cuts, removes, repeats, and joins with another.
 fn mutate(random: &mut Random, corpus: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = corpus[random.below(corpus.len())].clone();
-    for _ in 0..1 + random.below(3) {
+    for _ in 0..=random.below(3) {
         let at = random.below(bytes.len());
         let end = (at + random.below(200)).min(bytes.len());
         match random.below(5) {
