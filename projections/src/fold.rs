@@ -1,9 +1,17 @@
 //! Folding: reading the log in order and writing rows, exactly once.
 
-use crate::{ALL, error::Result, projection::Rows, sessions, store::Store};
+use crate::{
+    ALL,
+    error::Result,
+    projection::{ReadAhead, Rows},
+    sessions,
+    store::Store,
+    xml,
+};
 use claude_mem_events::{Event, EventReader, Gap, Met, Recorded, Seq};
 use claude_mem_log::Log;
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior};
+use std::sync::Arc;
 
 /// A batch also ends when its events weigh this much, so that memory is bounded whatever they hold.
 const BATCH_BYTES_MAX: usize = 8 << 20;
@@ -52,6 +60,7 @@ pub(crate) struct Batch {
     pub(crate) from: Seq,
     pub(crate) met: Vec<Met>,
     pub(crate) to: Seq,
+    pub(crate) replies: ReadAhead,
 }
 
 impl Batch {
@@ -66,6 +75,17 @@ impl Batch {
         }
         batch.to = reader.position();
         Ok(batch)
+    }
+
+    /// Reads the replies in it, so that whoever folds it need not.
+    pub(crate) fn read_replies(&mut self, kinds: &[String]) {
+        for met in &self.met {
+            let Met::Event(Recorded { seq, event: Event::AgentReplied(replied), .. }) = met else {
+                continue;
+            };
+            let reply = Arc::new(xml::read_reply(&replied.reply, kinds));
+            self.replies.insert(seq.raw(), reply);
+        }
     }
 }
 
@@ -133,7 +153,7 @@ impl Store {
         let to = events.last().map_or(from, |event| event.seq.next());
         let met = events.iter().cloned().map(Met::Event).collect();
         let mut folded = Folded::default();
-        self.fold_batch(None, &Batch { from, met, to }, &mut folded)?;
+        self.fold_batch(None, &Batch { from, met, to, ..Batch::default() }, &mut folded)?;
         Ok(folded)
     }
 
@@ -202,7 +222,7 @@ struct Done {
 }
 
 fn apply_all(transaction: &Transaction<'_>, kinds: &[String], batch: &Batch) -> Result<Done> {
-    let rows = Rows::new(transaction, kinds);
+    let rows = Rows::new(transaction, kinds, &batch.replies);
     let mut done = Done { position: batch.to, ..Done::default() };
     for met in &batch.met {
         match met {

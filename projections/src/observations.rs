@@ -112,7 +112,7 @@ fn observe(rows: &Rows<'_>, event: &Recorded, said: &Said<'_>) -> Result<()> {
         return Ok(());
     }
     let first = rows.numbers("observations", observations.len())?;
-    let sources = Sources::of(rows, event)?;
+    let sources = rows.sources(event)?;
     if sources.is_forgotten {
         return Ok(());
     }

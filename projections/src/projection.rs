@@ -3,11 +3,15 @@
 use crate::{
     error::Result,
     sessions::Place,
+    sources::Sources,
     xml::{self, Reply},
 };
 use claude_mem_events::Recorded;
 use rusqlite::{CachedStatement, Params, Transaction};
-use std::{cell::RefCell, collections::HashMap, ops::Deref, rc::Rc};
+use std::{cell::RefCell, collections::HashMap, ops::Deref, rc::Rc, sync::Arc};
+
+/// Replies that were read ahead of folding, by their place in the log.
+pub(crate) type ReadAhead = HashMap<u64, Arc<Reply>>;
 
 /// One view of the log: which rows an event becomes.
 pub trait Projection: Sync {
@@ -25,15 +29,22 @@ pub trait Projection: Sync {
 pub struct Rows<'a> {
     transaction: &'a Transaction<'a>,
     kinds: &'a [String],
-    /// The reply read last: several projections look at the same one.
-    reply: RefCell<Option<(u64, Rc<Reply>)>>,
+    ahead: &'a ReadAhead,
+    /// The reply read last: several projections look at the same one, and at what it was made of.
+    reply: RefCell<Option<(u64, Arc<Reply>)>>,
+    sources: RefCell<Option<(u64, Rc<Sources>)>>,
     /// Sessions met in this transaction, so that each event does not look its own up again.
     pub(crate) places: RefCell<HashMap<String, Place>>,
 }
 
 impl<'a> Rows<'a> {
-    pub(crate) fn new(transaction: &'a Transaction<'a>, kinds: &'a [String]) -> Self {
-        Self { transaction, kinds, reply: RefCell::default(), places: RefCell::default() }
+    pub(crate) fn new(
+        transaction: &'a Transaction<'a>,
+        kinds: &'a [String],
+        ahead: &'a ReadAhead,
+    ) -> Self {
+        let (reply, sources, places) = Default::default();
+        Self { transaction, kinds, ahead, reply, sources, places }
     }
 
     /// Runs a statement that is prepared once; gives how many rows it changed.
@@ -54,17 +65,31 @@ impl<'a> Rows<'a> {
     }
 
     /// What a reply says, under the types in force.
-    pub(crate) fn reply(&self, event: &Recorded, text: &str) -> Rc<Reply> {
+    pub(crate) fn reply(&self, event: &Recorded, text: &str) -> Arc<Reply> {
         let seq = event.seq.raw();
         let mut last = self.reply.borrow_mut();
         match &*last {
-            Some((of, reply)) if *of == seq => Rc::clone(reply),
+            Some((of, reply)) if *of == seq => Arc::clone(reply),
             _ => {
-                let reply = Rc::new(xml::read_reply(text, self.kinds));
-                *last = Some((seq, Rc::clone(&reply)));
+                let read = || Arc::new(xml::read_reply(text, self.kinds));
+                let reply = self.ahead.get(&seq).map_or_else(read, Arc::clone);
+                *last = Some((seq, Arc::clone(&reply)));
                 reply
             }
         }
+    }
+
+    /// The events that the reply in `event` answers. They must have been linked to it.
+    pub(crate) fn sources(&self, event: &Recorded) -> Result<Rc<Sources>> {
+        let seq = event.seq.raw();
+        if let Some((of, sources)) = &*self.sources.borrow()
+            && *of == seq
+        {
+            return Ok(Rc::clone(sources));
+        }
+        let sources = Rc::new(Sources::of(self, event)?);
+        *self.sources.borrow_mut() = Some((seq, Rc::clone(&sources)));
+        Ok(sources)
     }
 }
 

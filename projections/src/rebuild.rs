@@ -20,6 +20,8 @@ const AHEAD_MAX: usize = 4;
 /// How much of a full-text index is gathered in memory before it is written. Larger pieces mean fewer
 /// merges.
 const INDEX_BYTES_MAX: i64 = 64 << 20;
+/// Indexes that folding itself reads; all others that forbid nothing are made when the rows are there.
+const INDEXES_NEEDED: [&str; 3] = ["tool_uses_by_turn", "prompts_by_session", "answers_by_reply"];
 /// The full-text tables.
 const INDEXES: [&str; 3] = ["observations_fts", "summaries_fts", "prompts_fts"];
 
@@ -103,15 +105,20 @@ impl Store {
     /// Folds the whole log into an empty database, with the full-text indexes built at the end. Reading
     /// and decoding go on in a thread of their own.
     fn draw(&mut self, log: &Log, progress: &mut impl FnMut(&Folded)) -> Result<Folded> {
-        let triggers = self.take_triggers()?;
+        let triggers = self.take("type = 'trigger'")?;
+        let indexes = self.take(&deferred_indexes())?;
         let mut folded = Folded::default();
         let events_max = self.options.batch_events;
+        let kinds = &self.options.kinds.clone();
         thread::scope(|scope| {
             let (sender, batches) = mpsc::sync_channel(AHEAD_MAX);
             scope.spawn(move || {
                 let mut reader = EventReader::from(log, Seq::START);
                 loop {
-                    let batch = Batch::read(&mut reader, events_max);
+                    let mut batch = Batch::read(&mut reader, events_max);
+                    if let Ok(batch) = &mut batch {
+                        batch.read_replies(kinds);
+                    }
                     let is_last = batch.as_ref().is_ok_and(|batch| batch.met.is_empty());
                     if is_last || sender.send(batch).is_err() {
                         return;
@@ -127,25 +134,27 @@ impl Store {
             }
             Ok::<_, Error>(())
         })?;
-        self.build_indexes()?;
+        self.connection.execute_batch(&indexes)?;
+        self.build_full_text()?;
         self.connection.execute_batch(&triggers)?;
         Ok(folded)
     }
 
-    /// Removes the triggers that keep the full-text indexes true; gives what makes them again.
-    fn take_triggers(&self) -> Result<String> {
-        let sql = "select name, sql from sqlite_schema where type = 'trigger' order by name";
-        let mut statement = self.connection.prepare(sql)?;
-        let triggers: Vec<(String, String)> = statement
-            .query_map((), |row| Ok((row.get(0)?, row.get(1)?)))?
+    /// Removes what the condition names from the schema; gives what makes it again.
+    fn take(&self, condition: &str) -> Result<String> {
+        let sql =
+            format!("select type, name, sql from sqlite_schema where {condition} order by name");
+        let mut statement = self.connection.prepare(&sql)?;
+        let taken: Vec<(String, String, String)> = statement
+            .query_map((), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
             .collect::<rusqlite::Result<_>>()?;
-        for (name, _) in &triggers {
-            self.connection.execute(&format!("drop trigger {name}"), ())?;
+        for (kind, name, _) in &taken {
+            self.connection.execute(&format!("drop {kind} {name}"), ())?;
         }
-        Ok(triggers.into_iter().map(|(_, sql)| sql + ";\n").collect())
+        Ok(taken.into_iter().map(|(_, _, sql)| sql + ";\n").collect())
     }
 
-    fn build_indexes(&self) -> Result<()> {
+    fn build_full_text(&self) -> Result<()> {
         for index in INDEXES {
             let configure = format!("insert into {index} ({index}, rank) values (?1, ?2)");
             let configure =
@@ -163,12 +172,18 @@ impl Store {
 
     /// Turns a scratch file into a database like any other, and closes it.
     fn finish(self) -> Result<()> {
-        self.connection.execute_batch("analyze")?;
+        // A few hundred rows of each index tell the planner enough.
+        self.connection.execute_batch("pragma analysis_limit = 400; analyze")?;
         self.connection.pragma_update(None, "journal_mode", "delete")?;
         self.connection.pragma_update(None, "locking_mode", "normal")?;
         self.connection.pragma_update(None, "journal_mode", "wal")?;
         self.connection.close().map_err(|(_, error)| error.into())
     }
+}
+
+fn deferred_indexes() -> String {
+    let needed = INDEXES_NEEDED.map(|name| format!("'{name}'")).join(", ");
+    format!("type = 'index' and sql like 'create index%' and name not in ({needed})")
 }
 
 /// Which forgettings are void when the whole log was read. An undoing can be undone, so the last word

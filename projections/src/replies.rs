@@ -4,12 +4,11 @@ use crate::{
     error::Result,
     projection::{Projection, Rows, some},
     sessions,
-    sources::Sources,
     xml::{Reply, Verdict},
 };
 use claude_mem_events::{AgentFailed, AgentReplied, Event, FailureClass, Recorded};
 use rusqlite::params;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A question that got this many unreadable answers waits until somebody asks for it.
 pub const ATTEMPTS_MAX: u32 = 3;
@@ -40,7 +39,7 @@ impl Projection for Replies {
 /// A reply, however it was recorded.
 pub(crate) struct Said<'a> {
     pub(crate) replied: std::borrow::Cow<'a, AgentReplied>,
-    pub(crate) reply: Rc<Reply>,
+    pub(crate) reply: Arc<Reply>,
 }
 
 impl<'a> Said<'a> {
@@ -99,7 +98,7 @@ fn insert(rows: &Rows<'_>, event: &Recorded, said: &Said<'_>) -> Result<()> {
     let is_readable = reply.verdict != Verdict::Unreadable;
     let is_current = is_readable
         && replied.generation == 0
-        && !Sources::of(rows, event)?.is_forgotten
+        && !rows.sources(event)?.is_forgotten
         && (sources == 0 || has_open_source(rows, seq)?);
     let verdict = match reply.verdict {
         Verdict::Answer => "answer",

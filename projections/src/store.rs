@@ -153,6 +153,8 @@ impl Store {
         connection.pragma_update(None, "locking_mode", "exclusive")?;
         prepare(&connection)?;
         connection.pragma_update(None, "synchronous", "off")?;
+        // The same rows as when folding on, where each reference is checked.
+        connection.pragma_update(None, "foreign_keys", false)?;
         connection.pragma_update(None, "cache_size", -65_536)?;
         schema::migrate(&mut connection, path)?;
         let store = Self { connection, options, file: None };

@@ -5,7 +5,7 @@ use crate::{
     observations::is_current,
     projection::{Projection, Rows, list, some},
     replies::Said,
-    sources::{Sources, add},
+    sources::add,
     words,
 };
 use claude_mem_events::Recorded;
@@ -97,7 +97,7 @@ impl Row<'_> {
 fn sum_up(rows: &Rows<'_>, event: &Recorded, said: &Said<'_>) -> Result<()> {
     let Some(summary) = &said.reply.summary else { return Ok(()) };
     let id = rows.numbers("summaries", 1)?;
-    let sources = Sources::of(rows, event)?;
+    let sources = rows.sources(event)?;
     if sources.is_forgotten {
         return Ok(());
     }

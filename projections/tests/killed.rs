@@ -8,7 +8,7 @@ use claude_mem_log::{Log, Options as LogOptions};
 use claude_mem_projections::{Options, State, Store, rebuild};
 use made::{dump, fill};
 use std::{
-    env,
+    env, fs,
     io::{BufRead, BufReader, Write},
     path::Path,
     process::{Child, Command, Stdio},
@@ -87,22 +87,30 @@ fn random(state: &mut u64, below: u64) -> u64 {
 #[test]
 fn killed_hundreds_of_times_it_comes_to_the_same_rows() {
     let dir = tempfile::tempdir().unwrap();
-    let log = fill(&dir.path().join("log"), 90);
+    let log = fill(&dir.path().join("log"), 60);
     let mut undisturbed = Store::in_memory().unwrap();
     undisturbed.fold(&log, |_| true).unwrap();
-    let path = dir.path().join("memory.db");
-    let (mut state, mut kills) = (0x9E37_79B9_7F4A_7C15, 0);
-    loop {
+    let expected = dump(&undisturbed);
+    let (mut state, mut kills, mut is_complete) = (0x9E37_79B9_7F4A_7C15, 0, false);
+    while !is_complete || kills < KILLS {
+        if is_complete {
+            // Once more from the beginning.
+            check(dir.path(), &expected);
+            for suffix in ["", "-wal", "-shm"] {
+                let _ = fs::remove_file(dir.path().join(format!("memory.db{suffix}")));
+            }
+        }
         // A kill before the first batch, too; and of every ninth process, one that draws all again.
         let (steps, more) = (random(&mut state, 6) as usize, random(&mut state, 1500));
         let rebuilds = kills % 9 == 8;
-        if kill_after(start(dir.path(), rebuilds), steps, Duration::from_micros(more)) {
-            break;
-        }
-        kills += 1;
+        is_complete = kill_after(start(dir.path(), rebuilds), steps, Duration::from_micros(more));
+        kills += usize::from(!is_complete);
     }
-    assert!(kills >= KILLS, "finished after {kills} kills: make the log longer");
-    let store = Store::open(&path, Options::default()).unwrap();
-    assert_eq!(dump(&store), dump(&undisturbed));
+    check(dir.path(), &expected);
+}
+
+fn check(dir: &Path, expected: &str) {
+    let store = Store::open(&dir.join("memory.db"), Options::default()).unwrap();
+    assert_eq!(dump(&store), expected);
     assert_eq!(store.dump("pragma integrity_check").unwrap(), "ok\n");
 }

@@ -48,7 +48,7 @@ impl Writer {
         };
         self.add(SessionStarted { source: "startup".into(), ..SessionStarted::default() });
         let tools = (0..3).flat_map(|turn| self.turn(number, turn)).collect();
-        if number % 4 != 0 {
+        if !number.is_multiple_of(4) {
             self.add(SessionEnded { reason: "other".into(), ..SessionEnded::default() });
         }
         tools
@@ -57,7 +57,7 @@ impl Writer {
     fn turn(&mut self, session: u64, turn: u64) -> Vec<[u8; 16]> {
         let prompt = format!("make part {turn} of thing {session} faster, 記憶喪失");
         let prompt_id = format!("p{turn}");
-        let is_private = (session + turn) % 7 == 0;
+        let is_private = (session + turn).is_multiple_of(7);
         let prompt = if is_private { String::new() } else { prompt };
         self.add(PromptSubmitted {
             prompt,
@@ -73,7 +73,7 @@ impl Writer {
                     tool: ["Read", "Edit", "Bash", "Write"][tool].into(),
                     input,
                     output: "x".repeat((session as usize * 37 + tool * 501) % 3000),
-                    has_failed: tool == 3 && session % 2 == 0,
+                    has_failed: tool == 3 && session.is_multiple_of(2),
                     tool_use_id: format!("t{turn}-{tool}"),
                     prompt_id: prompt_id.clone(),
                     ..ToolUsed::default()

@@ -5,6 +5,7 @@
 //! the median ones). A group is one file with a function, and one line in [`GROUPS`].
 
 mod contest;
+mod fold;
 mod hooks;
 mod log;
 mod machine;
@@ -31,7 +32,7 @@ pub(crate) struct Group {
 pub(crate) type Measure = fn(&Settings, &Scratch) -> Outcome<Vec<Figure>>;
 
 /// Every group.
-pub(crate) const GROUPS: &[Group] = &[log::GROUP, hooks::GROUP];
+pub(crate) const GROUPS: &[Group] = &[log::GROUP, hooks::GROUP, fold::GROUP];
 
 /// How to measure.
 #[derive(Debug, Clone)]
@@ -81,7 +82,10 @@ pub(crate) fn run(
 /// Runs what a figure needs in a process of its own: `bench child …`.
 pub(crate) fn child(words: &[String]) -> Outcome<()> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    log::child(&words)
+    match words[..] {
+        ["fold", ref rest @ ..] => fold::child(rest),
+        _ => log::child(&words),
+    }
 }
 
 /// Keeps a report as Markdown, for people, and as JSON.

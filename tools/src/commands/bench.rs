@@ -13,7 +13,7 @@ use std::{env, error::Error, path::PathBuf, process::ExitCode};
 /// `hooks` measures the release: `cargo build --release --bin claude-mem` first. A full run of `log` takes some minutes and 12 GB of disk, and gives the space back.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Bench {
-    /// What to measure: `log`, `hooks`
+    /// What to measure: `log`, `hooks`, `fold`
     #[arg(required_unless_present = "child")]
     group: Option<String>,
 
