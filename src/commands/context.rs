@@ -44,14 +44,11 @@ impl Context {
         if self.json {
             return app.output.json(&object(&project, page.as_ref()));
         }
-        match page {
-            Some(page) => app.output.line(app.output.page(&page.text)),
-            None => {
-                let label = &project.label;
-                app.output.say(format_args!("nothing is remembered of {label} yet"));
-                Ok(())
-            }
-        }
+        let Some(page) = page else {
+            app.output.say(format_args!("nothing is remembered of {} yet", project.label));
+            return Ok(());
+        };
+        app.output.line(app.output.page(&page.text))
     }
 }
 

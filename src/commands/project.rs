@@ -43,7 +43,8 @@ impl Project {
         let wait_max = Duration::from_secs(self.wait);
         let manner = Manner { limits, wait_max, retry: None };
         if self.background {
-            return in_background(app, &manner);
+            in_background(app, &manner);
+            return Ok(());
         }
         let projected = projector::project(app, &manner)?;
         report(app, &projected, self.json)
@@ -51,10 +52,10 @@ impl Project {
 }
 
 /// Nobody watches, so what goes wrong goes into the diagnostics.
-fn in_background(app: &mut App, manner: &Manner) -> Result<(), Failure> {
+fn in_background(app: &mut App, manner: &Manner) {
     background::detach();
     if background::is_somebody_at_it(&app.paths.data) {
-        return Ok(());
+        return;
     }
     let stopped = match projector::project(app, manner) {
         Ok(projected) => projected.asked.stopped.map(|stopped| stopped.message()),
@@ -63,7 +64,6 @@ fn in_background(app: &mut App, manner: &Manner) -> Result<(), Failure> {
     if let Some(message) = stopped {
         diagnostics::record(&app.paths.data, Level::Warn, format_args!("project: {message}"));
     }
-    Ok(())
 }
 
 /// Says what was done, and fails if something was left undone that the user should see to.
