@@ -2,14 +2,23 @@
 
 use std::{fs, path::Path, thread};
 
-/// Processors, memory, system and the file system that `dir` is on, in one line.
+/// Processors, memory, system, the file system that `dir` is on, and how busy it is, in one line.
 pub(crate) fn describe(dir: &Path) -> String {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let arch = std::env::consts::ARCH;
     let memory = memory_gb().map_or(String::new(), |gb| format!(", {gb} GB of memory"));
     let system = format!("{} {}", std::env::consts::OS, release().unwrap_or_default());
     let file_system = file_system(dir).unwrap_or_else(|| "unknown".into());
-    format!("{cores} processors ({arch}{}){memory}, {}, {file_system}", features(), system.trim())
+    let load = load().map_or(String::new(), |load| format!(", {load} processes waiting to run"));
+    let system = system.trim();
+    format!("{cores} processors ({arch}{}){memory}, {system}, {file_system}{load}", features())
+}
+
+/// How many processes wanted to run in the last minute, on average: more than there are processors, and
+/// every time here is also somebody else's.
+fn load() -> Option<String> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    Some(text.split_whitespace().next()?.to_owned())
 }
 
 /// What the checksums and hashes make use of.
