@@ -4,6 +4,7 @@
 //! takes turns, round after round, and what counts is the ratio of the fastest turns (and, beside it, of
 //! the median ones). A group is one file with a function, and one line in [`GROUPS`].
 
+mod ask;
 mod contest;
 mod fold;
 mod hooks;
@@ -12,7 +13,12 @@ mod machine;
 mod report;
 mod scratch;
 
-use std::{error::Error, fs, path::Path};
+use std::{
+    env,
+    error::Error,
+    fs,
+    path::{Path, PathBuf},
+};
 
 pub(crate) use contest::{Contestant, Samples, contest, time};
 pub(crate) use report::{Figure, Report, Row, Verdict};
@@ -32,7 +38,7 @@ pub(crate) struct Group {
 pub(crate) type Measure = fn(&Settings, &Scratch) -> Outcome<Vec<Figure>>;
 
 /// Every group.
-pub(crate) const GROUPS: &[Group] = &[log::GROUP, hooks::GROUP, fold::GROUP];
+pub(crate) const GROUPS: &[Group] = &[log::GROUP, hooks::GROUP, fold::GROUP, ask::GROUP];
 
 /// How to measure.
 #[derive(Debug, Clone)]
@@ -77,6 +83,21 @@ pub(crate) fn run(
         report.figures.extend(measure(settings, scratch)?);
     }
     Ok(report)
+}
+
+/// The binary to be measured: the one beside this program, or the one that is named.
+pub(crate) fn binary() -> Outcome<PathBuf> {
+    let named = env::var_os("CLAUDE_MEM_BINARY").map(PathBuf::from);
+    let found = named.unwrap_or(env::current_exe()?.with_file_name("claude-mem"));
+    match found.is_file() {
+        true => Ok(found),
+        false => Err(format!(
+            "there is no {}: build it with `cargo build --release --bin claude-mem`, or name another in \
+             CLAUDE_MEM_BINARY",
+            found.display()
+        )
+        .into()),
+    }
 }
 
 /// Runs what a figure needs in a process of its own: `bench child …`.

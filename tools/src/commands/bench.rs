@@ -13,11 +13,11 @@ use std::{env, error::Error, path::PathBuf, process::ExitCode};
 /// `hooks` measures the release: `cargo build --release --bin claude-mem` first. A full run of `log` takes some minutes and 12 GB of disk, and gives the space back.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Bench {
-    /// What to measure: `log`, `hooks`, `fold`
+    /// What to measure: `log`, `hooks`, `fold`, `ask`
     #[arg(required_unless_present = "child")]
     group: Option<String>,
 
-    /// Measure only this: for `log` append, read, space, memory, compression, processes; for `hooks` save, parallel, memory
+    /// Measure only this: for `log` append, read, space, memory, compression, processes; for `hooks` save, parallel, memory; for `ask` tokens
     #[arg(long, value_name = "FIGURE")]
     only: Option<String>,
 

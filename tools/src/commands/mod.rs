@@ -2,6 +2,7 @@
 
 mod bench;
 mod crash;
+mod dump;
 mod inspect;
 mod model_server;
 
@@ -16,6 +17,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Inspect(inspect::Inspect),
     ModelServer(model_server::ModelServer),
+    Dump(dump::Dump),
 }
 
 impl Command {
@@ -25,6 +27,7 @@ impl Command {
             Self::Crash(command) => command.run(),
             Self::Inspect(command) => command.run(),
             Self::ModelServer(command) => command.run(),
+            Self::Dump(command) => command.run(),
         }
     }
 }

@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::bench::{Outcome, Scratch};
+use crate::bench::{Outcome, Scratch, binary};
 
 /// Where hooks run: a home without settings, a project under git with a remote.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl World {
         fs::create_dir_all(home.join(".claude-mem"))?;
         let worker = File::create(home.join(".claude-mem/worker.lock"))?;
         worker.lock()?;
-        Ok(Self { hook: hook()?, empty: empty(scratch)?, home, project, _worker: worker })
+        Ok(Self { hook: binary()?, empty: empty(scratch)?, home, project, _worker: worker })
     }
 
     pub(super) fn command(&self, program: &Path, sync: &str) -> Command {
@@ -108,21 +108,6 @@ pub(super) fn input(bytes: usize) -> Vec<u8> {
         stdout.push_str(&line);
     }
     payload(&stdout).into_bytes()
-}
-
-/// The binary to be measured: the release beside this program, or the one that is named.
-fn hook() -> Outcome<PathBuf> {
-    let named = env::var_os("CLAUDE_MEM_BINARY").map(PathBuf::from);
-    let found = named.unwrap_or(env::current_exe()?.with_file_name("claude-mem"));
-    match found.is_file() {
-        true => Ok(found),
-        false => Err(format!(
-            "there is no {}: build it with `cargo build --release --bin claude-mem`, or name another in \
-             CLAUDE_MEM_BINARY",
-            found.display()
-        )
-        .into()),
-    }
 }
 
 /// A program that does nothing, made as the hook is: optimised, linked statically, at a fixed address.

@@ -1,0 +1,30 @@
+//! `dump`: every table of a database as text, so that two of them can be compared.
+
+use claude_mem_projections::Store;
+use std::{
+    error::Error,
+    io::{self, BufWriter, Write as _},
+    path::PathBuf,
+    process::ExitCode,
+};
+
+/// Print every table of a database as text
+///
+/// Two databases drawn from the same log print the same bytes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Dump {
+    /// The database, such as `~/.claude-mem/memory.db`
+    database: PathBuf,
+}
+
+impl Dump {
+    pub(crate) fn run(self) -> Result<ExitCode, Box<dyn Error>> {
+        let Some(store) = Store::open_read_only(&self.database)? else {
+            return Err(format!("there is no {}", self.database.display()).into());
+        };
+        let mut out = BufWriter::new(io::stdout().lock());
+        store.write_dump(&mut out)?;
+        out.flush()?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
