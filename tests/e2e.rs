@@ -5,6 +5,7 @@ mod agent;
 mod background;
 mod bad_input;
 mod by_hand;
+mod client;
 mod command_line;
 mod concurrency;
 mod context;
