@@ -15,6 +15,7 @@ mod log;
 mod model;
 mod plugin;
 mod project;
+mod recall;
 mod replay;
 mod sandbox;
 mod secrets;

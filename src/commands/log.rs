@@ -1,9 +1,9 @@
 //! `claude-mem log`: see what was recorded.
 
 mod describe;
-mod json;
+pub(super) mod json;
 mod select;
-mod show;
+pub(super) mod show;
 
 use std::{collections::HashSet, fs, path::Path, thread, time::Duration};
 

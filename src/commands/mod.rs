@@ -4,6 +4,7 @@ mod confirm;
 mod context;
 mod costs;
 mod diff;
+mod eval;
 mod forget;
 mod hook;
 mod install;
@@ -11,12 +12,16 @@ mod log;
 mod plugin;
 mod progress;
 mod project;
+mod recall;
 mod remember;
 mod replay;
 mod retry;
+mod search;
 mod select;
 mod settings;
+mod show;
 mod status;
+mod timeline;
 mod uninstall;
 
 use std::{
@@ -60,6 +65,10 @@ enum Command {
     Context(context::Context),
     Remember(remember::Remember),
     Forget(forget::Forget),
+    Search(search::Search),
+    Timeline(timeline::Timeline),
+    Show(show::Show),
+    Eval(eval::Eval),
     #[command(flatten)]
     Hook(hook::Hook),
 }
@@ -81,6 +90,10 @@ impl Command {
             Self::Context(context) => context.run(app),
             Self::Remember(remember) => remember.run(app),
             Self::Forget(forget) => forget.run(app),
+            Self::Search(search) => search.run(app),
+            Self::Timeline(timeline) => timeline.run(app),
+            Self::Show(show) => show.run(app),
+            Self::Eval(eval) => eval.run(app),
             Self::Hook(_) => unreachable!("hooks end before there is an app"),
         }
     }

@@ -145,7 +145,12 @@ impl Searching<'_> {
     fn order(&mut self, ranker: Option<&dyn Ranker>, query: &Query) -> Result<Vec<(Name, f64)>> {
         let mut order: Vec<(Name, f64)> =
             self.scored.iter().map(|(name, (score, _))| (*name, score.total)).collect();
-        order.sort_by(|left, right| right.1.total_cmp(&left.1).then(right.0.cmp(&left.0)));
+        // Of one moment, what was learnt says more than the summary or the prompt.
+        let precedes =
+            |left: &Name, right: &Name| left.kind.cmp(&right.kind).then(right.id.cmp(&left.id));
+        order.sort_by(|left, right| {
+            right.1.total_cmp(&left.1).then_with(|| precedes(&left.0, &right.0))
+        });
         if let Some(ranker) = ranker {
             let names: Vec<Name> = order.iter().map(|(name, _)| *name).collect();
             let nearness = ranker.rank(&self.search.query, &names, SCORED_ROWS);

@@ -12,7 +12,7 @@ const JSON_FIELDS: [&str; 3] = ["input", "output", "extra"];
 
 /// An event as printed.
 #[derive(Serialize)]
-pub(super) struct Shown<'a> {
+pub(in crate::commands) struct Shown<'a> {
     seq: String,
     id: String,
     time: String,
@@ -35,7 +35,7 @@ pub(super) struct Shown<'a> {
 }
 
 /// An event, with everything it says if that is asked for.
-pub(super) fn event(recorded: &Recorded, is_raw: bool) -> Shown<'_> {
+pub(in crate::commands) fn event(recorded: &Recorded, is_raw: bool) -> Shown<'_> {
     let envelope = &recorded.envelope;
     let used = match &recorded.event {
         Event::ToolUsed(used) => Some(used),

@@ -52,7 +52,7 @@ pub(super) fn row(recorded: &Recorded, output: &Output) -> String {
 }
 
 /// Everything, field by field.
-pub(super) fn whole(recorded: &Recorded, output: &Output) -> String {
+pub(in crate::commands) fn whole(recorded: &Recorded, output: &Output) -> String {
     let envelope = &recorded.envelope;
     let mut text = String::new();
     let name = output.paint(colour(&recorded.event), recorded.event.name());

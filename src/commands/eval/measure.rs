@@ -1,0 +1,135 @@
+//! How well, and how fast, questions find their answers.
+
+use std::{collections::HashMap, time::Instant};
+
+use claude_mem_events::{Envelope, Event, Id, MemoryAdded, Project, Recorded, Seq};
+use claude_mem_projections::{
+    Store,
+    search::{Kind, Search},
+};
+use serde::Serialize;
+
+use super::set::{Document, Question, Set};
+use crate::failure::Failure;
+
+/// What was measured.
+#[derive(Debug, Serialize)]
+pub(super) struct Figures {
+    pub(super) set: String,
+    pub(super) documents: usize,
+    pub(super) queries: usize,
+    pub(super) recall_at_5: f64,
+    pub(super) recall_at_10: f64,
+    pub(super) mrr_at_10: f64,
+    pub(super) ndcg_at_10: f64,
+    pub(super) p50_ms: f64,
+    pub(super) p95_ms: f64,
+}
+
+/// So many hits are looked at.
+const HITS: usize = 10;
+/// Documents folded in one transaction.
+const BATCH: usize = 1000;
+
+/// Loads the documents into a temporary database, by the same path as any memory, and asks the questions.
+pub(super) fn measure(set: &Set) -> Result<Figures, Failure> {
+    let store = load(&set.documents)?;
+    let mut sums = [0.0; 4];
+    let mut times = Vec::new();
+    for question in &set.queries {
+        let search = Search {
+            query: question.text.clone(),
+            kinds: vec![Kind::Observation],
+            project: Some(key(&question.corpus)),
+            limit: HITS,
+            ..Search::default()
+        };
+        let began = Instant::now();
+        let found = store.search(&search)?;
+        times.push(began.elapsed().as_secs_f64() * 1e3);
+        let answers = found.hits.iter().map(|hit| &set.documents[hit.name.id as usize - 1].id);
+        for (sum, figure) in sums.iter_mut().zip(grade(question, answers)) {
+            *sum += figure / set.queries.len() as f64;
+        }
+    }
+    times.sort_by(f64::total_cmp);
+    let [recall_at_5, recall_at_10, mrr_at_10, ndcg_at_10] = sums;
+    let at = |share: f64| times[((times.len() - 1) as f64 * share).round() as usize];
+    Ok(Figures {
+        set: set.name.clone(),
+        documents: set.documents.len(),
+        queries: set.queries.len(),
+        recall_at_5,
+        recall_at_10,
+        mrr_at_10,
+        ndcg_at_10,
+        p50_ms: at(0.5),
+        p95_ms: at(0.95),
+    })
+}
+
+/// Observations are numbered in the order of the documents.
+fn load(documents: &[Document]) -> Result<Store, Failure> {
+    let mut store = Store::in_memory()?;
+    for (batch, documents) in documents.chunks(BATCH).enumerate() {
+        let event = |(at, document): (usize, &Document)| {
+            let number = (batch * BATCH + at) as u64 + 1;
+            let (title, text) = (document.title.clone(), document.text.clone());
+            let corpus = &document.corpus;
+            let project = Project { key: key(corpus), label: corpus.clone(), ..Project::default() };
+            Recorded {
+                seq: Seq::new(1, number),
+                id: Id::new((document.ts.max(0.0) * 1e6) as u64, number << 2),
+                envelope: Envelope { project, ..Envelope::default() },
+                event: Event::from(MemoryAdded { title, text, ..MemoryAdded::default() }),
+            }
+        };
+        let events: Vec<Recorded> = documents.iter().enumerate().map(event).collect();
+        store.fold_events(&events)?;
+    }
+    Ok(store)
+}
+
+/// A project must be called something.
+fn key(corpus: &str) -> String {
+    format!("corpus:{corpus}")
+}
+
+/// Recall among five and among ten, reciprocal rank, and discounted gain.
+fn grade<'a>(question: &Question, answers: impl Iterator<Item = &'a String>) -> [f64; 4] {
+    let mut ranks: HashMap<&str, usize> = HashMap::new();
+    for (rank, answer) in answers.enumerate() {
+        ranks.entry(answer).or_insert(rank);
+    }
+    let mut right: Vec<usize> =
+        question.gold.iter().filter_map(|gold| ranks.get(gold.as_str()).copied()).collect();
+    right.sort_unstable();
+    let wanted = question.gold.len().max(1) as f64;
+    let among = |limit| right.iter().filter(|rank| **rank < limit).count() as f64 / wanted;
+    let gain = |rank: usize| 1.0 / (rank as f64 + 2.0).log2();
+    let ideal: f64 = (0..question.gold.len().clamp(1, HITS)).map(gain).sum();
+    [
+        among(5),
+        among(HITS),
+        right.first().map_or(0.0, |rank| 1.0 / (rank + 1) as f64),
+        right.iter().map(|rank| gain(*rank)).sum::<f64>() / ideal,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grades_are_what_the_books_say() {
+        let gold = vec!["a".into(), "b".into()];
+        let question = Question { corpus: String::new(), text: String::new(), gold };
+        let answers = ["x", "a", "y", "z", "w", "b"].map(String::from);
+        let [recall_at_5, recall_at_10, mrr, ndcg] = grade(&question, answers.iter());
+        assert!((recall_at_5 - 0.5).abs() < 1e-9 && (recall_at_10 - 1.0).abs() < 1e-9);
+        assert!((mrr - 0.5).abs() < 1e-9);
+        let expected = (1.0 / 3f64.log2() + 1.0 / 7f64.log2()) / (1.0 + 1.0 / 3f64.log2());
+        assert!((ndcg - expected).abs() < 1e-9, "{ndcg} {expected}");
+        assert!(grade(&question, [].iter()).iter().all(|figure| *figure <= 0.0));
+    }
+}

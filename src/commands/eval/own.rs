@@ -1,0 +1,206 @@
+//! Questions whose answers are known because they were taken from the user's own memory.
+
+use std::process::Command;
+
+use claude_mem_projections::{
+    Store,
+    details::{Body, Details},
+    search::{Kind, Name, Order, Search},
+};
+
+use super::set::{Document, Question, Set};
+use crate::{app::App, commands::recall::project_here, failure::Failure};
+
+/// More would only take longer.
+const QUESTIONS_MAX: usize = 500;
+const MEMORIES_MAX: usize = 20_000;
+
+/// Titles against texts, facts against the rest, commits against sessions.
+pub(super) fn sets(store: &Store, app: &App) -> Result<Vec<Set>, Failure> {
+    let observations = all(store, Kind::Observation, None)?;
+    let here = Some(project_here(app));
+    let worked =
+        [all(store, Kind::Observation, here.clone())?, all(store, Kind::Summary, here)?].concat();
+    Ok(vec![titles(&observations), facts(&observations), commits(&sessions(&worked), &git_log())])
+}
+
+fn all(store: &Store, kind: Kind, project: Option<String>) -> Result<Vec<Details>, Failure> {
+    let search = Search {
+        kinds: vec![kind],
+        project,
+        limit: MEMORIES_MAX,
+        order: Order::Newest,
+        ..Search::default()
+    };
+    let names: Vec<Name> = store.search(&search)?.hits.into_iter().map(|hit| hit.name).collect();
+    Ok(store.details(&names)?)
+}
+
+fn titles(memories: &[Details]) -> Set {
+    let mut set = Set { name: "titles".into(), ..Set::default() };
+    for memory in memories {
+        let Body::Observation { title: Some(title), .. } = &memory.body else { continue };
+        let text = text(&memory.body, true);
+        if !text.trim().is_empty() {
+            set.add(memory, "", &text, [title.as_str()]);
+        }
+    }
+    set.thin_out()
+}
+
+fn facts(memories: &[Details]) -> Set {
+    let mut set = Set { name: "facts".into(), ..Set::default() };
+    for memory in memories {
+        let Body::Observation { title: Some(title), facts, .. } = &memory.body else { continue };
+        set.add(memory, title, &text(&memory.body, false), facts.iter().map(String::as_str));
+    }
+    set.thin_out()
+}
+
+impl Set {
+    fn add<'a>(
+        &mut self,
+        memory: &Details,
+        title: &str,
+        text: &str,
+        questions: impl IntoIterator<Item = &'a str>,
+    ) {
+        let id = memory.name.to_string();
+        for question in questions {
+            let (corpus, text) = (memory.project.clone(), question.into());
+            self.queries.push(Question { corpus, text, gold: vec![id.clone()] });
+        }
+        self.documents.push(Document {
+            corpus: memory.project.clone(),
+            id,
+            title: title.into(),
+            text: text.into(),
+            ts: memory.at_us as f64 / 1e6,
+        });
+    }
+
+    /// Every so-many-eth question, so that they come from all times.
+    fn thin_out(mut self) -> Self {
+        let step = self.queries.len().div_ceil(QUESTIONS_MAX).max(1);
+        self.queries = self.queries.into_iter().step_by(step).collect();
+        self
+    }
+}
+
+/// What a memory says beside its title.
+fn text(body: &Body, with_facts: bool) -> String {
+    match body {
+        Body::Observation { subtitle, narrative, facts, files_read, files_modified, .. } => {
+            let facts = facts.iter().filter(|_| with_facts);
+            let parts = subtitle
+                .iter()
+                .chain(narrative)
+                .chain(facts)
+                .chain(files_read)
+                .chain(files_modified);
+            parts.map(String::as_str).collect::<Vec<_>>().join("\n")
+        }
+        Body::Summary { request, investigated, learned, completed, next_steps, notes, .. } => {
+            let parts = [request, investigated, learned, completed, next_steps, notes];
+            parts.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join("\n")
+        }
+        Body::Prompt { text } => text.clone().unwrap_or_default(),
+    }
+}
+
+/// A session as one document, and when it began and ended.
+struct Session {
+    document: Document,
+    began: f64,
+    ended: f64,
+}
+
+impl Session {
+    fn new(id: &str, at: f64) -> Self {
+        let (corpus, title, text) = (String::new(), String::new(), String::new());
+        Self {
+            document: Document { corpus, id: id.into(), title, text, ts: at },
+            began: at,
+            ended: at,
+        }
+    }
+}
+
+/// A commit comes a little after what was done for it.
+const COMMIT_SECONDS_MAX: f64 = 1800.0;
+
+fn sessions(memories: &[Details]) -> Vec<Session> {
+    let mut sessions: Vec<Session> = Vec::new();
+    for memory in memories {
+        let Some(id) = &memory.session else { continue };
+        let at = memory.at_us as f64 / 1e6;
+        let known = sessions.iter().position(|session| session.document.id == *id);
+        let known = known.unwrap_or_else(|| {
+            sessions.push(Session::new(id, at));
+            sessions.len() - 1
+        });
+        let session = &mut sessions[known];
+        session.began = session.began.min(at);
+        session.ended = session.ended.max(at);
+        if let Body::Observation { title: Some(title), .. } = &memory.body {
+            session.document.text.push_str(title);
+            session.document.text.push('\n');
+        }
+        session.document.text.push_str(&text(&memory.body, true));
+        session.document.text.push('\n');
+    }
+    sessions
+}
+
+fn commits(sessions: &[Session], log: &str) -> Set {
+    let mut set = Set { name: "commits".into(), ..Set::default() };
+    for line in log.lines() {
+        let Some((time, subject)) = line.split_once('\t') else { continue };
+        let Ok(time) = time.parse::<f64>() else { continue };
+        let within = |session: &&Session| {
+            session.began <= time && time <= session.ended + COMMIT_SECONDS_MAX
+        };
+        let gold: Vec<String> =
+            sessions.iter().filter(within).map(|session| session.document.id.clone()).collect();
+        if !gold.is_empty() {
+            set.queries.push(Question { corpus: String::new(), text: subject.into(), gold });
+        }
+    }
+    set.documents = sessions.iter().map(|session| session.document.clone()).collect();
+    set.thin_out()
+}
+
+/// Times and subjects of the commits here; nothing where there is no git.
+fn git_log() -> String {
+    let output = Command::new("git").args(["log", "-n", "5000", "--format=%ct%x09%s"]).output();
+    output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commits_belong_to_the_sessions_they_were_made_in() {
+        let session = |id: &str, began, ended| {
+            let text = String::from("text");
+            let document = Document {
+                corpus: String::new(),
+                id: id.into(),
+                title: String::new(),
+                text,
+                ts: began,
+            };
+            Session { document, began, ended }
+        };
+        let sessions = [session("a", 100.0, 200.0), session("b", 9000.0, 9100.0)];
+        let set = commits(
+            &sessions,
+            "150\tin a\n1900\tsoon after a\n5000\tin none\n9050\tin b\nnonsense\n",
+        );
+        let asked: Vec<(&str, &str)> =
+            set.queries.iter().map(|query| (query.text.as_str(), query.gold[0].as_str())).collect();
+        assert_eq!(asked, [("in a", "a"), ("soon after a", "a"), ("in b", "b")]);
+        assert_eq!(set.documents.len(), 2);
+    }
+}

@@ -1,0 +1,123 @@
+//! What the commands that recall have in common: memory brought up to date, and hits as lines.
+
+use std::time::Duration;
+
+use claude_mem_projections::{
+    State, Store,
+    search::{Hit, Kind, Query},
+};
+use jiff::Timestamp;
+
+use crate::{
+    app::{App, Output},
+    failure::Failure,
+    memory,
+    project::identify,
+};
+
+/// Whoever asks does not wait longer than this for what was recorded just now.
+const FOLD_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// Opens memory, with what the log holds beyond it folded in as far as time allows.
+pub(crate) fn open(app: &mut App) -> Result<Store, Failure> {
+    let mut store = memory::open(app)?;
+    let log = memory::open_log(app)?;
+    let state = memory::fold_for(&mut store, &log, FOLD_TIME_MAX)?;
+    if state != State::Complete {
+        app.output.say("note: memory is behind the log; `claude-mem project` brings it up to date");
+    }
+    Ok(store)
+}
+
+/// The key of the project in the working directory.
+pub(crate) fn project_here(app: &App) -> String {
+    let cwd = std::env::current_dir().unwrap_or_default();
+    identify(&cwd.to_string_lossy(), &app.environment).key
+}
+
+/// Microseconds since 1970.
+pub(crate) fn micros(moment: Timestamp) -> u64 {
+    u64::try_from(moment.as_microsecond()).unwrap_or(0)
+}
+
+/// How long ago, in two or three letters: `now`, `5m`, `3h`, `12d`, `7w`, `2y`.
+pub(crate) fn ago(at_us: u64, now: Timestamp) -> String {
+    let seconds = micros(now).saturating_sub(at_us) / 1_000_000;
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
+    match () {
+        () if minutes == 0 => "now".into(),
+        () if hours == 0 => format!("{minutes}m"),
+        () if days == 0 => format!("{hours}h"),
+        () if days < 60 => format!("{days}d"),
+        () if days < 730 => format!("{}w", days / 7),
+        () => format!("{}y", days / 365),
+    }
+}
+
+/// What kind of memory it is, in a word.
+pub(crate) fn label(hit: &Hit) -> &str {
+    match hit.kind {
+        Kind::Observation => hit.type_.as_deref().unwrap_or("note"),
+        kind => kind.name(),
+    }
+}
+
+/// The colour of a kind of memory.
+pub(crate) fn colour(hit: &Hit) -> &'static str {
+    match (hit.kind, hit.type_.as_deref()) {
+        (Kind::Prompt, _) => "36",
+        (Kind::Summary, _) => "35",
+        (_, Some("bugfix")) => "31",
+        (_, Some("feature")) => "32",
+        (_, Some("decision")) => "33",
+        _ => "34",
+    }
+}
+
+/// A text on one line, without what could move a terminal's cursor.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Cuts a text to so many characters.
+pub(crate) fn cut(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        Some(_) => text.chars().take(chars_max.saturating_sub(1)).chain(['…']).collect(),
+        None => text.into(),
+    }
+}
+
+/// The text with the words of the query made bold.
+pub(crate) fn marked(query: &Query, text: &str, output: &Output) -> String {
+    let mut out = String::new();
+    let mut at = 0;
+    for mark in query.marks(text) {
+        out.push_str(&text[at..mark.start]);
+        out.push_str(&output.paint("1;33", &text[mark.clone()]));
+        at = mark.end;
+    }
+    out + &text[at..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_told_in_the_unit_that_fits() {
+        let now = Timestamp::from_second(1_000_000_000).unwrap();
+        let table =
+            [(0, "now"), (59, "now"), (60, "1m"), (7200, "2h"), (86400, "1d"), (86400 * 70, "10w")];
+        for (seconds, text) in table {
+            assert_eq!(ago((1_000_000_000 - seconds) * 1_000_000, now), text);
+        }
+        assert_eq!(ago((1_000_000_000 - 86400 * 800) * 1_000_000, now), "2y");
+        assert_eq!(ago(2_000_000_000_000_000, now), "now");
+    }
+
+    #[test]
+    fn lines_hold_nothing_that_moves_the_cursor() {
+        assert_eq!(plain("a\u{1b}[31m\nb"), "a [31m b");
+        assert_eq!((cut("abcd", 4), cut("abcde", 4)), ("abcd".into(), "abc…".into()));
+    }
+}

@@ -1,0 +1,235 @@
+//! `claude-mem search`: find what is half remembered.
+
+use clap::{Args, ValueEnum};
+use claude_mem_projections::search::{
+    self, Explanation, Found, Hit, Kind, NoSuchName, Search as Request,
+};
+use serde::Serialize;
+
+use super::recall::{self, ago, colour, cut, label, marked, micros, plain, project_here};
+use crate::{app::App, failure::Failure, when::When};
+
+/// Find memories by their words
+///
+/// Looks in observations, summaries and prompts of all projects. Each word counts by itself, the rarer the
+/// more: ask as you would ask a colleague. `"two words"` is a phrase, `+word` must be there, `-word` must
+/// not, `migr*` is a beginning. Without words, the newest memories that pass the filters are listed.
+#[derive(Debug, Args)]
+pub(crate) struct Search {
+    /// Words to look for
+    #[arg(value_name = "QUERY")]
+    query: Vec<String>,
+    #[command(flatten)]
+    filters: Filters,
+    /// At most so many
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
+    limit: usize,
+    /// Leave out so many before them
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    offset: usize,
+    /// The order of hits
+    #[arg(long, value_enum, default_value_t = Order::Relevance)]
+    order: Order,
+    /// Print one JSON object per line
+    #[arg(long)]
+    json: bool,
+    /// Say how the query was understood and where scores come from
+    #[arg(long)]
+    explain: bool,
+}
+
+/// What a search is limited to.
+#[derive(Debug, Args)]
+struct Filters {
+    /// Only this project, by its name or key
+    #[arg(long)]
+    project: Option<String>,
+    /// Only the project in this directory
+    #[arg(long, conflicts_with_all = ["project", "all_projects"])]
+    here: bool,
+    /// All projects, which is the default
+    #[arg(long, conflicts_with = "project")]
+    all_projects: bool,
+    /// Only observations of this type, such as `bugfix`; may be given several times
+    #[arg(long = "type", value_name = "TYPE")]
+    types: Vec<String>,
+    /// Only observations with this concept; may be given several times
+    #[arg(long = "concept", value_name = "CONCEPT")]
+    concepts: Vec<String>,
+    /// Only what is about this file or folder; the end of a path is enough
+    #[arg(long = "file", value_name = "PATH")]
+    files: Vec<String>,
+    /// Only from this moment on, such as `2026-03-01` or `3d`
+    #[arg(long, value_name = "WHEN")]
+    since: Option<When>,
+    /// Only before this moment; a day counts whole
+    #[arg(long, value_name = "WHEN")]
+    until: Option<When>,
+    /// Only this session; the beginning of its id is enough
+    #[arg(long)]
+    session: Option<String>,
+    /// Only observations, summaries or prompts; may be given several times
+    #[arg(long = "kind", value_name = "KIND", value_parser = kind)]
+    kinds: Vec<Kind>,
+}
+
+fn kind(text: &str) -> Result<Kind, String> {
+    text.parse().map_err(|_: NoSuchName| "it is `observation`, `summary` or `prompt`".into())
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Order {
+    /// The best first
+    Relevance,
+    /// The newest of the best first
+    Newest,
+    /// The oldest of the best first
+    Oldest,
+}
+
+impl Search {
+    /// Finds and shows.
+    pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        let store = recall::open(app)?;
+        let request = self.request(app);
+        let found = store.search(&request)?;
+        match self.json {
+            true => print_json(app, &found)?,
+            false => print(app, &found, self.explain)?,
+        }
+        if let Some(hint) = &found.hint {
+            app.output.say(format_args!("hint: {hint}"));
+        }
+        Ok(())
+    }
+
+    fn request(&self, app: &App) -> Request {
+        let now = app.clock.now();
+        let filters = &self.filters;
+        let kinds =
+            if filters.kinds.is_empty() { Kind::ALL.to_vec() } else { filters.kinds.clone() };
+        Request {
+            query: self.query.join(" "),
+            kinds,
+            project: if filters.here { Some(project_here(app)) } else { filters.project.clone() },
+            types: filters.types.clone(),
+            concepts: filters.concepts.clone(),
+            files: filters.files.clone(),
+            since_us: filters.since.as_ref().map(|when| micros(when.start(now))),
+            until_us: filters.until.as_ref().map(|when| micros(when.end(now))),
+            session: filters.session.clone(),
+            limit: self.limit,
+            offset: self.offset,
+            order: match self.order {
+                Order::Relevance => search::Order::Relevance,
+                Order::Newest => search::Order::Newest,
+                Order::Oldest => search::Order::Oldest,
+            },
+            is_explained: self.explain,
+        }
+    }
+}
+
+/// Hits, one object each; before them, how the query was understood, if that was asked for.
+fn print_json(app: &mut App, found: &Found) -> Result<(), Failure> {
+    #[derive(Serialize)]
+    struct Explained<'a> {
+        dropped: &'a [String],
+        explanation: &'a [Explanation],
+    }
+    if !found.explanation.is_empty() {
+        let (dropped, explanation) = (&found.query.dropped, &found.explanation);
+        app.output.json(&Explained { dropped, explanation })?;
+    }
+    found.hits.iter().try_for_each(|hit| app.output.json(hit))
+}
+
+fn print(app: &mut App, found: &Found, is_explained: bool) -> Result<(), Failure> {
+    for explanation in &found.explanation {
+        print_explanation(app, explanation)?;
+    }
+    let widths = Widths::of(&found.hits);
+    for hit in &found.hits {
+        for line in lines(app, found, hit, &widths) {
+            app.output.line(line)?;
+        }
+        if let Some(score) = hit.explanation.as_ref().filter(|_| is_explained) {
+            let term = |(term, part): (&search::Term, &f64)| format!("{} {part:.2}", term.text);
+            let mut parts: Vec<String> =
+                found.query.terms.iter().zip(&score.terms).map(term).collect();
+            parts.push(format!("together {:.2}", score.together));
+            let line = format!(
+                "{:1$}score {2:.2} = {3}",
+                "",
+                widths.name + 2,
+                hit.score,
+                parts.join(" + ")
+            );
+            app.output.line(app.output.dim(&line))?;
+        }
+    }
+    let shown = found.hits.len();
+    if shown > 0 && found.matched > shown {
+        app.output.say(format_args!(
+            "{shown} of {} that match; more with `--limit`, or with `--offset`",
+            found.matched
+        ));
+    }
+    Ok(())
+}
+
+fn print_explanation(app: &mut App, explanation: &Explanation) -> Result<(), Failure> {
+    let kind = explanation.kind.name();
+    app.output
+        .line(format_args!("{kind}: {} match {}", explanation.matched, explanation.expression))?;
+    for weighed in &explanation.terms {
+        let (text, rows, worth) = (&weighed.term.text, weighed.rows, weighed.worth);
+        app.output.line(app.output.dim(&format!("  {text}: in {rows:.0}, worth {worth:.2}")))?;
+    }
+    Ok(())
+}
+
+/// How wide the columns before the title are.
+struct Widths {
+    name: usize,
+    project: usize,
+    label: usize,
+}
+
+impl Widths {
+    fn of(hits: &[Hit]) -> Self {
+        let widest = |of: &dyn Fn(&Hit) -> usize| hits.iter().map(of).max().unwrap_or(0);
+        Self {
+            name: widest(&|hit| hit.name.to_string().len()),
+            project: widest(&|hit| hit.project.chars().count()).min(16),
+            label: widest(&|hit| label(hit).chars().count()).min(14),
+        }
+    }
+}
+
+/// Id, age, project, kind and title; below them where the words are, unless the title says it all.
+fn lines(app: &App, found: &Found, hit: &Hit, widths: &Widths) -> Vec<String> {
+    let output = &app.output;
+    let name = format!("{:>1$}", hit.name.to_string(), widths.name);
+    let age = format!("{:>4}", ago(hit.at_us, app.clock.now()));
+    let project = format!("{:1$}", cut(&plain(&hit.project), widths.project), widths.project);
+    let kind = format!("{:1$}", cut(&plain(label(hit)), widths.label), widths.label);
+    let columns = output.columns().unwrap_or(usize::MAX);
+    let taken = widths.name + widths.project + widths.label + 4 + 8;
+    let title = cut(&plain(&hit.title), columns.saturating_sub(taken).max(20));
+    let first = format!(
+        "{}  {}  {}  {}  {}",
+        output.paint("1", &name),
+        output.dim(&age),
+        output.dim(&project),
+        output.paint(colour(hit), &kind),
+        marked(&found.query, &title, output)
+    );
+    let mut lines = vec![first.trim_end().to_owned()];
+    let snippet = plain(&hit.snippet);
+    if !snippet.is_empty() && snippet != title {
+        let snippet = cut(&snippet, columns.saturating_sub(widths.name + 2).max(40));
+        lines.push(format!("{:1$}  {2}", "", widths.name, marked(&found.query, &snippet, output)));
+    }
+    lines
+}

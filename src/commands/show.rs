@@ -1,0 +1,213 @@
+//! `claude-mem show`: memories in full, and where each comes from.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use claude_mem_events::{EventReader, Met, Recorded, Seq};
+use claude_mem_log::Log;
+use claude_mem_projections::{
+    details::{Body, Details, Provenance},
+    search::Name,
+};
+use jiff::{Timestamp, tz::TimeZone};
+use serde::Serialize;
+
+use super::{log, recall};
+use crate::{
+    app::{App, Output},
+    failure::Failure,
+    memory,
+};
+
+/// Show memories in full, and where they come from
+///
+/// With each memory: the events that it was made of, the reply that says it, which model gave it under which
+/// prompt, and what that cost.
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// Observations (`12`), summaries (`S3`) or prompts (`P9`)
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<Name>,
+    /// Show the events that they were made of, as recorded
+    #[arg(long)]
+    raw: bool,
+    /// Print one JSON object per line
+    #[arg(long)]
+    json: bool,
+}
+
+impl Show {
+    /// Shows each, and says which are not there.
+    pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        let store = recall::open(app)?;
+        let found = store.details(&self.ids)?;
+        let events = if self.raw { Some(memory::open_log(app)?) } else { None };
+        for (at, details) in found.iter().enumerate() {
+            let events =
+                events.as_ref().map(|log| sources(log, &details.provenance)).transpose()?;
+            if self.json {
+                print_json(app, details, events.as_deref())?;
+                continue;
+            }
+            if at > 0 {
+                app.output.line("")?;
+            }
+            print(app, details, events.as_deref().unwrap_or_default())?;
+        }
+        missing(&self.ids, &found)
+    }
+}
+
+fn missing(asked: &[Name], found: &[Details]) -> Result<(), Failure> {
+    let is_there = |name: &&Name| found.iter().any(|details| details.name == **name);
+    let missing: Vec<String> =
+        asked.iter().filter(|name| !is_there(name)).map(|name| format!("`{name}`")).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new(format!("there is no memory {}", missing.join(", ")))
+        .meaning("it may have been forgotten")
+        .remedy("find others with `claude-mem search`"))
+}
+
+/// The events that a memory was made of, as recorded; its own event if there are no others.
+fn sources(log: &Log, provenance: &Provenance) -> Result<Vec<Recorded>, Failure> {
+    let places: Vec<Seq> = match provenance.sources.is_empty() {
+        true => vec![provenance.seq],
+        false => provenance.sources.iter().map(|source| source.seq).collect(),
+    };
+    let mut events = Vec::new();
+    for place in places {
+        if let Some(Met::Event(recorded)) = EventReader::from(log, place).next()?
+            && recorded.seq == place
+        {
+            events.push(recorded);
+        }
+    }
+    Ok(events)
+}
+
+fn print_json(
+    app: &mut App,
+    details: &Details,
+    events: Option<&[Recorded]>,
+) -> Result<(), Failure> {
+    #[derive(Serialize)]
+    struct Raw<'a> {
+        #[serde(flatten)]
+        details: &'a Details,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        events: Option<Vec<log::json::Shown<'a>>>,
+    }
+    let events =
+        events.map(|events| events.iter().map(|event| log::json::event(event, true)).collect());
+    app.output.json(&Raw { details, events })
+}
+
+fn print(app: &mut App, details: &Details, events: &[Recorded]) -> Result<(), Failure> {
+    let mut text = heading(details, &app.output);
+    body(&mut text, &app.output, &details.body);
+    provenance(&mut text, &app.output, &details.provenance);
+    for event in events {
+        let _ = write!(text, "\n{}", log::show::whole(event, &app.output));
+    }
+    app.output.line(text.trim_end())
+}
+
+fn heading(details: &Details, output: &Output) -> String {
+    let moment = Timestamp::from_microsecond(details.at_us.cast_signed()).unwrap_or_default();
+    let time = moment.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S");
+    let kind = match &details.body {
+        Body::Observation { type_: Some(type_), .. } => type_,
+        _ => details.kind.name(),
+    };
+    let superseded = if details.is_superseded { "  (superseded)" } else { "" };
+    let name = output.paint("1", &details.name.to_string());
+    let kind = output.paint("34", kind);
+    let place = output.dim(&format!("{time}  {}", recall::plain(&details.project)));
+    format!("{name}  {kind}  {place}{superseded}\n")
+}
+
+fn body(text: &mut String, output: &Output, body: &Body) {
+    match body {
+        Body::Observation {
+            type_: _,
+            title,
+            subtitle,
+            narrative,
+            facts,
+            concepts,
+            files_read,
+            files_modified,
+        } => {
+            if let Some(title) = title {
+                let _ = writeln!(text, "{}", output.paint("1", &recall::plain(title)));
+            }
+            one(text, output, "", subtitle.as_deref());
+            one(text, output, "", narrative.as_deref());
+            many(text, output, "facts", facts);
+            many(text, output, "concepts", concepts);
+            many(text, output, "read", files_read);
+            many(text, output, "modified", files_modified);
+        }
+        Body::Summary {
+            request,
+            investigated,
+            learned,
+            completed,
+            next_steps,
+            notes,
+            files_read,
+            files_edited,
+        } => {
+            one(text, output, "request", request.as_deref());
+            one(text, output, "investigated", investigated.as_deref());
+            one(text, output, "learned", learned.as_deref());
+            one(text, output, "completed", completed.as_deref());
+            one(text, output, "next steps", next_steps.as_deref());
+            one(text, output, "notes", notes.as_deref());
+            many(text, output, "read", files_read);
+            many(text, output, "edited", files_edited);
+        }
+        Body::Prompt { text: said } => one(text, output, "", said.as_deref().or(Some("(private)"))),
+    }
+}
+
+fn one(text: &mut String, output: &Output, name: &str, value: Option<&str>) {
+    let Some(value) = value else { return };
+    let name = if name.is_empty() { String::new() } else { output.dim(&format!("{name}: ")) };
+    let safe = |c: char| c == '\n' || c == '\t' || !c.is_control();
+    let value: String = value.chars().filter(|c| safe(*c)).collect();
+    let _ = writeln!(text, "{name}{value}");
+}
+
+fn many(text: &mut String, output: &Output, name: &str, values: &[String]) {
+    if !values.is_empty() {
+        let _ = writeln!(text, "{}", output.dim(&format!("{name}:")));
+        for value in values {
+            let _ = writeln!(text, "  - {}", recall::plain(value));
+        }
+    }
+}
+
+fn provenance(text: &mut String, output: &Output, provenance: &Provenance) {
+    let mut lines = vec![format!("{} {}  {}", provenance.origin, provenance.seq, provenance.event)];
+    if let Some(reply) = &provenance.reply {
+        let dollars = reply.cost_micros as f64 / 1e6;
+        lines.push(format!(
+            "{} {}  prompt {}  generation {}",
+            reply.provider, reply.model, reply.prompt_version, reply.generation
+        ));
+        lines.push(format!(
+            "{} tokens in, {} out, ${dollars:.4}, {} ms, for {} memories",
+            reply.tokens_in, reply.tokens_out, reply.duration_ms, reply.memories
+        ));
+    }
+    for source in &provenance.sources {
+        let tool = source.tool.as_deref().unwrap_or("");
+        lines.push(format!("from {}  {}  {} {tool}", source.seq, source.event, source.kind));
+    }
+    for line in lines {
+        let _ = writeln!(text, "{}", output.dim(recall::plain(line.trim_end()).as_str()));
+    }
+}

@@ -1,0 +1,153 @@
+//! `claude-mem timeline`: what happened around something.
+
+use clap::Args;
+use claude_mem_projections::{
+    search::Hit,
+    timeline::{Anchor, Surroundings, Timeline as Request},
+};
+use jiff::{Timestamp, tz::TimeZone};
+use serde::Serialize;
+
+use super::recall::{self, colour, cut, label, micros, plain};
+use crate::{app::App, failure::Failure, when::When};
+
+/// See what happened around a memory or a moment
+///
+/// Prompts, observations and summaries in the order in which they happened. The anchor is an observation
+/// (`12`), a summary (`S3`), a prompt (`P9`), a moment (`2026-03-01 14:30`, `yesterday`), or else words: then
+/// it is the best hit for them.
+#[derive(Debug, Args)]
+pub(crate) struct Timeline {
+    /// What to show the surroundings of
+    #[arg(value_name = "ANCHOR", required = true)]
+    anchor: Vec<String>,
+    /// How many memories before it
+    #[arg(long, short = 'B', value_name = "N", default_value_t = 10)]
+    before: usize,
+    /// How many memories behind it
+    #[arg(long, short = 'A', value_name = "N", default_value_t = 10)]
+    after: usize,
+    /// Only this project, by its name or key [default: the anchor's]
+    #[arg(long)]
+    project: Option<String>,
+    /// All projects
+    #[arg(long, conflicts_with = "project")]
+    all_projects: bool,
+    /// Print one JSON object per line
+    #[arg(long)]
+    json: bool,
+}
+
+impl Timeline {
+    /// Finds the anchor and shows what is around it.
+    pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        let store = recall::open(app)?;
+        let request = Request {
+            anchor: anchor(&self.anchor.join(" "), app.clock.now()),
+            before: self.before,
+            after: self.after,
+            project: self.project,
+            is_everywhere: self.all_projects,
+        };
+        let found = store.timeline(&request)?;
+        if let Some(hint) = found.hint {
+            return Err(Failure::new(match &request.anchor {
+                Anchor::Query(query) => format!("nothing is found for `{query}`"),
+                _ => hint.clone(),
+            })
+            .remedy(match request.anchor {
+                Anchor::Query(_) => hint,
+                _ => "find its number with `claude-mem search`".into(),
+            }));
+        }
+        match self.json {
+            true => print_json(app, &found),
+            false => print(app, &found),
+        }
+    }
+}
+
+fn anchor(text: &str, now: Timestamp) -> Anchor {
+    match (text.parse(), text.parse::<When>()) {
+        (Ok(name), _) => Anchor::Memory(name),
+        (_, Ok(when)) => Anchor::Time(micros(when.start(now))),
+        _ => Anchor::Query(text.into()),
+    }
+}
+
+fn print_json(app: &mut App, found: &Surroundings) -> Result<(), Failure> {
+    #[derive(Serialize)]
+    struct Moment<'a> {
+        is_anchor: bool,
+        #[serde(flatten)]
+        hit: &'a Hit,
+    }
+    found.moments.iter().try_for_each(|hit| {
+        app.output.json(&Moment { is_anchor: Some(hit.name) == found.anchor, hit })
+    })
+}
+
+/// A heading for each day, a line for each memory; the anchor has an arrow.
+fn print(app: &mut App, found: &Surroundings) -> Result<(), Failure> {
+    let width = found.moments.iter().map(|hit| hit.name.to_string().len()).max().unwrap_or(0);
+    let mut day = String::new();
+    let mut is_behind = found.anchor.is_some();
+    for hit in &found.moments {
+        if !is_behind && hit.at_us >= found.at_us {
+            is_behind = true;
+            print_moment(app, found.at_us)?;
+        }
+        let date = local(hit.at_us, "%Y-%m-%d");
+        if date != day {
+            app.output.line(app.output.paint("1", &date))?;
+            day = date;
+        }
+        app.output.line(line(app, hit, found, width))?;
+    }
+    if !is_behind {
+        print_moment(app, found.at_us)?;
+    }
+    Ok(())
+}
+
+fn print_moment(app: &mut App, at_us: u64) -> Result<(), Failure> {
+    let moment = local(at_us, "%Y-%m-%d %H:%M");
+    app.output.line(app.output.paint("1;33", &format!("▶ {moment}")))
+}
+
+fn line(app: &App, hit: &Hit, found: &Surroundings, width: usize) -> String {
+    const LABEL: usize = 11;
+    let output = &app.output;
+    let is_anchor = Some(hit.name) == found.anchor;
+    let room = output.columns().unwrap_or(usize::MAX).saturating_sub(width + LABEL + 14).max(20);
+    let title = cut(&plain(&hit.title), room);
+    let text = format!(
+        "{} {}  {}  {}  {}",
+        output.paint("1;33", if is_anchor { "▶" } else { " " }),
+        output.paint("1", &format!("{:>width$}", hit.name.to_string())),
+        output.dim(&local(hit.at_us, "%H:%M")),
+        output.paint(colour(hit), &format!("{:LABEL$}", cut(&plain(label(hit)), LABEL))),
+        if is_anchor { output.paint("1", &title) } else { title }
+    );
+    text.trim_end().to_owned()
+}
+
+fn local(at_us: u64, format: &str) -> String {
+    let moment = Timestamp::from_microsecond(at_us.cast_signed()).unwrap_or_default();
+    moment.to_zoned(TimeZone::system()).strftime(format).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_anchor_is_a_memory_else_a_moment_else_words() {
+        let now = "2026-03-01T12:00:00Z".parse().unwrap();
+        assert_eq!(anchor("S3", now), Anchor::Memory("S3".parse().unwrap()));
+        assert_eq!(anchor("12", now), Anchor::Memory("12".parse().unwrap()));
+        let moment = "2026-02-28T12:00:00Z".parse().unwrap();
+        assert_eq!(anchor("2026-02-28T12:00:00Z", now), Anchor::Time(micros(moment)));
+        assert_eq!(anchor("torn log", now), Anchor::Query("torn log".into()));
+    }
+}
