@@ -3,7 +3,7 @@
 use crate::{
     Error, Id, Seq,
     directory::Directory,
-    format::{FLAG_MOVED, FrameHeader, split_seq},
+    format::{FLAG_AGAIN, FrameHeader, split_seq},
     recovery::Found,
     segment::Segment,
 };
@@ -16,7 +16,8 @@ use std::collections::HashSet;
 #[derive(Debug, Default)]
 pub(crate) struct Originals {
     segment: Option<Segment>,
-    /// All ids of the segment, where offsets no longer say: it was compacted.
+    /// All ids of the segment, once offsets no longer say: it was compacted, or is damaged, and a
+    /// misdirected write of the disk may have put the record elsewhere in it.
     ids: Option<HashSet<Id>>,
     /// Records whose first place is damaged. If the rescue itself failed and was done again, there are
     /// several of each.
@@ -49,11 +50,17 @@ impl Originals {
             self.open(directory, origin)?;
         }
         let Some(segment) = &mut self.segment else { return Ok(false) };
-        if let Some(ids) = &self.ids {
-            return Ok(ids.contains(&id));
+        if segment.generation == 0
+            && let Found::Frame(header) = segment.scan(origin.offset())?
+            && header.id == id
+        {
+            return Ok(true);
         }
-        let found = segment.scan(origin.offset())?;
-        Ok(matches!(found, Found::Frame(header) if header.id == id))
+        let ids = match &mut self.ids {
+            Some(ids) => ids,
+            none => none.insert(ids(segment)?),
+        };
+        Ok(ids.contains(&id))
     }
 
     fn open(&mut self, directory: &Directory, origin: Seq) -> Result<(), Error> {
@@ -62,14 +69,8 @@ impl Originals {
         let Some(file) = files.iter().rfind(|file| file.number <= origin.segment()) else {
             return Ok(());
         };
-        let mut segment = Segment::open(directory, file)?;
-        if !holds(&segment, origin) {
-            return Ok(());
-        }
-        if segment.generation > 0 {
-            self.ids = Some(ids(&mut segment)?);
-        }
-        self.segment = Some(segment);
+        let segment = Segment::open(directory, file)?;
+        self.segment = Some(segment).filter(|segment| holds(segment, origin));
         Ok(())
     }
 }
@@ -78,7 +79,7 @@ fn holds(segment: &Segment, origin: Seq) -> bool {
     (segment.number..=segment.number_last()).contains(&origin.segment())
 }
 
-/// The ids of all records of a compacted segment.
+/// The ids of all records of a segment that are there for the first time.
 fn ids(segment: &mut Segment) -> Result<HashSet<Id>, Error> {
     let mut ids = HashSet::new();
     let mut offset = crate::format::SEGMENT_HEADER_LEN as u64;
@@ -86,7 +87,7 @@ fn ids(segment: &mut Segment) -> Result<HashSet<Id>, Error> {
         let found = segment.scan(offset)?;
         let Some(next) = found.end(offset) else { return Ok(ids) };
         if let Found::Frame(header) = found
-            && header.has(FLAG_MOVED)
+            && !header.has(FLAG_AGAIN)
         {
             ids.insert(header.id);
         }
