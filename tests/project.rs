@@ -280,3 +280,22 @@ fn costs_are_told_by_day_project_and_model() {
     let shown = sandbox.run(&["costs"]).ok();
     assert!(shown.contains("$1.00") && shown.contains("1.0M tokens"), "{shown}");
 }
+
+#[test]
+fn the_status_tells_what_waits_and_what_stands_in_the_way() {
+    let (sandbox, server) = (Sandbox::new(), Server::answering(|_| Answer::http(401)).unwrap());
+    Session::worked(&sandbox, "a", 1);
+    run(&sandbox, &["project"], &provider("anthropic", &server)).fails(1);
+    let told = json(&sandbox.run(&["status", "--json"]).ok())["memory"].take();
+    assert_eq!((&told["outstanding"], &told["trouble"]["class"]), (&4.into(), &"auth".into()));
+    let shown = sandbox.run(&["status"]).ok();
+    let line = "agent  anthropic claude-haiku-4-5: auth, HTTP 401: scripted 401 (";
+    assert!(shown.contains(line), "{shown}");
+    assert!(
+        shown.contains("0 observations, 0 summaries; 4 events wait to be distilled"),
+        "{shown}"
+    );
+    run(&sandbox, &["project"], &provider("anthropic", &answering("saw"))).ok();
+    let shown = sandbox.run(&["status"]).ok();
+    assert!(shown.contains("1 observation, 1 summary\n") && !shown.contains("agent "), "{shown}");
+}

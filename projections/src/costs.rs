@@ -95,6 +95,15 @@ impl Store {
         Ok(spent)
     }
 
+    /// The latest failure, if nobody was answered since: what stands in the way.
+    pub fn trouble(&self) -> Result<Option<Failure>> {
+        let sql = "select exists (select 1 from failures
+                       where seq > coalesce((select max(seq) from replies), 0))";
+        let is_trouble: bool =
+            self.connection.prepare_cached(sql)?.query_row((), |row| row.get(0))?;
+        Ok(if is_trouble { self.failures(1)?.pop() } else { None })
+    }
+
     /// Attempts that failed, the latest first.
     pub fn failures(&self, limit: u32) -> Result<Vec<Failure>> {
         let sql = "select at_us, provider, model, class, message, attempt, retry_after_ms, sources

@@ -265,6 +265,18 @@ mod tests {
     }
 
     #[test]
+    fn a_failure_is_trouble_until_somebody_is_answered() {
+        let mut scene = Scene::new();
+        let answers = vec![scene.tool("Bash", "{}")];
+        let (class, message) = (FailureClass::Auth, "no".to_owned());
+        scene.add(AgentFailed { class, message, ..AgentFailed::default() });
+        let trouble = scene.fold().trouble().unwrap().unwrap();
+        assert_eq!((trouble.class.as_str(), trouble.message.as_deref()), ("auth", Some("no")));
+        scene.reply(&answers, "<skip/>");
+        assert_eq!(scene.fold().trouble().unwrap(), None);
+    }
+
+    #[test]
     fn waiting_for_a_provider_uses_up_no_attempt() {
         let mut scene = Scene::new();
         let answers = vec![scene.tool("Bash", "{}")];

@@ -102,7 +102,7 @@ fn summary(projected: &Projected) -> String {
     let text = format!(
         "{} about {} events answered by {provider} ({model}): {} observations, {} summaries",
         questions(asked.answered),
-        asked.events,
+        asked.events.len(),
         asked.observations,
         asked.summaries
     );
@@ -123,7 +123,7 @@ fn described(projected: &Projected) -> serde_json::Value {
     json!({
         "answered": asked.answered,
         "parked": asked.parked,
-        "events": asked.events,
+        "events": asked.events.len(),
         "observations": asked.observations,
         "summaries": asked.summaries,
         "tokens_in": asked.spent.tokens_in,

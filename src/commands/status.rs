@@ -1,6 +1,7 @@
 //! `claude-mem status`: is everything recorded, and where.
 
 mod count;
+mod memory;
 mod show;
 
 use std::{
@@ -11,6 +12,7 @@ use std::{
 use clap::Args;
 use claude_mem_log::{Log, Options};
 use count::Counted;
+use memory::Memory;
 use serde::Serialize;
 
 use crate::{
@@ -44,6 +46,7 @@ struct Found {
     durability: Durability,
     disk: Disk,
     hooks: Hooks,
+    memory: Memory,
     diagnostics: Diagnostics,
 }
 
@@ -111,6 +114,7 @@ impl Found {
             durability: durability(app),
             disk: disk(&data_dir, &log)?,
             hooks: hooks(app),
+            memory: Memory::look(app),
             diagnostics: diagnostics(&data_dir),
             data_dir,
             log_dir,

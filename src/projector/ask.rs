@@ -34,8 +34,8 @@ pub(crate) struct Asked {
     pub(crate) answered: usize,
     /// Questions given up on: they wait until the user retries them.
     pub(crate) parked: usize,
-    /// Events that the answered ones were about.
-    pub(crate) events: usize,
+    /// Events that the answered ones were about, by id.
+    pub(crate) events: Vec<[u8; 16]>,
     /// Observations in the answers.
     pub(crate) observations: usize,
     /// Summaries in the answers.
@@ -51,7 +51,7 @@ impl Asked {
     pub(crate) fn add(&mut self, other: Self) {
         self.answered += other.answered;
         self.parked += other.parked;
-        self.events += other.events;
+        self.events.extend(other.events);
         self.observations += other.observations;
         self.summaries += other.summaries;
         self.spent.add(&other.spent);
@@ -212,7 +212,7 @@ impl<'a> Asker<'a> {
         self.gate.succeeded(&answer.spent);
         let mut done = lock(&self.done);
         done.answered += 1;
-        done.events += planned.batch.sources.len();
+        done.events.extend(planned.batch.answers());
         done.observations += reply.observations.len();
         done.summaries += usize::from(reply.summary.is_some());
         done.spent.add(&answer.spent);

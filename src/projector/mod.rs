@@ -94,10 +94,16 @@ pub(crate) fn project(app: &mut App, manner: &Manner) -> Result<Projected, Failu
     let mut projected = Projected::default();
     loop {
         projected.folded += memory::fold(&mut store, &log)?.events;
-        let turns = match &manner.retry {
+        let mut turns = match &manner.retry {
             Some(retry) => retry.turns(&store)?,
             None => store.outstanding(&Range::default(), usize::MAX)?,
         };
+        // A reply that could not be appended in time was put aside, and may be folded only later. Whatever
+        // was answered in this run is not asked again in it.
+        let answered = &projected.asked.events;
+        for turn in &mut turns {
+            turn.pending.retain(|pending| !answered.contains(pending.id.as_bytes()));
+        }
         let plan = plan(app, &store, turns, manner)?;
         if plan.is_empty() {
             return Ok(projected);

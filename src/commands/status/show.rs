@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::{Found, Hooks};
+use super::{Found, Hooks, Memory};
 use crate::app::Output;
 
 const GOOD: &str = "32";
@@ -32,6 +32,8 @@ pub(super) fn page(found: &Found, output: &Output) -> String {
     for line in hooks(&found.hooks, output) {
         page.line("hooks", &line);
     }
+    page.line("memory", &memory(&found.memory));
+    page.line("agent", &agent(&found.memory, output));
     page.line("diagnostics", &diagnostics(found));
     page.text
 }
@@ -58,6 +60,33 @@ fn place(found: &Found, output: &Output) -> String {
             format!("{path} {}", output.paint(BAD, "(cannot be written: nothing is recorded)"))
         }
     }
+}
+
+fn memory(memory: &Memory) -> String {
+    let Some(counts) = &memory.counts else { return "not drawn yet".into() };
+    let mut text = format!(
+        "{}, {}",
+        plural(counts.observations, "observation"),
+        plural(counts.summaries, if counts.summaries == 1 { "summary" } else { "summarie" })
+    );
+    if counts.outstanding > 0 {
+        let _ = write!(text, "; {} to be distilled", waiting(counts.outstanding));
+    }
+    if counts.parked > 0 {
+        let _ = write!(text, "; {} given up on (`claude-mem retry`)", events(counts.parked));
+    }
+    text
+}
+
+fn waiting(count: u64) -> String {
+    format!("{} {}", events(count), if count == 1 { "waits" } else { "wait" })
+}
+
+fn agent(memory: &Memory, output: &Output) -> String {
+    let Some(trouble) = &memory.trouble else { return String::new() };
+    let who = format!("{} {}", trouble.provider, trouble.model);
+    let text = format!("{}: {}, {}", who.trim(), trouble.class, trouble.message);
+    format!("{} ({})", output.paint(BAD, &text), local(&trouble.at))
 }
 
 fn recorded(found: &Found) -> String {

@@ -1,0 +1,63 @@
+//! What was made of the events, and what stands in the way of more.
+
+use claude_mem_projections::{Failure, Store};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::app::App;
+
+/// The tables, as they are.
+#[derive(Debug, Serialize)]
+pub(super) struct Memory {
+    /// Nothing if there is no database, or none that can be read.
+    #[serde(flatten)]
+    pub(super) counts: Option<Counts>,
+    /// The latest failure, if nobody was answered since.
+    pub(super) trouble: Option<Trouble>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Counts {
+    pub(super) observations: u64,
+    pub(super) summaries: u64,
+    pub(super) outstanding: u64,
+    pub(super) parked: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Trouble {
+    pub(super) at: String,
+    pub(super) provider: String,
+    pub(super) model: String,
+    pub(super) class: String,
+    pub(super) message: String,
+}
+
+impl Memory {
+    /// Looks, and folds nothing: a status shows what is there.
+    pub(super) fn look(app: &App) -> Self {
+        let store = Store::open_read_only(&app.paths.memory()).ok().flatten();
+        let Some(store) = store else { return Self { counts: None, trouble: None } };
+        let counts = store.counts().ok().map(|counts| Counts {
+            observations: counts.observations,
+            summaries: counts.summaries,
+            outstanding: counts.outstanding,
+            parked: counts.parked,
+        });
+        let trouble = store.trouble().ok().flatten().map(Trouble::of);
+        Self { counts, trouble }
+    }
+}
+
+impl Trouble {
+    fn of(failure: Failure) -> Self {
+        let at = Timestamp::from_microsecond(failure.at_us.cast_signed()).unwrap_or_default();
+        Self {
+            at: at.to_string(),
+            provider: failure.provider,
+            model: failure.model,
+            class: failure.class,
+            message: failure.message.unwrap_or_default(),
+        }
+    }
+}
