@@ -102,7 +102,7 @@ impl Replay {
         if !prepared.is_needed {
             return self.redraw(app, &mut store, &log, &Asked::default(), None);
         }
-        self.reprocess(app, &mut store, &log, prepared)
+        self.reprocess(app, &mut store, prepared)
     }
 
     fn request(&self, app: &App, store: &Store) -> Result<Request<'_>, Failure> {
@@ -147,7 +147,6 @@ impl Replay {
         &self,
         app: &mut App,
         store: &mut Store,
-        log: &Log,
         mut prepared: Prepared,
     ) -> Result<(), Failure> {
         let is_beyond = is_beyond_cap(app, store, &prepared)?;
@@ -164,6 +163,8 @@ impl Replay {
         };
         let asked = prepared.run(app, store, (is_limited, threads), &show)?;
         drop(progress);
+        // A reply that could not be appended in time was put aside. It must be in the log before its end.
+        let log = &memory::open_log(app)?;
         if let Some(failure) = self.undone(&prepared, &asked, total) {
             memory::fold(store, log)?;
             return Err(failure);

@@ -90,9 +90,9 @@ pub(crate) struct Projected {
 pub(crate) fn project(app: &mut App, manner: &Manner) -> Result<Projected, Failure> {
     let mut store = memory::open(app)?;
     let _asking = take_lock(app)?;
-    let log = memory::open_log(app)?;
     let mut projected = Projected::default();
     loop {
+        let log = memory::open_log(app)?;
         projected.folded += memory::fold(&mut store, &log)?.events;
         let mut turns = match &manner.retry {
             Some(retry) => retry.turns(&store)?,
@@ -112,6 +112,7 @@ pub(crate) fn project(app: &mut App, manner: &Manner) -> Result<Projected, Failu
         let is_done = asked.stopped.is_some() || asked.answered == 0 || manner.retry.is_some();
         projected.asked.add(asked);
         if is_done {
+            let log = memory::open_log(app)?;
             projected.folded += memory::fold(&mut store, &log)?.events;
             return Ok(projected);
         }
