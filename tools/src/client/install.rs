@@ -10,6 +10,9 @@ use std::process::{Command, Output, Stdio};
 /// The version that was measured and that tests expect.
 pub const VERSION: &str = "2.1.325";
 
+/// The version of the official MCP client that tests use.
+const MCP_SDK_VERSION: &str = "1.32.2";
+
 /// Why there is no client to run, or why it did not run.
 #[derive(Debug)]
 pub enum ClientError {
@@ -41,19 +44,33 @@ impl fmt::Display for ClientError {
         match self {
             Self::Missing { program, source } => {
                 let program = program.display();
-                write!(f, "the Claude Code client cannot be used: cannot run {program}: {source}")
+                write!(f, "the client cannot be used: cannot run {program}: {source}")
             }
             Self::Broken { command, output } => {
-                write!(f, "the Claude Code client cannot be used: `{command}` failed:\n{output}")
+                write!(f, "the client cannot be used: `{command}` failed:\n{output}")
             }
             Self::Directory { path, source } => {
-                write!(f, "the Claude Code client cannot be kept in {}: {source}", path.display())
+                write!(f, "the client cannot be kept in {}: {source}", path.display())
             }
         }
     }
 }
 
 impl std::error::Error for ClientError {}
+
+/// Something that npm installs, and how to see that it runs.
+struct Package {
+    /// What its directory is called, in front of the version.
+    name: &'static str,
+    /// As the registry has it.
+    registered_as: &'static str,
+    version: String,
+    /// The program to try, below the directory that it is installed in.
+    program: &'static str,
+    args: &'static [&'static str],
+    /// What that prints first.
+    prints: String,
+}
 
 /// The client of [`VERSION`], installed if need be.
 pub fn executable() -> Result<PathBuf, ClientError> {
@@ -66,44 +83,74 @@ pub fn executable() -> Result<PathBuf, ClientError> {
 /// variable `CLAUDE_MEM_CLIENT_DIR` names. Processes that want it at the same time wait for the first of
 /// them. It takes about 350 MB.
 pub fn executable_of(version: &str) -> Result<PathBuf, ClientError> {
-    let cache = env::var_os("CLAUDE_MEM_CLIENT_DIR")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache"), PathBuf::from);
-    install(&cache, version, Path::new("npm"))
+    let package = claude_code(version);
+    Ok(install(&cache(), &package, Path::new("npm"))?.join(package.program))
 }
 
-fn install(cache: &Path, version: &str, npm: &Path) -> Result<PathBuf, ClientError> {
-    let finished = cache.join(format!("claude-code-{version}"));
-    let executable = finished.join("node_modules/.bin/claude");
-    let _alone = lock(cache, version).map_err(|source| directory(cache, source))?;
-    if executable.exists() {
-        return Ok(executable);
+/// The `node_modules` of the official MCP client for JavaScript, installed and kept like the other one, for
+/// tests that want to hear a second opinion.
+pub fn mcp_sdk() -> Result<PathBuf, ClientError> {
+    let package = Package {
+        name: "mcp-sdk",
+        registered_as: "@modelcontextprotocol/sdk",
+        version: MCP_SDK_VERSION.into(),
+        program: "/usr/bin/env",
+        args: &["node", "-p", "typeof require('@modelcontextprotocol/sdk/client/stdio.js')"],
+        prints: "object".into(),
+    };
+    Ok(install(&cache(), &package, Path::new("npm"))?.join("node_modules"))
+}
+
+fn cache() -> PathBuf {
+    env::var_os("CLAUDE_MEM_CLIENT_DIR")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache"), PathBuf::from)
+}
+
+fn claude_code(version: &str) -> Package {
+    Package {
+        name: "claude-code",
+        registered_as: "@anthropic-ai/claude-code",
+        version: version.into(),
+        program: "node_modules/.bin/claude",
+        args: &["--version"],
+        prints: version.into(),
+    }
+}
+
+/// Gives the directory that it is installed in.
+fn install(cache: &Path, package: &Package, npm: &Path) -> Result<PathBuf, ClientError> {
+    let name = format!("{}-{}", package.name, package.version);
+    let finished = cache.join(&name);
+    let _alone = lock(cache, &name).map_err(|source| directory(cache, source))?;
+    if finished.join("node_modules").exists() {
+        return Ok(finished);
     }
     // Installed aside and renamed when it runs, so that what an interrupted npm leaves is never used.
-    let unfinished = cache.join(format!("claude-code-{version}.unfinished"));
+    let unfinished = cache.join(format!("{name}.unfinished"));
     remove(&unfinished)?;
     remove(&finished)?;
     fs::create_dir_all(&unfinished).map_err(|source| directory(&unfinished, source))?;
-    install_into(&unfinished, version, npm)?;
+    install_into(&unfinished, package, npm)?;
     fs::rename(&unfinished, &finished).map_err(|source| directory(&finished, source))?;
-    Ok(executable)
+    Ok(finished)
 }
 
-fn lock(cache: &Path, version: &str) -> io::Result<File> {
+fn lock(cache: &Path, name: &str) -> io::Result<File> {
     fs::create_dir_all(cache)?;
-    let file = File::create(cache.join(format!("claude-code-{version}.lock")))?;
+    let file = File::create(cache.join(format!("{name}.lock")))?;
     file.lock()?;
     Ok(file)
 }
 
-fn install_into(prefix: &Path, version: &str, npm: &Path) -> Result<(), ClientError> {
-    let package = format!("@anthropic-ai/claude-code@{version}");
+fn install_into(prefix: &Path, package: &Package, npm: &Path) -> Result<(), ClientError> {
     let mut npm = Command::new(npm);
-    npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(prefix).arg(package);
+    npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(prefix);
+    npm.arg(format!("{}@{}", package.registered_as, package.version));
     check(&mut npm, |output| output.status.success())?;
     // npm counts a package as installed even when its native part is missing or does not fit.
-    let mut client = Command::new(prefix.join("node_modules/.bin/claude"));
-    check(client.arg("--version"), |output| {
-        output.status.success() && output.stdout.starts_with(version.as_bytes())
+    let mut program = Command::new(prefix.join(package.program));
+    check(program.args(package.args).current_dir(prefix), |output| {
+        output.status.success() && output.stdout.starts_with(package.prints.as_bytes())
     })
 }
 
@@ -154,7 +201,8 @@ mod tests {
     #[test]
     fn without_npm_the_reason_is_said() {
         let cache = tempfile::tempdir().unwrap();
-        let error = install(cache.path(), "1.2.3", Path::new("/nowhere/npm")).unwrap_err();
+        let error =
+            install(cache.path(), &claude_code("1.2.3"), Path::new("/nowhere/npm")).unwrap_err();
         let message = error.to_string();
         assert!(message.contains("cannot run /nowhere/npm: No such file"), "{message}");
     }
@@ -163,7 +211,7 @@ mod tests {
     fn what_npm_complains_about_is_passed_on() {
         let cache = tempfile::tempdir().unwrap();
         let npm = npm(cache.path(), "echo 'no such version' >&2; exit 1");
-        let message = install(cache.path(), "1.2.3", &npm).unwrap_err().to_string();
+        let message = install(cache.path(), &claude_code("1.2.3"), &npm).unwrap_err().to_string();
         assert!(message.contains("claude-code@1.2.3"), "{message}");
         assert!(message.contains("no such version"), "{message}");
     }
@@ -174,7 +222,7 @@ mod tests {
         let fake = "mkdir -p \"$5/node_modules/.bin\"; printf '#!/bin/sh\\necho no native part; exit 1' \
                     >\"$5/node_modules/.bin/claude\"; chmod +x \"$5/node_modules/.bin/claude\"";
         let npm = npm(cache.path(), fake);
-        let message = install(cache.path(), "1.2.3", &npm).unwrap_err().to_string();
+        let message = install(cache.path(), &claude_code("1.2.3"), &npm).unwrap_err().to_string();
         assert!(message.contains("no native part"), "{message}");
         assert!(!cache.path().join("claude-code-1.2.3").exists());
     }
@@ -191,7 +239,9 @@ mod tests {
         let npm = npm(cache.path(), &fake);
         thread::scope(|scope| {
             for _ in 0..4 {
-                scope.spawn(|| assert!(install(cache.path(), "1.2.3", &npm).unwrap().exists()));
+                scope.spawn(|| {
+                    assert!(install(cache.path(), &claude_code("1.2.3"), &npm).unwrap().exists());
+                });
             }
         });
         assert_eq!(fs::read_to_string(runs).unwrap(), "run\n");
