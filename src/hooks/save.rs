@@ -3,15 +3,19 @@
 use claude_mem_events::ToolUsed;
 
 use super::capture::{Call, Fact};
-use crate::settings::{table::SKIP_TOOLS, value::words};
+use crate::{
+    install::is_our_tool,
+    settings::{table::SKIP_TOOLS, value::words},
+};
 
-/// A tool was used. Nothing, if it is one that is skipped, or the turn is private.
+/// A tool was used. Nothing, if it is one that is skipped, or the turn is private, or it is one of ours:
+/// what memory said must not come back as news.
 pub(super) fn fact(call: &mut Call<'_>) -> Option<Fact> {
     let tool = call.text("tool_name");
     if words(&call.world.settings.text(&SKIP_TOOLS)).any(|skipped| skipped == tool) {
         return None;
     }
-    if call.turn.is_on() {
+    if is_our_tool(&tool) || call.turn.is_on() {
         return None;
     }
     let input = call.json("tool_input");

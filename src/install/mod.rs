@@ -98,6 +98,13 @@ pub(crate) fn server(program: &str) -> Value {
     json!({"command": program, "args": ["mcp"], "alwaysLoad": true})
 }
 
+/// Whether the client means a tool of our MCP server by this name, as installed or as a plugin.
+pub(crate) fn is_our_tool(name: &str) -> bool {
+    let rest = name.strip_prefix("mcp__");
+    let server = rest.and_then(|rest| rest.rsplit_once("__")).map(|(server, _)| server);
+    server.is_some_and(|server| server == NAME || server == format!("plugin_{PLUGIN}_{NAME}"))
+}
+
 /// The path between double quotes means itself to the shell.
 pub(crate) fn quoted_for_shell(path: &str) -> String {
     let mut quoted = String::new();
