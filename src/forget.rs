@@ -27,13 +27,13 @@ pub(crate) struct Taken {
 }
 
 /// Finds what these names stand for, and what goes with it.
-pub(crate) fn find(store: &Store, names: &[Name]) -> Result<Taken, Failure> {
+pub(crate) fn find(store: &Store, ids: &[Name]) -> Result<Taken, Failure> {
     let mut named = Vec::new();
     let mut missing = Vec::new();
-    for name in names {
-        match store.addressed(*name)? {
+    for id in ids {
+        match store.addressed(*id)? {
             Some(memory) => named.push(memory),
-            None => missing.push(name.to_string()),
+            None => missing.push(id.to_string()),
         }
     }
     if !missing.is_empty() {
@@ -45,7 +45,7 @@ pub(crate) fn find(store: &Store, names: &[Name]) -> Result<Taken, Failure> {
     for memory in named.iter().filter(|memory| memory.number.is_none()) {
         for name in store.made_of(memory.event)? {
             let is_new =
-                !names.contains(&name) && also.iter().all(|other: &Addressed| other.name != name);
+                !ids.contains(&name) && also.iter().all(|other: &Addressed| other.name != name);
             also.extend(if is_new { store.addressed(name)? } else { None });
         }
     }

@@ -17,6 +17,7 @@ mod forget;
 mod glob;
 mod hooks;
 mod install;
+mod mcp;
 mod memory;
 mod paths;
 mod privacy;

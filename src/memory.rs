@@ -61,9 +61,11 @@ pub(crate) fn fold_for(store: &mut Store, log: &Log, time_max: Duration) -> Resu
 
 /// The tables, with what was recorded up to now as far as that takes no longer than [`WAIT_MAX`].
 pub(crate) fn open_folded(app: &mut App) -> Result<Store, Failure> {
-    let log = open_log(app)?;
     let mut store = open(app)?;
-    fold_for(&mut store, &log, WAIT_MAX)?;
+    let log = open_log(app)?;
+    if fold_for(&mut store, &log, WAIT_MAX)? != State::Complete {
+        app.output.say("note: memory is behind the log; `claude-mem project` brings it up to date");
+    }
     Ok(store)
 }
 

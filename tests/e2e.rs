@@ -12,6 +12,7 @@ mod context;
 mod hooks;
 mod install;
 mod log;
+mod mcp;
 mod model;
 mod plugin;
 mod project;

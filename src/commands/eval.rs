@@ -10,8 +10,7 @@ use clap::Args;
 use measure::{Figures, measure};
 use set::Set;
 
-use super::recall;
-use crate::{app::App, failure::Failure};
+use crate::{app::App, failure::Failure, memory};
 
 /// Measure how well search finds things
 ///
@@ -38,7 +37,7 @@ impl Eval {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let sets = match (&self.docs, &self.queries) {
             (Some(docs), Some(queries)) => vec![Set::read(docs, queries)?],
-            _ => own::sets(&recall::open(app)?, app)?,
+            _ => own::sets(&memory::open_folded(app)?, app)?,
         };
         let mut figures = Vec::new();
         for set in sets.iter().filter(|set| !set.queries.is_empty()) {

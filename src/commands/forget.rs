@@ -13,8 +13,8 @@ use crate::{app::App, failure::Failure, forget, memory};
 /// keeps the bytes, so that it can be taken back with `--undo`; removing them for good is another step, which
 /// this version does not have yet.
 ///
-/// A prompt takes with it whatever was made of it. What an agent observed is forgotten by itself: a later
-/// `replay` with another prompt may observe it anew.
+/// Memories that were made of what is forgotten go with it, and are shown. What an agent observed may be
+/// observed anew by a later `replay` with another prompt.
 #[derive(Debug, Args)]
 pub(crate) struct Forget {
     /// Memories, as `search` names them: `12`, `S3`, `P9`

@@ -9,6 +9,7 @@ mod forget;
 mod hook;
 mod install;
 mod log;
+mod mcp;
 mod plugin;
 mod progress;
 mod project;
@@ -69,6 +70,7 @@ enum Command {
     Timeline(timeline::Timeline),
     Show(show::Show),
     Eval(eval::Eval),
+    Mcp(mcp::Mcp),
     #[command(flatten)]
     Hook(hook::Hook),
 }
@@ -94,6 +96,7 @@ impl Command {
             Self::Timeline(timeline) => timeline.run(app),
             Self::Show(show) => show.run(app),
             Self::Eval(eval) => eval.run(app),
+            Self::Mcp(mcp) => mcp.run(app),
             Self::Hook(_) => unreachable!("hooks end before there is an app"),
         }
     }

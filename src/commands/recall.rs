@@ -1,33 +1,12 @@
-//! What the commands that recall have in common: memory brought up to date, and hits as lines.
+//! What the commands that recall have in common: hits as lines.
 
-use std::time::Duration;
-
-use claude_mem_projections::{
-    State, Store,
-    search::{Hit, Kind, Query},
-};
+use claude_mem_projections::search::{Hit, Kind, Query};
 use jiff::Timestamp;
 
 use crate::{
     app::{App, Output},
-    failure::Failure,
-    memory,
     project::identify,
 };
-
-/// Whoever asks does not wait longer than this for what was recorded just now.
-const FOLD_TIME_MAX: Duration = Duration::from_secs(2);
-
-/// Opens memory, with what the log holds beyond it folded in as far as time allows.
-pub(crate) fn open(app: &mut App) -> Result<Store, Failure> {
-    let mut store = memory::open(app)?;
-    let log = memory::open_log(app)?;
-    let state = memory::fold_for(&mut store, &log, FOLD_TIME_MAX)?;
-    if state != State::Complete {
-        app.output.say("note: memory is behind the log; `claude-mem project` brings it up to date");
-    }
-    Ok(store)
-}
 
 /// The key of the project in the working directory.
 pub(crate) fn project_here(app: &App) -> String {

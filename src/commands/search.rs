@@ -6,8 +6,8 @@ use claude_mem_projections::search::{
 };
 use serde::Serialize;
 
-use super::recall::{self, ago, colour, cut, label, marked, micros, plain, project_here};
-use crate::{app::App, failure::Failure, when::When};
+use super::recall::{ago, colour, cut, label, marked, micros, plain, project_here};
+use crate::{app::App, failure::Failure, memory, when::When};
 
 /// Find memories by their words
 ///
@@ -90,7 +90,7 @@ enum Order {
 impl Search {
     /// Finds and shows.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let store = recall::open(app)?;
+        let store = memory::open_folded(app)?;
         let request = self.request(app);
         let found = store.search(&request)?;
         match self.json {

@@ -39,7 +39,7 @@ pub(crate) struct Show {
 impl Show {
     /// Shows each, and says which are not there.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let store = recall::open(app)?;
+        let store = memory::open_folded(app)?;
         let found = store.details(&self.ids)?;
         let events = if self.raw { Some(memory::open_log(app)?) } else { None };
         for (at, details) in found.iter().enumerate() {

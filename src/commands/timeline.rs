@@ -8,8 +8,8 @@ use claude_mem_projections::{
 use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 
-use super::recall::{self, colour, cut, label, micros, plain};
-use crate::{app::App, failure::Failure, when::When};
+use super::recall::{colour, cut, label, micros, plain};
+use crate::{app::App, failure::Failure, memory, when::When};
 
 /// See what happened around a memory or a moment
 ///
@@ -41,7 +41,7 @@ pub(crate) struct Timeline {
 impl Timeline {
     /// Finds the anchor and shows what is around it.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let store = recall::open(app)?;
+        let store = memory::open_folded(app)?;
         let request = Request {
             anchor: anchor(&self.anchor.join(" "), app.clock.now()),
             before: self.before,

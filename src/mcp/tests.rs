@@ -1,0 +1,154 @@
+use serde_json::{Value, json};
+
+use super::{
+    INSTRUCTIONS, VERSIONS,
+    arguments::{Arguments, Parameter, Takes, optional, required, schema},
+    initialized, tools,
+};
+
+const PARAMETERS: &[Parameter] = &[
+    required("ids", Takes::Ids, "which"),
+    optional("query", Takes::Text, "words"),
+    optional("limit", Takes::Number(1, 100), "how many"),
+    optional("orderBy", Takes::Choice(&["up", "down"]), "order"),
+    optional("files", Takes::List, "files"),
+    optional("anchor", Takes::Anchor, "middle"),
+];
+
+fn check(arguments: Value) -> Result<Arguments, String> {
+    Arguments::check(arguments, PARAMETERS)
+}
+
+#[test]
+fn the_version_asked_for_is_spoken_if_it_is_known_and_else_the_newest() {
+    let version = |params: &str| initialized(params)["protocolVersion"].clone();
+    for known in VERSIONS {
+        assert_eq!(version(&json!({"protocolVersion": known}).to_string()), known);
+    }
+    for unknown in [r#"{"protocolVersion":"2099-01-01"}"#, r#"{"protocolVersion":7}"#, "{}", "[]"] {
+        assert_eq!(version(unknown), "2025-11-25", "{unknown}");
+    }
+}
+
+#[test]
+fn instructions_are_short_enough_to_reach_the_model_whole() {
+    // Claude Code cuts them at 2048 characters.
+    assert!(INSTRUCTIONS.len() < 1500, "{}", INSTRUCTIONS.len());
+}
+
+#[test]
+fn wrong_arguments_are_answered_with_what_was_expected() {
+    for (arguments, expected) in [
+        (json!({}), "`ids` is required: an array of IDs such as [12, \"S3\", \"P9\"]"),
+        (json!([1]), "arguments must be an object"),
+        (json!({"ids": [1], "limt": 3}), "there is no parameter `limt`: did you mean `limit`?"),
+        (
+            json!({"ids": [1], "xyzzy": 3}),
+            "there is no parameter `xyzzy`; there are: ids, query, limit, orderBy, files, anchor",
+        ),
+        (json!({"ids": [1], "query": 3}), "`query` must be a string, not 3"),
+        (
+            json!({"ids": [1], "limit": "3"}),
+            "`limit` must be a whole number from 1 to 100, not \"3\"",
+        ),
+        (
+            json!({"ids": [1], "limit": 2.5}),
+            "`limit` must be a whole number from 1 to 100, not 2.5",
+        ),
+        (json!({"ids": [1], "limit": 0}), "`limit` must be a whole number from 1 to 100, not 0"),
+        (
+            json!({"ids": [1], "orderBy": "UP"}),
+            "`orderBy` must be one of \"up\", \"down\", not \"UP\"",
+        ),
+        (
+            json!({"ids": [1], "files": [1]}),
+            "`files` must be an array of strings, or a string with commas, not [1]",
+        ),
+        (json!({"ids": [1], "anchor": {}}), "`anchor` must be a number or a string, not {}"),
+        (
+            json!({"ids": 5, "query": []}),
+            "`ids` must be an array of IDs such as [12, \"S3\", \"P9\"], not 5\n\
+             `query` must be a string, not []",
+        ),
+        (json!({"ids": []}), "`ids` must be an array of IDs such as [12, \"S3\", \"P9\"], not []"),
+        (
+            json!({"ids": [1, "Q2"]}),
+            "`ids` must be an array of IDs such as [12, \"S3\", \"P9\"], not [1,\"Q2\"]",
+        ),
+    ] {
+        assert_eq!(check(arguments.clone()).unwrap_err(), expected, "{arguments}");
+    }
+    let long = check(json!({"ids": "é".repeat(500)})).unwrap_err();
+    assert!(long.len() < 250 && long.ends_with('…'), "{long}");
+}
+
+#[test]
+fn arguments_are_read_in_every_form_they_may_have() {
+    let arguments = check(json!({
+        "ids": [12, "#12", " S3", 12.0, "p9"],
+        "query": "  torn log ",
+        "limit": 5.0,
+        "orderBy": null,
+        "files": " a.rs, ,b/c.rs",
+        "anchor": 7,
+    }))
+    .unwrap();
+    let ids: Vec<String> = arguments.ids("ids").iter().map(ToString::to_string).collect();
+    assert_eq!(ids, ["12", "S3", "P9"]);
+    assert_eq!(arguments.text("query"), Some("torn log"));
+    assert_eq!((arguments.number("limit"), arguments.text("orderBy")), (Some(5), None));
+    assert_eq!(arguments.list("files"), ["a.rs", "b/c.rs"]);
+    assert_eq!(arguments.anchor("anchor").as_deref(), Some("7"));
+    let arguments = check(json!({"ids": ["1"], "query": " ", "files": ["x, y"]})).unwrap();
+    assert_eq!((arguments.text("query"), arguments.list("files")), (None, vec!["x, y".into()]));
+}
+
+#[test]
+fn the_schema_says_the_same_as_the_checks() {
+    let expected = json!({
+        "type": "object",
+        "properties": {
+            "ids": {"type": "array", "items": {"type": ["integer", "string"]}, "minItems": 1,
+                "description": "which"},
+            "query": {"type": "string", "description": "words"},
+            "limit": {"type": "integer", "minimum": 1, "maximum": 100, "description": "how many"},
+            "orderBy": {"type": "string", "enum": ["up", "down"], "description": "order"},
+            "files": {"type": ["array", "string"], "items": {"type": "string"}, "description": "files"},
+            "anchor": {"type": ["integer", "string"], "description": "middle"},
+        },
+        "additionalProperties": false,
+        "required": ["ids"],
+    });
+    assert_eq!(schema(PARAMETERS), expected);
+}
+
+#[test]
+fn every_tool_has_a_title_a_schema_and_truthful_hints() {
+    let listed = tools::described();
+    let hints: Vec<_> = listed
+        .iter()
+        .map(|tool| {
+            assert!(tool["title"].is_string() && tool["inputSchema"]["type"] == "object", "{tool}");
+            assert!(tool["description"].as_str().is_some_and(|text| text.len() < 300), "{tool}");
+            let hints = &tool["annotations"];
+            (
+                tool["name"].as_str().unwrap(),
+                hints["readOnlyHint"] == true,
+                hints["destructiveHint"] == true,
+            )
+        })
+        .collect();
+    let expected = [
+        ("search", true, false),
+        ("timeline", true, false),
+        ("get_observations", true, false),
+        ("remember", false, false),
+        ("forget", false, true),
+        ("session_start_context", true, false),
+    ];
+    assert_eq!(hints, expected);
+    assert_eq!(
+        tools::named("serch").unwrap_err(),
+        "there is no tool `serch`: did you mean `search`?"
+    );
+}

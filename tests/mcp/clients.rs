@@ -1,0 +1,123 @@
+//! Clients that others wrote: Claude Code itself, and the official one for JavaScript.
+
+use std::{fs, os::unix::fs::symlink, process::Command};
+
+use claude_mem_tools::{
+    client::{Client, mcp_sdk},
+    model::{Answer, Request, Server},
+};
+use serde_json::{Value, json};
+
+use crate::sandbox::{Sandbox, binary, real_client};
+
+/// Runs our binary in the client's world.
+fn ours(client: &Client, arguments: &[&str]) -> String {
+    let mut command = Command::new(binary());
+    command.args(arguments).env_clear().env("HOME", client.home()).current_dir(client.cwd());
+    command.env("PATH", "/usr/bin:/bin");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A model that calls each tool once, and forgets what it was shown.
+fn next_call(request: &Request) -> Answer {
+    let call =
+        |tool: &str, input: Value| Answer::tools([(format!("mcp__claude-mem__{tool}"), input)]);
+    let Some((_, last)) = request.tool_results().pop() else {
+        return call("remember", json!({"text": "the walrus prefers tabs"}));
+    };
+    if last.starts_with("Remembered as 1") {
+        return call("search", json!({"query": "walrus"}));
+    }
+    if last.contains("ID | when | type | title") {
+        return call("timeline", json!({"anchor": 1}));
+    }
+    if last.contains("<- anchor") {
+        return call("get_observations", json!({"ids": [1]}));
+    }
+    if last.starts_with("# 1 note") {
+        return call("session_start_context", json!({}));
+    }
+    if let Some(confirm) = last.split("confirm=\"").nth(1) {
+        let confirm = confirm.split('"').next().unwrap();
+        return call("forget", json!({"ids": [1], "confirm": confirm}));
+    }
+    if last.starts_with("Forgot 1 memory") {
+        return Answer::text("It never was.");
+    }
+    if last.contains("walrus") {
+        return call("forget", json!({"ids": [1]}));
+    }
+    Answer::text(format!("LOST: {last}"))
+}
+
+#[test]
+fn a_real_session_uses_every_tool_as_installed_and_none_of_it_comes_back_as_news() {
+    let server = Server::answering(next_call).unwrap();
+    let Some(mut client) = real_client(&server.url()) else { return };
+    let tools =
+        ["search", "timeline", "get_observations", "remember", "forget", "session_start_context"];
+    for tool in tools {
+        client = client.allow(&format!("mcp__claude-mem__{tool}"));
+    }
+    ours(&client, &["install"]);
+
+    let outcome = client.prompt("what do you know about the walrus?").unwrap();
+
+    assert!(outcome.status.success() && !outcome.timed_out, "{outcome:#?}");
+    assert_eq!(outcome.result()["result"], "It never was.", "{outcome:#?}");
+    let messages = outcome.messages();
+    let servers = messages.iter().find_map(|message| message.get("mcp_servers")).unwrap();
+    assert_eq!(
+        (&servers[0]["name"], &servers[0]["status"]),
+        (&json!("claude-mem"), &json!("connected"))
+    );
+    let asked = server.requests();
+    let first = asked.iter().find(|request| !request.tool_names().is_empty()).unwrap();
+    for tool in tools {
+        let name = format!("mcp__claude-mem__{tool}");
+        assert!(first.tool_names().contains(&name.as_str()), "{:?}", first.tool_names());
+    }
+    assert!(first.all_text().contains("Memory of earlier Claude Code sessions on this machine"));
+    let listed = ours(&client, &["log", "--json"]);
+    let kinds: Vec<Value> = listed
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["kind"].clone())
+        .collect();
+    let expected =
+        ["SessionStarted", "PromptSubmitted", "MemoryAdded", "Forgotten", "SummaryRequested"];
+    assert_eq!(kinds[..5], expected);
+    assert!(!kinds.contains(&json!("ToolUsed")), "{kinds:?}");
+}
+
+#[test]
+fn the_official_client_of_another_language_agrees() {
+    let modules = mcp_sdk().unwrap_or_else(|error| panic!("{error}"));
+    let sandbox = Sandbox::new();
+    let dir = sandbox.home().join("client");
+    fs::create_dir(&dir).unwrap();
+    symlink(modules, dir.join("node_modules")).unwrap();
+    fs::write(dir.join("client.mjs"), include_str!("../fixtures/mcp/sdk_client.mjs")).unwrap();
+    let mut node = Command::new("node");
+    node.arg(dir.join("client.mjs")).arg(binary()).arg("mcp").env("HOME", sandbox.home());
+    let output = node.env_remove("CLAUDE_MEM_DATA_DIR").current_dir(&dir).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(said["complaints"], json!([]), "{said:#}");
+    assert_eq!(said["version"]["name"], "claude-mem");
+    assert!(said["instructions"].as_str().unwrap().contains("Three steps"));
+    assert_eq!(said["tools"].as_array().unwrap().len(), 6);
+    let text = |tool: &str| {
+        assert_eq!(said[tool]["isError"], tool == "wrong", "{said:#}");
+        said[tool]["text"].as_str().unwrap()
+    };
+    assert_eq!(text("remember"), "Remembered as 1 in client.");
+    assert!(text("search").starts_with("client: 1 match\n"), "{said:#}");
+    assert!(text("timeline").contains("<- anchor"), "{said:#}");
+    assert!(text("get_observations").contains("# 1 decision"), "{said:#}");
+    assert!(text("context").contains("the walrus prefers tabs"), "{said:#}");
+    assert!(text("wrong").contains("did you mean `query`?"), "{said:#}");
+    assert!(text("forgotten").starts_with("Forgot 1 memory."), "{said:#}");
+    assert_eq!(said["unknown"], -32602);
+}
