@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::symlink, process::Command};
 
 use claude_mem_tools::{
     client::{Client, mcp_sdk},
-    model::{Answer, Request, Server},
+    model::{Answer, Request, Script, Server},
 };
 use serde_json::{Value, json};
 
@@ -18,6 +18,13 @@ fn ours(client: &Client, arguments: &[&str]) -> String {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// What kinds of events were recorded.
+fn kinds(client: &Client) -> Vec<Value> {
+    let listed = ours(client, &["log", "--json"]);
+    let kind = |line| serde_json::from_str::<Value>(line).unwrap()["kind"].clone();
+    listed.lines().map(kind).collect()
 }
 
 /// A model that calls each tool once, and forgets what it was shown.
@@ -80,15 +87,44 @@ fn a_real_session_uses_every_tool_as_installed_and_none_of_it_comes_back_as_news
         assert!(first.tool_names().contains(&name.as_str()), "{:?}", first.tool_names());
     }
     assert!(first.all_text().contains("Memory of earlier Claude Code sessions on this machine"));
-    let listed = ours(&client, &["log", "--json"]);
-    let kinds: Vec<Value> = listed
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap()["kind"].clone())
-        .collect();
+    let kinds = kinds(&client);
     let expected =
         ["SessionStarted", "PromptSubmitted", "MemoryAdded", "Forgotten", "SummaryRequested"];
     assert_eq!(kinds[..5], expected);
     assert!(!kinds.contains(&json!("ToolUsed")), "{kinds:?}");
+}
+
+#[test]
+fn as_a_plugin_it_has_the_tools_under_other_names() {
+    let remember = json!({"text": "the walrus prefers tabs"});
+    let script = Script::new()
+        .then(Answer::tools([("mcp__plugin_mem_claude-mem__remember", remember)]))
+        .then(Answer::text("Kept."));
+    let server = Server::start(script).unwrap();
+    let Some(client) = real_client(&server.url()) else { return };
+    let market = client.home().join("market");
+    ours(&client, &["plugin", market.to_str().unwrap()]);
+    let client = client.plugin(market.join("plugin")).allow("mcp__plugin_mem_claude-mem__remember");
+
+    let outcome = client.prompt("keep it").unwrap();
+
+    assert_eq!(outcome.result()["result"], "Kept.", "{outcome:#?}");
+    let kinds = kinds(&client);
+    assert!(kinds.contains(&json!("MemoryAdded")), "{kinds:?}");
+    assert!(!kinds.contains(&json!("ToolUsed")), "{kinds:?}");
+}
+
+#[test]
+fn the_slash_command_and_the_skill_reach_the_model() {
+    let server = Server::start(Script::new().otherwise(Answer::text("Nothing yet."))).unwrap();
+    let Some(client) = real_client(&server.url()) else { return };
+    ours(&client, &["install"]);
+    let outcome = client.prompt("/mem the torn walrus").unwrap();
+    assert_eq!(outcome.result()["result"], "Nothing yet.", "{outcome:#?}");
+    let asked = server.requests();
+    let told = |text: &str| asked.iter().any(|request| request.all_text().contains(text));
+    assert!(told("The user asks memory: the torn walrus"), "{asked:#?}");
+    assert!(told("Search memory of earlier Claude Code sessions"), "{asked:#?}");
 }
 
 #[test]
