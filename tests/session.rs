@@ -39,6 +39,8 @@ fn a_real_session_is_recorded_whole_by_the_hooks_as_installed() {
     let server = Server::start(script).unwrap();
     let Some(client) = real_client(&server.url()) else { return };
     ours(&client, &["install"]);
+    // What is distilled meanwhile would stand among what the hooks record.
+    let client = client.env("CLAUDE_MEM_WORKER_AUTOSTART", "false");
 
     let outcome = client.prompt("do some work").unwrap();
 
@@ -92,6 +94,7 @@ fn a_private_turn_of_a_real_session_leaves_only_that_it_was() {
     let server = Server::start(script).unwrap();
     let Some(client) = real_client(&server.url()) else { return };
     ours(&client, &["install"]);
+    let client = client.env("CLAUDE_MEM_WORKER_AUTOSTART", "false");
     let outcome = client.prompt("<private>hide the walrus</private>").unwrap();
     assert!(outcome.status.success(), "{outcome:#?}");
     let events = events(&client);
