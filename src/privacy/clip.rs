@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use sha2::{Digest, Sha256};
+use blake3::{Hash, Hasher};
 
 /// More than the longest note there is: two numbers, a hash and the words between.
 const NOTE_BYTES_MAX: usize = 160;
@@ -19,7 +19,7 @@ pub(super) struct Clip {
 
 /// What is known of a text that has outgrown its limit.
 struct Over {
-    hash: Sha256,
+    hash: Hasher,
     bytes: usize,
     tail: String,
 }
@@ -36,27 +36,22 @@ impl Clip {
             self.head.push_str(piece);
             return;
         }
-        let side = self.side();
+        let side = side(self.limit);
         let over = self.over.get_or_insert_with(|| Over::after(&mut self.head, piece, side));
         over.push(piece, side);
     }
 
     /// The text, or its two ends around a note.
     pub(super) fn finish(mut self) -> String {
-        let side = self.side();
+        let side = side(self.limit);
         let Some(over) = self.over else { return self.head };
         let tail = &over.tail[ceil_boundary(&over.tail, over.tail.len().saturating_sub(side))..];
         let cut = over.bytes - self.head.len() - tail.len();
         self.head.push('\n');
-        write_note(&mut self.head, cut, over.bytes, over.hash);
+        write_note(&mut self.head, cut, over.bytes, over.hash.finalize());
         self.head.push('\n');
         self.head.push_str(tail);
         self.head
-    }
-
-    /// How much of each end stays.
-    fn side(&self) -> usize {
-        (self.limit - NOTE_BYTES_MAX) / 2
     }
 }
 
@@ -64,7 +59,7 @@ impl Over {
     /// Goes on from what was whole so far, which keeps its first `side` bytes. When that much has not
     /// come yet, the next piece fills it up.
     fn after(head: &mut String, piece: &str, side: usize) -> Self {
-        let mut over = Self { hash: Sha256::new(), bytes: head.len(), tail: String::new() };
+        let mut over = Self { hash: Hasher::new(), bytes: head.len(), tail: String::new() };
         over.hash.update(head.as_bytes());
         if head.len() < side {
             head.push_str(&piece[..floor_boundary(piece, side - head.len())]);
@@ -89,19 +84,20 @@ impl Over {
 }
 
 /// Writes what stands where something was cut: how much, of how much, and the hash of the whole.
-pub(super) fn write_note(out: &mut String, cut: usize, whole: usize, hash: Sha256) {
-    let _ = write!(out, "[cut: {cut} of {whole} bytes, sha256 ");
-    for byte in hash.finalize() {
-        let _ = write!(out, "{byte:02x}");
-    }
-    out.push(']');
+pub(super) fn write_note(out: &mut String, cut: usize, whole: usize, hash: Hash) {
+    let _ = write!(out, "[cut: {cut} of {whole} bytes, blake3 {hash}]");
 }
 
-fn floor_boundary(text: &str, at: usize) -> usize {
+/// How much of each end of a text stays within a limit.
+pub(super) fn side(limit: usize) -> usize {
+    (limit.max(LIMIT_BYTES_MIN) - NOTE_BYTES_MAX) / 2
+}
+
+pub(super) fn floor_boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
-fn ceil_boundary(text: &str, at: usize) -> usize {
+pub(super) fn ceil_boundary(text: &str, at: usize) -> usize {
     (at..text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(text.len())
 }
 
@@ -118,11 +114,7 @@ mod tests {
     }
 
     fn hash_of(text: &str) -> String {
-        let mut note = String::new();
-        let mut hash = Sha256::new();
-        hash.update(text);
-        write_note(&mut note, 0, 0, hash);
-        note.rsplit_once(' ').unwrap().1.trim_end_matches(']').to_owned()
+        blake3::hash(text.as_bytes()).to_string()
     }
 
     #[test]
@@ -137,7 +129,7 @@ mod tests {
         let text = format!("{}{}{}", "a".repeat(400), "b".repeat(400), "c".repeat(400));
         let hash = hash_of(&text);
         let expected = format!(
-            "{}\n[cut: 1060 of 1200 bytes, sha256 {hash}]\n{}",
+            "{}\n[cut: 1060 of 1200 bytes, blake3 {hash}]\n{}",
             "a".repeat(70),
             "c".repeat(70)
         );

@@ -5,12 +5,12 @@
 
 use std::borrow::Cow;
 
-use sha2::{Digest, Sha256};
+use blake3::Hasher;
 
 use super::{
-    Policy, clean_text, clip, hide,
+    Policy, clean_text, clip, ends, hide,
     secrets::{self, Name},
-    strings::{read_string, write_string},
+    strings::{end_of_string, read_string, write_string},
     tags,
 };
 
@@ -28,9 +28,10 @@ pub(crate) fn clean_json(raw: &str, policy: Policy) -> String {
     let mut out = String::new();
     write_string(&mut out, &clean_text(raw, policy).text);
     if out.len() > policy.total_bytes_max {
-        let rest = Rest { hash: Sha256::new_with_prefix(&out), bytes: out.len(), open: Vec::new() };
+        let mut rest = Rest { hash: Hasher::new(), bytes: out.len(), open: Vec::new() };
+        rest.hash.update(out.as_bytes());
         out.clear();
-        close_early(&mut out, rest);
+        close_early(&mut out, &rest);
     }
     out
 }
@@ -64,7 +65,7 @@ struct Names {
 
 /// What came after the total was reached.
 struct Rest {
-    hash: Sha256,
+    hash: Hasher,
     bytes: usize,
     /// The brackets that were open then.
     open: Vec<u8>,
@@ -179,6 +180,9 @@ impl<'a> Pass<'a> {
     }
 
     fn string_value(&mut self) -> Option<()> {
+        if self.long_string().is_some() {
+            return Some(());
+        }
         let string = self.string()?;
         if self.names.tells {
             self.names.told = name_of(string.text.as_bytes());
@@ -186,6 +190,24 @@ impl<'a> Pass<'a> {
         let told = self.names.told.filter(|_| self.names.is_value);
         let name = told.or(self.names.name);
         self.put(string, name);
+        Some(())
+    }
+
+    /// Writes the two ends of the string that starts here, if it is far too long and nothing in it needs
+    /// to be looked at as a whole.
+    fn long_string(&mut self) -> Option<()> {
+        let limit = self.policy.field_bytes_max.min(self.policy.total_bytes_max);
+        let rest = &self.raw[self.at + 1..];
+        let is_named = self.names.tells || self.names.is_value || self.names.name.is_some();
+        if is_named || rest.len() < ends::bytes_min(limit) {
+            return None;
+        }
+        let string = &rest[..end_of_string(rest.as_bytes())?];
+        let ends = ends::of(string, self.policy.redact_secrets, limit)?;
+        self.copy_to(self.at);
+        write_string(&mut self.out, &ends);
+        self.at += string.len() + 2;
+        self.copied = self.at;
         Some(())
     }
 
@@ -255,7 +277,7 @@ impl<'a> Pass<'a> {
                 self.whole = length;
                 return;
             }
-            self.rest = Some(Rest { hash: Sha256::new(), bytes: 0, open: self.open.clone() });
+            self.rest = Some(Rest { hash: Hasher::new(), bytes: 0, open: self.open.clone() });
         }
         if length - self.whole > HASHED_AT_ONCE {
             self.take_rest();
@@ -277,7 +299,7 @@ impl<'a> Pass<'a> {
         }
         self.copy_to(self.at);
         if let Some(rest) = self.rest {
-            close_early(&mut self.out, rest);
+            close_early(&mut self.out, &rest);
         }
         self.out
     }
@@ -322,9 +344,9 @@ struct Given<'a> {
 }
 
 /// Says what was cut and closes the brackets that were open there.
-fn close_early(out: &mut String, rest: Rest) {
+fn close_early(out: &mut String, rest: &Rest) {
     let mut note = String::new();
-    clip::write_note(&mut note, rest.bytes, out.len() + rest.bytes, rest.hash);
+    clip::write_note(&mut note, rest.bytes, out.len() + rest.bytes, rest.hash.finalize());
     if !out.is_empty() && !out.ends_with(['[', '{']) {
         out.push(',');
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use memchr::memchr2;
+use memchr::{memchr, memchr2};
 
 /// How a string was read.
 pub(super) struct Read {
@@ -39,6 +39,38 @@ pub(super) fn read_string(raw: &str, start: usize, buffer: &mut String) -> Optio
     // The smallest of all rather than the first of some, so that it is found many bytes at a time.
     mended |= bytes[start..at].iter().fold(u8::MAX, |least, &byte| least.min(byte)) < b' ';
     Some(Read { end: at + 1, escaped, mended })
+}
+
+/// Where the closing quotation mark of the string at the start is.
+pub(super) fn end_of_string(rest: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at += memchr(b'"', &rest[at..])?;
+        if !is_escaped(rest, at) {
+            return Some(at);
+        }
+        at += 1;
+    }
+}
+
+/// Whether a backslash before it belongs to the byte at `at` of a string's content.
+pub(super) fn is_escaped(bytes: &[u8], at: usize) -> bool {
+    bytes[..at].iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
+}
+
+/// Adds what a piece of a string's content says. Nothing when an escape in it is not valid.
+pub(super) fn unescape(piece: &str, out: &mut String) -> Option<()> {
+    let bytes = piece.as_bytes();
+    let mut at = 0;
+    while let Some(offset) = memchr(b'\\', &bytes[at..]) {
+        out.push_str(&piece[at..at + offset]);
+        at += offset;
+        let (character, length) = read_escape(&bytes[at..])?;
+        out.push(character.unwrap_or(char::REPLACEMENT_CHARACTER));
+        at += length;
+    }
+    out.push_str(&piece[at..]);
+    Some(())
 }
 
 /// The character an escape stands for, or none when it is half a surrogate pair, and its length.

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use memchr::{memchr2, memchr3};
 
 /// What is removed with everything inside. `private` comes first: [`PRIVATE`] is its place.
-const NAMES: [&str; 6] = [
+pub(super) const NAMES: [&str; 6] = [
     "private",
     "claude-mem-context",
     "system-reminder",

@@ -299,7 +299,7 @@ fn what_was_cut_from_a_list_is_counted() {
     let (kept, note) = cleaned.split_once(",\"[cut: ").unwrap();
     assert!(raw.starts_with(kept));
     let cut = raw.len() - kept.len();
-    assert!(note.starts_with(&format!("{cut} of {} bytes, sha256 ", raw.len())), "{cleaned}");
+    assert!(note.starts_with(&format!("{cut} of {} bytes, blake3 ", raw.len())), "{cleaned}");
 }
 
 /// Valid at any depth, which `Value` would not be.
