@@ -77,8 +77,8 @@ impl Columns {
     /// A time in milliseconds, very old ones in seconds, as microseconds.
     fn time_us(&self, name: &str) -> Option<i64> {
         match self.number(name)? {
-            seconds if seconds < 100_000_000_000 => Some(seconds * 1_000_000),
-            millis => Some(millis * 1000),
+            seconds if seconds < 100_000_000_000 => seconds.checked_mul(1_000_000),
+            millis => millis.checked_mul(1000),
         }
     }
 

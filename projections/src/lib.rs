@@ -6,6 +6,7 @@
 
 mod addresses;
 mod asking;
+mod chronicle;
 mod context;
 mod costs;
 pub mod details;
@@ -16,6 +17,7 @@ mod fold;
 mod forgettings;
 mod generations;
 mod imports;
+mod known;
 mod observations;
 mod outstanding;
 mod projection;
@@ -37,11 +39,13 @@ mod summaries;
 pub mod timeline;
 mod tool_uses;
 mod unreadable;
+mod upstream;
 pub mod words;
 pub mod xml;
 
 pub use addresses::{Addressed, Forgetting};
 pub use asking::{Progress, Remembered};
+pub use chronicle::{Chapter, Chronicle, Entry};
 pub use context::{Material, Memory, Summary, Wanted};
 pub use costs::{Cost, Failure, Spent};
 pub use error::{Error, Result};
@@ -55,6 +59,7 @@ pub use replies::ATTEMPTS_MAX;
 pub use sessions::SILENCE_US;
 pub use standing::{Counts, Session};
 pub use store::{Checkpoint, KINDS, Options, Store};
+pub use upstream::{Upstream, UpstreamRow, UpstreamTable};
 
 /// Every projection, in the order in which each event is shown to them: later ones read the rows of
 /// earlier ones.

@@ -43,7 +43,7 @@ pub use session_started::SessionStarted;
 pub use summary_requested::{StopScope, SummaryRequested};
 pub use tool_used::ToolUsed;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
 /// An event whose body has versions.
@@ -148,7 +148,23 @@ macro_rules! events {
                 }
             }
 
-            fn version(&self) -> u16 {
+            /// Reads what [`serialize_body`](Self::serialize_body) gave, of a kind by its name. `None` if this
+            /// program knows no such kind, or another version of it.
+            pub fn deserialize_body<'de, D: Deserializer<'de>>(
+                name: &str,
+                version: u16,
+                deserializer: D,
+            ) -> Result<Option<Self>, D::Error> {
+                match name {
+                    $(stringify!($name) if version == $name::VERSION => {
+                        $name::deserialize(deserializer).map(|body| Some(Self::$name(body)))
+                    })*
+                    _ => Ok(None),
+                }
+            }
+
+            /// The version of its kind that it is written in.
+            pub fn version(&self) -> u16 {
                 match self {
                     $(Self::$name(_) => $name::VERSION,)*
                     Self::Erased { .. } => 0,

@@ -1,0 +1,48 @@
+//! Which events are in the tables already: what an import asks before it adds any.
+
+use crate::{error::Result, store::Store};
+use claude_mem_events::Id;
+use rusqlite::OptionalExtension;
+
+impl Store {
+    /// Whether this event was folded, also if it was forgotten since.
+    pub fn knows(&self, event: Id) -> Result<bool> {
+        let sql = "select 1 from events where event = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        Ok(statement.exists([event.as_bytes()])?)
+    }
+
+    /// Every event of a session with its kind, the earliest first; nothing if the session is not known.
+    pub fn events_of(&self, platform: &str, session: &str) -> Result<Vec<(Id, u16)>> {
+        let sql = "select id from sessions where platform = ?1 and session = ?2";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let row: Option<i64> =
+            statement.query_row((platform, session), |row| row.get(0)).optional()?;
+        let Some(row) = row else { return Ok(Vec::new()) };
+        let sql = "select event, kind from events where session = ?1 order by at_us, seq";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let events = statement.query_map([row], |row| {
+            Ok((Id::from_bytes(row.get::<_, [u8; 16]>(0)?), row.get::<_, u16>(1)?))
+        })?;
+        Ok(events.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scene::Scene;
+    use claude_mem_events::Id;
+
+    #[test]
+    fn what_was_folded_is_known_by_its_id_and_its_session() {
+        let mut scene = Scene::new();
+        let prompt = scene.prompt("hello");
+        let tool = scene.tool("Bash", "{}");
+        let store = scene.fold();
+        assert!(store.knows(Id::from_bytes(prompt)).unwrap());
+        assert!(!store.knows(Id::from_bytes([9; 16])).unwrap());
+        let events = store.events_of("claude-code", "s").unwrap();
+        assert_eq!(events, [(Id::from_bytes(prompt), 2), (Id::from_bytes(tool), 3)]);
+        assert_eq!(store.events_of("claude-code", "other").unwrap(), []);
+    }
+}
