@@ -16,6 +16,7 @@ mod failure;
 mod forget;
 mod glob;
 mod hooks;
+mod import;
 mod install;
 mod mcp;
 mod memory;

@@ -10,6 +10,7 @@ mod command_line;
 mod concurrency;
 mod context;
 mod hooks;
+mod import;
 mod install;
 mod log;
 mod mcp;

@@ -5,8 +5,10 @@ mod context;
 mod costs;
 mod diff;
 mod eval;
+mod export;
 mod forget;
 mod hook;
+mod import;
 mod install;
 mod log;
 mod mcp;
@@ -66,6 +68,8 @@ enum Command {
     Context(context::Context),
     Remember(remember::Remember),
     Forget(forget::Forget),
+    Import(import::Import),
+    Export(export::Export),
     Search(search::Search),
     Timeline(timeline::Timeline),
     Show(show::Show),
@@ -92,6 +96,8 @@ impl Command {
             Self::Context(context) => context.run(app),
             Self::Remember(remember) => remember.run(app),
             Self::Forget(forget) => forget.run(app),
+            Self::Import(import) => import.run(app),
+            Self::Export(export) => export.run(app),
             Self::Search(search) => search.run(app),
             Self::Timeline(timeline) => timeline.run(app),
             Self::Show(show) => show.run(app),

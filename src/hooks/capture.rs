@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// The program whose hooks these are.
-const PLATFORM: &str = "claude-code";
+pub(crate) const PLATFORM: &str = "claude-code";
 /// Where the agent's own client works, below the data directory.
 const INTERNAL_DIR: &str = "observer-sessions";
 /// How old the last sync may be while no worker keeps it young.
@@ -204,7 +204,8 @@ impl World {
     /// Who and where, unless this is a session that is not to be remembered.
     fn admit(&self, session: &str, cwd: &str) -> Option<Envelope> {
         let project = project::identify(cwd, &self.environment);
-        if [Path::new(cwd), &project.root].into_iter().any(|dir| self.is_internal(dir)) {
+        let data = &self.paths.data;
+        if [Path::new(cwd), &project.root].into_iter().any(|dir| is_internal(data, dir)) {
             return None;
         }
         if self.settings.excluded_by(&project, Path::new(cwd), self.paths.home.as_deref()).is_some()
@@ -221,17 +222,6 @@ impl World {
                 root: project.root.to_string_lossy().into_owned(),
             },
         })
-    }
-
-    /// Whether the agent's own client is at work here. Links in the way to the data directory are only
-    /// followed when the name of the folder gives reason to.
-    fn is_internal(&self, dir: &Path) -> bool {
-        let is_named = |dir: &&Path| dir.file_name().is_some_and(|name| name == INTERNAL_DIR);
-        let Some(parent) = dir.ancestors().find(is_named).and_then(Path::parent) else {
-            return false;
-        };
-        let real = |dir: &Path| fs::canonicalize(dir).unwrap_or_else(|_| PathBuf::from(dir));
-        real(parent) == real(&self.paths.data)
     }
 
     fn record(&self, envelope: &Envelope, fact: &Fact) -> Result<(), Problem> {
@@ -329,6 +319,17 @@ impl Call<'_> {
     }
 }
 
+/// Whether the agent's own client is at work here. Links in the way to the data directory are only followed
+/// when the name of the folder gives reason to.
+pub(crate) fn is_internal(data: &Path, dir: &Path) -> bool {
+    let is_named = |dir: &&Path| dir.file_name().is_some_and(|name| name == INTERNAL_DIR);
+    let Some(parent) = dir.ancestors().find(is_named).and_then(Path::parent) else {
+        return false;
+    };
+    let real = |dir: &Path| fs::canonicalize(dir).unwrap_or_else(|_| PathBuf::from(dir));
+    real(parent) == real(data)
+}
+
 /// Whether a worker is at work here, which then sees to syncing. It holds this lock as long as it lives.
 pub(crate) fn is_worker_running(data: &Path) -> bool {
     match fs::File::open(data.join("worker.lock")) {
@@ -372,8 +373,7 @@ mod tests {
         let data = dir.path().join("data");
         fs::create_dir_all(data.join("observer-sessions/x")).unwrap();
         std::os::unix::fs::symlink(&data, dir.path().join("link")).unwrap();
-        let world = World::new(Environment::fixed(&[]), Paths { home: None, data });
-        let internal = |path: &str| world.is_internal(&dir.path().join(path));
+        let internal = |path: &str| is_internal(&data, &dir.path().join(path));
         assert!(internal("data/observer-sessions") && internal("link/observer-sessions/x"));
         assert!(!internal("data") && !internal("observer-sessions"));
     }

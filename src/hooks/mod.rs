@@ -23,8 +23,10 @@ use std::{
 };
 
 use capture::World;
-pub(crate) use capture::is_worker_running;
+pub(crate) use capture::{PLATFORM, is_internal, is_worker_running};
+pub(crate) use new::MEDIA;
 use private_turn::PrivateTurn;
+pub(crate) use wire::text as json_text;
 
 use crate::{
     background,

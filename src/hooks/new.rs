@@ -6,7 +6,7 @@ use super::capture::{Call, Fact, Problem};
 use crate::privacy::{clean_text, is_only_task_notification};
 
 /// What stands for a prompt without words.
-const MEDIA: &str = "[media prompt]";
+pub(crate) const MEDIA: &str = "[media prompt]";
 
 /// A prompt was submitted. One that is wholly private makes the whole turn private; the mark is made
 /// before anything is recorded, so that no tool of this turn can come before it.

@@ -109,7 +109,7 @@ impl<'a> Payload<'a> {
 
 /// The content of a JSON string; any other JSON as it stands. Halves of surrogate pairs, which JSON can
 /// write and Unicode cannot, are replaced.
-pub(super) fn text(json: &str) -> Cow<'_, str> {
+pub(crate) fn text(json: &str) -> Cow<'_, str> {
     if !json.starts_with('"') {
         return Cow::Borrowed(json);
     }

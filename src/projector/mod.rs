@@ -29,7 +29,7 @@ use std::time::Duration;
 use agent::{Agent, Words};
 use ask::Asker;
 use claude_mem_events::{Envelope, EventLog};
-use claude_mem_log::Options;
+use claude_mem_log::{Log, Options};
 use claude_mem_projections::{Range, Store, Turn};
 use gate::Gate;
 use lock::AskLock;
@@ -126,6 +126,15 @@ pub(crate) fn take_lock(app: &mut App) -> Result<AskLock, Failure> {
     AskLock::take(&app.paths.data, waiting).map_err(|error| {
         Failure::new(format!("{} cannot be locked: {error}", app.paths.data.display()))
     })
+}
+
+/// What asking about everything that waits will take.
+pub(crate) fn estimate(app: &App, store: &Store, log: &Log) -> Result<Estimate, Failure> {
+    let limits = Limits { age_max_us: None, ..Limits::default() };
+    let manner = Manner { limits, wait_max: Duration::ZERO, retry: None };
+    let plan = plan(app, store, store.outstanding(&Range::default(), usize::MAX)?, &manner)?;
+    let words = Words::load(app, &Wishes::default())?;
+    Ok(Estimate::of(&plan, &words, log)?)
 }
 
 fn plan(app: &App, store: &Store, turns: Vec<Turn>, manner: &Manner) -> Result<Plan, Failure> {

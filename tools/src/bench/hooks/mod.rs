@@ -1,6 +1,5 @@
 //! The figures of the hooks.
 
-mod context;
 mod memory;
 mod parallel;
 mod save;
@@ -17,6 +16,5 @@ pub(super) const GROUP: Group = Group {
         ("save", save::measure),
         ("parallel", parallel::measure),
         ("memory", memory::measure),
-        ("context", context::measure),
     ],
 };

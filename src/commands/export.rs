@@ -1,0 +1,219 @@
+//! `claude-mem export`: everything recorded, or everything remembered, as text.
+
+mod markdown;
+
+use std::{
+    collections::HashSet,
+    fs::{self, File, OpenOptions},
+    io::{self, BufWriter, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    process,
+};
+
+use clap::{Args, ValueEnum};
+use claude_mem_events::{EventReader, Met, Recorded, Seq};
+use claude_mem_projections::Chronicle;
+use jiff::Timestamp;
+
+use super::select;
+use crate::{app::App, failure::Failure, import::export::Exported, memory, when::When};
+
+/// Write out what was recorded or remembered
+///
+/// As `jsonl`, one event per line, nothing is lost: `claude-mem import` makes the same memory of it on another
+/// machine. As `markdown`, memories are written to be read.
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    /// In which form
+    #[arg(long, value_enum, default_value_t = Format::Jsonl)]
+    format: Format,
+    /// Into this file [default: stdout]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Begin at this moment, such as `2026-03-01` or `3d`
+    #[arg(long, value_name = "WHEN")]
+    since: Option<When>,
+    /// End before this moment; a day counts whole
+    #[arg(long, value_name = "WHEN")]
+    until: Option<When>,
+    /// Only this project: its name, its key, or a folder in it
+    #[arg(long)]
+    project: Option<String>,
+    /// Only this session: its id, or the beginning of it
+    #[arg(long)]
+    session: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Events, one per line
+    Jsonl,
+    /// Memories, to be read
+    Markdown,
+}
+
+impl Export {
+    /// Writes to a file beside the one that is wanted, which is replaced only when all is written.
+    pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        let log = memory::open_log(app)?;
+        let mut store = memory::open(app)?;
+        memory::fold(&mut store, &log)?;
+        let wanted = self.wanted(app, &store)?;
+        let write = |out: &mut dyn Write| match self.format {
+            Format::Jsonl => {
+                let mut reader = EventReader::from(&log, Seq::START);
+                events(&mut reader, &wanted, out)
+            }
+            Format::Markdown => markdown::write(&store, &wanted, out),
+        };
+        let written = match &self.output {
+            None => {
+                let mut out = BufWriter::new(io::stdout().lock());
+                let written = write(&mut out);
+                written.and_then(|written| Ok(out.flush().map(|()| written)?))
+            }
+            Some(file) => into_file(file, write),
+        };
+        match written {
+            Ok(written) => written.tell(app, self.output.as_deref()),
+            Err(Problem::Ours(failure)) => return Err(failure),
+            // Whoever reads it has seen enough.
+            Err(Problem::Out(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
+            Err(Problem::Out(error)) => {
+                let to = self.output.as_deref().unwrap_or(Path::new("stdout")).display();
+                return Err(Failure::new(format!("{to} cannot be written: {error}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn wanted(
+        &self,
+        app: &App,
+        store: &claude_mem_projections::Store,
+    ) -> Result<Chronicle, Failure> {
+        let now = app.clock.now();
+        let micros = |moment: Timestamp| u64::try_from(moment.as_microsecond()).unwrap_or(0);
+        let project = self.project.as_deref().map(|name| select::project(app, store, name));
+        let session = self.session.as_deref().map(|name| select::session(store, name));
+        Ok(Chronicle {
+            since_us: self.since.as_ref().map_or(0, |when| micros(when.start(now))),
+            until_us: self.until.as_ref().map_or(0, |when| micros(when.end(now))),
+            project: project.transpose()?.unwrap_or_default(),
+            session: session.transpose()?.unwrap_or_default(),
+        })
+    }
+}
+
+/// What kept something from being written.
+enum Problem {
+    Out(io::Error),
+    Ours(Failure),
+}
+
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Self {
+        Self::Out(error)
+    }
+}
+
+impl From<claude_mem_log::Error> for Problem {
+    fn from(error: claude_mem_log::Error) -> Self {
+        Self::Ours(error.into())
+    }
+}
+
+impl From<claude_mem_projections::Error> for Problem {
+    fn from(error: claude_mem_projections::Error) -> Self {
+        Self::Ours(error.into())
+    }
+}
+
+/// What was written.
+#[derive(Default)]
+struct Written {
+    what: &'static str,
+    count: u64,
+    /// Damage in the log, which cannot be exported.
+    gaps: u64,
+}
+
+impl Written {
+    fn tell(&self, app: &mut App, file: Option<&Path>) {
+        let Self { what, count, gaps } = self;
+        if *gaps > 0 {
+            app.output.say(format_args!("warning: {gaps} damaged places of the log are left out"));
+        }
+        if let Some(file) = file {
+            app.output.say(format_args!("{count} {what} written to {}", file.display()));
+        }
+    }
+}
+
+fn events(
+    reader: &mut EventReader,
+    wanted: &Chronicle,
+    out: &mut dyn Write,
+) -> Result<Written, Problem> {
+    let mut written = Written { what: "events", ..Written::default() };
+    let mut seen = HashSet::new();
+    while let Some(met) = reader.next()? {
+        let recorded = match met {
+            Met::Event(recorded) => recorded,
+            Met::Gap(_) => {
+                written.gaps += 1;
+                continue;
+            }
+        };
+        if !is_wanted(&recorded, wanted) || !seen.insert(recorded.id) {
+            continue;
+        }
+        if let Some(line) = Exported::of(&recorded) {
+            serde_json::to_writer(&mut *out, &line).map_err(io::Error::from)?;
+            out.write_all(b"\n")?;
+            written.count += 1;
+        }
+    }
+    Ok(written)
+}
+
+fn is_wanted(recorded: &Recorded, wanted: &Chronicle) -> bool {
+    let (envelope, at_us) = (&recorded.envelope, recorded.at_us());
+    at_us >= wanted.since_us
+        && (wanted.until_us == 0 || at_us < wanted.until_us)
+        && (wanted.project.is_empty() || envelope.project.key == wanted.project)
+        && (wanted.session.is_empty() || envelope.session == wanted.session)
+}
+
+/// Memories are their owner's: nobody else may read the file.
+fn into_file(
+    file: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<Written, Problem>,
+) -> Result<Written, Problem> {
+    let mut name = file.as_os_str().to_owned();
+    name.push(format!(".{}.part", process::id()));
+    let part = PathBuf::from(name);
+    let written = write_part(&part, write).and_then(|written| {
+        fs::rename(&part, file)?;
+        Ok(written)
+    });
+    if written.is_err() {
+        // It is half a file at best.
+        let _ = fs::remove_file(&part);
+    }
+    written
+}
+
+fn write_part(
+    part: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<Written, Problem>,
+) -> Result<Written, Problem> {
+    let file: File =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(part)?;
+    let mut out = BufWriter::new(file);
+    let written = write(&mut out)?;
+    let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+    file.sync_all()?;
+    Ok(written)
+}

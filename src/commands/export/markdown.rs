@@ -1,0 +1,87 @@
+//! Memories as a text to be read: a heading for each project, one for each day, one for each memory.
+
+use std::io::{self, Write};
+
+use claude_mem_projections::{Chapter, Chronicle, Entry, Store};
+use jiff::{Timestamp, tz::TimeZone};
+
+use super::{Problem, Written};
+
+/// Writes every memory that is wanted.
+pub(super) fn write(
+    store: &Store,
+    wanted: &Chronicle,
+    out: &mut dyn Write,
+) -> Result<Written, Problem> {
+    let mut page = Page { out, project: None, day: String::new() };
+    let mut written = Written { what: "memories", ..Written::default() };
+    store.chronicle(wanted, |entry| {
+        written.count += 1;
+        Ok::<(), Problem>(page.entry(&entry)?)
+    })?;
+    Ok(written)
+}
+
+struct Page<'a> {
+    out: &'a mut dyn Write,
+    project: Option<String>,
+    day: String,
+}
+
+impl Page<'_> {
+    fn entry(&mut self, entry: &Entry) -> io::Result<()> {
+        let (day, time) = moment(entry.at_us);
+        if self.project.as_deref() != Some(&entry.project) {
+            let gap = if self.project.is_some() { "\n" } else { "" };
+            writeln!(self.out, "{gap}# {}", one_line(&entry.project))?;
+            self.project = Some(entry.project.clone());
+            self.day.clear();
+        }
+        if self.day != day {
+            writeln!(self.out, "\n## {day}")?;
+            self.day = day;
+        }
+        match &entry.chapter {
+            Chapter::Observation { kind, title, subtitle, narrative, facts, files } => {
+                let title = if title.is_empty() { "Untitled" } else { title };
+                let kind = if kind.is_empty() { "observation" } else { kind };
+                let heading = format!("{} ({kind}, {time}, {})", one_line(title), entry.name);
+                writeln!(self.out, "\n### {heading}\n")?;
+                self.paragraphs(&[subtitle, narrative])?;
+                self.list(facts, "")?;
+                self.list(files, "`")
+            }
+            Chapter::Summary(parts) => {
+                writeln!(self.out, "\n### Summary ({time}, {})\n", entry.name)?;
+                for (heading, text) in parts {
+                    writeln!(self.out, "**{heading}:** {}\n", text.trim())?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn paragraphs(&mut self, texts: &[&String]) -> io::Result<()> {
+        for text in texts.iter().filter(|text| !text.trim().is_empty()) {
+            writeln!(self.out, "{}\n", text.trim())?;
+        }
+        Ok(())
+    }
+
+    fn list(&mut self, items: &[String], quote: &str) -> io::Result<()> {
+        for item in items {
+            writeln!(self.out, "- {quote}{}{quote}", one_line(item))?;
+        }
+        if items.is_empty() { Ok(()) } else { writeln!(self.out) }
+    }
+}
+
+fn moment(at_us: u64) -> (String, String) {
+    let time = Timestamp::from_microsecond(at_us.cast_signed()).unwrap_or(Timestamp::MIN);
+    let time = time.to_zoned(TimeZone::system());
+    (time.strftime("%Y-%m-%d").to_string(), time.strftime("%H:%M").to_string())
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,192 @@
+//! `claude-mem import`: bring in what was remembered or recorded elsewhere.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use claude_mem_events::EventLog;
+use claude_mem_log::Options;
+use serde_json::json;
+
+use crate::{
+    app::App,
+    failure::Failure,
+    import::{self, DATABASE, From, Report, Scope, Sink, transcripts_dir},
+    memory, paths,
+    projector::{self, Estimate, dollars, tokens},
+    when::When,
+};
+
+/// Bring in what was remembered or recorded elsewhere
+///
+/// Takes the memory of the TypeScript claude-mem, Claude Code's own records of past sessions, or what
+/// `claude-mem export` wrote. What is there already is not added again, so it can be broken off and repeated.
+/// Nobody is asked anything: past sessions become memory with `claude-mem project`, and what that will take is
+/// said here.
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// A file or folder [default: where `--from` has its own]
+    #[arg(value_name = "PATH")]
+    path: Option<PathBuf>,
+    /// What it is [default: judged by what is in PATH]
+    #[arg(long, value_enum)]
+    from: Option<From>,
+    /// Say what would be added, and add nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Only what happened since this moment, such as `2026-03-01` or `90d`
+    #[arg(long, value_name = "WHEN")]
+    since: Option<When>,
+    /// Only of this project: its name, key or folder
+    #[arg(long)]
+    project: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Import {
+    /// Ends with code 1 if something could not be read to its end; what could is kept.
+    pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        let (from, path) = self.source(app)?;
+        let now = app.clock.now();
+        let since = self.since.as_ref().map(|when| when.start(now).as_microsecond());
+        let since_us = since.and_then(|since| u64::try_from(since).ok()).unwrap_or(0);
+        let scope = Scope { since_us, project: self.project.clone() };
+        let mut store = memory::open(app)?;
+        memory::fold(&mut store, &memory::open_log(app)?)?;
+        let log = match self.dry_run {
+            true => None,
+            false => Some(EventLog::open(&app.paths.log(), Options::default())?),
+        };
+        let mut sink = Sink::new(&store, log, scope);
+        let imported = import::import(app, &mut sink, from, &path);
+        let report = sink.report;
+        imported?;
+        let estimate = if self.dry_run || report.added_total() == 0 {
+            None
+        } else {
+            let log = memory::open_log(app)?;
+            memory::fold(&mut store, &log)?;
+            Some(projector::estimate(app, &store, &log)?)
+        };
+        let shown = Shown { from, path, is_dry_run: self.dry_run, report, estimate };
+        if self.json {
+            app.output.json(&shown.described())?;
+        } else {
+            shown.tell(app)?;
+        }
+        shown.verdict()
+    }
+
+    fn source(&self, app: &App) -> Result<(From, PathBuf), Failure> {
+        let path =
+            self.path.as_ref().map(|path| paths::expand_tilde(path, app.paths.home.as_deref()));
+        let own_place = |from| match from {
+            From::Ts => Some(app.paths.data.join(DATABASE)),
+            From::Transcripts => transcripts_dir(app),
+            From::Export => None,
+        };
+        match (self.from, path) {
+            (Some(from), Some(path)) => Ok((from, path)),
+            (None, Some(path)) => Ok((import::recognise(&path)?, path)),
+            (Some(from), None) => own_place(from).map(|path| (from, path)).ok_or_else(|| {
+                Failure::usage("there is no file to import").remedy("name it behind the command")
+            }),
+            (None, None) => Err(nothing_named(
+                &[From::Ts, From::Transcripts]
+                    .map(|from| (from, own_place(from).filter(|path| path.exists()))),
+            )),
+        }
+    }
+}
+
+fn nothing_named(places: &[(From, Option<PathBuf>)]) -> Failure {
+    let flag = |from: &From| if *from == From::Ts { "ts" } else { "transcripts" };
+    let found: Vec<String> = places
+        .iter()
+        .filter(|(_, path)| path.is_some())
+        .map(|(from, _)| format!("`claude-mem import --from {}`", flag(from)))
+        .collect();
+    let failure = Failure::usage("say what to import: `--from`, or a file");
+    match found.is_empty() {
+        true => failure.remedy("see what can be with `claude-mem import --help`"),
+        false => failure.remedy(format!("there is something for {}", found.join(" and "))),
+    }
+}
+
+/// What is said at the end.
+struct Shown {
+    from: From,
+    path: PathBuf,
+    is_dry_run: bool,
+    report: Report,
+    estimate: Option<Estimate>,
+}
+
+impl Shown {
+    fn described(&self) -> serde_json::Value {
+        let report = &self.report;
+        json!({
+            "from": self.from.name(),
+            "path": self.path,
+            "is_dry_run": self.is_dry_run,
+            "added": report.added,
+            "known": report.known,
+            "left_out": report.left_out,
+            "refused": report.refused,
+            "damage": report.damage,
+            "bytes": report.bytes,
+            "to_ask": self.estimate.as_ref().map(|estimate| json!({
+                "events": estimate.events,
+                "questions": estimate.questions,
+                "calls": estimate.calls,
+                "tokens_in": estimate.spent.tokens_in,
+                "tokens_out": estimate.spent.tokens_out,
+                "cost_usd": estimate.spent.cost_micros.map(|micros| micros as f64 / 1e6),
+            })),
+        })
+    }
+
+    fn tell(&self, app: &mut App) -> Result<(), Failure> {
+        let report = &self.report;
+        let verb = if self.is_dry_run { "would be added" } else { "added" };
+        let from = self.from.name();
+        app.output.line(format_args!(
+            "{} events {verb} from {from}, {} were there before",
+            report.added_total(),
+            report.known
+        ))?;
+        let refused = report.refused.iter().map(|(why, count)| ("refused", why.as_str(), *count));
+        let left_out = report.left_out.iter().map(|(why, count)| ("left out", *why, *count));
+        let added = report.added.iter().map(|(what, count)| ("", *what, *count));
+        for (verdict, what, count) in added.chain(left_out).chain(refused) {
+            let verdict = if verdict.is_empty() { String::new() } else { format!("{verdict}: ") };
+            app.output.line(format_args!("  {verdict}{count} {what}"))?;
+        }
+        match &self.estimate {
+            Some(estimate) if estimate.questions > 0 => {
+                let spent = &estimate.spent;
+                let count = tokens(spent.tokens_in + spent.tokens_out);
+                let cost = spent.cost_micros.map(|cost| format!(", {}", dollars(cost)));
+                app.output.say(format_args!(
+                    "to be asked about: {} events in {} questions, about {count} tokens{}\n\
+                     ask with `claude-mem project`; by themselves they are asked about day by day, within \
+                     the daily caps",
+                    estimate.events,
+                    estimate.questions,
+                    cost.unwrap_or_default()
+                ));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn verdict(&self) -> Result<(), Failure> {
+        let Some(first) = self.report.damage.first() else { return Ok(()) };
+        let all = self.report.damage.len();
+        let more = if all > 1 { format!(" (and {} more)", all - 1) } else { String::new() };
+        Err(Failure::new(format!("{} is damaged: {first}{more}", self.path.display()))
+            .meaning("everything that could be read was taken, and the file is as it was"))
+    }
+}

@@ -1,0 +1,181 @@
+//! Our own export: each event as one line of JSON, whole, and back.
+
+use std::{borrow::Cow, path::Path};
+
+use claude_mem_events::{Envelope, Event, Id, Recorded};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::{
+    cannot_read,
+    lines::{Line, Lines},
+    sink::Sink,
+};
+use crate::failure::Failure;
+
+/// One event as written.
+#[derive(Serialize)]
+pub(crate) struct Exported<'a> {
+    id: String,
+    kind: &'static str,
+    version: u16,
+    envelope: &'a Envelope,
+    event: Body<'a>,
+}
+
+/// What it says: its fields, or its bytes if this program does not know them.
+struct Body<'a>(&'a Event);
+
+/// An event of a kind that this program does not know.
+#[derive(Serialize, Deserialize)]
+struct Opaque {
+    kind: u16,
+    codec: u8,
+    payload: String,
+}
+
+/// So many lines that cannot be read are told one by one.
+const DAMAGE_MAX: usize = 10;
+
+/// The kind of what is not known, which no event is called.
+const UNKNOWN: &str = "Unknown";
+
+impl<'a> Exported<'a> {
+    /// The event as it is exported; `None` for one of which nothing is left.
+    pub(crate) fn of(recorded: &'a Recorded) -> Option<Self> {
+        let event = &recorded.event;
+        let kind = match event {
+            Event::Erased { .. } => return None,
+            Event::Unknown { .. } => UNKNOWN,
+            _ => event.name(),
+        };
+        let (id, version) = (recorded.id.to_string(), event.version());
+        Some(Self { id, kind, version, envelope: &recorded.envelope, event: Body(event) })
+    }
+}
+
+impl Serialize for Body<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Event::Unknown { kind, codec, payload, .. } => {
+                let payload = payload.iter().map(|byte| format!("{byte:02x}")).collect();
+                Opaque { kind: *kind, codec: *codec, payload }.serialize(serializer)
+            }
+            event => event.serialize_body(serializer),
+        }
+    }
+}
+
+/// One line as read.
+#[derive(Deserialize)]
+struct Read<'a> {
+    id: String,
+    kind: String,
+    version: u16,
+    envelope: Envelope,
+    #[serde(borrow)]
+    event: &'a RawValue,
+}
+
+/// Takes in a file that `claude-mem export` wrote.
+pub(super) fn import(sink: &mut Sink<'_>, path: &Path) -> Result<(), Failure> {
+    let failed = |error| cannot_read(path, &error);
+    let mut lines = Lines::open(path).map_err(failed)?;
+    let mut number = 0;
+    while let Some(Line { bytes, .. }) = lines.next().map_err(failed)? {
+        number += 1;
+        let Some(bytes) = bytes else {
+            sink.refuse("lines that are too long");
+            continue;
+        };
+        if bytes.trim_ascii().is_empty() {
+            continue;
+        }
+        match read(bytes) {
+            Ok((id, envelope, event)) => {
+                let what = event.name();
+                sink.add(what, id, &envelope, || event)?;
+            }
+            Err(reason) => {
+                if sink.report.damage.len() < DAMAGE_MAX {
+                    sink.report.damage.push(format!("line {number}: {reason}"));
+                }
+                sink.refuse(reason);
+            }
+        }
+    }
+    sink.report.bytes += lines.read;
+    Ok(())
+}
+
+fn read(bytes: &[u8]) -> Result<(Id, Envelope, Event), Cow<'static, str>> {
+    let line: Read<'_> = serde_json::from_slice(bytes).map_err(|_| "it is no exported event")?;
+    let id = Id::parse(&line.id).ok_or("its id is none")?;
+    let json = line.event.get();
+    if line.kind == UNKNOWN {
+        let event = opaque(json, line.version).ok_or("its bytes are none")?;
+        return Ok((id, line.envelope, event));
+    }
+    let mut fields = serde_json::Deserializer::from_str(json);
+    let event = Event::deserialize_body(&line.kind, line.version, &mut fields)
+        .map_err(|_| format!("it is no {}", line.kind))?
+        .ok_or_else(|| format!("{} of version {} is not known here", line.kind, line.version))?;
+    Ok((id, line.envelope, event))
+}
+
+fn opaque(json: &str, version: u16) -> Option<Event> {
+    let Opaque { kind, codec, payload } = serde_json::from_str(json).ok()?;
+    let digits: Vec<u8> =
+        payload.chars().map(|digit| Some(digit.to_digit(16)? as u8)).collect::<Option<_>>()?;
+    let payload = digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect();
+    digits.len().is_multiple_of(2).then_some(Event::Unknown { kind, version, codec, payload })
+}
+
+#[cfg(test)]
+mod tests {
+    use claude_mem_events::{AgentReplied, PromptSubmitted, Seq, Submitter, ToolUsed};
+
+    use super::*;
+
+    fn there_and_back(event: Event) {
+        let envelope = Envelope { session: "s\u{0}\"".into(), ..Envelope::default() };
+        let recorded = Recorded { seq: Seq::START, id: Id::new(5, 7), envelope, event };
+        let line = serde_json::to_string(&Exported::of(&recorded).unwrap()).unwrap();
+        assert!(!line.contains('\n'));
+        let (id, envelope, event) = read(line.as_bytes()).unwrap();
+        assert_eq!((id, envelope, event), (recorded.id, recorded.envelope, recorded.event));
+    }
+
+    #[test]
+    fn events_come_back_as_they_were() {
+        let duration_ms = Some(u64::MAX);
+        let (input, output) = ("{\"a\": 1.50}".into(), "\u{7f}\u{2028}\n\\".into());
+        there_and_back(ToolUsed { input, output, duration_ms, ..ToolUsed::default() }.into());
+        let submitter = Submitter::TaskNotification;
+        there_and_back(PromptSubmitted { submitter, ..PromptSubmitted::default() }.into());
+        let answers = vec![[7; 16], [255; 16]];
+        there_and_back(AgentReplied { answers, ..AgentReplied::default() }.into());
+        let payload = vec![1, 0, 255];
+        there_and_back(Event::Unknown { kind: 999, version: 3, codec: 1, payload });
+    }
+
+    #[test]
+    fn what_is_no_event_is_refused_with_a_reason() {
+        let line = |kind: &str, version: u16, event: &str| {
+            let envelope = serde_json::to_string(&Envelope::default()).unwrap();
+            let id = Id::new(1, 1);
+            let json = format!(
+                "{{\"id\":\"{id}\",\"kind\":\"{kind}\",\"version\":{version},\
+                  \"envelope\":{envelope},\"event\":{event}}}"
+            );
+            read(json.as_bytes()).unwrap_err().into_owned()
+        };
+        assert_eq!(read(b"{}").unwrap_err(), "it is no exported event");
+        assert_eq!(line("ToolUsed", 1, "{}"), "it is no ToolUsed");
+        assert_eq!(line("ToolUsed", 9, "{}"), "ToolUsed of version 9 is not known here");
+        assert_eq!(
+            line("Unknown", 1, "{\"kind\":1,\"codec\":1,\"payload\":\"abc\"}"),
+            "its bytes are none"
+        );
+    }
+}

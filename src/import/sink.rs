@@ -1,0 +1,186 @@
+//! Where imported events go: into the log, each once, in batches.
+
+use std::collections::{BTreeMap, HashSet};
+
+use claude_mem_events::{Envelope, Event, EventLog, Id};
+use claude_mem_projections::Store;
+use sha2::{Digest, Sha256};
+
+use crate::failure::Failure;
+
+/// A batch is one write. Hooks that come in between wait for it.
+const BATCH_EVENTS: usize = 512;
+const BATCH_BYTES: usize = 2 << 20;
+
+/// An id that is the same whenever the same thing is imported.
+pub(super) fn stable_id(time_us: u64, parts: &[&str]) -> Id {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    let bits = hash.finalize().iter().take(8).fold(0, |bits, byte| bits << 8 | u64::from(*byte));
+    Id::new(time_us, bits)
+}
+
+/// Which of what is found is wanted.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Scope {
+    /// From this moment on.
+    pub(crate) since_us: u64,
+    /// Of this project: its name, key or folder.
+    pub(crate) project: Option<String>,
+}
+
+impl Scope {
+    fn includes(&self, id: Id, envelope: &Envelope) -> bool {
+        let project = &envelope.project;
+        id.time_us() >= self.since_us
+            && self.project.as_ref().is_none_or(|wanted| {
+                [&project.key, &project.label, &project.root].contains(&wanted)
+            })
+    }
+}
+
+/// What an import came to.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    /// Events that are new, by what they are.
+    pub(crate) added: BTreeMap<&'static str, u64>,
+    /// Events that were there before.
+    pub(crate) known: u64,
+    /// What is not wanted, by reason.
+    pub(crate) left_out: BTreeMap<&'static str, u64>,
+    /// What could not be taken, by reason.
+    pub(crate) refused: BTreeMap<String, u64>,
+    /// What could not be read to its end.
+    pub(crate) damage: Vec<String>,
+    /// Bytes that were read, where that is known.
+    pub(crate) bytes: u64,
+}
+
+impl Report {
+    /// How many events are new.
+    pub(crate) fn added_total(&self) -> u64 {
+        self.added.values().sum()
+    }
+}
+
+/// Takes events that are new and wanted; everything else is counted.
+#[derive(Debug)]
+pub(crate) struct Sink<'a> {
+    /// What was there before.
+    pub(super) store: &'a Store,
+    /// Nothing if it is only to be said what would be done.
+    log: Option<EventLog>,
+    scope: Scope,
+    batch: Vec<(Id, Envelope, Event)>,
+    batch_bytes: usize,
+    /// Met in this run.
+    met: HashSet<Id>,
+    pub(crate) report: Report,
+}
+
+impl<'a> Sink<'a> {
+    /// The tables must be up to date with the log.
+    pub(crate) fn new(store: &'a Store, log: Option<EventLog>, scope: Scope) -> Self {
+        let (batch, met, report) = (Vec::new(), HashSet::new(), Report::default());
+        Self { store, log, scope, batch, batch_bytes: 0, met, report }
+    }
+
+    /// Whether [`add`](Self::add) would add this event.
+    pub(super) fn would_add(&self, id: Id, envelope: &Envelope) -> Result<bool, Failure> {
+        let is_met = self.met.contains(&id);
+        Ok(self.scope.includes(id, envelope) && !is_met && !self.store.knows(id)?)
+    }
+
+    /// Adds the event that `make` gives, if it is new and wanted; only then it is made.
+    pub(super) fn add(
+        &mut self,
+        what: &'static str,
+        id: Id,
+        envelope: &Envelope,
+        make: impl FnOnce() -> Event,
+    ) -> Result<(), Failure> {
+        if !self.scope.includes(id, envelope) {
+            self.leave_out("not asked for");
+            return Ok(());
+        }
+        if !self.met.insert(id) || self.store.knows(id)? {
+            self.report.known += 1;
+            return Ok(());
+        }
+        *self.report.added.entry(what).or_default() += 1;
+        if self.log.is_some() {
+            let event = make();
+            self.batch_bytes += weight(&event);
+            self.batch.push((id, envelope.clone(), event));
+            if self.batch.len() >= BATCH_EVENTS || self.batch_bytes >= BATCH_BYTES {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The event is in the log under another id; whoever copied it has nothing new to say.
+    pub(super) fn recorded_otherwise(&mut self, id: Id) {
+        self.met.insert(id);
+        self.report.known += 1;
+    }
+
+    /// Counts something that is not wanted.
+    pub(super) fn leave_out(&mut self, reason: &'static str) {
+        *self.report.left_out.entry(reason).or_default() += 1;
+    }
+
+    /// Counts something that cannot be taken.
+    pub(super) fn refuse(&mut self, reason: impl Into<String>) {
+        *self.report.refused.entry(reason.into()).or_default() += 1;
+    }
+
+    /// Writes what is in hand.
+    pub(super) fn flush(&mut self) -> Result<(), Failure> {
+        if let Some(log) = &mut self.log
+            && !self.batch.is_empty()
+        {
+            log.record_all(&self.batch)?;
+        }
+        self.batch.clear();
+        self.batch_bytes = 0;
+        Ok(())
+    }
+
+    /// Writes what is in hand; all of it is on disk when this returns.
+    pub(super) fn finish(&mut self) -> Result<(), Failure> {
+        self.flush()?;
+        match &mut self.log {
+            Some(log) if self.report.added_total() > 0 => Ok(log.sync()?),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// How large it is, about.
+fn weight(event: &Event) -> usize {
+    match event {
+        Event::ToolUsed(used) => used.input.len() + used.output.len() + used.error.len(),
+        Event::PromptSubmitted(prompt) => prompt.prompt.len(),
+        Event::SummaryRequested(stop) => stop.last_assistant_message.len(),
+        Event::AgentReplied(replied) => replied.reply.len(),
+        Event::Imported(imported) => imported.row.len(),
+        Event::Unknown { payload, .. } => payload.len(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_parts_make_the_same_id_and_their_borders_count() {
+        assert_eq!(stable_id(5, &["ab", "c"]), stable_id(5, &["ab", "c"]));
+        assert_ne!(stable_id(5, &["ab", "c"]), stable_id(5, &["a", "bc"]));
+        assert_eq!(stable_id(1_700_000_000_000_007, &["x"]).time_us(), 1_700_000_000_000_007);
+    }
+}

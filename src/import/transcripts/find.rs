@@ -1,0 +1,131 @@
+//! Which transcripts there are, and which of them are one session.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use claude_mem_events::{Event, SessionStarted};
+
+use super::super::{lines::Lines, transcript_rows::Row};
+
+/// So far into a file its session must have said who and where it is.
+const BEGIN_BYTES_MAX: u64 = 4 << 20;
+/// Projects, sessions, subagents: three levels, and one to spare.
+const DEPTH_MAX: usize = 4;
+
+/// The record of one session.
+#[derive(Debug, Default)]
+pub(super) struct Recorded {
+    pub(super) id: String,
+    /// Where the client stood at first.
+    pub(super) cwd: String,
+    /// When it began.
+    time_us: u64,
+    /// The session's own first, then those of its subagents.
+    pub(super) files: Vec<PathBuf>,
+}
+
+impl Recorded {
+    /// What a hook would have said when it began.
+    pub(super) fn started(&self) -> Event {
+        let path = self.files.first().map(|file| file.to_string_lossy().into_owned());
+        let started = SessionStarted {
+            source: "startup".into(),
+            cwd: self.cwd.clone(),
+            transcript_path: path.unwrap_or_default(),
+            ..SessionStarted::default()
+        };
+        started.into()
+    }
+}
+
+/// All sessions in a file or below a directory, the earliest first.
+pub(super) fn sessions(path: &Path) -> io::Result<Vec<Recorded>> {
+    let mut files = Vec::new();
+    if fs::metadata(path)?.is_dir() {
+        gather(path, DEPTH_MAX, &mut files)?;
+    } else {
+        files.push(path.to_owned());
+    }
+    // A session's own file sorts before the folder of the same name.
+    files.sort();
+    let mut sessions: BTreeMap<String, Recorded> = BTreeMap::new();
+    for file in files {
+        let Some(begin) = begin_of(&file) else { continue };
+        let session = sessions.entry(begin.id.clone()).or_default();
+        if session.files.is_empty() || begin.time_us < session.time_us {
+            session.time_us = begin.time_us;
+        }
+        if session.cwd.is_empty() || !begin.is_aside && session.is_aside_only() {
+            session.cwd = begin.cwd;
+        }
+        let at = if begin.is_aside { session.files.len() } else { 0 };
+        session.files.insert(at, file);
+        session.id = begin.id;
+    }
+    let mut sessions: Vec<Recorded> = sessions.into_values().collect();
+    sessions.sort_by_key(|session| session.time_us);
+    Ok(sessions)
+}
+
+impl Recorded {
+    fn is_aside_only(&self) -> bool {
+        self.files.iter().all(|file| is_of_subagent(file))
+    }
+}
+
+fn is_of_subagent(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("agent-"))
+}
+
+fn gather(dir: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        let path = entry.path();
+        if kind.is_dir() && depth > 0 {
+            // One that may not be looked into is not ours to import.
+            let _ = gather(&path, depth - 1, files);
+        } else if kind.is_file() && path.extension().is_some_and(|end| end == "jsonl") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Who and where a transcript is, by its first rows.
+#[derive(Debug, Default)]
+pub(crate) struct Begin {
+    pub(crate) id: String,
+    pub(crate) cwd: String,
+    time_us: u64,
+    is_aside: bool,
+}
+
+/// Reads the beginning of a transcript; nothing if no session is named there.
+pub(crate) fn begin_of(file: &Path) -> Option<Begin> {
+    let mut lines = Lines::open(file).ok()?;
+    let mut begin = Begin { is_aside: is_of_subagent(file), ..Begin::default() };
+    while lines.read < BEGIN_BYTES_MAX {
+        let Some(line) = lines.next().ok()? else { break };
+        let text = line.bytes.map(String::from_utf8_lossy).unwrap_or_default();
+        let Some(row) = Row::read(&text) else { continue };
+        if begin.id.is_empty() {
+            begin.id = row.session().into_owned();
+        }
+        begin.is_aside |= row.is_aside() && begin.cwd.is_empty();
+        if begin.time_us == 0 {
+            begin.time_us = row.time_us().unwrap_or(0);
+        }
+        if begin.cwd.is_empty() {
+            begin.cwd = row.cwd().into_owned();
+        }
+        if !begin.id.is_empty() && !begin.cwd.is_empty() && begin.time_us > 0 {
+            break;
+        }
+    }
+    // Without a folder nobody ever worked in it.
+    (!begin.id.is_empty() && !begin.cwd.is_empty()).then_some(begin)
+}

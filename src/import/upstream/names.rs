@@ -1,0 +1,90 @@
+//! Projects that are known by their folder's name alone, and which of ours they are.
+
+use std::{collections::HashMap, fs, path::PathBuf};
+
+use claude_mem_events::Project;
+use claude_mem_projections::Store;
+
+use super::super::{
+    home::{Home, transcripts_dir},
+    transcripts::begin_of,
+};
+use crate::{app::App, failure::Failure};
+
+/// What rows without a project belong to.
+const UNKNOWN: &str = "unknown-project";
+
+/// Names, and what is found out about each.
+#[derive(Debug)]
+pub(super) struct Names {
+    /// The client's own records, by session: they tell in which folder a session was.
+    transcripts: HashMap<String, PathBuf>,
+    folders: HashMap<String, String>,
+    /// Nothing for those that must not be remembered.
+    projects: HashMap<String, Option<Project>>,
+}
+
+impl Names {
+    pub(super) fn new(app: &App) -> Self {
+        let mut transcripts = HashMap::new();
+        let dirs = transcripts_dir(app).and_then(|dir| fs::read_dir(dir).ok());
+        for dir in dirs.into_iter().flatten().flatten() {
+            for file in fs::read_dir(dir.path()).into_iter().flatten().flatten() {
+                let path = file.path();
+                if path.extension().is_some_and(|end| end == "jsonl")
+                    && let Some(session) = path.file_stem()
+                {
+                    transcripts.insert(session.to_string_lossy().into_owned(), path);
+                }
+            }
+        }
+        Self { transcripts, folders: HashMap::new(), projects: HashMap::new() }
+    }
+
+    /// A session of this project: its transcript may tell where it was.
+    pub(super) fn learn_session(&mut self, name: &str, session: &str) {
+        if self.folders.contains_key(name) {
+            return;
+        }
+        let begin = self.transcripts.get(session).and_then(|file| begin_of(file));
+        if let Some(begin) = begin {
+            self.learn_folder(name, &begin.cwd);
+        }
+    }
+
+    /// Something of this project happened in this folder.
+    pub(super) fn learn_folder(&mut self, name: &str, cwd: &str) {
+        if !cwd.is_empty() && !name.is_empty() {
+            self.folders.entry(name.into()).or_insert_with(|| cwd.into());
+        }
+    }
+
+    /// The project of this name: by its folder, else the only one that we know by it, else one of that name
+    /// alone. Nothing if it must not be remembered.
+    pub(super) fn project(
+        &mut self,
+        name: &str,
+        home: &mut Home<'_>,
+        store: &Store,
+    ) -> Result<Option<Project>, Failure> {
+        let name = if name.is_empty() { UNKNOWN } else { name };
+        if let Some(known) = self.projects.get(name) {
+            return Ok(known.clone());
+        }
+        let found = match self.folders.get(name) {
+            Some(cwd) => home.project_in(cwd),
+            None => Some(known_by_name(name, store)?),
+        };
+        self.projects.insert(name.into(), found.clone());
+        Ok(found)
+    }
+}
+
+fn known_by_name(name: &str, store: &Store) -> Result<Project, Failure> {
+    let is_only_one = store.projects_called(name)?.len() == 1;
+    let found = if is_only_one { store.project_named(name)? } else { None };
+    Ok(match found {
+        Some((key, label, root)) => Project { key, label, root },
+        None => Project { key: name.into(), label: name.into(), root: String::new() },
+    })
+}

@@ -1,0 +1,246 @@
+//! Claude Code's own records of past sessions.
+
+use std::{fs, io::Write, path::Path};
+
+use serde_json::{Value, json};
+
+use super::{added, import, rows};
+use crate::sandbox::Sandbox;
+
+fn fixture(kind: &str, name: &str) -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(kind).join(name);
+    fs::read_to_string(file).unwrap()
+}
+
+/// Puts a transcript where the client would have.
+fn place(sandbox: &Sandbox, name: &str, at: &str) -> String {
+    let text = fixture("transcripts", name);
+    sandbox.write(&format!(".claude/projects/-scratch-project/{at}.jsonl"), &text);
+    text
+}
+
+/// What one kind of event says, by these fields.
+fn told(sandbox: &Sandbox, kind: &str, fields: &[&str]) -> Vec<Value> {
+    let events = sandbox.events().into_iter().filter(|event| event["kind"] == kind);
+    events.map(|event| fields.iter().map(|field| event["event"][field].clone()).collect()).collect()
+}
+
+/// Runs the hooks of a session as they were called, at this moment.
+fn replay_hooks(sandbox: &Sandbox, session: &str, now: &str) {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/hooks");
+    let mut names: Vec<String> = fs::read_dir(dir)
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with(&format!("{session}.")))
+        .collect();
+    names.sort();
+    for name in names {
+        let hook = match name.split('.').nth(2).unwrap() {
+            "SessionStart" => "context",
+            "UserPromptSubmit" => "new",
+            "PostToolUse" | "PostToolUseFailure" => "save",
+            "Stop" => "summary",
+            "SessionEnd" => "cleanup",
+            _ => continue,
+        };
+        let now = [("CLAUDE_MEM_NOW", now)];
+        sandbox.hook_with(hook, &now, fixture("hooks", &name));
+    }
+}
+
+const SAID: [&str; 8] =
+    ["tool", "input", "output", "error", "has_failed", "tool_use_id", "prompt_id", "cwd"];
+
+#[test]
+fn a_transcript_tells_what_hooks_would_have_told() {
+    for name in ["tools_basic", "tools_failing"] {
+        let (hooked, imported) = (Sandbox::new(), Sandbox::new());
+        replay_hooks(&hooked, name, "2026-11-16T00:27:00Z");
+        place(&imported, &format!("{name}.0.jsonl"), "s");
+        import(&imported, &["--from", "transcripts"]);
+        let ours = told(&imported, "ToolUsed", &SAID);
+        let mut theirs = told(&hooked, "ToolUsed", &SAID);
+        // The order of the fixtures is by name, and parallel calls end in any order.
+        theirs.sort_by_key(|used| ours.iter().position(|other| other[5] == used[5]));
+        assert_eq!(ours, theirs, "{name}");
+        for (kind, fields) in [
+            ("PromptSubmitted", &["prompt", "prompt_id", "cwd"][..]),
+            ("SummaryRequested", &["last_assistant_message", "scope", "prompt_id"]),
+        ] {
+            assert_eq!(told(&imported, kind, fields).len(), 1);
+            let without_id = |told: Vec<Value>| told[0].as_array().unwrap()[..2].to_vec();
+            let pair = [&imported, &hooked].map(|sandbox| without_id(told(sandbox, kind, fields)));
+            assert_eq!(pair[0], pair[1], "{name}");
+        }
+    }
+}
+
+#[test]
+fn prompts_are_as_typed_and_every_turn_stops_once() {
+    let sandbox = Sandbox::new();
+    place(&sandbox, "multi_prompt.0.jsonl", "s");
+    let report = import(&sandbox, &["--from", "transcripts"]);
+    assert_eq!(report["refused"], json!({}));
+    let prompts = rows(&sandbox, "select number, turn, text from prompts order by number");
+    let expected = "1|1|prompt one\n2|2|prompt two\n3|3|/greet Bob\n4|4|a slow one\n\
+                    5|4|sent while the first was running\n";
+    assert_eq!(prompts, expected);
+    let stops = told(&sandbox, "SummaryRequested", &["last_assistant_message"]);
+    assert_eq!(
+        stops,
+        [["Answer one."], ["Answer two."], ["Hello Bob."], ["Slow answer."]]
+            .map(|text| json!(text))
+    );
+    assert!(report["to_ask"]["questions"].as_u64().unwrap() > 0, "{report}");
+    assert_eq!(rows(&sandbox, "select started_at_us / 1000 from sessions").len(), 14);
+}
+
+#[test]
+fn a_second_import_adds_nothing_and_a_longer_transcript_only_what_is_new() {
+    let sandbox = Sandbox::new();
+    let text = fixture("transcripts", "resume.0.jsonl");
+    let second =
+        text.match_indices('\n').map(|(at, _)| at + 1).nth(text.lines().count() / 2).unwrap();
+    let path = ".claude/projects/p/s.jsonl";
+    // The last line is half there, as when the client is writing it.
+    sandbox.write(path, &text[..second + 10]);
+    let first = import(&sandbox, &["--from", "transcripts"]);
+    assert!(added(&first) > 0 && first["refused"] == json!({}), "{first}");
+    assert_eq!(added(&import(&sandbox, &["--from", "transcripts"])), 0);
+    sandbox.write(path, &text);
+    let would = import(&sandbox, &["--from", "transcripts", "--dry-run"]);
+    let rest = import(&sandbox, &["--from", "transcripts"]);
+    assert!(added(&rest) > 0 && added(&would) == added(&rest), "{rest}");
+    assert_eq!(added(&import(&sandbox, &["--from", "transcripts"])), 0);
+    let whole = Sandbox::new();
+    whole.write(path, &text);
+    import(&whole, &["--from", "transcripts"]);
+    let texts = |sandbox| rows(sandbox, "select number, turn, text from prompts");
+    assert_eq!(texts(&sandbox), texts(&whole));
+    assert_eq!(texts(&whole), "1|1|first run\n2|2|second run\n3|3|third run\n");
+}
+
+#[test]
+fn a_session_that_hooks_recorded_is_not_recorded_twice() {
+    let sandbox = Sandbox::new();
+    replay_hooks(&sandbox, "tools_basic", "2026-11-16T00:27:05Z");
+    let before = sandbox.events().len();
+    place(&sandbox, "tools_basic.0.jsonl", "s");
+    let report = import(&sandbox, &["--from", "transcripts"]);
+    assert_eq!((added(&report), sandbox.events().len()), (0, before), "{report}");
+}
+
+#[test]
+fn what_happened_before_hooks_were_installed_is_added() {
+    let sandbox = Sandbox::new();
+    // Of the session only its end was seen.
+    let text = place(&sandbox, "resume.0.jsonl", "s");
+    let row: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    let third = text.lines().find(|line| line.contains("\"content\": \"third run\"")).unwrap();
+    let third: Value = serde_json::from_str(third).unwrap();
+    let prompt = json!({"session_id": row["sessionId"], "hook_event_name": "UserPromptSubmit",
+        "cwd": "/scratch/project", "prompt": "third run"});
+    let now = [("CLAUDE_MEM_NOW", third["timestamp"].as_str().unwrap())];
+    sandbox.hook_with("new", &now, prompt.to_string());
+    import(&sandbox, &["--from", "transcripts"]);
+    let prompts = rows(&sandbox, "select text from prompts order by at_us");
+    assert_eq!(prompts, "first run\nsecond run\nthird run\n");
+}
+
+#[test]
+fn a_fork_adds_only_what_is_new_in_it() {
+    let sandbox = Sandbox::new();
+    place(&sandbox, "resume.0.jsonl", "a");
+    place(&sandbox, "resume.1.jsonl", "b");
+    import(&sandbox, &["--from", "transcripts"]);
+    let sql = "select text, (select count(*) from tool_uses) from prompts order by at_us";
+    assert_eq!(rows(&sandbox, sql), "first run|2\nsecond run|2\nthird run|2\nfourth run|2\n");
+    assert_eq!(rows(&sandbox, "select count(*) from sessions"), "2\n");
+}
+
+#[test]
+fn subagents_belong_to_the_turn_that_sent_them() {
+    let sandbox = Sandbox::new();
+    place(&sandbox, "subagent.2.jsonl", "s");
+    place(&sandbox, "subagent.0.subagent.jsonl", "s/subagents/agent-a55021b62ca814919");
+    import(&sandbox, &["--from", "transcripts"]);
+    let tools =
+        rows(&sandbox, "select tool, turn, agent_id, agent_type from tool_uses order by seq");
+    assert_eq!(tools, "Task|1||\nTask|1||\nBash|1|a55021b62ca814919|general-purpose\n");
+    let stops = told(&sandbox, "SummaryRequested", &["scope", "last_assistant_message"]);
+    assert_eq!(stops, [json!(["Turn", "Delegated."]), json!(["Subagent", "Sub A finished."])]);
+    assert_eq!(rows(&sandbox, "select count(*) from sessions"), "1\n");
+}
+
+fn row(number: u32, kind: &str, content: &Value) -> String {
+    let row = json!({"type": kind, "sessionId": "s", "cwd": "/scratch/project",
+        "uuid": format!("u{number}"), "timestamp": format!("2026-01-01T00:00:{number:02}.000Z"),
+        "message": {"role": kind, "content": content}});
+    format!("{row}\n")
+}
+
+#[test]
+fn nothing_of_a_private_turn_and_no_secret_is_stored() {
+    let sandbox = Sandbox::new();
+    let call = |id: &str| json!([{"type": "tool_use", "id": id, "name": "Bash", "input": {"a": "walrus"}}]);
+    let result =
+        |id: &str| json!([{"type": "tool_result", "tool_use_id": id, "content": "walrus"}]);
+    let text = [
+        row(1, "user", &json!("<private>walrus</private>")),
+        row(2, "assistant", &call("t1")),
+        row(3, "user", &result("t1")),
+        row(4, "assistant", &json!([{"type": "text", "text": "walrus"}])),
+        row(5, "user", &json!("use AKIAIOSFODNN7EXAMPLQ <private>walrus</private> please")),
+        row(6, "assistant", &json!([{"type": "text", "text": "done with AKIAIOSFODNN7EXAMPLQ"}])),
+    ];
+    sandbox.write(".claude/projects/p/s.jsonl", &text.concat());
+    import(&sandbox, &["--from", "transcripts"]);
+    let events = format!("{:?}", sandbox.events());
+    assert!(!events.contains("walrus") && !events.contains("AKIAIOSF"), "{events}");
+    assert!(events.contains("please") && events.contains("done with"), "{events}");
+    assert_eq!(rows(&sandbox, "select number, is_private from prompts"), "1|1\n2|0\n");
+}
+
+#[test]
+fn excluded_projects_and_what_was_not_asked_for_stay_out() {
+    let sandbox = Sandbox::new();
+    place(&sandbox, "tools_basic.0.jsonl", "s");
+    let arguments = ["import", "--json", "--from", "transcripts"];
+    let excluded = [("CLAUDE_MEM_EXCLUDED_PROJECTS", "/scratch/**")];
+    let report: Value =
+        serde_json::from_str(&sandbox.run_with(&arguments, &excluded, "").ok()).unwrap();
+    assert_eq!(report["left_out"], json!({"sessions of projects that are excluded": 1}));
+    let later = import(&sandbox, &["--from", "transcripts", "--since", "2027-01-01"]);
+    let other = import(&sandbox, &["--from", "transcripts", "--project", "other"]);
+    assert_eq!((added(&report), added(&later), added(&other)), (0, 0, 0));
+    assert!(added(&import(&sandbox, &["--from", "transcripts", "--project", "project"])) > 0);
+}
+
+#[test]
+fn lines_that_make_no_sense_are_counted_and_passed_over_however_long() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.write(".claude/projects/p/s.jsonl", &row(1, "user", &json!("first")));
+    let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+    file.write_all(b"not json\n[1, 2]\n\xff\xfe\n{\"type\": 7, \"message\": []}\n").unwrap();
+    // A hole: a long line to whoever reads it, nothing to the disk.
+    file.set_len(file.metadata().unwrap().len() + (200 << 20)).unwrap();
+    file.write_all(format!("\n{}", row(2, "user", &json!("last"))).as_bytes()).unwrap();
+    let report = import(&sandbox, &[path.to_str().unwrap()]);
+    let refused = json!({"lines that are no JSON object": 3, "lines that are too long": 1});
+    assert_eq!(report["refused"], refused);
+    assert_eq!(rows(&sandbox, "select text from prompts"), "first\nlast\n");
+}
+
+#[test]
+fn without_a_source_it_says_what_there_is() {
+    let sandbox = Sandbox::new();
+    let error = sandbox.run(&["import"]).fails(2);
+    assert!(error.contains("--help"), "{error}");
+    place(&sandbox, "tools_basic.0.jsonl", "s");
+    let error = sandbox.run(&["import"]).fails(2);
+    assert!(error.contains("`claude-mem import --from transcripts`"), "{error}");
+    let error = sandbox.run(&["import", "nowhere"]).fails(1);
+    assert!(error.contains("nowhere cannot be read"), "{error}");
+    let error = sandbox.run(&["import", "--from", "transcripts", "nowhere"]).fails(1);
+    assert!(error.contains("nowhere cannot be read"), "{error}");
+}
