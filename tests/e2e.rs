@@ -23,3 +23,4 @@ mod sandbox;
 mod secrets;
 mod session;
 mod settings;
+mod verify;

@@ -43,6 +43,14 @@ impl Store {
         Ok(())
     }
 
+    /// What SQLite finds wrong with the file, in its own words; nothing if it is whole.
+    pub fn damage(&self) -> Result<Vec<String>> {
+        let mut statement = self.connection.prepare("pragma quick_check(20)")?;
+        let lines = statement.query_map((), |row| row.get::<_, String>(0))?;
+        let lines: Vec<String> = lines.collect::<rusqlite::Result<_>>()?;
+        Ok(if lines == ["ok"] { Vec::new() } else { lines })
+    }
+
     fn tables(&self) -> Result<Vec<String>> {
         let sql = "select name from sqlite_schema where type = 'table' and name not like '%\\_fts%' escape '\\'
                    and name not like 'sqlite%' order by name";

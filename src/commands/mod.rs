@@ -26,6 +26,7 @@ mod show;
 mod status;
 mod timeline;
 mod uninstall;
+mod verify;
 
 use std::{
     io::{self, Write},
@@ -70,6 +71,7 @@ enum Command {
     Forget(forget::Forget),
     Import(import::Import),
     Export(export::Export),
+    Verify(verify::Verify),
     Search(search::Search),
     Timeline(timeline::Timeline),
     Show(show::Show),
@@ -98,6 +100,7 @@ impl Command {
             Self::Forget(forget) => forget.run(app),
             Self::Import(import) => import.run(app),
             Self::Export(export) => export.run(app),
+            Self::Verify(verify) => verify.run(app),
             Self::Search(search) => search.run(app),
             Self::Timeline(timeline) => timeline.run(app),
             Self::Show(show) => show.run(app),
