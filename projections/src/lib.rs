@@ -17,6 +17,7 @@ mod fold;
 mod forgettings;
 mod generations;
 mod imports;
+mod indexing;
 mod known;
 mod observations;
 mod outstanding;

@@ -178,10 +178,12 @@ fn an_interrupted_rebuild_leaves_the_old_file_and_the_next_one_succeeds() {
     let before = dump(&store);
     fs::write(dir.path().join("memory.db.new"), b"half of a database").unwrap();
     fs::write(dir.path().join("memory.db.new-journal"), b"and its journal").unwrap();
+    fs::write(dir.path().join("memory.db.new-index"), b"and its indexes").unwrap();
     assert_eq!(dump(&open(&path)), before);
     rebuild(&path, &log, &Options::default(), |_| {}).unwrap();
     assert_eq!(dump(&open(&path)), before);
     assert!(!dir.path().join("memory.db.new").exists());
+    assert!(!dir.path().join("memory.db.new-index").exists());
 }
 
 #[test]
@@ -249,6 +251,10 @@ fn what_is_forgotten_is_in_no_byte_of_the_database() {
     store.fold(&log, |_| true).unwrap();
     store.dump("pragma wal_checkpoint(truncate)").unwrap();
     assert!(!contains("xylophon"));
+    // Drawn again, it is written and taken out within one go.
+    store.redraw(&log, |_| {}).unwrap();
+    assert!(!contains("xylophon"));
+    store.check_index().unwrap();
 }
 
 #[test]
