@@ -10,6 +10,7 @@ mod input;
 mod new;
 mod private_turn;
 mod save;
+mod split;
 mod summary;
 mod transcript;
 mod wire;

@@ -9,10 +9,13 @@ use std::{borrow::Cow, fmt};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{error::Category, value::RawValue};
 
+use super::split;
+
 /// The fields of one hook's input, those that nobody has taken yet.
 #[derive(Debug, Default)]
 pub(super) struct Payload<'a> {
-    fields: Vec<(String, &'a RawValue)>,
+    /// Their names, and their values as JSON.
+    fields: Vec<(String, &'a str)>,
 }
 
 /// Why an input is not one JSON object.
@@ -40,6 +43,9 @@ impl From<&serde_json::Error> for Malformed {
 impl<'a> Payload<'a> {
     /// Reads one object. Where it goes wrong half-way, the fields before that are there all the same.
     pub(super) fn read(text: &'a str) -> (Self, Option<Malformed>) {
+        if let Some(fields) = split::large(text) {
+            return (Self { fields }, None);
+        }
         let mut payload = Self::default();
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let read = Fields(&mut payload.fields)
@@ -55,7 +61,7 @@ impl<'a> Payload<'a> {
     pub(super) fn take(&mut self, name: &str) -> Option<&'a str> {
         let at = self.fields.iter().position(|(known, _)| known == name)?;
         let (_, value) = self.fields.remove(at);
-        Some(value.get()).filter(|json| *json != "null")
+        Some(value).filter(|json| *json != "null")
     }
 
     /// Takes a field out, as text: a string's content, anything else as it is written.
@@ -66,7 +72,7 @@ impl<'a> Payload<'a> {
     /// A field as text, which stays where it is.
     pub(super) fn peek_text(&self, name: &str) -> Option<Cow<'a, str>> {
         let (_, value) = self.fields.iter().find(|(known, _)| known == name)?;
-        Some(value.get()).filter(|json| *json != "null").map(text)
+        Some(*value).filter(|json| *json != "null").map(text)
     }
 
     /// Takes a field out that is `true` or not.
@@ -82,9 +88,8 @@ impl<'a> Payload<'a> {
     /// How many elements a field has that stays where it is.
     pub(super) fn count(&self, name: &str) -> usize {
         let found = self.fields.iter().find(|(known, _)| known == name);
-        let elements = found.and_then(|(_, value)| {
-            serde_json::from_str::<Vec<serde::de::IgnoredAny>>(value.get()).ok()
-        });
+        let elements = found
+            .and_then(|(_, value)| serde_json::from_str::<Vec<serde::de::IgnoredAny>>(value).ok());
         elements.map_or(0, |elements| elements.len())
     }
 
@@ -100,7 +105,7 @@ impl<'a> Payload<'a> {
             }
             object.push_str(&serde_json::Value::String(name).to_string());
             object.push(':');
-            object.push_str(value.get());
+            object.push_str(value);
         }
         object.push('}');
         object
@@ -136,7 +141,7 @@ impl<'a> Visitor<'a> for Text {
     }
 }
 
-struct Fields<'f, 'a>(&'f mut Vec<(String, &'a RawValue)>);
+struct Fields<'f, 'a>(&'f mut Vec<(String, &'a str)>);
 
 impl<'a> DeserializeSeed<'a> for Fields<'_, 'a> {
     type Value = ();
@@ -159,14 +164,14 @@ impl<'a> Visitor<'a> for Fields<'_, 'a> {
             if self.0.len() >= FIELDS_MAX {
                 return Err(A::Error::custom("too many fields"));
             }
-            self.0.push((name, value));
+            self.0.push((name, value.get()));
         }
         Ok(())
     }
 }
 
 /// Clients send a dozen or two.
-const FIELDS_MAX: usize = 1000;
+pub(super) const FIELDS_MAX: usize = 1000;
 
 #[cfg(test)]
 mod tests {

@@ -13,7 +13,7 @@ use memchr::{memchr_iter, memmem};
 use super::{
     clip::{ceil_boundary, floor_boundary, side},
     secrets::{self, Found},
-    strings::{is_escaped, unescape},
+    strings::{is_escaped, unescape, write_escaped},
     tags,
 };
 
@@ -27,9 +27,9 @@ pub(super) fn bytes_min(limit: usize) -> usize {
     2 * (limit + MARGIN_BYTES + LINE_BYTES_MAX)
 }
 
-/// The ends of a string, cleaned, around a note on what was cut. `raw` is its content as JSON has it.
-/// Nothing when it has to be looked at as a whole.
-pub(super) fn of(raw: &str, redact: bool, limit: usize) -> Option<String> {
+/// Writes the ends of a string, cleaned, around a note on what was cut, as a JSON string. `raw` is its
+/// content as JSON has it. Nothing, and nothing written, when it has to be looked at as a whole.
+pub(super) fn write(out: &mut String, raw: &str, redact: bool, limit: usize) -> Option<()> {
     if raw.len() < bytes_min(limit) || may_reach_across_lines(raw.as_bytes()) {
         return None;
     }
@@ -40,16 +40,22 @@ pub(super) fn of(raw: &str, redact: bool, limit: usize) -> Option<String> {
         return None;
     }
     let mut text = String::with_capacity(head.len().max(tail.len()));
-    let mut ends = String::with_capacity(limit);
     let head = cleaned(head, redact, &mut text).filter(|head| head.len() >= side)?;
-    ends.push_str(&head[..floor_boundary(&head, side)]);
-    let tail = cleaned(tail, redact, &mut text).filter(|tail| tail.len() >= side)?;
+    let head = &head[..floor_boundary(&head, side)];
+    let (start, kept) = (out.len(), head.len());
+    out.push('"');
+    write_escaped(out, head);
+    let tail = cleaned(tail, redact, &mut text).filter(|tail| tail.len() >= side);
+    let Some(tail) = tail else {
+        out.truncate(start);
+        return None;
+    };
     let tail = &tail[ceil_boundary(&tail, tail.len() - side)..];
-    let (kept, whole) = (ends.len() + tail.len(), raw.len());
-    let hash = blake3::hash(raw.as_bytes());
-    let _ = write!(ends, "\n[cut: all but {kept} of {whole} bytes as sent, blake3 {hash}]\n");
-    ends.push_str(tail);
-    Some(ends)
+    let (kept, whole, hash) = (kept + tail.len(), raw.len(), blake3::hash(raw.as_bytes()));
+    let _ = write!(out, "\\n[cut: all but {kept} of {whole} bytes as sent, blake3 {hash}]\\n");
+    write_escaped(out, tail);
+    out.push('"');
+    Some(())
 }
 
 /// Whether there may be something in the string that is not over at the end of its line: a tag, a key
@@ -191,6 +197,14 @@ mod tests {
         "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA75mJZ0Zb5u1J8bqv7Q\n",
         "-----END RSA PRIVATE KEY-----\n",
     ];
+
+    fn of(raw: &str, redact: bool, limit: usize) -> Option<String> {
+        let mut out = String::from("before");
+        match write(&mut out, raw, redact, limit) {
+            Some(()) => Some(serde_json::from_str(&out["before".len()..]).unwrap()),
+            None => (out != "before").then_some(out),
+        }
+    }
 
     fn raw_of(text: &str) -> String {
         let json = serde_json::to_string(text).unwrap();

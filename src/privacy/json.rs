@@ -203,9 +203,8 @@ impl<'a> Pass<'a> {
             return None;
         }
         let string = &rest[..end_of_string(rest.as_bytes())?];
-        let ends = ends::of(string, self.policy.redact_secrets, limit)?;
         self.copy_to(self.at);
-        write_string(&mut self.out, &ends);
+        ends::write(&mut self.out, string, self.policy.redact_secrets, limit)?;
         self.at += string.len() + 2;
         self.copied = self.at;
         Some(())

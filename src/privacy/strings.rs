@@ -42,7 +42,7 @@ pub(super) fn read_string(raw: &str, start: usize, buffer: &mut String) -> Optio
 }
 
 /// Where the closing quotation mark of the string at the start is.
-pub(super) fn end_of_string(rest: &[u8]) -> Option<usize> {
+pub(crate) fn end_of_string(rest: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
         at += memchr(b'"', &rest[at..])?;
@@ -109,6 +109,12 @@ fn hex(digits: &[u8]) -> Option<u32> {
 pub(super) fn write_string(out: &mut String, text: &str) {
     out.reserve(text.len() + 2);
     out.push('"');
+    write_escaped(out, text);
+    out.push('"');
+}
+
+/// Writes the text as a part of a JSON string.
+pub(super) fn write_escaped(out: &mut String, text: &str) {
     let bytes = text.as_bytes();
     let mut copied = 0;
     while let Some(offset) = next_special(&bytes[copied..]) {
@@ -127,7 +133,6 @@ pub(super) fn write_string(out: &mut String, text: &str) {
         }
     }
     out.push_str(&text[copied..]);
-    out.push('"');
 }
 
 /// Where the next character that has to be escaped stands.
