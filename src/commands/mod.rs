@@ -4,6 +4,7 @@ mod confirm;
 mod context;
 mod costs;
 mod diff;
+mod doctor;
 mod eval;
 mod export;
 mod forget;
@@ -72,6 +73,7 @@ enum Command {
     Import(import::Import),
     Export(export::Export),
     Verify(verify::Verify),
+    Doctor(doctor::Doctor),
     Search(search::Search),
     Timeline(timeline::Timeline),
     Show(show::Show),
@@ -101,6 +103,7 @@ impl Command {
             Self::Import(import) => import.run(app),
             Self::Export(export) => export.run(app),
             Self::Verify(verify) => verify.run(app),
+            Self::Doctor(doctor) => doctor.run(app),
             Self::Search(search) => search.run(app),
             Self::Timeline(timeline) => timeline.run(app),
             Self::Show(show) => show.run(app),

@@ -1,0 +1,206 @@
+//! What is looked at, one thing after the other.
+
+use std::{env, fs, os::unix::fs::PermissionsExt, path::PathBuf};
+
+use claude_mem_log::{Options, maintain, verify};
+use claude_mem_projections::Store;
+
+use super::Finding;
+use crate::{
+    app::App,
+    install::{Targets, registered, rival},
+    settings::{table, value::Kind},
+};
+
+/// Below this the log soon cannot grow; a day's events are some megabytes.
+const FREE_BYTES_FEW: u64 = 200 << 20;
+const FREE_BYTES_MIN: u64 = 20 << 20;
+
+/// Every check, in the order in which things depend on each other.
+pub(super) fn all(app: &App, is_fixing: bool) -> Vec<Finding> {
+    let mut findings = vec![permissions(app, is_fixing), disk(app)];
+    findings.extend(hooks(app));
+    findings.extend(rivals(app));
+    findings.extend(settings(app));
+    findings.push(spilled(app, is_fixing));
+    findings.push(log(app));
+    findings.extend(memory(app));
+    findings
+}
+
+fn permissions(app: &App, is_fixing: bool) -> Finding {
+    const CHECK: &str = "data directory";
+    let data = &app.paths.data;
+    let shown = data.display();
+    let Ok(found) = fs::metadata(data) else {
+        return Finding::fine(CHECK, format!("{shown} will be made with the first event"));
+    };
+    if !found.is_dir() {
+        return Finding::problem(
+            CHECK,
+            format!("{shown} is no directory"),
+            "move it away, or set `CLAUDE_MEM_DATA_DIR` to another place",
+        );
+    }
+    for dir in [data.clone(), app.paths.log()] {
+        let is_there = dir.exists();
+        if is_there && rustix::fs::access(&dir, rustix::fs::Access::WRITE_OK).is_err() {
+            let what = format!("{} cannot be written", dir.display());
+            return Finding::problem(
+                CHECK,
+                what,
+                format!("own it: `sudo chown -R \"$USER\" '{shown}'`"),
+            );
+        }
+    }
+    let mode = found.permissions().mode();
+    if mode & 0o777 | 0o700 == 0o700 {
+        return Finding::fine(CHECK, format!("{shown}, readable by you alone"));
+    }
+    let is_closed = || fs::set_permissions(data, fs::Permissions::from_mode(mode & 0o700)).is_ok();
+    if is_fixing && is_closed() {
+        return Finding::fixed(CHECK, format!("{shown} is now readable by you alone"));
+    }
+    Finding::warning(
+        CHECK,
+        format!("{shown} can be read by other users of this machine"),
+        format!("`chmod 700 '{shown}'`, or `claude-mem doctor --fix`"),
+    )
+}
+
+fn disk(app: &App) -> Finding {
+    const CHECK: &str = "disk space";
+    let existing = app.paths.data.ancestors().find(|dir| dir.exists());
+    let room = existing.and_then(|dir| rustix::fs::statvfs(dir).ok());
+    let Some(room) = room else { return Finding::fine(CHECK, "not known here") };
+    let free = room.f_bavail.saturating_mul(room.f_frsize);
+    let what = format!("{} MB free", free >> 20);
+    let remedy = "make room, or set `CLAUDE_MEM_DATA_DIR` to a larger disk";
+    match free {
+        free if free < FREE_BYTES_MIN => Finding::problem(CHECK, what, remedy),
+        free if free < FREE_BYTES_FEW => Finding::warning(CHECK, what, remedy),
+        _ => Finding::fine(CHECK, what),
+    }
+}
+
+fn hooks(app: &App) -> Vec<Finding> {
+    const CHECK: &str = "hooks";
+    let of_user = Targets::of_user(app).ok().map(|targets| targets.dir);
+    let here = env::current_dir().unwrap_or_default();
+    let of_project = here.ancestors().map(|dir| dir.join(".claude")).find(|dir| dir.is_dir());
+    let mut dirs: Vec<PathBuf> = of_user.iter().cloned().chain(of_project).collect();
+    dirs.dedup();
+    let registered: Vec<_> = dirs.iter().flat_map(|dir| registered::in_dir(dir)).collect();
+    let is_plugin = of_user.is_some_and(|dir| registered::is_plugin_enabled(&dir));
+    if registered.is_empty() && !is_plugin {
+        let what = "Claude Code does not call this memory";
+        return vec![Finding::problem(CHECK, what, "register it with `claude-mem install`")];
+    }
+    let mut findings = Vec::new();
+    for found in &registered {
+        let file = found.file.display();
+        findings.push(if !found.is_program_there {
+            let what = format!("{file} calls {}, which is not there", found.program);
+            Finding::problem(CHECK, what, "register this one with `claude-mem install`")
+        } else if found.missing.is_empty() {
+            Finding::fine(CHECK, format!("all are registered in {file}"))
+        } else {
+            let what = format!("{file} lacks {}", found.missing.join(", "));
+            Finding::problem(CHECK, what, "add them with `claude-mem install`")
+        });
+    }
+    if is_plugin {
+        findings.push(Finding::fine(CHECK, "the plugin is switched on"));
+    }
+    findings
+}
+
+fn rivals(app: &App) -> Vec<Finding> {
+    let found = Targets::of_user(app).map(|targets| rival::find(&targets.dir)).unwrap_or_default();
+    let warn = |rival: rival::Rival| Finding::warning("other memories", rival.what, rival.remedy);
+    found.into_iter().map(warn).collect()
+}
+
+fn settings(app: &App) -> Vec<Finding> {
+    let refused = |setting: &&table::Setting| {
+        let (given, accepted) = app.settings.refused(setting)?;
+        let what = format!("{} is `{given}`, which is not accepted: {accepted}", setting.name);
+        let remedy = format!("set it with `claude-mem settings set {}`", setting.name);
+        // A secret in the wrong place is nothing to be printed.
+        let is_secret = matches!(setting.kind, Kind::Secret(_));
+        let what = if is_secret { format!("{} is not accepted", setting.name) } else { what };
+        Some(Finding::warning("settings", what, remedy))
+    };
+    table::ALL.iter().filter_map(refused).collect()
+}
+
+fn spilled(app: &App, is_fixing: bool) -> Finding {
+    const CHECK: &str = "events put aside";
+    let dir = app.paths.log();
+    let waiting = || fs::read_dir(dir.join("spill")).map_or(0, Iterator::count);
+    let before = waiting();
+    if before == 0 {
+        return Finding::fine(CHECK, "none");
+    }
+    if is_fixing && maintain(&dir, &Options::default()).is_ok() && waiting() < before {
+        return Finding::fixed(
+            CHECK,
+            format!("{} files were merged into the log", before - waiting()),
+        );
+    }
+    let what = format!("{before} files wait to be merged into the log");
+    Finding::warning(CHECK, what, "merge them with `claude-mem doctor --fix`")
+}
+
+fn log(app: &App) -> Finding {
+    const CHECK: &str = "log";
+    let dir = app.paths.log();
+    if !dir.exists() {
+        return Finding::fine(CHECK, "nothing is recorded yet");
+    }
+    match verify(&dir, &Options::default()) {
+        Err(error) => {
+            let remedy = "see what can be read with `claude-mem status`";
+            Finding::problem(CHECK, error.to_string(), remedy)
+        }
+        Ok(report) if report.is_damaged() => {
+            let remedy = "see what is damaged with `claude-mem verify`";
+            Finding::problem(CHECK, "some events are damaged", remedy)
+        }
+        Ok(report) => Finding::fine(CHECK, format!("{} events, all whole", report.records())),
+    }
+}
+
+fn memory(app: &App) -> Vec<Finding> {
+    const CHECK: &str = "memory";
+    let redraw = "draw it again with `claude-mem replay --offline`";
+    let store = match Store::open_read_only(&app.paths.memory()) {
+        Ok(Some(store)) => store,
+        Ok(None) => return vec![Finding::fine(CHECK, "is drawn from the log when it is needed")],
+        Err(error) => return vec![Finding::problem(CHECK, error.to_string(), redraw)],
+    };
+    match store.damage() {
+        Ok(damage) if damage.is_empty() => {}
+        Ok(damage) => return vec![Finding::problem(CHECK, damage.join("; "), redraw)],
+        Err(error) => return vec![Finding::problem(CHECK, error.to_string(), redraw)],
+    }
+    let mut findings = Vec::new();
+    if let Ok(counts) = store.counts() {
+        let what = format!(
+            "{} observations, {} summaries; {} events wait to be asked about",
+            counts.observations, counts.summaries, counts.outstanding
+        );
+        findings.push(Finding::fine(CHECK, what));
+        if counts.parked > 0 {
+            let what = format!("{} events were given up on", counts.parked);
+            findings.push(Finding::warning(CHECK, what, "try again with `claude-mem retry`"));
+        }
+    }
+    if let Ok(Some(failure)) = store.trouble() {
+        let message = failure.message.unwrap_or_default();
+        let what = format!("{} did not answer last: {} {message}", failure.provider, failure.class);
+        let remedy = "try it with `claude-mem project`; choose another with `claude-mem settings set PROVIDER`";
+        findings.push(Finding::warning("agent", what.trim_end(), remedy));
+    }
+    findings
+}

@@ -1,0 +1,74 @@
+//! `claude-mem doctor`.
+
+use std::{fs, os::unix::fs::PermissionsExt};
+
+use serde_json::{Value, json};
+
+use crate::sandbox::Sandbox;
+
+fn findings(sandbox: &Sandbox, arguments: &[&str], code: i32) -> Vec<Value> {
+    let mut all = vec!["doctor", "--json"];
+    all.extend(arguments);
+    let run = sandbox.run(&all);
+    assert_eq!(run.code, code, "{run:?}");
+    let report: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(report["is_healthy"], code == 0);
+    report["findings"].as_array().unwrap().clone()
+}
+
+/// What is not fine, as `check: verdict`.
+fn wrong(findings: &[Value]) -> Vec<String> {
+    let is_wrong = |finding: &&Value| finding["verdict"] != "fine";
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let shown =
+        |finding: &Value| format!("{}: {}", text(&finding["check"]), text(&finding["verdict"]));
+    findings.iter().filter(is_wrong).map(shown).collect()
+}
+
+fn prompt(sandbox: &Sandbox) {
+    let prompt = json!({"session_id": "s", "hook_event_name": "UserPromptSubmit",
+        "cwd": sandbox.home(), "prompt": "hello"});
+    sandbox.hook("new", prompt.to_string());
+}
+
+#[test]
+fn what_is_not_installed_is_a_problem_with_a_remedy_and_what_is_installed_is_fine() {
+    let sandbox = Sandbox::new();
+    assert_eq!(wrong(&findings(&sandbox, &[], 1)), ["hooks: problem"]);
+    let run = sandbox.run(&["doctor"]);
+    assert!(run.stdout.contains("`claude-mem install`"), "{run:?}");
+    assert!(run.stderr.contains("1 problem was found"), "{run:?}");
+    sandbox.run(&["install"]).ok();
+    prompt(&sandbox);
+    assert_eq!(wrong(&findings(&sandbox, &[], 0)), [""; 0]);
+}
+
+#[test]
+fn an_open_data_directory_is_closed_when_asked() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["install"]).ok();
+    prompt(&sandbox);
+    let mode = || fs::metadata(sandbox.data()).unwrap().permissions().mode() & 0o777;
+    fs::set_permissions(sandbox.data(), fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(wrong(&findings(&sandbox, &[], 0)), ["data directory: warning"]);
+    assert_eq!(mode(), 0o755, "it only looks");
+    assert_eq!(wrong(&findings(&sandbox, &["--fix"], 0)), ["data directory: fixed"]);
+    assert_eq!(mode(), 0o700);
+}
+
+#[test]
+fn damage_and_settings_that_are_not_accepted_are_found() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["install"]).ok();
+    prompt(&sandbox);
+    prompt(&sandbox);
+    let file = sandbox.data().join("log/active.log");
+    let mut bytes = fs::read(&file).unwrap();
+    let at = bytes.windows(5).position(|window| window == b"hello").unwrap();
+    bytes[at] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    fs::write(sandbox.data().join("memory.db"), "no database").unwrap();
+    sandbox.write(".claude-mem/settings.json", "{\"CLAUDE_MEM_SYNC\": \"sometimes\"}");
+    let found = findings(&sandbox, &[], 1);
+    assert_eq!(wrong(&found), ["settings: warning", "log: problem", "memory: problem"]);
+}
