@@ -180,7 +180,6 @@ fn directory(path: &Path, source: io::Error) -> ClientError {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use std::thread;
 
