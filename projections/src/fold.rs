@@ -244,6 +244,7 @@ fn apply_all(transaction: &Transaction<'_>, kinds: &[String], batch: &Batch) -> 
             },
         }
     }
+    sessions::write_gone_on(&rows)?;
     Ok(done)
 }
 
@@ -261,6 +262,10 @@ fn apply(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
     let (seq, kind, at_us) = (event.seq.raw() as i64, event.event.kind(), event.at_us() as i64);
     if rows.run(sql, (seq, event.id.as_bytes(), kind, at_us, session, project))? == 0 {
         return Ok(false);
+    }
+    rows.seqs.borrow_mut().insert(*event.id.as_bytes(), seq);
+    if !sessions::only_goes_on(&event.event) {
+        sessions::write_gone_on(rows)?;
     }
     for projection in ALL {
         projection.apply(rows, event)?;

@@ -10,6 +10,7 @@ use crate::{
 };
 use rusqlite::{Connection, functions::FunctionFlags, params_from_iter, types::Value};
 use std::{
+    cell::RefCell,
     panic::AssertUnwindSafe,
     path::{Path, PathBuf},
     sync::mpsc::{self, Receiver, SyncSender},
@@ -20,8 +21,10 @@ use std::{
 pub(crate) const SUFFIX: &str = "-index";
 /// The function by which the views hand on.
 const HAND_ON: &str = "index_elsewhere";
-/// Rows that may wait to be indexed.
-const WAITING_MAX: usize = 1024;
+/// Rows that are handed on together.
+const TOGETHER: usize = 128;
+/// How many times as many may wait to be indexed.
+const WAITING_MAX: usize = 8;
 /// How much of an index is gathered in memory before it is written. Larger pieces mean fewer merges, but
 /// looking up a word in more than the processor's cache holds took 40 % more time.
 const PIECE_BYTES_MAX: i64 = 8 << 20;
@@ -146,18 +149,34 @@ impl Index {
     }
 }
 
-fn hand_on(connection: &Connection, sender: SyncSender<Words>) -> Result<()> {
-    let sender = AssertUnwindSafe(sender);
+fn hand_on(connection: &Connection, sender: SyncSender<Vec<Words>>) -> Result<()> {
+    let hand = AssertUnwindSafe(Hand { sender, words: RefCell::default() });
     connection.create_scalar_function(HAND_ON, -1, FunctionFlags::SQLITE_UTF8, move |call| {
+        let hand = &hand;
         let values = (1..call.len()).map(|column| call.get(column)).collect::<Result<_, _>>()?;
+        let mut words = hand.words.borrow_mut();
+        words.push((call.get::<i64>(0)? as usize, values));
         // Whoever takes them has gone only if it failed, and says so itself.
-        Ok(sender.send((call.get::<i64>(0)? as usize, values)).is_ok())
+        Ok(words.len() < TOGETHER || hand.sender.send(words.split_off(0)).is_ok())
     })?;
     Ok(())
 }
 
+/// Rows on their way. They go together, because each wakes the one who waits for them; the last ones go
+/// when the function is removed.
+struct Hand {
+    sender: SyncSender<Vec<Words>>,
+    words: RefCell<Vec<Words>>,
+}
+
+impl Drop for Hand {
+    fn drop(&mut self) {
+        let _ = self.sender.send(self.words.take());
+    }
+}
+
 /// Indexes what comes, until nothing more can.
-fn make(path: &Path, indexes: &[Index], words: &Receiver<Words>) -> Result<()> {
+fn make(path: &Path, indexes: &[Index], words: &Receiver<Vec<Words>>) -> Result<()> {
     let connection = Connection::open(path)?;
     connection.pragma_update(None, "page_size", 8192)?;
     connection.pragma_update(None, "journal_mode", "off")?;
@@ -174,7 +193,7 @@ fn make(path: &Path, indexes: &[Index], words: &Receiver<Words>) -> Result<()> {
         index.choose(&making, "automerge", &0.into())?;
         inserts.push(making.prepare(&index.insert())?);
     }
-    for (index, values) in words {
+    for (index, values) in words.iter().flatten() {
         inserts[index].execute(params_from_iter(values))?;
     }
     drop(inserts);

@@ -2,13 +2,19 @@
 
 use crate::{
     error::Result,
-    sessions::Place,
+    sessions::{GoneOn, Place},
     sources::Sources,
     xml::{self, Reply},
 };
 use claude_mem_events::Recorded;
 use rusqlite::{CachedStatement, Params, Transaction};
-use std::{cell::RefCell, collections::HashMap, ops::Deref, rc::Rc, sync::Arc};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, HashMap},
+    ops::Deref,
+    rc::Rc,
+    sync::Arc,
+};
 
 /// Replies that were read ahead of folding, by their place in the log.
 pub(crate) type ReadAhead = HashMap<u64, Arc<Reply>>;
@@ -35,6 +41,9 @@ pub struct Rows<'a> {
     sources: RefCell<Option<(u64, Rc<Sources>)>>,
     /// Sessions met in this transaction, so that each event does not look its own up again.
     pub(crate) places: RefCell<HashMap<String, Place>>,
+    pub(crate) gone_on: RefCell<BTreeMap<i64, GoneOn>>,
+    /// Events folded in this transaction: replies mostly answer what is just before them.
+    pub(crate) seqs: RefCell<HashMap<[u8; 16], i64>>,
 }
 
 impl<'a> Rows<'a> {
@@ -43,8 +52,8 @@ impl<'a> Rows<'a> {
         kinds: &'a [String],
         ahead: &'a ReadAhead,
     ) -> Self {
-        let (reply, sources, places) = Default::default();
-        Self { transaction, kinds, ahead, reply, sources, places }
+        let (reply, sources, places, gone_on, seqs) = Default::default();
+        Self { transaction, kinds, ahead, reply, sources, places, gone_on, seqs }
     }
 
     /// Runs a statement that is prepared once; gives how many rows it changed.

@@ -147,9 +147,15 @@ fn insert(rows: &Rows<'_>, event: &Recorded, said: &Said<'_>) -> Result<()> {
 
 /// Notes which events a reply answers; gives how many of them are known.
 fn link(rows: &Rows<'_>, reply: i64, answers: &[[u8; 16]]) -> Result<usize> {
-    let sql =
-        "insert or ignore into answers (source, reply) select seq, ?2 from events where event = ?1";
-    answers.iter().try_fold(0, |sum, event| Ok(sum + rows.run(sql, (event, reply))?))
+    let (known, sought) = (
+        "insert or ignore into answers (source, reply) values (?1, ?2)",
+        "insert or ignore into answers (source, reply) select seq, ?2 from events where event = ?1",
+    );
+    let seqs = rows.seqs.borrow();
+    answers.iter().try_fold(0, |sum, event| match seqs.get(event) {
+        Some(seq) => Ok(sum + rows.run(known, (seq, reply))?),
+        None => Ok(sum + rows.run(sought, (event, reply))?),
+    })
 }
 
 /// Whether any of the events that a reply answers has no current reply yet. If none has, somebody else

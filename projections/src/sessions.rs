@@ -37,12 +37,17 @@ impl Projection for Sessions {
         let Some(session) = place(rows, event)?.session else { return Ok(()) };
         match &event.event {
             Event::SessionStarted(started) => start(rows, event, session, started),
-            Event::PromptSubmitted(_) => go_on(rows, event, session, Some(true)),
+            Event::PromptSubmitted(_) => {
+                go_on(rows, event, session, Some(true));
+                Ok(())
+            }
             Event::ToolUsed(used) => {
-                go_on(rows, event, session, used.agent_id.is_empty().then_some(true))
+                go_on(rows, event, session, used.agent_id.is_empty().then_some(true));
+                Ok(())
             }
             Event::SummaryRequested(stop) => {
-                go_on(rows, event, session, (stop.scope == StopScope::Turn).then_some(false))
+                go_on(rows, event, session, (stop.scope == StopScope::Turn).then_some(false));
+                Ok(())
             }
             Event::SessionEnded(ended) => end(rows, event, session, ended),
             Event::AgentReplied(replied) => {
@@ -137,23 +142,50 @@ fn start(rows: &Rows<'_>, event: &Recorded, session: i64, started: &SessionStart
     Ok(())
 }
 
-/// Something happened in the session. After its end only what is later opens it again: hooks of its last
-/// moments may be recorded behind it. `is_turn_open` is left as it is by what a subagent does.
-fn go_on(
-    rows: &Rows<'_>,
-    event: &Recorded,
-    session: i64,
+/// What happened in a session and is not in its row yet. Most events only move the same few numbers, so
+/// they are added up and written together: before anything that reads or sets them, and with the batch.
+#[derive(Debug, Default)]
+pub(crate) struct GoneOn {
+    at_us: i64,
+    tool_uses: i64,
+    stops: i64,
     is_turn_open: Option<bool>,
-) -> Result<()> {
-    let is_tool_use = matches!(event.event, Event::ToolUsed(_));
-    let is_stop = matches!(event.event, Event::SummaryRequested(_));
+}
+
+/// Something happened in the session. `is_turn_open` is left as it is by what a subagent does.
+fn go_on(rows: &Rows<'_>, event: &Recorded, session: i64, is_turn_open: Option<bool>) {
+    let mut gone_on = rows.gone_on.borrow_mut();
+    let gone_on = gone_on.entry(session).or_default();
+    gone_on.at_us = gone_on.at_us.max(event.at_us() as i64);
+    gone_on.tool_uses += i64::from(matches!(event.event, Event::ToolUsed(_)));
+    gone_on.stops += i64::from(matches!(event.event, Event::SummaryRequested(_)));
+    gone_on.is_turn_open = is_turn_open.or(gone_on.is_turn_open);
+}
+
+/// Whether an event leaves alone what [`GoneOn`] gathers, except by adding to it.
+pub(crate) fn only_goes_on(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::PromptSubmitted(_)
+            | Event::ToolUsed(_)
+            | Event::SummaryRequested(_)
+            | Event::AgentReplied(_)
+    )
+}
+
+/// Writes what was gathered. After the end of a session only what is later opens it again: hooks of its
+/// last moments may be recorded behind it.
+pub(crate) fn write_gone_on(rows: &Rows<'_>) -> Result<()> {
     let sql = "update sessions set
                    end_reason = iif(ended_at_us >= ?2, end_reason, null),
                    ended_at_us = iif(ended_at_us >= ?2, ended_at_us, null),
                    at_us = max(at_us, ?2), tool_uses = tool_uses + ?3, stops = stops + ?4,
                    is_turn_open = coalesce(?5, is_turn_open), forgotten_by = null
                where id = ?1";
-    rows.run(sql, (session, event.at_us() as i64, is_tool_use, is_stop, is_turn_open))?;
+    for (session, gone_on) in rows.gone_on.take() {
+        let GoneOn { at_us, tool_uses, stops, is_turn_open } = gone_on;
+        rows.run(sql, (session, at_us, tool_uses, stops, is_turn_open))?;
+    }
     Ok(())
 }
 
