@@ -1,8 +1,8 @@
 -- Full-text indexes over what is visible. The text stays in its table; triggers keep the index true.
--- A rebuild makes the indexes in another file meanwhile, and hands them what the triggers say.
--- `identifiers` holds the parts of compound names, `grams` pairs of characters of scripts without spaces;
--- both are columns of the tables, so that the index can always be checked against them. `scope` is one word
--- for the project, so that a search within one does not meet the words of all the others.
+-- A rebuild takes the triggers away, fills the tables, builds each index in one go and puts the triggers
+-- back. `identifiers` holds the parts of compound names, `grams` pairs of characters of scripts without
+-- spaces; both are columns of the tables, so that the index can always be checked against them. `scope` is
+-- one word for the project, so that a search within one does not meet the words of all the others.
 
 create virtual table observations_fts using fts5 (
     title, subtitle, narrative, facts, concepts, files_read, files_modified, identifiers, grams, scope,

@@ -17,7 +17,6 @@ mod fold;
 mod forgettings;
 mod generations;
 mod imports;
-mod indexing;
 mod known;
 mod observations;
 mod outstanding;

@@ -3,7 +3,6 @@
 use crate::{
     error::{Error, Result},
     fold::{Batch, Folded, Redraw, State},
-    indexing::{self, Indexing},
     store::{COMPANIONS, Options, Store, beside, lock_exclusive, rename},
 };
 use claude_mem_events::{Event, EventReader, Forgotten, Id, Recorded, Seq, Versioned as _};
@@ -18,8 +17,13 @@ use std::{
 
 /// Batches that may be read ahead of those being written.
 const AHEAD_MAX: usize = 4;
+/// How much of a full-text index is gathered in memory before it is written. Larger pieces mean fewer
+/// merges.
+const INDEX_BYTES_MAX: i64 = 64 << 20;
 /// Indexes that folding itself reads; all others that forbid nothing are made when the rows are there.
 const INDEXES_NEEDED: [&str; 3] = ["tool_uses_by_turn", "prompts_by_session", "answers_by_reply"];
+/// The full-text tables.
+const INDEXES: [&str; 3] = ["observations_fts", "summaries_fts", "prompts_fts"];
 
 /// Draws the database at `path` again from the whole log. `progress` is told after each batch.
 ///
@@ -36,16 +40,14 @@ pub fn rebuild(
     let mut void = HashSet::new();
     loop {
         remove(&scratch)?;
-        remove(&beside(&scratch, indexing::SUFFIX))?;
         let mut store = Store::open_scratch(&scratch, options.clone())?;
         store.set_void(&void)?;
-        let folded = store.draw(&scratch, log, &mut progress)?;
+        let folded = store.draw(log, &mut progress)?;
         if folded.state == State::Redraw(Redraw::Restored) {
             void = void_forgettings(log)?;
             continue;
         }
         store.finish()?;
-        remove(&beside(&scratch, indexing::SUFFIX))?;
         replace(path, &scratch)?;
         return Ok(folded);
     }
@@ -84,10 +86,7 @@ impl Store {
         loop {
             *self = Self::in_memory_with(self.options.clone())?;
             self.set_void(&void)?;
-            let folded = self.fold(log, |folded| {
-                progress(folded);
-                true
-            })?;
+            let folded = self.draw(log, &mut progress)?;
             if folded.state != State::Redraw(Redraw::Restored) {
                 return Ok(folded);
             }
@@ -103,15 +102,10 @@ impl Store {
         Ok(())
     }
 
-    /// Folds the whole log into the empty database at `scratch`. Reading and decoding go on in a thread of
-    /// their own, and so does the making of the full-text indexes.
-    fn draw(
-        &mut self,
-        scratch: &Path,
-        log: &Log,
-        progress: &mut impl FnMut(&Folded),
-    ) -> Result<Folded> {
-        let indexing = Indexing::begin(&self.connection, scratch)?;
+    /// Folds the whole log into an empty database, with the full-text indexes built at the end. Reading
+    /// and decoding go on in a thread of their own.
+    fn draw(&mut self, log: &Log, progress: &mut impl FnMut(&Folded)) -> Result<Folded> {
+        let triggers = self.take("type = 'trigger'")?;
         let indexes = self.take(&deferred_indexes())?;
         let mut folded = Folded::default();
         let events_max = self.options.batch_events;
@@ -141,7 +135,8 @@ impl Store {
             Ok::<_, Error>(())
         })?;
         self.connection.execute_batch(&indexes)?;
-        indexing.finish(&self.connection)?;
+        self.build_full_text()?;
+        self.connection.execute_batch(&triggers)?;
         Ok(folded)
     }
 
@@ -157,6 +152,22 @@ impl Store {
             self.connection.execute(&format!("drop {kind} {name}"), ())?;
         }
         Ok(taken.into_iter().map(|(_, _, sql)| sql + ";\n").collect())
+    }
+
+    fn build_full_text(&self) -> Result<()> {
+        for index in INDEXES {
+            let configure = format!("insert into {index} ({index}, rank) values (?1, ?2)");
+            let configure =
+                |name: &str, value: i64| self.connection.execute(&configure, (name, value));
+            let build = self.connection.unchecked_transaction()?;
+            configure("hashsize", INDEX_BYTES_MAX)?;
+            configure("automerge", 0)?;
+            build.execute(&format!("insert into {index} ({index}) values ('rebuild')"), ())?;
+            configure("hashsize", 1 << 20)?;
+            configure("automerge", 4)?;
+            build.commit()?;
+        }
+        Ok(())
     }
 
     /// Turns a scratch file into a database like any other, and closes it.
