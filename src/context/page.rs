@@ -61,7 +61,8 @@ pub(super) fn write(layout: &Layout<'_>, material: &Material, chosen: &[Chosen<'
     section(&mut body, "The last session", &last);
     section(&mut body, "Sessions before it", &earlier);
     section(&mut body, "Observations", &by_day(lines));
-    let text = framed(layout, material, &zone, &body, shown);
+    let sessions = usize::from(!last.is_empty()) + earlier.len();
+    let text = framed(layout, material, &zone, &body, (shown, sessions));
     Page {
         tokens: tokens(&text),
         tokens_max: layout.tokens_max,
@@ -282,7 +283,7 @@ fn framed(
     material: &Material,
     zone: &TimeZone,
     body: &str,
-    shown: usize,
+    (shown, sessions): (usize, usize),
 ) -> String {
     let label = harmless(&clipped(layout.label, 60));
     let date = layout.now.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M").to_string();
@@ -295,9 +296,9 @@ fn framed(
     let total = material.observations_total;
     let foot = |tokens: usize| {
         format!(
-            "\n{shown} of {total} observations and {} sessions; about {tokens} of at most {} tokens.\n\
-             </claude-mem-context>",
-            material.sessions_total, layout.tokens_max
+            "\nShown: {shown} of {total} observations, {} of {} sessions, \
+             about {tokens} of at most {} tokens.\n</claude-mem-context>",
+            sessions, material.sessions_total, layout.tokens_max
         )
     };
     // How much it is, it says itself; three times is enough for the digits to settle.
@@ -315,13 +316,31 @@ fn harmless(text: &str) -> String {
 
 /// One line of at most as many letters, cut between words.
 fn clipped(text: &str, chars_max: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = in_line(text);
     if line.chars().count() <= chars_max {
         return line;
     }
     let head: String = line.chars().take(chars_max.saturating_sub(1)).collect();
     let end = head.rfind(' ').filter(|end| *end > head.len() / 2).unwrap_or(head.len());
     format!("{}…", head[..end].trim_end_matches([',', ';', ':', '.']))
+}
+
+/// Lines and points of a list, one behind the other.
+fn in_line(text: &str) -> String {
+    let mut line = String::new();
+    for part in text.lines() {
+        let part = part.trim().trim_start_matches(['-', '*', '•']).trim_start();
+        if part.is_empty() {
+            continue;
+        }
+        match line.chars().last() {
+            None => {}
+            Some('.' | ',' | ';' | ':' | '!' | '?') => line.push(' '),
+            Some(_) => line.push_str("; "),
+        }
+        line.push_str(&part.split_whitespace().collect::<Vec<_>>().join(" "));
+    }
+    line
 }
 
 fn moment(at_us: u64, zone: &TimeZone) -> jiff::Zoned {
@@ -417,7 +436,11 @@ mod tests {
 
     #[test]
     fn texts_are_cut_between_words() {
-        assert_eq!(clipped("one two  three\nfour", 100), "one two three four");
+        assert_eq!(clipped("one two  three", 100), "one two three");
+        assert_eq!(
+            clipped("Left to do:\n- one\n\n- two.\nthree", 100),
+            "Left to do: one; two. three"
+        );
         assert_eq!(clipped("one two, three four", 12), "one two…");
         assert_eq!(clipped("aaaaaaaaaaaaaaaaaaaaaaaa", 8), "aaaaaaa…");
     }
