@@ -1,5 +1,6 @@
 //! The figures of the hooks.
 
+mod context;
 mod memory;
 mod parallel;
 mod save;
@@ -16,5 +17,6 @@ pub(super) const GROUP: Group = Group {
         ("save", save::measure),
         ("parallel", parallel::measure),
         ("memory", memory::measure),
+        ("context", context::measure),
     ],
 };

@@ -56,7 +56,7 @@ fn judge(samples: &[Samples]) -> Vec<Figure> {
     figures
 }
 
-fn against_empty(samples: &[Samples], at: usize, limit: f64) -> Figure {
+pub(super) fn against_empty(samples: &[Samples], at: usize, limit: f64) -> Figure {
     let times = samples[at].times_min(&samples[0]);
     Figure {
         title: format!("{} against the empty program", samples[at].name),

@@ -14,6 +14,9 @@ use serde_json::json;
 
 use crate::bench::{Outcome, Scratch, binary};
 
+/// Files in the project, for memories to be about.
+pub(super) const FILES: u64 = 40;
+
 /// Where hooks run: a home without settings, a project under git with a remote.
 #[derive(Debug)]
 pub(super) struct World {
@@ -34,16 +37,29 @@ impl World {
         let config =
             "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = git@example.com:ada/shop.git\n";
         fs::write(project.join(".git/config"), config)?;
+        for file in 0..FILES {
+            fs::write(project.join(format!("file_{file}.rs")), "fn main() {}\n")?;
+        }
         fs::create_dir_all(home.join(".claude-mem"))?;
         let worker = File::create(home.join(".claude-mem/worker.lock"))?;
         worker.lock()?;
         Ok(Self { hook: binary()?, empty: empty(scratch)?, home, project, _worker: worker })
     }
 
+    /// Where everything is kept.
+    pub(super) fn data(&self) -> PathBuf {
+        self.home.join(".claude-mem")
+    }
+
     pub(super) fn command(&self, program: &Path, sync: &str) -> Command {
+        self.command_of("save", program, sync)
+    }
+
+    pub(super) fn command_of(&self, hook: &str, program: &Path, sync: &str) -> Command {
         let mut command = Command::new(program);
-        command.arg("save").env_clear().env("HOME", &self.home).env("PATH", "/usr/bin:/bin");
+        command.arg(hook).env_clear().env("HOME", &self.home).env("PATH", "/usr/bin:/bin");
         command.env("CLAUDE_PROJECT_DIR", &self.project).env("CLAUDE_MEM_SYNC", sync);
+        command.env("CLAUDE_MEM_WORKER_AUTOSTART", "false");
         command.current_dir(&self.project);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         command

@@ -1,0 +1,122 @@
+//! A session that begins and is told what is remembered, beside a program that does nothing.
+
+use std::{fmt::Write as _, io};
+
+use claude_mem_events::{AgentReplied, Envelope, Event, EventLog, Id, Project};
+use claude_mem_log::Log;
+use claude_mem_projections::{Options, rebuild};
+use serde_json::json;
+
+use super::{
+    save::against_empty,
+    world::{self, FILES, World},
+};
+use crate::bench::{Contestant, Figure, Outcome, Scratch, Settings, contest, report};
+
+const PROJECTS: u64 = 50;
+/// Observations that the agent makes of one turn.
+const PER_REPLY: u64 = 5;
+
+pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+    let world = World::new(scratch, "context")?;
+    let observations = settings.size(100_000, 500);
+    fill(&world, observations)?;
+    let input = json!({
+        "session_id": "977713de-060a-4749-8b22-2125d5a8195f", "transcript_path": "/none.jsonl",
+        "cwd": "/home/ada/work/shop", "hook_event_name": "SessionStart", "source": "startup",
+    })
+    .to_string();
+    let told = world.command_of("context", &world.hook, "default");
+    check(told, input.as_bytes())?;
+    let turn = |program| {
+        world::run(&mut world.command_of("context", program, "default"), input.as_bytes())
+    };
+    let mut contestants = vec![
+        Contestant::new("the empty program", || turn(&world.empty)),
+        Contestant::new("context", || turn(&world.hook)),
+    ];
+    let samples = contest(settings.size(200, 2), &mut contestants)?;
+    drop(contestants);
+    let mut figure = against_empty(&samples, 1, 6.0);
+    figure.about = format!(
+        "{observations} observations in {PROJECTS} projects, all about files that are looked at. By the \
+         fastest turns."
+    );
+    figure.columns = report::TIMES.to_vec();
+    Ok(vec![figure])
+}
+
+/// A memory of many projects, one of which is the one that sessions begin in.
+fn fill(world: &World, observations: u64) -> Outcome<()> {
+    let dir = world.data().join("log");
+    let mut log = EventLog::open(&dir, claude_mem_log::Options::default())?;
+    let replies = observations / PER_REPLY;
+    let start_us = 1_790_000_000_000_000;
+    let mut batch = Vec::new();
+    for number in 0..replies {
+        let id = Id::new(start_us + number * 60_000_000, number << 2);
+        batch.push((id, envelope(number), reply(number)));
+        if batch.len() == 1000 || number + 1 == replies {
+            log.record_all(&batch)?;
+            batch.clear();
+        }
+    }
+    let log = Log::open(&dir, claude_mem_log::Options::default())?;
+    rebuild(&world.data().join("memory.db"), &log, &Options::default(), |_| ())?;
+    Ok(())
+}
+
+fn envelope(number: u64) -> Envelope {
+    let of = number % PROJECTS;
+    let key =
+        if of == 0 { "example.com/ada/shop".into() } else { format!("example.com/ada/p{of}") };
+    Envelope {
+        host: "here".into(),
+        platform: "claude-code".into(),
+        session: format!("session-{}", number / PROJECTS / 4 * PROJECTS + of),
+        project: Project { label: "shop".into(), root: String::new(), key },
+    }
+}
+
+fn reply(number: u64) -> Event {
+    let mut reply = String::new();
+    for place in 0..PER_REPLY {
+        let which = number * PER_REPLY + place;
+        let kind = ["bugfix", "feature", "decision", "discovery", "change"][(which % 5) as usize];
+        let file = which % FILES;
+        let _ = write!(
+            reply,
+            "<observation><type>{kind}</type><title>The {which}th thing about rounding case {}</title>\
+             <narrative>What was found out about it, told in a sentence or two, as an agent does it, with \
+             the reasons and the consequences.</narrative><facts><fact>One fact, {which}</fact></facts>\
+             <files_read><file>file_{file}.rs</file></files_read></observation>",
+            which * 7919 % 1009
+        );
+    }
+    let _ = write!(
+        reply,
+        "<summary><request>Do thing {number}</request><completed>It was done</completed>\
+         <next_steps>Do the next one</next_steps></summary>"
+    );
+    AgentReplied {
+        provider: "extract".into(),
+        model: "rules".into(),
+        prompt_version: "1".into(),
+        reply,
+        ..AgentReplied::default()
+    }
+    .into()
+}
+
+/// A context that is not told would be quick.
+fn check(mut command: std::process::Command, input: &[u8]) -> Outcome<()> {
+    let mut child = command.spawn()?;
+    io::Write::write_all(&mut child.stdin.take().ok_or("stdin is a pipe")?, input)?;
+    let output = child.wait_with_output()?;
+    let told = String::from_utf8(output.stdout)?;
+    if told.contains("about rounding case") {
+        Ok(())
+    } else {
+        Err(format!("nothing was told: {told}").into())
+    }
+}
