@@ -1,7 +1,7 @@
 //! An append-only log of checksummed records, written by any number of processes at once, with no daemon.
 //!
 //! The log knows bytes, ids and disks. It never looks inside a payload, has no opinion on time, and
-//! depends on no runtime. [`format`] is the disk format, byte by byte.
+//! depends on no runtime. [`mod@format`] is the disk format, byte by byte.
 //!
 //! - [`Appender`] adds records: one `write` each under a shared lock, so that a record is there, whole,
 //!   or not at all, and survives the death of any process once the call returns.

@@ -6,7 +6,7 @@
 //! was complete before the cut. Every byte is looked at a bounded number of times, and nothing panics.
 //!
 //! Where a model truly leaves it open whether `<title>` is a tag or a word about tags, position
-//! decides: see [`tags`].
+//! decides: see `tags`.
 
 mod blocks;
 mod tags;

@@ -18,7 +18,7 @@ use std::{
 /// How hard it blows.
 #[derive(Debug, Clone)]
 pub struct Storm {
-    /// The program to run the processes with: this one. It is called with [`Role::args`].
+    /// The program to run the processes with: this one. It is called with the arguments of each role.
     pub program: PathBuf,
     /// An empty directory.
     pub dir: PathBuf,
