@@ -110,6 +110,8 @@ impl Store {
         let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(BUSY)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+        // A search looks at rows all over the file, and the next one at many of the same pages.
+        connection.pragma_update(None, "cache_size", -32_768)?;
         schema::check_numbers(&connection, path)?;
         let file = Some((path.to_owned(), inode(path)));
         Ok(Some(Self { connection, options: Options::default(), file }))

@@ -159,11 +159,12 @@ fn print(app: &mut App, found: &Found, is_explained: bool) -> Result<(), Failure
                 found.query.terms.iter().zip(&score.terms).map(term).collect();
             parts.push(format!("together {:.2}", score.together));
             let line = format!(
-                "{:1$}score {2:.2} = {3}",
+                "{:1$}score {2:.2} = ({3}) × {4:.2}",
                 "",
                 widths.name + 2,
                 hit.score,
-                parts.join(" + ")
+                parts.join(" + "),
+                score.met
             );
             app.output.line(app.output.dim(&line))?;
         }

@@ -9,12 +9,21 @@
 use super::{Kind, Query, filter::Filter, query::Term, statistics::Statistics};
 use crate::error::Result;
 use rusqlite::{Connection, params_from_iter, types::Value};
-use std::collections::HashMap;
 
 /// A word in more rows than this is common.
 const RARE_ROWS_MAX: i64 = 5000;
 /// Where all words are common, so many rows are taken for each.
 const COMMON_ROWS_MAX: i64 = 2000;
+/// How far to go through the rows of an expression.
+#[derive(Clone, Copy)]
+enum Reach {
+    All,
+    /// So many of the newest, from the newest on.
+    Newest(i64),
+    /// From this row on. Where several lists are compared, going backwards takes five times as long.
+    From(i64),
+}
+
 /// A word in the name of a row is worth a little more already here.
 const NAMED: f64 = 0.25;
 
@@ -41,26 +50,27 @@ pub(crate) struct Gathering<'a> {
 impl Gathering<'_> {
     pub(crate) fn gather(&self, statistics: Statistics, rows_max: usize) -> Result<Candidates> {
         let rows = self.rows_in_scope(statistics)?;
+        let rows_last = self.rows_last()?;
         let mut terms = Vec::new();
         for term in &self.query.terms {
-            let found = self.count(term)?;
+            let found = self.count(term, rows_last)?;
             let worth = (1.0 + (rows - found + 0.5).max(0.5) / (found + 0.5)).ln();
             terms.push((found, worth));
         }
-        let mut scores = HashMap::new();
+        let mut scores = Scores::default();
         let is_rare = |at: usize| terms[at].0 < RARE_ROWS_MAX as f64;
         let (rare, common): (Vec<_>, Vec<_>) = (0..terms.len()).partition(|at| is_rare(*at));
         let anchors: Vec<_> = rare.iter().filter(|at| terms[**at].0 > 0.0).copied().collect();
         for &at in &anchors {
             let expression = self.query.terms[at].expression();
-            self.add(&expression, i64::MAX, terms[at].1, &mut scores)?;
+            self.add(&expression, Reach::All, terms[at].1, &mut scores)?;
         }
         match anchors.is_empty() {
-            true => self.add_common(&common, &terms, &mut scores)?,
+            true => self.add_common(&common, &terms, rows, &mut scores)?,
             false => self.add_among(&any(self.query, &anchors), &common, &terms, &mut scores)?,
         }
-        let matched = scores.len();
-        Ok(Candidates { rows: best(scores, rows_max), matched, terms })
+        let (rows, matched) = scores.best(rows_max);
+        Ok(Candidates { rows, matched, terms })
     }
 
     /// Common words, looked for among the rows with rare ones.
@@ -69,11 +79,11 @@ impl Gathering<'_> {
         rare: &str,
         common: &[usize],
         terms: &[(f64, f64)],
-        scores: &mut HashMap<i64, f64>,
+        scores: &mut Scores,
     ) -> Result<()> {
         for &at in common {
             let expression = format!("({rare}) AND {}", self.query.terms[at].expression());
-            self.add(&expression, i64::MAX, terms[at].1, scores)?;
+            self.add(&expression, Reach::All, terms[at].1, scores)?;
         }
         Ok(())
     }
@@ -83,77 +93,75 @@ impl Gathering<'_> {
         &self,
         common: &[usize],
         terms: &[(f64, f64)],
-        scores: &mut HashMap<i64, f64>,
+        rows: f64,
+        scores: &mut Scores,
     ) -> Result<()> {
         let all: Vec<_> = common.iter().map(|at| self.query.terms[*at].expression()).collect();
         if all.len() > 1 {
             let worth = common.iter().map(|at| terms[*at].1).sum();
-            self.add(&all.join(" AND "), COMMON_ROWS_MAX, worth, scores)?;
+            let share: f64 = common.iter().map(|at| (terms[*at].0 / rows).min(1.0)).product();
+            // So far back that enough rows have all the words, if those know nothing of each other.
+            let (last, enough) = (self.rows_last()? as f64, 2.0 * COMMON_ROWS_MAX as f64);
+            let from = (last - enough / share.max(f64::MIN_POSITIVE) * last / rows).max(0.0) as i64;
+            self.add(&all.join(" AND "), Reach::From(from), worth, scores)?;
         }
+        let newest = Reach::Newest(COMMON_ROWS_MAX);
         let name = self.kind.columns()[0];
         for (expression, at) in all.iter().zip(common) {
             let worth = terms[*at].1;
             if !expression.starts_with("grams") && self.kind != Kind::Prompt {
-                self.add(
-                    &format!("{name} : {expression}"),
-                    COMMON_ROWS_MAX,
-                    worth * NAMED,
-                    scores,
-                )?;
+                self.add(&format!("{name} : {expression}"), newest, worth * NAMED, scores)?;
             }
-            self.add(expression, COMMON_ROWS_MAX, worth, scores)?;
+            self.add(expression, newest, worth, scores)?;
         }
         Ok(())
     }
 
-    fn add(
-        &self,
-        expression: &str,
-        rows_max: i64,
-        worth: f64,
-        scores: &mut HashMap<i64, f64>,
-    ) -> Result<()> {
+    fn add(&self, expression: &str, reach: Reach, worth: f64, scores: &mut Scores) -> Result<()> {
         let index = self.kind.index();
         let join = match self.filter.is_empty() {
             true => String::new(),
             false => format!("join {} row on row.id = {index}.rowid", self.kind.table()),
         };
-        let order = if rows_max == i64::MAX { "" } else { "order by rowid desc" };
+        let (far, number) = match reach {
+            Reach::All => (String::new(), None),
+            Reach::Newest(rows_max) => ("order by rowid desc limit ?".into(), Some(rows_max)),
+            Reach::From(first) => (format!("and {index}.rowid >= ?"), Some(first)),
+        };
         let sql = format!(
-            "select {index}.rowid from {index} {join} where {index} match ?{} {order} limit ?",
+            "select {index}.rowid from {index} {join} where {index} match ?{} {far}",
             self.filter.sql()
         );
         let mut values = vec![Value::Text(self.within(expression))];
         values.extend(self.filter.values.iter().cloned());
-        values.push(Value::Integer(rows_max));
+        values.extend(number.map(Value::Integer));
         let mut statement = self.connection.prepare_cached(&sql)?;
         let mut rows = statement.query(params_from_iter(values))?;
         while let Some(row) = rows.next()? {
-            *scores.entry(row.get(0)?).or_insert(0.0) += worth;
+            scores.0.push((row.get(0)?, worth));
         }
         Ok(())
     }
 
     /// In how many rows a term is. Beyond what is rare it is estimated from how densely the first ones stand.
-    fn count(&self, term: &Term) -> Result<f64> {
+    fn count(&self, term: &Term, rows_last: i64) -> Result<f64> {
         let index = self.kind.index();
         let sql = format!(
-            "select count(*), min(rowid), (select max(rowid) from {index}_docsize) from
-                 (select rowid from {index} where {index} match ?1 order by rowid desc limit ?2)"
+            "select count(*), max(rowid) from
+                 (select rowid from {index} where {index} match ?1 limit ?2)"
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
         let expression = self.within_scope(&term.expression());
-        let (count, first, last): (i64, Option<i64>, Option<i64>) = statement
-            .query_row((expression, RARE_ROWS_MAX), |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-            })?;
-        match (first, last) {
-            (Some(first), Some(last)) if count == RARE_ROWS_MAX => {
-                let seen = (last - first + 1).max(count) as f64;
-                Ok((count as f64 * last as f64 / seen).max(count as f64))
-            }
-            _ => Ok(count as f64),
-        }
+        let (count, last): (i64, Option<i64>) = statement
+            .query_row((expression, RARE_ROWS_MAX), |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let seen = last.filter(|_| count == RARE_ROWS_MAX).unwrap_or(rows_last).max(1);
+        Ok(count as f64 * (rows_last as f64 / seen as f64).max(1.0))
+    }
+
+    /// The highest number of a row. Rows come with rising numbers, so this is how far a list can go.
+    fn rows_last(&self) -> Result<i64> {
+        let sql = format!("select coalesce(max(id), 0) from {}_docsize", self.kind.index());
+        Ok(self.connection.prepare_cached(&sql)?.query_row((), |row| row.get(0))?)
     }
 
     /// Words are rare or common within the projects that are searched.
@@ -201,16 +209,29 @@ pub(crate) fn any(query: &Query, terms: &[usize]) -> String {
     terms.join(" OR ")
 }
 
-/// The `rows_max` best, newer ones first among equals.
-fn best(scores: HashMap<i64, f64>, rows_max: usize) -> Vec<i64> {
-    let mut rows: Vec<(f64, i64)> = scores.into_iter().map(|(id, score)| (score, id)).collect();
-    let order = |left: &(f64, i64), right: &(f64, i64)| {
-        right.0.total_cmp(&left.0).then(right.1.cmp(&left.1))
-    };
-    if rows.len() > rows_max {
-        rows.select_nth_unstable_by(rows_max, order);
-        rows.truncate(rows_max);
+/// What each word gives to each row. Sorting them once is faster than looking each row up.
+#[derive(Default)]
+struct Scores(Vec<(i64, f64)>);
+
+impl Scores {
+    /// The `rows_max` best, newer ones first among equals, and how many there were.
+    fn best(mut self, rows_max: usize) -> (Vec<i64>, usize) {
+        self.0.sort_unstable_by_key(|(id, _)| *id);
+        self.0.dedup_by(|next, before| {
+            let is_same = next.0 == before.0;
+            before.1 += if is_same { next.1 } else { 0.0 };
+            is_same
+        });
+        let mut rows = self.0;
+        let matched = rows.len();
+        let order = |left: &(i64, f64), right: &(i64, f64)| {
+            right.1.total_cmp(&left.1).then(right.0.cmp(&left.0))
+        };
+        if matched > rows_max {
+            rows.select_nth_unstable_by(rows_max, order);
+            rows.truncate(rows_max);
+        }
+        rows.sort_unstable_by(order);
+        (rows.into_iter().map(|(id, _)| id).collect(), matched)
     }
-    rows.sort_unstable_by(order);
-    rows.into_iter().map(|(_, id)| id).collect()
 }

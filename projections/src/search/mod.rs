@@ -82,9 +82,9 @@ pub enum Order {
     /// The best first.
     #[default]
     Relevance,
-    /// Of the best two hundred, the newest first.
+    /// Of the best hundred and fifty, the newest first.
     Newest,
-    /// Of the best two hundred, the oldest first.
+    /// Of the best hundred and fifty, the oldest first.
     Oldest,
 }
 

@@ -15,6 +15,11 @@ const LENGTH: f64 = 0.5;
 const NAME: f64 = 2.0;
 /// What it is worth that two words of the query stand side by side, as a share of the rarer one's worth.
 const TOGETHER: f64 = 0.5;
+/// How much is taken away from a row that has none of the words, by what they are worth: five words of
+/// which all are met say more than one of them met often.
+const MISSED: f64 = 0.2;
+/// What is added for having all of several words.
+const COMPLETE: f64 = 0.1;
 /// Words further apart than this do not stand together.
 const APART_MAX: usize = 4;
 
@@ -27,6 +32,8 @@ pub struct Score {
     pub terms: Vec<f64>,
     /// For words that stand together.
     pub together: f64,
+    /// What the sum of these is multiplied by: the more words are met, the more.
+    pub met: f64,
 }
 
 /// Scores rows for one query.
@@ -78,7 +85,12 @@ impl<'a> Scorer<'a> {
             worth * count * (SATURATION + 1.0) / (count + SATURATION * length)
         };
         let terms: Vec<f64> = counts.iter().zip(&self.worths).map(worth).collect();
-        Score { total: terms.iter().sum::<f64>() + together, terms, together }
+        let all: f64 = self.worths.iter().sum();
+        let there = counts.iter().zip(&self.worths).filter(|(count, _)| **count > 0.0);
+        let share = there.map(|(_, worth)| worth).sum::<f64>() / all.max(f64::MIN_POSITIVE);
+        let is_complete = counts.len() > 1 && counts.iter().all(|count| *count > 0.0);
+        let met = 1.0 - MISSED + MISSED * share + if is_complete { COMPLETE } else { 0.0 };
+        Score { total: (terms.iter().sum::<f64>() + together) * met, terms, together, met }
     }
 
     fn count(&self, term: usize, seen: &Seen, column: &Column<'_>) -> usize {
@@ -172,14 +184,13 @@ impl<'a> Matcher<'a> {
         if is_possible {
             tokens::fold(word, folded);
         }
-        let is_met = |stem: &Stem<'_>| match stem.is_beginning {
+        let folded: &str = folded;
+        let is_met = move |stem: &Stem<'_>| match stem.is_beginning {
             true => folded.starts_with(stem.text),
             false => folded == stem.text,
         };
         let stems = if is_possible { self.stems.as_slice() } else { &[] };
-        let met: Vec<usize> =
-            stems.iter().enumerate().filter(|(_, stem)| is_met(stem)).map(|(at, _)| at).collect();
-        met.into_iter()
+        stems.iter().enumerate().filter(move |(_, stem)| is_met(stem)).map(|(at, _)| at)
     }
 
     fn look(&self, text: &str) -> Seen {

@@ -141,7 +141,9 @@ fn a_search_explains_itself() {
     let rows: Vec<f64> = observations.terms.iter().map(|term| term.rows).collect();
     assert_eq!((rows, observations.matched), (vec![1.0, 2.0], 2));
     let score = found.hits[0].explanation.as_ref().unwrap();
-    assert!((score.terms.iter().sum::<f64>() + score.together - score.total).abs() < 1e-9);
+    assert!(
+        ((score.terms.iter().sum::<f64>() + score.together) * score.met - score.total).abs() < 1e-9
+    );
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod fold;
 mod hooks;
 mod log;
 mod machine;
+mod recall;
 mod report;
 mod scratch;
 
@@ -38,7 +39,8 @@ pub(crate) struct Group {
 pub(crate) type Measure = fn(&Settings, &Scratch) -> Outcome<Vec<Figure>>;
 
 /// Every group.
-pub(crate) const GROUPS: &[Group] = &[log::GROUP, hooks::GROUP, fold::GROUP, ask::GROUP];
+pub(crate) const GROUPS: &[Group] =
+    &[log::GROUP, hooks::GROUP, fold::GROUP, ask::GROUP, recall::GROUP];
 
 /// How to measure.
 #[derive(Debug, Clone)]

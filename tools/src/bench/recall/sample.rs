@@ -1,0 +1,118 @@
+//! Memories made up of uneven words, and questions about them.
+
+use crate::bench::Outcome;
+use claude_mem_events::{Envelope, Event, Id, MemoryAdded, Project, Recorded, Seq};
+use claude_mem_projections::{Options, Store};
+use std::path::Path;
+
+const VOCABULARY: f64 = 50_000.0;
+/// How flat the top of the distribution is: with 10 the first words are about as frequent as in English,
+/// after those that say nothing.
+const FLATNESS: f64 = 10.0;
+const PROJECTS: u64 = 50;
+const TITLE_WORDS: u64 = 8;
+const TEXT_WORDS: u64 = 50;
+/// Memories folded in one transaction.
+const BATCH: u64 = 5000;
+
+/// What is asked, and which memory answers it.
+#[derive(Debug, Clone)]
+pub(super) struct Question {
+    pub(super) text: String,
+    /// The words that count.
+    pub(super) words: Vec<String>,
+    pub(super) answer: i64,
+    pub(super) project: String,
+}
+
+/// Numbers without a pattern, the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    /// For the memory of this number.
+    fn of(number: u64) -> Self {
+        let mut dice = Self(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        for _ in 0..4 {
+            dice.next();
+        }
+        dice
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// A word by Zipf's law: the n-th is met one n-th as often as the first.
+    fn word(&mut self) -> String {
+        let share = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
+        let rank = FLATNESS * ((VOCABULARY / FLATNESS + 1.0).powf(share) - 1.0);
+        spell(rank as u64)
+    }
+}
+
+/// A word of its own for each number, in letters that no stemmer takes for an ending.
+fn spell(number: u64) -> String {
+    let mut rest = number;
+    let mut word = String::new();
+    for _ in 0..3 {
+        word.push(char::from(b"bdfgklmnprstvz"[(rest % 14) as usize]));
+        word.push(char::from(b"aou"[(rest / 14 % 3) as usize]));
+        rest /= 42;
+    }
+    word + "k"
+}
+
+fn words(dice: &mut Dice, count: u64) -> Vec<String> {
+    (0..count).map(|_| dice.word()).collect()
+}
+
+/// Folds `count` memories into a new database, by the path that every memory takes.
+pub(super) fn fill(path: &Path, count: u64) -> Outcome<Store> {
+    let mut store = Store::open(path, Options::default())?;
+    for first in (1..=count).step_by(BATCH as usize) {
+        let numbers = first..(first + BATCH).min(count + 1);
+        let events: Vec<Recorded> = numbers.map(memory).collect();
+        store.fold_events(&events)?;
+    }
+    drop(store);
+    let store = Store::open_read_only(path)?;
+    store.ok_or_else(|| "the database is gone".into())
+}
+
+fn memory(number: u64) -> Recorded {
+    let mut dice = Dice::of(number);
+    let title = words(&mut dice, TITLE_WORDS).join(" ");
+    let text = words(&mut dice, TEXT_WORDS).join(" ");
+    let label = label(number);
+    let project = Project { key: label.clone(), label, ..Project::default() };
+    Recorded {
+        seq: Seq::new(1, number),
+        id: Id::new(1_760_000_000_000_000 + number * 1_000_000, number << 2),
+        envelope: Envelope { project, ..Envelope::default() },
+        event: Event::from(MemoryAdded { title, text, ..MemoryAdded::default() }),
+    }
+}
+
+fn label(number: u64) -> String {
+    format!("project-{}", number % PROJECTS)
+}
+
+/// Questions about `count` memories.
+pub(super) fn questions(count: u64, asked: u64) -> Vec<Question> {
+    (0..asked).map(|at| question(1 + at * (count - 1) / asked, at)).collect()
+}
+
+fn question(number: u64, at: u64) -> Question {
+    let mut dice = Dice::of(number);
+    let all = words(&mut dice, TITLE_WORDS + TEXT_WORDS);
+    let mut words: Vec<String> = match at % 10 {
+        9 => (0..4).map(|rank| spell(at % 7 + rank * 3)).collect(),
+        _ => (0..5).map(|_| all[(dice.next() % all.len() as u64) as usize].clone()).collect(),
+    };
+    words.dedup();
+    let text = format!("what was it about {} and why", words.join(" and the "));
+    Question { text, words, answer: number as i64, project: label(number) }
+}

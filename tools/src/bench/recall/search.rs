@@ -1,0 +1,150 @@
+//! How long a search takes, at the ninety-fifth of a hundred questions.
+
+use super::{
+    rival::Rival,
+    sample::{Question, fill, questions},
+};
+use crate::bench::{Figure, Outcome, Row, Scratch, Settings, Verdict, report::show, time};
+use claude_mem_projections::{
+    Store,
+    search::{Kind, Search},
+};
+use std::time::Duration;
+
+/// Gives the memories that answer a question.
+type Ask<'a> = dyn Fn(&Question) -> Outcome<Vec<i64>> + 'a;
+
+/// One way to search.
+struct Way<'a> {
+    name: &'static str,
+    ask: Box<Ask<'a>>,
+    times: Vec<Duration>,
+    found: usize,
+    asked: usize,
+}
+
+impl<'a> Way<'a> {
+    fn new(name: &'static str, ask: impl Fn(&Question) -> Outcome<Vec<i64>> + 'a) -> Self {
+        Self { name, ask: Box::new(ask), times: Vec::new(), found: 0, asked: 0 }
+    }
+
+    fn turn(&mut self, question: &Question, has_answer: bool) -> Outcome<()> {
+        let (took, ids) = time(|| (self.ask)(question))?;
+        self.times.push(took);
+        if has_answer {
+            self.asked += 1;
+            self.found += usize::from(ids.contains(&question.answer));
+        }
+        Ok(())
+    }
+
+    fn at(&mut self, share: f64) -> Duration {
+        self.times.sort();
+        self.times[((self.times.len() - 1) as f64 * share) as usize]
+    }
+
+    fn recall(&self) -> f64 {
+        self.found as f64 / self.asked.max(1) as f64
+    }
+
+    fn row(&mut self) -> Row {
+        let recall = format!("{:.3}", self.recall());
+        Row::new(
+            self.name,
+            vec![show(self.at(0.5)), show(self.at(0.95)), show(self.at(1.0)), recall],
+        )
+    }
+}
+
+const COLUMNS: &[&str] = &["p50", "p95", "longest", "recall@10"];
+
+pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+    let memories = settings.size(100_000, 1000);
+    let path = scratch.place("recall.db");
+    let store = fill(&path, memories)?;
+    let rival = Rival::open(&path)?;
+    let mut ways = [
+        Way::new("search", |question| search(&store, question, None)),
+        Way::new("search within one project", |question| {
+            search(&store, question, Some(question.project.clone()))
+        }),
+        Way::new("whole query as one phrase", |question| rival.phrase(question)),
+        Way::new("`like` for each word", |question| rival.like(question)),
+    ];
+    ask(&mut ways, memories, settings.size(200, 20))?;
+    let [ours, _, _, like] = &mut ways;
+    let (p95, share) = (ours.at(0.95), ours.at(0.95).as_secs_f64() / like.at(0.95).as_secs_f64());
+    let is_met =
+        p95 < Duration::from_millis(15) && share < 1.0 / 3.0 && ours.recall() >= like.recall();
+    let verdict = Verdict {
+        target: "p95 below 15 ms, below a third of `like`, with at least its recall".into(),
+        reached: format!(
+            "{}, {share:.3} of it, {:.3} against {:.3}",
+            show(p95),
+            ours.recall(),
+            like.recall()
+        ),
+        is_met,
+    };
+    Ok(vec![figure(format!("Search among {memories} memories"), &mut ways, verdict)])
+}
+
+pub(super) fn measure_million(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+    let memories = settings.size(1_000_000, 2000);
+    let store = fill(&scratch.place("million.db"), memories)?;
+    let mut ways = [
+        Way::new("search", |question| search(&store, question, None)),
+        Way::new("search within one project", |question| {
+            search(&store, question, Some(question.project.clone()))
+        }),
+    ];
+    ask(&mut ways, memories, settings.size(200, 20))?;
+    let p95 = ways[0].at(0.95);
+    let verdict = Verdict {
+        target: "p95 below 100 ms".into(),
+        reached: show(p95),
+        is_met: p95 < Duration::from_millis(100),
+    };
+    Ok(vec![figure(format!("Search among {memories} memories"), &mut ways, verdict)])
+}
+
+fn figure(title: String, ways: &mut [Way<'_>], verdict: Verdict) -> Figure {
+    Figure {
+        title,
+        about: "Every question is put to all of them, one after the other. Recall counts the questions whose \
+                words are not all common: those have one answer."
+            .into(),
+        columns: COLUMNS.to_vec(),
+        rows: ways.iter_mut().map(Way::row).collect(),
+        verdict: Some(verdict),
+    }
+}
+
+/// The first questions are for warming up, and do not count.
+fn ask(ways: &mut [Way<'_>], memories: u64, asked: u64) -> Outcome<()> {
+    let all = questions(memories, asked + asked / 10);
+    let (warm, counted) = all.split_at((asked / 10) as usize);
+    for question in warm {
+        for way in &mut *ways {
+            (way.ask)(question)?;
+        }
+    }
+    for (at, question) in counted.iter().enumerate() {
+        let has_answer = (at + warm.len()) % 10 != 9;
+        for way in &mut *ways {
+            way.turn(question, has_answer)?;
+        }
+    }
+    Ok(())
+}
+
+fn search(store: &Store, question: &Question, project: Option<String>) -> Outcome<Vec<i64>> {
+    let search = Search {
+        query: question.text.clone(),
+        kinds: vec![Kind::Observation],
+        project,
+        limit: 10,
+        ..Search::default()
+    };
+    Ok(store.search(&search)?.hits.into_iter().map(|hit| hit.name.id).collect())
+}
