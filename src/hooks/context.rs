@@ -5,8 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use claude_mem_events::{Seq, SessionStarted};
-use claude_mem_log::{Log, Options};
+use claude_mem_events::{
+    AgentReplied, Forgotten, Imported, MemoryAdded, ProjectMerged, ReprocessFinished, Seq,
+    SessionStarted, Versioned as _,
+};
+use claude_mem_log::{Item, Log, Options};
 use claude_mem_projections::{Error, Store};
 use serde_json::json;
 
@@ -22,6 +25,8 @@ use crate::{
 
 /// How long a session may be kept waiting for the tables to catch up.
 const FOLD_TIME_MAX: Duration = Duration::from_millis(15);
+/// How long the log may be looked through for something that is worth it.
+const LOOK_TIME_MAX: Duration = Duration::from_millis(2);
 
 /// A session began.
 pub(super) fn fact(call: &mut Call<'_>) -> Fact {
@@ -95,8 +100,26 @@ fn caught_up(world: &World, log: &Log) -> Option<Store> {
     Some(store)
 }
 
-/// Whether the log goes on behind `position` with more than the event that this hook has just recorded.
+/// Kinds of events that change what a session is told. What is merely recorded does not, until it is distilled.
+const TELLING: [u16; 6] = [
+    AgentReplied::KIND,
+    ReprocessFinished::KIND,
+    MemoryAdded::KIND,
+    Forgotten::KIND,
+    Imported::KIND,
+    ProjectMerged::KIND,
+];
+
+/// Whether there is something in the log behind `position` that a session should be told of.
 fn is_behind(log: &Log, position: Seq) -> Result<bool, Error> {
+    let began = Instant::now();
     let mut reader = log.read_from(position);
-    Ok(reader.next()?.is_some() && reader.next()?.is_some())
+    while let Some(item) = reader.next()? {
+        let is_telling = matches!(item, Item::Record(entry) if TELLING.contains(&entry.kind));
+        // So much behind that it is better to begin.
+        if is_telling || began.elapsed() > LOOK_TIME_MAX {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
