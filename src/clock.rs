@@ -1,6 +1,8 @@
 //! What time it is: now, or whenever a test says.
 
-use jiff::Timestamp;
+use std::{env, fs};
+
+use jiff::{Timestamp, tz::TimeZone};
 
 use crate::environment::Environment;
 
@@ -20,6 +22,16 @@ impl Clock {
     /// This moment.
     pub(crate) fn now(self) -> Timestamp {
         self.fixed.unwrap_or_else(Timestamp::now)
+    }
+}
+
+/// The zone that times are shown in. A hook has no time to look through the whole database of zones, which
+/// is what finding the name of the system's takes, so its file is read as it is.
+pub(crate) fn zone() -> TimeZone {
+    let local = || TimeZone::tzif("Local", &fs::read("/etc/localtime").ok()?).ok();
+    match env::var_os("TZ") {
+        Some(_) => TimeZone::system(),
+        None => local().unwrap_or(TimeZone::UTC),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which memories are worth a line: useful ones, not only late ones.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use claude_mem_projections::{Material, Memory};
 
@@ -31,11 +31,11 @@ pub(crate) fn choose<'a>(
 ) -> Vec<Chosen<'a>> {
     let mentions = mentions(&material.observations);
     let mut chosen: Vec<Chosen<'a>> = Vec::new();
-    let mut titles: Vec<HashSet<String>> = Vec::new();
+    let mut titles: Vec<Words> = Vec::new();
     for memory in &material.observations {
-        let words = words(&memory.title);
+        let words = Words::of(&memory.title);
         // The latest one comes first, so what is met again is older.
-        if let Some(same) = titles.iter().position(|other| is_alike(other, &words)) {
+        if let Some(same) = titles.iter().position(|other| other.is_alike(&words)) {
             chosen[same].repeats += 1;
             continue;
         }
@@ -127,16 +127,48 @@ fn state_of_all(memory: &Memory, files: &Files<'_>) -> FileState {
     }
 }
 
-fn words(title: &str) -> HashSet<String> {
-    let words = title.split(|letter: char| !letter.is_alphanumeric());
-    words.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+/// The words of a title, to be compared with many others in no time.
+#[derive(Debug)]
+struct Words {
+    /// A hash of each word, sorted.
+    hashes: Vec<u64>,
+    /// One bit for each: most titles differ in these alone.
+    bits: u64,
 }
 
-/// Four words in five are the same.
-fn is_alike(one: &HashSet<String>, other: &HashSet<String>) -> bool {
-    let common = one.intersection(other).count();
-    let all = one.len() + other.len() - common;
-    all > 0 && common * 5 >= all * 4
+impl Words {
+    fn of(title: &str) -> Self {
+        let words = title.split(|letter: char| !letter.is_alphanumeric());
+        let mut hashes: Vec<u64> = words.filter(|word| !word.is_empty()).map(hash).collect();
+        hashes.sort_unstable();
+        hashes.dedup();
+        let bits = hashes.iter().fold(0, |bits, hash| bits | 1 << (hash >> 58));
+        Self { hashes, bits }
+    }
+
+    /// Four words in five are the same.
+    fn is_alike(&self, other: &Self) -> bool {
+        let (fewer, more) =
+            (self.hashes.len().min(other.hashes.len()), self.hashes.len().max(other.hashes.len()));
+        // What one has and the other has not shows in the bits, if not always.
+        let apart = (self.bits ^ other.bits).count_ones() as usize;
+        if more == 0 || fewer * 5 < more * 4 || apart > more / 2 {
+            return false;
+        }
+        let common =
+            self.hashes.iter().filter(|hash| other.hashes.binary_search(hash).is_ok()).count();
+        let all = self.hashes.len() + other.hashes.len() - common;
+        common * 5 >= all * 4
+    }
+}
+
+/// FNV-1a of the word in lower case.
+fn hash(word: &str) -> u64 {
+    let letters = word.chars().flat_map(char::to_lowercase);
+    let mixed = letters.fold(0xCBF2_9CE4_8422_2325_u64, |hash, letter| {
+        (hash ^ u64::from(letter)).wrapping_mul(0x0100_0000_01B3)
+    });
+    mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 #[cfg(test)]

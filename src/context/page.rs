@@ -6,6 +6,7 @@ use claude_mem_projections::{Material, Memory, Summary};
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 
 use super::{choice::Chosen, freshness::FileState};
+use crate::clock;
 
 /// The client cuts what a hook says to a preview above 10,000 UTF-16 units. Counted as JSON, because it is
 /// not certain which form it counts; the rest is for what stands around the text.
@@ -49,7 +50,7 @@ const FULL_CHARS_MAX: usize = 420;
 
 /// Writes the page. Whatever there is, it stays within the budget.
 pub(super) fn write(layout: &Layout<'_>, material: &Material, chosen: &[Chosen<'_>]) -> Page {
-    let zone = TimeZone::system();
+    let zone = clock::zone();
     let units_max = (layout.tokens_max * 4).min(UNITS_MAX);
     let mut budget = Budget { left: units_max.saturating_sub(FRAME_UNITS) };
     let by_hand = by_hand(&material.by_hand, &mut budget, &zone);
