@@ -23,7 +23,7 @@ use crate::{
 use freshness::Files;
 
 /// How many of the latest observations are looked at to find the useful ones.
-const LOOKED_AT_MAX: u32 = 400;
+const LOOKED_AT_MAX: u32 = 200;
 
 /// What is asked for.
 #[derive(Debug)]
