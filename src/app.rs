@@ -28,10 +28,15 @@ impl App {
     pub(crate) fn from_process() -> Result<Self, Failure> {
         let environment = Environment::of_process();
         let paths = Paths::find(&environment)?;
+        Ok(Self::new(environment, paths))
+    }
+
+    /// Reads the settings file of this data directory.
+    pub(crate) fn new(environment: Environment, paths: Paths) -> Self {
         let settings = Settings::load(&paths, &environment);
         let output = Output { is_coloured: is_coloured(&environment, &io::stdout()) };
         let clock = Clock::new(&environment);
-        Ok(Self { environment, paths, settings, clock, output })
+        Self { environment, paths, settings, clock, output }
     }
 }
 

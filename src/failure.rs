@@ -40,6 +40,11 @@ impl Failure {
         ExitCode::from(if self.is_usage { 2 } else { 1 })
     }
 
+    /// All of it for a line of the diagnostics.
+    pub(crate) fn in_one_line(&self) -> String {
+        self.render(false).trim_end().replace('\n', "; ")
+    }
+
     /// The lines for stderr.
     pub(crate) fn render(&self, is_coloured: bool) -> String {
         let mut text = String::new();

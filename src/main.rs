@@ -16,6 +16,7 @@ mod failure;
 mod forget;
 mod glob;
 mod hooks;
+mod http;
 mod import;
 mod install;
 mod mcp;
@@ -27,6 +28,7 @@ mod projector;
 mod remember;
 mod settings;
 mod when;
+mod worker;
 
 use std::{
     env,

@@ -28,6 +28,7 @@ mod status;
 mod timeline;
 mod uninstall;
 mod verify;
+mod worker;
 
 use std::{
     io::{self, Write},
@@ -79,6 +80,7 @@ enum Command {
     Show(show::Show),
     Eval(eval::Eval),
     Mcp(mcp::Mcp),
+    Worker(worker::Worker),
     #[command(flatten)]
     Hook(hook::Hook),
 }
@@ -109,6 +111,7 @@ impl Command {
             Self::Show(show) => show.run(app),
             Self::Eval(eval) => eval.run(app),
             Self::Mcp(mcp) => mcp.run(app),
+            Self::Worker(worker) => worker.run(app),
             Self::Hook(_) => unreachable!("hooks end before there is an app"),
         }
     }
