@@ -41,3 +41,14 @@ fn wrong_usage_ends_with_two_and_help_with_nought() {
     assert!(sandbox.run(&["--help"]).ok().contains("Usage: claude-mem"));
     assert!(sandbox.run(&["--version"]).ok().starts_with("claude-mem 0."));
 }
+
+#[test]
+fn completions_and_manual_pages_are_made_from_the_commands() {
+    let sandbox = Sandbox::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = sandbox.run(&["completions", shell]).ok();
+        assert!(script.contains("remember"), "{shell}: {script}");
+    }
+    sandbox.run(&["man", "man1"]).ok();
+    assert!(sandbox.read("man1/claude-mem-search.1").contains("Find memories by their words"));
+}

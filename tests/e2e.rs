@@ -9,6 +9,7 @@ mod client;
 mod command_line;
 mod concurrency;
 mod context;
+mod demo;
 mod doctor;
 mod hooks;
 mod import;

@@ -1,17 +1,21 @@
 //! The command line: one file per subcommand.
 
+mod completions;
 mod confirm;
 mod context;
 mod costs;
+mod demo;
 mod diff;
 mod doctor;
 mod eval;
 mod export;
 mod forget;
+mod help;
 mod hook;
 mod import;
 mod install;
 mod log;
+mod man;
 mod mcp;
 mod plugin;
 mod progress;
@@ -36,7 +40,7 @@ use std::{
 };
 
 use clap::{
-    CommandFactory, Parser, Subcommand,
+    CommandFactory, FromArgMatches, Parser, Subcommand,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
@@ -57,6 +61,7 @@ struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Demo(demo::Demo),
     Install(install::Install),
     Uninstall(uninstall::Uninstall),
     Plugin(plugin::Plugin),
@@ -81,6 +86,8 @@ enum Command {
     Eval(eval::Eval),
     Mcp(mcp::Mcp),
     Worker(worker::Worker),
+    Completions(completions::Completions),
+    Man(man::Man),
     #[command(flatten)]
     Hook(hook::Hook),
 }
@@ -88,6 +95,7 @@ enum Command {
 impl Command {
     fn run(self, app: &mut App) -> Result<(), Failure> {
         match self {
+            Self::Demo(demo) => demo.run(app),
             Self::Install(install) => install.run(app),
             Self::Uninstall(uninstall) => uninstall.run(app),
             Self::Plugin(plugin) => plugin.run(app),
@@ -112,6 +120,8 @@ impl Command {
             Self::Eval(eval) => eval.run(app),
             Self::Mcp(mcp) => mcp.run(app),
             Self::Worker(worker) => worker.run(app),
+            Self::Completions(completions) => completions.run(app),
+            Self::Man(man) => man.run(app),
             Self::Hook(_) => unreachable!("hooks end before there is an app"),
         }
     }
@@ -119,7 +129,8 @@ impl Command {
 
 /// Everything but the hooks.
 pub(crate) fn main() -> ExitCode {
-    let command = match CommandLine::try_parse() {
+    let parsed = help::command().try_get_matches();
+    let command = match parsed.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
         Ok(CommandLine { command: Command::Hook(hook) }) => return hooks::run(hook.name()),
         Ok(CommandLine { command }) => command,
         Err(error) => return explain(&error),

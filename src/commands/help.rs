@@ -1,0 +1,79 @@
+//! The first page of the help: the commands by what one wants to do, drawn from the commands themselves.
+
+use std::fmt::Write;
+
+use clap::{Command, CommandFactory};
+
+use super::CommandLine;
+use crate::hooks;
+
+/// Every command is in one of these, which a test sees to.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Begin", &["demo", "install", "uninstall", "plugin", "settings"]),
+    ("Recall", &["search", "timeline", "show", "context", "remember", "forget"]),
+    ("See how it is", &["status", "doctor", "log", "costs", "worker"]),
+    ("Distil", &["project", "replay", "diff", "retry"]),
+    ("Keep", &["import", "export", "verify"]),
+    ("For programs", &["mcp", "eval", "completions", "man"]),
+];
+
+const EXAMPLES: &str = "\
+Examples:
+  claude-mem demo                         see the whole of it, without touching anything of yours
+  claude-mem install                      let Claude Code use it
+  claude-mem search why sqlite            find what you half remember
+  claude-mem replay --since 30d --dry-run what reprocessing a month would take
+
+`claude-mem COMMAND --help` says more. Exit codes: 0 fine, 1 failed, 2 wrong usage.
+";
+
+/// The command line, with its help in groups.
+pub(super) fn command() -> Command {
+    let command = CommandLine::command();
+    let commands = grouped(&command);
+    command.help_template(format!(
+        "{{about}}\n\nUsage: claude-mem COMMAND\n\n{commands}{EXAMPLES}\nOptions:\n{{options}}\n"
+    ))
+}
+
+fn grouped(command: &Command) -> String {
+    let mut text = String::new();
+    for (title, names) in GROUPS {
+        let _ = writeln!(text, "{title}:");
+        for name in names {
+            let about = command.find_subcommand(name).and_then(Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(text, "  {name:<12} {about}");
+        }
+        text.push('\n');
+    }
+    let _ = writeln!(text, "Hooks, which Claude Code calls:\n  {}\n", hooks::NAMES.join(", "));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let command = CommandLine::command();
+        let names = GROUPS.iter().flat_map(|(_, names)| names.iter().copied());
+        let mut listed: Vec<&str> = names.chain(hooks::NAMES).collect();
+        listed.sort_unstable();
+        // `context` is a hook that is of use by hand, too.
+        listed.dedup();
+        let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+        let mut known: Vec<&str> = shown.map(Command::get_name).collect();
+        known.sort_unstable();
+        assert_eq!(listed, known);
+    }
+
+    #[test]
+    fn the_first_page_fits_a_terminal() {
+        let page = command().render_help().to_string();
+        for line in page.lines() {
+            assert!(line.chars().count() <= 100, "{line}");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! `claude-mem demo`, as somebody runs it who has nothing yet.
+
+use std::fs;
+
+use crate::sandbox::Sandbox;
+
+#[test]
+fn the_demo_shows_the_whole_path_and_leaves_nothing() {
+    let sandbox = Sandbox::new();
+    let scratch = sandbox.home().join("scratch");
+    fs::create_dir(&scratch).unwrap();
+    let scratch = scratch.to_str().unwrap();
+    let shown = sandbox.run_with(&["demo"], &[("TMPDIR", scratch)], "").ok();
+
+    for expected in [
+        "35 hook calls",
+        "3 questions about 26 events answered by extract",
+        "# shop: memory, as of",
+        "The total was off because each line was rounded before summing",
+        "+ decision: Always use the existing redis client, never open a second one",
+        "43 events folded: 3 observations and 3 summaries are remembered",
+    ] {
+        assert!(shown.contains(expected), "{expected}\n{shown}");
+    }
+    assert!(!shown.contains("correct-horse"), "{shown}");
+    assert_eq!(fs::read_dir(scratch).unwrap().count(), 0);
+    assert!(!sandbox.data().exists());
+}
+
+#[test]
+fn the_demo_stays_where_it_is_told_to() {
+    let sandbox = Sandbox::new();
+    let shown = sandbox.run(&["demo", "--keep", "kept"]).ok();
+    assert!(shown.contains("claude-mem viewer"), "{shown}");
+    let data = sandbox.home().join("kept/data");
+    let environment = [("CLAUDE_MEM_DATA_DIR", data.to_str().unwrap())];
+    let found = sandbox.run_with(&["search", "redis", "--json"], &environment, "").ok();
+    assert!(found.contains("login"), "{found}");
+
+    let again = sandbox.run(&["demo", "--keep", "kept"]).fails(1);
+    assert!(again.contains("a folder that does not exist yet"), "{again}");
+}
