@@ -17,6 +17,7 @@ mod stem;
 mod stop;
 mod tokens;
 
+pub(crate) use filter::Filter;
 pub use fusion::Ranker;
 pub use hit::Hit;
 pub use kind::{Kind, Name, NoSuchName};

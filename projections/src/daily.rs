@@ -1,0 +1,269 @@
+//! How much there is of everything, by day and by project.
+
+use crate::{Store, error::Result};
+use rusqlite::{Row, named_params};
+
+/// One day.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Day {
+    /// `2026-11-16`, in the time zone asked for.
+    pub day: String,
+    /// Events folded.
+    pub events: u64,
+    /// Prompts.
+    pub prompts: u64,
+    /// Tool uses.
+    pub tool_uses: u64,
+    /// Observations that are shown.
+    pub observations: u64,
+    /// Summaries that are shown.
+    pub summaries: u64,
+    /// Tokens read.
+    pub tokens_in: u64,
+    /// Tokens written.
+    pub tokens_out: u64,
+    /// Millionths of a dollar.
+    pub cost_micros: u64,
+    /// What tool uses, stops and replies hold, in bytes.
+    pub bytes: u64,
+}
+
+/// One project, with all that were merged into it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Share {
+    /// Its key.
+    pub key: String,
+    /// What people call it.
+    pub label: String,
+    /// Where it is.
+    pub root: Option<String>,
+    /// The programs that were watched in it.
+    pub platforms: Vec<String>,
+    /// Sessions that are not forgotten.
+    pub sessions: u64,
+    /// Events folded.
+    pub events: u64,
+    /// Observations that are shown.
+    pub observations: u64,
+    /// Summaries that are shown.
+    pub summaries: u64,
+    /// Tokens read and written.
+    pub tokens: u64,
+    /// Millionths of a dollar.
+    pub cost_micros: u64,
+    /// When something happened in it last, in microseconds since 1970.
+    pub at_us: Option<u64>,
+}
+
+/// Damage met while reading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// Which segment.
+    pub segment: u64,
+    /// Where in it.
+    pub offset: u64,
+    /// How much.
+    pub bytes: u64,
+    /// Why.
+    pub reason: String,
+}
+
+/// Everything that is counted, as `(at_us, project, column, amount)`.
+const COUNTED: &str = "
+    select at_us, project, 1 as events, 0 as prompts, 0 as tool_uses, 0 as observations, 0 as summaries,
+        0 as tokens_in, 0 as tokens_out, 0 as cost_micros, 0 as bytes from events where at_us >= :since
+    union all select at_us, project, 0, 1, 0, 0, 0, 0, 0, 0, 0 from visible_prompts where at_us >= :since
+    union all select at_us, project, 0, 0, 1, 0, 0, 0, 0, 0, bytes from tool_uses where at_us >= :since
+    union all select at_us, project, 0, 0, 0, 0, 0, 0, 0, 0, bytes from stops where at_us >= :since
+    union all select at_us, project, 0, 0, 0, 1, 0, 0, 0, 0, 0 from visible_observations
+        where at_us >= :since
+    union all select at_us, project, 0, 0, 0, 0, 1, 0, 0, 0, 0 from visible_summaries where at_us >= :since
+    union all select at_us, project, 0, 0, 0, 0, 0, tokens_in, tokens_out, cost_micros, bytes from replies
+        where at_us >= :since
+    union all select at_us, project, 0, 0, 0, 0, 0, tokens_in, tokens_out, cost_micros, bytes from failures
+        where at_us >= :since";
+
+impl Store {
+    /// What happened from `since_us` on, day by day, in one project or all. Days begin at midnight
+    /// `offset_seconds` east of Greenwich; those on which nothing happened are left out.
+    pub fn daily(
+        &self,
+        since_us: u64,
+        offset_seconds: i64,
+        project: Option<&str>,
+    ) -> Result<Vec<Day>> {
+        let within = match project {
+            None => "",
+            Some(_) => {
+                "and project in (select id from projects where owner in
+                     (select owner from projects where label = :project or key = :project))"
+            }
+        };
+        let sql = format!(
+            "select date(at_us / 1000000 + :offset, 'unixepoch'), sum(events), sum(prompts), sum(tool_uses),
+                 sum(observations), sum(summaries), sum(tokens_in), sum(tokens_out), sum(cost_micros),
+                 sum(bytes)
+             from ({COUNTED}) where coalesce(:project, '') is not null {within} group by 1 order by 1"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let values = named_params! {
+            ":since": since_us as i64, ":offset": offset_seconds, ":project": project,
+        };
+        let days = statement.query_map(values, read_day)?;
+        Ok(days.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Every project that something was recorded of, the latest first.
+    pub fn shares(&self) -> Result<Vec<Share>> {
+        let sql = format!(
+            "select owners.key, coalesce(owners.label, owners.key), owners.root,
+                 (select group_concat(distinct platform) from sessions
+                      where project in (select id from projects where owner = owners.id)),
+                 (select count(*) from sessions where forgotten_by is null
+                      and project in (select id from projects where owner = owners.id)),
+                 sum(events), sum(observations), sum(summaries), sum(tokens_in + tokens_out),
+                 sum(cost_micros), max(counted.at_us)
+             from ({COUNTED}) counted join projects on projects.id = counted.project
+                 join projects owners on owners.id = projects.owner
+             group by owners.id order by max(counted.at_us) desc, owners.id"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let shares = statement.query_map(named_params! {":since": 0}, read_share)?;
+        Ok(shares.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The names of projects that have sessions or memories, and the programs watched in each.
+    pub fn project_names(&self) -> Result<Vec<(String, Vec<String>)>> {
+        let sql =
+            "select coalesce(owners.label, owners.key), group_concat(distinct sessions.platform)
+                   from projects join projects owners on owners.id = projects.owner
+                       left join sessions on sessions.project = projects.id
+                           and sessions.forgotten_by is null
+                   where sessions.id is not null
+                       or exists (select 1 from visible_observations where project = projects.id)
+                   group by 1 order by lower(1), 1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let names = statement.query_map((), |row| Ok((row.get(0)?, words(row, 1)?)))?;
+        Ok(names.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// When the first observation that is shown happened.
+    pub fn first_observation_us(&self) -> Result<Option<u64>> {
+        let sql = "select min(at_us) from observations where is_visible";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let at_us: Option<i64> = statement.query_row((), |row| row.get(0))?;
+        Ok(at_us.map(|at_us| at_us as u64))
+    }
+
+    /// The places in the log that could not be read, at most `limit`.
+    pub fn damaged_places(&self, limit: u32) -> Result<Vec<Damage>> {
+        let sql =
+            "select segment, offset, bytes, reason from gaps order by segment, offset limit ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let damage = statement.query_map([limit], |row| {
+            Ok(Damage {
+                segment: count(row, 0)?,
+                offset: count(row, 1)?,
+                bytes: count(row, 2)?,
+                reason: row.get(3)?,
+            })
+        })?;
+        Ok(damage.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+fn count(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
+    Ok(row.get::<_, i64>(at)? as u64)
+}
+
+fn words(row: &Row<'_>, at: usize) -> rusqlite::Result<Vec<String>> {
+    let words: Option<String> = row.get(at)?;
+    Ok(words.map(|words| words.split(',').map(str::to_owned).collect()).unwrap_or_default())
+}
+
+fn read_day(row: &Row<'_>) -> rusqlite::Result<Day> {
+    Ok(Day {
+        day: row.get(0)?,
+        events: count(row, 1)?,
+        prompts: count(row, 2)?,
+        tool_uses: count(row, 3)?,
+        observations: count(row, 4)?,
+        summaries: count(row, 5)?,
+        tokens_in: count(row, 6)?,
+        tokens_out: count(row, 7)?,
+        cost_micros: count(row, 8)?,
+        bytes: count(row, 9)?,
+    })
+}
+
+fn read_share(row: &Row<'_>) -> rusqlite::Result<Share> {
+    Ok(Share {
+        key: row.get(0)?,
+        label: row.get(1)?,
+        root: row.get(2)?,
+        platforms: words(row, 3)?,
+        sessions: count(row, 4)?,
+        events: count(row, 5)?,
+        observations: count(row, 6)?,
+        summaries: count(row, 7)?,
+        tokens: count(row, 8)?,
+        cost_micros: count(row, 9)?,
+        at_us: row.get::<_, Option<i64>>(10)?.map(|at_us| at_us as u64),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::{BEGIN_US, Scene, titled};
+
+    const DAY_US: u64 = 86_400_000_000;
+
+    fn store() -> Store {
+        let mut scene = Scene::new();
+        scene.prompt("go");
+        let tool = scene.tool("Bash", "{}");
+        scene.reply(&[tool], &titled("a"));
+        scene.at_us += DAY_US;
+        scene.envelope.project = claude_mem_events::Project {
+            key: "other".into(),
+            label: "q".into(),
+            root: String::new(),
+        };
+        scene.envelope.session = "t".into();
+        scene.prompt("elsewhere");
+        scene.fold()
+    }
+
+    #[test]
+    fn every_day_tells_what_happened_and_what_it_cost() {
+        let store = store();
+        let days = store.daily(0, 0, None).unwrap();
+        let [first, second] = &days[..] else { panic!("{days:?}") };
+        assert_eq!((first.events, first.prompts, first.tool_uses), (3, 1, 1));
+        assert_eq!((first.observations, first.summaries, first.cost_micros), (1, 0, 5));
+        assert_eq!((first.tokens_in, first.tokens_out), (10, 1));
+        assert!(first.bytes > 0);
+        assert_eq!((second.events, second.observations), (1, 0));
+        assert_eq!(store.daily(0, 0, Some("q")).unwrap().len(), 1);
+        assert_eq!(store.daily(BEGIN_US + DAY_US, 0, None).unwrap(), days[1..]);
+        assert_eq!(store.daily(0, 0, Some("nobody's")).unwrap(), []);
+    }
+
+    #[test]
+    fn every_project_has_its_share() {
+        let store = store();
+        let shares = store.shares().unwrap();
+        let of = |share: &Share| (share.label.clone(), share.sessions, share.observations);
+        assert_eq!(
+            shares.iter().map(of).collect::<Vec<_>>(),
+            [("q".into(), 1, 0), ("p".into(), 1, 1)]
+        );
+        assert_eq!(shares[1].platforms, ["claude-code"]);
+        let names = store.project_names().unwrap();
+        let names: Vec<_> = names.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["p", "q"]);
+        assert_eq!(store.first_observation_us().unwrap(), Some(BEGIN_US + 2_000_000));
+        assert_eq!(store.damaged_places(10).unwrap(), []);
+    }
+}
