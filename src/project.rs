@@ -57,6 +57,12 @@ impl ProjectId {
         }
     }
 
+    /// The project of this folder, by its name alone: nothing is looked up on disk. For folders named by
+    /// whoever may not make us open files.
+    pub(crate) fn unseen(dir: &str) -> Self {
+        Self::of_foreign(dir)
+    }
+
     fn of_repository(repository: Repository) -> Self {
         let config = GitConfig::parse(
             &read_small(&repository.common_dir.join("config")).unwrap_or_default(),

@@ -24,7 +24,7 @@ use crate::{
     environment::Environment,
     paths::Paths,
     privacy::{Policy, clean_bytes, clean_json, clean_text},
-    project,
+    project::{self, ProjectId},
     settings::{
         Settings,
         table::{FIELD_BYTES_MAX, REDACT_SECRETS, SYNC},
@@ -50,7 +50,7 @@ pub(super) struct World {
     pub(super) paths: Paths,
     pub(super) settings: Settings,
     pub(super) environment: Environment,
-    policy: Policy,
+    pub(super) policy: Policy,
 }
 
 /// One call of a hook: what was sent, of which session.
@@ -64,7 +64,7 @@ pub(super) struct Call<'a> {
     pub(super) cwd: String,
     pub(super) turn: PrivateTurn,
     /// How much of the record is taken, so that all of it stays below the log's limit.
-    bytes_taken: usize,
+    pub(super) bytes_taken: usize,
 }
 
 /// Something to be recorded, and how much it matters that it is on disk when the hook returns.
@@ -136,7 +136,7 @@ impl World {
         Some(Self::new(environment, paths))
     }
 
-    fn new(environment: Environment, paths: Paths) -> Self {
+    pub(super) fn new(environment: Environment, paths: Paths) -> Self {
         let settings = Settings::load(&paths, &environment);
         let policy = Policy {
             redact_secrets: settings.flag(&REDACT_SECRETS),
@@ -208,20 +208,27 @@ impl World {
         if [Path::new(cwd), &project.root].into_iter().any(|dir| is_internal(data, dir)) {
             return None;
         }
-        if self.settings.excluded_by(&project, Path::new(cwd), self.paths.home.as_deref()).is_some()
-        {
-            return None;
-        }
-        Some(Envelope {
+        self.admits(&project, Path::new(cwd)).then(|| self.envelope(project, PLATFORM, session))
+    }
+
+    /// Whether no setting leaves the project out.
+    pub(super) fn admits(&self, project: &ProjectId, cwd: &Path) -> bool {
+        self.settings.excluded_by(project, cwd, self.paths.home.as_deref()).is_none()
+    }
+
+    /// Who and where.
+    #[expect(clippy::unused_self, reason = "only who has been admitted to this world has one")]
+    pub(super) fn envelope(&self, project: ProjectId, platform: &str, session: &str) -> Envelope {
+        Envelope {
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-            platform: PLATFORM.into(),
+            platform: platform.into(),
             session: session.into(),
             project: Project {
                 key: project.key,
                 label: project.label,
                 root: project.root.to_string_lossy().into_owned(),
             },
-        })
+        }
     }
 
     fn record(&self, envelope: &Envelope, fact: &Fact) -> Result<(), Problem> {
@@ -272,7 +279,10 @@ impl World {
 impl Call<'_> {
     /// The event that the client speaks of decides, and only where it names none the command does: a
     /// hook registered for the wrong event still records what happened.
-    fn fact(mut self, hook: &'static str) -> Result<Result<Option<Fact>, Malformed>, Problem> {
+    pub(super) fn fact(
+        mut self,
+        hook: &'static str,
+    ) -> Result<Result<Option<Fact>, Malformed>, Problem> {
         let fact = match (self.event_name.as_str(), hook) {
             ("SessionStart", _) | ("", "context") => Some(context::fact(&mut self)),
             ("UserPromptSubmit", _) | ("", "new") => Some(new::fact(&mut self)?),

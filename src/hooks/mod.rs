@@ -8,6 +8,7 @@ mod cleanup;
 mod context;
 mod input;
 mod new;
+pub(crate) mod outside;
 mod private_turn;
 mod save;
 mod split;

@@ -43,7 +43,8 @@ pub(super) fn fact(call: &mut Call<'_>) -> Option<Fact> {
 /// where an older client says nothing.
 fn last_words(call: &mut Call<'_>, scope: StopScope) -> LastWords {
     if let Some(assistant) = call.payload.take_text("last_assistant_message") {
-        return LastWords { assistant: assistant.into_owned(), user: String::new() };
+        let user = call.payload.take_text("last_user_message").unwrap_or_default();
+        return LastWords { assistant: assistant.into_owned(), user: user.into_owned() };
     }
     let path = match scope {
         StopScope::Turn => call.payload.peek_text("transcript_path"),

@@ -1,0 +1,190 @@
+//! Events told by programs that are not hooks: the same cleaning, the same exclusions, another way in.
+
+use std::{borrow::Cow, path::Path};
+
+use claude_mem_events::{Envelope, Event, Id};
+
+use super::{
+    capture::{Call, Fact, Problem, World},
+    private_turn::PrivateTurn,
+    wire::Payload,
+};
+use crate::{
+    clock::Clock, environment::Environment, install::is_our_tool, paths::Paths,
+    privacy::clean_text, project::ProjectId,
+};
+
+/// What a program told.
+#[derive(Debug)]
+pub(crate) struct Told<'a> {
+    /// The hook that would have told it: `context`, `new`, `save`, `summary`, `cleanup`.
+    pub(crate) hook: &'static str,
+    /// One JSON object, as that hook gets it. Paths in it are text: none of them is opened.
+    pub(crate) json: &'a str,
+    /// Which program is watched.
+    pub(crate) platform: &'a str,
+    /// What is worked on.
+    pub(crate) project: ProjectId,
+}
+
+/// What becomes of it.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all are recorded")]
+pub(crate) enum Heard {
+    /// It is to be appended.
+    Event { id: Id, envelope: Envelope, event: Event },
+    /// It is not to be recorded.
+    Skipped(Skipped),
+}
+
+/// Why something is not recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Skipped {
+    /// The user said something in private, or does something in a private turn.
+    Private,
+    /// The project is left out by a setting.
+    Project,
+    /// The tool is left out by a setting.
+    Tool,
+    /// The tool is one of ours: what memory said must not come back as news.
+    OurTool,
+}
+
+impl Skipped {
+    /// One word for a program.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Self::Private => "private",
+            Self::Project => "project_excluded",
+            Self::Tool => "tool_excluded",
+            Self::OurTool => "session_memory_meta",
+        }
+    }
+}
+
+/// Makes an event of what was told, as the hook would have.
+pub(crate) fn hear(
+    environment: &Environment,
+    paths: &Paths,
+    told: Told<'_>,
+) -> Result<Heard, String> {
+    let world = World::new(environment.clone(), paths.clone());
+    let (mut payload, malformed) = Payload::read(told.json);
+    if let Some(malformed) = malformed {
+        return Err(malformed.error);
+    }
+    // A hook reads the end of the transcript where the client does not say what was said last.
+    let _ = (payload.take("transcript_path"), payload.take("agent_transcript_path"));
+    let session = payload.take_text("session_id").unwrap_or_default();
+    if session.trim().is_empty() {
+        return Err("there is no session id".into());
+    }
+    let session = clean_text(&session, world.policy).text;
+    let cwd = payload.take_text("cwd").map_or(Cow::Borrowed(""), |cwd| cwd);
+    let cwd = clean_text(&cwd, world.policy).text;
+    if !world.admits(&told.project, Path::new(&cwd)) {
+        return Ok(Heard::Skipped(Skipped::Project));
+    }
+    let envelope = world.envelope(told.project, told.platform, &session);
+    let turn = PrivateTurn::of(&paths.data, &session);
+    let is_ours = payload.peek_text("tool_name").is_some_and(|tool| is_our_tool(&tool));
+    let mut call =
+        Call { world: &world, payload, event_name: String::new(), cwd, turn, bytes_taken: 0 };
+    call.event_name = call.text("hook_event_name");
+    let fact = call.fact(told.hook).map_err(|problem: Problem| problem.to_string())?;
+    match fact.map_err(|malformed| malformed.error)? {
+        Some(Fact::Synced(event) | Fact::Plain(event)) => {
+            let now_us = Clock::new(environment).now().as_microsecond().cast_unsigned();
+            Ok(Heard::Event { id: Id::random(now_us), envelope, event })
+        }
+        None if PrivateTurn::of(&paths.data, &session).is_on() => {
+            Ok(Heard::Skipped(Skipped::Private))
+        }
+        None if is_ours => Ok(Heard::Skipped(Skipped::OurTool)),
+        None => Ok(Heard::Skipped(Skipped::Tool)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Case {
+        dir: tempfile::TempDir,
+        environment: Environment,
+    }
+
+    impl Case {
+        fn new(environment: &[(&str, &str)]) -> Self {
+            let environment = Environment::fixed(environment);
+            Self { dir: tempfile::tempdir().unwrap(), environment }
+        }
+
+        fn hear(&self, hook: &'static str, json: &str) -> Result<Heard, String> {
+            let paths = Paths { home: None, data: self.dir.path().into() };
+            let project = ProjectId::unseen("/work/shop");
+            hear(&self.environment, &paths, Told { hook, json, platform: "claude-code", project })
+        }
+
+        fn skipped(&self, hook: &'static str, json: &str) -> &'static str {
+            match self.hear(hook, json).unwrap() {
+                Heard::Skipped(skipped) => skipped.reason(),
+                Heard::Event { event, .. } => panic!("{event:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_told_is_cleaned_like_what_hooks_tell() {
+        let key = format!("sk-ant-api03-{}", "aB3".repeat(20));
+        let json = format!(
+            r#"{{"session_id": "s", "tool_name": "Bash", "tool_input": {{"command": "<private>x</private>ls"}},
+                "tool_response": "{key}", "cwd": "/work/shop"}}"#
+        );
+        let heard = Case::new(&[]).hear("save", &json).unwrap();
+        let Heard::Event { envelope, event: Event::ToolUsed(used), .. } = heard else {
+            panic!("{heard:?}");
+        };
+        assert_eq!((envelope.session.as_str(), envelope.project.label.as_str()), ("s", "shop"));
+        assert_eq!(used.input, r#"{"command": "ls"}"#);
+        assert!(!used.output.contains("aB3aB3"), "{}", used.output);
+    }
+
+    #[test]
+    fn what_hooks_leave_out_is_left_out() {
+        let case = Case::new(&[("CLAUDE_MEM_SKIP_TOOLS", "Glob")]);
+        let used = |tool: &str| format!(r#"{{"session_id": "s", "tool_name": "{tool}"}}"#);
+        assert_eq!(case.skipped("save", &used("Glob")), "tool_excluded");
+        assert_eq!(case.skipped("save", &used("mcp__claude-mem__search")), "session_memory_meta");
+        let prompt = r#"{"session_id": "s", "prompt": "<private>all of it</private>"}"#;
+        assert!(matches!(
+            case.hear("new", prompt).unwrap(),
+            Heard::Event { event: Event::PromptSubmitted(said), .. } if said.is_private && said.prompt.is_empty()
+        ));
+        assert_eq!(case.skipped("save", &used("Bash")), "private");
+        let case = Case::new(&[("CLAUDE_MEM_EXCLUDED_PROJECTS", "/work/*")]);
+        assert_eq!(case.skipped("save", &used("Bash")), "project_excluded");
+    }
+
+    #[test]
+    fn no_path_that_is_told_is_opened() {
+        let case = Case::new(&[]);
+        let transcript = case.dir.path().join("transcript.jsonl");
+        let line = r#"{"type":"assistant","message":{"role":"assistant","content":"SEEN"}}"#;
+        std::fs::write(&transcript, line).unwrap();
+        let json = format!(r#"{{"session_id": "s", "transcript_path": {transcript:?}}}"#);
+        let heard = case.hear("summary", &json).unwrap();
+        let Heard::Event { event: Event::SummaryRequested(stop), .. } = heard else {
+            panic!("{heard:?}");
+        };
+        assert_eq!(stop.last_assistant_message, "");
+    }
+
+    #[test]
+    fn what_is_no_object_or_of_no_session_is_refused() {
+        let case = Case::new(&[]);
+        for json in ["", "[]", "{\"session_id\": ", "{}", r#"{"session_id": " "}"#] {
+            assert!(case.hear("save", json).is_err(), "{json}");
+        }
+    }
+}
