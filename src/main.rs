@@ -27,6 +27,8 @@ mod project;
 mod projector;
 mod remember;
 mod settings;
+#[expect(dead_code, reason = "the commands that use it come next")]
+mod ship;
 mod when;
 mod worker;
 

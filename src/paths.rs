@@ -59,6 +59,11 @@ impl Paths {
         self.data.join(".env")
     }
 
+    /// What is shipped is encrypted with the key in here, if there is one.
+    pub(crate) fn ship_key(&self) -> PathBuf {
+        self.data.join("ship.key")
+    }
+
     /// Makes the data directory, open to nobody but its owner. One that is there already is left as it
     /// is: its owner may have shared it on purpose.
     pub(crate) fn create_data(&self) -> io::Result<()> {

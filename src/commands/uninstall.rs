@@ -30,6 +30,9 @@ const OURS: &[&str] = &[
     "logs",
     "backups",
     "install.json",
+    "ship.key",
+    "ship.json",
+    "ship.lock",
 ];
 /// Ours as well, unless the TypeScript claude-mem shares them.
 const SHARED: &[&str] = &["settings.json", ".env"];

@@ -1,0 +1,428 @@
+//! A place elsewhere that objects are put in: from what the user wrote to something that can be asked.
+
+use std::{fs, path::Path, sync::Arc, time::Duration};
+
+use object_store::{
+    BackoffConfig, ClientOptions, ObjectStore, ObjectStoreExt as _, PutMode, PutPayload,
+    RetryConfig, aws::AmazonS3Builder, azure::MicrosoftAzureBuilder,
+    gcp::GoogleCloudStorageBuilder, local::LocalFileSystem, path::Path as ObjectPath,
+};
+use tokio_stream::StreamExt as _;
+
+use crate::{
+    environment::Environment,
+    paths::{Paths, expand_tilde},
+    settings::{Settings, table},
+    ship::{Error, key::Key, object},
+};
+
+/// A place, and the key to what is in it. Names are relative to the place.
+#[derive(Debug, Clone)]
+pub(crate) struct Remote {
+    store: Arc<dyn ObjectStore>,
+    prefix: ObjectPath,
+    place: String,
+    key: Option<Key>,
+    compress: bool,
+}
+
+/// What became of an object that was to be put only if there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Put {
+    /// It is there now, in as many bytes.
+    Written(u64),
+    /// There was one of this name already.
+    WasThere,
+}
+
+/// What is going to be done with a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// It must be there.
+    Read,
+    /// A directory is made if the one above it is there.
+    Ship,
+}
+
+impl Remote {
+    /// Opens a place: a directory, `file://…`, `s3://BUCKET/PREFIX`, `gs://…` or `az://…`. Asks nothing of a
+    /// bucket yet. Takes the key of `ship.key` if there is one.
+    pub(crate) fn open(
+        place: &str,
+        purpose: Purpose,
+        paths: &Paths,
+        settings: &Settings,
+        environment: &Environment,
+    ) -> Result<Self, Error> {
+        let key = Key::load(&paths.ship_key())?;
+        let compress = settings.flag(&table::SHIP_COMPRESS);
+        let (store, prefix) = store(place, purpose, paths, settings, environment)?;
+        Ok(Self { store, prefix, place: without_password(place), key, compress })
+    }
+
+    /// The place as the user wrote it, without passwords.
+    pub(crate) fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// What is encrypted with, if anything is.
+    pub(crate) fn key(&self) -> Option<&Key> {
+        self.key.as_ref()
+    }
+
+    /// The bytes of an object, unpacked and checked.
+    pub(crate) async fn get(&self, name: &str) -> Result<Vec<u8>, Error> {
+        let packed = self.get_packed(name).await?;
+        if packed.len() < UNPACK_APART_BYTES_MIN {
+            return object::unpack(name, &packed, self.key.as_ref());
+        }
+        // Decompressing megabytes would keep everything else on this thread waiting.
+        let (name, key) = (name.to_owned(), self.key.clone());
+        tokio::task::spawn_blocking(move || object::unpack(&name, &packed, key.as_ref()))
+            .await
+            .map_err(|error| Error::Unreachable {
+                place: self.place.clone(),
+                why: error.to_string(),
+            })?
+    }
+
+    /// The object itself.
+    pub(crate) async fn get_packed(&self, name: &str) -> Result<Vec<u8>, Error> {
+        let wrap = |error: object_store::Error| self.error(name, &error);
+        let found = self.store.get(&self.path(name)).await.map_err(wrap)?;
+        let expected = found.meta.size;
+        let bytes = found.bytes().await.map_err(wrap)?;
+        if bytes.len() as u64 != expected {
+            let why = format!("{} of {expected} bytes arrived", bytes.len());
+            return Err(Error::Unreachable { place: self.place.clone(), why });
+        }
+        Ok(bytes.into())
+    }
+
+    /// Packs these bytes and puts them under a name that must be free. Says so if it is not.
+    pub(crate) async fn put_new(&self, name: &str, bytes: &[u8]) -> Result<Put, Error> {
+        let packed = self.pack(name, bytes)?;
+        let len = packed.len() as u64;
+        let payload = PutPayload::from(packed);
+        match self.put_packed(name, payload.clone(), PutMode::Create).await {
+            Ok(()) => Ok(Put::Written(len)),
+            Err(
+                object_store::Error::AlreadyExists { .. }
+                | object_store::Error::Precondition { .. },
+            ) => Ok(Put::WasThere),
+            // Some servers know no conditions. Then looking first is the next best thing.
+            Err(error) if is_unsupported(&error) => match self.store.head(&self.path(name)).await {
+                Ok(_) => Ok(Put::WasThere),
+                Err(object_store::Error::NotFound { .. }) => self
+                    .put_packed(name, payload, PutMode::Overwrite)
+                    .await
+                    .map(|()| Put::Written(len))
+                    .map_err(|error| self.error(name, &error)),
+                Err(error) => Err(self.error(name, &error)),
+            },
+            Err(error) => Err(self.error(name, &error)),
+        }
+    }
+
+    /// Packs these bytes and puts them under this name, whatever was there. Says how many were put.
+    pub(crate) async fn put_over(&self, name: &str, bytes: &[u8]) -> Result<u64, Error> {
+        let packed = self.pack(name, bytes)?;
+        let len = packed.len() as u64;
+        self.put_packed(name, packed.into(), PutMode::Overwrite)
+            .await
+            .map_err(|error| self.error(name, &error))?;
+        Ok(len)
+    }
+
+    /// The names of all objects under `folder`, in no order. A name may be missing if it is very new.
+    pub(crate) async fn list(&self, folder: &str) -> Result<Vec<String>, Error> {
+        let under = self.path(folder);
+        let mut found = self.store.list(Some(&under));
+        let mut names = Vec::new();
+        while let Some(object) = found.next().await {
+            let location = object.map_err(|error| self.error(folder, &error))?.location;
+            names.extend(self.name(&location));
+        }
+        Ok(names)
+    }
+
+    /// The names of the folders directly in `folder`.
+    pub(crate) async fn folders(&self, folder: &str) -> Result<Vec<String>, Error> {
+        let listed = self.store.list_with_delimiter(Some(&self.path(folder))).await;
+        let listed = listed.map_err(|error| self.error(folder, &error))?;
+        let last =
+            |path: &ObjectPath| path.parts().next_back().map(|part| part.as_ref().to_owned());
+        Ok(listed.common_prefixes.iter().filter_map(last).collect())
+    }
+
+    /// Deletes an object; fine if there is none.
+    pub(crate) async fn delete(&self, name: &str) -> Result<(), Error> {
+        match self.store.delete(&self.path(name)).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(self.error(name, &error)),
+        }
+    }
+
+    fn pack(&self, name: &str, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+        object::pack(name, bytes, self.key.as_ref(), self.compress)
+            .map_err(|error| Error::io("pack", name, error))
+    }
+
+    async fn put_packed(
+        &self,
+        name: &str,
+        payload: PutPayload,
+        mode: PutMode,
+    ) -> object_store::Result<()> {
+        self.store.put_opts(&self.path(name), payload, mode.into()).await.map(|_| ())
+    }
+
+    fn path(&self, name: &str) -> ObjectPath {
+        name.split('/').fold(self.prefix.clone(), ObjectPath::join)
+    }
+
+    fn name(&self, location: &ObjectPath) -> Option<String> {
+        let parts: Vec<_> = location.prefix_match(&self.prefix)?.collect();
+        Some(parts.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join("/"))
+    }
+
+    fn error(&self, name: &str, error: &object_store::Error) -> Error {
+        use object_store::Error as E;
+        let place = self.place.clone();
+        let why = first_line(error);
+        match error {
+            E::NotFound { .. } if is_no_bucket(&why) => Error::Place { place, why },
+            E::NotFound { .. } => Error::Missing { object: name.into() },
+            E::PermissionDenied { .. } | E::Unauthenticated { .. } => Error::Denied { place, why },
+            _ if is_full(error) => {
+                let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+                Error::io("write", format!("{place}/{name}"), full)
+            }
+            _ => Error::Unreachable { place, why },
+        }
+    }
+}
+
+const UNPACK_APART_BYTES_MIN: usize = 64 << 10;
+
+/// The directory or bucket, and where in it.
+fn store(
+    place: &str,
+    purpose: Purpose,
+    paths: &Paths,
+    settings: &Settings,
+    environment: &Environment,
+) -> Result<(Arc<dyn ObjectStore>, ObjectPath), Error> {
+    let unusable = |why: String| Error::Place { place: without_password(place), why };
+    let failed = |error: object_store::Error| unusable(first_line(&error));
+    let Some((scheme, rest)) = place.split_once("://") else {
+        return directory(Path::new(place), purpose, paths).map_err(unusable);
+    };
+    let prefix = || {
+        let prefix = rest.split_once('/').map_or("", |(_, prefix)| prefix);
+        ObjectPath::parse(prefix.trim_end_matches('/')).map_err(|error| unusable(error.to_string()))
+    };
+    if scheme != "file" {
+        use_ring();
+    }
+    match scheme {
+        "file" => directory(Path::new(rest), purpose, paths).map_err(unusable),
+        "s3" | "s3a" => {
+            let builder = s3(place, paths, settings, environment).build().map_err(failed)?;
+            Ok((Arc::new(builder), prefix()?))
+        }
+        "gs" => {
+            let builder = GoogleCloudStorageBuilder::new()
+                .with_url(place)
+                .with_client_options(client())
+                .with_retry(retry());
+            let variables = variables(environment, &["GOOGLE_"]);
+            let builder = variables.fold(builder, |builder, (name, value)| match name.parse() {
+                Ok(key) => builder.with_config(key, value),
+                Err(_) => builder,
+            });
+            Ok((Arc::new(builder.build().map_err(failed)?), prefix()?))
+        }
+        "az" | "azure" => {
+            let builder = MicrosoftAzureBuilder::new()
+                .with_url(place)
+                .with_client_options(client())
+                .with_retry(retry());
+            let variables = variables(environment, &["AZURE_"]);
+            let builder = variables.fold(builder, |builder, (name, value)| match name.parse() {
+                Ok(key) => builder.with_config(key, value),
+                Err(_) => builder,
+            });
+            Ok((Arc::new(builder.build().map_err(failed)?), prefix()?))
+        }
+        _ => Err(unusable(format!("`{scheme}://` is not known"))),
+    }
+}
+
+/// A directory is as good a place as a bucket if it is another disk. It is not made from nothing: where a
+/// disk is not mounted, that would fill the one below it.
+fn directory(
+    path: &Path,
+    purpose: Purpose,
+    paths: &Paths,
+) -> Result<(Arc<dyn ObjectStore>, ObjectPath), String> {
+    let path = expand_tilde(path, paths.home.as_deref());
+    let path = std::path::absolute(&path).map_err(|error| error.to_string())?;
+    if !path.is_dir() {
+        let is_parent_there = path.parent().is_some_and(Path::is_dir);
+        match purpose {
+            Purpose::Read => return Err("there is no such directory".into()),
+            Purpose::Ship if !is_parent_there => {
+                return Err(
+                    "neither it nor the directory above it is there; is the disk mounted?".into()
+                );
+            }
+            Purpose::Ship => {
+                crate::paths::create_private(&path).map_err(|error| error.to_string())?;
+            }
+        }
+    }
+    let store = LocalFileSystem::new_with_prefix(&path).map_err(|error| error.to_string())?;
+    Ok((Arc::new(store.with_fsync(true)), ObjectPath::default()))
+}
+
+/// What the usual variables, our settings and the usual file say. Later ones win.
+fn s3(
+    place: &str,
+    paths: &Paths,
+    settings: &Settings,
+    environment: &Environment,
+) -> AmazonS3Builder {
+    use object_store::aws::AmazonS3ConfigKey as ConfigKey;
+    let mut builder = AmazonS3Builder::new()
+        .with_url(place)
+        .with_region("us-east-1")
+        .with_client_options(client())
+        .with_retry(retry());
+    for (name, value) in profile(paths, environment) {
+        if let Ok(key) = name.parse() {
+            builder = builder.with_config(key, value);
+        }
+    }
+    for (name, value) in variables(environment, &["AWS_"]) {
+        if let Ok(key) = name.parse::<ConfigKey>() {
+            let key = if key == ConfigKey::DefaultRegion { ConfigKey::Region } else { key };
+            builder = builder.with_config(key, value);
+        }
+    }
+    for (key, setting) in [
+        (ConfigKey::Endpoint, &table::SHIP_ENDPOINT),
+        (ConfigKey::Region, &table::SHIP_REGION),
+        (ConfigKey::AccessKeyId, &table::SHIP_ACCESS_KEY_ID),
+        (ConfigKey::SecretAccessKey, &table::SHIP_SECRET_ACCESS_KEY),
+    ] {
+        let value = settings.text(setting);
+        if !value.is_empty() {
+            builder = builder.with_config(key, value);
+        }
+    }
+    let endpoint = builder.get_config_value(&ConfigKey::S3Endpoint);
+    let endpoint = endpoint.or_else(|| builder.get_config_value(&ConfigKey::Endpoint));
+    if endpoint.is_some_and(|endpoint| endpoint.starts_with("http://")) {
+        builder = builder.with_allow_http(true);
+    }
+    builder
+}
+
+/// What `~/.aws/credentials` and `~/.aws/config` say for the profile in force, as other tools take it.
+fn profile(paths: &Paths, environment: &Environment) -> Vec<(String, String)> {
+    let Some(home) = &paths.home else { return Vec::new() };
+    let wanted = environment.text("AWS_PROFILE").unwrap_or_else(|| "default".into());
+    let mut found = Vec::new();
+    for file in ["config", "credentials"] {
+        let text = fs::read_to_string(home.join(".aws").join(file)).unwrap_or_default();
+        let mut is_wanted = false;
+        for line in text.lines().map(str::trim) {
+            if let Some(section) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+                is_wanted = section.trim().trim_start_matches("profile ").trim() == wanted;
+            } else if let Some((name, value)) = line.split_once('=').filter(|_| is_wanted) {
+                found.push((name.trim().to_ascii_lowercase(), value.trim().to_owned()));
+            }
+        }
+    }
+    found
+}
+
+/// Variables that begin with one of these, in lower case as the builders want them.
+fn variables(
+    environment: &Environment,
+    starts: &'static [&'static str],
+) -> impl Iterator<Item = (String, String)> {
+    environment.all().into_iter().filter_map(move |(name, value)| {
+        let name = name.into_string().ok()?;
+        let is_meant = starts.iter().any(|start| name.starts_with(start)) && !value.is_empty();
+        Some((name.to_ascii_lowercase(), value.into_string().ok()?)).filter(|_| is_meant)
+    })
+}
+
+/// Nobody is waited for longer than this without a byte arriving.
+fn client() -> ClientOptions {
+    ClientOptions::new()
+        .with_connect_timeout(Duration::from_secs(5))
+        .with_read_timeout(Duration::from_secs(20))
+        .with_timeout(Duration::from_secs(180))
+}
+
+/// Hiccups are passed over here; anything longer is for whoever ships, who tries again later.
+fn retry() -> RetryConfig {
+    RetryConfig {
+        backoff: BackoffConfig {
+            init_backoff: Duration::from_millis(100),
+            max_backoff: Duration::from_secs(2),
+            base: 2.0,
+        },
+        max_retries: 2,
+        retry_timeout: Duration::from_secs(30),
+    }
+}
+
+/// Which cryptography TLS is made of. Fine if somebody said so before.
+fn use_ring() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+fn without_password(place: &str) -> String {
+    match place.split_once("://").map(|(scheme, rest)| (scheme, rest.split_once('@'))) {
+        Some((scheme, Some((_, rest)))) => format!("{scheme}://{rest}"),
+        _ => place.into(),
+    }
+}
+
+fn is_unsupported(error: &object_store::Error) -> bool {
+    use object_store::Error as E;
+    matches!(error, E::NotImplemented { .. } | E::NotSupported { .. })
+        || first_line(error).contains("501 Not Implemented")
+}
+
+fn is_no_bucket(why: &str) -> bool {
+    why.contains("NoSuchBucket")
+}
+
+fn is_full(error: &object_store::Error) -> bool {
+    let mut cause: Option<&dyn std::error::Error> = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<std::io::Error>()
+            && error.kind() == std::io::ErrorKind::StorageFull
+        {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// Errors of stores go on for many lines; the first says what happened.
+fn first_line(error: &object_store::Error) -> String {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    let mut end = line.len().min(300);
+    while !line.is_char_boundary(end) {
+        end -= 1;
+    }
+    line[..end].to_owned()
+}
