@@ -29,6 +29,7 @@ mod remember;
 mod settings;
 #[expect(dead_code, reason = "the commands that use it come next")]
 mod ship;
+mod viewer;
 mod when;
 mod worker;
 

@@ -6,7 +6,7 @@ use axum::{Json, Router, extract::State, routing::get};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::worker::Shared;
+use crate::{viewer, worker::Shared};
 
 /// Serves until `shutdown` is there; requests under way are then answered to their end.
 pub(crate) async fn serve(
@@ -14,7 +14,8 @@ pub(crate) async fn serve(
     shared: Arc<Shared>,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let router = Router::new().route("/health", get(health)).with_state(shared);
+    let router =
+        Router::new().route("/health", get(health)).merge(viewer::routes()).with_state(shared);
     axum::serve(listener, router).with_graceful_shutdown(shutdown).await
 }
 

@@ -1,0 +1,86 @@
+// The worker, asked. The browser holds the key in a cookie that no script can read.
+
+/** What went wrong, in words for a person. */
+export class Refused extends Error {
+  constructor(status, body) {
+    super(body.message || `The worker answered ${status}`);
+    this.status = status;
+    this.meaning = body.meaning;
+    this.remedy = body.remedy;
+    this.isLocked = status === 401;
+    this.isGone = status === 0;
+  }
+}
+
+const gone = {
+  message: "The worker does not answer",
+  meaning: "It ends by itself when there is nothing to do. Nothing is lost by that.",
+  remedy: "Start it again with `claude-mem viewer`",
+};
+
+/** Asks for JSON. `query` leaves out what is empty. */
+export function get(path, query, signal) {
+  return ask("GET", path + parameters(query), undefined, signal);
+}
+
+export const post = (path, body = {}) => ask("POST", path, body);
+export const remove = (path) => ask("DELETE", path);
+
+function parameters(query) {
+  const wanted = Object.entries(query ?? {}).filter(
+    ([, value]) => value !== undefined && value !== null && value !== "",
+  );
+  return wanted.length ? `?${new URLSearchParams(wanted)}` : "";
+}
+
+async function ask(method, path, body, signal) {
+  const headers = { accept: "application/json" };
+  if (body !== undefined) headers["content-type"] = "application/json";
+  let answer;
+  try {
+    answer = await fetch(path, {
+      method,
+      headers,
+      body: body && JSON.stringify(body),
+      signal,
+      credentials: "same-origin",
+    });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refused(0, gone);
+  }
+  const said = await answer.json().catch(() => ({}));
+  if (!answer.ok) throw new Refused(answer.status, said);
+  return said;
+}
+
+/** Follows what happens. Calls back with each change, and with whether the line is open. */
+export function follow(changed, opened) {
+  let stream;
+  let wait = 500;
+  function open() {
+    stream = new EventSource("/stream");
+    stream.onopen = () => {
+      wait = 500;
+      opened(true);
+    };
+    stream.onmessage = (message) => {
+      try {
+        changed(JSON.parse(message.data));
+      } catch (error) {
+        console.error("a change could not be shown", error);
+      }
+    };
+    stream.onerror = () => {
+      opened(false);
+      // The browser tries again by itself, unless it was refused.
+      if (stream.readyState !== EventSource.CLOSED) return;
+      setTimeout(open, wait);
+      wait = Math.min(wait * 2, 15_000);
+    };
+  }
+  open();
+  // A page that is left must not keep the worker awake.
+  addEventListener("pagehide", () => stream.close());
+  addEventListener("pageshow", (event) => event.persisted && open());
+}

@@ -1,0 +1,136 @@
+// The frame around every page: search, what is going on, light and dark, and the one line to the worker.
+import { follow, get } from "./api.js";
+import { calm, fill, h } from "./dom.js";
+import { many } from "./format.js";
+import { icon } from "./icons.js";
+import * as keys from "./keys.js";
+import { current, go, onRoute, reload, start, withQuery } from "./router.js";
+import * as sidebar from "./sidebar.js";
+import { complain } from "./toast.js";
+
+const at = (id) => document.getElementById(id);
+const query = at("query");
+const state = { isOpen: undefined, isProcessing: false, queueDepth: 0, parked: 0 };
+
+/** Typing searches, in the feed, wherever one is. The first letter is a step in the history, the others are not. */
+const look = calm(120, () => {
+  const words = query.value.trim();
+  const isThere = location.pathname === "/";
+  const had = isThere && new URLSearchParams(location.search).get("q");
+  if (isThere && (had ?? "") === words) return;
+  go(withQuery({ q: words }, "/"), Boolean(had) && Boolean(words));
+});
+
+query.addEventListener("input", look);
+at("search").addEventListener("submit", (event) => {
+  event.preventDefault();
+  keys.step(1);
+});
+query.addEventListener("keydown", (event) => {
+  if (event.key !== "ArrowDown") return;
+  event.preventDefault();
+  keys.step(1);
+});
+
+onRoute((path, parameters) => {
+  if (document.activeElement !== query) query.value = path === "/" ? (parameters.get("q") ?? "") : "";
+  sidebar.place(path, parameters);
+  openMenu(false);
+});
+
+function openMenu(isOpen) {
+  at("menu").setAttribute("aria-expanded", String(isOpen));
+  document.body.classList.toggle("menu-open", isOpen);
+}
+fill(at("menu"), icon("menu"));
+at("menu").addEventListener("click", () => openMenu(at("menu").getAttribute("aria-expanded") !== "true"));
+addEventListener("keydown", (event) => event.key === "Escape" && openMenu(false));
+
+// Light, dark, or as the system has it.
+const THEMES = { system: "As the system has it", light: "Light", dark: "Dark" };
+function chosenTheme() {
+  return document.documentElement.dataset.theme ?? "system";
+}
+function showTheme() {
+  const theme = chosenTheme();
+  fill(at("theme"), icon({ system: "system", light: "sun", dark: "moon" }[theme]));
+  at("theme").setAttribute("aria-label", `Colours: ${THEMES[theme]}`);
+  at("theme").title = `Colours: ${THEMES[theme]}`;
+}
+function nextTheme() {
+  const isDark = matchMedia("(prefers-color-scheme: dark)").matches;
+  const order = isDark ? ["system", "light", "dark"] : ["system", "dark", "light"];
+  const next = order[(order.indexOf(chosenTheme()) + 1) % order.length];
+  if (next === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = next;
+  try {
+    localStorage.setItem("theme", next);
+  } catch {
+    // Then it lasts until the page is closed.
+  }
+  showTheme();
+}
+showTheme();
+at("theme").addEventListener("click", nextTheme);
+
+fill(at("write"), icon("write"), h("span", null, "Write"));
+at("write").setAttribute("aria-label", "Write a memory");
+const write = () => import("./write.js").then(({ open }) => open()).catch(complain);
+at("write").addEventListener("click", write);
+fill(at("help"), icon("help"));
+at("help").addEventListener("click", keys.help);
+keys.listen({ write, theme: nextTheme, search: () => query.select() });
+
+function showState() {
+  const [kind, text] = said();
+  fill(at("live"), h("span", { class: `dot ${kind}` }), h("span", { class: "word" }, text));
+}
+function said() {
+  if (state.isOpen === undefined) return ["waiting", "Connecting"];
+  if (!state.isOpen) return ["off", "Worker is away"];
+  if (state.parked) return ["alert", many(state.parked, "question parked", "questions parked")];
+  if (state.isProcessing) return ["busy", "Distilling"];
+  if (state.queueDepth) return ["busy", `${state.queueDepth} waiting`];
+  return ["on", "Live"];
+}
+
+const refreshProjects = calm(400, () => sidebar.refresh().catch(() => {}));
+
+function changed(change) {
+  if (change.type === "processing_status") Object.assign(state, change);
+  if (change.type === "observation_queued") state.queueDepth += 1;
+  if (["new_observation", "new_summary", "session_started", "forgotten", "reload"].includes(change.type))
+    refreshProjects();
+  showState();
+  if (change.type === "reload") reload();
+  else current().changed?.(change);
+}
+
+let wasAway = false;
+function opened(isOpen) {
+  state.isOpen = isOpen;
+  showState();
+  if (!isOpen) wasAway = true;
+  else if (wasAway) {
+    wasAway = false;
+    get("/api/processing")
+      .then((now) => {
+        Object.assign(state, now);
+        showState();
+      })
+      .catch(() => {});
+    current().returned?.();
+  }
+}
+
+showState();
+start();
+sidebar
+  .refresh()
+  .then(() => follow(changed, opened))
+  .catch((error) => {
+    // Without a key there is no line to open; the page says so itself.
+    state.isOpen = false;
+    showState();
+    if (!error.isLocked) follow(changed, opened);
+  });

@@ -1,0 +1,218 @@
+// Charts, drawn by hand: columns by day, and bars by name. Each can be read with the pointer, with the arrow keys,
+// and as a table by those who do not see it.
+import { fill, h, s } from "./dom.js";
+
+const HEIGHT = 132;
+const FOOT = 18;
+const dayShort = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
+
+/** A day as the worker names it, read as that day everywhere. */
+const shown = (day) => dayShort.format(Date.parse(`${day}T00:00:00Z`));
+
+/**
+ * Columns by day, one on the other. `series` are `{ name, key, style }`, the lowest first; `format` writes a
+ * number; `isLine` draws the first of them as a line with the area below it.
+ */
+export function columns({ title, days, series, format, isLine = false, note }) {
+  const total = (day) => series.reduce((sum, { key }) => sum + (day[key] ?? 0), 0);
+  const readout = h("p", { class: "readout", "aria-live": "polite" });
+  const plot = h("div", {
+    class: "plot",
+    tabindex: 0,
+    role: "img",
+    "aria-label": `${title} by day. Use the arrow keys to read single days.`,
+  });
+  const legend =
+    series.length > 1 &&
+    h(
+      "ul",
+      { class: "legend" },
+      series.map(({ name, style }) => h("li", { class: style }, name)),
+    );
+  const figure = h(
+    "figure",
+    { class: "chart" },
+    h("figcaption", null, h("h2", null, title), readout),
+    plot,
+    legend,
+    table(title, days, series, format),
+  );
+  let at = -1;
+
+  function tell() {
+    const day = days[at];
+    if (day) {
+      const parts =
+        series.length > 1 &&
+        series
+          .filter(({ key }) => day[key])
+          .map(({ name, key }) => `${name} ${format(day[key])}`)
+          .join(", ");
+      return fill(
+        readout,
+        h("b", null, format(total(day))),
+        ` ${shown(day.day)}`,
+        parts && h("span", null, ` · ${parts}`),
+      );
+    }
+    return fill(
+      readout,
+      h("b", null, note ?? format(days.reduce((sum, each) => sum + total(each), 0))),
+      note ? "" : " in all",
+    );
+  }
+
+  function draw() {
+    const width = plot.clientWidth || 320;
+    fill(plot, drawing(width));
+    tell();
+  }
+
+  function drawing(width) {
+    const top = Math.max(...days.map(total), 0);
+    const high = (value) => (top ? (value / top) * (HEIGHT - FOOT - 10) : 0);
+    const step = width / days.length;
+    const gap = Math.min(3, step * 0.2);
+    const base = HEIGHT - FOOT;
+    const body = isLine
+      ? area(high, step, base, width)
+      : days.map((day, index) => {
+          let y = base;
+          return series.map(({ key, style }) => {
+            const tall = high(day[key] ?? 0);
+            if (!tall) return null;
+            y -= Math.max(tall, 1);
+            return s("rect", {
+              class: style,
+              x: index * step + gap / 2,
+              y,
+              width: Math.max(step - gap, 1),
+              height: Math.max(tall, 1),
+              rx: Math.min(1.5, step / 4),
+            });
+          });
+        });
+    const guide = at >= 0 && s("rect", { class: "guide", x: at * step, y: 0, width: step, height: base });
+    const names = [0, Math.floor((days.length - 1) / 2), days.length - 1].filter(
+      (index, place, all) => index >= 0 && all.indexOf(index) === place,
+    );
+    return s(
+      "svg",
+      { width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}`, "aria-hidden": "true" },
+      guide,
+      s("line", { class: "grid", x1: 0, x2: width, y1: 10.5, y2: 10.5 }),
+      s("line", { class: "axis", x1: 0, x2: width, y1: base + 0.5, y2: base + 0.5 }),
+      body,
+      top > 0 && s("text", { class: "tick", x: width, y: 8, "text-anchor": "end" }, format(top)),
+      names.map((index, place) =>
+        s(
+          "text",
+          {
+            class: "tick",
+            y: HEIGHT - 3,
+            x: place === 0 ? 0 : index === days.length - 1 ? width : (index + 0.5) * step,
+            "text-anchor": place === 0 ? "start" : index === days.length - 1 ? "end" : "middle",
+          },
+          shown(days[index].day),
+        ),
+      ),
+    );
+  }
+
+  function area(high, step, base, width) {
+    const [{ key, style }] = series;
+    const points = days.map(
+      (day, index) => `${((index + 0.5) * step).toFixed(1)},${(base - high(day[key] ?? 0)).toFixed(1)}`,
+    );
+    const [first, last] = [points[0]?.split(",")[1], points.at(-1)?.split(",")[1]];
+    return s(
+      "g",
+      { class: style },
+      s("polygon", {
+        class: "area",
+        points: `0,${base} 0,${first} ${points.join(" ")} ${width},${last} ${width},${base}`,
+      }),
+      s("polyline", { class: "line", points: `0,${first} ${points.join(" ")} ${width},${last}` }),
+    );
+  }
+
+  const choose = (index) => {
+    const next = index < 0 ? -1 : Math.min(Math.max(index, 0), days.length - 1);
+    if (next === at) return;
+    at = next;
+    draw();
+  };
+  plot.addEventListener("pointermove", (event) =>
+    choose(Math.floor((event.offsetX / plot.clientWidth) * days.length)),
+  );
+  plot.addEventListener("pointerleave", () => choose(-1));
+  plot.addEventListener("blur", () => choose(-1));
+  plot.addEventListener("keydown", (event) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    choose(Math.max(0, (at < 0 ? days.length : at) + by));
+  });
+  new ResizeObserver(draw).observe(plot);
+  tell();
+  return figure;
+}
+
+function table(title, days, series, format) {
+  const used = days.filter((day) => series.some(({ key }) => day[key]));
+  return h(
+    "table",
+    { class: "hidden" },
+    h("caption", null, title),
+    h(
+      "thead",
+      null,
+      h(
+        "tr",
+        null,
+        h("th", { scope: "col" }, "Day"),
+        series.map(({ name }) => h("th", { scope: "col" }, name)),
+      ),
+    ),
+    h(
+      "tbody",
+      null,
+      used.map((day) =>
+        h(
+          "tr",
+          null,
+          h("th", { scope: "row" }, day.day),
+          series.map(({ key }) => h("td", null, format(day[key] ?? 0))),
+        ),
+      ),
+    ),
+  );
+}
+
+/** Bars by name, the longest first. `link` makes an address of a name. */
+export function bars({ title, rows, format, link }) {
+  const top = Math.max(...rows.map(({ value }) => value), 1);
+  return h(
+    "figure",
+    { class: "chart bars" },
+    h("figcaption", null, h("h2", null, title)),
+    h(
+      "ul",
+      null,
+      rows.map(({ name, value, style }) =>
+        h(
+          "li",
+          null,
+          h("a", { class: "name", href: link(name), title: name }, name),
+          h("span", { class: "number" }, format(value)),
+          s(
+            "svg",
+            { class: style ?? "one", width: "100%", height: 4, "aria-hidden": "true" },
+            s("rect", { class: "rest", width: "100%", height: 4, rx: 2 }),
+            s("rect", { width: `${Math.max((value / top) * 100, 0.5)}%`, height: 4, rx: 2 }),
+          ),
+        ),
+      ),
+    ),
+  );
+}

@@ -1,0 +1,107 @@
+// What a session would be told if it began now, word for word, and what that costs of its budget.
+import { get } from "./api.js";
+import { calm, fill, h } from "./dom.js";
+import { bytes, count, many } from "./format.js";
+import { empty, go, withQuery } from "./router.js";
+import { projects, refresh } from "./sidebar.js";
+
+export default async function context(main, { query }) {
+  if (!projects.length) await refresh();
+  const project = query.get("project") || projects[0]?.project;
+  if (!project) {
+    main.append(empty("No projects yet", "What a session is told depends on the project that it is in."));
+    return { title: "Context", up: "/" };
+  }
+  const budget = query.get("budget") ?? "";
+  const pick = h(
+    "select",
+    { "aria-label": "Project", on: { change: () => go(withQuery({ project: pick.value })) } },
+    projects.map((each) => h("option", { selected: each.project === project }, each.project)),
+  );
+  const used = h("div", { class: "budget" });
+  const text = h("div", { class: "told" });
+  main.append(
+    h("header", { class: "head row-head" }, h("h1", null, "Context"), pick),
+    h(
+      "p",
+      { class: "lead" },
+      "What Claude is told when a session begins in ",
+      h("b", null, project),
+      ": exactly this, and no more than its budget.",
+    ),
+    used,
+    text,
+  );
+
+  async function draw(tokens) {
+    const told = await get("/api/context/preview", { project, budget: tokens });
+    fill(used, meter(told, slide));
+    fill(
+      text,
+      told.text
+        ? h("pre", { class: "paper", tabindex: 0, "aria-label": "The text" }, lines(told.text))
+        : empty("Nothing yet", "There is nothing to tell about this project."),
+    );
+  }
+  const slide = calm(150, (tokens) => {
+    history.replaceState(history.state, "", withQuery({ budget: tokens }));
+    draw(tokens).catch(() => {});
+  });
+  await draw(budget);
+  const renew = calm(1_000, () =>
+    draw(new URLSearchParams(location.search).get("budget") ?? "").catch(() => {}),
+  );
+  return {
+    title: `Context of ${project}`,
+    changed: (change) => /^(new_|forgotten)/.test(change.type) && renew(),
+    up: "/",
+  };
+}
+
+function meter(told, slide) {
+  const { tokens, tokens_max: max, observations, summaries } = told;
+  const range = h("input", {
+    type: "range",
+    min: 0,
+    max: 8000,
+    step: 100,
+    value: max,
+    "aria-label": "Try another budget, in tokens",
+    on: { input: () => slide(range.value) },
+  });
+  return [
+    h("p", { class: "figure" }, h("b", null, count(tokens)), ` of ${count(max)} tokens`),
+    h("meter", {
+      min: 0,
+      max: Math.max(max, 1),
+      value: Math.min(tokens, max),
+      "aria-label": "Tokens used of the budget",
+    }),
+    h(
+      "p",
+      { class: "meta" },
+      h("span", null, many(observations ?? 0, "observation")),
+      h("span", null, many(summaries ?? 0, "summary", "summaries")),
+      h("span", null, bytes(told.bytes)),
+    ),
+    h("label", { class: "try" }, h("span", null, "Try another budget"), range),
+  ];
+}
+
+/** Headings stand out, and ids lead to what they name. */
+function lines(text) {
+  return text.split("\n").map((line) => {
+    const name = /^(- )?#?(S?\d+) /.exec(line);
+    const end = "\n";
+    if (/^#+ /.test(line)) return [h("b", null, line), end];
+    if (line.startsWith("<")) return [h("i", null, line), end];
+    if (!name) return [line, end];
+    const from = line.indexOf(name[2]);
+    return [
+      line.slice(0, from),
+      h("a", { href: `/m/${name[2]}` }, name[2]),
+      line.slice(from + name[2].length),
+      end,
+    ];
+  });
+}

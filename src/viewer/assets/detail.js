@@ -1,0 +1,162 @@
+// One memory in full, and where it comes from.
+import { get } from "./api.js";
+import { fill, h, prose, time } from "./dom.js";
+import { dayName, hour, inFull } from "./format.js";
+import { forget } from "./forget.js";
+import { family, icon, mark } from "./icons.js";
+import { markdown } from "./markdown.js";
+import { provenance } from "./provenance.js";
+import { go, trouble, waiting } from "./router.js";
+import { item, label, story } from "./rows.js";
+import { toast } from "./toast.js";
+
+const KINDS = { S: "summary", P: "prompt" };
+
+export default async function detail(main, { wanted: name }) {
+  const kind = KINDS[name[0]] ?? "observation";
+  const id = name.replace(/^\D/, "");
+  const memory = item(await get(`/api/${kind}/${id}`), kind);
+  const away = () => (history.state?.isInside ? history.back() : go("/"));
+  const copy = () => copied(markdown(memory));
+  const take = () => forget(memory, away);
+  main.classList.add("detail", `is-${family(kind, memory.type)}`);
+  main.append(head(memory, copy, take), h("article", { class: "prose" }, BODIES[kind](memory)));
+  if (kind !== "prompt") {
+    const place = h("section", { class: "provenance", "aria-label": "Where it comes from" }, waiting());
+    main.append(place);
+    get(`/api/${kind}/${id}/provenance`).then(
+      (from) => fill(place, provenance(memory, from)),
+      (error) => fill(place, trouble(error)),
+    );
+  }
+  return { title: memory.headline ?? label(kind), keys: { y: copy, x: take }, up: "/" };
+}
+
+function head(memory, copy, take) {
+  return h(
+    "header",
+    { class: "head" },
+    h(
+      "p",
+      { class: "crumbs" },
+      h("a", { href: "/" }, "Feed"),
+      icon("next"),
+      h("a", { href: `/?project=${encodeURIComponent(memory.project)}` }, memory.project),
+    ),
+    h(
+      "p",
+      { class: "kicker" },
+      mark(memory.kind, memory.type),
+      h("span", { class: "type" }, label(memory.kind, memory.type)),
+      h("span", null, memory.kind === "observation" ? `#${memory.id}` : memory.name),
+      memory.is_superseded && h("span", { class: "badge" }, "superseded"),
+    ),
+    h("h1", null, memory.kind === "prompt" ? "Prompt" : prose(memory.headline || "Untitled")),
+    memory.subtitle && h("p", { class: "subtitle" }, prose(memory.subtitle)),
+    h(
+      "p",
+      { class: "meta" },
+      time(memory.at, `${dayName(memory.at)}, ${hour(memory.at)}`, inFull(memory.at)),
+      memory.session &&
+        h(
+          "a",
+          { href: story(memory.session, memory.name) },
+          memory.prompt_number ? `Prompt ${memory.prompt_number} of its session` : "Its session",
+        ),
+      memory.origin === "user" && h("span", null, "written by hand"),
+      memory.origin === "import" && h("span", null, "imported"),
+    ),
+    h(
+      "p",
+      { class: "actions" },
+      h(
+        "button",
+        { type: "button", class: "button", "aria-keyshortcuts": "y", on: { click: copy } },
+        icon("copy"),
+        "Copy as Markdown",
+      ),
+      h(
+        "button",
+        { type: "button", class: "button quiet danger", "aria-keyshortcuts": "x", on: { click: take } },
+        icon("forget"),
+        "Forget",
+      ),
+    ),
+  );
+}
+
+const BODIES = {
+  observation: (memory) => [
+    memory.narrative && h("p", null, prose(memory.narrative)),
+    memory.facts.length > 0 &&
+      h(
+        "ul",
+        { class: "points" },
+        memory.facts.map((fact) => h("li", null, prose(fact))),
+      ),
+    files("Modified", memory.files_modified),
+    files(
+      "Read",
+      memory.files_read.filter((file) => !memory.files_modified.includes(file)),
+    ),
+    memory.concepts.length > 0 &&
+      h(
+        "ul",
+        { class: "chips", "aria-label": "Concepts" },
+        memory.concepts.map((concept) =>
+          h("li", null, h("a", { class: "chip", href: `/?concept=${encodeURIComponent(concept)}` }, concept)),
+        ),
+      ),
+  ],
+  summary: (memory) => [
+    part("Investigated", memory.investigated),
+    part("Learned", memory.learned),
+    part("Completed", memory.completed),
+    part("Next steps", memory.next_steps),
+    part("Notes", memory.notes),
+    files("Edited", memory.files_edited),
+    files(
+      "Read",
+      memory.files_read.filter((file) => !memory.files_edited.includes(file)),
+    ),
+  ],
+  prompt: (memory) => [h("blockquote", { class: "said" }, memory.prompt_text || "(private)")],
+};
+
+const part = (title, text) => text && h("section", null, h("h2", null, title), h("p", null, prose(text)));
+
+function files(title, paths) {
+  return (
+    paths.length > 0 &&
+    h(
+      "section",
+      { class: "files" },
+      h("h2", null, title),
+      h(
+        "ul",
+        null,
+        paths.map((path) =>
+          h(
+            "li",
+            { data: { file: path } },
+            icon("file"),
+            h(
+              "a",
+              { href: `/?file=${encodeURIComponent(path)}`, title: "Everything about this file" },
+              h("code", null, path),
+            ),
+          ),
+        ),
+      ),
+    )
+  );
+}
+
+async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    toast("Copied as Markdown");
+  } catch {
+    toast("The browser did not allow copying");
+  }
+}

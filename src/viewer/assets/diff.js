@@ -1,0 +1,103 @@
+// What a generation changed, or would change: what is gone, what is new, what is put differently.
+import { get, post } from "./api.js";
+import { h } from "./dom.js";
+import { count } from "./format.js";
+import { icon, mark } from "./icons.js";
+import { empty, reload } from "./router.js";
+import { complain, toast } from "./toast.js";
+
+export default async function diff(main, { wanted }) {
+  const [found, { items }] = await Promise.all([get(`/api/replays/${wanted}/diff`), get("/api/replays")]);
+  const own = items.find(({ generation }) => generation === found.generation);
+  const adopt = async () => {
+    try {
+      await post(`/api/replays/${wanted}/adopt`);
+      toast(`Generation ${wanted} is shown from now on`);
+      reload();
+    } catch (error) {
+      complain(error);
+    }
+  };
+  const canAdopt = own && own.is_finished && !own.is_current;
+  main.append(
+    h(
+      "header",
+      { class: "head" },
+      h(
+        "p",
+        { class: "crumbs" },
+        h("a", { href: "/replay" }, "Replay"),
+        icon("next"),
+        `Generation ${wanted}`,
+      ),
+      h("h1", null, `What generation ${wanted} ${canAdopt ? "would change" : "changed"}`),
+      h(
+        "p",
+        { class: "meta" },
+        h("span", { class: "gone" }, `${count(found.removed.length)} gone`),
+        h("span", { class: "new" }, `${count(found.added.length)} new`),
+        h("span", null, `${count(found.changed.length)} reworded`),
+        h("span", null, `${count(found.same)} the same`),
+      ),
+      canAdopt &&
+        h(
+          "p",
+          { class: "actions" },
+          h(
+            "button",
+            { class: "button primary", type: "button", on: { click: adopt } },
+            "Show this one from now on",
+          ),
+        ),
+    ),
+  );
+  const all = [
+    ...found.changed.map(({ before, after }) => [before, after]),
+    ...found.removed.map((gone) => [gone, null]),
+    ...found.added.map((added) => [null, added]),
+  ];
+  all.sort(([a, b], [c, d]) => ((a ?? b).created_at ?? "").localeCompare((c ?? d).created_at ?? ""));
+  main.append(
+    all.length ? h("ol", { class: "pairs" }, all.map(pair)) : empty("Nothing changed", "Both say the same."),
+  );
+  return { title: `Generation ${wanted}`, up: "/replay" };
+}
+
+function pair([before, after]) {
+  const side = (each, other, style) =>
+    h(
+      "div",
+      { class: each ? `version ${other ? "reworded" : style}` : "version none" },
+      each
+        ? [
+            h(
+              "p",
+              { class: "title" },
+              mark("observation", each.type),
+              h("span", { class: "hidden" }, style === "gone" ? "Before: " : "After: "),
+              h("span", null, words(each.title, other?.title)),
+            ),
+            each.subtitle && h("p", { class: "text" }, words(each.subtitle, other?.subtitle)),
+            each.narrative && h("p", { class: "text" }, words(each.narrative, other?.narrative)),
+            each.facts?.length > 0 &&
+              h(
+                "ul",
+                { class: "points" },
+                each.facts.map((fact) =>
+                  h("li", null, other?.facts?.includes(fact) || !other ? fact : h("mark", null, fact)),
+                ),
+              ),
+          ]
+        : h("p", { class: "hint" }, style === "gone" ? "Nothing before" : "Nothing after"),
+    );
+  return h("li", null, side(before, after, "gone"), side(after, before, "new"));
+}
+
+/** The text, with the words marked that the other does not have. */
+function words(text, other) {
+  if (!other || !text || text === other) return text ?? "Untitled";
+  const known = new Set(other.toLowerCase().match(/[\p{L}\p{N}]+/gu));
+  return text
+    .split(/([\p{L}\p{N}]+)/gu)
+    .map((part, at) => (at % 2 && !known.has(part.toLowerCase()) ? h("mark", null, part) : part));
+}

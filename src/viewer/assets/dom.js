@@ -1,0 +1,69 @@
+// Builds elements. What was recorded becomes text and nothing else: there is no way in here from a string to
+// markup, and the page's policy (Trusted Types) would refuse one.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An element with attributes and children. `on` holds listeners, `data` goes to the dataset. */
+export function h(tag, attributes, ...children) {
+  return filled(document.createElement(tag), attributes, children);
+}
+
+/** The same for drawings. */
+export function s(tag, attributes, ...children) {
+  return filled(document.createElementNS(SVG, tag), attributes, children);
+}
+
+function filled(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name === "on") for (const [event, run] of Object.entries(value)) element.addEventListener(event, run);
+    else if (name === "data") Object.assign(element.dataset, value);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  add(element, children);
+  return element;
+}
+
+function add(element, children) {
+  for (const child of children) {
+    if (child === undefined || child === null || child === false || child === "") continue;
+    if (Array.isArray(child)) add(element, child);
+    else element.append(child instanceof Node ? child : String(child));
+  }
+}
+
+/** Puts these children in place of those that are there. */
+export function fill(element, ...children) {
+  element.replaceChildren();
+  add(element, children);
+  return element;
+}
+
+/** A moment, shown briefly and told in full to whoever points at it. */
+export function time(ms, text, title) {
+  return h("time", { datetime: new Date(ms).toISOString(), title }, text);
+}
+
+/** Text in which `names` stand out, and the parts that a search found are marked. The words come from the query. */
+export function prose(text, query) {
+  return text
+    .split(/`([^`\n]+)`/)
+    .map((part, at) => (at % 2 ? h("code", null, marked(part, query)) : marked(part, query)));
+}
+
+function marked(text, query) {
+  const words = (query ?? "").match(/[\p{L}\p{N}_]{2,}/gu) ?? [];
+  if (!words.length) return [text];
+  const stems = words.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  const parts = text.split(new RegExp(`((?<![\\p{L}\\p{N}])(?:${stems.join("|")})[\\p{L}\\p{N}]*)`, "giu"));
+  return parts.map((part, at) => (at % 2 ? h("mark", null, part) : part));
+}
+
+/** Runs the last of many calls, once it has been quiet for so long. */
+export function calm(ms, run) {
+  let timer;
+  return (...given) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => run(...given), ms);
+  };
+}

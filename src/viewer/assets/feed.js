@@ -1,0 +1,241 @@
+// The feed: what was asked, observed and concluded, as it happens; and what a search finds.
+import { get } from "./api.js";
+import { fill, h, prose } from "./dom.js";
+import { count, many } from "./format.js";
+import { Bar, forFeed, forSearch, isNarrow, isSearch, passes, read } from "./filters.js";
+import { empty, trouble, waiting } from "./router.js";
+import { Rows, hit, item } from "./rows.js";
+
+const PAGE = 40;
+const NEW = { new_prompt: "prompt", new_observation: "observation", new_summary: "summary" };
+
+export default async function feed(main, { query }) {
+  const view = new Feed(main);
+  await view.show(query);
+  return {
+    get title() {
+      return view.filters.q ? `“${view.filters.q}”` : "";
+    },
+    update: (next) => view.update(next),
+    changed: (change) => view.changed(change),
+    returned: () => !isSearch(view.filters) && view.show(new URLSearchParams(location.search)),
+    leave: () => view.leave(),
+  };
+}
+
+class Feed {
+  constructor(main) {
+    this.bar = new Bar();
+    this.now = h("ul", { class: "now", "aria-label": "Going on now" });
+    this.said = h("p", { class: "said", role: "status" });
+    this.list = h("div");
+    this.end = h("div", { class: "end" });
+    this.pill = h("button", {
+      class: "pill",
+      type: "button",
+      hidden: true,
+      on: { click: () => this.#top() },
+    });
+    this.going = new Map();
+    this.missed = 0;
+    this.watch = new IntersectionObserver(([seen]) => seen.isIntersecting && this.#more(), {
+      rootMargin: "600px",
+    });
+    this.onScroll = () => scrollY < 80 && this.#seen();
+    addEventListener("scroll", this.onScroll, { passive: true });
+    main.append(
+      h("h1", { class: "hidden" }, "Feed"),
+      this.bar.element,
+      this.said,
+      this.now,
+      this.pill,
+      this.list,
+      this.end,
+    );
+  }
+
+  leave() {
+    this.watch.disconnect();
+    this.asking?.abort();
+    removeEventListener("scroll", this.onScroll);
+  }
+
+  /** Another address: the old list stays until the new one is there. */
+  async update(query) {
+    document.title = query.get("q") ? `“${query.get("q")}” · claude-mem` : "claude-mem";
+    const slow = setTimeout(() => this.list.classList.add("is-old"), 200);
+    await this.show(query).catch((error) => error.name !== "AbortError" && fill(this.list, trouble(error)));
+    clearTimeout(slow);
+    this.list.classList.remove("is-old");
+  }
+
+  async show(query) {
+    this.asking?.abort();
+    this.asking = new AbortController();
+    this.filters = read(query);
+    this.bar.draw(this.filters);
+    const filters = this.filters;
+    const isFound = isSearch(filters);
+    const isByDay = !isFound || !filters.q || filters.order !== "";
+    const rows = new Rows({
+      words: filters.q,
+      project: filters.project,
+      session: filters.session,
+      isByDay: isByDay && filters.order !== "date_asc",
+    });
+    const first = await this.#ask(filters, isFound ? 0 : undefined);
+    rows.append(first.items);
+    this.rows = rows;
+    this.next = first.next;
+    this.#tell(first, isFound);
+    fill(this.list, rows.size ? rows.element : this.#nothing(first));
+    this.#seen();
+    this.#going();
+    // Watched anew, because a sentinel that stays in sight is not reported twice.
+    this.watch.disconnect();
+    this.watch.observe(this.end);
+  }
+
+  async #ask(filters, next) {
+    const { signal } = this.asking;
+    if (!isSearch(filters)) {
+      const { items, nextBefore } = await get(
+        "/api/feed",
+        { ...forFeed(filters), limit: PAGE, before: next },
+        signal,
+      );
+      return { items: items.map((row) => item(row)), next: nextBefore };
+    }
+    const found = await get(
+      "/api/search",
+      { ...forSearch(filters), limit: PAGE, offset: next || "" },
+      signal,
+    );
+    const behind = (next ?? 0) + found.hits.length;
+    return {
+      items: found.hits.map(hit),
+      next: found.hits.length === PAGE && behind < found.totalResults ? behind : null,
+      total: found.totalResults,
+      hint: found.hint,
+    };
+  }
+
+  async #more() {
+    if (this.next === null || this.next === undefined || this.isAsking) return;
+    this.isAsking = true;
+    const { rows, filters } = this;
+    fill(this.end, waiting());
+    try {
+      const more = await this.#ask(filters, this.next);
+      if (rows !== this.rows) return;
+      rows.append(more.items);
+      this.next = more.next;
+      fill(
+        this.end,
+        this.next === null && rows.size > PAGE && h("p", { class: "hint" }, "That is everything."),
+      );
+    } catch (error) {
+      if (error.name !== "AbortError") fill(this.end, trouble(error));
+    } finally {
+      this.isAsking = false;
+      this.watch.unobserve(this.end);
+      this.watch.observe(this.end);
+    }
+  }
+
+  #tell(first, isFound) {
+    fill(this.end);
+    fill(
+      this.said,
+      isFound && first.items.length > 0 && many(first.total, "match", "matches"),
+      first.hint && [" ", h("span", { class: "hint" }, prose(first.hint))],
+    );
+    this.said.hidden = !this.said.childNodes.length;
+  }
+
+  #nothing(first) {
+    if (isNarrow(this.filters)) {
+      return empty(
+        this.filters.q ? `Nothing about “${this.filters.q}”` : "Nothing here",
+        first.hint ?? "Try fewer filters, or other words.",
+        h("a", { class: "button", href: "/" }, "Show everything"),
+      );
+    }
+    return empty(
+      "Nothing is remembered yet",
+      "Open Claude Code in a project and work. What you ask appears here at once, and what was learnt when the turn is over.",
+      h("pre", { class: "command" }, "claude-mem install"),
+    );
+  }
+
+  changed(change) {
+    if (change.type === "observation_queued") this.#queue(change);
+    if (change.type === "forgotten") this.show(new URLSearchParams(location.search)).catch(() => {});
+    const kind = NEW[change.type];
+    if (!kind || !this.rows) return;
+    const memory = item(change[kind], kind);
+    if (kind !== "prompt") this.#done(memory.session);
+    if (!passes(this.filters, memory)) return;
+    if (!this.rows.size) fill(this.list, this.rows.element);
+    if (this.rows.insert(memory) && scrollY > 160) {
+      this.missed += 1;
+      this.#showPill();
+    }
+  }
+
+  #top() {
+    scrollTo({
+      top: 0,
+      behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth",
+    });
+    this.#seen();
+  }
+
+  #seen() {
+    this.missed = 0;
+    this.pill.hidden = true;
+  }
+
+  #showPill() {
+    this.pill.hidden = false;
+    fill(this.pill, `↑ ${count(this.missed)} new`);
+  }
+
+  /** Tools that were used and of which nothing is said yet. */
+  #queue({ content_session_id: session, project, tool }) {
+    const going = this.going.get(session) ?? { project, tools: new Map() };
+    going.tools.set(tool, (going.tools.get(tool) ?? 0) + 1);
+    this.going.set(session, going);
+    this.#going();
+  }
+
+  #done(session) {
+    if (this.going.delete(session)) this.#going();
+  }
+
+  #going() {
+    const { project, session: wanted } = this.filters;
+    const shown = [...this.going].filter(
+      ([session, going]) => (!project || project === going.project) && (!wanted || wanted === session),
+    );
+    fill(
+      this.now,
+      shown.map(([session, { project: name, tools }]) =>
+        h(
+          "li",
+          null,
+          h("span", { class: "dot busy" }),
+          h("a", { href: `/s/${encodeURIComponent(session)}` }, name),
+          h(
+            "span",
+            { class: "tools" },
+            [...tools].map(([tool, times]) =>
+              h("span", { class: "tool" }, tool, times > 1 && h("b", null, ` ×${times}`)),
+            ),
+          ),
+        ),
+      ),
+    );
+    this.now.hidden = !shown.length;
+  }
+}

@@ -1,0 +1,29 @@
+// Forgetting a memory, and taking that back.
+import { post, remove } from "./api.js";
+import { go } from "./router.js";
+import { address } from "./rows.js";
+import { complain, toast } from "./toast.js";
+
+/** Forgets it at once; there is a way back as long as the log is not compacted. */
+export async function forget(memory, then) {
+  try {
+    const { forgetting, also } = await remove(`/api/${memory.kind}/${memory.id}`);
+    then?.();
+    const more = also?.length ? `, and ${also.join(", ")} with it` : "";
+    toast(`Forgotten${more}`, { label: "Undo", run: () => undo(forgetting, memory.name) }, 12_000);
+  } catch (error) {
+    complain(error);
+  }
+}
+
+/** Takes a forgetting back. */
+export async function undo(forgetting, name) {
+  try {
+    await post(`/api/forgettings/${encodeURIComponent(forgetting)}/undo`);
+    toast("It is remembered again", name && { label: "Show it", run: () => go(address(name)) });
+    return true;
+  } catch (error) {
+    complain(error);
+    return false;
+  }
+}

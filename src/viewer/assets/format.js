@@ -1,0 +1,97 @@
+// Dates, numbers and money, as a person would say them.
+
+const DAY = 86_400_000;
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const weekday = new Intl.DateTimeFormat(undefined, { weekday: "long" });
+const thisYear = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric", month: "long" });
+const anyYear = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "long", year: "numeric" });
+const whole = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "medium" });
+const plain = new Intl.NumberFormat("en-US");
+const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
+
+/** `14:32` */
+export const hour = (ms) => clock.format(ms);
+
+/** `Monday, 16 November 2026 at 14:32:10` */
+export const inFull = (ms) => whole.format(ms);
+
+/** The start of its day here, as a number that can be compared. */
+export function dayOf(ms) {
+  return new Date(ms).setHours(0, 0, 0, 0);
+}
+
+/** `Today`, `Yesterday`, `Thursday`, `Mon, 2 November`, `2 November 2025` */
+export function dayName(ms, now = Date.now()) {
+  const days = Math.round((dayOf(now) - dayOf(ms)) / DAY);
+  if (days === 0) return "Today";
+  if (days === 1) return "Yesterday";
+  if (days > 1 && days < 7) return weekday.format(ms);
+  const format = new Date(ms).getFullYear() === new Date(now).getFullYear() ? thisYear : anyYear;
+  return format.format(ms);
+}
+
+/** `now`, `4 min ago`, `3 h ago`, then the day. */
+export function ago(ms, now = Date.now()) {
+  const seconds = Math.max(0, (now - ms) / 1000);
+  if (seconds < 45) return "just now";
+  if (seconds < 3_600) return `${Math.max(1, Math.round(seconds / 60))} min ago`;
+  if (dayOf(now) === dayOf(ms)) return `${Math.round(seconds / 3_600)} h ago`;
+  return `${dayName(ms, now)}, ${hour(ms)}`;
+}
+
+/** `40 s`, `12 min`, `3 h 20 min`, `2 days` */
+export function duration(ms) {
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 48) return minutes % 60 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
+  return `${Math.round(hours / 24)} days`;
+}
+
+/** `12,345` */
+export const count = (number) => plain.format(number ?? 0);
+
+/** `12.3K` */
+export const brief = (number) =>
+  Math.abs(number ?? 0) < 10_000 ? plain.format(number ?? 0) : short.format(number);
+
+/** `1 event`, `2 events` */
+export function many(number, one, more = `${one}s`) {
+  return `${count(number)} ${number === 1 ? one : more}`;
+}
+
+/** `$0.0012`, `$1.20`: small sums keep the digits that matter. */
+export function money(dollars) {
+  if (!dollars) return "$0";
+  if (dollars >= 0.1) return `$${dollars.toFixed(2)}`;
+  return `$${dollars.toFixed(4)}`;
+}
+
+/** `1.2 MB` */
+export function bytes(number) {
+  const units = ["B", "KB", "MB", "GB", "TB"];
+  let at = 0;
+  let value = number ?? 0;
+  while (value >= 1000 && at < units.length - 1) {
+    value /= 1000;
+    at += 1;
+  }
+  return `${at && value < 10 ? value.toFixed(1) : Math.round(value)} ${units[at]}`;
+}
+
+/** The end of a path, which is what tells files apart. */
+export function tail(path, parts = 2) {
+  const names = path.split("/").filter(Boolean);
+  return names.length > parts ? `…/${names.slice(-parts).join("/")}` : path;
+}
+
+/** The first words, cut where a word ends. */
+export function cut(text, length) {
+  const line = (text ?? "").replace(/\s+/g, " ").trim();
+  if (line.length <= length) return line;
+  const start = line.slice(0, length);
+  const space = start.lastIndexOf(" ");
+  return `${space > length / 2 ? start.slice(0, space) : start}…`;
+}

@@ -1,0 +1,130 @@
+// The keyboard: every page can be used without a mouse.
+import { h } from "./dom.js";
+import { current, go } from "./router.js";
+
+const PLACES = { f: "/", s: "/s", t: "/stats", c: "/context", r: "/replay", e: "/settings", l: "/log" };
+const HELP = [
+  ["/", "Search"],
+  ["j", "Next memory"],
+  ["k", "Previous memory"],
+  ["Enter", "Open it"],
+  ["Esc", "Back, or close"],
+  ["n", "Write a memory"],
+  ["y", "Copy as Markdown, where a memory is shown"],
+  ["x", "Forget it, where a memory is shown"],
+  ["d", "Light or dark"],
+  ["g f", "Feed"],
+  ["g s", "Sessions"],
+  ["g t", "Stats"],
+  ["g c", "Context"],
+  ["g r", "Replay"],
+  ["g e", "Settings"],
+  ["g l", "Log"],
+  ["?", "These keys"],
+];
+
+let isGoing = false;
+
+/** Listens for keys. `actions` are those of the frame: `search`, `write`, `theme`. */
+export function listen(actions) {
+  addEventListener("keydown", (event) => {
+    if (event.metaKey || event.ctrlKey || event.altKey || event.isComposing) return;
+    const isTyping = event.target.closest?.("input, textarea, select, [contenteditable]");
+    if (event.key === "Escape") return leave(event, isTyping);
+    if (isTyping || document.querySelector("dialog[open]")) return;
+    const run = found(event.key, actions);
+    if (run) {
+      event.preventDefault();
+      run();
+    }
+  });
+}
+
+function found(key, actions) {
+  if (isGoing) {
+    isGoing = false;
+    return PLACES[key] && (() => go(PLACES[key]));
+  }
+  const own = current().keys?.[key];
+  if (own) return own;
+  switch (key) {
+    case "/":
+      return actions.search;
+    case "n":
+      return actions.write;
+    case "d":
+      return actions.theme;
+    case "?":
+      return help;
+    case "j":
+      return () => step(1);
+    case "k":
+      return () => step(-1);
+    case "g":
+      return () => {
+        isGoing = true;
+        setTimeout(() => (isGoing = false), 1_200);
+      };
+    default:
+      return undefined;
+  }
+}
+
+function leave(event, isTyping) {
+  // An open dialog closes by itself.
+  if (document.querySelector("dialog[open]")) return;
+  if (isTyping) return isTyping.blur();
+  if (current().up) {
+    event.preventDefault();
+    if (history.state?.isInside) history.back();
+    else go(current().up);
+  }
+}
+
+/** Moves the focus among the rows of the page. */
+export function step(by) {
+  const rows = [...document.querySelectorAll("#main [data-row]")];
+  const at = rows.indexOf(document.activeElement.closest?.("[data-row]"));
+  const next =
+    rows[
+      at < 0 ? (by > 0 ? firstSeen(rows) : rows.length - 1) : Math.min(Math.max(at + by, 0), rows.length - 1)
+    ];
+  next?.focus();
+  next?.scrollIntoView({ block: "nearest" });
+}
+
+/** Whoever has scrolled begins with what can be seen. */
+function firstSeen(rows) {
+  const at = rows.findIndex((row) => row.getBoundingClientRect().top > 64);
+  return Math.max(at, 0);
+}
+
+/** Shows all keys. */
+export function help() {
+  const close = h("button", { class: "button", type: "submit", value: "close", autofocus: true }, "Close");
+  const rows = HELP.map(([keys, does]) =>
+    h(
+      "div",
+      null,
+      h(
+        "dt",
+        null,
+        keys.split(" ").map((key) => h("kbd", null, key)),
+      ),
+      h("dd", null, does),
+    ),
+  );
+  const dialog = h(
+    "dialog",
+    { class: "keys", "aria-labelledby": "keys-title", on: { close: () => dialog.remove() } },
+    h(
+      "form",
+      { method: "dialog" },
+      h("h2", { id: "keys-title" }, "Keys"),
+      h("dl", null, rows),
+      h("p", { class: "actions" }, close),
+    ),
+  );
+  document.body.append(dialog);
+  dialog.showModal();
+}

@@ -1,0 +1,202 @@
+// Whether all is well with what is stored: segments, damage, what waits, what was forgotten, and diagnostics.
+import { get, post } from "./api.js";
+import { calm, fill, h, time } from "./dom.js";
+import { ago, bytes, count, duration, inFull, many } from "./format.js";
+import { undo } from "./forget.js";
+import { icon } from "./icons.js";
+import { complain, toast } from "./toast.js";
+
+export default async function log(main) {
+  const body = h("div");
+  main.append(h("header", { class: "head" }, h("h1", null, "Log")), body);
+
+  async function draw() {
+    const [health, kept, now, said, { items }] = await Promise.all([
+      get("/health"),
+      get("/api/health/log"),
+      get("/api/processing"),
+      get("/api/logs", { lines: 200 }),
+      get("/api/forgettings"),
+    ]);
+    const isWell = health.status === "ok" && !kept.gaps.length && !kept.unreadable && !kept.parked;
+    const isOpen = body.querySelector(".diagnostics")?.open;
+    fill(
+      body,
+      verdict(isWell, health, kept),
+      figures(health, kept, now),
+      gaps(kept.gaps),
+      forgotten(items, draw),
+      diagnostics(said, isOpen),
+    );
+  }
+  await draw();
+  const renew = calm(1_000, () => draw().catch(() => {}));
+  return {
+    title: "Log",
+    changed: (change) => /^(new_|processing|forgotten|observation_)/.test(change.type) && renew(),
+    up: "/",
+  };
+}
+
+function verdict(isWell, health, kept) {
+  const troubles = [
+    health.status !== "ok" && (health.reason ?? health.message ?? "The worker does not get on with its work"),
+    kept.gaps.length > 0 && `${many(kept.gaps.length, "place")} in the log cannot be read`,
+    kept.unreadable > 0 &&
+      `${many(kept.unreadable, "reply", "replies")} could not be understood; they are kept`,
+    kept.parked > 0 && `${many(kept.parked, "question")} could not be answered, and wait`,
+  ].filter(Boolean);
+  return h(
+    "div",
+    { class: `verdict ${isWell ? "well" : "ill"}` },
+    icon(isWell ? "check" : "alert"),
+    h(
+      "div",
+      null,
+      h("p", { class: "strong" }, isWell ? "All is well" : "Something wants a look"),
+      isWell
+        ? h("p", null, `Every one of ${count(kept.events)} events can be read.`)
+        : h(
+            "ul",
+            null,
+            troubles.map((text) => h("li", null, text)),
+          ),
+    ),
+    kept.parked > 0 && h("code", null, "claude-mem retry"),
+  );
+}
+
+function figures(health, kept, now) {
+  const figure = (name, value, note) =>
+    h("div", null, h("dt", null, name), h("dd", null, value, note && h("small", null, note)));
+  const wake = () => post("/api/processing").then(() => toast("Asking now"), complain);
+  return [
+    h(
+      "dl",
+      { class: "figures" },
+      figure("Events", count(kept.events)),
+      figure("Segments", count(kept.segments)),
+      figure("Size", bytes(kept.bytes)),
+      figure(
+        "Waiting",
+        count(now.queueDepth),
+        now.lag_s >= 1 ? `for ${duration(now.lag_s * 1000)}` : undefined,
+      ),
+      figure("Not folded", count(now.lag_events ?? 0)),
+      figure("Parked", count(kept.parked)),
+    ),
+    h(
+      "p",
+      { class: "meta" },
+      h("span", null, `Version ${health.version}`),
+      health.pid && h("span", null, `process ${health.pid}`),
+      health.data_dir && h("code", null, health.data_dir),
+      now.queueDepth > 0 && h("button", { class: "link", type: "button", on: { click: wake } }, "Distil now"),
+    ),
+  ];
+}
+
+function gaps(all) {
+  return (
+    all.length > 0 &&
+    h(
+      "section",
+      null,
+      h("h2", { class: "rule" }, "Damage"),
+      h(
+        "div",
+        { class: "scroll", tabindex: 0 },
+        h(
+          "table",
+          null,
+          h(
+            "thead",
+            null,
+            h(
+              "tr",
+              null,
+              ["Segment", "Byte", "Length", "What"].map((name) => h("th", { scope: "col" }, name)),
+            ),
+          ),
+          h(
+            "tbody",
+            null,
+            all.map((gap) =>
+              h(
+                "tr",
+                null,
+                h("td", null, h("code", null, gap.segment)),
+                h("td", null, count(gap.offset)),
+                h("td", null, bytes(gap.bytes)),
+                h("td", null, gap.reason),
+              ),
+            ),
+          ),
+        ),
+      ),
+      h(
+        "p",
+        { class: "hint" },
+        "Everything around it was read. A copy elsewhere can mend it: ",
+        h("code", null, "claude-mem verify --repair"),
+      ),
+    )
+  );
+}
+
+function forgotten(items, draw) {
+  const row = ({ id, created_at: at, memories, reason, is_void: isVoid, can_undo: canUndo }) =>
+    h(
+      "li",
+      { class: "card" },
+      h(
+        "p",
+        { class: "row-head" },
+        h("span", null, h("b", null, many(memories, "memory", "memories")), reason && `: ${reason}`),
+        isVoid
+          ? h("span", { class: "badge" }, "taken back")
+          : canUndo &&
+              h(
+                "button",
+                {
+                  class: "button",
+                  type: "button",
+                  on: { click: () => undo(id).then((isDone) => isDone && draw()) },
+                },
+                "Undo",
+              ),
+      ),
+      h(
+        "p",
+        { class: "meta" },
+        time(Date.parse(at), ago(Date.parse(at)), inFull(Date.parse(at))),
+        h("code", { title: id }, id.slice(0, 13)),
+      ),
+    );
+  return (
+    items.length > 0 &&
+    h(
+      "section",
+      null,
+      h("h2", { class: "rule" }, "Forgotten"),
+      h("p", { class: "hint" }, "Can be taken back until the log is compacted."),
+      h("ol", { class: "cards" }, items.slice(0, 30).map(row)),
+    )
+  );
+}
+
+function diagnostics(said, isOpen) {
+  return h(
+    "section",
+    null,
+    h("h2", { class: "rule" }, "Diagnostics"),
+    said.exists && said.logs
+      ? h(
+          "details",
+          { class: "raw diagnostics", open: isOpen },
+          h("summary", null, `The last ${many(said.returnedLines, "line")} of ${said.path}`),
+          h("pre", { tabindex: 0 }, said.logs),
+        )
+      : h("p", { class: "hint" }, "Nothing was worth writing down."),
+  );
+}

@@ -1,0 +1,39 @@
+// A memory as Markdown, to be put into a note, an issue or a message.
+
+const list = (items) => items.map((text) => `- ${text}`).join("\n");
+const part = (heading, text) => text && `## ${heading}\n\n${text}`;
+
+/** The whole memory. */
+export function markdown(memory) {
+  const from = `*${[memory.project, new Date(memory.at).toISOString().slice(0, 16).replace("T", " "), `claude-mem ${memory.name}`].filter(Boolean).join(" · ")}*`;
+  const files = [
+    ...new Set([
+      ...(memory.files_modified ?? []),
+      ...(memory.files_edited ?? []),
+      ...(memory.files_read ?? []),
+    ]),
+  ];
+  const parts = {
+    observation: () => [
+      `# ${memory.title ?? "Memory"}`,
+      memory.subtitle,
+      memory.narrative,
+      memory.facts.length > 0 && list(memory.facts),
+    ],
+    summary: () => [
+      `# ${memory.request ?? "Summary"}`,
+      part("Investigated", memory.investigated),
+      part("Learned", memory.learned),
+      part("Completed", memory.completed),
+      part("Next steps", memory.next_steps),
+      part("Notes", memory.notes),
+    ],
+    prompt: () => [
+      (memory.prompt_text ?? "")
+        .split("\n")
+        .map((line) => `> ${line}`)
+        .join("\n"),
+    ],
+  }[memory.kind]();
+  return `${[...parts, files.length > 0 && part("Files", list(files.map((file) => `\`${file}\``))), from].filter(Boolean).join("\n\n")}\n`;
+}

@@ -1,0 +1,220 @@
+// Where a memory comes from: the events, the question, the reply, and what other generations made of them.
+import { h, time } from "./dom.js";
+import { count, dayName, duration, hour, inFull, many, money } from "./format.js";
+import { icon, mark } from "./icons.js";
+import { address, item, label } from "./rows.js";
+
+const STATES = {
+  same: "unchanged since",
+  changed: "changed since",
+  gone: "no longer there",
+};
+const ORIGINS = {
+  user: "Written by hand",
+  import: "Imported",
+  hook: "Recorded by a hook",
+};
+
+/** The section below a memory. */
+export function provenance(memory, from) {
+  showFreshness(from.freshness ?? []);
+  const others = (from.generations ?? []).filter((generation) => generation.observations.length > 0);
+  return [
+    h("h2", { class: "rule" }, "Where it comes from"),
+    path(memory, from),
+    from.sources.length > 0 &&
+      h(
+        "section",
+        null,
+        h("h3", null, many(from.sources.length, "event")),
+        h("ol", { class: "sources" }, from.sources.map(source)),
+      ),
+    from.reply?.text &&
+      h(
+        "section",
+        null,
+        h("h3", null, "The reply"),
+        h(
+          "details",
+          { class: "raw" },
+          h("summary", null, `${count(from.reply.text.length)} characters, as it came`),
+          h("pre", { tabindex: 0 }, from.reply.text),
+        ),
+      ),
+    others.length > 1 && generations(memory, others),
+  ];
+}
+
+/** Three steps: what happened, who was asked, what is remembered. */
+function path(memory, { reply, sources, origin, seq, event, created_at: at }) {
+  const step = (title, ...lines) => h("li", null, h("span", { class: "label" }, title), lines);
+  const line = (text, style) => text && h("span", { class: style }, text);
+  if (!reply) {
+    return h(
+      "ol",
+      { class: "path" },
+      step(
+        "Event",
+        line(ORIGINS[origin] ?? origin, "strong"),
+        line(`at ${seq}`),
+        h("code", { title: event }, event.slice(0, 13)),
+      ),
+      step(
+        "Memory",
+        line(memory.kind === "observation" ? `#${memory.id}` : memory.name, "strong"),
+        line(inFull(Date.parse(at))),
+      ),
+    );
+  }
+  const tools = new Set(sources.map(({ tool }) => tool).filter(Boolean)).size;
+  return h(
+    "ol",
+    { class: "path" },
+    step(
+      "Events",
+      line(many(sources.length, "event"), "strong"),
+      line(tools > 0 && many(tools, "tool")),
+      line(sources.length > 0 && `at ${sources[0].seq}`),
+    ),
+    step(
+      "Asked",
+      line(reply.model || reply.provider, "strong"),
+      line(reply.provider !== reply.model && `through ${reply.provider}`),
+      h(
+        "span",
+        null,
+        "prompt ",
+        h("code", { title: reply.prompt_version }, reply.prompt_version.slice(0, 8)),
+      ),
+    ),
+    step(
+      "Reply",
+      line(
+        reply.tokens_in + reply.tokens_out > 0
+          ? `${count(reply.tokens_in)} → ${count(reply.tokens_out)} tokens`
+          : "No tokens",
+        "strong",
+      ),
+      line(`${reply.cost_usd ? money(reply.cost_usd) : "Free"}, ${duration(reply.duration_ms)}`),
+      line(`at ${seq}`),
+    ),
+    step(
+      "Memory",
+      line(memory.kind === "observation" ? `#${memory.id}` : memory.name, "strong"),
+      line(reply.memories > 1 ? `one of ${reply.memories}` : "the only one"),
+      line(reply.generation ? `generation ${reply.generation}` : "as the work went on"),
+    ),
+  );
+}
+
+function source({ seq, event, kind, created_at_epoch: at, tool, input, output, is_clipped: isClipped }) {
+  const head = [
+    h("span", { class: "strong" }, tool || words(kind)),
+    h("span", { class: "seq" }, seq),
+    time(at, hour(at), inFull(at)),
+  ];
+  if (!input && !output) return h("li", { title: event }, h("p", null, head));
+  return h(
+    "li",
+    null,
+    h(
+      "details",
+      { class: "raw" },
+      h("summary", null, head),
+      input && [
+        h("p", { class: "label" }, kind === "ToolUsed" ? "Input" : "Text"),
+        h("pre", { tabindex: 0 }, pretty(input)),
+      ],
+      output && [h("p", { class: "label" }, "Output"), h("pre", { tabindex: 0 }, pretty(output))],
+      isClipped &&
+        h("p", { class: "hint" }, "Shortened. All of it: ", h("code", null, "claude-mem show --raw")),
+    ),
+  );
+}
+
+/** `ToolUsed` → `Tool used` */
+const words = (kind) => kind.replace(/(?<!^)([A-Z])/g, (letter) => ` ${letter.toLowerCase()}`);
+
+function pretty(text) {
+  if (typeof text !== "string") return JSON.stringify(text, null, 2);
+  try {
+    const value = JSON.parse(text);
+    return typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  } catch {
+    return text;
+  }
+}
+
+/** What each generation made of the same events, side by side. */
+function generations(memory, all) {
+  const column = ({
+    generation,
+    is_current: isCurrent,
+    provider,
+    model,
+    prompt_version: prompt,
+    created_at: at,
+    observations,
+  }) =>
+    h(
+      "section",
+      { class: `generation${isCurrent ? " is-current" : ""}` },
+      h(
+        "h4",
+        null,
+        generation ? `Generation ${generation}` : "First made",
+        isCurrent && h("span", { class: "badge" }, "shown"),
+      ),
+      h(
+        "p",
+        { class: "meta" },
+        h("span", null, model || provider),
+        h("code", { title: prompt }, (prompt ?? "").slice(0, 8)),
+        at && time(Date.parse(at), dayName(Date.parse(at)), inFull(Date.parse(at))),
+      ),
+      h(
+        "ul",
+        null,
+        observations
+          .map((row) => item(row, "observation"))
+          .map((other) =>
+            h(
+              "li",
+              { class: other.name === memory.name ? "is-this" : "" },
+              h(
+                "p",
+                null,
+                mark("observation", other.type),
+                h(
+                  "a",
+                  { href: address(other.name) },
+                  h("span", { class: "hidden" }, `${label("observation", other.type)}: `),
+                  other.title || "Untitled",
+                ),
+              ),
+              other.narrative && h("p", { class: "text" }, other.narrative),
+            ),
+          ),
+      ),
+    );
+  return h(
+    "section",
+    null,
+    h("h3", null, "Generations"),
+    h("p", { class: "hint" }, "What different prompts and models made of the same events."),
+    h(
+      "div",
+      { class: "generations", tabindex: 0, role: "group", "aria-label": "Generations, side by side" },
+      all.map(column),
+    ),
+  );
+}
+
+/** Beside each file that is listed above: whether it is still as it was. */
+function showFreshness(states) {
+  for (const { file, state } of states) {
+    const place = document.querySelector(`.files [data-file="${CSS.escape(file)}"]`);
+    if (!place || !STATES[state]) continue;
+    place.append(h("span", { class: `fresh ${state}` }, state === "same" && icon("check"), STATES[state]));
+  }
+}

@@ -1,0 +1,301 @@
+// Drawing memory again: what it would take, starting it, watching it, and what came of earlier ones.
+import { get, post, remove } from "./api.js";
+import { calm, fill, h, prose, time } from "./dom.js";
+import { ago, brief, count, inFull, many, money } from "./format.js";
+import { projects, refresh } from "./sidebar.js";
+import { complain, toast } from "./toast.js";
+
+const PROVIDERS = ["", "auto", "claude", "anthropic", "openai", "extract"];
+const STATES = {
+  asking: "Asking",
+  folding: "Folding",
+  finished: "Finished",
+  failed: "Failed",
+  cancelled: "Cancelled",
+};
+
+export default async function replay(main) {
+  if (!projects.length) await refresh().catch(() => {});
+  const running = h("section", { class: "running", "aria-label": "Going on now" });
+  const past = h("section", { "aria-label": "Generations" });
+  const estimate = h("div", { class: "estimate", role: "status" });
+  const form = wishes(estimate);
+  main.append(
+    h(
+      "header",
+      { class: "head" },
+      h("h1", null, "Replay"),
+      h(
+        "p",
+        { class: "lead" },
+        "Draws memory from the log again, under today’s prompt or with another model. What was recorded stays as it is, and replies that are there already cost nothing.",
+      ),
+    ),
+    running,
+    form.element,
+    past,
+  );
+
+  async function draw() {
+    const { items, running: now } = await get("/api/replays");
+    fill(running, now && progress(now));
+    form.isBusy(isGoing(now));
+    fill(
+      past,
+      items.length > 0 && [
+        h("h2", { class: "rule" }, "Generations"),
+        h("ol", { class: "cards" }, items.map(generation)),
+      ],
+    );
+  }
+  await draw();
+  const renew = calm(200, () => draw().catch(() => {}));
+  form.started = (now) => {
+    fill(running, progress(now));
+    form.isBusy(isGoing(now));
+    renew();
+  };
+  return {
+    title: "Replay",
+    changed(change) {
+      if (change.type !== "replay_progress") return;
+      fill(running, progress(change.replay));
+      form.isBusy(isGoing(change.replay));
+      if (!isGoing(change.replay)) renew();
+    },
+    up: "/",
+  };
+}
+
+const isGoing = (now) => now?.state === "asking" || now?.state === "folding";
+
+/** The form, and what it would take to grant it. */
+function wishes(estimate) {
+  const field = (label, input, note) =>
+    h("label", { class: "field" }, h("span", null, label), input, note && h("small", null, note));
+  const check = (name, label, note) =>
+    h(
+      "label",
+      { class: "check" },
+      h("input", { type: "checkbox", name }),
+      h("span", null, label, h("small", null, note)),
+    );
+  const start = h("button", { class: "button primary", type: "submit", disabled: true }, "Start");
+  const dry = h("button", { class: "button", type: "button", on: { click: ask } }, "Estimate");
+  const element = h(
+    "form",
+    {
+      class: "wishes",
+      on: {
+        submit: begin,
+        input: () => {
+          start.disabled = true;
+          fill(estimate);
+        },
+      },
+    },
+    h(
+      "div",
+      { class: "grid" },
+      field(
+        "Since",
+        h("input", { name: "since", placeholder: "The beginning", list: "moments" }),
+        "A day, or 30d",
+      ),
+      field("Until", h("input", { name: "until", placeholder: "Now" })),
+      field(
+        "Project",
+        h(
+          "select",
+          { name: "project" },
+          h("option", { value: "" }, "All projects"),
+          projects.map(({ project }) => h("option", null, project)),
+        ),
+      ),
+      field("Session", h("input", { name: "session", placeholder: "All sessions" })),
+      field(
+        "Provider",
+        h(
+          "select",
+          { name: "provider" },
+          PROVIDERS.map((name) => h("option", { value: name }, name || "As the settings have it")),
+        ),
+      ),
+      field("Model", h("input", { name: "model", placeholder: "As the settings have it" })),
+    ),
+    h(
+      "datalist",
+      { id: "moments" },
+      ["1d", "7d", "30d", "90d"].map((value) => h("option", { value })),
+    ),
+    h(
+      "div",
+      { class: "checks" },
+      check("shadow", "Only to compare", "Memory stays as it is until you take it over"),
+      check("fresh", "Ask again", "Even where a reply is recorded, and pay for it"),
+    ),
+    estimate,
+    h("p", { class: "actions" }, dry, start),
+  );
+  const made = {
+    element,
+    started: () => {},
+    isBusy(isBusy) {
+      dry.disabled = isBusy;
+      if (isBusy) start.disabled = true;
+    },
+  };
+
+  const body = () => {
+    const data = new FormData(element);
+    const texts = Object.fromEntries(
+      [...data].filter(([name, value]) => value && name !== "shadow" && name !== "fresh"),
+    );
+    return { ...texts, shadow: data.has("shadow"), fresh: data.has("fresh") };
+  };
+
+  async function ask() {
+    dry.disabled = true;
+    fill(estimate, h("p", { class: "hint" }, "Looking through the log…"));
+    try {
+      const found = await post("/api/replays", { ...body(), dry_run: true });
+      fill(estimate, figures(found));
+      start.disabled = false;
+      made.isBeyond = found.is_beyond_cap;
+    } catch (error) {
+      fill(
+        estimate,
+        h("p", { class: "wrong" }, prose([error.message, error.remedy].filter(Boolean).join(". "))),
+      );
+    } finally {
+      dry.disabled = false;
+    }
+  }
+
+  async function begin(event) {
+    event.preventDefault();
+    if (start.disabled) return ask();
+    start.disabled = true;
+    try {
+      made.started(await post("/api/replays", { ...body(), yes: Boolean(made.isBeyond) }));
+      fill(estimate);
+    } catch (error) {
+      complain(error);
+    }
+    return undefined;
+  }
+  return made;
+}
+
+function figures(found) {
+  const figure = (name, value) => h("div", null, h("dt", null, name), h("dd", null, value));
+  return [
+    h(
+      "dl",
+      { class: "figures" },
+      figure("Events", brief(found.events)),
+      figure("Calls", brief(found.calls)),
+      figure("Tokens", `${brief(found.tokens_in)} → ${brief(found.tokens_out)}`),
+      figure(
+        "Money",
+        found.cost_usd === null ? "Unknown" : found.cost_usd ? `about ${money(found.cost_usd)}` : "None",
+      ),
+    ),
+    h(
+      "p",
+      { class: "hint" },
+      found.calls
+        ? [
+            found.model || found.provider,
+            ", prompt ",
+            h("code", null, (found.prompt_version ?? "").slice(0, 8)),
+            ". ",
+          ]
+        : "Everything is answered already: nothing is asked, the tables are drawn again. ",
+      found.is_begun && "Goes on where an earlier one stopped. ",
+      found.is_beyond_cap &&
+        h("b", { class: "wrong" }, "This is beyond what may be spent today. Starting it says yes to that."),
+    ),
+  ];
+}
+
+function progress(now) {
+  const isOn = isGoing(now);
+  const stop =
+    isOn &&
+    h(
+      "button",
+      {
+        class: "button",
+        type: "button",
+        on: {
+          click: () =>
+            remove(`/api/replays/${encodeURIComponent(now.id)}`).then(
+              () => toast("It stops where it is, and can go on later"),
+              complain,
+            ),
+        },
+      },
+      "Cancel",
+    );
+  return h(
+    "div",
+    { class: `progress is-${now.state}` },
+    h(
+      "p",
+      { class: "row-head" },
+      h("b", null, isOn && h("span", { class: "dot busy" }), STATES[now.state] ?? now.state),
+      stop,
+    ),
+    h("progress", {
+      max: Math.max(now.total, 1),
+      value: now.state === "finished" ? Math.max(now.total, 1) : now.asked,
+      "aria-label": "Questions answered",
+    }),
+    h(
+      "p",
+      { class: "meta" },
+      h("span", null, `${count(now.asked)} of ${many(now.total, "question")}`),
+      now.tokens_in + now.tokens_out > 0 &&
+        h("span", null, `${brief(now.tokens_in + now.tokens_out)} tokens`),
+      now.cost_usd > 0 && h("span", null, money(now.cost_usd)),
+      now.parked > 0 && h("span", { class: "wrong" }, `${count(now.parked)} parked`),
+      now.state === "finished" &&
+        now.generation > 0 &&
+        h("a", { href: `/replay/${now.generation}` }, "What it changed"),
+    ),
+    now.message && h("p", { class: now.state === "failed" ? "wrong" : "hint" }, prose(now.message)),
+  );
+}
+
+function generation(each) {
+  const made = Date.parse(each.created_at);
+  const span = [
+    each.project,
+    each.session && `session ${each.session.slice(0, 8)}`,
+    each.since && `since ${String(each.since).slice(0, 10)}`,
+    each.until && `until ${String(each.until).slice(0, 10)}`,
+  ]
+    .filter(Boolean)
+    .join(", ");
+  return h(
+    "li",
+    { class: "card" },
+    h(
+      "a",
+      { class: "headline", href: `/replay/${each.generation}`, data: { row: `g${each.generation}` } },
+      `Generation ${each.generation}`,
+    ),
+    h(
+      "p",
+      { class: "meta" },
+      each.is_current
+        ? h("span", { class: "badge" }, "shown")
+        : h("span", null, each.is_finished ? (each.is_shadow ? "to compare" : "replaced") : "not finished"),
+      h("span", null, each.model || each.provider),
+      each.prompt_version && h("code", { title: each.prompt_version }, each.prompt_version.slice(0, 8)),
+      h("span", null, span || "everything"),
+      time(made, ago(made), inFull(made)),
+    ),
+  );
+}

@@ -1,0 +1,179 @@
+// Addresses and pages. A page is a module that is loaded when it is first asked for:
+//
+//   export default async function page(main, route) → { title, changed?, update?, keys?, leave? }
+//
+// `changed` hears what happens in the worker, `update` takes a new query of the same page, `keys` are its own.
+import { fill, h, prose } from "./dom.js";
+import { icon } from "./icons.js";
+
+const PAGES = [
+  [/^\/$/, () => import("./feed.js")],
+  [/^\/s$/, () => import("./sessions.js")],
+  [/^\/s\/(.+)$/, () => import("./story.js")],
+  [/^\/m\/([SP]?\d+)$/, () => import("./detail.js")],
+  [/^\/stats$/, () => import("./stats.js")],
+  [/^\/context$/, () => import("./context.js")],
+  [/^\/replay$/, () => import("./replay.js")],
+  [/^\/replay\/(\d+)$/, () => import("./diff.js")],
+  [/^\/settings$/, () => import("./settings.js")],
+  [/^\/log$/, () => import("./log.js")],
+];
+
+let shown = { page: {}, path: undefined };
+let turn = 0;
+const listeners = [];
+
+/** The page that is shown now. */
+export const current = () => shown.page;
+
+/** Calls back after each change of address. */
+export const onRoute = (run) => listeners.push(run);
+
+/** Goes to an address of this page. `replace` leaves no step to go back to. */
+export function go(url, replace = false) {
+  if (replace) history.replaceState(history.state, "", url);
+  else {
+    const row = document.activeElement?.closest?.("[data-row]")?.dataset.row;
+    history.replaceState({ ...history.state, scroll: scrollY, row }, "");
+    history.pushState({ isInside: true }, "", url);
+  }
+  return draw();
+}
+
+/** The address with some parameters changed; empty ones are left out. */
+export function withQuery(changes, path = location.pathname) {
+  const query = new URLSearchParams(location.search);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === undefined || value === null || value === "") query.delete(name);
+    else query.set(name, value);
+  }
+  const text = query.toString();
+  return path + (text ? `?${text}` : "");
+}
+
+/** Takes over clicks on links of this page, and the back button. */
+export function start() {
+  history.scrollRestoration = "manual";
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.("a[href^='/']");
+    if (
+      !link ||
+      link.download ||
+      event.button ||
+      event.metaKey ||
+      event.ctrlKey ||
+      event.shiftKey ||
+      event.altKey
+    )
+      return;
+    event.preventDefault();
+    go(link.getAttribute("href"));
+  });
+  addEventListener("popstate", () => draw(history.state?.scroll ?? 0));
+  addEventListener("pagehide", () => history.replaceState({ ...history.state, scroll: scrollY }, ""));
+  return draw(history.state?.scroll ?? 0);
+}
+
+/** Draws the page again from the start. */
+export function reload() {
+  shown.path = undefined;
+  return draw(scrollY);
+}
+
+async function draw(scroll = 0) {
+  const mine = ++turn;
+  const query = new URLSearchParams(location.search);
+  const path = decodeURI(location.pathname);
+  for (const run of listeners) run(path, query);
+  if (shown.path === path && shown.page.update) return shown.page.update(query);
+  const main = document.getElementById("main");
+  const [load, wanted] = find(path);
+  try {
+    const { default: page } = await load();
+    if (mine !== turn) return;
+    shown.page.leave?.();
+    shown = { page: {}, path: undefined };
+    main.setAttribute("aria-busy", "true");
+    const place = h("div", { class: "page" });
+    const slow = setTimeout(() => mine === turn && fill(main, waiting()), 150);
+    const made = await page(place, { path, query, wanted }).finally(() => clearTimeout(slow));
+    if (mine !== turn) return made.leave?.();
+    shown = { page: made, path };
+    fill(main, place);
+    document.title = made.title ? `${made.title} · claude-mem` : "claude-mem";
+    scrollTo(0, scroll);
+    settle(main);
+  } catch (error) {
+    if (mine !== turn || error.name === "AbortError") return;
+    shown = { page: {}, path: undefined };
+    fill(main, trouble(error));
+    document.title = "claude-mem";
+  } finally {
+    if (mine === turn) main.removeAttribute("aria-busy");
+  }
+}
+
+/** Puts the reader where the page begins, or where it was left. */
+function settle(main) {
+  const left = history.state?.row && main.querySelector(`[data-row="${CSS.escape(history.state.row)}"]`);
+  if (left) left.focus({ preventScroll: true });
+  else if (!document.activeElement?.closest?.("header.top")) main.focus({ preventScroll: true });
+}
+
+function find(path) {
+  for (const [pattern, load] of PAGES) {
+    const match = pattern.exec(path);
+    if (match) return [load, match[1]];
+  }
+  return [async () => ({ default: nowhere })];
+}
+
+async function nowhere(main) {
+  main.append(
+    empty(
+      "There is no such page",
+      "The address may have been mistyped.",
+      h("a", { class: "button", href: "/" }, "Go to the feed"),
+    ),
+  );
+  return { title: "Not found" };
+}
+
+/** Grey lines, where text is going to be. */
+export function waiting() {
+  const line = (width) => h("span", { class: `bone w${width}` });
+  return h(
+    "div",
+    { class: "page waiting", role: "status", "aria-label": "Loading" },
+    [60, 90, 75, 85, 40, 90, 70].map(line),
+  );
+}
+
+/** Says that there is nothing, and what to do about it. */
+export function empty(title, text, ...more) {
+  return h("div", { class: "empty" }, h("h2", null, title), h("p", null, text), more);
+}
+
+/** Says what went wrong, and what to do about it. */
+export function trouble(error) {
+  if (error.isLocked) {
+    return h(
+      "div",
+      { class: "empty locked" },
+      icon("alert"),
+      h("h1", null, "This page is locked"),
+      h("p", null, "Your memory is shown only to a browser that was let in. Open it from a terminal:"),
+      h("pre", { class: "command" }, "claude-mem viewer"),
+    );
+  }
+  const again = h("button", { class: "button", type: "button", on: { click: reload } }, "Try again");
+  return h(
+    "div",
+    { class: "empty", role: "alert" },
+    icon("alert"),
+    h("h1", null, error.message || "Something went wrong"),
+    error.meaning && h("p", null, error.meaning),
+    error.remedy && h("p", null, prose(error.remedy)),
+    again,
+  );
+}

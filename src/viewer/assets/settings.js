@@ -1,0 +1,146 @@
+// What the user chose, where that was said, and what it means.
+import { get, post } from "./api.js";
+import { fill, h, prose } from "./dom.js";
+import { toast } from "./toast.js";
+
+const GROUPS = [
+  ["What is recorded", /ENABLED|EXCLUDED|DISABLED|SKIP_|REDACT|FIELD_|SYNC$/],
+  ["Who distils", /PROVIDER|MODEL|CLAUDE_CODE|AUTH_|ANTHROPIC|OPENAI|AGENTS|DAILY|VERBOSITY|MODE$|LANGUAGE/],
+  ["What comes back", /CONTEXT|SEMANTIC/],
+  ["The worker", /WORKER|DELETE_TIMEOUT|IDLE/],
+  ["Keeping", /./],
+];
+
+export default async function settings(main) {
+  const body = h("div");
+  main.append(
+    h(
+      "header",
+      { class: "head" },
+      h("h1", null, "Settings"),
+      h(
+        "p",
+        { class: "lead" },
+        "Kept in ",
+        h("code", null, "settings.json"),
+        ". What the environment says wins, and cannot be changed from here.",
+      ),
+    ),
+    body,
+  );
+
+  function draw(all) {
+    const left = new Set(all);
+    const groups = GROUPS.map(([title, pattern]) => {
+      const own = [...left].filter(({ name }) => pattern.test(name));
+      own.forEach((setting) => left.delete(setting));
+      return (
+        own.length > 0 &&
+        h(
+          "section",
+          { class: "group" },
+          h("h2", null, title),
+          own.map((setting) => row(setting, save)),
+        )
+      );
+    });
+    fill(body, groups);
+  }
+
+  async function save(setting, value, wrong) {
+    fill(wrong);
+    try {
+      const said = await post("/api/settings", { [setting.name]: value });
+      toast(value === null ? "Back to the default" : "Saved");
+      const focused = document.activeElement?.name;
+      draw(said.settings);
+      if (focused) body.querySelector(`[name="${CSS.escape(focused)}"]`)?.focus();
+    } catch (error) {
+      fill(wrong, prose([error.message, error.remedy].filter(Boolean).join(". ")));
+    }
+  }
+
+  draw((await get("/api/settings")).settings);
+  return { title: "Settings", up: "/" };
+}
+
+function row(setting, save) {
+  const { name, source, meaning } = setting;
+  const isFixed = source === "environment";
+  const wrong = h("p", { class: "wrong", role: "alert" });
+  const input = control(setting, isFixed, (next) => save(setting, next, wrong));
+  const from = { environment: "from the environment", file: "chosen", default: "default" }[source];
+  return h(
+    "div",
+    { class: `setting is-${source}` },
+    h(
+      "div",
+      { class: "about" },
+      h(
+        "label",
+        { for: name },
+        name
+          .replace(/^CLAUDE_MEM_/, "")
+          .replaceAll("_", " ")
+          .toLowerCase()
+          .replace(/\b(api|url)\b/g, (word) => word.toUpperCase()),
+      ),
+      h("p", { id: `${name}-meaning` }, prose(meaning)),
+      wrong,
+    ),
+    h(
+      "div",
+      { class: "value" },
+      input,
+      h(
+        "p",
+        { class: "meta" },
+        h("span", null, from),
+        source === "file" &&
+          h(
+            "button",
+            {
+              type: "button",
+              class: "link",
+              "aria-label": `${name}: back to the default`,
+              on: { click: () => save(setting, null, wrong) },
+            },
+            setting.default
+              ? `back to ${setting.is_secret ? "none" : setting.default.length > 24 ? "the default" : setting.default}`
+              : "clear",
+          ),
+      ),
+    ),
+  );
+}
+
+function control({ name, value, default: usual, allowed, is_secret: isSecret }, disabled, changed) {
+  const common = { id: name, name, disabled, "aria-describedby": `${name}-meaning` };
+  const choices = options(allowed, usual);
+  if (choices) {
+    const select = h(
+      "select",
+      { ...common, on: { change: () => changed(select.value) } },
+      choices.map((each) =>
+        h("option", { value: each, selected: each === value }, { true: "on", false: "off" }[each] ?? each),
+      ),
+    );
+    return select;
+  }
+  const isLong = !isSecret && Math.max((value ?? "").length, usual.length) > 40;
+  const input = h(isLong ? "textarea" : "input", {
+    ...common,
+    ...(isLong ? { rows: 3 } : { type: isSecret ? "password" : "text", value: isSecret ? "" : value }),
+    placeholder: isSecret ? (value ? "Kept. Type to replace it" : "None") : usual || "None",
+    spellcheck: "false",
+    autocomplete: "off",
+    on: { change: () => changed(input.value) },
+  });
+  if (isLong) input.value = value;
+  return input;
+}
+
+function options(allowed, usual) {
+  if (Array.isArray(allowed) && allowed.length) return allowed;
+  return usual === "true" || usual === "false" ? ["true", "false"] : undefined;
+}

@@ -1,0 +1,155 @@
+// Figures and charts: how much is recorded, what was made of it, what it cost, and whether it keeps up.
+import { get } from "./api.js";
+import { bars, columns } from "./chart.js";
+import { calm, fill, h } from "./dom.js";
+import { brief, bytes, count, duration, money } from "./format.js";
+import { empty, go, withQuery } from "./router.js";
+
+const SPANS = [
+  [14, "2 weeks"],
+  [30, "30 days"],
+  [90, "90 days"],
+  [365, "A year"],
+];
+
+export default async function stats(main, { query }) {
+  const span = Number(query.get("days")) || 30;
+  const project = query.get("project") ?? "";
+  const figures = h("dl", { class: "figures" });
+  const charts = h("div", { class: "charts" });
+  const pick = h(
+    "select",
+    {
+      "aria-label": "Time",
+      on: { change: () => go(withQuery({ days: pick.value === "30" ? "" : pick.value })) },
+    },
+    SPANS.map(([days, text]) => h("option", { value: days, selected: days === span }, text)),
+  );
+  main.append(
+    h(
+      "header",
+      { class: "head row-head" },
+      h("h1", null, "Stats", project && h("span", { class: "about" }, " ", project)),
+      pick,
+    ),
+    figures,
+    charts,
+  );
+
+  async function draw() {
+    const [all, daily, now] = await Promise.all([
+      get("/api/stats"),
+      get("/api/stats/daily", { days: span, project }),
+      get("/api/processing"),
+    ]);
+    fill(figures, top(all, daily, now));
+    fill(
+      charts,
+      daily.days.some((day) => day.events)
+        ? plots(daily, all)
+        : empty("Nothing happened in this time", "Choose a longer one, or another project."),
+    );
+  }
+  await draw();
+  const renew = calm(2_000, () => draw().catch(() => {}));
+  return {
+    title: "Stats",
+    changed: (change) => /^(new_|forgotten|processing)/.test(change.type) && renew(),
+    up: "/",
+  };
+}
+
+function top({ database, log, worker }, { days }, now) {
+  const figure = (name, value, note) =>
+    h("div", null, h("dt", null, name), h("dd", null, value, note && h("small", null, note)));
+  const spent = days.reduce((sum, day) => sum + (day.cost_usd ?? 0), 0);
+  const waiting = now.queueDepth ?? 0;
+  return [
+    figure("Observations", brief(database.observations), `${brief(database.summaries)} summaries`),
+    figure("Sessions", brief(database.sessions), `${brief(database.prompts)} prompts`),
+    figure(
+      "Events",
+      brief(log.events),
+      `in ${count(log.segments)} ${log.segments === 1 ? "segment" : "segments"}`,
+    ),
+    figure("Log", bytes(log.size), `tables ${bytes(database.size)}`),
+    figure("Spent", money(spent), "in this time"),
+    figure(
+      "Lag",
+      waiting ? `${count(waiting)} waiting` : "None",
+      now.lag_s >= 1 ? `for ${duration(now.lag_s * 1000)}` : `up ${duration(worker.uptime * 1000)}`,
+    ),
+  ];
+}
+
+function plots({ days, projects }, { log }) {
+  let size = Math.max(0, (log.size ?? 0) - days.reduce((sum, day) => sum + (day.log_bytes ?? 0), 0));
+  const grown = days.map((day) => ({ day: day.day, size: (size += day.log_bytes ?? 0) }));
+  const others = days.map((day) => ({
+    ...day,
+    other: Math.max(0, day.events - day.tool_uses - day.prompts),
+  }));
+  const rows = projects
+    .filter(({ events }) => events)
+    .sort((a, b) => b.events - a.events)
+    .slice(0, 10);
+  const paid = rows.filter(({ cost_usd: cost }) => cost);
+  return [
+    columns({
+      title: "Events",
+      days: others,
+      format: brief,
+      series: [
+        { name: "Tool uses", key: "tool_uses", style: "one" },
+        { name: "Prompts", key: "prompts", style: "two" },
+        { name: "Others", key: "other", style: "three" },
+      ],
+    }),
+    columns({
+      title: "Memories",
+      days,
+      format: brief,
+      series: [
+        { name: "Observations", key: "observations", style: "one" },
+        { name: "Summaries", key: "summaries", style: "two" },
+      ],
+    }),
+    columns({
+      title: "Tokens",
+      days,
+      format: brief,
+      series: [
+        { name: "Read", key: "tokens_in", style: "one" },
+        { name: "Written", key: "tokens_out", style: "two" },
+      ],
+    }),
+    columns({
+      title: "Money",
+      days,
+      format: money,
+      series: [{ name: "Dollars", key: "cost_usd", style: "one" }],
+    }),
+    columns({
+      title: "Size of the log",
+      days: grown,
+      format: bytes,
+      isLine: true,
+      note: bytes(log.size),
+      series: [{ name: "Bytes", key: "size", style: "one" }],
+    }),
+    rows.length > 0 &&
+      bars({
+        title: "Events by project",
+        rows: rows.map(({ project, events }) => ({ name: project, value: events })),
+        format: brief,
+        link: (name) => `/?project=${encodeURIComponent(name)}`,
+      }),
+    paid.length > 0 &&
+      bars({
+        title: "Money by project",
+        rows: paid.map(({ project, cost_usd: value }) => ({ name: project, value, style: "two" })),
+        format: money,
+        link: (name) => `/stats?project=${encodeURIComponent(name)}`,
+      }),
+  ];
+}

@@ -1,0 +1,191 @@
+// A session, told from its beginning: what was asked, what was done, what was learnt, what comes next.
+import { get } from "./api.js";
+import { calm, fill, h, prose, time } from "./dom.js";
+import { count, cut, dayName, duration, hour, inFull, many, tail } from "./format.js";
+import { icon, mark } from "./icons.js";
+import { address, item, label } from "./rows.js";
+
+export default async function page(main, { wanted }) {
+  const id = decodeURIComponent(wanted);
+  const body = h("div");
+  main.append(body);
+  let session;
+
+  async function draw() {
+    const told = await get(`/api/session/${encodeURIComponent(id)}`);
+    session = told.session;
+    fill(
+      body,
+      head(session),
+      h(
+        "ol",
+        { class: "turns" },
+        told.turns.map((turn, at) => chapter(turn, at === told.turns.length - 1)),
+      ),
+      !told.turns.length && h("p", { class: "hint" }, "Nothing was asked in it yet."),
+    );
+  }
+
+  await draw();
+  const named = location.hash && body.querySelector(`[id="${CSS.escape(location.hash.slice(1))}"]`);
+  if (named) {
+    named.classList.add("is-fresh");
+    requestAnimationFrame(() => named.scrollIntoView({ block: "center" }));
+  }
+  const renew = calm(300, () => draw().catch(() => {}));
+  const isMine = (change) => {
+    const of = change.prompt ?? change.observation ?? change.summary ?? change.session ?? change;
+    return of.content_session_id === session.content_session_id || change.type === "forgotten";
+  };
+  return {
+    title: session.title ?? "Session",
+    changed: (change) => isMine(change) && renew(),
+    returned: renew,
+    up: "/s",
+  };
+}
+
+function head(session) {
+  const { started_at_epoch: from, last_at_epoch: to } = session;
+  const isOpen = session.status === "active" || session.status === "initialized";
+  const fact = (name, ...value) => h("div", null, h("dt", null, name), h("dd", null, value));
+  return h(
+    "header",
+    { class: "head story-head" },
+    h(
+      "p",
+      { class: "crumbs" },
+      h("a", { href: "/s" }, "Sessions"),
+      icon("next"),
+      h("a", { href: `/s?project=${encodeURIComponent(session.project)}` }, session.project),
+    ),
+    h("h1", null, cut(session.title, 140) || "A session without a prompt"),
+    h(
+      "dl",
+      { class: "facts" },
+      fact("When", time(from, `${dayName(from)}, ${hour(from)}`, inFull(from))),
+      fact(
+        isOpen ? "So far" : "Took",
+        isOpen && h("span", { class: "dot on" }),
+        duration(Math.max(0, to - from)),
+      ),
+      fact("Prompts", count(session.prompts)),
+      fact("Tools", count(session.tool_uses)),
+      fact("Observations", count(session.observations)),
+      fact("Session", h("code", null, session.content_session_id.slice(0, 8))),
+    ),
+  );
+}
+
+function chapter(turn, isLast) {
+  const { prompt, summary } = turn;
+  return h(
+    "li",
+    { class: "turn" },
+    h(
+      "div",
+      { class: "asked", id: prompt && `P${prompt.id}` },
+      mark("prompt"),
+      h(
+        "div",
+        null,
+        h(
+          "p",
+          { class: "label" },
+          turn.prompt_number ? `Prompt ${turn.prompt_number}` : "Before the first prompt",
+          prompt &&
+            time(prompt.created_at_epoch, hour(prompt.created_at_epoch), inFull(prompt.created_at_epoch)),
+        ),
+        prompt && h("blockquote", { class: "said" }, prompt.prompt_text || "(private)"),
+      ),
+    ),
+    turn.tools.length > 0 &&
+      h(
+        "p",
+        { class: "tools" },
+        turn.tools.map(({ tool, count: times }) =>
+          h("span", { class: "tool" }, tool, times > 1 && h("b", null, ` ×${count(times)}`)),
+        ),
+      ),
+    turn.observations.length > 0 &&
+      h(
+        "section",
+        null,
+        h("h2", null, "What was done"),
+        h(
+          "ul",
+          { class: "deeds" },
+          turn.observations.map((row) => deed(item(row, "observation"))),
+        ),
+      ),
+    summary
+      ? outcome(summary, isLast)
+      : turn.observations.length === 0 &&
+          turn.tools.length > 0 &&
+          h("p", { class: "hint" }, `${many(sum(turn.tools), "tool use")}, not distilled yet.`),
+  );
+}
+
+const sum = (tools) => tools.reduce((all, { count: times }) => all + times, 0);
+
+function deed(memory) {
+  const files = [...new Set([...memory.files_modified, ...memory.files_read])];
+  return h(
+    "li",
+    { class: "deed", id: memory.name },
+    mark("observation", memory.type),
+    h(
+      "div",
+      null,
+      h(
+        "a",
+        { class: "headline", href: address(memory.name), data: { row: memory.name } },
+        h("span", { class: "hidden" }, `${label("observation", memory.type)}: `),
+        prose(memory.title || "Untitled"),
+      ),
+      memory.narrative
+        ? h("p", null, prose(memory.narrative))
+        : memory.subtitle && h("p", null, prose(memory.subtitle)),
+      memory.facts.length > 0 &&
+        h(
+          "ul",
+          { class: "points" },
+          memory.facts.map((fact) => h("li", null, prose(fact))),
+        ),
+      files.length > 0 &&
+        h(
+          "p",
+          { class: "meta" },
+          files
+            .slice(0, 4)
+            .map((file) =>
+              h(
+                "a",
+                { href: `/?file=${encodeURIComponent(file)}`, title: file },
+                h("code", null, tail(file)),
+              ),
+            ),
+          files.length > 4 && h("span", null, `${files.length - 4} more`),
+        ),
+    ),
+  );
+}
+
+function outcome(summary, isLast) {
+  const part = (title, text, style) =>
+    text && h("section", { class: style }, h("h2", null, title), h("p", { class: "prose" }, prose(text)));
+  return h(
+    "div",
+    { class: "outcome", id: `S${summary.id}` },
+    part("What was looked at", summary.investigated),
+    part("What came of it", summary.completed),
+    part("What was learned", summary.learned, "learned"),
+    part("Notes", summary.notes),
+    part(isLast ? "Next" : "What came next", summary.next_steps, "next"),
+    h(
+      "p",
+      { class: "meta" },
+      h("a", { href: address(`S${summary.id}`), data: { row: `S${summary.id}` } }, `Summary S${summary.id}`),
+    ),
+  );
+}

@@ -1,0 +1,36 @@
+// Short messages at the edge of the page, some with a way back.
+import { h } from "./dom.js";
+
+/** Says something. With `action`, a button that can be pressed as long as the message is there. */
+export function toast(text, action, ms = 6_000) {
+  const place = document.getElementById("toasts");
+  const close = () => message.remove();
+  const button =
+    action &&
+    h(
+      "button",
+      {
+        type: "button",
+        class: "link",
+        on: {
+          click: () => {
+            close();
+            action.run();
+          },
+        },
+      },
+      action.label,
+    );
+  const message = h("div", { class: "toast" }, h("span", null, text), button);
+  place.append(message);
+  while (place.children.length > 3) place.firstChild.remove();
+  // Whoever points at it, or has stepped into it, is still reading.
+  const leave = () => (message.matches(":hover, :focus-within") ? setTimeout(leave, 1_500) : close());
+  setTimeout(leave, ms);
+}
+
+/** Says what went wrong. */
+export function complain(error) {
+  if (error.name === "AbortError") return;
+  toast([error.message, error.remedy].filter(Boolean).join(". "), undefined, 9_000);
+}

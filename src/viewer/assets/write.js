@@ -1,0 +1,98 @@
+// Writing a memory by hand.
+import { get, post } from "./api.js";
+import { fill, h, prose } from "./dom.js";
+import { go } from "./router.js";
+import { address } from "./rows.js";
+import { projects } from "./sidebar.js";
+import { toast } from "./toast.js";
+
+/** Opens the dialog. The project that is looked at is the one that is meant. */
+export async function open() {
+  const known = await get("/api/types").catch(() => ({ types: [] }));
+  const here = new URLSearchParams(location.search).get("project") ?? projects[0]?.project ?? "";
+  const wrong = h("p", { class: "wrong", role: "alert" });
+  const text = h("textarea", {
+    name: "text",
+    rows: 5,
+    required: true,
+    autofocus: true,
+    maxlength: 20_000,
+    placeholder: "We deploy on Tuesdays, because the invoices run on Mondays.",
+  });
+  const title = h("input", {
+    name: "title",
+    maxlength: 200,
+    placeholder: "Optional: the first line serves as well",
+  });
+  const project = h(
+    "select",
+    { name: "project" },
+    projects.map((each) => h("option", { selected: each.project === here }, each.project)),
+  );
+  const types = known.types.map(({ id }) => id);
+  const type = h(
+    "select",
+    { name: "type" },
+    types.map((id) => h("option", { value: id, selected: id === "decision" }, id.replaceAll("_", " "))),
+  );
+  const field = (label, input) => h("label", { class: "field" }, h("span", null, label), input);
+  const keep = h("button", { class: "button primary", type: "submit" }, "Remember");
+  const cancel = h(
+    "button",
+    { class: "button", type: "button", on: { click: () => dialog.close() } },
+    "Cancel",
+  );
+  const form = h(
+    "form",
+    { on: { submit: save } },
+    h("h2", { id: "write-title" }, "Write a memory"),
+    h(
+      "p",
+      { class: "hint" },
+      "It is kept as it is, without asking a model, and shown first when a session begins. Leave out what is secret.",
+    ),
+    field("What to remember", text),
+    field("Title", title),
+    h(
+      "div",
+      { class: "two" },
+      projects.length > 0 && field("Project", project),
+      types.length > 0 && field("Type", type),
+    ),
+    wrong,
+    h("p", { class: "actions" }, cancel, keep),
+  );
+  const dialog = h(
+    "dialog",
+    { class: "write", "aria-labelledby": "write-title", on: { close: () => dialog.remove() } },
+    form,
+  );
+  text.addEventListener(
+    "keydown",
+    (event) => event.key === "Enter" && (event.metaKey || event.ctrlKey) && form.requestSubmit(),
+  );
+  document.body.append(dialog);
+  dialog.showModal();
+
+  async function save(event) {
+    event.preventDefault();
+    keep.disabled = true;
+    const body = {
+      text: text.value,
+      title: title.value || undefined,
+      project: project.value || undefined,
+      type: type.value || undefined,
+    };
+    try {
+      const { id, is_redacted: isRedacted } = await post("/api/memory/save", body);
+      dialog.close();
+      toast(
+        isRedacted ? "Remembered, without what looked secret" : "Remembered",
+        id && { label: "Show it", run: () => go(address(id)) },
+      );
+    } catch (error) {
+      fill(wrong, prose([error.message, error.remedy].filter(Boolean).join(". ")));
+      keep.disabled = false;
+    }
+  }
+}
