@@ -31,6 +31,7 @@ mod settings;
 mod ship;
 mod viewer;
 mod when;
+mod words;
 mod worker;
 
 use std::{

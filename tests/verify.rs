@@ -30,7 +30,7 @@ fn a_whole_log_is_said_to_be_whole_and_an_absent_one_too() {
     let report = verify(&sandbox, 0);
     assert_eq!((&report["records"], &report["is_damaged"]), (&json!(3), &json!(false)));
     let told = sandbox.run(&["verify"]).ok();
-    assert!(told.starts_with("3 events in 1 segments"), "{told}");
+    assert!(told.starts_with("3 events in 1 segment,"), "{told}");
 }
 
 #[test]

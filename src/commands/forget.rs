@@ -5,7 +5,7 @@ use claude_mem_projections::search::Name;
 use serde_json::json;
 
 use super::confirm::confirm;
-use crate::{app::App, failure::Failure, forget, memory};
+use crate::{app::App, failure::Failure, forget, memory, words};
 
 /// Forget memories
 ///
@@ -42,7 +42,9 @@ impl Forget {
             let memories = forget::undo(app, &mut store, id)?;
             return match self.json {
                 true => app.output.json(&json!({"restored": memories})),
-                false => app.output.line(format_args!("brought back: {}", counted(memories))),
+                false => app
+                    .output
+                    .line(format_args!("brought back: {}", words::count(memories, "memory"))),
             };
         }
         let taken = forget::find(&store, &self.ids)?;
@@ -51,20 +53,16 @@ impl Forget {
         }
         let count = (taken.named.len() + taken.also.len()) as u64;
         if !self.yes {
-            let what = format!("{} would be forgotten", counted(count));
-            confirm(app, &what, &format!("Forget {}?", counted(count)))?;
+            let what = format!("{} would be forgotten", words::count(count, "memory"));
+            confirm(app, &what, &format!("Forget {}?", words::count(count, "memory")))?;
         }
         let reason = self.reason.unwrap_or_default();
         let id = forget::forget(app, &mut store, &taken, &reason)?;
         if self.json {
             return app.output.json(&json!({"forgotten": count, "undo": id.to_string()}));
         }
-        app.output.line(format_args!("forgot {}", counted(count)))?;
+        app.output.line(format_args!("forgot {}", words::count(count, "memory")))?;
         app.output.say(format_args!("take it back with `claude-mem forget --undo {id}`"));
         Ok(())
     }
-}
-
-fn counted(memories: u64) -> String {
-    format!("{memories} {}", if memories == 1 { "memory" } else { "memories" })
 }

@@ -14,6 +14,7 @@ use crate::{
     memory, paths,
     projector::{self, Estimate, dollars, tokens},
     when::When,
+    words::count,
 };
 
 /// Bring in what was remembered or recorded elsewhere
@@ -152,8 +153,8 @@ impl Shown {
         let verb = if self.is_dry_run { "would be added" } else { "added" };
         let from = self.from.name();
         app.output.line(format_args!(
-            "{} events {verb} from {from}, {} were there before",
-            report.added_total(),
+            "{} {verb} from {from}, {} were there before",
+            count(report.added_total(), "event"),
             report.known
         ))?;
         let refused = report.refused.iter().map(|(why, count)| ("refused", why.as_str(), *count));
@@ -166,14 +167,14 @@ impl Shown {
         match &self.estimate {
             Some(estimate) if estimate.questions > 0 => {
                 let spent = &estimate.spent;
-                let count = tokens(spent.tokens_in + spent.tokens_out);
+                let sum = tokens(spent.tokens_in + spent.tokens_out);
                 let cost = spent.cost_micros.map(|cost| format!(", {}", dollars(cost)));
                 app.output.say(format_args!(
-                    "to be asked about: {} events in {} questions, about {count} tokens{}\n\
+                    "to be asked about: {} in {}, about {sum} tokens{}\n\
                      ask with `claude-mem project`; by themselves they are asked about day by day, within \
                      the daily caps",
-                    estimate.events,
-                    estimate.questions,
+                    count(estimate.events, "event"),
+                    count(estimate.questions, "question"),
                     cost.unwrap_or_default()
                 ));
             }

@@ -11,6 +11,7 @@ use crate::{
     diagnostics::{self, Level},
     failure::Failure,
     projector::{self, Limits, Manner, Projected, Stopped, dollars, tokens},
+    words::count,
 };
 
 /// Turn what was recorded into memory, now
@@ -76,9 +77,11 @@ pub(crate) fn report(app: &mut App, projected: &Projected, is_json: bool) -> Res
     }
     match &asked.stopped {
         None if asked.parked == 0 => Ok(()),
-        None => Err(Failure::new(format!("{} could not be answered", questions(asked.parked)))
-            .meaning("their events stay in the log and are not asked about again by themselves")
-            .remedy("try once more with `claude-mem retry`")),
+        None => {
+            Err(Failure::new(format!("{} could not be answered", count(asked.parked, "question")))
+                .meaning("their events stay in the log and are not asked about again by themselves")
+                .remedy("try once more with `claude-mem retry`"))
+        }
         Some(stopped @ Stopped::Cap(_)) => {
             app.output.say(format_args!(
                 "{}; the rest waits until tomorrow (CLAUDE_MEM_DAILY_TOKENS_MAX, CLAUDE_MEM_DAILY_COST_MAX)",
@@ -97,25 +100,21 @@ pub(crate) fn report(app: &mut App, projected: &Projected, is_json: bool) -> Res
 fn summary(projected: &Projected) -> String {
     let Projected { asked, provider, model, folded } = projected;
     if asked.answered == 0 {
-        return format!("nothing to ask; {folded} events folded");
+        return format!("nothing to ask; {} folded", count(*folded, "event"));
     }
     let text = format!(
-        "{} about {} events answered by {provider} ({model}): {} observations, {} summaries",
-        questions(asked.answered),
-        asked.events.len(),
-        asked.observations,
-        asked.summaries
+        "{} about {} answered by {provider} ({model}): {}, {}",
+        count(asked.answered, "question"),
+        count(asked.events.len(), "event"),
+        count(asked.observations, "observation"),
+        count(asked.summaries, "summary")
     );
     let spent = &asked.spent;
     let cost = spent.cost_micros.map(|cost| format!(", {}", dollars(cost))).unwrap_or_default();
     match spent.tokens_in + spent.tokens_out {
         0 => text,
-        count => format!("{text}; {} tokens{cost}", tokens(count)),
+        sum => format!("{text}; {} tokens{cost}", tokens(sum)),
     }
-}
-
-pub(crate) fn questions(count: usize) -> String {
-    format!("{count} question{}", if count == 1 { "" } else { "s" })
 }
 
 fn described(projected: &Projected) -> serde_json::Value {

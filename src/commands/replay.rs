@@ -10,7 +10,7 @@ use claude_mem_log::Log;
 use claude_mem_projections::{Range, Store};
 use serde_json::json;
 
-use super::{progress::Progress, project::questions, select};
+use super::{progress::Progress, select};
 use crate::{
     app::App,
     failure::Failure,
@@ -20,6 +20,7 @@ use crate::{
         spent_today, tokens,
     },
     when::When,
+    words::count,
 };
 
 /// Draw memory from the log again
@@ -180,10 +181,13 @@ impl Replay {
         let failure = match &asked.stopped {
             Some(stopped) => {
                 let why = stopped.message();
-                Failure::new(format!("{why}; {} of {total} are left to ask", questions(left)))
+                Failure::new(format!(
+                    "{why}; {} of {total} are left to ask",
+                    count(left, "question")
+                ))
             }
             None if asked.parked > 0 && !self.allow_gaps => {
-                let parked = questions(asked.parked);
+                let parked = count(asked.parked, "question");
                 Failure::new(format!("{parked} of {total} could not be answered"))
             }
             None => return None,
@@ -232,8 +236,10 @@ impl Replay {
             }))?;
         } else {
             app.output.line(format_args!(
-                "{} events folded: {} observations and {} summaries are remembered",
-                folded.events, counts.observations, counts.summaries
+                "{} folded: {} and {} are remembered",
+                count(folded.events, "event"),
+                count(counts.observations, "observation"),
+                count(counts.summaries, "summary")
             ))?;
             if let Some(prepared) = prepared {
                 app.output.say(outcome(prepared.generation, self.shadow));
@@ -252,12 +258,16 @@ impl Replay {
 fn announcement(prepared: &Prepared) -> String {
     let Prepared { estimate, words, events, generation, is_begun, is_needed, .. } = prepared;
     if !is_needed {
-        return format!("{events} events, all answered under this prompt: nothing to ask");
+        return format!(
+            "{}, all answered under this prompt: nothing to ask",
+            count(*events, "event")
+        );
     }
     let verb = if *is_begun { "going on with" } else { "making" };
     let text = format!(
-        "{verb} generation {generation} of {events} events: {} to ask about {} of them, by {} ({})",
-        questions(estimate.questions),
+        "{verb} generation {generation} of {}: {} to ask about {} of them, by {} ({})",
+        count(*events, "event"),
+        count(estimate.questions, "question"),
         estimate.events,
         words.provider,
         words.model
@@ -265,10 +275,10 @@ fn announcement(prepared: &Prepared) -> String {
     if estimate.calls == 0 {
         return text;
     }
-    let count = tokens(estimate.spent.tokens_in + estimate.spent.tokens_out);
+    let sum = tokens(estimate.spent.tokens_in + estimate.spent.tokens_out);
     let cost = estimate.spent.cost_micros.map(|cost| format!(", {}", dollars(cost)));
     let cost = cost.unwrap_or_else(|| ", at a price that is not known".into());
-    format!("{text}; {} calls, about {count} tokens{cost}", estimate.calls)
+    format!("{text}; {}, about {sum} tokens{cost}", count(estimate.calls, "call"))
 }
 
 fn described(prepared: &Prepared) -> serde_json::Value {
@@ -315,8 +325,8 @@ fn is_beyond_cap(app: &App, store: &Store, prepared: &Prepared) -> Result<bool, 
 /// Asks the user, if there is one.
 fn confirm(estimate: &Estimate) -> Result<(), Failure> {
     let refusal = || {
-        let count = tokens(estimate.spent.tokens_in + estimate.spent.tokens_out);
-        Failure::new(format!("about {count} tokens are more than is left of the day's cap"))
+        let sum = tokens(estimate.spent.tokens_in + estimate.spent.tokens_out);
+        Failure::new(format!("about {sum} tokens are more than is left of the day's cap"))
             .meaning("nothing was asked")
             .remedy("spend them all the same with `--yes`")
     };

@@ -10,6 +10,7 @@ use crate::{
     failure::Failure,
     memory,
     projector::{self, Limits, Manner, Retry},
+    words::count,
 };
 
 /// Ask once more about what the agent failed at
@@ -58,7 +59,9 @@ impl RetryParked {
                 }))?;
             } else {
                 app.output.line(format_args!(
-                    "{session} prompt {number}: {events} events, asked {attempts} times"
+                    "{session} prompt {number}: {}, asked {}",
+                    count(events, "event"),
+                    count(attempts, "time")
                 ))?;
             }
         }

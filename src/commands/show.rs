@@ -17,6 +17,7 @@ use crate::{
     app::{App, Output},
     failure::Failure,
     memory,
+    words::count,
 };
 
 /// Show memories in full, and where they come from
@@ -199,8 +200,11 @@ fn provenance(text: &mut String, output: &Output, provenance: &Provenance) {
             reply.provider, reply.model, reply.prompt_version, reply.generation
         ));
         lines.push(format!(
-            "{} tokens in, {} out, ${dollars:.4}, {} ms, for {} memories",
-            reply.tokens_in, reply.tokens_out, reply.duration_ms, reply.memories
+            "{} tokens in, {} out, ${dollars:.4}, {} ms, for {}",
+            reply.tokens_in,
+            reply.tokens_out,
+            reply.duration_ms,
+            count(reply.memories, "memory")
         ));
     }
     for source in &provenance.sources {

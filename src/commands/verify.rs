@@ -8,7 +8,11 @@ use claude_mem_log::{Gap, GapReason, Options, Report, quarantine, verify};
 use claude_mem_projections::Store;
 use serde_json::{Value, json};
 
-use crate::{app::App, failure::Failure};
+use crate::{
+    app::App,
+    failure::Failure,
+    words::{bytes, count},
+};
 
 /// Read everything that is stored, and say what is damaged
 ///
@@ -114,10 +118,10 @@ fn tell(
     memory: &[String],
 ) -> Result<(), Failure> {
     app.output.line(format_args!(
-        "{} events in {} segments, {} bytes: read and checked",
-        report.records(),
-        report.segments.len(),
-        report.bytes()
+        "{} in {}, {}: read and checked",
+        count(report.records(), "event"),
+        count(report.segments.len(), "segment"),
+        bytes(report.bytes())
     ))?;
     for number in &report.missing {
         app.output.line(format_args!("segment {number:016x} is missing"))?;

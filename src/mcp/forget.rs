@@ -8,13 +8,12 @@ use sha2::{Digest, Sha256};
 use super::{
     Server,
     arguments::{Arguments, Parameter, Takes, optional, required},
-    text::counted,
     tools::{Effect, Tool},
 };
 use crate::{
     failure::Failure,
     forget::{Taken, find, forget, lines},
-    memory,
+    memory, words,
 };
 
 const PARAMETERS: &[Parameter] = &[
@@ -37,7 +36,7 @@ pub(super) static TOOL: Tool = Tool {
 fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure> {
     let mut store = memory::open_folded(server.app)?;
     let taken = find(&store, &arguments.ids("ids"))?;
-    let count = counted(taken.named.len() + taken.also.len(), "memory", "memories");
+    let count = words::count(taken.named.len() + taken.also.len(), "memory");
     let expected = confirmation(server.secret, &taken);
     match arguments.text("confirm") {
         Some(given) if given == expected => {

@@ -8,10 +8,10 @@ use super::{
     Server,
     arguments::{Arguments, Parameter, Takes, optional, required},
     search::EVERYWHERE,
-    text::{counted, local},
+    text::local,
     tools::{Effect, Tool},
 };
-use crate::{failure::Failure, memory};
+use crate::{failure::Failure, memory, words};
 
 /// Clients cut what is much longer, without a word about what is missing.
 const TEXT_BYTES_MAX: usize = 60_000;
@@ -175,7 +175,7 @@ fn origin(provenance: &Provenance) -> String {
     let mut tools: Vec<&str> =
         provenance.sources.iter().filter_map(|source| source.tool.as_deref()).collect();
     tools.dedup();
-    let events = counted(provenance.sources.len(), "event", "events");
+    let events = words::count(provenance.sources.len(), "event");
     let tools = if tools.is_empty() { String::new() } else { format!(" ({})", tools.join(", ")) };
     format!("{} {}, of {events}{tools}", reply.provider, reply.model)
 }

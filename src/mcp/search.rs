@@ -10,10 +10,10 @@ use claude_mem_projections::{
 use super::{
     Server,
     arguments::{Arguments, Parameter, Takes, optional},
-    text::{cell, counted, moment, table},
+    text::{cell, moment, table},
     tools::{Effect, Tool},
 };
-use crate::{failure::Failure, memory};
+use crate::{failure::Failure, memory, words};
 
 /// All projects, as `project`.
 pub(super) const EVERYWHERE: &str = "*";
@@ -162,7 +162,7 @@ fn heading(found: &Found, search: &Search, label: &str) -> String {
         };
         return format!("{label}: {first}-{last}, by time{more}");
     }
-    let matches = counted(found.matched, "match", "matches");
+    let matches = words::count(found.matched, "match");
     if last < found.matched {
         format!("{label}: {matches}; {first}-{last} shown, more: offset={last}")
     } else {

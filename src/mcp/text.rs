@@ -66,8 +66,3 @@ pub(super) fn moment(
             .remedy(error.to_string())),
     }
 }
-
-/// `1 match`, `2 matches`.
-pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
-}

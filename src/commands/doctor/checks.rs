@@ -10,6 +10,7 @@ use crate::{
     app::App,
     install::{Targets, registered, rival},
     settings::{table, value::Kind},
+    words::count,
 };
 
 /// Below this the log soon cannot grow; a day's events are some megabytes.
@@ -167,7 +168,9 @@ fn log(app: &App) -> Finding {
             let remedy = "see what is damaged with `claude-mem verify`";
             Finding::problem(CHECK, "some events are damaged", remedy)
         }
-        Ok(report) => Finding::fine(CHECK, format!("{} events, all whole", report.records())),
+        Ok(report) => {
+            Finding::fine(CHECK, format!("{}, all whole", count(report.records(), "event")))
+        }
     }
 }
 
@@ -187,12 +190,14 @@ fn memory(app: &App) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Ok(counts) = store.counts() {
         let what = format!(
-            "{} observations, {} summaries; {} events wait to be asked about",
-            counts.observations, counts.summaries, counts.outstanding
+            "{}, {}; to be asked about: {}",
+            count(counts.observations, "observation"),
+            count(counts.summaries, "summary"),
+            count(counts.outstanding, "event")
         );
         findings.push(Finding::fine(CHECK, what));
         if counts.parked > 0 {
-            let what = format!("{} events were given up on", counts.parked);
+            let what = format!("given up on: {}", count(counts.parked, "event"));
             findings.push(Finding::warning(CHECK, what, "try again with `claude-mem retry`"));
         }
     }

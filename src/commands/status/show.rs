@@ -5,7 +5,10 @@ use std::fmt::Write as _;
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::{Found, Hooks, Memory};
-use crate::app::Output;
+use crate::{
+    app::Output,
+    words::{bytes, count},
+};
 
 const GOOD: &str = "32";
 const BAD: &str = "31";
@@ -22,7 +25,7 @@ pub(super) fn page(found: &Found, output: &Output) -> String {
         &format!(
             "{} in {}",
             events(found.counted.today.events),
-            plural(found.counted.today.sessions as u64, "session")
+            count(found.counted.today.sessions, "session")
         ),
     );
     page.line("project", &project(found, output));
@@ -66,8 +69,8 @@ fn memory(memory: &Memory) -> String {
     let Some(counts) = &memory.counts else { return "not drawn yet".into() };
     let mut text = format!(
         "{}, {}",
-        plural(counts.observations, "observation"),
-        plural(counts.summaries, if counts.summaries == 1 { "summary" } else { "summarie" })
+        count(counts.observations, "observation"),
+        count(counts.summaries, "summary")
     );
     if counts.outstanding > 0 {
         let _ = write!(text, "; {} to be distilled", waiting(counts.outstanding));
@@ -97,8 +100,8 @@ fn recorded(found: &Found) -> String {
     format!(
         "{} in {} of {}, {} to {}",
         events(counted.events),
-        plural(counted.sessions as u64, "session"),
-        plural(counted.projects as u64, "project"),
+        count(counted.sessions, "session"),
+        count(counted.projects, "project"),
         local(first),
         local(last)
     )
@@ -142,7 +145,7 @@ fn damage(found: &Found, output: &Output) -> String {
     let told: Vec<String> = counts
         .into_iter()
         .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| plural(count, what))
+        .map(|(number, what)| count(number, what))
         .collect();
     match (told.is_empty(), damage.is_loss()) {
         (true, _) => output.paint(GOOD, "none"),
@@ -157,7 +160,7 @@ fn disk(found: &Found) -> String {
     format!(
         "{} of log in {}, {} in all{free}",
         bytes(disk.log_bytes),
-        plural(disk.segments as u64, "segment"),
+        count(disk.segments, "segment"),
         bytes(disk.data_bytes)
     )
 }
@@ -189,68 +192,15 @@ fn hooks(hooks: &Hooks, output: &Output) -> Vec<String> {
 
 fn diagnostics(found: &Found) -> String {
     let Some(last) = &found.diagnostics.last else { return String::new() };
-    let lines = plural(found.diagnostics.lines as u64, "line");
+    let lines = count(found.diagnostics.lines, "line");
     format!("{lines} in {}, the last: {last}", found.diagnostics.file.display())
 }
 
-fn events(count: u64) -> String {
-    plural(count, "event")
-}
-
-/// `1 event`, `1,234 events`; `2 events of a newer version`.
-fn plural(count: u64, what: &str) -> String {
-    let (noun, rest) = match what.split_once(" of ").or_else(|| what.split_once(", ")) {
-        Some((noun, _)) => what.split_at(noun.len()),
-        None => (what, ""),
-    };
-    let ending = if count == 1 { "" } else { "s" };
-    format!("{} {noun}{ending}{rest}", grouped(count))
-}
-
-fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-fn bytes(count: u64) -> String {
-    let (mut size, mut unit) = (count as f64, "B");
-    for larger in ["KB", "MB", "GB", "TB"] {
-        if size < 1000.0 {
-            break;
-        }
-        size /= 1000.0;
-        unit = larger;
-    }
-    if unit == "B" { format!("{count} B") } else { format!("{size:.1} {unit}") }
+fn events(number: u64) -> String {
+    count(number, "event")
 }
 
 fn local(moment: &str) -> String {
     let moment: Timestamp = moment.parse().unwrap_or_default();
     moment.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_read_well() {
-        assert_eq!(plural(1, "event"), "1 event");
-        assert_eq!(
-            plural(1_234_567, "event of a newer version"),
-            "1,234,567 events of a newer version"
-        );
-        assert_eq!(plural(2, "unreadable input, kept"), "2 unreadable inputs, kept");
-        assert_eq!(
-            (bytes(999), bytes(1_500), bytes(32 << 20)),
-            ("999 B".into(), "1.5 KB".into(), "33.6 MB".into())
-        );
-    }
 }
