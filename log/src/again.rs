@@ -3,9 +3,9 @@
 use crate::{
     Error, Id, Seq,
     directory::Directory,
-    format::{FLAG_AGAIN, FrameHeader, split_seq},
+    format::{FLAG_AGAIN, FrameHeader, split_seq, without_place},
     recovery::Found,
-    segment::Segment,
+    segment::{Segment, following},
 };
 use std::collections::HashSet;
 
@@ -35,7 +35,7 @@ impl Originals {
         header: &FrameHeader,
         stored: &[u8],
     ) -> Result<bool, Error> {
-        let Some((origin, _)) = split_seq(stored) else { return Ok(false) };
+        let Some((origin, _)) = split_seq(without_place(header, stored)) else { return Ok(false) };
         if self.is_at(directory, origin, header.id)? {
             return Ok(true);
         }
@@ -50,7 +50,7 @@ impl Originals {
             self.open(directory, origin)?;
         }
         let Some(segment) = &mut self.segment else { return Ok(false) };
-        if segment.generation == 0
+        if segment.is_as_written()
             && let Found::Frame(header) = segment.scan(origin.offset())?
             && header.id == id
         {
@@ -65,18 +65,17 @@ impl Originals {
 
     fn open(&mut self, directory: &Directory, origin: Seq) -> Result<(), Error> {
         (self.segment, self.ids) = (None, None);
-        let files = directory.segments()?;
-        let Some(file) = files.iter().rfind(|file| file.number <= origin.segment()) else {
-            return Ok(());
-        };
-        let segment = Segment::open(directory, file)?;
-        self.segment = Some(segment).filter(|segment| holds(segment, origin));
+        self.segment = following(|| {
+            let files = directory.segments()?;
+            let file = files.iter().find(|file| file.holds(origin.segment()));
+            file.map(|file| Segment::open(directory, file)).transpose()
+        })?;
         Ok(())
     }
 }
 
 fn holds(segment: &Segment, origin: Seq) -> bool {
-    (segment.number..=segment.number_last()).contains(&origin.segment())
+    (segment.number..=segment.number_last).contains(&origin.segment())
 }
 
 /// The ids of all records of a segment that are there for the first time.

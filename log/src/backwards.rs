@@ -3,11 +3,11 @@
 use crate::{
     Error, Gap, Item, Log, Seq,
     again::Originals,
-    format::{FLAG_AGAIN, FrameHeader, KIND_SEAL, SEGMENT_HEADER_LEN},
-    item::entry,
+    format::{FLAG_AGAIN, FrameHeader, KIND_RESERVED, SEGMENT_HEADER_LEN},
+    item::{entry, seq_of},
     recovery::Found,
     seen::Seen,
-    segment::{Segment, snapshot},
+    segment::{Segment, following, snapshot},
 };
 
 /// Reads backwards, a block of the index at a time.
@@ -24,8 +24,10 @@ pub struct Backwards {
     found: Vec<(u64, Found)>,
     /// Damage that concerns a whole segment, yet to be given; the last one first.
     pending: Vec<Gap>,
-    /// Segments below this number are left, and in it, frames below this offset.
+    /// What is left lies before this place.
     before: Seq,
+    /// And in the current segment before this offset.
+    end: u64,
     seen: Seen,
     originals: Originals,
     decompressed: Vec<u8>,
@@ -38,9 +40,10 @@ impl Backwards {
     pub(crate) fn new(log: Log, before: Option<Seq>) -> Result<Self, Error> {
         let before = match before {
             Some(before) => before,
-            None => {
-                log.segments()?.last().map_or(Seq::START, |last| Seq::new(last.number, last.bytes))
-            }
+            None => log.segments()?.last().map_or(Seq::START, |last| match last.generation {
+                0 => Seq::new(last.number, last.bytes),
+                _ => Seq::new(last.number_last + 1, 0),
+            }),
         };
         Ok(Self {
             log,
@@ -49,6 +52,7 @@ impl Backwards {
             found: Vec::new(),
             pending: Vec::new(),
             before,
+            end: 0,
             seen: Seen::default(),
             originals: Originals::default(),
             decompressed: Vec::new(),
@@ -94,7 +98,13 @@ impl Backwards {
             }
             Found::Tail { .. } | Found::End => return Ok(None),
         };
-        if header.kind == KIND_SEAL || !self.seen.insert(header.id) {
+        if header.kind >= KIND_RESERVED {
+            return Ok(None);
+        }
+        if !segment.is_as_written() && seq_of(segment, offset, &header)? >= self.before {
+            return Ok(None);
+        }
+        if !self.seen.insert(header.id) {
             return Ok(None);
         }
         if header.has(FLAG_AGAIN) {
@@ -118,18 +128,24 @@ impl Backwards {
             self.pending.extend(first_missing.map(Gap::missing));
             return Ok(!self.pending.is_empty());
         };
-        if left.is_some_and(|left| segment.number_last() + 1 < left) {
-            self.pending.push(Gap::missing(segment.number_last() + 1));
+        if left.is_some_and(|left| segment.number_last + 1 < left) {
+            self.pending.push(Gap::missing(segment.number_last + 1));
         }
-        if segment.number != self.before.segment() {
-            self.before = Seq::new(segment.number, segment.len()?);
-        }
+        // Where the place asked for lies in a compacted segment is only seen there.
+        self.end = match segment.number == self.before.segment() && segment.is_as_written() {
+            true => self.before.offset(),
+            false => segment.len()?,
+        };
         self.seen.clear();
         self.open(segment)?;
         Ok(true)
     }
 
     fn find_previous(&self) -> Result<Option<Segment>, Error> {
+        following(|| self.try_find_previous())
+    }
+
+    fn try_find_previous(&self) -> Result<Option<Segment>, Error> {
         let wanted = |number: u64| Seq::new(number, SEGMENT_HEADER_LEN as u64) < self.before;
         let (files, active) = snapshot(&self.log.directory)?;
         if let Some(active) = active.filter(|active| wanted(active.number)) {
@@ -142,7 +158,7 @@ impl Backwards {
     fn open(&mut self, mut segment: Segment) -> Result<(), Error> {
         self.blocks = match &segment.seal {
             Some(seal) => seal.index.iter().map(|entry| entry.offset).collect(),
-            None => blocks(&mut segment, self.before.offset())?,
+            None => blocks(&mut segment, self.end)?,
         };
         // Damage at the very front lies before the first frame of the index.
         if self.blocks.first() != Some(&(SEGMENT_HEADER_LEN as u64)) {
@@ -155,14 +171,14 @@ impl Backwards {
     fn collect(&mut self, start: u64) -> Result<(), Error> {
         let segment = self.segment.as_mut().expect("blocks belong to an open segment");
         let mut offset = start;
-        while offset < self.before.offset() {
+        while offset < self.end {
             let found = segment.scan(offset)?;
             // Nothing at the end of the active segment: an append may be under way there.
             let Some(next) = found.end(offset) else { break };
             self.found.push((offset, found));
             offset = next;
         }
-        self.before = self.before.min(Seq::new(segment.number, start));
+        self.end = self.end.min(start);
         if self.blocks.is_empty() {
             self.pending.extend(segment.header_gap());
         }

@@ -6,6 +6,7 @@ use crate::{
     format::{self, SEGMENT_HEADER_LEN, SegmentHeader},
 };
 use std::{
+    collections::BTreeMap,
     io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -22,9 +23,33 @@ pub(crate) struct Directory {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SegmentFile {
     pub(crate) number: u64,
+    /// The last segment number whose records are in it; its own, unless merged.
+    pub(crate) number_last: u64,
     pub(crate) generation: u32,
     pub(crate) path: PathBuf,
 }
+
+impl SegmentFile {
+    /// A file that stands for one segment, as it was written.
+    pub(crate) fn written(number: u64, path: PathBuf) -> Self {
+        Self { number, number_last: number, generation: 0, path }
+    }
+
+    /// Whether everything in `other` is in this file as well, compacted.
+    pub(crate) fn supersedes(&self, other: &Self) -> bool {
+        self.generation > other.generation
+            && self.number <= other.number
+            && other.number_last <= self.number_last
+    }
+
+    /// Whether records of segment `number` are in it.
+    pub(crate) fn holds(&self, number: u64) -> bool {
+        (self.number..=self.number_last).contains(&number)
+    }
+}
+
+/// How often a directory that changes under our hands is listed.
+const LIST_MAX: usize = 16;
 
 impl Directory {
     pub(crate) fn new(path: &Path, disk: Arc<dyn Disk>) -> Self {
@@ -64,8 +89,24 @@ impl Directory {
         self.path.join(format!("{}.tmp", crate::Id::random(self.disk.now_us())))
     }
 
+    /// Held by whoever compacts.
+    pub(crate) fn compacting(&self) -> PathBuf {
+        self.path.join("compact.lock")
+    }
+
+    /// A name for a compacted segment that is being written.
+    pub(crate) fn compacted_temporary(&self) -> PathBuf {
+        self.path.join(format!("{}{COMPACTED_TEMPORARY}", crate::Id::random(self.disk.now_us())))
+    }
+
     pub(crate) fn segment(&self, number: u64, generation: u32) -> PathBuf {
-        self.path.join(format!("{number:016x}.g{generation:02}.seg"))
+        self.merged(number, number, generation)
+    }
+
+    pub(crate) fn merged(&self, number: u64, number_last: u64, generation: u32) -> PathBuf {
+        let last =
+            if number_last == number { String::new() } else { format!("-{number_last:016x}") };
+        self.path.join(format!("{number:016x}{last}.g{generation:02}.seg"))
     }
 
     /// The segments no longer appended to, in order, each in its newest generation only.
@@ -73,16 +114,7 @@ impl Directory {
     /// A roller that died half-way leaves a segment that is still `active.log` as well. It is left out
     /// here: it is still being appended to.
     pub(crate) fn segments(&self) -> Result<Vec<SegmentFile>, Error> {
-        let names = match self.disk.list(&self.path) {
-            Ok(names) => names,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(Error::io("list", &self.path, error)),
-        };
-        let mut files: Vec<_> = names.iter().filter_map(|name| self.parse(name)).collect();
-        files.sort_by_key(|file| (file.number, file.generation));
-        files.reverse();
-        files.dedup_by_key(|file| file.number);
-        files.reverse();
+        let (mut files, _) = present(self.segment_files()?);
         if let Some(last) = files.last() {
             let active = self.disk.inode(&self.active()).ok();
             if active.is_some() && self.disk.inode(&last.path).ok() == active {
@@ -92,10 +124,45 @@ impl Directory {
         Ok(files)
     }
 
+    /// Every segment file there is, superseded ones included.
+    ///
+    /// Compaction gives the new name before it takes the old one away, but one listing may miss both: a
+    /// directory that changes meanwhile may be shown without either. What one listing missed was there
+    /// when it ended, so the next one shows it. Two that agree are right.
+    pub(crate) fn segment_files(&self) -> Result<Vec<SegmentFile>, Error> {
+        let mut files = self.list_segment_files()?;
+        for _ in 1..LIST_MAX {
+            let again = self.list_segment_files()?;
+            if again == files {
+                break;
+            }
+            files = again;
+        }
+        Ok(files)
+    }
+
+    fn list_segment_files(&self) -> Result<Vec<SegmentFile>, Error> {
+        let names = match self.disk.list(&self.path) {
+            Ok(names) => names,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(Error::io("list", &self.path, error)),
+        };
+        let mut files: Vec<_> = names.iter().filter_map(|name| self.parse(name)).collect();
+        files.sort_by_key(|file| (file.number, file.number_last, file.generation));
+        Ok(files)
+    }
+
     fn parse(&self, name: &str) -> Option<SegmentFile> {
-        let (number, generation) = name.strip_suffix(".seg")?.split_once(".g")?;
+        let (numbers, generation) = name.strip_suffix(".seg")?.split_once(".g")?;
+        let number = |digits: &str| {
+            u64::from_str_radix(digits, 16).ok().filter(|_| digits.len() == NUMBER_DIGITS)
+        };
+        let (first, last) = numbers.split_once('-').unwrap_or((numbers, numbers));
+        let (first, last) = (number(first)?, number(last)?);
+        (first <= last).then_some(())?;
         Some(SegmentFile {
-            number: u64::from_str_radix(number, 16).ok().filter(|_| number.len() == 16)?,
+            number: first,
+            number_last: last,
             generation: generation.parse().ok()?,
             path: self.path.join(name),
         })
@@ -126,6 +193,27 @@ impl Directory {
 
     /// The number that `active.log` has if its own header does not say.
     pub(crate) fn number_after_last(&self) -> Result<u64, Error> {
-        Ok(self.segments()?.last().map_or(1, |file| file.number + 1))
+        Ok(self.segments()?.last().map_or(1, |file| file.number_last + 1))
     }
+}
+
+/// Digits of a segment's number in a file's name.
+const NUMBER_DIGITS: usize = 16;
+/// How the name of a compacted segment ends while it is being written.
+pub(crate) const COMPACTED_TEMPORARY: &str = ".compact.tmp";
+
+/// Parts the files that make up the log, in order, from those that a killed compactor left behind: all that
+/// is in them is also in a file of a later generation.
+pub(crate) fn present(mut files: Vec<SegmentFile>) -> (Vec<SegmentFile>, Vec<SegmentFile>) {
+    files.sort_by_key(|file| std::cmp::Reverse(file.generation));
+    let mut kept: BTreeMap<(u64, u64), SegmentFile> = BTreeMap::new();
+    let mut superseded = Vec::new();
+    for file in files {
+        let newer = kept.range(..=(file.number, u64::MAX)).next_back();
+        match newer.is_some_and(|(_, newer)| newer.supersedes(&file)) {
+            true => superseded.push(file),
+            false => _ = kept.insert((file.number, file.number_last), file),
+        }
+    }
+    (kept.into_values().collect(), superseded)
 }

@@ -10,6 +10,8 @@
 //! |---|---|
 //! | `active.log` | the segment that is being appended to |
 //! | `NNNNNNNNNNNNNNNN.gGG.seg` | a segment no longer appended to: its number in 16 hexadecimal digits, its generation (00 as written, one more each time it is compacted) |
+//! | `NNNNNNNNNNNNNNNN-MMMMMMMMMMMMMMMM.gGG.seg` | several segments merged by compaction: the numbers of the first and the last, a generation above those of all of them |
+//! | `compact.lock` | held by whoever compacts |
 //! | `log.id` | the log's identity in text: `claude-mem log 1 <32 hex digits> <8 hex digits of crc32 of the 16 bytes>` |
 //! | `synced` | how far the log is known to be on disk: segment u64, bytes u64, crc32 of these 16 bytes |
 //! | `suspect` | there while records since the place in it (as in `synced`) may be missing on disk: a sync failed, and they are still to be written again |
@@ -36,7 +38,12 @@
 //!
 //! The salt can be worked out from the file's name and `log.id`, so a damaged header costs nothing. A header
 //! with another number than the file's name belongs elsewhere, and counts as damaged. `active.log` has the
-//! number that follows the last segment's if its header does not say.
+//! number that follows the last segment's if its header does not say. A compacted segment has the header of
+//! the one it was made of, a merged one that of the first.
+//!
+//! A file whose segments are all in a file of a later generation is *superseded*: it is not part of the log any
+//! more, and a compactor was killed before it took it away. A later generation is complete and on disk before
+//! it has its name, and keeps its name before an earlier one loses its own.
 //!
 //! # Frame, 40 bytes and the payload
 //!
@@ -56,9 +63,11 @@
 //!
 //! *Moved*: the payload is preceded by 8 bytes, the `seq` that the record had when it was first written
 //! (they count in the length and in the checksum, and stay outside the zstd frame). Compaction writes
-//! such frames. *Tombstone*: the payload was removed for good; what is left is empty, or a 32-byte hash.
+//! such frames; a frame of a compacted segment without the flag is where it first was. *Tombstone*: the payload
+//! was removed for good; what is left is whatever whoever compacted wanted to keep of it, often nothing.
 //! *Again*: a sync failed, so the record was written once more; the payload is preceded by 8 bytes, the
-//! `seq` of where it was first. If a whole frame with the same id is there, this one is passed over.
+//! `seq` of where it was first. If a whole frame with the same id is there, this one is passed over. A record
+//! that was written again and then moved has both, its own place before that of the first.
 //!
 //! There is no padding, so "skip zeros" is no rule a reader needs, and no checksum over more than one
 //! frame, so a damaged frame costs itself alone. A frame of another segment quoted in a payload has
@@ -76,8 +85,8 @@
 //! | 40 | 16 | id of the first record |
 //! | 56 | 16 | id of the last record |
 //! | 72 | 32 | SHA-256 of all bytes before the seal's frame |
-//! | 104 | 32 | the same of generation 0, carried along by compaction |
-//! | 136 | 32 | link of the segment before: zero for the first |
+//! | 104 | 32 | the same of generation 0, carried along by compaction; in a merged file, of the last segment in it |
+//! | 136 | 32 | link of the segment before that one: zero for the first |
 //! | 168 | 4 | number of gaps, G |
 //! | 172 | 4 | number of index entries, I |
 //! | 176 | 24 G | gaps: offset u64, length u64, reason u8 (see [`GapReason`]), 7 zeros |
@@ -86,7 +95,9 @@
 //! | | 4 | magic `F9 65 6E 64`: a file that ends with it ends with a seal |
 //!
 //! A segment's *link* is the SHA-256 of the previous link and its generation-0 hash. Seals are chained by
-//! links, so a compacted segment still fits between its neighbours.
+//! links, so a compacted segment still fits between its neighbours. A merged file begins with a frame of kind
+//! 0xFFFE, schema 1, whose payload is the link of the segment before the first in it, and then 32 bytes for each
+//! segment in it but the last: its generation-0 hash. From these follows the link that the seal names.
 //!
 //! # Reading
 //!
@@ -110,7 +121,7 @@ mod marks;
 mod seal;
 
 pub use marks::{Synced, decode_log_id, encode_log_id};
-pub use seal::{GapReason, IndexEntry, Seal};
+pub use seal::{GapReason, IndexEntry, Links, Seal};
 
 use crate::{Id, Seq};
 
@@ -126,6 +137,8 @@ pub const PAYLOAD_BYTES_MAX: usize = 16 << 20;
 pub const KIND_RESERVED: u16 = 0xFF00;
 /// The kind of a seal.
 pub const KIND_SEAL: u16 = 0xFFFF;
+/// The kind of what links the segments in a merged file.
+pub const KIND_CHAIN: u16 = 0xFFFE;
 
 /// Flag: the payload is one zstd frame.
 pub const FLAG_ZSTD: u8 = 1;
@@ -322,6 +335,14 @@ pub fn encode_frame(fields: FrameFields, parts: &[&[u8]], salt: u32, out: &mut V
 pub(crate) fn split_seq(payload: &[u8]) -> Option<(Seq, &[u8])> {
     let (seq, rest) = payload.split_first_chunk::<8>()?;
     Some((Seq::from_raw(u64::from_le_bytes(*seq)), rest))
+}
+
+/// A payload as it was before the record was moved: without the place in front of it.
+pub(crate) fn without_place<'a>(header: &FrameHeader, stored: &'a [u8]) -> &'a [u8] {
+    match split_seq(stored) {
+        Some((_, rest)) if header.has(FLAG_MOVED) => rest,
+        _ => stored,
+    }
 }
 
 #[inline]

@@ -109,8 +109,11 @@ pub(crate) fn entry<'a>(
     let stored = segment.payload(offset, &header)?;
     let (seq, stored) = match split_seq(stored) {
         Some((seq, rest)) if header.has(FLAG_MOVED) => (seq, rest),
-        Some((_, rest)) if header.has(FLAG_AGAIN) => (here, rest),
         _ => (here, stored),
+    };
+    let stored = match split_seq(stored) {
+        Some((_, rest)) if header.has(FLAG_AGAIN) => rest,
+        _ => stored,
     };
     let payload = if header.has(FLAG_ZSTD) {
         if decompress(stored, decompressed).is_err() {
@@ -125,7 +128,7 @@ pub(crate) fn entry<'a>(
     Ok(Item::Record(Entry { seq, id, kind, schema, codec, is_tombstone, payload }))
 }
 
-fn decompress(stored: &[u8], out: &mut Vec<u8>) -> std::io::Result<()> {
+pub(crate) fn decompress(stored: &[u8], out: &mut Vec<u8>) -> std::io::Result<()> {
     let len = zstd::zstd_safe::get_frame_content_size(stored).ok().flatten().unwrap_or(0);
     out.clear();
     // The length is only believed up to what a record may hold.

@@ -9,6 +9,7 @@
 //!   is reported as a [`Gap`] and reading goes on behind it.
 //! - [`maintain()`] does what a hook has no time for: it seals full segments, merges what had to be spilled,
 //!   and sets space aside again. [`verify()`] reads everything and says what is whole.
+//! - [`Compactor`] rewrites complete segments without what is no longer needed. Records keep their places.
 //!
 //! # What survives what
 //!
@@ -25,6 +26,7 @@
 //! | a segment file is gone | all others; the loss is reported if one behind it is there or was synced |
 //! | the disk is full | all acknowledged before; a reserve lets the last ones in |
 //! | a process that holds the lock is stopped | all: appends go to `spill/` after [`lock_wait_max`](Options::lock_wait_max) |
+//! | a compactor is killed at any point, or fails | all, each once and in its place |
 //! | the directory is removed | none of the old ones; the next append begins a new log |
 //!
 //! Not covered: damage to both `log.id` and every segment header, which between them hold the salt.
@@ -53,6 +55,7 @@
 mod again;
 mod ahead;
 mod backwards;
+mod compaction;
 mod directory;
 pub mod disk;
 mod error;
@@ -75,6 +78,7 @@ mod verify;
 mod writer;
 
 pub use backwards::Backwards;
+pub use compaction::{Compactor, Damage, Fate, Head, Judge, KeepAll, Packing, Rewritten, roll};
 pub use error::Error;
 pub use format::GapReason;
 pub use id::Id;

@@ -3,12 +3,9 @@
 use crate::{
     Backwards, Error, Options, Reader, Seq, Tail,
     directory::Directory,
-    segment::{Segment, SegmentInfo, snapshot},
+    segment::{Segment, SegmentInfo, following, snapshot},
 };
 use std::path::Path;
-
-/// How often a directory that changes under our hands is listed again.
-const FOLLOW_MAX: usize = 8;
 
 /// A log, to be read.
 #[derive(Debug, Clone)]
@@ -43,7 +40,7 @@ impl Log {
                 from = Seq::new(info.number, 0);
                 break;
             };
-            from = Seq::new(info.number, seal.bytes);
+            from = Seq::new(info.number_last + 1, 0);
             if seal.time_max_us >= time_us && seal.records > 0 {
                 let entry = seal.index.iter().rfind(|entry| entry.time_max_before_us < time_us);
                 let is_offset_seq = info.generation == 0;
@@ -66,7 +63,15 @@ impl Log {
     }
 
     /// The segments, in order.
+    ///
+    /// A file of a compacted segment is left out once there is one of a later generation with the same records.
+    /// Compaction takes such files away, so a path may be gone by the time it is opened; then this is to be
+    /// asked again.
     pub fn segments(&self) -> Result<Vec<SegmentInfo>, Error> {
+        following(|| self.try_segments())
+    }
+
+    fn try_segments(&self) -> Result<Vec<SegmentInfo>, Error> {
         let (files, active) = snapshot(&self.directory)?;
         let mut infos = Vec::new();
         for file in files {
@@ -85,15 +90,7 @@ impl Log {
 
     /// Opens the first segment with records at `number` or behind it.
     pub(crate) fn open_segment(&self, number: u64) -> Result<Option<Segment>, Error> {
-        let mut result = self.try_open_segment(number);
-        for _ in 0..FOLLOW_MAX {
-            // Compaction takes the old generation away once the new one has its name.
-            if !result.as_ref().is_err_and(Error::is_not_found) {
-                break;
-            }
-            result = self.try_open_segment(number);
-        }
-        result
+        following(|| self.try_open_segment(number))
     }
 
     fn try_open_segment(&self, number: u64) -> Result<Option<Segment>, Error> {
@@ -102,7 +99,7 @@ impl Log {
         let before = files.iter().rposition(|file| file.number <= number).unwrap_or(0);
         for file in files.iter().skip(before) {
             let segment = Segment::open(&self.directory, file)?;
-            if segment.number_last() >= number {
+            if segment.number_last >= number {
                 return Ok(Some(segment));
             }
         }

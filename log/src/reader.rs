@@ -4,7 +4,7 @@ use crate::{
     Error, Gap, GapReason, Item, Log, Seq,
     again::Originals,
     ahead::Checker,
-    format::{FLAG_AGAIN, FrameHeader, KIND_SEAL, SEGMENT_HEADER_LEN},
+    format::{FLAG_AGAIN, FrameHeader, KIND_RESERVED, SEGMENT_HEADER_LEN},
     item::{entry, seq_of},
     map::Map,
     recovery::Found,
@@ -25,6 +25,8 @@ pub struct Reader {
     segment: Option<Segment>,
     offset: u64,
     from: Seq,
+    /// Behind the last record that was passed in a compacted segment, where offsets do not say.
+    passed: Seq,
     since_us: u64,
     number_expected: Option<u64>,
     /// The segment before and how long it was, to be compared with what the next one says of it.
@@ -53,6 +55,7 @@ impl Reader {
             segment: None,
             offset: 0,
             from,
+            passed: Seq::START,
             since_us,
             number_expected: Some(from.segment().max(1)),
             left: None,
@@ -87,7 +90,10 @@ impl Reader {
     /// Where reading goes on. A reader opened [there](Log::read_from) misses nothing and repeats nothing.
     pub fn position(&self) -> Seq {
         match &self.segment {
-            Some(segment) => Seq::new(segment.number, self.offset).max(self.from),
+            Some(segment) if segment.is_as_written() => {
+                Seq::new(segment.number, self.offset).max(self.from)
+            }
+            Some(_) => self.passed.max(self.from),
             None => self.from,
         }
     }
@@ -116,7 +122,8 @@ impl Reader {
                 Found::Gap { range, reason, header } => {
                     self.offset = range.end;
                     let gap = segment.gap(offset, range.end - offset, reason).of_record(header);
-                    if Seq::new(segment.number, range.end) > self.from {
+                    let is_behind = Seq::new(segment.number, range.end) > self.from;
+                    if is_behind || !segment.is_as_written() {
                         return Ok(Some(Step::Gap(gap)));
                     }
                 }
@@ -153,8 +160,8 @@ impl Reader {
 
     fn leave_segment(&mut self) {
         let segment = self.segment.take().expect("only left while open");
-        let next = segment.number_last() + 1;
-        self.left = (segment.generation == 0).then_some((segment.number, self.offset));
+        let next = segment.number_last + 1;
+        self.left = segment.is_as_written().then_some((segment.number, self.offset));
         self.number_expected = Some(next);
         self.from = self.from.max(Seq::new(next, 0));
         self.seen.clear();
@@ -167,8 +174,10 @@ impl Reader {
         };
         self.is_end_checked = false;
         self.offset = SEGMENT_HEADER_LEN as u64;
-        if segment.number == self.from.segment() && segment.generation == 0 {
+        if segment.number == self.from.segment() && segment.is_as_written() {
             self.go_to(&mut segment)?;
+        } else if segment.number <= self.from.segment() {
+            self.offset = near(&mut segment, self.from)?;
         }
         if self.offset == SEGMENT_HEADER_LEN as u64 {
             self.pending.extend(segment.header_gap());
@@ -229,14 +238,22 @@ impl Reader {
     }
 
     fn is_wanted(&mut self, offset: u64, header: &FrameHeader) -> Result<bool, Error> {
-        if header.kind == KIND_SEAL || !self.seen.insert(header.id) {
-            return Ok(false);
-        }
-        if self.since_us > 0 && header.id.time_us() < self.since_us {
+        if header.kind >= KIND_RESERVED || !self.seen.insert(header.id) {
             return Ok(false);
         }
         let segment = self.segment.as_mut().expect("the frame is in it");
-        if segment.number == self.from.segment() && seq_of(segment, offset, header)? < self.from {
+        if !segment.is_as_written() {
+            let seq = seq_of(segment, offset, header)?;
+            self.passed = seq.next();
+            if seq < self.from {
+                return Ok(false);
+            }
+        } else if segment.number == self.from.segment()
+            && seq_of(segment, offset, header)? < self.from
+        {
+            return Ok(false);
+        }
+        if self.since_us > 0 && header.id.time_us() < self.since_us {
             return Ok(false);
         }
         if !header.has(FLAG_AGAIN) {
@@ -245,4 +262,26 @@ impl Reader {
         let stored = segment.payload(offset, header)?;
         Ok(!self.originals.is_repetition(&self.log.directory, header, stored)?)
     }
+}
+
+/// Where to begin in a compacted segment to meet every record at `from` or behind it: at the last frame of its
+/// index that lies before.
+fn near(segment: &mut Segment, from: Seq) -> Result<u64, Error> {
+    let index = segment.seal.as_ref().map(|seal| seal.index.clone()).unwrap_or_default();
+    let mut start = SEGMENT_HEADER_LEN as u64;
+    let (mut low, mut high) = (0, index.len());
+    while low < high {
+        let middle = usize::midpoint(low, high);
+        let offset = index[middle].offset;
+        // Damage, or the log's own frames: from the front then.
+        let Found::Frame(header) = segment.scan(offset)? else {
+            return Ok(SEGMENT_HEADER_LEN as u64);
+        };
+        if header.kind < KIND_RESERVED && seq_of(segment, offset, &header)? <= from {
+            (start, low) = (offset, middle + 1);
+        } else {
+            high = middle;
+        }
+    }
+    Ok(start)
 }

@@ -4,9 +4,9 @@ use crate::{
     Error, GapReason, Id,
     directory::{Directory, SegmentFile},
     disk::{File, Lock},
-    format::{FrameHeader, IndexEntry, KIND_SEAL, SEGMENT_HEADER_LEN, Seal},
+    format::{FrameHeader, IndexEntry, KIND_RESERVED, KIND_SEAL, SEGMENT_HEADER_LEN, Seal},
     recovery::Found,
-    segment::Segment,
+    segment::{Segment, following},
     sync,
 };
 use sha2::{Digest, Sha256};
@@ -18,15 +18,7 @@ use std::{path::Path, sync::Arc};
 /// seal names the one before. One without a seal that lies before a sealed one has lost its own: it stays
 /// as it is, since another would break the chain. Synced: a sealed segment survives the loss of power.
 pub(crate) fn seal_rolled(directory: &Directory, index_interval: u64) -> Result<u64, Error> {
-    let mut unsealed = Vec::new();
-    let mut link = [0; 32];
-    for file in directory.segments()?.into_iter().rev() {
-        if let Some(seal) = Segment::open(directory, &file)?.seal {
-            link = seal.link();
-            break;
-        }
-        unsealed.push(file);
-    }
+    let (unsealed, mut link) = following(|| unsealed(directory))?;
     let mut count = 0;
     for file in unsealed.iter().rev() {
         let Some(seal) = seal_segment(directory, file, link, index_interval)? else { break };
@@ -34,6 +26,18 @@ pub(crate) fn seal_rolled(directory: &Directory, index_interval: u64) -> Result<
         count += 1;
     }
     Ok(count)
+}
+
+/// The full segments without a seal behind the last one that has one, the last first, and that one's link.
+fn unsealed(directory: &Directory) -> Result<(Vec<SegmentFile>, [u8; 32]), Error> {
+    let mut unsealed = Vec::new();
+    for file in directory.segments()?.into_iter().rev() {
+        if let Some(seal) = Segment::open(directory, &file)?.seal {
+            return Ok((unsealed, seal.link()));
+        }
+        unsealed.push(file);
+    }
+    Ok((unsealed, [0; 32]))
 }
 
 fn seal_segment(
@@ -94,33 +98,22 @@ pub(crate) struct Survey {
 
 /// Reads a whole segment.
 pub(crate) fn survey(segment: &mut Segment, index_interval: u64) -> Result<Survey, Error> {
-    let nobody = Id::from_bytes([0; 16]);
-    let mut seal = Seal {
-        records: 0,
-        bytes: 0,
-        time_min_us: 0,
-        time_max_us: 0,
-        number_last: segment.number,
-        id_first: nobody,
-        id_last: nobody,
-        hash: [0; 32],
-        hash_origin: [0; 32],
-        link_previous: [0; 32],
-        gaps: Vec::new(),
-        index: Vec::new(),
-    };
+    let mut seal = Seal::empty(segment.number);
     let mut gaps = Vec::new();
     let mut offset = SEGMENT_HEADER_LEN as u64;
     let mut index_next = offset;
     loop {
         match segment.scan(offset)? {
             Found::Frame(header) if header.kind == KIND_SEAL => break,
+            Found::Frame(header) if header.kind >= KIND_RESERVED => {
+                offset += header.frame_len() as u64;
+            }
             Found::Frame(header) => {
                 if offset >= index_next {
                     seal.index.push(IndexEntry { offset, time_max_before_us: seal.time_max_us });
                     index_next = offset.saturating_add(index_interval);
                 }
-                count(&mut seal, &header);
+                count(&mut seal, header.id);
                 offset += header.frame_len() as u64;
             }
             Found::Gap { range, reason, header } => {
@@ -137,13 +130,14 @@ pub(crate) fn survey(segment: &mut Segment, index_interval: u64) -> Result<Surve
     Ok(Survey { seal, gaps })
 }
 
-fn count(seal: &mut Seal, header: &FrameHeader) {
-    let time_us = header.id.time_us();
+/// Counts one more record.
+pub(crate) fn count(seal: &mut Seal, id: Id) {
+    let time_us = id.time_us();
     if seal.records == 0 {
-        seal.id_first = header.id;
+        seal.id_first = id;
         seal.time_min_us = time_us;
     }
-    seal.id_last = header.id;
+    seal.id_last = id;
     seal.records += 1;
     seal.time_min_us = seal.time_min_us.min(time_us);
     seal.time_max_us = seal.time_max_us.max(time_us);

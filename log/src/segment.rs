@@ -30,6 +30,8 @@ pub enum SegmentState {
 pub struct SegmentInfo {
     /// Its number.
     pub number: u64,
+    /// The last segment number whose records are in it: its own, unless several were merged.
+    pub number_last: u64,
     /// How often it was compacted.
     pub generation: u32,
     /// Where it is.
@@ -46,6 +48,8 @@ pub struct SegmentInfo {
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) number: u64,
+    /// The last segment number whose records are in this file.
+    pub(crate) number_last: u64,
     pub(crate) generation: u32,
     pub(crate) path: PathBuf,
     pub(crate) salt: u32,
@@ -61,6 +65,15 @@ pub(crate) struct Segment {
 impl Segment {
     /// Opens a segment that nobody appends to any more.
     pub(crate) fn open(directory: &Directory, file: &SegmentFile) -> Result<Self, Error> {
+        let mut segment = Self::open_unmapped(directory, file)?;
+        if let Some(map) = segment.file.map() {
+            segment.bytes = Bytes::Map(Arc::new(map));
+        }
+        Ok(segment)
+    }
+
+    /// The same, but what is read of it is held only for that moment: for those who read much at a time.
+    pub(crate) fn open_unmapped(directory: &Directory, file: &SegmentFile) -> Result<Self, Error> {
         let handle = directory
             .disk
             .open_read(&file.path)
@@ -69,9 +82,6 @@ impl Segment {
         segment.seal = read_seal(segment.file.as_ref(), segment.salt)
             .map_err(|error| Error::io("read", &file.path, error))?
             .map(|(seal, _)| seal);
-        if let Some(map) = segment.file.map() {
-            segment.bytes = Bytes::Map(Arc::new(map));
-        }
         Ok(segment)
     }
 
@@ -96,6 +106,7 @@ impl Segment {
         };
         Ok(Self {
             number: file.number,
+            number_last: file.number_last,
             generation: file.generation,
             path,
             salt,
@@ -116,9 +127,10 @@ impl Segment {
         }
     }
 
-    /// The last segment number whose records are in this file.
-    pub(crate) fn number_last(&self) -> u64 {
-        self.seal.as_ref().map_or(self.number, |seal| seal.number_last)
+    /// Whether places in the file are places in the log. In a compacted one they are not: there every
+    /// record that is elsewhere than it first was says where.
+    pub(crate) fn is_as_written(&self) -> bool {
+        self.generation == 0
     }
 
     /// Has the rear of the segment checked by another thread, if it is complete: for those who are going to
@@ -202,6 +214,7 @@ impl Segment {
         };
         Ok(SegmentInfo {
             number: self.number,
+            number_last: self.number_last,
             generation: self.generation,
             path: self.path.clone(),
             bytes: self.len()?,
@@ -220,6 +233,19 @@ impl Segment {
 pub(crate) fn snapshot(
     directory: &Directory,
 ) -> Result<(Vec<SegmentFile>, Option<Segment>), Error> {
+    for _ in 1..FOLLOW_MAX {
+        if let Some(snapshot) = try_snapshot(directory, false)? {
+            return Ok(snapshot);
+        }
+    }
+    Ok(try_snapshot(directory, true)?.expect("whatever is there is taken"))
+}
+
+type Snapshot = (Vec<SegmentFile>, Option<Segment>);
+
+/// `None` if the active segment that was opened is full and compacted by now, unless the last word is asked
+/// for.
+fn try_snapshot(directory: &Directory, is_last: bool) -> Result<Option<Snapshot>, Error> {
     let path = directory.active();
     let handle = match directory.disk.open_read(&path) {
         Ok(handle) => Some(handle),
@@ -227,31 +253,49 @@ pub(crate) fn snapshot(
         Err(error) => return Err(Error::io("open", &path, error)),
     };
     let mut files = directory.segments()?;
-    let Some(handle) = handle else { return Ok((files, None)) };
+    let Some(handle) = handle else { return Ok(Some((files, None))) };
     let header = read_header(handle.as_ref()).map_err(|error| Error::io("read", &path, error))?;
     let inode = handle.inode().map_err(|error| Error::io("stat", &path, error))?;
     let is_handle = |file: &&SegmentFile| directory.disk.inode(&file.path).ok() == Some(inode);
-    let after_last = files.last().map_or(1, |file| file.number + 1);
+    let after_last = files.last().map_or(1, |file| file.number_last + 1);
     let number = match header {
-        Some(header) => match files.iter().find(|file| file.number == header.number) {
+        Some(header) => match files.iter().find(|file| file.holds(header.number)) {
             Some(file) if is_handle(&file) => {
                 files.retain(|file| file.number <= header.number);
-                return Ok((files, None));
+                return Ok(Some((files, None)));
+            }
+            // Rolled, sealed and compacted since it was opened.
+            Some(_) if !is_last && directory.disk.inode(&path).ok() != Some(inode) => {
+                return Ok(None);
             }
             // The number is taken: a header that strayed here from another segment.
             Some(_) => after_last,
             None => header.number,
         },
         None if files.iter().rev().take(2).any(|file| is_handle(&file)) => {
-            return Ok((files, None));
+            return Ok(Some((files, None)));
         }
         None => after_last,
     };
     files.retain(|file| file.number < number);
-    let file = SegmentFile { number, generation: 0, path };
-    let mut active = Segment::with_header(directory, &file, handle)?;
+    let mut active = Segment::with_header(directory, &SegmentFile::written(number, path), handle)?;
     active.is_active = true;
-    Ok((files, Some(active)))
+    Ok(Some((files, Some(active))))
+}
+
+/// How often a directory that changes under our hands is looked at again.
+const FOLLOW_MAX: usize = 8;
+
+/// Does something with files that compaction may take away meanwhile: then they have other names by now.
+pub(crate) fn following<T>(mut work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+    let mut result = work();
+    for _ in 1..FOLLOW_MAX {
+        if !result.as_ref().is_err_and(Error::is_not_found) {
+            break;
+        }
+        result = work();
+    }
+    result
 }
 
 fn read_header(file: &dyn File) -> io::Result<Option<SegmentHeader>> {

@@ -51,7 +51,7 @@ fn create(directory: &Directory) -> Result<Target, Error> {
 
 /// Adds the records of one spill file to another. They are in both then, and merged once.
 pub(crate) fn write_again(appender: &mut Appender, spilled: Target) -> Result<(), Error> {
-    let file = SegmentFile { number: 0, generation: 0, path: appender.directory.spill() };
+    let file = SegmentFile::written(0, appender.directory.spill());
     let mut segment = Segment::with_header(&appender.directory, &file, spilled.file)?;
     each_frame(&mut segment, |found, segment, offset| {
         let Found::Frame(header) = found else { return Ok(()) };
@@ -97,7 +97,7 @@ fn merge_file(directory: &Directory, options: &Options, path: &Path) -> Result<u
     if disk.inode(path).ok() != Some(own) {
         return Ok(0);
     }
-    let file = SegmentFile { number: 0, generation: 0, path: path.to_path_buf() };
+    let file = SegmentFile::written(0, path.to_path_buf());
     let mut segment = Segment::open(directory, &file)?;
     let (count, is_damaged) = copy(directory, options, &mut segment)?;
     if is_damaged {

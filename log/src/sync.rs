@@ -91,7 +91,7 @@ fn sync_from(directory: &Directory, synced: Option<Synced>, target: &Target) -> 
 /// A segment that has a seal is synced like the others: its sealer may have died before doing so.
 fn sync_segments(directory: &Directory, first: u64, target: &Target) -> Result<u64, Error> {
     if first != target.number {
-        for file in directory.segments()?.iter().filter(|file| file.number >= first) {
+        for file in directory.segments()?.iter().filter(|file| file.number_last >= first) {
             sync_file(directory, file)?;
         }
     }
@@ -184,8 +184,11 @@ fn write_again(appender: &mut Appender, from: Option<Synced>, end: u64) -> Resul
     let mut originals = Originals::default();
     for file in files.iter().filter(is_suspect) {
         let bytes = if file.number == from.segment { from.bytes } else { 0 };
-        let segment = Segment::open(&appender.directory, file)?;
-        write_segment_again(appender, segment, bytes, &mut originals)?;
+        match Segment::open(&appender.directory, file) {
+            Ok(segment) => write_segment_again(appender, segment, bytes, &mut originals)?,
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(())
 }

@@ -1,13 +1,13 @@
 //! Reading everything and saying what is whole.
 
 use crate::{
-    Error, Gap, GapReason, Options, SegmentInfo,
+    Error, Gap, GapReason, Log, Options, SegmentInfo,
     directory::Directory,
-    format::Synced,
-    recovery::Source as _,
+    format::{KIND_CHAIN, Links, SEGMENT_HEADER_LEN, Synced},
+    recovery::{Found, Source as _},
     roll,
     seal::survey,
-    segment::{Segment, snapshot},
+    segment::Segment,
     spill, sync,
 };
 use std::{
@@ -77,15 +77,18 @@ pub fn verify(dir: &Path, options: &Options) -> Result<Report, Error> {
     let set_aside = options.disk.list(&directory.quarantine()).map_or(0, |names| names.len());
     let mut report = Report { set_aside, spilled: spill::waiting(&directory), ..Report::default() };
     let mut chain = Chain { number_next: 1, link: Some([0; 32]) };
-    let (files, active) = snapshot(&directory)?;
-    let segments = files.iter().map(|file| Segment::open(&directory, file));
-    for segment in segments.chain(active.map(Ok)) {
-        let segment = segment?;
+    let log = Log { directory };
+    // One after another, because compaction may put others in their place meanwhile.
+    while let Some(segment) = log.open_segment(chain.number_next)? {
         report.missing.extend(chain.number_next..segment.number);
         if let (Some(before), true) = (report.segments.last_mut(), report.missing.is_empty()) {
             before.gaps.extend(lost_end(before, &segment));
         }
+        let is_last = segment.is_active;
         report.segments.push(verify_segment(segment, &mut chain, synced)?);
+        if is_last {
+            break;
+        }
     }
     // A segment that was synced and is not there at all.
     let last = synced.map_or(0, |synced| synced.segment);
@@ -127,11 +130,15 @@ fn verify_segment(
         gaps.extend(segment.lost_end(synced, survey.seal.bytes)?);
     }
     let is_next = segment.number == chain.number_next;
+    let merged = chain_in(&mut segment)?;
     chain.link = match &segment.seal {
         Some(seal) => {
+            let is_whole = merged.as_ref().is_none_or(|merged| merged.last == seal.link_previous);
+            let first = merged.map_or(seal.link_previous, |merged| merged.first);
             let fits = seal.hash == survey.seal.hash
                 && seal.records == survey.seal.records
-                && (!is_next || chain.link.is_none_or(|link| link == seal.link_previous));
+                && is_whole
+                && (!is_next || chain.link.is_none_or(|link| link == first));
             if !fits {
                 gaps.push(segment.gap(seal.bytes, 0, GapReason::BrokenSeal));
             }
@@ -139,8 +146,21 @@ fn verify_segment(
         }
         None => None,
     };
-    chain.number_next = segment.number_last() + 1;
+    chain.number_next = segment.number_last + 1;
     Ok(SegmentReport { records: survey.seal.records, info: segment.info()?, gaps })
+}
+
+/// The links of the segments in a merged file; `None` if it is not merged. If they cannot be read, nothing
+/// fits them.
+pub(crate) fn chain_in(segment: &mut Segment) -> Result<Option<Links>, Error> {
+    if segment.number_last == segment.number {
+        return Ok(None);
+    }
+    let offset = SEGMENT_HEADER_LEN as u64;
+    let Found::Frame(header) = segment.scan(offset)? else { return Ok(Some(Links::default())) };
+    let payload = segment.payload(offset, &header)?;
+    let links = (header.kind == KIND_CHAIN).then(|| Links::decode(payload)).flatten();
+    Ok(Some(links.unwrap_or_default()))
 }
 
 /// Copies the bytes of a gap to `quarantine/`, where they stay whatever becomes of the segment. Does
@@ -164,13 +184,11 @@ pub fn quarantine(dir: &Path, options: &Options, gap: &Gap) -> Result<PathBuf, E
 }
 
 fn bytes_of(directory: &Directory, gap: &Gap) -> Result<Vec<u8>, Error> {
-    let (files, active) = snapshot(directory)?;
-    let file = files.iter().find(|file| file.number == gap.segment);
-    let mut segment = match (file, active) {
-        (Some(file), _) => Segment::open(directory, file)?,
-        (None, Some(active)) if active.number == gap.segment => active,
-        _ => return Ok(Vec::new()),
-    };
+    let log = Log { directory: directory.clone() };
+    let Some(mut segment) = log.open_segment(gap.segment)? else { return Ok(Vec::new()) };
+    if segment.number != gap.segment {
+        return Ok(Vec::new());
+    }
     let len = gap.len as usize;
     let window = segment
         .bytes

@@ -101,6 +101,24 @@ impl Appender {
         self.append_parts(&parts)
     }
 
+    /// Begins a new segment, if there is something in this one. Says whether it did.
+    pub(crate) fn roll(&mut self) -> Result<bool, Error> {
+        let path = self.directory.active();
+        if let Err(error) = self.directory.disk.inode(&path)
+            && error.kind() == io::ErrorKind::NotFound
+        {
+            return Ok(false);
+        }
+        self.target = None;
+        let target = self.open_target()?;
+        let len = target.file.len().map_err(|error| Error::io("stat", &path, error))?;
+        if len <= SEGMENT_HEADER_LEN as u64 {
+            return Ok(false);
+        }
+        self.target = None;
+        roll::roll(&self.directory, &target, self.options.lock_wait_max)
+    }
+
     /// What was spilled may be merged from now on, even if this process lives on for days. The file is still
     /// to be synced.
     pub(crate) fn release_spilled(&mut self) {

@@ -1,8 +1,9 @@
-//! The storm: processes that append, roll, seal and tail a log are killed at random moments, again and
+//! The storm: processes that append, roll, seal, compact and tail a log are killed at random moments, again and
 //! again. At the end every record whose append had returned must be there, once and whole.
 
 use claude_mem_log::{
-    Appender, Id, Item, Log, Options, Record, Seq, disk::Disk as _, disk::RealDisk, maintain,
+    Appender, Compactor, Id, Item, KeepAll, Log, Options, Packing, Record, SegmentState, Seq,
+    disk::Disk as _, disk::RealDisk, maintain,
 };
 use std::{
     collections::{BTreeMap, HashSet},
@@ -37,6 +38,8 @@ pub enum Role {
     Write,
     /// Seals, merges and syncs.
     Maintain,
+    /// Compacts complete segments, alone and two at a time.
+    Compact,
     /// Reads from the beginning and onwards, and notes what it was given.
     Tail,
 }
@@ -82,7 +85,7 @@ fn options() -> Options {
 pub fn storm(storm: &Storm) -> Result<Outcome, Box<dyn Error>> {
     let mut random = Random(storm.seed | 1);
     let roles: Vec<Role> = std::iter::repeat_n(Role::Write, storm.writers)
-        .chain([Role::Maintain, Role::Tail])
+        .chain([Role::Maintain, Role::Compact, Role::Tail])
         .collect();
     fs::create_dir_all(storm.dir.join("notes"))?;
     let mut started = 0;
@@ -131,6 +134,7 @@ fn start(storm: &Storm, role: Role, number: u64) -> std::io::Result<Child> {
     let role = match role {
         Role::Write => "write",
         Role::Maintain => "maintain",
+        Role::Compact => "compact",
         Role::Tail => "tail",
     };
     Command::new(&storm.program)
@@ -154,7 +158,30 @@ pub fn play(role: Role, dir: &Path, number: u64) -> Result<(), Box<dyn Error>> {
             Appender::open(&log, options())?.sync()?;
             thread::sleep(Duration::from_millis(2));
         },
+        Role::Compact => loop {
+            compact(&log)?;
+            thread::sleep(Duration::from_millis(2));
+        },
     }
+}
+
+/// Rewrites each complete segment a few times, so that those compacted before are met again.
+fn compact(log: &Path) -> Result<(), Box<dyn Error>> {
+    const GENERATIONS_MAX: u32 = 3;
+    let Some(compactor) = Compactor::begin(log, &options(), Packing::default())? else {
+        return Ok(());
+    };
+    let mut segments = Log::open(log, options())?.segments()?;
+    segments.retain(|info| info.state == SegmentState::Sealed && info.generation < GENERATIONS_MAX);
+    for pair in segments.chunks(2) {
+        let follows = pair.windows(2).all(|pair| pair[0].number_last + 1 == pair[1].number);
+        let is_merged = follows && pair[0].number.is_multiple_of(2);
+        let groups: Vec<_> = if is_merged { vec![pair] } else { pair.chunks(1).collect() };
+        for group in groups {
+            compactor.rewrite(group, &mut KeepAll)?;
+        }
+    }
+    Ok(())
 }
 
 fn write(log: &Path, number: u64, notes: &mut fs::File) -> Result<(), Box<dyn Error>> {

@@ -107,12 +107,28 @@ pub struct IndexEntry {
 }
 
 impl Seal {
+    /// Of a segment in which nothing was counted yet.
+    pub(crate) fn empty(number: u64) -> Self {
+        let nobody = Id::from_bytes([0; 16]);
+        Self {
+            records: 0,
+            bytes: 0,
+            time_min_us: 0,
+            time_max_us: 0,
+            number_last: number,
+            id_first: nobody,
+            id_last: nobody,
+            hash: [0; 32],
+            hash_origin: [0; 32],
+            link_previous: [0; 32],
+            gaps: Vec::new(),
+            index: Vec::new(),
+        }
+    }
+
     /// What the next segment's seal must name as its predecessor.
     pub fn link(&self) -> [u8; 32] {
-        let mut hasher = Sha256::new();
-        hasher.update(self.link_previous);
-        hasher.update(self.hash_origin);
-        hasher.finalize().into()
+        link_of(&self.link_previous, &self.hash_origin)
     }
 
     /// The seal's whole frame.
@@ -190,6 +206,44 @@ impl Seal {
         let max = (FRAME_HEADER_LEN + FRAME_PAYLOAD_MAX) as u64;
         (last[4..] == SEAL_END && len <= max).then_some(len)
     }
+}
+
+/// How the segments in a merged file are linked: the payload of its first frame.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Links {
+    /// Link of the segment before the first.
+    pub first: [u8; 32],
+    /// Link of the segment before the last: what the seal names.
+    pub last: [u8; 32],
+    /// Generation-0 hashes of all but the last.
+    pub hashes: Vec<[u8; 32]>,
+}
+
+impl Links {
+    /// The links that follow from `first` and the hashes.
+    pub fn new(first: [u8; 32], hashes: Vec<[u8; 32]>) -> Self {
+        let last = hashes.iter().fold(first, |link, hash| link_of(&link, hash));
+        Self { first, last, hashes }
+    }
+
+    /// The payload.
+    pub fn encode(&self) -> Vec<u8> {
+        [self.first].iter().chain(&self.hashes).flatten().copied().collect()
+    }
+
+    /// Reads the payload; `None` if it is none.
+    pub fn decode(payload: &[u8]) -> Option<Self> {
+        let (hashes, []) = payload.as_chunks::<32>() else { return None };
+        let (first, hashes) = hashes.split_first()?;
+        Some(Self::new(*first, hashes.to_vec()))
+    }
+}
+
+fn link_of(link_previous: &[u8; 32], hash_origin: &[u8; 32]) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    hasher.update(link_previous);
+    hasher.update(hash_origin);
+    hasher.finalize().into()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
     reason = "tests; what a campaign covered is printed"
 )]
 
+mod compaction;
 mod damage;
 mod failing_calls;
 mod fuzz;

@@ -22,6 +22,8 @@ enum Step {
     /// While somebody holds the lock.
     Spill,
     Maintain,
+    /// Groups of so many complete segments.
+    Compact(usize),
     Sync,
     Reopen,
     /// Flips a bit at about this part of a thousand of a segment, the active one or the one before.
@@ -36,6 +38,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0_u64..6).prop_map(Step::AppendAll),
         1 => Just(Step::Spill),
         2 => Just(Step::Maintain),
+        2 => (1_usize..5).prop_map(Step::Compact),
         2 => Just(Step::Sync),
         1 => Just(Step::Reopen),
         1 => (any::<bool>(), 0_usize..1000).prop_map(|(which, at)| Step::Damage(which, at)),
@@ -89,6 +92,13 @@ impl World {
                 maintain(dir, &self.options).unwrap();
                 self.model.append(&mut self.spilled);
             }
+            Step::Compact(size) => {
+                // What was read up to here by whoever stopped half-way is where it goes on.
+                let half = self.read_half();
+                records::compact(dir, &self.options, *size).unwrap();
+                let rest = self.read(half.1);
+                assert_eq!([half.0, rest.numbers].concat(), self.model);
+            }
             Step::Damage(is_active, at) => self.damage(*is_active, *at),
             Step::ReadFrom(at) => self.read_from(*at),
             Step::ReadSince(at) => self.read_since(*at),
@@ -121,7 +131,8 @@ impl World {
         file.read_at(&mut content, 0).unwrap();
         let byte = content.len() * at / 1000;
         // The same bit flipped again would bring back what is lost, which the model does not do.
-        if !self.flipped.insert((segment.number, byte, at % 8)) {
+        if !self.flipped.insert((segment.number << 8 | u64::from(segment.generation), byte, at % 8))
+        {
             return;
         }
         content[byte] ^= 1 << (at % 8);
@@ -151,6 +162,16 @@ impl World {
         }
         let rest = self.read(reader.position());
         assert_eq!([reading.numbers, rest.numbers].concat(), self.model);
+    }
+
+    fn read_half(&self) -> (Vec<u64>, Seq) {
+        let mut reader = Log::open(Path::new(DIR), self.options.clone()).unwrap().read_from_start();
+        let mut reading = Reading::default();
+        while reading.numbers.len() < self.model.len() / 2 {
+            let Some(item) = reader.next().unwrap() else { break };
+            reading.take(&item);
+        }
+        (reading.numbers, reader.position())
     }
 
     fn read_since(&self, at: usize) {

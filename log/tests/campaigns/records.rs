@@ -1,6 +1,9 @@
 //! Records whose content follows from their number, so that a wrong one is noticed.
 
-use claude_mem_log::{Appended, Appender, Error, Gap, Id, Item, Log, Options, Record, verify};
+use claude_mem_log::{
+    Appended, Appender, Compactor, Damage, Entry, Error, Fate, Gap, Head, Id, Item, Judge, Log,
+    Options, Packing, Record, SegmentInfo, SegmentState, verify,
+};
 use std::{collections::BTreeSet, path::Path};
 
 const TIME_FIRST_US: u64 = 1_700_000_000_000_000;
@@ -39,6 +42,64 @@ pub fn append(appender: &mut Appender, numbers: &[u64]) -> Result<Appended, Erro
     }
 }
 
+/// Whether compaction erases this record.
+pub fn is_erased(number: u64) -> bool {
+    number % 13 == 5
+}
+
+/// What is left of an erased record.
+pub fn left_of(number: u64) -> Vec<u8> {
+    format!("left of {number}").into_bytes()
+}
+
+/// Erases some records and keeps the others, and all damage.
+pub struct Erasing;
+
+impl Judge for Erasing {
+    fn concerns(&mut self, head: &Head) -> bool {
+        is_erased(number(head.id)) && !head.is_tombstone
+    }
+
+    fn judge(&mut self, entry: &Entry<'_>) -> Fate {
+        assert_eq!(entry.payload, payload(number(entry.id)));
+        Fate::Erase(left_of(number(entry.id)))
+    }
+
+    fn damage(&mut self, _gap: &Gap) -> Damage {
+        Damage::Keep
+    }
+}
+
+/// The complete segments, in order, up to the first hole or incomplete one, parted into groups of so many.
+pub fn groups(dir: &Path, options: &Options, size: usize) -> Result<Vec<Vec<SegmentInfo>>, Error> {
+    let segments = Log::open(dir, options.clone())?.segments()?;
+    let sealed = segments.into_iter().filter(|info| info.state == SegmentState::Sealed);
+    let mut groups: Vec<Vec<SegmentInfo>> = Vec::new();
+    for info in sealed {
+        match groups.last_mut() {
+            Some(group)
+                if group.len() < size
+                    && group.last().is_some_and(|last| last.number_last + 1 == info.number) =>
+            {
+                group.push(info);
+            }
+            _ => groups.push(vec![info]),
+        }
+    }
+    Ok(groups)
+}
+
+/// Compacts every complete segment, so many at a time. Says how many files were written.
+pub fn compact(dir: &Path, options: &Options, size: usize) -> Result<u64, Error> {
+    let packing = Packing { bytes_min: 32, is_anew: size.is_multiple_of(2), ..Packing::default() };
+    let Some(compactor) = Compactor::begin(dir, options, packing)? else { return Ok(0) };
+    let mut count = 0;
+    for group in groups(dir, options, size)? {
+        count += u64::from(compactor.rewrite(&group, &mut Erasing)?.is_some());
+    }
+    Ok(count)
+}
+
 /// What a whole reading gave: numbers in order, and gaps.
 #[derive(Debug, Default)]
 pub struct Reading {
@@ -57,7 +118,12 @@ impl Reading {
             Item::Record(entry) => {
                 let number = number(entry.id);
                 assert_eq!(entry.id, id(number), "an id that was never written");
-                assert_eq!(entry.payload, payload(number), "record {number} is wrong");
+                match entry.is_tombstone {
+                    true => {
+                        assert_eq!(entry.payload, left_of(number), "{number} left something else");
+                    }
+                    false => assert_eq!(entry.payload, payload(number), "record {number} is wrong"),
+                }
                 assert_eq!(u64::from(entry.kind), number % 5);
                 self.numbers.push(number);
             }

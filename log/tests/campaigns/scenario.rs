@@ -75,6 +75,9 @@ pub fn play(sim: &Sim, told: &Shared, count: u64) {
         if number % 40 < batch {
             note(told, &maintain(Path::new(DIR), &options(sim)));
         }
+        if number % 60 < batch {
+            note(told, &records::compact(Path::new(DIR), &options(sim), (number / 60) as usize));
+        }
     }
     for (who, appender) in appenders.iter_mut().enumerate() {
         sync(told, appender, who);

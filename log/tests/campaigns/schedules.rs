@@ -28,9 +28,14 @@ enum Act {
     Maintain,
     Sync,
     Read,
+    /// Each segment alone.
+    Compact,
+    /// All into one.
+    Merge,
 }
 
-const ACTS: [Act; 5] = [Act::Append, Act::AppendMany, Act::Maintain, Act::Sync, Act::Read];
+const ACTS: [Act; 7] =
+    [Act::Append, Act::AppendMany, Act::Maintain, Act::Sync, Act::Read, Act::Compact, Act::Merge];
 
 struct World {
     sim: Sim,
@@ -47,10 +52,25 @@ type Shared = Arc<Mutex<World>>;
 fn world(sim: &Sim) -> Shared {
     let open = || Appender::open(Path::new(DIR), options(sim)).unwrap();
     let mut appenders: Vec<Appender> = ACTS.iter().map(|_| open()).collect();
-    // Just below the size at which the segment is rolled, and one that waits for its seal.
-    let appended: BTreeSet<u64> = (0..19).collect();
-    for number in &appended {
-        records::append(&mut appenders[0], &[*number]).unwrap();
+    // One compacted segment, two that are complete, one that waits for its seal, and the active one just
+    // below the size at which it is rolled.
+    let mut appended = BTreeSet::new();
+    let segments = || Log::open(Path::new(DIR), options(sim)).unwrap().segments().unwrap();
+    for (number, is_complete) in [(2, true), (4, true), (5, false)] {
+        while segments().last().is_none_or(|last| last.number < number) {
+            records::append(&mut appenders[0], &[appended.len() as u64]).unwrap();
+            appended.insert(appended.len() as u64);
+        }
+        if is_complete {
+            maintain(Path::new(DIR), &options(sim)).unwrap();
+        }
+        if number == 2 {
+            records::compact(Path::new(DIR), &options(sim), 1).unwrap();
+        }
+    }
+    while segments().last().is_none_or(|last| last.bytes < 1300) {
+        records::append(&mut appenders[0], &[appended.len() as u64]).unwrap();
+        appended.insert(appended.len() as u64);
     }
     let reader = Log::open(Path::new(DIR), options(sim)).unwrap().read_from_start();
     let reading = Reading::default();
@@ -90,6 +110,8 @@ fn act(world: &Shared, act: Act) {
         Act::Maintain => _ = maintain(Path::new(DIR), &options),
         Act::Sync => appender.sync().unwrap(),
         Act::Read => read(world),
+        Act::Compact => _ = records::compact(Path::new(DIR), &options, 1).unwrap(),
+        Act::Merge => _ = records::compact(Path::new(DIR), &options, 9).unwrap(),
     }
     world.lock().unwrap().appenders[index] = appender;
 }

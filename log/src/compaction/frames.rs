@@ -1,0 +1,202 @@
+//! Copying the frames of a segment, each with the fate that it was given.
+
+use super::{Damage, Fate, Head, Judge, Output, Packing, Rewritten};
+use crate::{
+    Error, Gap, GapReason, Item, Seq,
+    format::{
+        FLAG_AGAIN, FLAG_MOVED, FLAG_TOMBSTONE, FLAG_ZSTD, FrameFields, FrameHeader, KIND_RESERVED,
+        KIND_SEAL, SEGMENT_HEADER_LEN, split_seq, without_place,
+    },
+    item::{decompress, entry, seq_of},
+    recovery::{Found, Source as _},
+    seen::Seen,
+    segment::Segment,
+};
+
+/// Copies frames.
+pub(super) struct Frames<'a> {
+    judge: &'a mut dyn Judge,
+    packing: Packing,
+    compressor: zstd::bulk::Compressor<'static>,
+    /// Whether damage can stay as it is: frames of another segment have another salt.
+    is_alone: bool,
+    seen: Seen,
+    decompressed: Vec<u8>,
+    compressed: Vec<u8>,
+    pub(super) rewritten: Rewritten,
+}
+
+impl<'a> Frames<'a> {
+    pub(super) fn new(
+        judge: &'a mut dyn Judge,
+        packing: Packing,
+        is_alone: bool,
+    ) -> Result<Self, Error> {
+        let compressor = zstd::bulk::Compressor::new(packing.level)
+            .map_err(|source| Error::Io { action: "prepare", path: "zstd".into(), source })?;
+        let (seen, decompressed, compressed, rewritten) = Default::default();
+        Ok(Self { judge, packing, compressor, is_alone, seen, decompressed, compressed, rewritten })
+    }
+
+    /// Copies one segment. Says whether it could: some damage forbids it.
+    pub(super) fn copy(
+        &mut self,
+        source: &mut Segment,
+        output: &mut Output<'_>,
+    ) -> Result<bool, Error> {
+        let mut offset = SEGMENT_HEADER_LEN as u64;
+        loop {
+            let found = source.scan(offset)?;
+            let Some(next) = found.end(offset) else { return Ok(true) };
+            match found {
+                Found::Frame(header) if header.kind == KIND_SEAL => return Ok(true),
+                Found::Frame(header) => self.frame(source, offset, header, output)?,
+                Found::Gap { range, reason, header } => {
+                    let gap = source.gap(offset, range.end - offset, reason).of_record(header);
+                    if !self.gap(source, &gap, header, output)? {
+                        return Ok(false);
+                    }
+                }
+                Found::Tail { .. } | Found::End => return Ok(true),
+            }
+            offset = next;
+        }
+    }
+
+    fn frame(
+        &mut self,
+        source: &mut Segment,
+        offset: u64,
+        header: FrameHeader,
+        output: &mut Output<'_>,
+    ) -> Result<(), Error> {
+        // A record that is in this file twice is given once, the first time.
+        if header.kind >= KIND_RESERVED || !self.seen.insert(header.id) {
+            return Ok(());
+        }
+        let seq = seq_of(source, offset, &header)?;
+        let FrameHeader { id, kind, .. } = header;
+        let head = Head { seq, id, kind, is_tombstone: header.has(FLAG_TOMBSTONE) };
+        let fate = match self.judge.concerns(&head) {
+            true => self.fate(source, offset, header)?,
+            false => Fate::Keep,
+        };
+        let stored = without_place(&header, source.payload(offset, &header)?);
+        // The place of a record written again stays in front of whatever is left of it.
+        let (origin, content) = match split_seq(stored) {
+            Some((_, rest)) if header.has(FLAG_AGAIN) => stored.split_at(stored.len() - rest.len()),
+            _ => stored.split_at(0),
+        };
+        let flags = header.flags & (FLAG_AGAIN | FLAG_TOMBSTONE);
+        let (content, flags, is_packed) = match &fate {
+            Fate::Keep => (content, flags, header.has(FLAG_ZSTD)),
+            Fate::Replace(payload) => {
+                self.rewritten.replaced += 1;
+                (payload.as_slice(), flags, false)
+            }
+            Fate::Erase(left) => {
+                self.rewritten.erased += 1;
+                (left.as_slice(), flags | FLAG_TOMBSTONE, false)
+            }
+        };
+        let is_packed_now = self.pack(content, is_packed);
+        let (content, flags) = match is_packed_now {
+            true => (self.compressed.as_slice(), flags | FLAG_ZSTD),
+            false if is_packed => (content, flags | FLAG_ZSTD),
+            false => (content, flags),
+        };
+        put(output, FrameFields { flags, ..(&header).into() }, seq, [origin, content])
+    }
+
+    fn fate(
+        &mut self,
+        source: &mut Segment,
+        offset: u64,
+        header: FrameHeader,
+    ) -> Result<Fate, Error> {
+        Ok(match entry(source, offset, header, &mut self.decompressed)? {
+            Item::Record(entry) => self.judge.judge(&entry),
+            // Whole, but it cannot be unpacked: it stays so, unless it is to go anyway.
+            Item::Gap(gap) => match self.judge.damage(&gap) {
+                Damage::Drop => Fate::Erase(Vec::new()),
+                Damage::Keep | Damage::Refuse => Fate::Keep,
+            },
+        })
+    }
+
+    /// Compresses a payload. Says whether that is worth it.
+    fn pack(&mut self, content: &[u8], is_packed: bool) -> bool {
+        let raw = match is_packed {
+            true if !self.packing.is_anew => return false,
+            true => match decompress(content, &mut self.decompressed) {
+                Ok(()) => self.decompressed.as_slice(),
+                Err(_) => return false,
+            },
+            false => content,
+        };
+        if raw.len() < self.packing.bytes_min {
+            return false;
+        }
+        self.compressed.clear();
+        self.compressed.reserve(zstd::zstd_safe::compress_bound(raw.len()));
+        let is_done = self.compressor.compress_to_buffer(raw, &mut self.compressed).is_ok();
+        is_done && self.compressed.len() <= content.len() - content.len() / 8
+    }
+
+    /// Bytes that are no record. Says whether the segment may be compacted all the same.
+    fn gap(
+        &mut self,
+        source: &mut Segment,
+        gap: &Gap,
+        header: Option<FrameHeader>,
+        output: &mut Output<'_>,
+    ) -> Result<bool, Error> {
+        let damage = match gap.reason {
+            // Nobody was told that it had succeeded.
+            GapReason::TornWrite => {
+                self.rewritten.dropped_bytes += gap.len;
+                return Ok(true);
+            }
+            _ => self.judge.damage(gap),
+        };
+        match damage {
+            Damage::Keep if self.is_alone => {
+                let len = gap.len as usize;
+                let window = source
+                    .bytes
+                    .window(gap.offset, len)
+                    .map_err(|error| Error::io("read", &source.path, error))?;
+                output.put_damage(&window[..window.len().min(len)], gap.reason)?;
+            }
+            Damage::Keep | Damage::Refuse => return Ok(false),
+            Damage::Drop => {
+                self.rewritten.dropped_bytes += gap.len;
+                // That it was there is still known, if it was not read elsewhere.
+                if let Some(header) = header.filter(|header| header.kind < KIND_RESERVED)
+                    && self.seen.insert(header.id)
+                {
+                    self.rewritten.erased += 1;
+                    let fields = FrameFields { flags: FLAG_TOMBSTONE, ..(&header).into() };
+                    let seq = Seq::new(source.number, gap.offset);
+                    put(output, fields, seq, [&[], &[]])?;
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Adds a record, with its place in front if that is no longer where it is.
+fn put(
+    output: &mut Output<'_>,
+    fields: FrameFields,
+    seq: Seq,
+    [origin, content]: [&[u8]; 2],
+) -> Result<(), Error> {
+    if seq == output.here() {
+        return output.put_record(fields, &[origin, content]);
+    }
+    let place = seq.raw().to_le_bytes();
+    let fields = FrameFields { flags: fields.flags | FLAG_MOVED, ..fields };
+    output.put_record(fields, &[&place, origin, content])
+}
