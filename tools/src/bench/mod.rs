@@ -4,6 +4,7 @@
 //! takes turns, round after round, and what counts is the ratio of the fastest turns (and, beside it, of
 //! the median ones). A group is one file with a function, and one line in [`GROUPS`].
 
+pub(crate) mod all;
 mod ask;
 mod contest;
 mod fold;

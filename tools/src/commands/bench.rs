@@ -1,25 +1,35 @@
 //! `bench`: the figures that were promised, measured.
 
-use crate::bench::{self, GROUPS, Scratch, Settings};
-use std::{env, error::Error, path::PathBuf, process::ExitCode};
+use crate::bench::{self, GROUPS, Group, Scratch, Settings};
+use std::{
+    env,
+    error::Error,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 /// Measure what was promised
 ///
 /// Each figure compares things that take turns within one run, and counts their fastest turns, because a
 /// time by itself says more about the machine than about the program. Prints a report in Markdown.
 ///
-/// Build it optimised, without the slow linking of a release:
-/// `cargo build --profile bench -p claude-mem-tools`, then run `target/release/claude-mem-tools bench log`.
-/// `hooks` measures the release: `cargo build --release --bin claude-mem` first. A full run of `log` takes some minutes and 12 GB of disk, and gives the space back.
+/// Build it optimised, without the slow linking of a release: `cargo build --profile bench -p claude-mem-tools`, then
+/// run `target/release/claude-mem-tools bench log`. Build the release last (`cargo build --release --bin claude-mem`):
+/// `hooks` measures that. A full run of `log` takes some minutes and 12 GB of disk, and gives the space back. `all`
+/// writes every report and one table of all figures, beside what the last table said.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Bench {
-    /// What to measure: `log`, `hooks`, `fold`, `ask`
+    /// What to measure: a group of figures, or `all` of them
     #[arg(required_unless_present = "child")]
     group: Option<String>,
 
-    /// Measure only this: for `log` append, read, space, memory, compression, processes; for `hooks` save, parallel, memory; for `ask` tokens
+    /// Measure only this figure of the group; a wrong name lists them
     #[arg(long, value_name = "FIGURE")]
     only: Option<String>,
+
+    /// With `all`: measure nothing, and draw the table from the reports that are kept
+    #[arg(long)]
+    kept: bool,
 
     /// Use tiny sizes and leave the other engines out: shows that it runs, measures nothing
     #[arg(long)]
@@ -51,21 +61,43 @@ impl Bench {
         if !self.child.is_empty() {
             return bench::child(&self.child).map(|()| ExitCode::SUCCESS);
         }
-        let name = self.group.unwrap_or_default();
-        let Some(group) = GROUPS.iter().find(|group| group.name == name) else {
-            let names: Vec<_> = GROUPS.iter().map(|group| group.name).collect();
-            return Err(
-                format!("there is no `{name}` to measure; there is {}", names.join(", ")).into()
-            );
+        let name = self.group.clone().unwrap_or_default();
+        let chosen: Vec<&Group> = match name.as_str() {
+            "all" => GROUPS.iter().collect(),
+            _ => GROUPS.iter().filter(|group| group.name == name).collect(),
         };
-        let peers = !self.quick && !self.no_peers;
-        let settings = Settings { quick: self.quick, peers, samples: self.samples };
-        let scratch = Scratch::below(&self.scratch.unwrap_or_else(env::temp_dir))?;
-        let report = bench::run(group, self.only.as_deref(), &settings, &scratch)?;
-        super::say(&report.to_string())?;
-        if let Some(out) = &self.out {
-            bench::write(&report, out)?;
+        if chosen.is_empty() {
+            let names: Vec<_> = GROUPS.iter().map(|group| group.name).collect();
+            return Err(format!(
+                "there is no `{name}` to measure; there is all, {}",
+                names.join(", ")
+            )
+            .into());
+        }
+        let out = match name.as_str() {
+            "all" => Some(self.out.clone().unwrap_or_else(|| PathBuf::from("tools/results"))),
+            _ => self.out.clone(),
+        };
+        if !self.kept {
+            self.measure(&chosen, out.as_deref())?;
+        }
+        if let ("all", Some(out)) = (name.as_str(), &out) {
+            super::say(&bench::all::draw(out)?)?;
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    fn measure(&self, chosen: &[&Group], out: Option<&Path>) -> Result<(), Box<dyn Error>> {
+        let peers = !self.quick && !self.no_peers;
+        let settings = Settings { quick: self.quick, peers, samples: self.samples.clone() };
+        for group in chosen {
+            let scratch = Scratch::below(&self.scratch.clone().unwrap_or_else(env::temp_dir))?;
+            let report = bench::run(group, self.only.as_deref(), &settings, &scratch)?;
+            super::say(&report.to_string())?;
+            if let Some(out) = out {
+                bench::write(&report, out)?;
+            }
+        }
+        Ok(())
     }
 }
