@@ -64,6 +64,16 @@ impl Paths {
         self.data.join("ship.key")
     }
 
+    /// How far shipping is.
+    pub(crate) fn ship_state(&self) -> PathBuf {
+        self.data.join("ship.json")
+    }
+
+    /// Held by whoever ships.
+    pub(crate) fn ship_lock(&self) -> PathBuf {
+        self.data.join("ship.lock")
+    }
+
     /// Makes the data directory, open to nobody but its owner. One that is there already is left as it
     /// is: its owner may have shared it on purpose.
     pub(crate) fn create_data(&self) -> io::Result<()> {

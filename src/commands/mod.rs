@@ -14,6 +14,7 @@ mod help;
 mod hook;
 mod import;
 mod install;
+mod key;
 mod log;
 mod man;
 mod mcp;
@@ -23,10 +24,12 @@ mod project;
 mod recall;
 mod remember;
 mod replay;
+mod restore;
 mod retry;
 mod search;
 mod select;
 mod settings;
+mod ship;
 mod show;
 mod status;
 mod timeline;
@@ -79,6 +82,9 @@ enum Command {
     Import(import::Import),
     Export(export::Export),
     Verify(verify::Verify),
+    Ship(ship::Ship),
+    Restore(restore::Restore),
+    Key(key::KeyCommand),
     Doctor(doctor::Doctor),
     Search(search::Search),
     Timeline(timeline::Timeline),
@@ -113,6 +119,9 @@ impl Command {
             Self::Import(import) => import.run(app),
             Self::Export(export) => export.run(app),
             Self::Verify(verify) => verify.run(app),
+            Self::Ship(ship) => ship.run(app),
+            Self::Restore(restore) => restore.run(app),
+            Self::Key(key) => key.run(app),
             Self::Doctor(doctor) => doctor.run(app),
             Self::Search(search) => search.run(app),
             Self::Timeline(timeline) => timeline.run(app),

@@ -33,6 +33,7 @@ const OURS: &[&str] = &[
     "ship.key",
     "ship.json",
     "ship.lock",
+    "restoring",
 ];
 /// Ours as well, unless the TypeScript claude-mem shares them.
 const SHARED: &[&str] = &["settings.json", ".env"];

@@ -72,6 +72,7 @@ settings! {
     CONTEXT_SHOW_TERMINAL_OUTPUT: "CLAUDE_MEM_CONTEXT_SHOW_TERMINAL_OUTPUT", "false", Flag, "Tell the person, too, how much Claude was told";
     // Copies elsewhere.
     SHIP_TO: "CLAUDE_MEM_SHIP_TO", "", Text, "Where the log is copied to: a directory, `s3://BUCKET/PREFIX`, `gs://…` or `az://…`; empty for nowhere";
+    SHIP_NAME: "CLAUDE_MEM_SHIP_NAME", "", Text, "What this machine is called there; empty for its own name";
     SHIP_COMPRESS: "CLAUDE_MEM_SHIP_COMPRESS", "true", Flag, "Compress what is shipped";
     SHIP_ENDPOINT: "CLAUDE_MEM_SHIP_ENDPOINT", "", Text, "Address of an S3-compatible server such as `MinIO`, Garage or R2; empty for AWS";
     SHIP_REGION: "CLAUDE_MEM_SHIP_REGION", "", Text, "Region of the bucket; empty for what `AWS_REGION` says";

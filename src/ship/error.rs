@@ -56,6 +56,11 @@ pub(crate) enum Error {
         /// The fingerprint of ours, if there is one.
         ours: Option<String>,
     },
+    /// An object is not encrypted, though there is a key: it may have been slipped in.
+    NotEncrypted {
+        /// Its name.
+        object: String,
+    },
     /// An object was made by a newer version.
     Newer {
         /// Its name.
@@ -132,6 +137,9 @@ impl fmt::Display for Error {
             Self::WrongKey { object, needed, ours: None } => {
                 write!(out, "{object} is encrypted with key {needed}, and there is no key here")
             }
+            Self::NotEncrypted { object } => {
+                write!(out, "{object} in the remote is not encrypted, though there is a key here")
+            }
             Self::Newer { object } => {
                 write!(out, "{object} was put by a newer version of claude-mem")
             }
@@ -174,6 +182,9 @@ impl From<Error> for Failure {
             E::WrongKey { .. } => failure
                 .meaning("nothing can be read without the key it was made with")
                 .remedy("bring it from the other machine: `claude-mem key show` there, `claude-mem key import` here"),
+            E::NotEncrypted { .. } => failure
+                .meaning("it was shipped before there was a key, or somebody slipped it in; nothing was taken from it")
+                .remedy("on the machine it came from, bring the key and ship again; or move `ship.key` away to read it as it is"),
             E::Newer { .. } => {
                 failure.meaning("nothing was changed").remedy("use a newer version of claude-mem")
             }

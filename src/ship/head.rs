@@ -174,7 +174,7 @@ async fn run(
     Ok(increments)
 }
 
-fn stopped(error: &tokio::task::JoinError) -> Error {
+pub(super) fn stopped(error: &tokio::task::JoinError) -> Error {
     Error::Unreachable { place: "the remote".into(), why: error.to_string() }
 }
 

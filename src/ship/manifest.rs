@@ -120,6 +120,20 @@ pub(crate) struct Segment {
     pub(crate) parts: Vec<Part>,
 }
 
+impl Segment {
+    /// What its file is called in a log.
+    pub(crate) fn file_name(&self) -> String {
+        let Self { number, number_last, generation, .. } = self;
+        if self.is_active {
+            "active.log".into()
+        } else if number_last > number {
+            format!("{number:016x}-{number_last:016x}.g{generation:02}.seg")
+        } else {
+            format!("{number:016x}.g{generation:02}.seg")
+        }
+    }
+}
+
 /// A stretch of a segment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Part {

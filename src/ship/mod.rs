@@ -20,11 +20,19 @@
 //!
 //! Every object is packed by [`object`]: compressed, encrypted if there is a key, checked when it is read.
 
+mod backoff;
 pub(crate) mod error;
 pub(crate) mod head;
 pub(crate) mod key;
+pub(crate) mod local;
 pub(crate) mod manifest;
 mod object;
+mod plan;
 pub(crate) mod remote;
+pub(crate) mod restore;
+mod shipper;
+pub(crate) mod state;
 
+pub(crate) use backoff::Backoff;
 pub(crate) use error::Error;
+pub(crate) use shipper::{Shipped, Shipper};

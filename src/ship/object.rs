@@ -75,6 +75,11 @@ pub(super) fn pack(
     Ok(packed)
 }
 
+/// Whether an object says that it is encrypted.
+pub(super) fn is_encrypted(packed: &[u8]) -> bool {
+    packed.starts_with(&MAGIC) && packed.get(5).is_some_and(|flags| flags & FLAG_ENCRYPTED != 0)
+}
+
 /// Gives back the bytes, if they are what was put under this name.
 pub(super) fn unpack(name: &str, packed: &[u8], key: Option<&Key>) -> Result<Vec<u8>, Error> {
     let damaged = |why: &str| Error::Damaged { object: name.into(), why: why.into() };

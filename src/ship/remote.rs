@@ -24,6 +24,7 @@ pub(crate) struct Remote {
     place: String,
     key: Option<Key>,
     compress: bool,
+    is_plain_allowed: bool,
 }
 
 /// What became of an object that was to be put only if there is none.
@@ -57,7 +58,25 @@ impl Remote {
         let key = Key::load(&paths.ship_key())?;
         let compress = settings.flag(&table::SHIP_COMPRESS);
         let (store, prefix) = store(place, purpose, paths, settings, environment)?;
-        Ok(Self { store, prefix, place: without_password(place), key, compress })
+        let is_plain_allowed = key.is_none();
+        let place = without_password(place);
+        Ok(Self { store, prefix, place, key, compress, is_plain_allowed })
+    }
+
+    /// Also takes what is not encrypted although there is a key. Otherwise whoever can write to the remote
+    /// could slip something in.
+    pub(crate) fn allowing_plain(self) -> Self {
+        Self { is_plain_allowed: true, ..self }
+    }
+
+    /// Whether objects are compressed.
+    pub(crate) fn is_compressing(&self) -> bool {
+        self.compress
+    }
+
+    /// How long an object of these bytes would be.
+    pub(crate) fn packed_len(&self, bytes: &[u8]) -> Result<u64, Error> {
+        Ok(self.pack("measured", bytes)?.len() as u64)
     }
 
     /// The place as the user wrote it, without passwords.
@@ -73,6 +92,9 @@ impl Remote {
     /// The bytes of an object, unpacked and checked.
     pub(crate) async fn get(&self, name: &str) -> Result<Vec<u8>, Error> {
         let packed = self.get_packed(name).await?;
+        if !self.is_plain_allowed && !object::is_encrypted(&packed) {
+            return Err(Error::NotEncrypted { object: name.into() });
+        }
         if packed.len() < UNPACK_APART_BYTES_MIN {
             return object::unpack(name, &packed, self.key.as_ref());
         }
@@ -194,11 +216,13 @@ impl Remote {
             E::NotFound { .. } if is_no_bucket(&why) => Error::Place { place, why },
             E::NotFound { .. } => Error::Missing { object: name.into() },
             E::PermissionDenied { .. } | E::Unauthenticated { .. } => Error::Denied { place, why },
-            _ if is_full(error) => {
-                let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
-                Error::io("write", format!("{place}/{name}"), full)
-            }
-            _ => Error::Unreachable { place, why },
+            _ => match io_kind(error) {
+                Some(kind @ std::io::ErrorKind::StorageFull) => {
+                    Error::io("write", format!("{place}/{name}"), kind.into())
+                }
+                Some(std::io::ErrorKind::PermissionDenied) => Error::Denied { place, why },
+                _ => Error::Unreachable { place, why },
+            },
         }
     }
 }
@@ -403,17 +427,16 @@ fn is_no_bucket(why: &str) -> bool {
     why.contains("NoSuchBucket")
 }
 
-fn is_full(error: &object_store::Error) -> bool {
+/// What the system said, if it was the system.
+fn io_kind(error: &object_store::Error) -> Option<std::io::ErrorKind> {
     let mut cause: Option<&dyn std::error::Error> = Some(error);
     while let Some(error) = cause {
-        if let Some(error) = error.downcast_ref::<std::io::Error>()
-            && error.kind() == std::io::ErrorKind::StorageFull
-        {
-            return true;
+        if let Some(error) = error.downcast_ref::<std::io::Error>() {
+            return Some(error.kind());
         }
         cause = error.source();
     }
-    false
+    None
 }
 
 /// Errors of stores go on for many lines; the first says what happened.

@@ -1,0 +1,119 @@
+//! `claude-mem key`: who can read what is shipped.
+
+use std::{
+    fs,
+    io::{self, IsTerminal as _, Read as _},
+};
+
+use clap::{Args, Subcommand};
+
+use crate::{
+    app::App,
+    failure::Failure,
+    ship::key::{self, Key},
+};
+
+/// Make, show or bring the key that shipped copies are encrypted with
+///
+/// With a key, everything that is shipped is encrypted here, before it leaves. Without it nobody can read the
+/// copies, not even you: write it down, or keep it in a password manager.
+#[derive(Debug, Args)]
+pub(crate) struct KeyCommand {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Make a key; what is shipped from now on is encrypted
+    New,
+    /// Print the key, to be written down or taken to another machine
+    Show,
+    /// Take a key that was made elsewhere, from standard input or a file
+    Import {
+        /// File with the key's text [default: standard input]
+        #[arg(value_name = "FILE")]
+        file: Option<std::path::PathBuf>,
+    },
+    /// Print where the key is
+    Path,
+    /// Print the key's fingerprint, by which errors speak of it
+    Fingerprint,
+}
+
+impl KeyCommand {
+    /// Does one of them. None replaces a key that is there.
+    pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        let path = app.paths.ship_key();
+        match self.action {
+            Action::New => {
+                let key = Key::generate()
+                    .map_err(|error| Failure::new(format!("there is no randomness: {error}")))?;
+                save(app, &key)?;
+                app.output.line(key.to_text())?;
+                app.output.say("write it down: without it, nobody can read what is shipped");
+                Ok(())
+            }
+            Action::Show => {
+                let key = existing(app)?;
+                app.output.line(key.to_text())
+            }
+            Action::Import { file } => {
+                let text = match file {
+                    Some(file) => fs::read_to_string(&file).map_err(|error| {
+                        Failure::new(format!("{} cannot be read: {error}", file.display()))
+                    })?,
+                    None => typed(app)?,
+                };
+                let key = Key::from_text(&text).map_err(|why| {
+                    Failure::usage(format!("that is not a key: {why}"))
+                        .remedy("print it on the other machine with `claude-mem key show`")
+                })?;
+                if Key::load(&path)?.as_ref() != Some(&key) {
+                    save(app, &key)?;
+                }
+                app.output.line(format_args!("key {} is in use", key::show(key.fingerprint())))
+            }
+            Action::Path => app.output.line(path.display()),
+            Action::Fingerprint => {
+                let key = existing(app)?;
+                app.output.line(key::show(key.fingerprint()))
+            }
+        }
+    }
+}
+
+fn existing(app: &App) -> Result<Key, Failure> {
+    Key::load(&app.paths.ship_key())?.ok_or_else(|| {
+        Failure::new("there is no key")
+            .remedy("make one with `claude-mem key new`, or bring one with `claude-mem key import`")
+    })
+}
+
+fn save(app: &App, key: &Key) -> Result<(), Failure> {
+    let path = app.paths.ship_key();
+    if let Some(there) = Key::load(&path)? {
+        let there = key::show(there.fingerprint());
+        return Err(Failure::new(format!("there is a key already, {there}"))
+            .meaning("what was shipped with it can be read with it alone")
+            .remedy(format!(
+                "to ship with another one, move {} away and ship to an empty place",
+                path.display()
+            )));
+    }
+    app.paths.create_data().map_err(|error| {
+        Failure::new(format!("{} cannot be made: {error}", app.paths.data.display()))
+    })?;
+    Ok(key.save(&path)?)
+}
+
+fn typed(app: &mut App) -> Result<String, Failure> {
+    if io::stdin().is_terminal() {
+        app.output.say("paste the key, then press Enter and Ctrl-D");
+    }
+    let mut text = String::new();
+    io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|error| Failure::new(format!("standard input cannot be read: {error}")))?;
+    Ok(text)
+}

@@ -1,0 +1,599 @@
+//! Bringing a remote up to date with the log on this machine.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    fs,
+    os::unix::fs::MetadataExt as _,
+    path::Path,
+};
+
+use tokio::task::JoinHandle;
+
+use crate::{
+    clock::Clock,
+    environment::Environment,
+    paths::Paths,
+    settings::{Settings, table},
+    ship::{
+        Error,
+        head::{self, Head},
+        key,
+        local::{self, LocalSegment},
+        manifest::{
+            At, Description, Entry, FORMAT, Hash, HostId, Increment, Manifest, Part, Segment,
+            part_object,
+        },
+        plan::{Plan, Planned},
+        remote::{Purpose, Put, Remote},
+        state::{Lock, State},
+    },
+};
+
+/// Ships one log to one place, again and again. Cheap to ask when nothing was recorded.
+#[derive(Debug)]
+pub(crate) struct Shipper {
+    remote: Remote,
+    paths: Paths,
+    clock: Clock,
+    name: String,
+    /// What the remote holds, once that is known.
+    head: Option<Head>,
+    is_loaded: bool,
+    is_swept: bool,
+    /// The log's files as they were when all of them were shipped.
+    seen: Option<Glance>,
+    /// What the increments behind the newest manifest took in the remote, if all of them were put by us.
+    run_put_bytes: Option<u64>,
+}
+
+/// What one turn did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Shipped {
+    /// Objects put.
+    pub(crate) objects: u64,
+    /// Bytes that took.
+    pub(crate) put_bytes: u64,
+    /// Bytes of log that were not there before.
+    pub(crate) log_bytes: u64,
+    /// Objects deleted.
+    pub(crate) deleted: u64,
+    /// Objects that should have been deleted and could not be, and why.
+    pub(crate) undeleted: Option<String>,
+}
+
+/// Enough of the log's files to notice that something was recorded.
+#[derive(Debug, PartialEq, Eq)]
+struct Glance {
+    active: Option<(u64, u64)>,
+    folders: [Option<(i64, i64)>; 2],
+}
+
+/// Read and put in pieces of this size.
+const PART_BYTES_MAX: u64 = 4 << 20;
+/// Parts on their way at the same time.
+const PUTS_MAX: usize = 4;
+/// How often the log or the remote may change under our hands before we give up.
+const ATTEMPTS_MAX: usize = 5;
+/// Increments are put together into one object if that keeps what was shipped below this share, in percent, of
+/// what was recorded.
+const SHARE_MAX: u64 = 55;
+
+/// What an attempt came to.
+enum Attempt {
+    Done,
+    /// Somebody else changed what it was based on.
+    Again,
+}
+
+impl Shipper {
+    /// Opens the place, and asks nothing of it yet.
+    pub(crate) fn open(
+        place: &str,
+        paths: &Paths,
+        settings: &Settings,
+        environment: &Environment,
+        clock: Clock,
+    ) -> Result<Self, Error> {
+        let remote = Remote::open(place, Purpose::Ship, paths, settings, environment)?;
+        let name = match settings.text(&table::SHIP_NAME) {
+            name if name.is_empty() => {
+                rustix::system::uname().nodename().to_string_lossy().into_owned()
+            }
+            name => name,
+        };
+        Ok(Self {
+            // What is there is compared with what is here before anything is done with it.
+            remote: remote.allowing_plain(),
+            paths: paths.clone(),
+            clock,
+            name,
+            head: None,
+            is_loaded: false,
+            is_swept: false,
+            seen: None,
+            run_put_bytes: None,
+        })
+    }
+
+    /// What the remote holds, as far as is known here.
+    pub(crate) fn head(&self) -> Option<&Head> {
+        self.head.as_ref()
+    }
+
+    /// The place.
+    pub(crate) fn remote(&self) -> &Remote {
+        &self.remote
+    }
+
+    /// Ships everything recorded before this call. May be stopped at any point, and begun again anywhere.
+    pub(crate) async fn once(&mut self) -> Result<Shipped, Error> {
+        self.run(false).await
+    }
+
+    /// Puts everything as it is here, and checks every object that is there already. For a remote that is
+    /// damaged, or has another history: nothing of that is kept but what this machine has dropped.
+    pub(crate) async fn again(&mut self) -> Result<Shipped, Error> {
+        self.seen = None;
+        self.run(true).await
+    }
+
+    async fn run(&mut self, is_repair: bool) -> Result<Shipped, Error> {
+        let mut shipped = Shipped::default();
+        let result = self.turn(&mut shipped, is_repair).await;
+        self.remember(result.as_ref().err());
+        result.map(|()| shipped)
+    }
+
+    async fn turn(&mut self, shipped: &mut Shipped, is_repair: bool) -> Result<(), Error> {
+        let dir = self.paths.log();
+        let glance = Glance::at(&dir);
+        if self.seen.as_ref() == Some(&glance) {
+            return Ok(());
+        }
+        let Some(host) = local::host(&dir)? else { return Ok(()) };
+        let _lock = Lock::take(&self.paths.ship_lock()).await?;
+        for _ in 0..ATTEMPTS_MAX {
+            let attempt = self.attempt(host, shipped, is_repair).await;
+            match attempt {
+                Ok(Attempt::Done) => {
+                    self.seen = Some(glance);
+                    return Ok(());
+                }
+                Ok(Attempt::Again) => self.forget_head(),
+                // A segment was compacted while we looked at it.
+                Err(Error::Io { action: "read", source, .. })
+                    if source.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    self.forget_head();
+                    return Err(error);
+                }
+            }
+        }
+        Err(Error::Unreachable {
+            place: self.remote.place().into(),
+            why: "it changes faster than we can follow; does another machine ship the same log?"
+                .into(),
+        })
+    }
+
+    fn forget_head(&mut self) {
+        self.head = None;
+        self.is_loaded = false;
+        self.run_put_bytes = None;
+    }
+
+    async fn attempt(
+        &mut self,
+        host: HostId,
+        shipped: &mut Shipped,
+        is_repair: bool,
+    ) -> Result<Attempt, Error> {
+        let dir = self.paths.log();
+        blocking(move || local::settle(&dir)).await?;
+        let mut number_free = 1;
+        if !self.is_loaded {
+            number_free = self.load(host, is_repair).await?;
+            self.describe(host, shipped).await?;
+        }
+        let known = self.head.as_ref().and_then(|head| head.segments().pop());
+        let known = known.map_or((0, 0), |segment| (segment.number, segment.bytes));
+        let dir = self.paths.log();
+        let here = blocking(move || local::segments(&dir, host, known)).await?;
+        if !self.is_loaded && !is_repair {
+            self.compare(&here)?;
+        }
+        self.is_loaded = true;
+        let head = self.head.as_ref();
+        let plan = Plan::new(&here, head, self.remote.key(), is_repair)
+            .map_err(|why| Error::Diverged { place: self.remote.place().into(), why })?;
+        let attempt = match plan {
+            Plan::Nothing => Attempt::Done,
+            Plan::Increment { segment, from } => self.increment(&segment, from, shipped).await?,
+            Plan::Manifest(planned) => {
+                self.manifest(host, planned, number_free, is_repair, shipped).await?
+            }
+        };
+        if let (Attempt::Done, false) = (&attempt, self.is_swept) {
+            self.sweep_all(shipped).await;
+        }
+        Ok(attempt)
+    }
+
+    /// Learns what the remote holds. Says which entry would be the next.
+    async fn load(&mut self, host: HostId, is_repair: bool) -> Result<u64, Error> {
+        let known = State::load(&self.paths)
+            .filter(|state| state.place == self.remote.place() && state.host == host.to_string());
+        let number_known = known.map_or(0, |state| state.number);
+        let newest = head::newest(&self.remote, host, 0).await;
+        self.head = match newest {
+            // It was there, and is not any more: somebody emptied the place. What is here is put again.
+            Ok(None) => None,
+            Ok(Some(head)) => Some(head),
+            Err(error) if is_repair && !error.is_passing() => None,
+            Err(error) => return Err(error),
+        };
+        let listed = head::entries(&self.remote, host).await?.last().copied().unwrap_or(0);
+        Ok(self.head.as_ref().map_or(0, |head| head.number).max(number_known).max(listed) + 1)
+    }
+
+    /// Says which machine this is, if the remote does not say so yet.
+    async fn describe(&self, host: HostId, shipped: &mut Shipped) -> Result<(), Error> {
+        let ours =
+            Description { name: self.name.clone(), version: env!("CARGO_PKG_VERSION").into() };
+        let is_said =
+            head::describe(&self.remote, host).await.is_ok_and(|there| there == Some(ours.clone()));
+        let is_key_changed =
+            self.head.as_ref().is_some_and(|head| head.manifest.key != self.key_shown());
+        if !is_said || is_key_changed {
+            let text = serde_json::to_vec(&ours).expect("a description is plain data");
+            shipped.put_bytes += self.remote.put_over(&host.description(), &text).await?;
+            shipped.objects += 1;
+        }
+        Ok(())
+    }
+
+    fn key_shown(&self) -> Option<String> {
+        self.remote.key().map(|key| key::show(key.fingerprint()))
+    }
+
+    /// Makes sure that what is there and not sealed is what is here: a seal says so by itself.
+    fn compare(&self, here: &[LocalSegment]) -> Result<(), Error> {
+        let Some(head) = &self.head else { return Ok(()) };
+        for there in &head.manifest.segments {
+            let is_same = |here: &&LocalSegment| {
+                here.number == there.number && here.generation == there.generation
+            };
+            let Some(here) = here.iter().find(is_same).filter(|_| there.seal.is_none()) else {
+                continue;
+            };
+            let is_here = here.bytes >= there.hash_bytes
+                && local::hash(&here.path, there.hash_bytes, 0)?.0 == there.hash;
+            if !is_here {
+                return Err(self.diverged(there));
+            }
+        }
+        let last = head.manifest.segments.last();
+        for increment in &head.increments {
+            let here = here.iter().find(|here| Some(here.number) == last.map(|last| last.number));
+            let is_here = match here {
+                Some(here) if here.generation > 0 => true,
+                Some(here) if here.bytes >= increment.to() => {
+                    local::read(&here.path, increment.from, increment.to())? == increment.bytes
+                }
+                _ => false,
+            };
+            if let (false, Some(last)) = (is_here, last) {
+                return Err(self.diverged(last));
+            }
+        }
+        Ok(())
+    }
+
+    fn diverged(&self, there: &Segment) -> Error {
+        let why = format!("segment {:016x} is not the same there and here", there.number);
+        Error::Diverged { place: self.remote.place().into(), why }
+    }
+
+    /// Puts what was appended to the last segment, as the next entry.
+    async fn increment(
+        &mut self,
+        segment: &LocalSegment,
+        from: u64,
+        shipped: &mut Shipped,
+    ) -> Result<Attempt, Error> {
+        let head = self.head.as_ref().expect("there is something to go on from");
+        let increment = Increment {
+            number: head.number + 1,
+            manifest: head.manifest.number,
+            previous: head.hash,
+            time_us: self.now_us(),
+            segment: segment.number,
+            from,
+            bytes: local::read(&segment.path, from, segment.bytes)?,
+        };
+        let entry = Entry::Increment(increment);
+        let bytes = entry.encode();
+        let host = head.host;
+        let Put::Written(put) = self.remote.put_new(&host.entry(head.number + 1), &bytes).await?
+        else {
+            return Ok(Attempt::Again);
+        };
+        let (Some(head), Entry::Increment(increment)) = (&mut self.head, entry) else {
+            unreachable!("they were there a moment ago");
+        };
+        shipped.objects += 1;
+        shipped.put_bytes += put;
+        shipped.log_bytes += increment.bytes.len() as u64;
+        self.run_put_bytes = match (head.increments.len(), self.run_put_bytes) {
+            (0, _) => Some(put),
+            (_, before) => before.map(|before| before + put),
+        };
+        head.number = increment.number;
+        head.hash = Hash::of(&bytes);
+        head.time_us = increment.time_us;
+        head.increments.push(increment);
+        Ok(Attempt::Done)
+    }
+
+    /// Puts the parts that are not there yet, then a manifest that names all of them, and then takes away
+    /// what it does not name.
+    async fn manifest(
+        &mut self,
+        host: HostId,
+        planned: Vec<Planned>,
+        number_free: u64,
+        is_repair: bool,
+        shipped: &mut Shipped,
+    ) -> Result<Attempt, Error> {
+        let mut segments = Vec::new();
+        for planned in planned {
+            segments.push(match planned {
+                Planned::Same(segment) => segment,
+                Planned::New { here, there } => {
+                    let there = there.filter(|_| !is_repair);
+                    self.put_segment(host, &here, there.as_ref(), shipped).await?
+                }
+            });
+        }
+        let (number, previous) = match &self.head {
+            Some(head) if !is_repair => (head.number + 1, Some(head.hash)),
+            Some(head) => (number_free.max(head.number + 1), Some(head.hash)),
+            None => (number_free, None),
+        };
+        let manifest = Manifest {
+            format: FORMAT,
+            log: host,
+            number,
+            previous,
+            time_us: self.now_us(),
+            key: self.key_shown(),
+            segments,
+        };
+        let bytes = Entry::Manifest(manifest.clone()).encode();
+        let Put::Written(put) = self.remote.put_new(&host.entry(number), &bytes).await? else {
+            return Ok(Attempt::Again);
+        };
+        shipped.objects += 1;
+        shipped.put_bytes += put;
+        let (hash, time_us) = (Hash::of(&bytes), manifest.time_us);
+        let head = Head { host, number, hash, time_us, manifest, increments: Vec::new() };
+        let before = self.head.replace(head);
+        self.run_put_bytes = None;
+        self.sweep(before.as_ref(), shipped).await;
+        Ok(Attempt::Done)
+    }
+
+    /// Puts what is not there of a segment, and says what it is made of.
+    async fn put_segment(
+        &self,
+        host: HostId,
+        here: &LocalSegment,
+        there: Option<&Segment>,
+        shipped: &mut Shipped,
+    ) -> Result<Segment, Error> {
+        let mark = there.map_or(0, |there| there.hash_bytes).min(here.bytes);
+        let (path, len) = (here.path.clone(), here.bytes);
+        let (hash, at_mark) = blocking(move || local::hash(&path, len, mark)).await?;
+        let mut parts = Vec::new();
+        if let Some(there) = there {
+            if at_mark != there.hash || mark != there.hash_bytes {
+                return Err(self.diverged(there));
+            }
+            parts.clone_from(&there.parts);
+            if let Some(run) = self.run_to_merge(here, there)? {
+                parts.retain(|part| part.from < run);
+            }
+        }
+        let from = parts.last().map_or(0, |part| part.to);
+        self.put_parts(host, here, from, &mut parts, shipped).await?;
+        shipped.log_bytes += here.bytes - there.map_or(0, |there| there.bytes);
+        Ok(Segment {
+            number: here.number,
+            generation: here.generation,
+            number_last: here.number_last,
+            bytes: here.bytes,
+            hash,
+            hash_bytes: here.bytes,
+            seal: here.seal,
+            is_active: here.is_active,
+            parts,
+        })
+    }
+
+    async fn put_parts(
+        &self,
+        host: HostId,
+        here: &LocalSegment,
+        from: u64,
+        parts: &mut Vec<Part>,
+        shipped: &mut Shipped,
+    ) -> Result<(), Error> {
+        let mut under_way: VecDeque<JoinHandle<Result<(Part, u64), Error>>> = VecDeque::new();
+        let mut from = from;
+        while from < here.bytes || !under_way.is_empty() {
+            if from < here.bytes && under_way.len() < PUTS_MAX {
+                let to = here.bytes.min(from + PART_BYTES_MAX);
+                let (remote, here) = (self.remote.clone(), here.clone());
+                under_way.push_back(tokio::spawn(put_part(remote, host, here, from, to)));
+                from = to;
+                continue;
+            }
+            let task = under_way.pop_front().expect("the loop ends when there is none");
+            let (part, put) = task.await.map_err(|error| head::stopped(&error))??;
+            shipped.objects += u64::from(put > 0);
+            shipped.put_bytes += put;
+            parts.push(part);
+        }
+        Ok(())
+    }
+
+    /// Where the increments begin that are better put together now, in one object instead of hundreds.
+    fn run_to_merge(&self, here: &LocalSegment, there: &Segment) -> Result<Option<u64>, Error> {
+        let Some(run) = there
+            .parts
+            .last()
+            .filter(|part| matches!(part.at, At::Run(first, last) if last > first))
+        else {
+            return Ok(None);
+        };
+        let is_new = self.head.as_ref().is_some_and(
+            |head| matches!(run.at, At::Run(first, _) if first > head.manifest.number),
+        );
+        if !is_new || !self.remote.is_compressing() {
+            return Ok(None);
+        }
+        let bytes = local::read(&here.path, run.from, run.to)?;
+        let put = self.run_put_bytes.unwrap_or(bytes.len() as u64 / 2);
+        let together = self.remote.packed_len(&bytes)?;
+        let is_worth_it = (put + together) * 100 <= SHARE_MAX * bytes.len() as u64;
+        Ok(is_worth_it.then_some(run.from))
+    }
+
+    /// Takes away what the newest manifest no longer names.
+    async fn sweep(&mut self, before: Option<&Head>, shipped: &mut Shipped) {
+        let Some(head) = &self.head else { return };
+        let host = head.host;
+        let needed: HashSet<String> = head.objects().into_iter().collect();
+        // The manifest before is kept: should the newest be damaged, most of what it names is still there.
+        let kept = before.map(|before| host.entry(before.manifest.number));
+        let mut names = before.map(Head::objects).unwrap_or_default();
+        if let Ok(entries) = head::entries(&self.remote, host).await {
+            let older = entries.into_iter().filter(|number| *number < head.number);
+            names.extend(older.map(|number| host.entry(number)));
+        }
+        names.retain(|name| !needed.contains(name) && kept.as_ref() != Some(name));
+        self.delete(names, shipped).await;
+    }
+
+    /// Takes away what nobody names: left by a ship that was stopped half-way.
+    async fn sweep_all(&mut self, shipped: &mut Shipped) {
+        let Some(head) = &self.head else { return };
+        let needed: HashSet<String> = head.objects().into_iter().collect();
+        match self.remote.list(&format!("{}/seg", head.host.folder())).await {
+            Ok(mut names) => {
+                names.retain(|name| !needed.contains(name));
+                self.delete(names, shipped).await;
+                self.is_swept = true;
+            }
+            Err(error) => shipped.undeleted = Some(error.to_string()),
+        }
+    }
+
+    /// That something cannot be deleted is no reason not to ship, but it must be said.
+    async fn delete(&self, mut names: Vec<String>, shipped: &mut Shipped) {
+        names.sort();
+        names.dedup();
+        for name in names {
+            match self.remote.delete(&name).await {
+                Ok(()) => shipped.deleted += 1,
+                Err(error) => {
+                    shipped.undeleted = Some(format!("{name}: {error}"));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn remember(&self, error: Option<&Error>) {
+        let before = State::load(&self.paths)
+            .filter(|state| state.place == self.remote.place())
+            .unwrap_or_default();
+        let now_us = self.now_us();
+        let mut state = State {
+            place: self.remote.place().into(),
+            tried_us: now_us,
+            error: error.map(ToString::to_string),
+            ..before.clone()
+        };
+        if let (None, Some(head)) = (error, &self.head) {
+            let last = head.segments().pop();
+            state = State {
+                host: head.host.to_string(),
+                number: head.number,
+                segment: last.as_ref().map_or(0, |last| last.number),
+                offset: last.as_ref().map_or(0, |last| last.bytes),
+                log_bytes: head.bytes(),
+                shipped_us: now_us,
+                ..state
+            };
+        }
+        let is_news = state.number != before.number || state.error != before.error;
+        // At rest nothing is written; it is a comfort, so failing is fine.
+        if is_news || now_us.saturating_sub(before.tried_us) > REMEMBER_EVERY_US {
+            let _ = state.save(&self.paths);
+        }
+    }
+
+    fn now_us(&self) -> u64 {
+        self.clock.now().as_microsecond().cast_unsigned()
+    }
+}
+
+const REMEMBER_EVERY_US: u64 = 60_000_000;
+
+impl Glance {
+    fn at(dir: &Path) -> Self {
+        let active = fs::metadata(dir.join("active.log")).ok().map(|file| (file.ino(), file.len()));
+        let changed =
+            |dir: &Path| fs::metadata(dir).ok().map(|dir| (dir.mtime(), dir.mtime_nsec()));
+        Self { active, folders: [changed(dir), changed(&dir.join("spill"))] }
+    }
+}
+
+/// Puts one part, or finds it there. Says how many bytes that took.
+async fn put_part(
+    remote: Remote,
+    host: HostId,
+    here: LocalSegment,
+    from: u64,
+    to: u64,
+) -> Result<(Part, u64), Error> {
+    let path = here.path.clone();
+    let (bytes, hash) = blocking(move || {
+        let bytes = local::read(&path, from, to)?;
+        let hash = Hash::of(&bytes);
+        Ok((bytes, hash))
+    })
+    .await?;
+    let object = part_object(here.number, here.generation, from, to, &hash, remote.key());
+    let name = host.part(&object);
+    let put = match remote.put_new(&name, &bytes).await? {
+        Put::Written(put) => put,
+        Put::WasThere => match remote.get(&name).await {
+            Ok(there) if there == bytes => 0,
+            // Put before, and not what it was any more.
+            Ok(_) | Err(Error::Damaged { .. } | Error::Missing { .. }) => {
+                remote.put_over(&name, &bytes).await?
+            }
+            Err(error) => return Err(error),
+        },
+    };
+    Ok((Part { from, to, hash, at: At::Object(object) }, put))
+}
+
+/// Runs something that waits for the disk where it keeps nobody else waiting.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| head::stopped(&error))?
+}

@@ -1,0 +1,80 @@
+//! What this machine remembers of its shipping: for `status`, and against remotes that forget.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io,
+    os::unix::fs::OpenOptionsExt as _,
+    path::Path,
+    time::Duration,
+};
+
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+
+use crate::{document::replace, paths::Paths, ship::Error};
+
+/// Kept in `ship.json`. Losing it loses nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct State {
+    /// Where to.
+    pub(crate) place: String,
+    /// Whose log, as in the remote.
+    pub(crate) host: String,
+    /// The newest entry there.
+    pub(crate) number: u64,
+    /// How far: the last segment,
+    pub(crate) segment: u64,
+    /// and how much of it.
+    pub(crate) offset: u64,
+    /// Bytes of log that are there.
+    pub(crate) log_bytes: u64,
+    /// When something was last there in full, microseconds since 1970.
+    pub(crate) shipped_us: u64,
+    /// When shipping was last tried.
+    pub(crate) tried_us: u64,
+    /// Why that failed, if it did.
+    pub(crate) error: Option<String>,
+}
+
+impl State {
+    /// What was remembered of this place; nothing if that cannot be read.
+    pub(crate) fn load(paths: &Paths) -> Option<Self> {
+        serde_json::from_slice(&fs::read(paths.ship_state()).ok()?).ok()
+    }
+
+    /// Remembers.
+    pub(super) fn save(&self, paths: &Paths) -> Result<(), Error> {
+        let path = paths.ship_state();
+        let text = serde_json::to_vec_pretty(self).expect("a state is plain data");
+        replace(&path, &text).map_err(|error| Error::io("write", path, error))
+    }
+}
+
+/// Held by whoever ships, so that the worker and a command do not do the same at the same time.
+#[derive(Debug)]
+pub(super) struct Lock(#[expect(dead_code, reason = "held for its drop")] File);
+
+const LOCK_WAITS_MAX: u32 = 600;
+const LOCK_PAUSE: Duration = Duration::from_millis(100);
+
+impl Lock {
+    /// Waits its turn, for about a minute.
+    pub(super) async fn take(path: &Path) -> Result<Self, Error> {
+        let failed = |error: io::Error| Error::io("lock", path, error);
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path)
+            .map_err(failed)?;
+        for _ in 0..LOCK_WAITS_MAX {
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Self(file)),
+                Err(rustix::io::Errno::WOULDBLOCK) => tokio::time::sleep(LOCK_PAUSE).await,
+                Err(error) => return Err(failed(error.into())),
+            }
+        }
+        Err(failed(io::Error::other("another process has been shipping for a minute")))
+    }
+}
