@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use claude_mem_events::Seq;
 use claude_mem_log::{Log, Options, maintain};
-use claude_mem_projections::{Folded, Options as StoreOptions, State, Store};
+use claude_mem_projections::{Folded, Options as StoreOptions, State, Store, foreign, log_of};
 
 use crate::{
     app::App,
@@ -21,6 +22,17 @@ pub(crate) fn open_log(app: &App) -> Result<Log, Failure> {
     // The log can be read however that goes; whoever writes next tries again.
     let _ = maintain(&dir, &Options::default());
     Ok(Log::open(&dir, Options::default())?)
+}
+
+/// Opens the log that this place of the tables is in: our own, or the copy of another machine's.
+pub(crate) fn open_log_of(app: &App, seq: Seq) -> Result<Log, Failure> {
+    let number = log_of(seq);
+    if number == 0 {
+        return open_log(app);
+    }
+    let mut copies = foreign(&app.paths.foreign())?.into_iter();
+    let copy = copies.find(|copy| copy.host.number == number);
+    copy.map(|copy| copy.log).ok_or_else(|| Failure::new("the log of that machine is gone"))
 }
 
 /// Opens the tables. A file that cannot be used is moved out of the way and said so; a new one is then
@@ -44,7 +56,7 @@ pub(crate) fn open(app: &mut App) -> Result<Store, Failure> {
 /// The choices that folding depends on.
 pub(crate) fn options(app: &App) -> Result<StoreOptions, Failure> {
     let kinds = mode(app)?.kinds().into_iter().map(str::to_owned).collect();
-    Ok(StoreOptions { kinds, ..StoreOptions::default() })
+    Ok(StoreOptions { kinds, foreign: app.paths.foreign(), ..StoreOptions::default() })
 }
 
 /// Folds everything that the log holds, whatever that takes.

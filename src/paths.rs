@@ -49,6 +49,11 @@ impl Paths {
         self.data.join("memory.db")
     }
 
+    /// What happened on other machines: copies of their logs.
+    pub(crate) fn foreign(&self) -> PathBuf {
+        self.data.join("foreign")
+    }
+
     /// Where the user edits settings by hand.
     pub(crate) fn settings(&self) -> PathBuf {
         self.data.join("settings.json")

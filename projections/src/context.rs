@@ -83,7 +83,7 @@ pub struct Summary {
 
 /// The latest rows of one project.
 const RANGE: &str = "project = :project and at_us < :until and at_us > :since
-    and (:but = '' or session is not (select id from sessions where session = :but))
+    and (:but = '' or session is not (select id from sessions where session = :but and log = 0))
     order by at_us desc, id desc limit :limit";
 
 /// What is written by hand is told first, so there is a bound to it.

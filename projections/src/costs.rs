@@ -1,6 +1,6 @@
 //! What asking has cost, and where it failed.
 
-use crate::{error::Result, store::Store};
+use crate::{error::Result, hosts::FOREIGN, store::Store};
 use rusqlite::Row;
 
 /// What one model cost on one day for one project.
@@ -66,30 +66,34 @@ impl Store {
     /// What was spent, by day, project and model, from `since_us` on. Days begin at midnight
     /// `offset_seconds` east of Greenwich.
     pub fn costs(&self, since_us: u64, offset_seconds: i64) -> Result<Vec<Cost>> {
-        let sql = "with spent as (
+        let sql = format!("with spent as (
                 select at_us, project, provider, model, 1 as replies, 0 as failures, observations,
-                    tokens_in, tokens_cached, tokens_out, cost_micros from replies
+                    tokens_in, tokens_cached, tokens_out, cost_micros from replies where seq < {FOREIGN}
                 union all
                 select at_us, project, provider, model, 0, 1, 0, tokens_in, 0, tokens_out, cost_micros
-                from failures)
+                from failures where seq < {FOREIGN})
             select date(at_us / 1000000 + ?2, 'unixepoch') as day, owner.key, coalesce(owner.label, ''),
                 provider, model, sum(replies), sum(failures), sum(observations), sum(tokens_in),
                 sum(tokens_cached), sum(tokens_out), sum(cost_micros)
             from spent join projects on projects.id = spent.project
                 join projects as owner on owner.id = projects.owner
-            where at_us >= ?1 group by 1, 2, 4, 5 order by 1, 2, 4, 5";
-        let mut statement = self.connection.prepare_cached(sql)?;
+            where at_us >= ?1 group by 1, 2, 4, 5 order by 1, 2, 4, 5");
+        let mut statement = self.connection.prepare_cached(&sql)?;
         let costs = statement.query_map((since_us as i64, offset_seconds), read_cost)?;
         Ok(costs.collect::<rusqlite::Result<_>>()?)
     }
 
     /// What was spent from `since_us` on, failures included.
     pub fn spent(&self, since_us: u64) -> Result<Spent> {
-        let sql = "select coalesce(sum(tokens), 0), coalesce(sum(cost_micros), 0) from (
-                select tokens_in + tokens_out as tokens, cost_micros from replies where at_us >= ?1
+        let sql = format!(
+            "select coalesce(sum(tokens), 0), coalesce(sum(cost_micros), 0) from (
+                select tokens_in + tokens_out as tokens, cost_micros from replies
+                where at_us >= ?1 and seq < {FOREIGN}
                 union all
-                select tokens_in + tokens_out, cost_micros from failures where at_us >= ?1)";
-        let spent = self.connection.prepare_cached(sql)?.query_row([since_us as i64], |row| {
+                select tokens_in + tokens_out, cost_micros from failures
+                where at_us >= ?1 and seq < {FOREIGN})"
+        );
+        let spent = self.connection.prepare_cached(&sql)?.query_row([since_us as i64], |row| {
             Ok(Spent { tokens: count(row, 0)?, cost_micros: count(row, 1)? })
         })?;
         Ok(spent)
@@ -97,18 +101,22 @@ impl Store {
 
     /// The latest failure, if nobody was answered since: what stands in the way.
     pub fn trouble(&self) -> Result<Option<Failure>> {
-        let sql = "select exists (select 1 from failures
-                       where seq > coalesce((select max(seq) from replies), 0))";
+        let sql = format!(
+            "select exists (select 1 from failures where seq < {FOREIGN}
+                 and seq > coalesce((select max(seq) from replies where seq < {FOREIGN}), 0))"
+        );
         let is_trouble: bool =
-            self.connection.prepare_cached(sql)?.query_row((), |row| row.get(0))?;
+            self.connection.prepare_cached(&sql)?.query_row((), |row| row.get(0))?;
         Ok(if is_trouble { self.failures(1)?.pop() } else { None })
     }
 
     /// Attempts that failed, the latest first.
     pub fn failures(&self, limit: u32) -> Result<Vec<Failure>> {
-        let sql = "select at_us, provider, model, class, message, attempt, retry_after_ms, sources
-                   from failures order by seq desc limit ?1";
-        let mut statement = self.connection.prepare_cached(sql)?;
+        let sql = format!(
+            "select at_us, provider, model, class, message, attempt, retry_after_ms, sources
+             from failures where seq < {FOREIGN} order by seq desc limit ?1"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
         let failures = statement.query_map([limit], |row| {
             Ok(Failure {
                 at_us: count(row, 0)?,

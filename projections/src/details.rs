@@ -3,6 +3,7 @@
 use crate::{
     Store,
     error::Result,
+    hosts::{at_home, log_of},
     projection::items,
     search::{Kind, Name},
 };
@@ -77,6 +78,9 @@ pub struct Provenance {
     /// Where that is in the log.
     #[serde(serialize_with = "place")]
     pub seq: Seq,
+    /// The machine whose log it is, if it is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// The reply, if an agent said it.
     pub reply: Option<Reply>,
     /// The events that the reply answers.
@@ -124,7 +128,7 @@ pub struct Source {
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
 fn place<S: Serializer>(seq: &Seq, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-    serializer.collect_str(seq)
+    serializer.collect_str(&at_home(*seq))
 }
 
 impl Store {
@@ -162,6 +166,7 @@ impl Store {
         let found = statement.query_row([name.id], |row| read(row, name)).optional()?;
         let Some(mut details) = found else { return Ok(None) };
         self.add_reply(&mut details.provenance)?;
+        details.provenance.host = self.host_name(log_of(details.provenance.seq))?;
         Ok(Some(details))
     }
 

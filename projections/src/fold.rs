@@ -1,16 +1,18 @@
 //! Folding: reading the log in order and writing rows, exactly once.
 
 use crate::{
-    ALL,
+    ALL, copies,
     error::Result,
+    forgettings,
+    hosts::{Foreign, Host, LOG_SHIFT, seen_from_here},
     projection::{ReadAhead, Rows},
-    sessions,
+    projects, sessions,
     store::Store,
     xml,
 };
 use claude_mem_events::{Event, EventReader, Gap, Met, Recorded, Seq};
 use claude_mem_log::Log;
-use rusqlite::{OptionalExtension, Transaction, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use std::sync::Arc;
 
 /// A batch also ends when its events weigh this much, so that memory is bounded whatever they hold.
@@ -50,28 +52,70 @@ pub enum Redraw {
     Outdated,
     /// The rows are of another log.
     OtherLog,
-    /// A forgetting was taken back, and what it removed is only in the log.
+    /// A forgetting was taken back, and what it removed is only in the log; or two projects were one, on
+    /// another machine, before something that depends on it.
     Restored,
+    /// Another machine's memories are hidden, shown again or dropped since.
+    Company,
+}
+
+/// One of the logs that are folded side by side.
+#[derive(Debug, Clone)]
+pub(crate) struct Source<'a> {
+    pub(crate) log: &'a Log,
+    /// Identity of the log.
+    id: Option<[u8; 16]>,
+    /// Whose it is; `None` for our own.
+    host: Option<&'a Host>,
+}
+
+impl<'a> Source<'a> {
+    /// Our own log first, then the others.
+    pub(crate) fn all(own: &'a Log, foreign: &'a [Foreign]) -> Vec<Self> {
+        let own = Self { log: own, id: own.id(), host: None };
+        let others = foreign.iter().map(|foreign| Self {
+            log: &foreign.log,
+            id: Some(foreign.id),
+            host: Some(&foreign.host),
+        });
+        [own].into_iter().chain(others).collect()
+    }
+
+    fn number(&self) -> u8 {
+        self.host.map_or(0, |host| host.number)
+    }
 }
 
 /// Events read together and folded in one transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    pub(crate) from: Seq,
+    /// Identity of the log that they are of.
+    log: Option<[u8; 16]>,
+    /// Whose log it is; `None` for our own.
+    host: Option<Host>,
+    from: Seq,
     pub(crate) met: Vec<Met>,
-    pub(crate) to: Seq,
-    pub(crate) replies: ReadAhead,
+    to: Seq,
+    replies: ReadAhead,
 }
 
 impl Batch {
     /// Reads up to `events_max` events; an empty batch is the end of the log.
-    pub(crate) fn read(reader: &mut EventReader, events_max: usize) -> Result<Self> {
-        let mut batch = Self { from: reader.position(), ..Self::default() };
+    pub(crate) fn read(
+        source: &Source<'_>,
+        reader: &mut EventReader,
+        events_max: usize,
+    ) -> Result<Self> {
+        let (log, host) = (source.id, source.host.cloned());
+        let mut batch = Self { log, host, from: reader.position(), ..Self::default() };
         let mut bytes = 0;
         while batch.met.len() < events_max && bytes < BATCH_BYTES_MAX {
             let Some(met) = reader.next()? else { break };
             bytes += weight(&met);
-            batch.met.push(met);
+            batch.met.push(match source.number() {
+                0 => met,
+                number => seen_from_here(met, number),
+            });
         }
         batch.to = reader.position();
         Ok(batch)
@@ -86,6 +130,15 @@ impl Batch {
             let reply = Arc::new(xml::read_reply(&replied.reply, kinds));
             self.replies.insert(seq.raw(), reply);
         }
+    }
+
+    fn number(&self) -> u8 {
+        self.host.as_ref().map_or(0, |host| host.number)
+    }
+
+    /// A place of its log, as it is in the tables.
+    fn place(&self, seq: Seq) -> i64 {
+        i64::from(self.number()) << LOG_SHIFT | seq.raw() as i64
     }
 }
 
@@ -110,31 +163,51 @@ impl Store {
     /// Several processes may fold at once: each batch begins where the last one, of whomever, ended.
     pub fn fold(&mut self, log: &Log, mut go_on: impl FnMut(&Folded) -> bool) -> Result<Folded> {
         self.follow_replacement()?;
-        let mut folded = Folded { position: self.checkpoint()?.position, ..Folded::default() };
+        let mut folded = Folded { position: self.position(0)?, ..Folded::default() };
         if let Some(redraw) = self.redraw_due(log)? {
             folded.state = State::Redraw(redraw);
             return Ok(folded);
         }
-        let mut reader = EventReader::from(log, folded.position);
-        loop {
-            let batch = Batch::read(&mut reader, self.options.batch_events)?;
-            if batch.met.is_empty() {
-                folded.state = State::Complete;
-                return Ok(folded);
-            }
-            let is_whole = self.fold_batch(log.id(), &batch, &mut folded)?;
-            if !is_whole {
-                // Another process was here in between.
-                reader = EventReader::from(log, folded.position);
-            }
-            if matches!(folded.state, State::Redraw(_)) {
-                return Ok(folded);
-            }
-            folded.state = State::Behind;
-            if !go_on(&folded) {
-                return Ok(folded);
+        let foreign = self.foreign()?;
+        for source in Source::all(log, &foreign) {
+            self.fold_source(&source, &mut folded, &mut go_on)?;
+            if folded.state != State::Complete {
+                break;
             }
         }
+        Ok(folded)
+    }
+
+    fn fold_source(
+        &mut self,
+        source: &Source<'_>,
+        folded: &mut Folded,
+        go_on: &mut impl FnMut(&Folded) -> bool,
+    ) -> Result<()> {
+        let mut reader = EventReader::from(source.log, self.position(source.number())?);
+        loop {
+            let batch = Batch::read(source, &mut reader, self.options.batch_events)?;
+            if batch.met.is_empty() {
+                folded.state = State::Complete;
+                return Ok(());
+            }
+            if !self.fold_batch(&batch, folded)? {
+                // Another process was here in between.
+                reader = EventReader::from(source.log, self.position(source.number())?);
+            }
+            if matches!(folded.state, State::Redraw(_)) {
+                return Ok(());
+            }
+            folded.state = State::Behind;
+            if !go_on(folded) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Where reading of a log goes on.
+    pub(crate) fn position(&self, log: u8) -> Result<Seq> {
+        Ok(Seq::from_raw(position(&self.connection, log)? as u64))
     }
 
     /// Whether the tables cannot be brought up to date by folding on.
@@ -143,8 +216,10 @@ impl Store {
             return Ok(Some(Redraw::Outdated));
         }
         let folded = self.checkpoint()?.log;
-        let is_other = folded.is_some() && log.id().is_some() && folded != log.id();
-        Ok(is_other.then_some(Redraw::OtherLog))
+        if folded.is_some() && log.id().is_some() && folded != log.id() {
+            return Ok(Some(Redraw::OtherLog));
+        }
+        Ok(self.is_other_company()?.then_some(Redraw::Company))
     }
 
     /// Folds events that are at hand. They must continue what was folded before.
@@ -153,47 +228,39 @@ impl Store {
         let to = events.last().map_or(from, |event| event.seq.next());
         let met = events.iter().cloned().map(Met::Event).collect();
         let mut folded = Folded::default();
-        self.fold_batch(None, &Batch { from, met, to, ..Batch::default() }, &mut folded)?;
+        self.fold_batch(&Batch { from, met, to, ..Batch::default() }, &mut folded)?;
         Ok(folded)
     }
 
     /// Folds one batch in one transaction. Says whether it was the one that is due.
-    pub(crate) fn fold_batch(
-        &mut self,
-        log: Option<[u8; 16]>,
-        batch: &Batch,
-        folded: &mut Folded,
-    ) -> Result<bool> {
+    pub(crate) fn fold_batch(&mut self, batch: &Batch, folded: &mut Folded) -> Result<bool> {
         self.follow_replacement()?;
         let kinds = std::mem::take(&mut self.options.kinds);
-        let result = self.fold_batch_as(log, batch, folded, &kinds);
+        let result = self.fold_batch_as(batch, folded, &kinds);
         self.options.kinds = kinds;
         result
     }
 
     fn fold_batch_as(
         &mut self,
-        log: Option<[u8; 16]>,
         batch: &Batch,
         folded: &mut Folded,
         kinds: &[String],
     ) -> Result<bool> {
         let transaction =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let position: i64 =
-            transaction.query_row("select position from checkpoint", (), |row| row.get(0))?;
-        let position = Seq::from_raw(position as u64);
-        if position != batch.from {
-            folded.position = position;
+        let position = position(&transaction, batch.number())?;
+        if position as u64 != batch.from.raw() {
+            folded.position = Seq::from_raw(own_position(&transaction)? as u64);
             return Ok(false);
         }
         let done = apply_all(&transaction, kinds, batch)?;
-        move_checkpoint(&transaction, log, &done)?;
+        move_checkpoint(&transaction, batch, &done)?;
+        folded.position = Seq::from_raw(own_position(&transaction)? as u64);
         transaction.commit()?;
         folded.events += done.events;
         folded.duplicates += done.duplicates;
         folded.gaps.extend(done.gaps);
-        folded.position = done.position;
         if done.is_restored {
             folded.state = State::Redraw(Redraw::Restored);
         }
@@ -222,7 +289,8 @@ struct Done {
 }
 
 fn apply_all(transaction: &Transaction<'_>, kinds: &[String], batch: &Batch) -> Result<Done> {
-    let rows = Rows::new(transaction, kinds, &batch.replies);
+    let rows = Rows::new(transaction, kinds, &batch.replies, batch.number());
+    let is_hidden = batch.host.as_ref().is_some_and(|host| host.is_hidden);
     let mut done = Done { position: batch.to, ..Done::default() };
     for met in &batch.met {
         match met {
@@ -230,8 +298,10 @@ fn apply_all(transaction: &Transaction<'_>, kinds: &[String], batch: &Batch) -> 
                 note_gap(&rows, gap)?;
                 done.gaps.push(*gap);
             }
+            // What a hidden machine wants forgotten is forgotten all the same.
+            Met::Event(event) if is_hidden && !matches!(event.event, Event::Forgotten(_)) => {}
             Met::Event(event) if is_restoring(&rows, event)? => {
-                done.position = event.seq;
+                done.position = crate::at_home(event.seq);
                 done.is_restored = true;
                 break;
             }
@@ -245,7 +315,19 @@ fn apply_all(transaction: &Transaction<'_>, kinds: &[String], batch: &Batch) -> 
         }
     }
     sessions::write_gone_on(&rows)?;
+    projects::write_labels(&rows)?;
+    let folded = batch.place(batch.from)..batch.place(done.position);
+    if has_company(&rows)? {
+        forgettings::reach(&rows, &folded)?;
+        copies::find(&rows, &folded, batch.log)?;
+    }
     Ok(done)
+}
+
+/// Whether there are logs of other machines.
+fn has_company(rows: &Rows<'_>) -> Result<bool> {
+    let sql = "select exists (select 1 from hosts)";
+    Ok(rows.log > 0 || rows.cached(sql)?.query_row((), |row| row.get(0))?)
 }
 
 /// Folds one event, unless it was folded before.
@@ -255,8 +337,11 @@ fn apply(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
         Event::Erased { .. } => None,
         _ => Some(sessions::place(rows, event)?),
     };
+    if let Some(place) = &place {
+        projects::note_label(rows, event, place.project);
+    }
     let sql = "insert into events (seq, event, kind, at_us, session, project)
-               values (?1, ?2, ?3, ?4, ?5, ?6) on conflict (event) do nothing";
+               values (?1, ?2, ?3, ?4, ?5, ?6) on conflict (event, seq >> 55) do nothing";
     let (session, project) =
         (place.as_ref().and_then(|place| place.session), place.map(|p| p.project));
     let (seq, kind, at_us) = (event.seq.raw() as i64, event.event.kind(), event.at_us() as i64);
@@ -273,8 +358,12 @@ fn apply(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
     Ok(true)
 }
 
-/// Whether an event takes back a forgetting that was carried out: what it removed is only in the log.
+/// Whether an event takes back a forgetting that was carried out: what it removed is only in the log. Or
+/// whether it says what should have been known before.
 fn is_restoring(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
+    if matches!(event.event, Event::ProjectMerged(_)) {
+        return projects::is_late(rows, event);
+    }
     let Event::Forgotten(forgotten) = &event.event else { return Ok(false) };
     let Some(undone) = forgotten.undoes else { return Ok(false) };
     let sql = "select is_void from forgettings where event = ?1";
@@ -287,21 +376,41 @@ fn is_restoring(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
 }
 
 fn note_gap(rows: &Rows<'_>, gap: &Gap) -> Result<()> {
-    let sql = "insert or replace into gaps values (?1, ?2, ?3, ?4, ?5, ?6)";
+    let sql = "insert or replace into gaps values (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     let (segment, offset, len) = (gap.segment as i64, gap.offset as i64, gap.len as i64);
     let id = gap.id.map(|id| *id.as_bytes());
-    rows.run(sql, (segment, offset, len, gap.reason.describe(), id, gap.kind))?;
+    rows.run(sql, (rows.log, segment, offset, len, gap.reason.describe(), id, gap.kind))?;
     Ok(())
 }
 
-fn move_checkpoint(
-    transaction: &Transaction<'_>,
-    log: Option<[u8; 16]>,
-    done: &Done,
-) -> Result<()> {
+/// Where reading of a log goes on, as a number.
+fn position(connection: &Connection, log: u8) -> Result<i64> {
+    if log == 0 {
+        return own_position(connection);
+    }
+    let sql = "select position from hosts where log = ?1";
+    let position = connection.prepare_cached(sql)?.query_row([log], |row| row.get(0)).optional()?;
+    Ok(position.unwrap_or(0))
+}
+
+fn own_position(connection: &Connection) -> Result<i64> {
+    let sql = "select position from checkpoint";
+    Ok(connection.prepare_cached(sql)?.query_row((), |row| row.get(0))?)
+}
+
+fn move_checkpoint(transaction: &Transaction<'_>, batch: &Batch, done: &Done) -> Result<()> {
+    let (position, events, at_us) =
+        (done.position.raw() as i64, done.events as i64, done.at_us as i64);
+    if let Some(Host { number, name, is_hidden }) = &batch.host {
+        let sql = "insert into hosts values (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                   on conflict do update set name = ?3, position = ?5, events = events + ?6,
+                       at_us = max(at_us, ?7)";
+        let values = (number, batch.log, name, is_hidden, position, events, at_us);
+        transaction.prepare_cached(sql)?.execute(values)?;
+        return Ok(());
+    }
     let sql = "update checkpoint set log = coalesce(?1, log), position = ?2, events = events + ?3,
                    at_us = max(at_us, ?4)";
-    let values = (log, done.position.raw() as i64, done.events as i64, done.at_us as i64);
-    transaction.prepare_cached(sql)?.execute(values)?;
+    transaction.prepare_cached(sql)?.execute((batch.log, position, events, at_us))?;
     Ok(())
 }

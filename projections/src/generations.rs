@@ -58,13 +58,13 @@ pub struct Compared {
 }
 
 impl Store {
-    /// Every reprocessing, the latest first.
+    /// Every reprocessing on this machine, the latest first.
     pub fn generations(&self) -> Result<Vec<Generation>> {
         let sql =
             "select generation, at_us, prompt_version, coalesce(provider, ''), coalesce(model, ''),
                        since_us, until_us, project, session, is_fresh, is_shadow,
                        finished_at_us is not null, is_current
-                   from reprocesses order by generation desc";
+                   from reprocesses where seq >> 55 = 0 order by generation desc";
         let mut statement = self.connection.prepare_cached(sql)?;
         let generations = statement.query_map((), read_generation)?;
         Ok(generations.collect::<rusqlite::Result<_>>()?)

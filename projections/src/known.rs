@@ -5,9 +5,9 @@ use claude_mem_events::Id;
 use rusqlite::OptionalExtension;
 
 impl Store {
-    /// Whether this event was folded, also if it was forgotten since.
+    /// Whether this event of our own log was folded, also if it was forgotten since.
     pub fn knows(&self, event: Id) -> Result<bool> {
-        let sql = "select 1 from events where event = ?1";
+        let sql = "select 1 from events where event = ?1 and seq >> 55 = 0";
         let mut statement = self.connection.prepare_cached(sql)?;
         Ok(statement.exists([event.as_bytes()])?)
     }

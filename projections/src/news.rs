@@ -47,7 +47,7 @@ impl Store {
     /// was forgotten since is left out.
     pub fn news(&self, after: Seq, limit: u32) -> Result<(Vec<News>, Seq)> {
         let sql = "select seq, kind, at_us, session, event from events
-                   where seq > ?1 and forgotten_by is null order by seq limit ?2";
+                   where seq > ?1 and seq >> 55 = 0 and forgotten_by is null order by seq limit ?2";
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut rows = statement.query((after.raw() as i64, limit))?;
         let (mut news, mut until) = (Vec::new(), after);
@@ -64,14 +64,14 @@ impl Store {
 
     /// How many events were folded behind `after`.
     pub fn news_count(&self, after: Seq) -> Result<u64> {
-        let sql = "select count(*) from events where seq > ?1";
+        let sql = "select count(*) from events where seq > ?1 and seq >> 55 = 0";
         let mut statement = self.connection.prepare_cached(sql)?;
         Ok(statement.query_row([after.raw() as i64], |row| row.get::<_, i64>(0))? as u64)
     }
 
     /// The place of the last event that was folded.
     pub fn newest(&self) -> Result<Seq> {
-        let sql = "select coalesce(max(seq), 0) from events";
+        let sql = "select coalesce(max(seq), 0) from events where seq < 1 << 55";
         let seq: i64 = self.connection.prepare_cached(sql)?.query_row((), |row| row.get(0))?;
         Ok(Seq::from_raw(seq as u64))
     }

@@ -1,6 +1,6 @@
 //! Which events still need an answer, turn by turn, and which were given up on.
 
-use crate::{error::Result, projection::some, store::Store};
+use crate::{error::Result, hosts::FOREIGN, projection::some, store::Store};
 use claude_mem_events::{Id, Project, Seq};
 use rusqlite::{Row, ToSql, named_params};
 
@@ -97,10 +97,11 @@ const NOT_REPROCESSED: &str =
         and (replies.generation = :generation or replies.prompt_version is :version
             and (:model is null or substr(replies.model, 1, length(:model)) = :model)))";
 
-/// Whether a row of `events` or of what waits lies in the range.
+/// Whether a row of `events` or of what waits lies in the range. What other machines recorded lies in none: it
+/// is asked about there.
 pub(crate) fn in_range(row: &str) -> String {
     format!(
-        "(:since is null or {row}.at_us >= :since) and (:until is null or {row}.at_us < :until)
+        "{row}.seq < {FOREIGN} and (:since is null or {row}.at_us >= :since) and (:until is null or {row}.at_us < :until)
          and (:project is null or {row}.project in (select id from projects
              where owner in (select owner from projects where key = :project)))
          and (:session is null or {row}.session in (select id from sessions where session = :session))"

@@ -2,6 +2,7 @@
 
 use crate::{
     error::Result,
+    hosts::ROWS_PER_LOG,
     sessions::{GoneOn, Place},
     sources::Sources,
     xml::{self, Reply},
@@ -36,6 +37,8 @@ pub struct Rows<'a> {
     transaction: &'a Transaction<'a>,
     kinds: &'a [String],
     ahead: &'a ReadAhead,
+    /// The number of the log that is folded; 0 is our own.
+    pub(crate) log: u8,
     /// The reply read last: several projections look at the same one, and at what it was made of.
     reply: RefCell<Option<(u64, Arc<Reply>)>>,
     sources: RefCell<Option<(u64, Rc<Sources>)>>,
@@ -44,6 +47,8 @@ pub struct Rows<'a> {
     pub(crate) gone_on: RefCell<BTreeMap<i64, GoneOn>>,
     /// Events folded in this transaction: replies mostly answer what is just before them.
     pub(crate) seqs: RefCell<HashMap<[u8; 16], i64>>,
+    /// What projects were called in this transaction, and by which event last.
+    pub(crate) labels: RefCell<Vec<(i64, String, [u8; 16])>>,
 }
 
 impl<'a> Rows<'a> {
@@ -51,9 +56,10 @@ impl<'a> Rows<'a> {
         transaction: &'a Transaction<'a>,
         kinds: &'a [String],
         ahead: &'a ReadAhead,
+        log: u8,
     ) -> Self {
-        let (reply, sources, places, gone_on, seqs) = Default::default();
-        Self { transaction, kinds, ahead, reply, sources, places, gone_on, seqs }
+        let (reply, sources, places, gone_on, seqs, labels) = Default::default();
+        Self { transaction, kinds, ahead, log, reply, sources, places, gone_on, seqs, labels }
     }
 
     /// Runs a statement that is prepared once; gives how many rows it changed.
@@ -65,8 +71,18 @@ impl<'a> Rows<'a> {
         Ok(self.transaction.prepare_cached(sql)?)
     }
 
-    /// Uses up `count` numbers for rows of one kind, and gives the first.
+    /// Uses up `count` numbers for rows of one kind, and gives the first. Each log has its own, the same on
+    /// every machine.
     pub(crate) fn numbers(&self, name: &str, count: usize) -> Result<i64> {
+        if self.log == 0 {
+            return self.numbers_for_all(name, count);
+        }
+        let first = self.numbers_for_all(&format!("{name}@{}", self.log), count)?;
+        Ok(i64::from(self.log) * ROWS_PER_LOG + first)
+    }
+
+    /// The same for rows that all logs share.
+    pub(crate) fn numbers_for_all(&self, name: &str, count: usize) -> Result<i64> {
         let sql = "insert into counters (name, last) values (?1, ?2)
                    on conflict (name) do update set last = last + ?2 returning last";
         let last: i64 = self.cached(sql)?.query_row((name, count as i64), |row| row.get(0))?;

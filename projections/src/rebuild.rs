@@ -2,10 +2,12 @@
 
 use crate::{
     error::{Error, Result},
-    fold::{Batch, Folded, Redraw, State},
+    fold::{Batch, Folded, Redraw, Source, State},
     store::{COMPANIONS, Options, Store, beside, lock_exclusive, rename},
 };
-use claude_mem_events::{Event, EventReader, Forgotten, Id, Recorded, Seq, Versioned as _};
+use claude_mem_events::{
+    Event, EventReader, Forgotten, Id, ProjectMerged, Recorded, Seq, Versioned as _,
+};
 use claude_mem_log::{Item, Log};
 use std::{
     collections::HashSet,
@@ -37,14 +39,14 @@ pub fn rebuild(
 ) -> Result<Folded> {
     let _rebuilding = lock_rebuild(path)?;
     let scratch = beside(path, ".new");
-    let mut void = HashSet::new();
+    let mut foreseen = Foreseen::default();
     loop {
         remove(&scratch)?;
         let mut store = Store::open_scratch(&scratch, options.clone())?;
-        store.set_void(&void)?;
+        store.foresee(&foreseen)?;
         let folded = store.draw(log, &mut progress)?;
         if folded.state == State::Redraw(Redraw::Restored) {
-            void = void_forgettings(log)?;
+            foreseen = store.look_ahead(log)?;
             continue;
         }
         store.finish()?;
@@ -57,7 +59,7 @@ impl Store {
     /// Brings the tables up to date, whatever that takes: folds on if possible, else draws all again. An
     /// empty database is drawn rather than folded, because that is several times as fast.
     pub fn catch_up(&mut self, log: &Log, mut progress: impl FnMut(&Folded)) -> Result<Folded> {
-        let is_empty = self.checkpoint()?.position == Seq::START;
+        let is_empty = self.position(0)? == Seq::START && self.hosts()?.is_empty();
         if !is_empty || self.path().is_none() {
             let folded = self.fold(log, |folded| {
                 progress(folded);
@@ -82,51 +84,71 @@ impl Store {
     }
 
     fn redraw_in_memory(&mut self, log: &Log, mut progress: impl FnMut(&Folded)) -> Result<Folded> {
-        let mut void = HashSet::new();
+        let mut foreseen = Foreseen::default();
         loop {
             *self = Self::in_memory_with(self.options.clone())?;
-            self.set_void(&void)?;
+            self.foresee(&foreseen)?;
             let folded = self.draw(log, &mut progress)?;
             if folded.state != State::Redraw(Redraw::Restored) {
                 return Ok(folded);
             }
-            void = void_forgettings(log)?;
+            foreseen = self.look_ahead(log)?;
         }
     }
 
-    fn set_void(&self, void: &HashSet<Id>) -> Result<()> {
-        for id in void {
+    /// Reads all logs for what folding must know before it comes to it.
+    fn look_ahead(&self, log: &Log) -> Result<Foreseen> {
+        let mut foreseen = Foreseen::default();
+        for source in Source::all(log, &self.foreign()?) {
+            foreseen.read(source.log)?;
+        }
+        Ok(foreseen)
+    }
+
+    fn foresee(&self, foreseen: &Foreseen) -> Result<()> {
+        for id in foreseen.void_forgettings() {
             let sql = "insert into void_forgettings values (?1)";
             self.connection.execute(sql, [id.as_bytes()])?;
+        }
+        for (id, merged) in &foreseen.merges {
+            let sql = "insert or ignore into project_merges values (?1, ?2, ?3, ?4)";
+            let ProjectMerged { from, into, label } = merged;
+            self.connection.execute(sql, (id.as_bytes(), from, into, label))?;
         }
         Ok(())
     }
 
-    /// Folds the whole log into an empty database, with the full-text indexes built at the end. Reading
-    /// and decoding go on in a thread of their own.
+    /// Folds all logs from their beginnings into an empty database, with the full-text indexes built at the
+    /// end. Reading and decoding go on in a thread of their own.
     fn draw(&mut self, log: &Log, progress: &mut impl FnMut(&Folded)) -> Result<Folded> {
         let triggers = self.take("type = 'trigger'")?;
         let indexes = self.take(&deferred_indexes())?;
         let mut folded = Folded::default();
         let events_max = self.options.batch_events;
         let kinds = &self.options.kinds.clone();
+        let foreign = self.foreign()?;
+        let sources = &Source::all(log, &foreign);
         thread::scope(|scope| {
             let (sender, batches) = mpsc::sync_channel(AHEAD_MAX);
             scope.spawn(move || {
-                let mut reader = EventReader::from(log, Seq::START);
-                loop {
-                    let mut batch = Batch::read(&mut reader, events_max);
-                    if let Ok(batch) = &mut batch {
-                        batch.read_replies(kinds);
-                    }
-                    let is_last = batch.as_ref().is_ok_and(|batch| batch.met.is_empty());
-                    if is_last || sender.send(batch).is_err() {
-                        return;
+                for source in sources {
+                    let mut reader = EventReader::from(source.log, Seq::START);
+                    loop {
+                        let mut batch = Batch::read(source, &mut reader, events_max);
+                        if let Ok(batch) = &mut batch {
+                            batch.read_replies(kinds);
+                        }
+                        if batch.as_ref().is_ok_and(|batch| batch.met.is_empty()) {
+                            break;
+                        }
+                        if sender.send(batch).is_err() {
+                            return;
+                        }
                     }
                 }
             });
             for batch in batches {
-                self.fold_batch(log.id(), &batch?, &mut folded)?;
+                self.fold_batch(&batch?, &mut folded)?;
                 if folded.state != State::Complete {
                     return Ok(());
                 }
@@ -186,31 +208,45 @@ fn deferred_indexes() -> String {
     format!("type = 'index' and sql like 'create index%' and name not in ({needed})")
 }
 
-/// Which forgettings are void when the whole log was read. An undoing can be undone, so the last word
-/// counts: from the end backwards, whatever is in force makes void what it undoes.
-fn void_forgettings(log: &Log) -> Result<HashSet<Id>> {
-    let mut forgettings = Vec::new();
-    let mut reader = log.read_from_start();
-    while let Some(item) = reader.next()? {
-        let Item::Record(entry) = item else { continue };
-        if entry.kind != Forgotten::KIND {
-            continue;
+/// What later events say about earlier ones.
+#[derive(Default)]
+struct Foreseen {
+    /// Forgettings that take another one back, and which.
+    undoings: Vec<(Id, Id)>,
+    merges: Vec<(Id, ProjectMerged)>,
+}
+
+impl Foreseen {
+    fn read(&mut self, log: &Log) -> Result<()> {
+        let mut reader = log.read_from_start();
+        while let Some(item) = reader.next()? {
+            let Item::Record(entry) = item else { continue };
+            if entry.kind != Forgotten::KIND && entry.kind != ProjectMerged::KIND {
+                continue;
+            }
+            let recorded = Recorded::from_entry(&entry);
+            match recorded.event {
+                Event::Forgotten(Forgotten { undoes: Some(undone), .. }) => {
+                    self.undoings.push((recorded.id, Id::from_bytes(undone)));
+                }
+                Event::ProjectMerged(merged) => self.merges.push((recorded.id, merged)),
+                _ => {}
+            }
         }
-        let recorded = Recorded::from_entry(&entry);
-        if let Event::Forgotten(forgotten) = recorded.event {
-            forgettings.push((recorded.id, forgotten.undoes.map(Id::from_bytes)));
-        }
+        Ok(())
     }
-    let mut void = HashSet::new();
-    for index in (0..forgettings.len()).rev() {
-        let (id, undoes) = forgettings[index];
-        let is_known =
-            |undone: &Id| forgettings[..index].iter().any(|(earlier, _)| earlier == undone);
-        if !void.contains(&id) {
-            void.extend(undoes.filter(is_known));
-        }
+
+    /// An undoing can be undone: a forgetting is void if it is undone by one that is not.
+    fn void_forgettings(&self) -> HashSet<Id> {
+        let undone = self.undoings.iter().map(|(_, undone)| *undone);
+        undone.filter(|id| self.is_void(*id, 0)).collect()
     }
-    Ok(void)
+
+    fn is_void(&self, id: Id, depth: usize) -> bool {
+        let mut undoers = self.undoings.iter().filter(|(_, undone)| *undone == id);
+        // Nobody can undo what does not exist yet, so this ends unless somebody made it up.
+        depth <= self.undoings.len() && undoers.any(|(undoer, _)| !self.is_void(*undoer, depth + 1))
+    }
 }
 
 /// Only one rebuild at a time: they would draw into the same file.

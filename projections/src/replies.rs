@@ -149,7 +149,8 @@ fn insert(rows: &Rows<'_>, event: &Recorded, said: &Said<'_>) -> Result<()> {
 fn link(rows: &Rows<'_>, reply: i64, answers: &[[u8; 16]]) -> Result<usize> {
     let (known, sought) = (
         "insert or ignore into answers (source, reply) values (?1, ?2)",
-        "insert or ignore into answers (source, reply) select seq, ?2 from events where event = ?1",
+        "insert or ignore into answers (source, reply)
+             select seq, ?2 from events where event = ?1 and seq >> 55 = ?2 >> 55",
     );
     let seqs = rows.seqs.borrow();
     answers.iter().try_fold(0, |sum, event| match seqs.get(event) {
@@ -186,10 +187,11 @@ fn try_again(rows: &Rows<'_>, answers: &[[u8; 16]], attempt: u32, is_refused: bo
     for table in ["tool_uses", "stops"] {
         let sql = format!(
             "update {table} set attempts = max(attempts, ?2), is_parked = max(is_parked, ?3)
-             where answered_by is null and seq = (select seq from events where event = ?1)"
+             where answered_by is null
+                 and seq = (select seq from events where event = ?1 and seq >> 55 = ?4)"
         );
         for event in answers {
-            rows.run(&sql, (event, attempt, is_parked))?;
+            rows.run(&sql, (event, attempt, is_parked, rows.log))?;
         }
     }
     Ok(())

@@ -3,7 +3,7 @@
 use crate::{
     error::Result,
     projection::{Projection, Rows, some},
-    replies,
+    projects, replies,
 };
 use claude_mem_events::{Event, Recorded, ReprocessFinished, ReprocessStarted};
 use rusqlite::{OptionalExtension, Row, params};
@@ -60,7 +60,7 @@ fn finish(rows: &Rows<'_>, event: &Recorded, finished: &ReprocessFinished) -> Re
     let sql = "update reprocesses set finished_at_us = ?2, is_current = ?3 where generation = ?1";
     rows.run(sql, (finished.generation, event.at_us() as i64, finished.is_current))?;
     if finished.is_current {
-        make_current(rows, finished.generation)?;
+        make_current(rows, event, finished.generation)?;
     }
     Ok(())
 }
@@ -103,8 +103,8 @@ struct Candidate {
     sources: Vec<i64>,
 }
 
-fn make_current(rows: &Rows<'_>, generation: u32) -> Result<()> {
-    let mut candidates = candidates(rows, generation)?;
+fn make_current(rows: &Rows<'_>, event: &Recorded, generation: u32) -> Result<()> {
+    let mut candidates = candidates(rows, event, generation)?;
     // The newest generation comes first; within one, whoever answered first.
     candidates.sort_by_key(|candidate| (std::cmp::Reverse(candidate.generation), candidate.reply));
     let mut claimed: HashMap<i64, u32> = HashMap::new();
@@ -132,20 +132,20 @@ fn make_current(rows: &Rows<'_>, generation: u32) -> Result<()> {
 }
 
 /// Every readable reply that is shown now or belongs to the generation, and answers something in its range.
-fn candidates(rows: &Rows<'_>, generation: u32) -> Result<Vec<Candidate>> {
+fn candidates(rows: &Rows<'_>, event: &Recorded, generation: u32) -> Result<Vec<Candidate>> {
     let scope = Scope::of(rows, generation)?;
     let sql = "select replies.seq, replies.generation, replies.is_current,
                    replies.generation = ?1 or replies.prompt_version is ?2, answers.source
                from replies join answers on answers.reply = replies.seq
                    join events on events.seq = answers.source
-               where replies.verdict != 'unreadable'
+               where replies.verdict != 'unreadable' and replies.seq >> 55 = ?7
                    and (replies.is_current or replies.generation = ?1 or replies.prompt_version is ?2)
                    and (?3 is null or events.at_us >= ?3) and (?4 is null or events.at_us < ?4)
-                   and (?5 is null or events.project in (select id from projects
-                       where owner in (select owner from projects where key = ?5)))
+                   and (?5 is null or events.project in (select value from json_each(?5)))
                    and (?6 is null or events.session in (select id from sessions where session = ?6))
                order by replies.seq, answers.source";
     let Scope { prompt_version, since_us, until_us, project, session } = scope;
+    let project = project.map(|key| projects::one_with(rows, &key, event.id)).transpose()?;
     let mut statement = rows.cached(sql)?;
     let mut found = statement.query(params![
         generation,
@@ -153,7 +153,8 @@ fn candidates(rows: &Rows<'_>, generation: u32) -> Result<Vec<Candidate>> {
         since_us,
         until_us,
         project,
-        session
+        session,
+        rows.log
     ])?;
     let mut candidates: Vec<Candidate> = Vec::new();
     while let Some(row) = found.next()? {
@@ -175,7 +176,10 @@ fn candidates(rows: &Rows<'_>, generation: u32) -> Result<Vec<Candidate>> {
 fn show(rows: &Rows<'_>, reply: i64) -> Result<()> {
     rows.run("update replies set is_current = 1, superseded_by = null where seq = ?1", [reply])?;
     for table in ["observations", "summaries"] {
-        let sql = format!("update {table} set is_visible = 1, superseded_by = null where seq = ?1");
+        let sql = format!(
+            "update {table} set is_visible = 1, superseded_by = null
+             where seq = ?1 and seq not in (select seq from copies)"
+        );
         rows.run(&sql, [reply])?;
     }
     // What only a reprocessing answered need not be asked again.

@@ -7,6 +7,7 @@ use crate::{
 };
 use claude_mem_events::{Event, Recorded, SessionEnded, SessionStarted, StopScope};
 use rusqlite::{OptionalExtension, params};
+use std::borrow::Cow;
 
 /// A session that was silent for this long is over.
 pub const SILENCE_US: u64 = 24 * 3600 * 1_000_000;
@@ -101,7 +102,7 @@ fn find_session(rows: &Rows<'_>, event: &Recorded, place: &mut Place) -> Result<
     let envelope = &event.envelope;
     let found = rows
         .cached(sql)?
-        .query_row((&envelope.platform, &envelope.session), |row| {
+        .query_row((platform(rows, event), &envelope.session), |row| {
             place.session = Some(row.get(0)?);
             place.prompt_number = row.get(1)?;
             place.turn = row.get(2)?;
@@ -121,13 +122,23 @@ fn find_session(rows: &Rows<'_>, event: &Recorded, place: &mut Place) -> Result<
 fn insert(rows: &Rows<'_>, event: &Recorded, project: i64) -> Result<i64> {
     let id = rows.numbers("sessions", 1)?;
     let sql = "insert into sessions
-                   (id, event, seq, platform, session, host, project, started_at_us, at_us)
-               values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)";
+                   (id, event, seq, platform, session, host, project, started_at_us, at_us, log)
+               values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9)";
     let envelope = &event.envelope;
     let (seq, at_us) = (event.seq.raw() as i64, event.at_us() as i64);
-    let (platform, session, host) = (&envelope.platform, &envelope.session, some(&envelope.host));
-    rows.run(sql, params![id, event.id.as_bytes(), seq, platform, session, host, project, at_us])?;
+    let (platform, session, host) =
+        (platform(rows, event), &envelope.session, some(&envelope.host));
+    let event = event.id.as_bytes();
+    rows.run(sql, params![id, event, seq, platform, session, host, project, at_us, rows.log])?;
     Ok(id)
+}
+
+/// The watched program; on other machines with the number of the log, so that each log has its own sessions.
+fn platform<'e>(rows: &Rows<'_>, event: &'e Recorded) -> Cow<'e, str> {
+    match rows.log {
+        0 => event.envelope.platform.as_str().into(),
+        log => format!("{}@{log}", event.envelope.platform).into(),
+    }
 }
 
 fn start(rows: &Rows<'_>, event: &Recorded, session: i64, started: &SessionStarted) -> Result<()> {

@@ -1,6 +1,6 @@
 //! How sessions and the tables stand.
 
-use crate::{error::Result, sessions::STATUS, store::Store};
+use crate::{error::Result, hosts::FOREIGN, sessions::STATUS, store::Store};
 use rusqlite::named_params;
 
 /// A session, and how it stands at a given moment.
@@ -83,7 +83,8 @@ impl Store {
             Ok(self.connection.query_row(&sql, (), |row| row.get::<_, i64>(0))? as u64)
         };
         let waiting = |condition: &str| -> Result<u64> {
-            let condition = format!("where answered_by is null and {condition}");
+            let condition =
+                format!("where answered_by is null and {condition} and seq < {FOREIGN}");
             // Nobody is asked about the end of a subagent alone.
             let stops = count(&format!("stops {condition} and scope = 'turn'"))?;
             Ok(count(&format!("tool_uses {condition}"))? + stops)

@@ -39,11 +39,14 @@ pub struct Options {
     pub kinds: Vec<String>,
     /// Events folded in one transaction.
     pub batch_events: usize,
+    /// Where copies of other machines' logs are; empty to leave what is there of them as it is.
+    pub foreign: PathBuf,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { kinds: KINDS.iter().map(ToString::to_string).collect(), batch_events: 1000 }
+        let kinds = KINDS.iter().map(ToString::to_string).collect();
+        Self { kinds, batch_events: 1000, foreign: PathBuf::new() }
     }
 }
 

@@ -202,10 +202,16 @@ impl Widths {
         let widest = |of: &dyn Fn(&Hit) -> usize| hits.iter().map(of).max().unwrap_or(0);
         Self {
             name: widest(&|hit| hit.name.to_string().len()),
-            project: widest(&|hit| hit.project.chars().count()).min(16),
+            project: widest(&|hit| place(hit).chars().count()).min(24),
             label: widest(&|hit| label(hit).chars().count()).min(14),
         }
     }
+}
+
+/// The project, and the machine if it is another one.
+fn place(hit: &Hit) -> String {
+    let host = hit.host.as_ref().map(|host| format!("@{host}")).unwrap_or_default();
+    format!("{}{host}", hit.project)
 }
 
 /// Id, age, project, kind and title; below them where the words are, unless the title says it all.
@@ -213,7 +219,7 @@ fn lines(app: &App, found: &Found, hit: &Hit, widths: &Widths) -> Vec<String> {
     let output = &app.output;
     let name = format!("{:>1$}", hit.name.to_string(), widths.name);
     let age = format!("{:>4}", ago(hit.at_us, app.clock.now()));
-    let project = format!("{:1$}", cut(&plain(&hit.project), widths.project), widths.project);
+    let project = format!("{:1$}", cut(&plain(&place(hit)), widths.project), widths.project);
     let kind = format!("{:1$}", cut(&plain(label(hit)), widths.label), widths.label);
     let columns = output.columns().unwrap_or(usize::MAX);
     let taken = widths.name + widths.project + widths.label + 4 + 8;

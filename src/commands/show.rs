@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use claude_mem_events::{EventReader, Met, Recorded, Seq};
-use claude_mem_log::Log;
 use claude_mem_projections::{
-    details::{Body, Details, Provenance},
+    at_home,
+    details::{Body, Details, Provenance, Source},
     search::Name,
 };
 use jiff::{Timestamp, tz::TimeZone};
@@ -42,10 +42,8 @@ impl Show {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let store = memory::open_folded(app)?;
         let found = store.details(&self.ids)?;
-        let events = if self.raw { Some(memory::open_log(app)?) } else { None };
         for (at, details) in found.iter().enumerate() {
-            let events =
-                events.as_ref().map(|log| sources(log, &details.provenance)).transpose()?;
+            let events = if self.raw { Some(sources(app, &details.provenance)?) } else { None };
             if self.json {
                 print_json(app, details, events.as_deref())?;
                 continue;
@@ -72,14 +70,16 @@ fn missing(asked: &[Name], found: &[Details]) -> Result<(), Failure> {
 }
 
 /// The events that a memory was made of, as recorded; its own event if there are no others.
-fn sources(log: &Log, provenance: &Provenance) -> Result<Vec<Recorded>, Failure> {
+fn sources(app: &App, provenance: &Provenance) -> Result<Vec<Recorded>, Failure> {
+    let log = memory::open_log_of(app, provenance.seq)?;
     let places: Vec<Seq> = match provenance.sources.is_empty() {
         true => vec![provenance.seq],
         false => provenance.sources.iter().map(|source| source.seq).collect(),
     };
     let mut events = Vec::new();
     for place in places {
-        if let Some(Met::Event(recorded)) = EventReader::from(log, place).next()?
+        let place = at_home(place);
+        if let Some(Met::Event(recorded)) = EventReader::from(&log, place).next()?
             && recorded.seq == place
         {
             events.push(recorded);
@@ -192,7 +192,9 @@ fn many(text: &mut String, output: &Output, name: &str, values: &[String]) {
 }
 
 fn provenance(text: &mut String, output: &Output, provenance: &Provenance) {
-    let mut lines = vec![format!("{} {}  {}", provenance.origin, provenance.seq, provenance.event)];
+    let host = provenance.host.as_ref().map(|host| format!("  on {host}")).unwrap_or_default();
+    let Provenance { origin, event, .. } = provenance;
+    let mut lines = vec![format!("{origin} {}  {event}{host}", at_home(provenance.seq))];
     if let Some(reply) = &provenance.reply {
         let dollars = reply.cost_micros as f64 / 1e6;
         lines.push(format!(
@@ -209,7 +211,8 @@ fn provenance(text: &mut String, output: &Output, provenance: &Provenance) {
     }
     for source in &provenance.sources {
         let tool = source.tool.as_deref().unwrap_or("");
-        lines.push(format!("from {}  {}  {} {tool}", source.seq, source.event, source.kind));
+        let Source { seq, event, kind, .. } = source;
+        lines.push(format!("from {}  {event}  {kind} {tool}", at_home(*seq)));
     }
     for line in lines {
         let _ = writeln!(text, "{}", output.dim(recall::plain(line.trim_end()).as_str()));

@@ -19,6 +19,7 @@ use crate::{
 /// and the TypeScript claude-mem keeps its own in the same place: nothing else is ever deleted.
 const OURS: &[&str] = &[
     "log",
+    "foreign",
     "memory.db",
     "memory.db-wal",
     "memory.db-shm",

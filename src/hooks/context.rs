@@ -93,7 +93,9 @@ fn caught_up(world: &World, log: &Log) -> Option<Store> {
     let mode = Mode::load(&world.paths.data, &world.settings.text(&MODE));
     let mode = mode.unwrap_or_else(|_| Mode::code());
     let kinds = mode.kinds().into_iter().map(str::to_owned).collect();
-    let options = claude_mem_projections::Options { kinds, batch_events: 200 };
+    // What other machines did is folded by whoever fetches it.
+    let options =
+        claude_mem_projections::Options { kinds, batch_events: 200, ..Default::default() };
     let mut store = Store::open(&world.paths.memory(), options).ok()?;
     let began = Instant::now();
     store.fold(log, |_| began.elapsed() < FOLD_TIME_MAX).ok()?;

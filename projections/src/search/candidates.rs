@@ -6,7 +6,7 @@
 //! then scored with all their words (`score.rs`). Only where every word is common is not every match
 //! looked at: then those with all the words, with a word in the title, and the newest.
 
-use super::{Kind, Query, filter::Filter, query::Term, statistics::Statistics};
+use super::{Kind, Query, filter::Filter, query::Term, spans::Spans, statistics::Statistics};
 use crate::error::Result;
 use rusqlite::{Connection, params_from_iter, types::Value};
 
@@ -17,11 +17,11 @@ const COMMON_ROWS_MAX: i64 = 2000;
 /// How far to go through the rows of an expression.
 #[derive(Clone, Copy)]
 enum Reach {
-    All,
     /// So many of the newest, from the newest on.
     Newest(i64),
-    /// From this row on. Where several lists are compared, going backwards takes five times as long.
-    From(i64),
+    /// This share of the rows, the newest ones. Where several lists are compared, going backwards takes five
+    /// times as long.
+    Share(f64),
 }
 
 /// A word in the name of a row is worth a little more already here.
@@ -50,10 +50,10 @@ pub(crate) struct Gathering<'a> {
 impl Gathering<'_> {
     pub(crate) fn gather(&self, statistics: Statistics, rows_max: usize) -> Result<Candidates> {
         let rows = self.rows_in_scope(statistics)?;
-        let rows_last = self.rows_last()?;
+        let spans = Spans::of(self.connection, self.kind)?;
         let mut terms = Vec::new();
         for term in &self.query.terms {
-            let found = self.count(term, rows_last)?;
+            let found = self.count(term, &spans)?;
             let worth = (1.0 + (rows - found + 0.5).max(0.5) / (found + 0.5)).ln();
             terms.push((found, worth));
         }
@@ -63,10 +63,10 @@ impl Gathering<'_> {
         let anchors: Vec<_> = rare.iter().filter(|at| terms[**at].0 > 0.0).copied().collect();
         for &at in &anchors {
             let expression = self.query.terms[at].expression();
-            self.add(&expression, Reach::All, terms[at].1, &mut scores)?;
+            self.add(&expression, terms[at].1, &mut scores)?;
         }
         match anchors.is_empty() {
-            true => self.add_common(&common, &terms, rows, &mut scores)?,
+            true => self.add_common(&common, &terms, (rows, &spans), &mut scores)?,
             false => self.add_among(&any(self.query, &anchors), &common, &terms, &mut scores)?,
         }
         let (rows, matched) = scores.best(rows_max);
@@ -83,7 +83,7 @@ impl Gathering<'_> {
     ) -> Result<()> {
         for &at in common {
             let expression = format!("({rare}) AND {}", self.query.terms[at].expression());
-            self.add(&expression, Reach::All, terms[at].1, scores)?;
+            self.add(&expression, terms[at].1, scores)?;
         }
         Ok(())
     }
@@ -93,7 +93,7 @@ impl Gathering<'_> {
         &self,
         common: &[usize],
         terms: &[(f64, f64)],
-        rows: f64,
+        (rows, spans): (f64, &Spans),
         scores: &mut Scores,
     ) -> Result<()> {
         let all: Vec<_> = common.iter().map(|at| self.query.terms[*at].expression()).collect();
@@ -101,40 +101,75 @@ impl Gathering<'_> {
             let worth = common.iter().map(|at| terms[*at].1).sum();
             let share: f64 = common.iter().map(|at| (terms[*at].0 / rows).min(1.0)).product();
             // So far back that enough rows have all the words, if those know nothing of each other.
-            let (last, enough) = (self.rows_last()? as f64, 2.0 * COMMON_ROWS_MAX as f64);
-            let from = (last - enough / share.max(f64::MIN_POSITIVE) * last / rows).max(0.0) as i64;
-            self.add(&all.join(" AND "), Reach::From(from), worth, scores)?;
+            let enough = 2.0 * COMMON_ROWS_MAX as f64;
+            let newest = enough / share.max(f64::MIN_POSITIVE) / rows.max(1.0);
+            self.add_newest(&all.join(" AND "), Reach::Share(newest), spans, worth, scores)?;
         }
         let newest = Reach::Newest(COMMON_ROWS_MAX);
         let name = self.kind.columns()[0];
         for (expression, at) in all.iter().zip(common) {
             let worth = terms[*at].1;
             if !expression.starts_with("grams") && self.kind != Kind::Prompt {
-                self.add(&format!("{name} : {expression}"), newest, worth * NAMED, scores)?;
+                let named = format!("{name} : {expression}");
+                self.add_newest(&named, newest, spans, worth * NAMED, scores)?;
             }
-            self.add(expression, newest, worth, scores)?;
+            self.add_newest(expression, newest, spans, worth, scores)?;
         }
         Ok(())
     }
 
-    fn add(&self, expression: &str, reach: Reach, worth: f64, scores: &mut Scores) -> Result<()> {
+    /// Every row with this.
+    fn add(&self, expression: &str, worth: f64, scores: &mut Scores) -> Result<()> {
+        self.add_part(expression, "", &[], worth, scores)
+    }
+
+    /// The newest rows with this. Rows of each machine have rising numbers.
+    fn add_newest(
+        &self,
+        expression: &str,
+        reach: Reach,
+        spans: &Spans,
+        worth: f64,
+        scores: &mut Scores,
+    ) -> Result<()> {
+        let index = self.kind.index();
+        for (first, last) in spans.each() {
+            let (part, numbers) = match reach {
+                Reach::Newest(rows_max) => (
+                    format!("and {index}.rowid between ? and ? order by rowid desc limit ?"),
+                    vec![first, last, rows_max],
+                ),
+                Reach::Share(share) => {
+                    let len = (last - first + 1) as f64;
+                    let first = first + (len * (1.0 - share)).max(0.0) as i64;
+                    (format!("and {index}.rowid between ? and ?"), vec![first, last])
+                }
+            };
+            self.add_part(expression, &part, &numbers, worth, scores)?;
+        }
+        Ok(())
+    }
+
+    fn add_part(
+        &self,
+        expression: &str,
+        part: &str,
+        numbers: &[i64],
+        worth: f64,
+        scores: &mut Scores,
+    ) -> Result<()> {
         let index = self.kind.index();
         let join = match self.filter.is_empty() {
             true => String::new(),
             false => format!("join {} row on row.id = {index}.rowid", self.kind.table()),
         };
-        let (far, number) = match reach {
-            Reach::All => (String::new(), None),
-            Reach::Newest(rows_max) => ("order by rowid desc limit ?".into(), Some(rows_max)),
-            Reach::From(first) => (format!("and {index}.rowid >= ?"), Some(first)),
-        };
         let sql = format!(
-            "select {index}.rowid from {index} {join} where {index} match ?{} {far}",
+            "select {index}.rowid from {index} {join} where {index} match ?{} {part}",
             self.filter.sql()
         );
         let mut values = vec![Value::Text(self.within(expression))];
         values.extend(self.filter.values.iter().cloned());
-        values.extend(number.map(Value::Integer));
+        values.extend(numbers.iter().copied().map(Value::Integer));
         let mut statement = self.connection.prepare_cached(&sql)?;
         let mut rows = statement.query(params_from_iter(values))?;
         while let Some(row) = rows.next()? {
@@ -144,7 +179,7 @@ impl Gathering<'_> {
     }
 
     /// In how many rows a term is. Beyond what is rare it is estimated from how densely the first ones stand.
-    fn count(&self, term: &Term, rows_last: i64) -> Result<f64> {
+    fn count(&self, term: &Term, spans: &Spans) -> Result<f64> {
         let index = self.kind.index();
         let sql = format!(
             "select count(*), max(rowid) from
@@ -154,14 +189,9 @@ impl Gathering<'_> {
         let expression = self.within_scope(&term.expression());
         let (count, last): (i64, Option<i64>) = statement
             .query_row((expression, RARE_ROWS_MAX), |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let seen = last.filter(|_| count == RARE_ROWS_MAX).unwrap_or(rows_last).max(1);
-        Ok(count as f64 * (rows_last as f64 / seen as f64).max(1.0))
-    }
-
-    /// The highest number of a row. Rows come with rising numbers, so this is how far a list can go.
-    fn rows_last(&self) -> Result<i64> {
-        let sql = format!("select coalesce(max(id), 0) from {}_docsize", self.kind.index());
-        Ok(self.connection.prepare_cached(&sql)?.query_row((), |row| row.get(0))?)
+        let all = spans.len();
+        let seen = last.filter(|_| count == RARE_ROWS_MAX).map_or(all, |last| spans.upto(last));
+        Ok(count as f64 * (all as f64 / seen.max(1) as f64).max(1.0))
     }
 
     /// Words are rare or common within the projects that are searched.

@@ -30,6 +30,9 @@ pub struct Hit {
     /// The id of its session, as the watched program has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// The machine that it comes from, if it is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// Its title, the request that it sums up, or the first line of the prompt.
     pub title: String,
     /// The part of its text where most of the words are.
@@ -59,7 +62,8 @@ impl Store {
             Kind::Prompt => ("null", "row.text", "row.text"),
         };
         let sql = format!(
-            "select {type_}, row.at_us, coalesce(owners.label, owners.key), sessions.session, {title}, {text}
+            "select {type_}, row.at_us, coalesce(owners.label, owners.key), sessions.session, {title}, {text},
+                 row.seq >> 55
              from visible_{} row join projects on projects.id = row.project
                  join projects owners on owners.id = projects.owner
                  left join sessions on sessions.id = row.session
@@ -67,9 +71,11 @@ impl Store {
             name.kind.table()
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut log = 0;
         let hit = statement.query_row([name.id], |row| {
             let title: Option<String> = row.get(4)?;
             let text: Option<String> = row.get(5)?;
+            log = row.get(6)?;
             Ok(Hit {
                 name,
                 kind: name.kind,
@@ -77,13 +83,15 @@ impl Store {
                 at_us: row.get::<_, i64>(1)? as u64,
                 project: row.get(2)?,
                 session: row.get(3)?,
+                host: None,
                 title: first_line(&title.unwrap_or_default()),
                 snippet: snippet(query, &text.unwrap_or_default()),
                 score: 0.0,
                 explanation: None,
             })
         });
-        Ok(hit.optional()?)
+        let host = self.host_name(log)?;
+        Ok(hit.optional()?.map(|hit| Hit { host, ..hit }))
     }
 }
 

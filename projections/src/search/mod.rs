@@ -12,6 +12,7 @@ mod kind;
 mod query;
 mod score;
 mod searching;
+mod spans;
 mod statistics;
 mod stem;
 mod stop;

@@ -1,5 +1,7 @@
 //! Logs made up for tests: every kind of event, in the ways they really come.
 
+#![allow(dead_code, reason = "each test takes what it needs")]
+
 use claude_mem_events::{
     AgentFailed, AgentReplied, Envelope, Event, EventLog, FailureClass, Forgotten, Id, Imported,
     InputUnreadable, MemoryAdded, Project, ProjectMerged, PromptSubmitted, ReprocessFinished,

@@ -15,6 +15,9 @@ use std::{
 pub(crate) struct Dump {
     /// The database, such as `~/.claude-mem/memory.db`
     database: PathBuf,
+    /// Only what all machines that share a memory agree on
+    #[arg(long)]
+    shared: bool,
 }
 
 impl Dump {
@@ -23,7 +26,10 @@ impl Dump {
             return Err(format!("there is no {}", self.database.display()).into());
         };
         let mut out = BufWriter::new(io::stdout().lock());
-        store.write_dump(&mut out)?;
+        match self.shared {
+            true => store.write_shared_dump(&mut out)?,
+            false => store.write_dump(&mut out)?,
+        }
         out.flush()?;
         Ok(ExitCode::SUCCESS)
     }

@@ -1,0 +1,198 @@
+//! Other machines: their logs beside our own, and how rows of several logs are told apart.
+//!
+//! Each log is folded by itself and in its own order, so rows do not depend on which log came first. The
+//! number of a log is part of every place ([`at_home`]) and of every row's number: row 57 of machine 3 is
+//! `3000000057` here and 57 on that machine. Our own log has number 0, so that its rows keep small numbers.
+
+use crate::{
+    error::{Error, Result},
+    store::Store,
+};
+use claude_mem_events::{Event, Met, Recorded, Seq};
+use claude_mem_log::{Log, Options};
+use rusqlite::OptionalExtension;
+use serde::{Deserialize, Serialize};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+/// Where the number of a log begins in a `seq`. Below it there is room for eight million segments.
+pub(crate) const LOG_SHIFT: u32 = 55;
+/// Every place of our own log is below this.
+pub(crate) const FOREIGN: i64 = 1 << LOG_SHIFT;
+/// Rows of each log have so many numbers.
+pub(crate) const ROWS_PER_LOG: i64 = 1_000_000_000;
+/// Reprocessings of each log have so many numbers.
+const GENERATIONS_PER_LOG: u32 = 1_000_000;
+/// The highest number a log can have.
+pub const HOSTS_MAX: u8 = 255;
+
+/// What is known of another machine, kept in `host.json` beside the copy of its log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// The number of its log here, from 1. Rows are numbered by it, so it stays.
+    pub number: u8,
+    /// What the machine calls itself.
+    #[serde(default)]
+    pub name: String,
+    /// Whether its memories are not to be shown.
+    #[serde(default)]
+    pub is_hidden: bool,
+}
+
+/// The copy of another machine's log.
+#[derive(Debug, Clone)]
+pub struct Foreign {
+    /// Whose it is.
+    pub host: Host,
+    /// Identity of the log.
+    pub id: [u8; 16],
+    /// Where the copy is.
+    pub dir: PathBuf,
+    /// The copy.
+    pub log: Log,
+}
+
+impl Host {
+    /// The name of its file.
+    pub const FILE: &str = "host.json";
+
+    /// Reads what is kept in the directory of a copy; `None` if there is nothing readable.
+    pub fn read(dir: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(dir.join(Self::FILE)).ok()?).ok()
+    }
+}
+
+/// The copies below `dir`, by their numbers. One that is still being made has no `host.json`, and is left out.
+pub fn foreign(dir: &Path) -> Result<Vec<Foreign>> {
+    let failed = |source| Error::Io { action: "list", path: dir.into(), source };
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let dir = entry.map_err(failed)?.path();
+        let Some(host) = Host::read(&dir).filter(|host| host.number > 0) else { continue };
+        let log = Log::open(&dir, Options::default())?;
+        if let Some(id) = log.id() {
+            found.push(Foreign { host, id, dir, log });
+        }
+    }
+    found.sort_by_key(|foreign| foreign.host.number);
+    found.dedup_by_key(|foreign| foreign.host.number);
+    Ok(found)
+}
+
+/// The number of the log that a place is in; 0 is our own.
+pub fn log_of(seq: Seq) -> u8 {
+    (seq.raw() >> LOG_SHIFT) as u8
+}
+
+/// A place as it is in its own log.
+pub fn at_home(seq: Seq) -> Seq {
+    Seq::from_raw(seq.raw() & (FOREIGN as u64 - 1))
+}
+
+/// Something met in log `log`, as it is told apart here from what other logs hold.
+pub(crate) fn seen_from_here(met: Met, log: u8) -> Met {
+    let Met::Event(recorded) = met else { return met };
+    let seq = Seq::from_raw(u64::from(log) << LOG_SHIFT | recorded.seq.raw());
+    let mut recorded = Recorded { seq, ..recorded };
+    let generation = match &mut recorded.event {
+        Event::AgentReplied(event) => &mut event.generation,
+        Event::AgentFailed(event) => &mut event.generation,
+        Event::ReprocessStarted(event) => &mut event.generation,
+        Event::ReprocessFinished(event) => &mut event.generation,
+        _ => return Met::Event(recorded),
+    };
+    // Generation 0 is what was asked as the work went on, in every log.
+    if *generation > 0 {
+        *generation = u32::from(log) * GENERATIONS_PER_LOG + *generation % GENERATIONS_PER_LOG;
+    }
+    Met::Event(recorded)
+}
+
+/// How far the log of another machine is folded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostState {
+    /// Its number here.
+    pub number: u8,
+    /// Identity of its log.
+    pub id: [u8; 16],
+    /// What the machine calls itself.
+    pub name: String,
+    /// Whether its memories are not shown.
+    pub is_hidden: bool,
+    /// How many of its events were folded.
+    pub events: u64,
+    /// The latest time of an event.
+    pub at_us: u64,
+    /// How many of its memories are shown.
+    pub memories: u64,
+}
+
+impl Store {
+    /// The other machines whose logs were folded.
+    pub fn hosts(&self) -> Result<Vec<HostState>> {
+        let sql = "select log, id, coalesce(name, ''), is_hidden, events, at_us,
+                       (select count(*) from observations where is_visible and seq >> 55 = log)
+                   from hosts order by log";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let hosts = statement.query_map((), |row| {
+            Ok(HostState {
+                number: row.get(0)?,
+                id: row.get(1)?,
+                name: row.get(2)?,
+                is_hidden: row.get(3)?,
+                events: row.get::<_, i64>(4)? as u64,
+                at_us: row.get::<_, i64>(5)? as u64,
+                memories: row.get::<_, i64>(6)? as u64,
+            })
+        })?;
+        Ok(hosts.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// What the machine with this number calls itself; `None` for our own.
+    pub(crate) fn host_name(&self, log: u8) -> Result<Option<String>> {
+        if log == 0 {
+            return Ok(None);
+        }
+        let sql = "select name from hosts where log = ?1";
+        let name = self.connection.prepare_cached(sql)?.query_row([log], |row| row.get(0));
+        Ok(name.optional()?.flatten().or_else(|| Some(format!("machine {log}"))))
+    }
+
+    /// The copies that are to be folded beside our own log.
+    pub(crate) fn foreign(&self) -> Result<Vec<Foreign>> {
+        match self.options.foreign.as_os_str().is_empty() {
+            true => Ok(Vec::new()),
+            false => foreign(&self.options.foreign),
+        }
+    }
+
+    /// Whether rows of other machines are there that should not be, or are of another log than the copy:
+    /// hidden, shown again or dropped since they were drawn.
+    pub(crate) fn is_other_company(&self) -> Result<bool> {
+        if self.options.foreign.as_os_str().is_empty() {
+            return Ok(false);
+        }
+        let copies = self.foreign()?;
+        let mut statement =
+            self.connection.prepare_cached("select log, id, is_hidden from hosts")?;
+        let mut rows = statement.query(())?;
+        while let Some(row) = rows.next()? {
+            let (number, id, is_hidden): (u8, [u8; 16], bool) =
+                (row.get(0)?, row.get(1)?, row.get(2)?);
+            let is_same = |copy: &Foreign| {
+                (copy.host.number, copy.id, copy.host.is_hidden) == (number, id, is_hidden)
+            };
+            if !copies.iter().any(is_same) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
