@@ -27,6 +27,8 @@ pub(crate) enum Level {
     Error,
     /// Something did not work as asked, but there was another way.
     Warn,
+    /// Something worth knowing happened.
+    Note,
 }
 
 impl Level {
@@ -34,6 +36,7 @@ impl Level {
         match self {
             Self::Error => "ERROR",
             Self::Warn => "WARN",
+            Self::Note => "NOTE",
         }
     }
 }
@@ -45,6 +48,20 @@ pub(crate) fn record(data: &Path, level: Level, message: impl Display) {
     let file = data.join("logs/claude-mem.log");
     // Whoever reads the log will find a gap; nobody can be told about it here.
     let _ = append(&file, &line);
+}
+
+/// Where the worker writes what becomes of it.
+pub(crate) fn worker_log(data: &Path) -> PathBuf {
+    data.join("logs/worker.log")
+}
+
+/// Adds one line to the worker's own log. What did not work is also said where everybody looks.
+pub(crate) fn record_worker(data: &Path, level: Level, message: impl Display) {
+    let message = message.to_string();
+    let _ = append(&worker_log(data), &line(level, &message));
+    if level != Level::Note {
+        record(data, level, format_args!("worker: {message}"));
+    }
 }
 
 fn append(file: &Path, line: &str) -> std::io::Result<()> {

@@ -5,7 +5,6 @@
 
 mod agent;
 mod app;
-mod background;
 mod clock;
 mod commands;
 mod context;

@@ -63,6 +63,12 @@ impl ProjectId {
         Self::of_foreign(dir)
     }
 
+    /// No project of its own: what is recorded under it belongs to the project of its session.
+    pub(crate) fn of_session() -> Self {
+        let (key, label, root) = (String::new(), String::new(), PathBuf::new());
+        Self { key, label, root, remote: None, common_dir: None }
+    }
+
     fn of_repository(repository: Repository) -> Self {
         let config = GitConfig::parse(
             &read_small(&repository.common_dir.join("config")).unwrap_or_default(),

@@ -2,7 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod agent;
-mod background;
 mod bad_input;
 mod by_hand;
 mod client;
@@ -23,6 +22,8 @@ mod recall;
 mod replay;
 mod sandbox;
 mod secrets;
+mod serving;
 mod session;
 mod settings;
 mod verify;
+mod worker;

@@ -72,7 +72,7 @@ pub use projection::{Projection, Rows};
 pub use rebuild::rebuild;
 pub use replies::ATTEMPTS_MAX;
 pub use sessions::SILENCE_US;
-pub use standing::{Counts, Session};
+pub use standing::{Counts, Lag, Session};
 pub use store::{Checkpoint, KINDS, Options, Store};
 pub use stories::{Told, Uses, Which};
 pub use upstream::{Upstream, UpstreamRow, UpstreamTable};

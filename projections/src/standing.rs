@@ -49,7 +49,42 @@ pub struct Counts {
     pub unreadable: u64,
 }
 
+/// What waits for an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Lag {
+    /// Tool uses and stops that wait.
+    pub outstanding: u64,
+    /// When the first of them happened, in microseconds since 1970.
+    pub since_us: Option<u64>,
+    /// Those that the agent failed at for good.
+    pub parked: u64,
+    /// Places in the log that are damaged.
+    pub gaps: u64,
+}
+
 impl Store {
+    /// What waits for an answer, without counting anything else.
+    pub fn lag(&self) -> Result<Lag> {
+        // Nobody is asked about the end of a subagent alone.
+        let sql =
+            "select count(*) filter (where not is_parked), min(at_us) filter (where not is_parked),
+                       count(*) filter (where is_parked), (select count(*) from gaps)
+                   from (select at_us, is_parked from tool_uses where answered_by is null
+                       union all select at_us, is_parked from stops
+                       where answered_by is null and scope = 'turn')";
+        let number =
+            |row: &rusqlite::Row<'_>, at| row.get::<_, i64>(at).map(|number| number as u64);
+        let lag = self.connection.prepare_cached(sql)?.query_row((), |row| {
+            Ok(Lag {
+                outstanding: number(row, 0)?,
+                since_us: row.get::<_, Option<i64>>(1)?.map(|at_us| at_us as u64),
+                parked: number(row, 2)?,
+                gaps: number(row, 3)?,
+            })
+        })?;
+        Ok(lag)
+    }
+
     /// The latest `limit` sessions as they stand at `now_us`, the last one first. A session in the middle of
     /// a turn that was silent for a day is interrupted; whatever happens in it later opens it again.
     pub fn sessions(&self, now_us: u64, limit: u32) -> Result<Vec<Session>> {

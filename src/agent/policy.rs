@@ -162,7 +162,6 @@ impl Circuit {
     }
 
     /// Why nothing is asked at this moment, and until when; `None` if nothing is in the way.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the worker will say it in `status`"))]
     pub(crate) fn waits(&self, now: Millis) -> Option<Pause> {
         if let Some(pause) = &self.pause {
             return Some(pause.clone());

@@ -7,8 +7,6 @@ use serde_json::json;
 
 use crate::{
     app::App,
-    background,
-    diagnostics::{self, Level},
     failure::Failure,
     projector::{self, Limits, Manner, Projected, Stopped, dollars, tokens},
     words::count,
@@ -29,9 +27,6 @@ pub(crate) struct Project {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// As a hook starts it: apart from its session, silent, and gone if another one is at it
-    #[arg(long, hide = true)]
-    background: bool,
 }
 
 impl Project {
@@ -43,27 +38,8 @@ impl Project {
         }
         let wait_max = Duration::from_secs(self.wait);
         let manner = Manner { limits, wait_max, retry: None };
-        if self.background {
-            in_background(app, &manner);
-            return Ok(());
-        }
         let projected = projector::project(app, &manner)?;
         report(app, &projected, self.json)
-    }
-}
-
-/// Nobody watches, so what goes wrong goes into the diagnostics.
-fn in_background(app: &mut App, manner: &Manner) {
-    background::detach();
-    if background::is_somebody_at_it(&app.paths.data) {
-        return;
-    }
-    let stopped = match projector::project(app, manner) {
-        Ok(projected) => projected.asked.stopped.map(|stopped| stopped.message()),
-        Err(failure) => Some(failure.render(false).trim_end().replace('\n', "; ")),
-    };
-    if let Some(message) = stopped {
-        diagnostics::record(&app.paths.data, Level::Warn, format_args!("project: {message}"));
     }
 }
 

@@ -13,6 +13,7 @@ use crate::{
     document::Document,
     failure::Failure,
     install::{self, Targets, manifest::Manifest},
+    worker::life,
 };
 
 /// Everything of ours in the data directory. A user may have pointed it at a folder with other things in it,
@@ -23,11 +24,19 @@ const OURS: &[&str] = &[
     "memory.db",
     "memory.db-wal",
     "memory.db-shm",
+    "memory.db.rebuild",
+    "memory.db.new",
+    "memory.db.lock",
     "prompts",
     "modes",
     "worker.lock",
     "worker.json",
     "worker.sock",
+    "worker.wake",
+    "worker.attempts",
+    "ask.lock",
+    "private",
+    "observer-sessions",
     "logs",
     "backups",
     "install.json",
@@ -123,6 +132,8 @@ fn not_restored(file: &Path, error: &io::Error) -> Failure {
 
 fn purge(app: &mut App) -> Result<(), Failure> {
     let data = app.paths.data.clone();
+    // It would go on writing to what is deleted.
+    life::stop(&data)?;
     let is_shared = data.join("claude-mem.db").exists();
     let shared = if is_shared { &[][..] } else { SHARED };
     for name in OURS.iter().chain(shared) {

@@ -1,10 +1,31 @@
 //! `claude-mem worker`: the background process.
 
+use std::{
+    fs::File,
+    io::{BufRead, BufReader, Read as _, Seek, SeekFrom},
+    thread,
+    time::Duration,
+};
+
 use clap::{Args, Subcommand};
+use serde_json::{Value, json};
 
-use crate::{app::App, failure::Failure, worker};
+use crate::{
+    app::App,
+    diagnostics::worker_log,
+    failure::Failure,
+    hooks::is_worker_running,
+    worker::{
+        self, End,
+        life::{self, Started},
+        service::{Manager, Service},
+    },
+};
 
-/// Run the background process that distils while you work
+/// Start, stop and look at the background process that distils while you work
+///
+/// Hooks start it by themselves when it is not there, and it ends when there is nothing to do. It can be killed
+/// at any moment: everything is in the log, and the next one goes on where it was.
 #[derive(Debug, Args)]
 pub(crate) struct Worker {
     #[command(subcommand)]
@@ -13,21 +34,250 @@ pub(crate) struct Worker {
 
 #[derive(Debug, Subcommand)]
 enum Action {
+    /// Start it, unless it runs; an older version makes room
+    Start(Form),
+    /// End it
+    Stop(Form),
+    /// End it and start it
+    Restart(Form),
+    /// Show whether it runs, and how it is
+    Status(Form),
     /// Be the worker, in the foreground
-    Run,
+    Run {
+        /// As a hook starts it: apart from its session
+        #[arg(long, hide = true)]
+        background: bool,
+    },
+    /// Show what it wrote down
+    Logs {
+        /// The last so many lines
+        #[arg(long, short = 'n', value_name = "LINES", default_value_t = 50)]
+        lines: usize,
+        /// Go on with what comes
+        #[arg(long, short)]
+        follow: bool,
+    },
+    /// Have it started when you log in (systemd, launchd)
+    InstallService {
+        /// Print the service file, and change nothing
+        #[arg(long)]
+        print: bool,
+    },
+    /// Undo `install-service`
+    UninstallService,
+}
+
+#[derive(Debug, Args)]
+struct Form {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
 }
 
 impl Worker {
+    /// Ends with code 1 if the worker could not be started or ended, or is not well.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         match self.action {
-            Action::Run => run(app),
+            Action::Start(form) => start(app, &form),
+            Action::Stop(form) => stop(app, &form),
+            Action::Restart(form) => {
+                life::stop(&app.paths.data)?;
+                start(app, &form)
+            }
+            Action::Status(form) => status(app, &form),
+            Action::Run { background } => run(app, background),
+            Action::Logs { lines, follow } => logs(app, lines, follow),
+            Action::InstallService { print } => install_service(app, print),
+            Action::UninstallService => uninstall_service(app),
         }
     }
 }
 
-fn run(app: &mut App) -> Result<(), Failure> {
-    if !worker::run(app)? {
-        app.output.say("a worker is there already");
+fn run(app: &mut App, is_background: bool) -> Result<(), Failure> {
+    match worker::run(app, is_background)? {
+        // Whoever manages services starts the newer one then.
+        Some(End::Replaced) => Err(Failure::new("the worker made room for a newer version")),
+        Some(End::Asked | End::Idle) => Ok(()),
+        None => {
+            app.output.say("a worker is there already");
+            Ok(())
+        }
+    }
+}
+
+fn start(app: &mut App, form: &Form) -> Result<(), Failure> {
+    app.paths.create_data().map_err(|error| {
+        Failure::new(format!("{} cannot be made: {error}", app.paths.data.display()))
+    })?;
+    let started = life::ensure(&app.paths.data)?;
+    let (Started::New(found) | Started::InsteadOf(found, _) | Started::AlreadyThere(found)) =
+        &started;
+    if form.json {
+        return app.output.json(&json!({
+            "is_new": !matches!(started, Started::AlreadyThere(_)),
+            "replaced": match &started { Started::InsteadOf(_, version) => Some(version), _ => None },
+            "pid": found.pid,
+            "version": found.version,
+            "instance": found.instance,
+            "url": found.url(),
+        }));
+    }
+    let (pid, url) = (found.pid, found.url());
+    app.output.line(match &started {
+        Started::New(_) => format!("the worker runs as process {pid}, at {url}"),
+        Started::InsteadOf(_, version) => {
+            format!("the worker runs as process {pid}, at {url}, instead of version {version}")
+        }
+        Started::AlreadyThere(_) => format!("the worker runs already, as process {pid}, at {url}"),
+    })
+}
+
+fn stop(app: &mut App, form: &Form) -> Result<(), Failure> {
+    let was_running = life::stop(&app.paths.data)?;
+    match (form.json, was_running) {
+        (true, _) => app.output.json(&json!({"was_running": was_running})),
+        (false, true) => app.output.line("the worker has ended"),
+        (false, false) => app.output.line("no worker runs"),
+    }
+}
+
+fn status(app: &mut App, form: &Form) -> Result<(), Failure> {
+    let data = app.paths.data.clone();
+    if !is_worker_running(&data) {
+        return match form.json {
+            true => app.output.json(&json!({"is_running": false})),
+            false => app.output.line("no worker runs; hooks start it when it is needed"),
+        };
+    }
+    let health = life::ask(&data, &json!({"type": "health"})).map_err(|error| {
+        Failure::new(format!("a worker runs but does not answer: {error}"))
+            .remedy("start another one with `claude-mem worker restart`")
+    })?;
+    if form.json {
+        let mut all = json!({"is_running": true});
+        if let (Some(all), Value::Object(health)) = (all.as_object_mut(), health.clone()) {
+            all.extend(health);
+        }
+        app.output.json(&all)?;
+    } else {
+        app.output.line(page(&health))?;
+    }
+    match health["status"].as_str() {
+        Some("ok" | "degraded") => Ok(()),
+        _ => Err(Failure::new("the worker answers, but does not get on")
+            .remedy("start another one with `claude-mem worker restart`")),
+    }
+}
+
+/// How the worker is, for people.
+fn page(health: &Value) -> String {
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let behind = |name: &str| match health[name]["events"].as_u64() {
+        Some(0) | None => "none".to_owned(),
+        Some(count) => format!("{count} events, the first {} s old", health[name]["age_seconds"]),
+    };
+    let provider = &health["provider"];
+    let mut who = format!("{} {}", text(&provider["name"]), text(&provider["model"]));
+    if who.trim().is_empty() {
+        who = "nobody was asked yet".into();
+    }
+    if let Some(message) = provider["message"].as_str() {
+        who = format!("{who}: waits {} s, {message}", provider["retry_after"]);
+    }
+    let mut lines = vec![
+        ("status", text(&health["status"])),
+        ("process", format!("{}, for {} s", health["pid"], health["uptime"])),
+        ("version", text(&health["version"])),
+        ("address", text(&health["url"])),
+        ("data", text(&health["data_dir"])),
+        ("not folded", behind("unfolded")),
+        ("not asked", behind("unanswered")),
+        ("asking", format!("{} sessions", health["asking"])),
+        ("given up", format!("{} events", health["parked"])),
+        ("damage", format!("{} places", health["damage"])),
+        (
+            "today",
+            format!(
+                "{} tokens, ${:.4}",
+                health["spent_today"]["tokens"],
+                health["spent_today"]["cost_usd"].as_f64().unwrap_or(0.0)
+            ),
+        ),
+        ("agent", who.trim().to_owned()),
+    ];
+    for problem in health["problems"].as_array().into_iter().flatten() {
+        lines.push(("problem", text(problem)));
+    }
+    let lines = lines.iter().map(|(name, value)| format!("{name:>10}  {value}"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn logs(app: &mut App, count: usize, is_followed: bool) -> Result<(), Failure> {
+    let path = worker_log(&app.paths.data);
+    let unreadable =
+        |error: std::io::Error| Failure::new(format!("{} cannot be read: {error}", path.display()));
+    let mut at = 0;
+    if let Ok(file) = File::open(&path) {
+        let mut reader = BufReader::new(file);
+        let lines: Vec<String> =
+            reader.by_ref().lines().collect::<Result<_, _>>().map_err(unreadable)?;
+        for line in &lines[lines.len().saturating_sub(count)..] {
+            app.output.line(line)?;
+        }
+        at = reader.stream_position().map_err(unreadable)?;
+    } else if !is_followed {
+        app.output.say("no worker has run yet");
+    }
+    while is_followed {
+        thread::sleep(Duration::from_millis(500));
+        let Ok(file) = File::open(&path) else { continue };
+        // A shorter file is another one: the old one was rotated away.
+        if file.metadata().is_ok_and(|found| found.len() < at) {
+            at = 0;
+        }
+        let mut reader = BufReader::new(file);
+        reader.seek(SeekFrom::Start(at)).map_err(unreadable)?;
+        let mut line = String::new();
+        while reader.read_line(&mut line).map_err(unreadable)? > 0 && line.ends_with('\n') {
+            app.output.line(line.trim_end())?;
+            at += line.len() as u64;
+            line.clear();
+        }
     }
     Ok(())
+}
+
+fn install_service(app: &mut App, is_printed: bool) -> Result<(), Failure> {
+    let service = Service::new(app, Manager::here())?;
+    if is_printed {
+        return app.output.line(service.text.trim_end());
+    }
+    // The one that hooks started would be in its way.
+    life::stop(&app.paths.data)?;
+    let left = service.install().map_err(|error| {
+        Failure::new(format!("{} cannot be written: {error}", service.file.display()))
+    })?;
+    app.output.say(format_args!("wrote {}", service.file.display()));
+    if left.is_empty() {
+        return app.output.line("the worker is started now and whenever you log in");
+    }
+    app.output.say("it is not in force yet; run:");
+    for command in left {
+        app.output.line(command)?;
+    }
+    Ok(())
+}
+
+fn uninstall_service(app: &mut App) -> Result<(), Failure> {
+    let service = Service::new(app, Manager::here())?;
+    let was_there = service.uninstall().map_err(|error| {
+        Failure::new(format!("{} cannot be removed: {error}", service.file.display()))
+    })?;
+    match was_there {
+        true => app.output.line(format_args!("removed {}", service.file.display())),
+        false => app.output.line("no service is installed"),
+    }
 }

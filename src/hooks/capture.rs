@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Cow,
+    cell::Cell,
     env, fmt, fs,
     path::{Path, PathBuf},
     time::Duration,
@@ -30,6 +31,7 @@ use crate::{
         table::{FIELD_BYTES_MAX, REDACT_SECRETS, SYNC},
         value::flag,
     },
+    worker::wake,
 };
 
 /// The program whose hooks these are.
@@ -51,6 +53,8 @@ pub(super) struct World {
     pub(super) settings: Settings,
     pub(super) environment: Environment,
     pub(super) policy: Policy,
+    /// Something was recorded, and no worker heard of it.
+    is_alone: Cell<bool>,
 }
 
 /// One call of a hook: what was sent, of which session.
@@ -146,7 +150,12 @@ impl World {
                 .unwrap_or(Policy::default().field_bytes_max),
             ..Policy::default()
         };
-        Self { paths, settings, environment, policy }
+        Self { paths, settings, environment, policy, is_alone: Cell::new(false) }
+    }
+
+    /// Whether something was recorded and there is no worker to make something of it.
+    pub(super) fn is_alone(&self) -> bool {
+        self.is_alone.get()
     }
 
     /// Records what the hook of this name was given, if it may be. Says if a session has begun by it.
@@ -238,12 +247,13 @@ impl World {
         let (Fact::Synced(event) | Fact::Plain(event)) = fact;
         let now_us = Clock::new(&self.environment).now().as_microsecond().cast_unsigned();
         log.record(Id::random(now_us), envelope, event)?;
+        let is_heard = wake(&self.paths.data);
+        self.is_alone.set(!is_heard);
         let is_synced = match fact {
             Fact::Synced(_) => true,
             Fact::Plain(_) => {
                 self.settings.text(&SYNC) == "always"
-                    || sync_is_due(&dir, &options, UNSYNCED_MAX)
-                        && !is_worker_running(&self.paths.data)
+                    || !is_heard && sync_is_due(&dir, &options, UNSYNCED_MAX)
             }
         };
         if is_synced && let Err(error) = log.sync() {
@@ -340,7 +350,7 @@ pub(crate) fn is_internal(data: &Path, dir: &Path) -> bool {
     real(parent) == real(data)
 }
 
-/// Whether a worker is at work here, which then sees to syncing. It holds this lock as long as it lives.
+/// Whether a worker is at work here. It holds this lock as long as it lives.
 pub(crate) fn is_worker_running(data: &Path) -> bool {
     match fs::File::open(data.join("worker.lock")) {
         Ok(lock) => matches!(lock.try_lock_shared(), Err(fs::TryLockError::WouldBlock)),

@@ -31,11 +31,11 @@ use private_turn::PrivateTurn;
 pub(crate) use wire::text as json_text;
 
 use crate::{
-    background,
     diagnostics::{self, Level},
     environment::Environment,
     paths::Paths,
     settings::table::WORKER_AUTOSTART,
+    worker,
 };
 
 /// As hooks are named on the command line.
@@ -66,8 +66,9 @@ pub(crate) fn run(name: &'static str) -> ExitCode {
     };
     let text = capture(&world, name);
     answer(text.as_deref().unwrap_or(CARRY_ON));
-    if matches!(name, "context" | "summary" | "cleanup") && world.settings.flag(&WORKER_AUTOSTART) {
-        background::start(&world.paths.data);
+    // Tool uses are many and wait for the end of their turn anyway: they pay for no start.
+    if name != "save" && world.is_alone() && world.settings.flag(&WORKER_AUTOSTART) {
+        worker::start_if_due(&world.paths.data);
     }
     ExitCode::SUCCESS
 }

@@ -85,6 +85,12 @@ impl Words {
         self.provider == RULES
     }
 
+    /// Whether the same one would be asked the same.
+    pub(crate) fn are_same(&self, other: &Self) -> bool {
+        (&self.provider, &self.model, &self.version)
+            == (&other.provider, &other.model, &other.version)
+    }
+
     /// The texts, for the record.
     pub(crate) fn texts(&self) -> String {
         if self.are_free() { String::new() } else { self.prompts.texts() }

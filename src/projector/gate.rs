@@ -16,6 +16,10 @@ use crate::agent::{
 /// Between two looks at a circuit that tries one question at a time.
 const PROBE_PAUSE: Duration = Duration::from_millis(20);
 
+/// Between two looks whether there is again something to spend: the user may raise the cap, and a new day
+/// begins at midnight.
+const CAP_PAUSE: Duration = Duration::from_secs(60);
+
 /// Why a run ended before everything was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stopped {
@@ -137,6 +141,26 @@ impl Gate {
         state.last_refusal = Some(Stopped::Provider { class, message });
     }
 
+    /// Lets a new run begin, with what was spent up to now. The circuit stays as it is.
+    pub(crate) fn reopen(&self, today: Spent) {
+        let mut state = self.state();
+        state.stopped = None;
+        state.waiting_since = None;
+        state.today = today;
+    }
+
+    /// Why nothing can be asked at this moment, and how long that is so at least.
+    pub(crate) fn closed(&self) -> Option<(Stopped, Duration)> {
+        let state = self.state();
+        if let Some(cap) = self.caps.and_then(|caps| caps.reached(&state.today)) {
+            return Some((Stopped::Cap(cap), CAP_PAUSE));
+        }
+        let now = now();
+        let pause = state.circuit.waits(now)?;
+        let left = Duration::from_millis(pause.until.checked_sub(now).filter(|left| *left > 0)?);
+        Some((Stopped::Provider { class: pause.class, message: pause.message }, left))
+    }
+
     /// Nothing more is asked in this run.
     pub(crate) fn stop(&self, why: Stopped) {
         self.state().stopped.get_or_insert(why);
@@ -202,6 +226,26 @@ mod tests {
         gate.failed(&Refusal::new(FailureClass::RateLimit, "slow down"));
         assert!(!gate.pass());
         assert_eq!(gate.stopped().unwrap().message(), "slow down");
+    }
+
+    #[test]
+    fn a_gate_that_closed_says_for_how_long_and_can_be_opened_again() {
+        let patient = gate(None);
+        assert!(patient.closed().is_none());
+        patient.failed(&Refusal::new(FailureClass::RateLimit, "slow down"));
+        assert!(!patient.pass());
+        let (stopped, left) = patient.closed().unwrap();
+        assert!(stopped.message() == "slow down" && left > Duration::ZERO, "{left:?}");
+        patient.succeeded(&Spent::default());
+        assert!(patient.closed().is_none());
+        assert!(!patient.pass(), "the run is over all the same");
+        patient.reopen(Spent::default());
+        assert!(patient.pass());
+        let capped = gate(Some(Caps { tokens_max: 100, cost_micros_max: 0 }));
+        capped.succeeded(&Spent { tokens_in: 100, ..Spent::default() });
+        assert!(matches!(capped.closed(), Some((Stopped::Cap(_), _))));
+        capped.reopen(Spent::default());
+        assert!(capped.closed().is_none());
     }
 
     #[test]

@@ -27,6 +27,16 @@ impl AskLock {
         }
         Ok(Self { _file: file })
     }
+
+    /// Takes the right to ask, if no other process has it.
+    pub(crate) fn try_take(data: &Path) -> io::Result<Option<Self>> {
+        let file = File::create(data.join("ask.lock"))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self { _file: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -38,6 +48,7 @@ mod tests {
     fn the_second_waits_for_the_first() {
         let data = tempfile::tempdir().unwrap();
         let first = AskLock::take(data.path(), || panic!("nobody else is there")).unwrap();
+        assert!(AskLock::try_take(data.path()).unwrap().is_none());
         let (waits, told) = mpsc::channel();
         std::thread::scope(|scope| {
             let second = scope.spawn(|| AskLock::take(data.path(), || waits.send(()).unwrap()));

@@ -16,24 +16,21 @@ mod plan;
 mod replay;
 mod spend;
 
-pub(crate) use agent::{Wishes, mode};
-pub(crate) use ask::Asked;
+pub(crate) use agent::{Agent, Wishes, Words, mode};
+pub(crate) use ask::{Asked, Asker};
 pub(crate) use batches::Limits;
 pub(crate) use estimate::Estimate;
-pub(crate) use gate::Stopped;
+pub(crate) use gate::{Gate, Stopped};
+pub(crate) use lock::AskLock;
+pub(crate) use plan::{Plan, SessionPlan};
 pub(crate) use replay::{Prepared, Request, adopt};
 pub(crate) use spend::{caps, dollars, spent_today, tokens};
 
 use std::time::Duration;
 
-use agent::{Agent, Words};
-use ask::Asker;
 use claude_mem_events::{Envelope, EventLog};
 use claude_mem_log::{Log, Options};
 use claude_mem_projections::{Range, Store, Turn};
-use gate::Gate;
-use lock::AskLock;
-use plan::Plan;
 
 use crate::{
     agent::Refusal, app::App, failure::Failure, memory, settings::table::MAX_CONCURRENT_AGENTS,

@@ -46,6 +46,6 @@ async fn keep_doing(chore: &'static Chore, shared: Arc<Shared>) {
             Err(_) => "it gave up".into(),
         };
         let message = format_args!("{}: {problem}", chore.name);
-        diagnostics::record(&shared.paths.data, Level::Warn, message);
+        diagnostics::record_worker(&shared.paths.data, Level::Warn, message);
     }
 }

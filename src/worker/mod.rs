@@ -5,62 +5,153 @@
 //! syncing) has threads of its own, and there are few of them.
 
 mod appender;
+mod asking;
 mod chores;
+pub(crate) mod health;
+pub(crate) mod life;
+mod lines;
 mod listen;
 mod lock;
 mod presence;
+mod progress;
+mod projecting;
+pub(crate) mod service;
 pub(crate) mod shared;
+mod start;
+mod version;
+mod wake;
 
-use std::{fs, sync::Arc};
+use std::{
+    fs,
+    os::unix::net::{UnixDatagram, UnixListener},
+    panic,
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use appender::Appender;
 pub(crate) use lock::WorkerLock;
 pub(crate) use presence::Presence;
-pub(crate) use shared::Shared;
+pub(crate) use shared::{End, Shared};
+pub(crate) use start::start_if_due;
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
 };
+pub(crate) use wake::wake;
 
-use crate::{app::App, failure::Failure, http, paths::Paths};
+use crate::{
+    app::App,
+    diagnostics::{self, Level},
+    failure::Failure,
+    http,
+    paths::Paths,
+};
 
 /// Threads that may block at the same time: requests that read tables, and chores.
 const BLOCKING_MAX: usize = 8;
 
-/// Serves until told to end. Says `false` at once if another worker is here.
-pub(crate) fn run(app: &App) -> Result<bool, Failure> {
-    let paths = real(&app.paths)?;
-    let app = App::new(app.environment.clone(), paths);
-    let data = &app.paths.data;
-    let broken = |what: &str, error: &dyn std::fmt::Display| {
-        Failure::new(format!("the worker cannot {what}: {error}"))
-            .meaning("hooks go on recording, and everything waits in the log")
-    };
-    let lock = WorkerLock::take(data).map_err(|error| broken("lock worker.lock", &error))?;
-    let Some(_lock) = lock else { return Ok(false) };
-    let listener = listen::listen(&app.paths, &app.settings)
-        .map_err(|error| broken("listen on any port", &error))?;
-    let address = listener.local_addr().map_err(|error| broken("listen", &error))?;
+/// How long connections may take to end; then they are cut.
+const END_MAX: Duration = Duration::from_secs(5);
+
+/// What others reach the worker by.
+struct Doors {
+    http: std::net::TcpListener,
+    lines: UnixListener,
+    wake: UnixDatagram,
+}
+
+/// Serves until told to end, and says why it did. Returns nothing, and at once, if another worker is here.
+pub(crate) fn run(app: &App, is_background: bool) -> Result<Option<End>, Failure> {
+    if is_background {
+        start::detach();
+    }
+    let app = App::new(app.environment.clone(), real(&app.paths)?);
+    let data = app.paths.data.clone();
+    let lock = WorkerLock::take(&data).map_err(|error| broken("lock worker.lock", &error))?;
+    let Some(_lock) = lock else { return Ok(None) };
+    let doors = Doors::open(&app)?;
+    let address = doors.http.local_addr().map_err(|error| broken("listen", &error))?;
     let now_us = app.clock.now().as_microsecond().cast_unsigned();
     let presence = Presence::new(&address.ip().to_string(), address.port(), now_us)
         .map_err(|error| broken("make a token", &error))?;
-    presence.write(data).map_err(|error| broken("write worker.json", &error))?;
-    let shared = Shared::new(&app, presence)?;
+    let note = |message| diagnostics::record_worker(&data, Level::Note, message);
+    note(format!("version {} serves at {}", presence.version, presence.url()));
+    complain_in_panic(&data);
+    let served = serve_all(&app, doors, presence);
+    Presence::remove(&data);
+    for socket in [lines::SOCKET, wake::SOCKET] {
+        let _ = fs::remove_file(data.join(socket));
+    }
+    match &served {
+        Ok(End::Asked) => note("it was asked to end".into()),
+        Ok(End::Idle) => note("it ends because there is nothing to do".into()),
+        Ok(End::Replaced) => note("it makes room for a newer version".into()),
+        Err(failure) => {
+            diagnostics::record_worker(&data, Level::Error, failure.in_one_line());
+        }
+    }
+    served.map(Some)
+}
+
+/// Nobody sees the stderr of a process in the background. Of the message only the place is kept: the rest
+/// may quote what is private.
+fn complain_in_panic(data: &Path) {
+    let data = data.to_owned();
+    let usual = panic::take_hook();
+    panic::set_hook(Box::new(move |panicked| {
+        if let Some(place) = panicked.location() {
+            let message = format_args!("gave up at {}:{}", place.file(), place.line());
+            diagnostics::record_worker(&data, Level::Error, message);
+        }
+        usual(panicked);
+    }));
+}
+
+impl Doors {
+    fn open(app: &App) -> Result<Self, Failure> {
+        // A socket is named by at most 108 bytes, so that it is made where we stand.
+        std::env::set_current_dir(&app.paths.data)
+            .map_err(|error| broken("enter its data directory", &error))?;
+        Ok(Self {
+            http: listen::listen(&app.paths, &app.settings)
+                .map_err(|error| broken("listen on any port", &error))?,
+            lines: lines::listen_here().map_err(|error| broken("make worker.sock", &error))?,
+            wake: wake::listen_here().map_err(|error| broken("make worker.wake", &error))?,
+        })
+    }
+}
+
+fn serve_all(app: &App, doors: Doors, presence: Presence) -> Result<End, Failure> {
+    let shared = Shared::new(app, presence)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_MAX)
+        .thread_keep_alive(Duration::from_secs(5))
         .build()
         .map_err(|error| broken("start", &error))?;
-    let served = runtime.block_on(serve(listener, Arc::clone(&shared)));
-    Presence::remove(data);
+    let projecting = projecting::start(&shared, doors.wake)?;
+    let served = runtime.block_on(serve(doors.http, doors.lines, Arc::clone(&shared)));
+    shared.end();
+    // It ends on its own within a bounded time; if it panicked it has ended, and everything is in the log.
+    let _ = projecting.join();
+    runtime.shutdown_timeout(Duration::from_millis(100));
     served.map_err(|error| broken("serve", &error))?;
-    Ok(true)
+    Ok(shared.ending().unwrap_or(End::Asked))
 }
 
-async fn serve(listener: std::net::TcpListener, shared: Arc<Shared>) -> std::io::Result<()> {
-    let listener = TcpListener::from_std(listener)?;
+async fn serve(
+    http: std::net::TcpListener,
+    lines: UnixListener,
+    shared: Arc<Shared>,
+) -> std::io::Result<()> {
+    let http = TcpListener::from_std(http)?;
+    let lines = tokio::net::UnixListener::from_std(lines)?;
     let (mut terminated, mut interrupted) =
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    // Whoever reads it may ask us to end at once.
+    shared.presence.write(&shared.paths.data)?;
     let asked = Arc::clone(&shared);
     tokio::spawn(async move {
         tokio::select! {
@@ -69,9 +160,23 @@ async fn serve(listener: std::net::TcpListener, shared: Arc<Shared>) -> std::io:
         }
         asked.end();
     });
+    tokio::spawn(lines::serve(lines, Arc::clone(&shared)));
     chores::start(&shared);
-    let ending = Arc::clone(&shared);
-    http::serve(listener, shared, async move { ending.ended().await }).await
+    let (ending, ended) = (Arc::clone(&shared), Arc::clone(&shared));
+    let serving = http::serve(http, shared, async move { ending.ended().await });
+    let cut = async move {
+        ended.ended().await;
+        tokio::time::sleep(END_MAX).await;
+    };
+    tokio::select! {
+        served = serving => served,
+        () = cut => Ok(()),
+    }
+}
+
+fn broken(what: &str, error: &dyn std::fmt::Display) -> Failure {
+    Failure::new(format!("the worker cannot {what}: {error}"))
+        .meaning("hooks go on recording, and everything waits in the log")
 }
 
 /// The data directory by its full name: the worker does not stand where it was started from.

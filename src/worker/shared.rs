@@ -3,20 +3,16 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use claude_mem_events::{Envelope, Event, Id, Seq};
-use claude_mem_projections::search::Name;
-use tokio::sync::{Notify, broadcast, watch};
+use tokio::sync::{broadcast, watch};
 
-use super::{Appender, Presence};
-use crate::{
-    app::App, clock::Clock, environment::Environment, failure::Failure, paths::Paths,
-    settings::Settings,
-};
+use super::{Appender, Presence, progress::Board, wake::Waker};
+use crate::{app::App, clock::Clock, environment::Environment, failure::Failure, paths::Paths};
 
 /// Changes that a slow listener may be behind by; then it is told that it missed some.
 const CHANGES_MAX: usize = 256;
@@ -34,69 +30,34 @@ pub(crate) struct Shared {
     pub(crate) presence: Presence,
     /// Since when.
     pub(crate) started: Instant,
-    /// The log has grown, or may have.
-    pub(crate) wake: Arc<Notify>,
     /// What happened, for whoever listens.
     pub(crate) changes: broadcast::Sender<Change>,
+    /// How far the projecting thread is.
+    pub(super) board: Board,
     appender: Appender,
-    busy: Arc<AtomicUsize>,
-    ending: watch::Sender<bool>,
+    waker: Arc<Waker>,
+    busy: AtomicUsize,
+    /// When somebody last wanted something, in milliseconds since `started`.
+    touched: AtomicU64,
+    ending: watch::Sender<Option<End>>,
 }
 
-/// Something that a viewer wants to know of. Rows that it names are there by then.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Change {
-    /// The event it comes from; the place to go on from for whoever missed what came later. Nothing of
-    /// what is only true for the moment.
-    pub(crate) seq: Option<Seq>,
-    /// What happened.
-    pub(crate) what: What,
+/// Why the worker ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Somebody wants it to.
+    Asked,
+    /// There is nothing to do.
+    Idle,
+    /// There is a newer version.
+    Replaced,
 }
 
-/// What happened.
+/// Something that whoever watches wants to know of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum What {
-    /// A session began, or went on.
-    SessionStarted {
-        /// The watched program's own id of it.
-        session: String,
-    },
-    /// A prompt was submitted.
-    PromptSubmitted {
-        /// The watched program's own id of its session.
-        session: String,
-        /// The event.
-        event: Id,
-    },
-    /// Something waits to be distilled.
-    ObservationQueued {
-        /// The watched program's own id of its session.
-        session: String,
-        /// The event.
-        event: Id,
-        /// The tool that was used.
-        tool: String,
-    },
-    /// There is a new observation.
-    ObservationAdded {
-        /// How to call it.
-        name: Name,
-    },
-    /// There is a new summary.
-    SummaryAdded {
-        /// How to call it.
-        name: Name,
-    },
-    /// A session ended.
-    SessionCompleted {
-        /// The watched program's own id of it.
-        session: String,
-    },
-    /// Something was forgotten, or a forgetting was taken back.
-    Forgotten {
-        /// The event.
-        event: Id,
-    },
+pub(crate) enum Change {
+    /// Everything before this place in the log is in the tables.
+    Folded(Seq),
     /// How much is being asked.
     Processing {
         /// Questions are with the agent.
@@ -120,20 +81,24 @@ pub(crate) enum What {
 impl Shared {
     /// For this process, which announces itself as `presence`.
     pub(crate) fn new(app: &App, presence: Presence) -> Result<Arc<Self>, Failure> {
-        let wake = Arc::new(Notify::new());
-        let grown = Arc::clone(&wake);
-        let appender = Appender::start(&app.paths.log(), app.clock, move || grown.notify_one())?;
+        let waker = Waker::new()
+            .map_err(|error| Failure::new(format!("the worker cannot make a socket: {error}")))?;
+        let waker = Arc::new(waker);
+        let grown = Arc::clone(&waker);
+        let appender = Appender::start(&app.paths.log(), app.clock, move || grown.grown())?;
         Ok(Arc::new(Self {
             environment: app.environment.clone(),
             paths: app.paths.clone(),
             clock: app.clock,
             presence,
             started: Instant::now(),
-            wake,
             changes: broadcast::Sender::new(CHANGES_MAX),
+            board: Board::new(),
             appender,
-            busy: Arc::default(),
-            ending: watch::Sender::new(false),
+            waker,
+            busy: AtomicUsize::new(0),
+            touched: AtomicU64::new(0),
+            ending: watch::Sender::new(None),
         }))
     }
 
@@ -157,23 +122,66 @@ impl Shared {
         self.appender.append(events).await
     }
 
+    /// Has what was appended by others brought to disk soon.
+    pub(super) fn sync(&self) {
+        self.appender.sync();
+    }
+
+    /// Has the projecting thread look what there is to do.
+    pub(crate) fn wake(&self) {
+        self.waker.wake();
+    }
+
+    /// Somebody wants something: the worker is of use.
+    pub(crate) fn touch(&self) {
+        let now = self.started.elapsed().as_millis() as u64;
+        self.touched.store(now, Ordering::Relaxed);
+    }
+
+    /// Whether nobody wanted anything for so long, and nobody wants anything now.
+    pub(super) fn is_quiet_for(&self, time: Duration) -> bool {
+        let touched = Duration::from_millis(self.touched.load(Ordering::Relaxed));
+        self.busy.load(Ordering::SeqCst) == 0 && self.started.elapsed() >= touched + time
+    }
+
     /// As long as what this returns is there, the worker does not end by itself: a viewer is open, a
     /// reprocessing runs, a request is answered.
-    pub(crate) fn busy(&self) -> Busy {
+    pub(crate) fn busy(self: &Arc<Self>) -> Busy {
+        self.touch();
         self.busy.fetch_add(1, Ordering::SeqCst);
-        Busy(Arc::clone(&self.busy))
+        Busy(Arc::clone(self))
     }
 
     /// Asks the worker to end: what is under way is finished, nothing new is begun.
     pub(crate) fn end(&self) {
-        self.ending.send_replace(true);
+        self.end_because(End::Asked);
+    }
+
+    /// Ends the worker for this reason, unless it has one already.
+    pub(super) fn end_because(&self, end: End) {
+        self.ending.send_if_modified(|ending| {
+            let is_first = ending.is_none();
+            ending.get_or_insert(end);
+            is_first
+        });
+        self.wake();
+    }
+
+    /// Why the worker ends, if it does.
+    pub(super) fn ending(&self) -> Option<End> {
+        *self.ending.borrow()
+    }
+
+    /// Whether the worker is to end.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending().is_some()
     }
 
     /// Returns when the worker is to end.
     pub(crate) async fn ended(&self) {
         let mut ending = self.ending.subscribe();
         // It cannot fail: the sender is in `self`.
-        let _ = ending.wait_for(|is_ending| *is_ending).await;
+        let _ = ending.wait_for(Option::is_some).await;
     }
 
     /// Tells whoever listens.
@@ -185,10 +193,11 @@ impl Shared {
 
 /// A reason not to end.
 #[derive(Debug)]
-pub(crate) struct Busy(Arc<AtomicUsize>);
+pub(crate) struct Busy(Arc<Shared>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+        self.0.touch();
+        self.0.busy.fetch_sub(1, Ordering::SeqCst);
     }
 }

@@ -8,9 +8,11 @@ use claude_mem_projections::Store;
 use super::Finding;
 use crate::{
     app::App,
+    hooks::is_worker_running,
     install::{Targets, registered, rival},
     settings::{table, value::Kind},
     words::count,
+    worker::life,
 };
 
 /// Below this the log soon cannot grow; a day's events are some megabytes.
@@ -26,6 +28,7 @@ pub(super) fn all(app: &App, is_fixing: bool) -> Vec<Finding> {
     findings.push(spilled(app, is_fixing));
     findings.push(log(app));
     findings.extend(memory(app));
+    findings.push(worker(app));
     findings
 }
 
@@ -208,4 +211,47 @@ fn memory(app: &App) -> Vec<Finding> {
         findings.push(Finding::warning("agent", what.trim_end(), remedy));
     }
     findings
+}
+
+/// A worker that answers is not yet one that gets on.
+fn worker(app: &App) -> Finding {
+    const CHECK: &str = "worker";
+    const RESTART: &str = "start another one with `claude-mem worker restart`";
+    let data = &app.paths.data;
+    if !is_worker_running(data) {
+        return match life::attempts_in_vain(data) {
+            0 | 1 => Finding::fine(CHECK, "does not run; hooks start it when it is needed"),
+            count => Finding::warning(
+                CHECK,
+                format!("was started {count} times and did not come up"),
+                "see why with `claude-mem worker run`",
+            ),
+        };
+    }
+    let health = match life::ask(data, &serde_json::json!({"type": "health"})) {
+        Ok(health) => health,
+        Err(error) => {
+            return Finding::problem(CHECK, format!("runs but does not answer: {error}"), RESTART);
+        }
+    };
+    let texts = |value: &serde_json::Value| {
+        let texts: Vec<_> =
+            value.as_array().into_iter().flatten().filter_map(|text| text.as_str()).collect();
+        texts.join("; ")
+    };
+    match health["status"].as_str() {
+        Some("ok") => {
+            Finding::fine(CHECK, format!("runs as process {}, and is well", health["pid"]))
+        }
+        Some("degraded") => {
+            let why = health["provider"]["message"].as_str().unwrap_or_default();
+            let remedy = "choose another agent with `claude-mem settings set PROVIDER`";
+            Finding::warning(CHECK, format!("runs, but nobody can be asked: {why}"), remedy)
+        }
+        _ => Finding::problem(
+            CHECK,
+            format!("does not get on: {}", texts(&health["problems"])),
+            RESTART,
+        ),
+    }
 }

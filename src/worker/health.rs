@@ -1,0 +1,200 @@
+//! Health is truth: what the worker says of itself is checked against the log and the tables.
+//!
+//! A process that answers is not yet one that works. So nothing here is a flag that somebody set when all was
+//! well: how far the tables are behind is read from both, and a thread that went silent is called silent.
+
+use std::time::{Duration, Instant};
+
+use claude_mem_log::{Item, Log, Options};
+use claude_mem_projections::{Lag, Store};
+use serde::Serialize;
+
+use super::Shared;
+use crate::{failure::Failure, projector::spent_today};
+
+/// Events counted beyond the tables; more are more than enough.
+const UNFOLDED_MAX: u64 = 10_000;
+/// The projecting thread shows itself every second, or every five if something does not work.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+/// Events are folded within a second.
+const UNFOLDED_AGE_MAX: Duration = Duration::from_secs(30);
+/// A question takes three minutes at most.
+const STANDSTILL_MAX: Duration = Duration::from_secs(600);
+
+/// Everything there is to know.
+#[derive(Debug, Serialize)]
+pub(crate) struct Health {
+    /// `ok`; `degraded`, if nobody can be asked and it is known why; `unhealthy`, if there is no progress.
+    pub(crate) status: &'static str,
+    /// What is wrong, one line each.
+    pub(crate) problems: Vec<String>,
+    /// Of the program.
+    pub(crate) version: String,
+    /// Where everything is.
+    pub(crate) data_dir: String,
+    /// This run of the worker.
+    pub(crate) instance: String,
+    /// The process.
+    pub(crate) pid: u32,
+    /// Where it answers.
+    pub(crate) url: String,
+    /// In seconds.
+    pub(crate) uptime: u64,
+    /// What is in the log and not yet in the tables.
+    pub(crate) unfolded: Behind,
+    /// What is in the tables and not yet answered.
+    pub(crate) unanswered: Behind,
+    /// Sessions that somebody is being asked about.
+    pub(crate) asking: usize,
+    /// Events that were given up on.
+    pub(crate) parked: u64,
+    /// Damaged places in the log.
+    pub(crate) damage: u64,
+    /// Since midnight.
+    pub(crate) spent_today: SpentToday,
+    /// Who is asked.
+    pub(crate) provider: Provider,
+}
+
+/// How far something is behind.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Behind {
+    /// How many events.
+    pub(crate) events: u64,
+    /// How old the first of them is; 0 if there is none.
+    pub(crate) age_seconds: u64,
+}
+
+/// What was spent.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct SpentToday {
+    /// Read and written.
+    pub(crate) tokens: u64,
+    /// In US dollars.
+    pub(crate) cost_usd: f64,
+}
+
+/// Who is asked, and whether that works.
+#[derive(Debug, Serialize)]
+pub(crate) struct Provider {
+    /// Empty until somebody was asked.
+    pub(crate) name: String,
+    /// Which model.
+    pub(crate) model: String,
+    /// `idle`, `asking` or `waiting`.
+    pub(crate) state: &'static str,
+    /// Why it is waited for.
+    pub(crate) message: Option<String>,
+    /// How much longer, in seconds.
+    pub(crate) retry_after: Option<u64>,
+}
+
+impl Health {
+    /// Looks at everything. This opens the tables and reads the end of the log, so that it is for
+    /// `spawn_blocking`.
+    pub(crate) fn look(shared: &Shared) -> Self {
+        let progress = shared.board.read();
+        let mut problems = Vec::new();
+        if progress.silence() > SILENCE_MAX {
+            let seconds = progress.silence().as_secs();
+            problems.push(format!("nothing was looked at for {seconds} seconds"));
+        }
+        problems.extend(progress.problem.clone());
+        let tables = tables(shared).unwrap_or_else(|failure| {
+            problems.push(failure.in_one_line());
+            Tables::default()
+        });
+        let Tables { unfolded, lag, spent } = tables;
+        if unfolded.age_seconds > UNFOLDED_AGE_MAX.as_secs() {
+            problems.push(format!("{} events are not folded", unfolded.events));
+        }
+        if progress.asking > 0 && progress.moved.elapsed() > STANDSTILL_MAX {
+            problems.push("questions are neither answered nor refused".into());
+        }
+        let unanswered = Behind {
+            events: lag.outstanding,
+            age_seconds: lag.since_us.map_or(0, |since_us| age(shared, since_us)),
+        };
+        let status = match (problems.is_empty(), &progress.closed) {
+            (false, _) => "unhealthy",
+            (true, Some(_)) => "degraded",
+            (true, None) => "ok",
+        };
+        let provider = Provider {
+            state: match (&progress.closed, progress.asking) {
+                (Some(_), _) => "waiting",
+                (None, 0) => "idle",
+                (None, _) => "asking",
+            },
+            message: progress.closed.as_ref().map(|(why, _)| why.clone()),
+            retry_after: progress
+                .closed
+                .as_ref()
+                .map(|(_, until)| until.saturating_duration_since(Instant::now()).as_secs()),
+            name: progress.provider,
+            model: progress.model,
+        };
+        let presence = &shared.presence;
+        Self {
+            status,
+            problems,
+            version: presence.version.clone(),
+            data_dir: shared.paths.data.to_string_lossy().into_owned(),
+            instance: presence.instance.clone(),
+            pid: presence.pid,
+            url: presence.url(),
+            uptime: shared.started.elapsed().as_secs(),
+            unfolded,
+            unanswered,
+            asking: progress.asking,
+            parked: lag.parked,
+            damage: lag.gaps,
+            spent_today: spent,
+            provider,
+        }
+    }
+
+    /// Whether it does what it is there for, as far as that is its own doing.
+    pub(crate) fn is_well(&self) -> bool {
+        self.status != "unhealthy"
+    }
+}
+
+#[derive(Default)]
+struct Tables {
+    unfolded: Behind,
+    lag: Lag,
+    spent: SpentToday,
+}
+
+fn tables(shared: &Shared) -> Result<Tables, Failure> {
+    let store = Store::open_read_only(&shared.paths.memory())?;
+    let log = Log::open(&shared.paths.log(), Options::default())?;
+    let position = match &store {
+        Some(store) => store.checkpoint()?.position,
+        None => claude_mem_events::Seq::START,
+    };
+    let mut unfolded = Behind::default();
+    let mut reader = log.read_from(position);
+    while unfolded.events < UNFOLDED_MAX
+        && let Some(item) = reader.next()?
+    {
+        let Item::Record(entry) = item else { continue };
+        if unfolded.events == 0 {
+            unfolded.age_seconds = age(shared, entry.id.time_us());
+        }
+        unfolded.events += 1;
+    }
+    let Some(store) = store else { return Ok(Tables { unfolded, ..Tables::default() }) };
+    let spent = spent_today(&store, shared.clock)?;
+    let spent = SpentToday {
+        tokens: spent.tokens_in + spent.tokens_out,
+        cost_usd: spent.cost_micros.unwrap_or(0) as f64 / 1e6,
+    };
+    Ok(Tables { unfolded, lag: store.lag()?, spent })
+}
+
+fn age(shared: &Shared, at_us: u64) -> u64 {
+    let now_us = shared.clock.now().as_microsecond().cast_unsigned();
+    now_us.saturating_sub(at_us) / 1_000_000
+}

@@ -1,0 +1,97 @@
+//! A worker of a sandbox, which does not outlive its test.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    os::unix::net::UnixStream,
+    process::{Child, Stdio},
+};
+
+use serde_json::Value;
+
+use crate::sandbox::Sandbox;
+
+/// A worker that serves.
+pub(crate) struct Serving {
+    pub(crate) child: Child,
+    /// What it wrote into `worker.json`.
+    pub(crate) presence: Value,
+}
+
+impl Serving {
+    /// Starts a worker on a free port, which asks nobody but the rules, and waits until it answers.
+    pub(crate) fn start(sandbox: &Sandbox, environment: &[(&str, &str)]) -> Self {
+        let mut command = sandbox.command(&["worker", "run"]);
+        command.env("CLAUDE_MEM_WORKER_PORT", "0").env("CLAUDE_MEM_PROVIDER", "extract");
+        command.envs(environment.iter().copied());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let data = environment.iter().find(|(name, _)| *name == "CLAUDE_MEM_DATA_DIR");
+        let data = data.map_or_else(|| sandbox.data(), |(_, dir)| dir.into());
+        let mut presence = Value::Null;
+        until(|| {
+            assert!(child.try_wait().unwrap().is_none(), "the worker ended");
+            let text = fs::read_to_string(data.join("worker.json")).unwrap_or_default();
+            presence = serde_json::from_str(&text).unwrap_or_default();
+            presence["pid"] == child.id()
+        });
+        Self { child, presence }
+    }
+
+    /// Kills it, as `kill -9` does.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A conversation over `worker.sock`.
+pub(crate) struct Lines {
+    stream: UnixStream,
+    answers: BufReader<UnixStream>,
+}
+
+impl Lines {
+    pub(crate) fn open(sandbox: &Sandbox) -> Self {
+        let stream = UnixStream::connect(sandbox.data().join("worker.sock")).unwrap();
+        let answers = BufReader::new(stream.try_clone().unwrap());
+        Self { stream, answers }
+    }
+
+    /// Says these bytes.
+    pub(crate) fn say(&mut self, text: &str) {
+        self.stream.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Where to say more.
+    pub(crate) fn stream(&mut self) -> &mut UnixStream {
+        &mut self.stream
+    }
+
+    /// The next answer; nothing if there is none to come.
+    pub(crate) fn answer(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        self.answers.read_line(&mut line).ok().filter(|count| *count > 0)?;
+        serde_json::from_str(&line).ok()
+    }
+
+    /// Says one line and returns the answer.
+    pub(crate) fn ask(&mut self, message: &Value) -> Value {
+        self.say(&format!("{message}\n"));
+        self.answer().unwrap()
+    }
+}
+
+/// Waits for what must come, by looking; a test that waits for nothing fails by its runner's limit.
+pub(crate) fn until(mut holds: impl FnMut() -> bool) {
+    while !holds() {
+        std::thread::yield_now();
+    }
+}

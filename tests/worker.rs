@@ -1,0 +1,458 @@
+//! The worker: real processes, real signals.
+
+use std::{
+    collections::HashSet,
+    fs,
+    io::Write,
+    os::unix::net::UnixDatagram,
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use claude_mem_tools::model::{Answer, Script, Server};
+use serde_json::{Value, json};
+
+use crate::{
+    model::Session,
+    sandbox::{Sandbox, real_client},
+    serving::{Lines, Serving, until},
+};
+
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Variables with which hooks start the worker by themselves.
+const AUTOSTART: [(&str, &str); 3] = [
+    ("CLAUDE_MEM_WORKER_AUTOSTART", "true"),
+    ("CLAUDE_MEM_WORKER_PORT", "0"),
+    ("CLAUDE_MEM_PROVIDER", "extract"),
+];
+
+/// Ends the worker that hooks started, however its test ends.
+struct Stopped<'a>(&'a Sandbox);
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        self.0.run(&["worker", "stop"]);
+    }
+}
+
+/// The processes below this home.
+fn processes(home: &Path) -> Vec<i32> {
+    let home = format!("HOME={}", home.display());
+    let is_ours = |pid: &i32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == home.as_bytes())
+    };
+    let names = fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.filter_map(|name| name.parse().ok()).filter(is_ours).collect()
+}
+
+fn status(sandbox: &Sandbox) -> Value {
+    serde_json::from_str(&sandbox.run(&["worker", "status", "--json"]).ok()).unwrap()
+}
+
+fn kinds(sandbox: &Sandbox) -> Vec<String> {
+    let kind = |event: &Value| event["kind"].as_str().unwrap().to_owned();
+    sandbox.events().iter().map(kind).collect()
+}
+
+#[test]
+fn a_session_becomes_memory_without_anybody_asking_for_it() {
+    let sandbox = Sandbox::new();
+    let _stopped = Stopped(&sandbox);
+    let cwd = sandbox.home();
+    let send = |hook: &str, event: &str, fields: Value| {
+        let mut sent = json!({"session_id": "s1", "hook_event_name": event, "cwd": cwd});
+        sent.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        sandbox.hook_with(hook, &AUTOSTART, sent.to_string());
+    };
+    send("new", "UserPromptSubmit", json!({"prompt": "Fix the rounding of the cart total"}));
+    let edit = json!({"tool_name": "Edit", "tool_use_id": "t1",
+        "tool_input": {"file_path": cwd.join("cart.rs"), "old_string": "round(a)", "new_string": "a"},
+        "tool_response": {"filePath": cwd.join("cart.rs")}});
+    send("save", "PostToolUse", edit);
+    let last = json!({"last_assistant_message": "The total is now rounded once, at the end."});
+    send("summary", "Stop", last);
+    until(|| {
+        let shown = sandbox.run(&["context", "--json"]);
+        shown.stdout.contains("rounding of the cart total")
+    });
+    // It is there for the next turn, and makes nobody wait who starts one meanwhile.
+    let found = status(&sandbox);
+    assert_eq!((&found["is_running"], &found["status"]), (&json!(true), &json!("ok")), "{found:#}");
+    assert!(
+        !sandbox.data().join("worker.attempts").exists(),
+        "it works, so nothing is held against it"
+    );
+    assert_eq!(sandbox.run(&["worker", "stop"]).ok(), "the worker has ended\n");
+    assert!(processes(&sandbox.home()).is_empty());
+    for left in ["worker.json", "worker.sock", "worker.wake"] {
+        assert!(!sandbox.data().join(left).exists(), "{left}");
+    }
+}
+
+#[test]
+fn the_hook_does_not_wait_and_its_pipes_close_with_it() {
+    let sandbox = Sandbox::new();
+    let _stopped = Stopped(&sandbox);
+    let sent = json!({"session_id": "s1", "hook_event_name": "Stop", "cwd": sandbox.home(),
+        "last_assistant_message": "done"});
+    // `hook` returns when stdout and stderr are closed by everybody who holds them: a worker that had
+    // inherited them would keep it here.
+    for _ in 0..5 {
+        sandbox.hook_with("summary", &AUTOSTART, sent.to_string());
+    }
+    until(|| status(&sandbox)["is_running"] == true);
+    assert_eq!(kinds(&sandbox).iter().filter(|kind| *kind == "SummaryRequested").count(), 5);
+}
+
+#[test]
+fn a_worker_that_does_not_come_up_is_not_tried_again_at_once() {
+    let sandbox = Sandbox::new();
+    let stop = json!({"session_id": "s1", "hook_event_name": "Stop", "cwd": sandbox.home()});
+    // Nobody can be the worker while a directory is in the place of its lock.
+    fs::create_dir_all(sandbox.data().join("worker.lock")).unwrap();
+    for _ in 0..3 {
+        sandbox.hook_with("summary", &AUTOSTART, stop.to_string());
+    }
+    let attempts = fs::metadata(sandbox.data().join("worker.attempts")).unwrap();
+    assert_eq!(attempts.len(), 1);
+    // Tool uses are not what starts it.
+    let other = Sandbox::new();
+    let used = json!({"session_id": "s1", "hook_event_name": "PostToolUse", "tool_name": "Bash"});
+    other.hook_with("save", &AUTOSTART, used.to_string());
+    assert!(!other.data().join("worker.attempts").exists());
+}
+
+#[test]
+fn there_is_one_worker_and_a_second_one_ends_at_once() {
+    let sandbox = Sandbox::new();
+    let serving = Serving::start(&sandbox, &[]);
+    let second = sandbox.run(&["worker", "run"]);
+    assert_eq!((second.code, second.stderr.as_str()), (0, "a worker is there already\n"));
+    let started = sandbox.run(&["worker", "start", "--json"]).ok();
+    let started: Value = serde_json::from_str(&started).unwrap();
+    assert_eq!((&started["is_new"], &started["pid"]), (&json!(false), &json!(serving.child.id())));
+}
+
+#[test]
+fn start_stop_restart_and_logs_do_what_they_say() {
+    let sandbox = Sandbox::new();
+    let _stopped = Stopped(&sandbox);
+    let port = [("CLAUDE_MEM_WORKER_PORT", "0")];
+    assert_eq!(sandbox.run(&["worker", "stop"]).ok(), "no worker runs\n");
+    assert_eq!(status(&sandbox), json!({"is_running": false}));
+    let pid = |arguments: &[&str]| {
+        let run = sandbox.run_with(arguments, &port, "").ok();
+        serde_json::from_str::<Value>(&run).unwrap()["pid"].as_u64().unwrap()
+    };
+    let first = pid(&["worker", "start", "--json"]);
+    assert_eq!(pid(&["worker", "start", "--json"]), first);
+    let second = pid(&["worker", "restart", "--json"]);
+    assert_ne!(first, second);
+    let shown = sandbox.run(&["worker", "status"]).ok();
+    assert!(shown.contains(&format!("process  {second}, for")), "{shown}");
+    sandbox.run(&["worker", "stop"]).ok();
+    let logs = sandbox.run(&["worker", "logs"]).ok();
+    assert_eq!(logs.matches("serves at http://127.0.0.1:").count(), 2, "{logs}");
+    assert_eq!(logs.matches("it was asked to end").count(), 2, "{logs}");
+    assert_eq!(sandbox.run(&["worker", "logs", "-n", "1"]).ok().lines().count(), 1);
+}
+
+#[test]
+fn a_worker_with_nothing_to_do_ends_by_itself() {
+    let sandbox = Sandbox::new();
+    let mut serving = Serving::start(&sandbox, &[("CLAUDE_MEM_WORKER_IDLE", "1")]);
+    assert!(serving.child.wait().unwrap().success());
+    assert!(sandbox.run(&["worker", "logs"]).ok().contains("there is nothing to do"));
+}
+
+#[test]
+fn an_older_worker_makes_room_for_a_newer_program() {
+    let sandbox = Sandbox::new();
+    let mut serving = Serving::start(&sandbox, &[]);
+    let hook = UnixDatagram::unbound().unwrap();
+    hook.send_to(b"0.0.1", sandbox.data().join("worker.wake")).unwrap();
+    assert_eq!(status(&sandbox)["pid"], serving.child.id(), "an older one says nothing");
+    hook.send_to(b"99.0.0", sandbox.data().join("worker.wake")).unwrap();
+    assert_eq!(serving.child.wait().unwrap().code(), Some(1), "so that a service is started again");
+
+    let mut older = Serving::start(&sandbox, &[]);
+    let _stopped = Stopped(&sandbox);
+    let told = sandbox.read(".claude-mem/worker.json").replace(env!("CARGO_PKG_VERSION"), "0.0.1");
+    sandbox.write(".claude-mem/worker.json", &told);
+    let port = [("CLAUDE_MEM_WORKER_PORT", "0")];
+    let started = sandbox.run_with(&["worker", "start", "--json"], &port, "").ok();
+    let started: Value = serde_json::from_str(&started).unwrap();
+    assert_eq!(started["replaced"], "0.0.1");
+    assert!(older.child.wait().unwrap().success());
+}
+
+#[test]
+fn programs_tell_in_lines_and_a_wrong_line_does_no_harm() {
+    let sandbox = Sandbox::new();
+    let _serving = Serving::start(&sandbox, &[]);
+    let mut lines = Lines::open(&sandbox);
+    let key = format!("sk-ant-api03-{}", "aB3".repeat(20));
+    let told = json!({"type": "observation", "content_session_id": "s1", "cwd": sandbox.home(),
+        "tool_name": "Bash", "tool_use_id": "t1", "tool_input": {"command": "<private>x</private>ls"},
+        "tool_response": key});
+    assert_eq!(lines.ask(&told)["status"], "recorded");
+    for wrong in ["{\"type\": ", "[]", "{}", "{\"type\":\"observation\"}", "{\"type\":\"dance\"}"] {
+        lines.say(&format!("{wrong}\n"));
+        let answer = lines.answer().unwrap();
+        assert_eq!(answer["status"], "error", "{wrong}");
+        assert!(answer["error"].as_str().is_some_and(|error| !error.is_empty()), "{answer}");
+    }
+    lines.say(&format!("{{\"type\":\"{}\"}}\n", "x".repeat(9 << 20)));
+    assert!(lines.answer().unwrap()["error"].as_str().unwrap().contains("bytes"));
+    let skipped = json!({"type": "observation", "session_id": "s1", "tool_name": "TodoWrite"});
+    assert_eq!(lines.ask(&skipped), json!({"status": "skipped", "reason": "tool_excluded"}));
+    // Several at once are answered in order, and an empty line is none.
+    let done = json!({"type": "finalize", "session_id": "s1", "last_assistant_message": "done", "reason": "over"});
+    lines.say(&format!("{}\n\n{done}\n", json!({"type": "ping"})));
+    assert_eq!(lines.answer().unwrap()["status"], "ok");
+    assert_eq!(lines.answer().unwrap()["events"].as_array().unwrap().len(), 2);
+    let events = sandbox.events();
+    assert_eq!(events[0]["event"]["input"]["command"], "ls", "{:#}", events[0]);
+    assert!(!events[0].to_string().contains("aB3aB3"));
+    let kinds: Vec<_> = events[..3].iter().map(|event| event["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["ToolUsed", "SummaryRequested", "SessionEnded"]);
+    // It is distilled without anybody asking.
+    until(|| sandbox.events().iter().any(|event| event["kind"] == "AgentReplied"));
+}
+
+/// Tells so many observations over one connection, and gives the tool uses that were acknowledged.
+fn tell(sandbox: &Sandbox, client: usize, count: usize) -> Vec<String> {
+    let mut lines = Lines::open(sandbox);
+    let output = "x".repeat(4096);
+    let mut acknowledged = Vec::new();
+    for number in 0..count {
+        let id = format!("t{client}-{number}");
+        let told = json!({"type": "observation", "session_id": format!("s{client}"), "tool_name": "Bash",
+            "tool_use_id": id, "tool_input": {"command": "ls"}, "tool_response": output});
+        if writeln!(lines.stream(), "{told}").is_err() {
+            break;
+        }
+        match lines.answer() {
+            Some(answer) => assert_eq!(answer["status"], "recorded", "{answer}"),
+            None => break,
+        }
+        acknowledged.push(id);
+    }
+    acknowledged
+}
+
+fn recorded_tool_uses(sandbox: &Sandbox) -> Vec<String> {
+    let events = sandbox.events();
+    let ids = events.iter().filter_map(|event| event["event"]["tool_use_id"].as_str());
+    ids.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_thousand_observations_of_eight_programs_are_appended_once_each() {
+    let sandbox = Sandbox::new();
+    let _serving = Serving::start(&sandbox, &[]);
+    thread::scope(|scope| {
+        for client in 0..8 {
+            scope.spawn({
+                let sandbox = &sandbox;
+                move || assert_eq!(tell(sandbox, client, 125).len(), 125)
+            });
+        }
+    });
+    let recorded = recorded_tool_uses(&sandbox);
+    assert_eq!(recorded.len(), 1000);
+    assert_eq!(recorded.into_iter().collect::<HashSet<_>>().len(), 1000);
+}
+
+#[test]
+fn what_was_acknowledged_survives_kill_in_the_middle() {
+    let sandbox = Sandbox::new();
+    let serving = Serving::start(&sandbox, &[]);
+    let acknowledged: HashSet<String> = thread::scope(|scope| {
+        let clients: Vec<_> = (0..8)
+            .map(|client| {
+                let sandbox = &sandbox;
+                scope.spawn(move || tell(sandbox, client, 10_000))
+            })
+            .collect();
+        until(|| {
+            fs::metadata(sandbox.data().join("log/active.log")).is_ok_and(|log| log.len() > 1 << 20)
+        });
+        serving.kill();
+        clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
+    });
+    let recorded = recorded_tool_uses(&sandbox);
+    let once: HashSet<String> = recorded.iter().cloned().collect();
+    assert_eq!(recorded.len(), once.len(), "none is there twice");
+    assert!(acknowledged.len() > 100 && acknowledged.is_subset(&once), "{}", acknowledged.len());
+}
+
+#[test]
+fn killed_in_the_middle_of_a_question_it_leaves_no_child_and_the_next_one_goes_on() {
+    let hanging = Server::start(Script::new().otherwise(Answer::hang())).unwrap();
+    let Some(client) = real_client(&hanging.url()) else { return };
+    let executable = claude_mem_tools::client::executable().unwrap();
+    let sandbox = Sandbox::new();
+    let home = sandbox.home().to_string_lossy().into_owned();
+    let executable = executable.to_string_lossy().into_owned();
+    let mut variables: Vec<(&str, &str)> = client
+        .environment()
+        .iter()
+        .map(|(name, value)| (name.to_str().unwrap(), value.to_str().unwrap()))
+        .collect();
+    variables.extend([
+        ("HOME", home.as_str()),
+        ("CLAUDE_CODE_PATH", &executable),
+        ("CLAUDE_MEM_PROVIDER", "claude"),
+        ("CLAUDE_MEM_CLAUDE_AUTH_METHOD", "api-key"),
+    ]);
+    let serving = Serving::start(&sandbox, &variables);
+    Session::worked(&sandbox, "s1", 1);
+    hanging.wait_for_requests(1, PATIENCE).expect("the model is asked");
+    assert_eq!(
+        processes(&sandbox.home()).len(),
+        3,
+        "the worker, the client, and who watches over it"
+    );
+    serving.kill();
+    until(|| processes(&sandbox.home()).is_empty());
+
+    // Another one asks again, by other means here, and everything is answered once.
+    let _next = Serving::start(&sandbox, &[]);
+    until(|| kinds(&sandbox).iter().any(|kind| kind == "AgentReplied"));
+    until(|| status(&sandbox)["unanswered"]["events"] == 0);
+    assert_eq!(kinds(&sandbox).iter().filter(|kind| *kind == "AgentReplied").count(), 1);
+}
+
+#[test]
+fn one_that_answers_but_does_not_get_on_is_not_well() {
+    let sandbox = Sandbox::new();
+    let _serving = Serving::start(&sandbox, &[]);
+    Session::worked(&sandbox, "s1", 1);
+    until(|| status(&sandbox)["unfolded"]["events"] == 0);
+    // Somebody else writes to the tables and does not stop.
+    let tables = rusqlite::Connection::open(sandbox.data().join("memory.db")).unwrap();
+    tables.execute_batch("begin immediate").unwrap();
+    let mut lines = Lines::open(&sandbox);
+    let told = json!({"type": "observation", "session_id": "s1", "tool_name": "Bash"});
+    assert_eq!(
+        lines.ask(&told)["status"],
+        "recorded",
+        "what is recorded does not depend on tables"
+    );
+    until(|| lines.ask(&json!({"type": "health"}))["status"] == "unhealthy");
+    let refused = sandbox.run(&["worker", "status"]);
+    assert!(refused.code == 1 && refused.stdout.contains("problem"), "{refused:?}");
+    let doctor = sandbox.run(&["doctor"]);
+    assert!(doctor.stdout.contains("problem worker"), "{doctor:?}");
+    tables.execute_batch("rollback").unwrap();
+    until(|| lines.ask(&json!({"type": "health"}))["status"] == "ok");
+}
+
+#[test]
+fn a_provider_that_refuses_is_said_and_nothing_is_lost() {
+    let sandbox = Sandbox::new();
+    let server = Server::start(Script::new().otherwise(Answer::error(
+        401,
+        "authentication_error",
+        "no such key",
+    )))
+    .unwrap();
+    let url = server.url();
+    let variables = [
+        ("CLAUDE_MEM_PROVIDER", "anthropic"),
+        ("CLAUDE_MEM_ANTHROPIC_API_KEY", "sk-1"),
+        ("CLAUDE_MEM_ANTHROPIC_BASE_URL", url.as_str()),
+    ];
+    let _serving = Serving::start(&sandbox, &variables);
+    Session::worked(&sandbox, "s1", 1);
+    until(|| status(&sandbox)["status"] == "degraded");
+    let found = status(&sandbox);
+    assert_eq!(found["provider"]["name"], "anthropic");
+    assert!(found["provider"]["message"].as_str().unwrap().contains("login"), "{found:#}");
+    assert_eq!(server.requests().len(), 1, "one refusal is enough");
+    // Another setting is another try.
+    sandbox.write(".claude-mem/settings.json", r#"{"CLAUDE_MEM_VERBOSITY": "minimal"}"#);
+    Session::worked(&sandbox, "s2", 1);
+    server.wait_for_requests(2, PATIENCE).expect("it asks once more");
+}
+
+#[test]
+fn a_long_name_of_the_data_directory_is_no_obstacle() {
+    let sandbox = Sandbox::new();
+    let data = sandbox.home().join("d".repeat(150));
+    let data = data.to_str().unwrap();
+    let variables = [("CLAUDE_MEM_DATA_DIR", data)];
+    let _serving = Serving::start(&sandbox, &variables);
+    let health = || {
+        let run = sandbox.run_with(&["worker", "status", "--json"], &variables, "");
+        serde_json::from_str::<Value>(&run.ok()).unwrap()
+    };
+    assert_eq!(health()["status"], "ok");
+    let sent =
+        json!({"session_id": "s1", "hook_event_name": "UserPromptSubmit", "prompt": "hello"});
+    sandbox.hook_with("new", &variables, sent.to_string());
+    until(|| Path::new(data).join("memory.db").exists() && health()["unfolded"]["events"] == 0);
+    assert_eq!(
+        sandbox.run_with(&["worker", "stop"], &variables, "").ok(),
+        "the worker has ended\n"
+    );
+}
+
+#[test]
+fn what_hooks_leave_to_the_worker_is_on_disk_soon() {
+    let sandbox = Sandbox::new();
+    let _serving = Serving::start(&sandbox, &[]);
+    let synced =
+        || fs::metadata(sandbox.data().join("log/synced")).and_then(|file| file.modified()).ok();
+    let used = json!({"session_id": "s1", "hook_event_name": "PostToolUse", "tool_name": "Bash",
+        "tool_use_id": "t1"});
+    sandbox.hook("save", used.to_string());
+    until(|| synced().is_some());
+    let first = synced();
+    sandbox.hook("save", used.to_string());
+    until(|| synced() > first);
+}
+
+#[test]
+fn purging_ends_the_worker_first() {
+    let sandbox = Sandbox::new();
+    let mut serving = Serving::start(&sandbox, &[]);
+    Session::worked(&sandbox, "s1", 1);
+    sandbox.run(&["uninstall", "--purge", "--yes"]).ok();
+    assert!(serving.child.wait().unwrap().success());
+    assert!(!sandbox.data().exists());
+}
+
+#[test]
+fn a_service_file_names_this_program() {
+    let sandbox = Sandbox::new();
+    let printed = sandbox.run(&["worker", "install-service", "--print"]).ok();
+    assert!(printed.contains(env!("CARGO_BIN_EXE_claude-mem")), "{printed}");
+    assert!(!sandbox.home().join(".config").exists(), "printing changes nothing");
+    // There is nobody to put it into force here, so that it says how.
+    let installed = sandbox.run(&["worker", "install-service"]);
+    assert!(installed.code == 0 && installed.stderr.contains("wrote"), "{installed:?}");
+    let file = sandbox.home().join(".config/systemd/user/claude-mem.service");
+    assert_eq!(fs::read_to_string(&file).unwrap(), printed);
+    sandbox.run(&["worker", "uninstall-service"]).ok();
+    assert!(!file.exists());
+}
+
+#[test]
+fn signals_end_it_in_good_order() {
+    for signal in ["-TERM", "-INT"] {
+        let sandbox = Sandbox::new();
+        let mut serving = Serving::start(&sandbox, &[]);
+        let pid = serving.presence["pid"].to_string();
+        let sent = Command::new("kill").args([signal, &pid]).stdin(Stdio::null()).status().unwrap();
+        assert!(sent.success() && serving.child.wait().unwrap().success());
+        assert!(!sandbox.data().join("worker.json").exists());
+    }
+}
