@@ -52,6 +52,7 @@ use crate::{
     environment::Environment,
     failure::{Failure, nearest},
     hooks,
+    pager::Pager,
 };
 
 /// Long-term memory for Claude Code
@@ -99,6 +100,20 @@ enum Command {
 }
 
 impl Command {
+    /// Whether its answer may well be longer than a screen.
+    fn is_long(&self) -> bool {
+        match self {
+            Self::Log(log) => !log.is_endless(),
+            Self::Context(_)
+            | Self::Costs(_)
+            | Self::Diff(_)
+            | Self::Search(_)
+            | Self::Show(_)
+            | Self::Timeline(_) => true,
+            _ => false,
+        }
+    }
+
     fn run(self, app: &mut App) -> Result<(), Failure> {
         match self {
             Self::Demo(demo) => demo.run(app),
@@ -144,7 +159,11 @@ pub(crate) fn main() -> ExitCode {
         Ok(CommandLine { command }) => command,
         Err(error) => return explain(&error),
     };
-    match App::from_process().and_then(|mut app| command.run(&mut app)) {
+    let outcome = App::from_process().and_then(|mut app| {
+        let _pager = if command.is_long() { Pager::start(&app.environment) } else { None };
+        command.run(&mut app)
+    });
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => report(&failure),
     }
