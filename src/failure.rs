@@ -1,6 +1,6 @@
 //! How a command fails: what happened, what it means, what to do about it.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, process::ExitCode};
 
 use crate::{document::Unusable, paths::NoHome};
 
@@ -36,13 +36,23 @@ impl Failure {
     }
 
     /// 2 if the command was used wrongly, else 1.
-    pub(crate) fn exit_code(&self) -> u8 {
-        if self.is_usage { 2 } else { 1 }
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(if self.is_usage { 2 } else { 1 })
     }
 
     /// All of it for a line of the diagnostics.
     pub(crate) fn in_one_line(&self) -> String {
         self.render(false).trim_end().replace('\n', "; ")
+    }
+
+    /// Whether it was asked for something that there is not.
+    pub(crate) fn is_usage(&self) -> bool {
+        self.is_usage
+    }
+
+    /// What happened, what it means, and what to do, for whoever shows it elsewhere than on stderr.
+    pub(crate) fn parts(&self) -> (&str, Option<&str>, Option<&str>) {
+        (&self.what, self.meaning.as_deref(), self.remedy.as_deref())
     }
 
     /// The lines for stderr.

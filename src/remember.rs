@@ -59,10 +59,21 @@ pub(crate) fn remember(
     store: &mut Store,
     note: &Note,
 ) -> Result<Remembered, Failure> {
-    let type_ = known_type(app, &note.type_)?;
     let project = memory::project_meant(app, store, note.project.as_deref())?;
     let session = session(app);
-    admit(app, &project, &session)?;
+    remember_in(app, store, note, &project, session)
+}
+
+/// Records a memory of this project and session, and makes it findable. It is on disk when this returns.
+pub(crate) fn remember_in(
+    app: &mut App,
+    store: &mut Store,
+    note: &Note,
+    project: &ProjectId,
+    session: String,
+) -> Result<Remembered, Failure> {
+    let type_ = known_type(app, &note.type_)?;
+    admit(app, project, &session)?;
     let mut clean = Cleaning { policy: policy(app), is_redacted: false };
     let event = MemoryAdded {
         title: clean.text(&note.title),
@@ -77,11 +88,12 @@ pub(crate) fn remember(
         let what = if clean.is_redacted { "all of it is private" } else { "there is no text" };
         return Err(Failure::new(format!("nothing was remembered: {what}")));
     }
-    let id = record(app, &project, session, &event.into())?;
+    let id = record(app, project, session, &event.into())?;
     let log = memory::open_log(app)?;
     memory::fold_for(store, &log, memory::WAIT_MAX)?;
     let name = store.made_of(id)?.first().copied();
-    Ok(Remembered { event: id, name, project: project.label, is_redacted: clean.is_redacted })
+    let (project, is_redacted) = (project.label.clone(), clean.is_redacted);
+    Ok(Remembered { event: id, name, project, is_redacted })
 }
 
 /// Records something that the user wants, as of this project. It is on disk when this returns.

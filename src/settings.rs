@@ -135,6 +135,18 @@ pub(crate) fn keep(paths: &Paths, setting: &Setting, value: Option<&str>) -> Res
     document.save()
 }
 
+/// A key is told apart by its last four characters, and only if that leaves enough to guess.
+pub(crate) fn masked(setting: &Setting, value: &str) -> String {
+    let length = value.chars().count();
+    match setting.kind {
+        Kind::Secret(_) if length >= 16 => {
+            format!("…{}", value.chars().skip(length - 4).collect::<String>())
+        }
+        Kind::Secret(_) if length > 0 => "…".into(),
+        _ => value.into(),
+    }
+}
+
 fn keep_credential(paths: &Paths, names: &[&str], value: Option<&str>) -> io::Result<()> {
     let text = match fs::read_to_string(paths.credentials()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),

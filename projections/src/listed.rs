@@ -51,6 +51,34 @@ impl Store {
         }
         Ok(listed)
     }
+
+    /// Whether a memory belongs to one of these projects.
+    pub fn is_of(&self, name: Name, projects: &[i64]) -> Result<bool> {
+        let sql = format!("select project from {} where id = ?1", name.kind.table());
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let project: Option<i64> = statement.query_row([name.id], |row| row.get(0)).optional()?;
+        Ok(project.is_some_and(|project| projects.contains(&project)))
+    }
+
+    /// Where the project of a memory is, if that is known.
+    pub fn root_of(&self, name: Name) -> Result<Option<String>> {
+        let sql = format!(
+            "select projects.root from {} row join projects on projects.id = row.project where row.id = ?1",
+            name.kind.table()
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let root: Option<Option<String>> =
+            statement.query_row([name.id], |row| row.get(0)).optional()?;
+        Ok(root.flatten().filter(|root| !root.is_empty()))
+    }
+
+    /// The key of the project that was worked on last.
+    pub fn latest_project(&self) -> Result<Option<String>> {
+        let sql = "select owners.key from sessions join projects on projects.id = sessions.project
+                       join projects owners on owners.id = projects.owner
+                   where sessions.forgotten_by is null order by sessions.at_us desc limit 1";
+        Ok(self.connection.prepare_cached(sql)?.query_row((), |row| row.get(0)).optional()?)
+    }
 }
 
 macro_rules! select {

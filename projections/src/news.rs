@@ -40,6 +40,8 @@ pub enum Happened {
     SessionEnded(i64),
     /// Something was forgotten, or a forgetting was taken back.
     Forgotten(Id),
+    /// Other memories are shown than before: a reprocessing is complete, or projects are one.
+    Redrawn,
 }
 
 impl Store {
@@ -92,6 +94,7 @@ impl Store {
                 let names = self.said_in(seq)?;
                 (!names.is_empty()).then_some(Happened::Memories(names))
             }
+            "ReprocessFinished" | "ProjectMerged" => Some(Happened::Redrawn),
             "Forgotten" => Some(Happened::Forgotten(Id::from_bytes(event))),
             _ => None,
         })
@@ -132,6 +135,7 @@ mod tests {
                 names.iter().map(ToString::to_string).collect::<Vec<_>>().join("+")
             }
             Happened::Forgotten(_) => "forgotten".into(),
+            Happened::Redrawn => "redrawn".into(),
         };
         news.iter().map(one).collect()
     }

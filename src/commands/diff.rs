@@ -1,13 +1,15 @@
 //! `claude-mem diff`: what a reprocessing changed, or would change.
 
-mod pairs;
-
 use clap::Args;
 use claude_mem_projections::{Compared, Store};
-use pairs::{Change, changes};
 use serde_json::{Value, json};
 
-use crate::{app::App, failure::Failure, memory};
+use crate::{
+    app::App,
+    failure::Failure,
+    memory,
+    projector::{Change, changes},
+};
 
 /// Show what a reprocessing changed
 ///

@@ -37,7 +37,10 @@ mod uninstall;
 mod verify;
 mod worker;
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
 
 use clap::{
     CommandFactory, FromArgMatches, Parser, Subcommand,
@@ -49,7 +52,6 @@ use crate::{
     environment::Environment,
     failure::{Failure, nearest},
     hooks,
-    pager::Pager,
 };
 
 /// Long-term memory for Claude Code
@@ -97,20 +99,6 @@ enum Command {
 }
 
 impl Command {
-    /// Whether its answer may well be longer than a screen.
-    fn is_long(&self) -> bool {
-        match self {
-            Self::Log(log) => !log.is_endless(),
-            Self::Context(_)
-            | Self::Costs(_)
-            | Self::Diff(_)
-            | Self::Search(_)
-            | Self::Show(_)
-            | Self::Timeline(_) => true,
-            _ => false,
-        }
-    }
-
     fn run(self, app: &mut App) -> Result<(), Failure> {
         match self {
             Self::Demo(demo) => demo.run(app),
@@ -149,24 +137,20 @@ impl Command {
 }
 
 /// Everything but the hooks.
-pub(crate) fn main() -> u8 {
+pub(crate) fn main() -> ExitCode {
     let parsed = help::command().try_get_matches();
     let command = match parsed.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
         Ok(CommandLine { command: Command::Hook(hook) }) => return hooks::run(hook.name()),
         Ok(CommandLine { command }) => command,
         Err(error) => return explain(&error),
     };
-    let outcome = App::from_process().and_then(|mut app| {
-        let _pager = if command.is_long() { Pager::start(&app.environment) } else { None };
-        command.run(&mut app)
-    });
-    match outcome {
-        Ok(()) => 0,
+    match App::from_process().and_then(|mut app| command.run(&mut app)) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(failure) => report(&failure),
     }
 }
 
-fn report(failure: &Failure) -> u8 {
+fn report(failure: &Failure) -> ExitCode {
     let text = failure.render(is_coloured(&Environment::of_process(), &io::stderr()));
     // If even stderr is gone, the exit code still tells.
     let _ = io::stderr().write_all(text.as_bytes());
@@ -174,14 +158,14 @@ fn report(failure: &Failure) -> u8 {
 }
 
 /// The parser explains wrong flags well. A wrong command gets the nearest name in our own words.
-fn explain(error: &clap::Error) -> u8 {
+fn explain(error: &clap::Error) -> ExitCode {
     if let (ErrorKind::InvalidSubcommand, Some(ContextValue::String(typed))) =
         (error.kind(), error.get(ContextKind::InvalidSubcommand))
     {
         return report(&unknown_command(typed, error));
     }
     let _ = error.print();
-    u8::try_from(error.exit_code()).unwrap_or(2)
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
 fn unknown_command(typed: &str, error: &clap::Error) -> Failure {

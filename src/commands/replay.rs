@@ -16,8 +16,7 @@ use crate::{
     failure::Failure,
     memory,
     projector::{
-        self, Asked, Estimate, Prepared, Request, Wishes, adopt, caps, concurrency, dollars,
-        spent_today, tokens,
+        self, Asked, Estimate, Prepared, Request, Wishes, adopt, concurrency, dollars, tokens,
     },
     when::When,
     words::count,
@@ -150,7 +149,7 @@ impl Replay {
         store: &mut Store,
         mut prepared: Prepared,
     ) -> Result<(), Failure> {
-        let is_beyond = is_beyond_cap(app, store, &prepared)?;
+        let is_beyond = prepared.is_beyond_cap(app, store)?;
         if is_beyond && !self.yes {
             confirm(&prepared.estimate)?;
         }
@@ -161,6 +160,7 @@ impl Replay {
         let show = |asked: &Asked| {
             let spent = asked.spent.tokens_in + asked.spent.tokens_out;
             progress.show(asked.answered, &format!("questions, {} tokens", tokens(spent)));
+            true
         };
         let asked = prepared.run(app, store, (is_limited, threads), &show)?;
         drop(progress);
@@ -310,16 +310,6 @@ fn outcome(generation: u32, is_shadow: bool) -> String {
              `claude-mem diff {generation}`"
         ),
     }
-}
-
-/// Whether it would cost more than is left of the day.
-fn is_beyond_cap(app: &App, store: &Store, prepared: &Prepared) -> Result<bool, Failure> {
-    if prepared.words.are_free() {
-        return Ok(false);
-    }
-    let mut spent = spent_today(store, app.clock)?;
-    spent.add(&prepared.estimate.spent);
-    Ok(caps(&app.settings).reached(&spent).is_some())
 }
 
 /// Asks the user, if there is one.

@@ -10,7 +10,7 @@ use crate::{
     failure::{Failure, nearest},
     project::{self, ProjectId},
     settings::{
-        Kind, Setting, Source, keep,
+        Setting, Source, keep, masked,
         table::{ALL, DISABLED_PROJECTS, find},
         value::words,
     },
@@ -199,17 +199,5 @@ fn whence(source: Source) -> &'static str {
         Source::Credentials => " (from .env)",
         Source::File => " (from settings.json)",
         Source::Default => "",
-    }
-}
-
-/// A key is told apart by its last four characters, and only if that leaves enough to guess.
-fn masked(setting: &Setting, value: &str) -> String {
-    let length = value.chars().count();
-    match setting.kind {
-        Kind::Secret(_) if length >= 16 => {
-            format!("…{}", value.chars().skip(length - 4).collect::<String>())
-        }
-        Kind::Secret(_) if length > 0 => "…".into(),
-        _ => value.into(),
     }
 }

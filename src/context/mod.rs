@@ -5,8 +5,11 @@ mod choice;
 mod freshness;
 mod page;
 
+use std::path::Path;
+
 use claude_mem_projections::{Store, Wanted};
 
+pub(crate) use freshness::FileState;
 pub(crate) use page::Page;
 
 use crate::{
@@ -86,4 +89,11 @@ pub(crate) fn compose(
 
 fn number(settings: &Settings, setting: &'static Setting) -> usize {
     settings.text(setting).parse().unwrap_or_default()
+}
+
+/// What became of files of a project since a moment, as far as can be told in a few milliseconds.
+pub(crate) fn file_states(root: &Path, files: &[String], at_us: u64) -> Vec<FileState> {
+    let git = root.join(".git");
+    let looked_at = Files::of(root, Some(&git));
+    files.iter().map(|file| looked_at.state(file, at_us)).collect()
 }

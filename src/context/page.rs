@@ -25,7 +25,7 @@ pub(super) struct Layout<'a> {
 }
 
 /// The text, and what it came to.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Page {
     pub(crate) text: String,
     /// What it costs the session, about.

@@ -20,7 +20,7 @@ use std::{
     ffi::OsStr,
     panic,
     path::Path,
-    process,
+    process::{self, ExitCode},
     sync::atomic::{AtomicBool, Ordering},
 };
 
@@ -58,11 +58,11 @@ pub(crate) fn is_turn_private(data: &Path, session: &str) -> bool {
 }
 
 /// Runs one hook.
-pub(crate) fn run(name: &'static str) -> u8 {
+pub(crate) fn run(name: &'static str) -> ExitCode {
     answer_even_in_panic(name);
     let Some(world) = World::found() else {
         answer(CARRY_ON);
-        return 0;
+        return ExitCode::SUCCESS;
     };
     let text = capture(&world, name);
     answer(text.as_deref().unwrap_or(CARRY_ON));
@@ -70,7 +70,7 @@ pub(crate) fn run(name: &'static str) -> u8 {
     if name != "save" && world.is_alone() && world.settings.flag(&WORKER_AUTOSTART) {
         worker::start_if_due(&world.paths.data);
     }
-    0
+    ExitCode::SUCCESS
 }
 
 /// Does the work; gives the answer if it is other than the usual one.

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, path::Path};
 
-use claude_mem_events::{Envelope, Event, Id};
+use claude_mem_events::{Envelope, Event};
 
 use super::{
     capture::{Call, Fact, Problem, World},
@@ -10,8 +10,8 @@ use super::{
     wire::Payload,
 };
 use crate::{
-    clock::Clock, environment::Environment, install::is_our_tool, paths::Paths,
-    privacy::clean_text, project::ProjectId,
+    environment::Environment, install::is_our_tool, paths::Paths, privacy::clean_text,
+    project::ProjectId,
 };
 
 /// What a program told.
@@ -32,7 +32,7 @@ pub(crate) struct Told<'a> {
 #[expect(clippy::large_enum_variant, reason = "nearly all are recorded")]
 pub(crate) enum Heard {
     /// It is to be appended.
-    Event { id: Id, envelope: Envelope, event: Event },
+    Event { envelope: Envelope, event: Event },
     /// It is not to be recorded.
     Skipped(Skipped),
 }
@@ -93,10 +93,7 @@ pub(crate) fn hear(
     call.event_name = call.text("hook_event_name");
     let fact = call.fact(told.hook).map_err(|problem: Problem| problem.to_string())?;
     match fact.map_err(|malformed| malformed.error)? {
-        Some(Fact::Synced(event) | Fact::Plain(event)) => {
-            let now_us = Clock::new(environment).now().as_microsecond().cast_unsigned();
-            Ok(Heard::Event { id: Id::random(now_us), envelope, event })
-        }
+        Some(Fact::Synced(event) | Fact::Plain(event)) => Ok(Heard::Event { envelope, event }),
         None if PrivateTurn::of(&paths.data, &session).is_on() => {
             Ok(Heard::Skipped(Skipped::Private))
         }

@@ -1,12 +1,49 @@
 //! What the worker answers over HTTP.
+//!
+//! Nothing is decided here that others could decide: a route takes a request apart, calls what the command
+//! line calls, and writes down what came of it. `guard.rs` says who may ask, `site.rs` what a request has at hand,
+//! and each group of routes has a file. What is in `closed` needs the token, whatever is added to it.
+
+mod answer;
+mod bodies;
+mod connections;
+mod context;
+mod costs;
+mod diff;
+mod door;
+mod feed;
+mod forgetting;
+mod guard;
+mod health;
+mod ingest;
+mod memories;
+mod moments;
+mod projects;
+mod provenance;
+mod replays;
+mod rows;
+mod search;
+mod seed;
+mod sessions;
+mod settings;
+mod site;
+mod stats;
+mod stream;
+mod timeline;
 
 use std::{future::Future, io, sync::Arc};
 
-use axum::{Json, Router, extract::State, routing::get};
-use serde_json::{Value, json};
+use axum::{Router, body::Bytes, http::header::CONTENT_TYPE, middleware, routing::get};
 use tokio::net::TcpListener;
+use utoipa::{
+    Modify, OpenApi,
+    openapi::security::{Http, HttpAuthScheme, SecurityScheme},
+};
+use utoipa_axum::router::OpenApiRouter;
 
 use crate::{viewer, worker::Shared};
+use answer::Refusal;
+use site::Site;
 
 /// Serves until `shutdown` is there; requests under way are then answered to their end.
 pub(crate) async fn serve(
@@ -14,15 +51,62 @@ pub(crate) async fn serve(
     shared: Arc<Shared>,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let router =
-        Router::new().route("/health", get(health)).merge(viewer::routes()).with_state(shared);
-    axum::serve(listener, router).with_graceful_shutdown(shutdown).await
+    let site = Site::new(shared)?;
+    connections::serve(listener, router(&site), shutdown).await
 }
 
-async fn health(State(shared): State<Arc<Shared>>) -> Json<Value> {
-    Json(json!({
-        "status": "ok",
-        "version": shared.presence.version,
-        "uptime": shared.started.elapsed().as_secs(),
-    }))
+/// What every route says of itself, collected.
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "claude-mem", description = "Memory of Claude Code sessions on this machine."),
+    modifiers(&Token)
+)]
+struct Description;
+
+struct Token;
+
+impl Modify for Token {
+    fn modify(&self, description: &mut utoipa::openapi::OpenApi) {
+        let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        let components = description.components.get_or_insert_default();
+        components.add_security_scheme("token", bearer);
+    }
+}
+
+fn router(site: &Arc<Site>) -> Router {
+    let open = OpenApiRouter::with_openapi(Description::openapi())
+        .merge(health::open_routes())
+        .merge(door::open_routes());
+    let closed = OpenApiRouter::new()
+        .merge(feed::routes())
+        .merge(memories::routes())
+        .merge(provenance::routes())
+        .merge(sessions::routes())
+        .merge(seed::routes())
+        .merge(search::routes())
+        .merge(timeline::routes())
+        .merge(context::routes())
+        .merge(projects::routes())
+        .merge(stats::routes())
+        .merge(costs::routes())
+        .merge(settings::routes())
+        .merge(forgetting::routes())
+        .merge(replays::routes())
+        .merge(diff::routes())
+        .merge(health::closed_routes())
+        .merge(door::closed_routes())
+        .merge(stream::routes())
+        .route_layer(middleware::from_fn(guard::known_only));
+    let (router, description) = open.merge(closed).split_for_parts();
+    let router = router.merge(viewer::routes());
+    let description = description.to_json().expect("a description is plain data");
+    let description = Bytes::from(description);
+    let described = get(async move || ([(CONTENT_TYPE, "application/json")], description.clone()));
+    router
+        .route("/api/openapi.json", described)
+        .fallback(|| std::future::ready(Refusal::not_found("there is nothing here")))
+        .method_not_allowed_fallback(|| std::future::ready(Refusal::method_not_allowed()))
+        .layer(middleware::from_fn_with_state(Arc::clone(site), bodies::gather))
+        .layer(middleware::from_fn_with_state(Arc::clone(site), guard::guard))
+        .with_state(Arc::clone(site))
 }

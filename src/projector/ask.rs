@@ -5,7 +5,10 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
 };
 
@@ -69,16 +72,17 @@ pub(crate) struct Asker<'a> {
     clock: Clock,
     generation: u32,
     done: Mutex<Asked>,
-    progress: &'a (dyn Fn(&Asked) + Sync),
+    progress: &'a (dyn Fn(&Asked) -> bool + Sync),
+    is_over: AtomicBool,
 }
 
 impl<'a> Asker<'a> {
-    /// Prepares to ask. `progress` is told after each question.
+    /// Prepares to ask. `progress` is told after each question, and says whether to put another one.
     pub(crate) fn new(
         app: &App,
         (words, agent, gate): (&'a Words, &'a Agent, &'a Gate),
         generation: u32,
-        progress: &'a (dyn Fn(&Asked) + Sync),
+        progress: &'a (dyn Fn(&Asked) -> bool + Sync),
     ) -> Result<Self, Failure> {
         let dir = app.paths.log();
         Ok(Self {
@@ -91,6 +95,7 @@ impl<'a> Asker<'a> {
             generation,
             done: Mutex::default(),
             progress,
+            is_over: AtomicBool::new(false),
         })
     }
 
@@ -111,7 +116,8 @@ impl<'a> Asker<'a> {
             }
         });
         let mut done = self.done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        done.stopped = self.gate.stopped();
+        let is_over = self.is_over.into_inner();
+        done.stopped = self.gate.stopped().or(is_over.then_some(Stopped::Cancelled));
         done
     }
 
@@ -142,7 +148,7 @@ impl<'a> Asker<'a> {
         // Attempts of the past are not those of a reprocessing.
         let mut attempt = if self.generation == 0 { planned.batch.attempt() } else { 1 };
         loop {
-            if !self.gate.pass() {
+            if self.is_over.load(Ordering::SeqCst) || !self.gate.pass() {
                 return false;
             }
             let asked = self.agent.ask(self.words, loaded, digest.as_deref());
@@ -216,7 +222,9 @@ impl<'a> Asker<'a> {
         done.observations += reply.observations.len();
         done.summaries += usize::from(reply.summary.is_some());
         done.spent.add(&answer.spent);
-        (self.progress)(&done);
+        if !(self.progress)(&done) {
+            self.is_over.store(true, Ordering::SeqCst);
+        }
         Ok(())
     }
 

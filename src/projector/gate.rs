@@ -34,6 +34,8 @@ pub(crate) enum Stopped {
     },
     /// Something of our own does not work: the log cannot be written, a prompt cannot be read.
     Broken(String),
+    /// Whoever began it does not want it any more.
+    Cancelled,
 }
 
 impl Stopped {
@@ -41,6 +43,7 @@ impl Stopped {
     pub(crate) fn message(&self) -> String {
         match self {
             Self::Cap(message) | Self::Broken(message) => message.clone(),
+            Self::Cancelled => "it was cancelled".into(),
             Self::Provider { class, message } => match class {
                 FailureClass::Quota => format!("nothing is left to spend: {message}"),
                 FailureClass::Auth => format!("the login was not accepted: {message}"),

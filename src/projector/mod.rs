@@ -7,6 +7,7 @@
 mod agent;
 mod ask;
 mod batches;
+mod compare;
 mod digest;
 mod estimate;
 mod gate;
@@ -19,6 +20,7 @@ mod spend;
 pub(crate) use agent::{Agent, Wishes, Words, mode};
 pub(crate) use ask::{Asked, Asker};
 pub(crate) use batches::Limits;
+pub(crate) use compare::{Change, changes};
 pub(crate) use estimate::Estimate;
 pub(crate) use gate::{Gate, Stopped};
 pub(crate) use lock::AskLock;
@@ -155,7 +157,7 @@ fn ask_all(
     };
     let caps = (!words.are_free()).then(|| caps(&app.settings));
     let gate = Gate::new(caps, spent_today(store, app.clock)?, manner.wait_max);
-    let asker = Asker::new(app, (&words, &agent, &gate), 0, &|_| ())?;
+    let asker = Asker::new(app, (&words, &agent, &gate), 0, &|_| true)?;
     Ok(asker.run(plan, concurrency(app)))
 }
 

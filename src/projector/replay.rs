@@ -104,13 +104,24 @@ impl Prepared {
         })
     }
 
-    /// Begins, or goes on, and asks everything. With `is_limited` the day's caps hold.
+    /// Whether it would cost more than is left of the day.
+    pub(crate) fn is_beyond_cap(&self, app: &App, store: &Store) -> Result<bool, Failure> {
+        if self.words.are_free() {
+            return Ok(false);
+        }
+        let mut spent = spent_today(store, app.clock)?;
+        spent.add(&self.estimate.spent);
+        Ok(caps(&app.settings).reached(&spent).is_some())
+    }
+
+    /// Begins, or goes on, and asks everything, as long as `progress` says so after each question. With
+    /// `is_limited` the day's caps hold.
     pub(crate) fn run(
         &mut self,
         app: &App,
         store: &Store,
         (is_limited, concurrency): (bool, usize),
-        progress: &(dyn Fn(&Asked) + Sync),
+        progress: &(dyn Fn(&Asked) -> bool + Sync),
     ) -> Result<Asked, Failure> {
         if !self.is_begun {
             record(app, self.started())?;

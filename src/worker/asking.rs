@@ -15,6 +15,7 @@ use std::{
 
 use claude_mem_projections::Store;
 
+use super::left::Left;
 use crate::{
     app::App,
     failure::Failure,
@@ -55,6 +56,7 @@ pub(super) struct Asking {
     results: mpsc::Receiver<(String, Asked)>,
     sender: mpsc::Sender<(String, Asked)>,
     finished: Arc<dyn Fn() + Send + Sync>,
+    left: Arc<Left>,
 }
 
 /// Why not everything that is due was put.
@@ -70,7 +72,7 @@ pub(super) enum Put {
 
 impl Asking {
     /// Nobody is asked yet. `finished` is called by a thread that is done with a session.
-    pub(super) fn new(finished: impl Fn() + Send + Sync + 'static) -> Self {
+    pub(super) fn new(left: Arc<Left>, finished: impl Fn() + Send + Sync + 'static) -> Self {
         let (sender, results) = mpsc::channel();
         Self {
             parts: None,
@@ -81,12 +83,18 @@ impl Asking {
             results,
             sender,
             finished: Arc::new(finished),
+            left,
         }
     }
 
     /// How many sessions are being asked about.
     pub(super) fn underway(&self) -> usize {
         self.underway.len()
+    }
+
+    /// Which ones.
+    pub(super) fn sessions(&self) -> &[String] {
+        &self.underway
     }
 
     /// Whether a session is to be left alone now.
@@ -153,8 +161,9 @@ impl Asking {
         let name = session.content_session.clone();
         let (parts, sender) = (Arc::clone(parts), self.sender.clone());
         let (of_thread, finished) = (name.clone(), Arc::clone(&self.finished));
+        let left = Arc::clone(&self.left);
         let asking = thread::Builder::new().name("ask".into()).spawn(move || {
-            let asked = ask(&parts, session);
+            let asked = ask(&parts, session, &left);
             drop(parts);
             // If nobody is there to take it, it is in the log.
             let _ = sender.send((of_thread, asked));
@@ -222,13 +231,15 @@ impl Asking {
     }
 }
 
-fn ask(parts: &Parts, session: SessionPlan) -> Asked {
+fn ask(parts: &Parts, session: SessionPlan, left: &Left) -> Asked {
     let broken = |why| Asked { stopped: Some(Stopped::Broken(why)), ..Asked::default() };
     let agent = match &parts.agent {
         Ok(agent) => agent,
         Err(why) => return broken(why.clone()),
     };
-    match Asker::new(&parts.app, (&parts.words, agent, &parts.gate), 0, &|_| ()) {
+    let name = session.content_session.clone();
+    let goes_on = |_: &Asked| !left.has(&name);
+    match Asker::new(&parts.app, (&parts.words, agent, &parts.gate), 0, &goes_on) {
         Ok(asker) => asker.run(Plan { sessions: vec![session] }, 1),
         Err(failure) => broken(failure.in_one_line()),
     }

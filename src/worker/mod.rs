@@ -8,6 +8,7 @@ mod appender;
 mod asking;
 mod chores;
 pub(crate) mod health;
+mod left;
 pub(crate) mod life;
 mod lines;
 mod listen;
@@ -32,7 +33,7 @@ use std::{
 
 use appender::Appender;
 pub(crate) use lock::WorkerLock;
-pub(crate) use presence::Presence;
+pub(crate) use presence::{Presence, secret};
 pub(crate) use shared::{End, Shared};
 pub(crate) use start::start_if_due;
 use tokio::{

@@ -37,7 +37,7 @@ impl Presence {
             version: env!("CARGO_PKG_VERSION").into(),
             host: host.into(),
             port,
-            token: token()?,
+            token: secret()?,
             started_us,
         })
     }
@@ -72,7 +72,7 @@ impl Presence {
 }
 
 /// 256 bits that nobody can guess.
-fn token() -> io::Result<String> {
+pub(crate) fn secret() -> io::Result<String> {
     let mut bytes = [0; 32];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn no_two_tokens_are_alike() {
-        let (one, other) = (token().unwrap(), token().unwrap());
+        let (one, other) = (secret().unwrap(), secret().unwrap());
         assert!(one.len() == 64 && one != other);
     }
 }

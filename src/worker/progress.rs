@@ -16,6 +16,8 @@ pub(crate) struct Progress {
     pub(crate) model: String,
     /// Questions with the agent now.
     pub(crate) asking: usize,
+    /// The sessions that they are about.
+    pub(crate) sessions: Vec<String>,
     /// Events that wait for an answer.
     pub(crate) waiting: u64,
     /// When a question was last put, answered or refused.
@@ -37,6 +39,7 @@ impl Board {
             provider: String::new(),
             model: String::new(),
             asking: 0,
+            sessions: Vec::new(),
             waiting: 0,
             moved: Instant::now(),
             closed: None,

@@ -97,7 +97,7 @@ pub(super) fn start(
         settings: settings_time(&app),
         app,
         store,
-        asking: Asking::new(move || waker.wake()),
+        asking: Asking::new(Arc::clone(&shared.left), move || waker.wake()),
         seen: None,
         unsynced_since: None,
         plan_at: Some(Instant::now()),
@@ -200,6 +200,10 @@ impl Projecting {
         for turn in &mut turns {
             turn.pending.retain(|pending| !self.answered.contains(pending.id.as_bytes()));
         }
+        turns.retain(|turn| {
+            let newest = turn.pending.iter().map(|pending| pending.at_us).max();
+            !self.shared.left.keeps(&turn.content_session, newest.unwrap_or(0))
+        });
         let count = asked_about(&turns).count() as u64;
         turns.retain(|turn| !self.asking.is_left_alone(&turn.content_session));
         let oldest_us = asked_about(&turns).map(|pending| pending.at_us).min();
@@ -256,6 +260,7 @@ impl Projecting {
             progress.provider = provider.into();
             progress.model = model.into();
             progress.asking = asking;
+            progress.sessions = self.asking.sessions().to_vec();
             progress.waiting = waiting;
             progress.closed = match put {
                 Put::Closed(why, left) => Some((why.clone(), Instant::now() + *left)),

@@ -11,11 +11,17 @@ use std::{
 use claude_mem_events::{Envelope, Event, Id, Seq};
 use tokio::sync::{broadcast, watch};
 
-use super::{Appender, Presence, progress::Board, wake::Waker};
+use super::{Appender, Presence, left::Left, progress::Board, wake::Waker};
 use crate::{app::App, clock::Clock, environment::Environment, failure::Failure, paths::Paths};
 
 /// Changes that a slow listener may be behind by; then it is told that it missed some.
 const CHANGES_MAX: usize = 256;
+
+/// Seconds that may be waited for the agent to be done with a session.
+const LEAVE_TIME: &str = "CLAUDE_MEM_DELETE_TIMEOUT";
+const LEAVE_TIME_MAX: Duration = Duration::from_secs(5);
+/// Between two looks whether it is.
+const LEAVE_PAUSE: Duration = Duration::from_millis(20);
 
 /// One for the whole process.
 #[derive(Debug)]
@@ -34,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) changes: broadcast::Sender<Change>,
     /// How far the projecting thread is.
     pub(super) board: Board,
+    /// Sessions that are not to be worked on.
+    pub(super) left: Arc<Left>,
     appender: Appender,
     waker: Arc<Waker>,
     busy: AtomicUsize,
@@ -94,6 +102,7 @@ impl Shared {
             started: Instant::now(),
             changes: broadcast::Sender::new(CHANGES_MAX),
             board: Board::new(),
+            left: Arc::default(),
             appender,
             waker,
             busy: AtomicUsize::new(0),
@@ -130,6 +139,22 @@ impl Shared {
     /// Has the projecting thread look what there is to do.
     pub(crate) fn wake(&self) {
         self.waker.wake();
+    }
+
+    /// Has nothing more of a session put to the agent, and waits for what is under way, but not for long.
+    /// Says whether that has ended. What waits stays in the log, and is taken up when the session goes on.
+    pub(crate) async fn leave(&self, session: &str) -> bool {
+        self.left.add(session, self.clock.now().as_microsecond().cast_unsigned());
+        let time_max = self.environment.text(LEAVE_TIME).and_then(|text| text.parse().ok());
+        let time_max = time_max.map_or(LEAVE_TIME_MAX, Duration::from_secs);
+        let deadline = Instant::now() + time_max;
+        while self.board.read().sessions.iter().any(|asked| asked == session) {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            tokio::time::sleep(LEAVE_PAUSE).await;
+        }
+        true
     }
 
     /// Somebody wants something: the worker is of use.

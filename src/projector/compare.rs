@@ -7,7 +7,7 @@ const LIKENESS_MIN: f64 = 0.8;
 
 /// What became of an observation.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Change {
+pub(crate) enum Change {
     /// Nothing in the later generation tells it.
     Gone(Compared),
     /// Nothing in the earlier generation told it.
@@ -20,7 +20,7 @@ pub(super) enum Change {
 
 impl Change {
     /// The later form of it, else the earlier.
-    pub(super) fn observation(&self) -> &Compared {
+    pub(crate) fn observation(&self) -> &Compared {
         match self {
             Self::Gone(one) | Self::New(one) | Self::Same(one) | Self::Reworded(_, one) => one,
         }
@@ -28,7 +28,7 @@ impl Change {
 }
 
 /// Pairs observations of the same prompt by how alike they are, the most alike first.
-pub(super) fn changes(before: Vec<Compared>, after: Vec<Compared>) -> Vec<Change> {
+pub(crate) fn changes(before: Vec<Compared>, after: Vec<Compared>) -> Vec<Change> {
     let mut candidates: Vec<(f64, usize, usize)> = Vec::new();
     for (left, old) in before.iter().enumerate() {
         for (right, new) in after.iter().enumerate() {

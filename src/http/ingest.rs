@@ -1,0 +1,119 @@
+//! What programs tell of a session: heard as hooks are heard, and on disk before it is acknowledged.
+
+use std::sync::Arc;
+
+use claude_mem_events::{Envelope, Event};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::{answer::Refusal, site::Site};
+use crate::hooks::{
+    PLATFORM,
+    outside::{Heard, Told, hear},
+};
+
+/// What becomes of something that was told.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Queued {
+    /// `queued`, or `skipped`.
+    pub(super) status: &'static str,
+    /// Why it was skipped: `private`, `project_excluded`, `tool_excluded`, `session_memory_meta`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<&'static str>,
+}
+
+impl Queued {
+    pub(super) fn of(reason: Option<&'static str>) -> Self {
+        let status = if reason.is_none() { "queued" } else { "skipped" };
+        Self { status, reason }
+    }
+}
+
+/// One thing that is told of a session.
+#[derive(Debug, Default)]
+pub(super) struct Tale {
+    /// The watched program's id of the session.
+    pub(super) session: String,
+    /// Which program is watched; the usual one, if not given.
+    pub(super) platform: Option<String>,
+    /// Where it happened.
+    pub(super) cwd: Option<String>,
+    /// The name of a project, where there is no folder.
+    pub(super) project: Option<String>,
+    /// The fields of the hook that would have told it.
+    pub(super) fields: Map<String, Value>,
+}
+
+impl Tale {
+    /// Adds a field, if it is there.
+    pub(super) fn field(mut self, name: &str, value: Option<impl Into<Value>>) -> Self {
+        if let Some(value) = value {
+            self.fields.insert(name.into(), value.into());
+        }
+        self
+    }
+}
+
+/// What was made of it.
+pub(super) enum Made {
+    Event(Envelope, Event),
+    Skipped(&'static str),
+}
+
+/// Makes an event of it, as the hook of this name would have. Nothing is recorded yet.
+pub(super) async fn make(
+    site: &Arc<Site>,
+    hook: &'static str,
+    tale: &Tale,
+) -> Result<Made, Refusal> {
+    if tale.session.trim().is_empty() {
+        return Err(Refusal::bad("the id of the session is empty"));
+    }
+    let text = |text: &Option<String>| text.as_deref().unwrap_or_default().trim().to_owned();
+    let (cwd, name) = (text(&tale.cwd), text(&tale.project));
+    let project = site.project(&cwd, &name, &tale.session).await?;
+    let platform = platform(&text(&tale.platform));
+    let mut fields = tale.fields.clone();
+    fields.insert("session_id".into(), tale.session.clone().into());
+    fields.insert("cwd".into(), cwd.into());
+    let json = Value::Object(fields).to_string();
+    let shared = Arc::clone(&site.shared);
+    let heard = site
+        .block(move || {
+            let told = Told { hook, json: &json, platform: &platform, project };
+            hear(&shared.environment, &shared.paths, told).map_err(Refusal::bad)
+        })
+        .await?;
+    Ok(match heard {
+        Heard::Event { envelope, event, .. } => Made::Event(envelope, event),
+        Heard::Skipped(skipped) => Made::Skipped(skipped.reason()),
+    })
+}
+
+/// Records it. It is on disk when this returns; says why, if it was skipped.
+pub(super) async fn take(
+    site: &Arc<Site>,
+    hook: &'static str,
+    tale: &Tale,
+) -> Result<Option<&'static str>, Refusal> {
+    match make(site, hook, tale).await? {
+        Made::Skipped(reason) => Ok(Some(reason)),
+        Made::Event(envelope, event) => {
+            site.shared.append(envelope, event).await.map_err(Refusal::failed)?;
+            Ok(None)
+        }
+    }
+}
+
+/// The watched program by the name that events have it under.
+fn platform(told: &str) -> String {
+    let told = told.to_lowercase().replace(' ', "-");
+    match told.as_str() {
+        "" => PLATFORM.into(),
+        told if told.contains("claude") => PLATFORM.into(),
+        told if told.contains("codex") || told == "transcript" => "codex".into(),
+        told if told.contains("cursor") => "cursor".into(),
+        told => told.into(),
+    }
+}

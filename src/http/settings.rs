@@ -1,0 +1,176 @@
+//! What the user chose. Keys for models are never shown, and cannot be read back.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use axum::{Json, extract::State};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    answer::{Answer, Given, Problem, Refusal},
+    site::Site,
+};
+use crate::{
+    app::App,
+    settings::{
+        Kind, Setting, Source, keep, masked,
+        table::{ALL, WORKER_HOST, WORKER_REMOTE, find},
+    },
+};
+
+/// Every setting.
+#[derive(Debug, Serialize, ToSchema)]
+struct Settings {
+    settings: Vec<Shown>,
+}
+
+/// One setting.
+#[derive(Debug, Serialize, ToSchema)]
+struct Shown {
+    name: &'static str,
+    /// The value in force; of a key only the end.
+    value: String,
+    default: &'static str,
+    /// `environment`, `file` or `default`.
+    source: &'static str,
+    /// `text`, `secret`, `flag`, `choice`, `count`, `money` or `list`.
+    kind: &'static str,
+    is_secret: bool,
+    /// What it means.
+    meaning: &'static str,
+    /// The words that it accepts, if there are only some.
+    allowed: Option<Vec<&'static str>>,
+    /// The smallest number that it accepts.
+    min: Option<u64>,
+    /// The largest.
+    max: Option<u64>,
+    /// Whether it can only be changed on the command line.
+    is_read_only: bool,
+}
+
+/// What was changed.
+#[derive(Debug, Serialize, ToSchema)]
+struct Changed {
+    success: bool,
+    message: String,
+    settings: Vec<Shown>,
+}
+
+/// New values by name; null goes back to the default.
+#[derive(Debug, serde::Deserialize, ToSchema)]
+#[schema(value_type = BTreeMap<String, Option<String>>)]
+struct Wishes(BTreeMap<String, Value>);
+
+pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
+    OpenApiRouter::new().routes(routes!(show, change))
+}
+
+/// Every setting, and who decided on it.
+#[utoipa::path(get, path = "/api/settings", tag = "settings", security(("token" = [])),
+    responses((status = 200, body = Settings), (status = "4XX", body = Problem)))]
+async fn show(State(site): State<Arc<Site>>) -> Answer<Settings> {
+    let shared = Arc::clone(&site.shared);
+    let found = move || Ok(Settings { settings: all(&shared.app()) });
+    site.block(found).await.map(Json)
+}
+
+/// Changes settings: all of those that are named, or none.
+#[utoipa::path(post, path = "/api/settings", tag = "settings", security(("token" = [])),
+    request_body(content = BTreeMap<String, Option<String>>),
+    responses((status = 200, body = Changed), (status = "4XX", body = Problem)))]
+async fn change(
+    State(site): State<Arc<Site>>,
+    Given(Wishes(wishes)): Given<Wishes>,
+) -> Answer<Changed> {
+    let shared = Arc::clone(&site.shared);
+    let done = move || {
+        let mut checked = Vec::new();
+        for (name, value) in &wishes {
+            checked.push(check(name, value)?);
+        }
+        for (setting, value) in &checked {
+            keep(&shared.paths, setting, value.as_deref())
+                .map_err(|error| Refusal::conflicting(&error.into()))?;
+        }
+        let app = shared.app();
+        let overruled: Vec<&str> = checked
+            .iter()
+            .map(|(setting, _)| setting.name)
+            .filter(|name| app.environment.get(name).is_some())
+            .collect();
+        let message = match overruled.as_slice() {
+            [] => "Settings updated".to_owned(),
+            names => format!("Settings updated; the environment wins over {}", names.join(", ")),
+        };
+        // Whoever asks looks at the settings again.
+        shared.wake();
+        Ok(Changed { success: true, message, settings: all(&app) })
+    };
+    site.block(done).await.map(Json)
+}
+
+fn check(name: &str, value: &Value) -> Result<(&'static Setting, Option<String>), Refusal> {
+    let setting =
+        find(name).ok_or_else(|| Refusal::bad(format!("there is no setting `{}`", short(name))))?;
+    if is_read_only(setting) {
+        return Err(Refusal::forbidden(format!("{} cannot be changed from here", setting.name))
+            .remedy(format!("use `claude-mem settings set {} …`", setting.name)));
+    }
+    let text = match value {
+        Value::Null => return Ok((setting, None)),
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        _ => return Err(Refusal::bad(format!("{} must be a text", setting.name))),
+    };
+    match setting.kind.check(&text) {
+        Ok(value) => Ok((setting, Some(value))),
+        Err(accepted) => {
+            Err(Refusal::bad(format!("{} cannot be this: it is {accepted}", setting.name)))
+        }
+    }
+}
+
+/// A page, however trusted, does not open the worker to other machines, nor does it choose what is run.
+fn is_read_only(setting: &Setting) -> bool {
+    setting == &WORKER_REMOTE || setting == &WORKER_HOST || setting.name == "CLAUDE_CODE_PATH"
+}
+
+fn all(app: &App) -> Vec<Shown> {
+    ALL.iter().map(|setting| shown(app, setting)).collect()
+}
+
+fn shown(app: &App, setting: &'static Setting) -> Shown {
+    let (value, source) = app.settings.find(setting);
+    let (kind, allowed, range) = match &setting.kind {
+        Kind::Text => ("text", None, None),
+        Kind::Secret(_) => ("secret", None, None),
+        Kind::Flag => ("flag", None, None),
+        Kind::Choice(words) => ("choice", Some(words.to_vec()), None),
+        Kind::Count(min, max) => ("count", None, Some((*min, *max))),
+        Kind::Money => ("money", None, None),
+        Kind::List => ("list", None, None),
+    };
+    Shown {
+        name: setting.name,
+        value: masked(setting, &value),
+        default: setting.default,
+        source: match source {
+            Source::Environment => "environment",
+            Source::Credentials | Source::File => "file",
+            Source::Default => "default",
+        },
+        kind,
+        is_secret: kind == "secret",
+        meaning: setting.meaning,
+        allowed,
+        min: range.map(|(min, _)| min),
+        max: range.map(|(_, max)| max).filter(|max| *max < u64::MAX),
+        is_read_only: is_read_only(setting),
+    }
+}
+
+fn short(name: &str) -> String {
+    name.chars().take(60).collect()
+}
