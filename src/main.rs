@@ -26,7 +26,6 @@ mod project;
 mod projector;
 mod remember;
 mod settings;
-#[expect(dead_code, reason = "the commands that use it come next")]
 mod ship;
 mod viewer;
 mod when;

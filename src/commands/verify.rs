@@ -1,5 +1,7 @@
 //! `claude-mem verify`: read everything, and say what is whole.
 
+mod remote;
+
 use std::{fs, path::PathBuf};
 
 use clap::Args;
@@ -18,9 +20,18 @@ use crate::{
 ///
 /// Checks every byte of the log against its checksums, seals and links, and the database against itself. What
 /// is damaged is copied to `log/quarantine/`; nothing is changed where it is. Ends with code 1 if something is
-/// lost.
+/// lost. With `--remote` the same for what was shipped.
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
+    /// Also read everything that was shipped, and compare
+    #[arg(long)]
+    remote: bool,
+    /// Where it was shipped to [default: the setting `CLAUDE_MEM_SHIP_TO`]
+    #[arg(long, value_name = "URL", requires = "remote")]
+    from: Option<String>,
+    /// Mend what is damaged here from the remote, and what is damaged there from here
+    #[arg(long, requires = "remote")]
+    repair: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -37,12 +48,27 @@ impl Verify {
         };
         let set_aside = set_aside(app, &report);
         let memory = damage_of_memory(app);
+        let remote = match self.remote {
+            true => Some(remote::look(app, self.from.as_deref(), &report, self.repair)?),
+            false => None,
+        };
         if self.json {
-            app.output.json(&described(&report, &set_aside, &memory))?;
+            let mut described = described(&report, &set_aside, &memory);
+            if let Some(remote) = &remote {
+                described["remote"] = remote.described();
+            }
+            app.output.json(&described)?;
         } else {
             tell(app, &report, &set_aside, &memory)?;
+            if let Some(remote) = &remote {
+                remote.tell(app)?;
+            }
         }
-        verdict(&report, &memory)
+        match remote {
+            Some(remote) => remote.verdict(&report)?,
+            None => verdict(&report)?,
+        }
+        verdict_of_memory(&memory)
     }
 }
 
@@ -136,14 +162,19 @@ fn tell(
     Ok(())
 }
 
-fn verdict(report: &Report, memory: &[String]) -> Result<(), Failure> {
+fn verdict(report: &Report) -> Result<(), Failure> {
     if report.is_damaged() {
         let is_loss = |gap: &&Gap| gap.reason != GapReason::TornWrite;
         let places = report.gaps().filter(is_loss).count() + report.missing.len();
         let plural = if places == 1 { "" } else { "s" };
         return Err(Failure::new(format!("the log is damaged in {places} place{plural}"))
-            .meaning("every other event can be read, and is"));
+            .meaning("every other event can be read, and is")
+            .remedy("if it was shipped, mend it with `claude-mem verify --remote --repair`"));
     }
+    Ok(())
+}
+
+fn verdict_of_memory(memory: &[String]) -> Result<(), Failure> {
     if !memory.is_empty() {
         return Err(Failure::new("memory.db is damaged")
             .meaning("all it held is in the log")

@@ -21,11 +21,13 @@
 //! Every object is packed by [`object`]: compressed, encrypted if there is a key, checked when it is read.
 
 mod backoff;
+pub(crate) mod check;
 pub(crate) mod error;
 pub(crate) mod head;
 pub(crate) mod key;
 pub(crate) mod local;
 pub(crate) mod manifest;
+pub(crate) mod mend;
 mod object;
 mod plan;
 pub(crate) mod remote;
@@ -36,3 +38,6 @@ pub(crate) mod state;
 pub(crate) use backoff::Backoff;
 pub(crate) use error::Error;
 pub(crate) use shipper::{Shipped, Shipper};
+
+#[cfg(test)]
+mod tests;

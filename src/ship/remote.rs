@@ -216,6 +216,13 @@ impl Remote {
             E::NotFound { .. } if is_no_bucket(&why) => Error::Place { place, why },
             E::NotFound { .. } => Error::Missing { object: name.into() },
             E::PermissionDenied { .. } | E::Unauthenticated { .. } => Error::Denied { place, why },
+            // A listing that is refused is told only in words.
+            _ if ["401", "403"]
+                .iter()
+                .any(|code| why.contains(&format!("status code: {code}"))) =>
+            {
+                Error::Denied { place, why }
+            }
             _ => match io_kind(error) {
                 Some(kind @ std::io::ErrorKind::StorageFull) => {
                     Error::io("write", format!("{place}/{name}"), kind.into())
@@ -420,7 +427,7 @@ fn without_password(place: &str) -> String {
 fn is_unsupported(error: &object_store::Error) -> bool {
     use object_store::Error as E;
     matches!(error, E::NotImplemented { .. } | E::NotSupported { .. })
-        || first_line(error).contains("501 Not Implemented")
+        || first_line(error).contains("status code: 501")
 }
 
 fn is_no_bucket(why: &str) -> bool {
@@ -439,10 +446,14 @@ fn io_kind(error: &object_store::Error) -> Option<std::io::ErrorKind> {
     None
 }
 
-/// Errors of stores go on for many lines; the first says what happened.
+/// Errors of stores go on for many lines and name the request at length; what happened is at the end of the first.
 fn first_line(error: &object_store::Error) -> String {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();
+    let line = match line.rsplit_once(" - ") {
+        Some((request, what)) if request.contains("Error performing") => what,
+        _ => line,
+    };
     let mut end = line.len().min(300);
     while !line.is_char_boundary(end) {
         end -= 1;

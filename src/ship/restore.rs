@@ -117,7 +117,10 @@ async fn find(remote: &Remote, wanted: Wanted<'_>) -> Result<(Arc<Head>, Vec<Str
     let mut lost = vec![problem.to_string()];
     for number in head::entries(remote, wanted.host).await?.into_iter().rev() {
         match head::load(remote, wanted.host, number).await {
-            Ok(head) => return Ok((Arc::new(head), lost)),
+            Ok(head) => {
+                lost.dedup();
+                return Ok((Arc::new(head), lost));
+            }
             Err(error) if error.is_passing() => return Err(error),
             Err(error) => lost.push(error.to_string()),
         }

@@ -1,6 +1,7 @@
-//! What the tests of claude-mem stand on: a scripted model server, the real Claude Code client, and a storm of
-//! killed processes.
+//! What the tests of claude-mem stand on: a scripted model server, a bucket that lies, the real Claude Code
+//! client, and a storm of killed processes.
 
+pub mod bucket;
 pub mod client;
 pub mod crash;
 pub mod model;

@@ -1,0 +1,169 @@
+//! What is shipped is what comes back.
+
+use claude_mem_log::{Compactor, Options, Packing};
+
+use super::*;
+
+#[test]
+fn whatever_is_recorded_and_whenever_it_is_shipped_the_same_comes_back() {
+    let mut machine = Machine::new();
+    for count in [1, 3, 0, 9, 1, 40, 2, 1, 1, 7] {
+        machine.record(count);
+        machine.ship().unwrap();
+        machine.check();
+    }
+}
+
+#[test]
+fn a_shipper_that_goes_on_puts_one_small_object_for_what_is_new() {
+    let mut machine = Machine::new();
+    machine.record(1);
+    let mut shipper = machine.shipper();
+    wait(async {
+        shipper.once().await.unwrap();
+        machine.record(1);
+        let done = shipper.once().await.unwrap();
+        assert_eq!((done.objects, done.log_bytes), (1, 40 + text(2).len() as u64));
+        let nothing = shipper.once().await.unwrap();
+        assert_eq!(nothing, Shipped::default());
+    });
+    machine.check();
+}
+
+#[test]
+fn shipping_twice_is_the_same_as_once() {
+    let mut machine = Machine::new();
+    machine.record(30);
+    machine.ship().unwrap();
+    let before = machine.objects();
+    assert_eq!(machine.ship().unwrap(), Shipped::default());
+    assert_eq!(machine.objects(), before);
+}
+
+#[test]
+fn hundreds_of_increments_are_taken_in_by_manifests_and_little_is_left_of_them() {
+    let mut machine = Machine::new();
+    // One segment, so that nothing but their number ends a run.
+    let options = Options { reserve_bytes: 0, ..Options::default() };
+    let mut appender = Appender::open(&machine.log(), options).unwrap();
+    let mut shipper = machine.shipper();
+    let mut put_bytes = 0;
+    wait(async {
+        for number in 1..=300 {
+            let payload = text(number).repeat(6);
+            let payload = payload.as_bytes();
+            let id = Id::new(number * 1_000_000, number);
+            appender.append(&Record { id, kind: 7, schema: 1, codec: 0, payload }).unwrap();
+            put_bytes += shipper.once().await.unwrap().put_bytes;
+        }
+    });
+    machine.next = 301;
+    let objects = machine.objects().len();
+    assert!(objects < 100, "{objects} objects");
+    let log_bytes = machine.head().bytes();
+    assert!(put_bytes * 10 < log_bytes * 6, "{put_bytes} bytes put for {log_bytes}");
+    machine.check();
+}
+
+#[test]
+fn without_compression_hardly_more_is_shipped_than_recorded() {
+    let mut machine = Machine::new();
+    fs::write(machine.paths.settings(), r#"{"CLAUDE_MEM_SHIP_COMPRESS": "false"}"#).unwrap();
+    let options = Options { reserve_bytes: 0, ..Options::default() };
+    let mut appender = Appender::open(&machine.log(), options).unwrap();
+    let mut shipper = machine.shipper();
+    let mut put_bytes = 0;
+    wait(async {
+        for number in 1..=300 {
+            let payload = text(number).repeat(20);
+            let payload = payload.as_bytes();
+            let id = Id::new(number * 1_000_000, number);
+            appender.append(&Record { id, kind: 7, schema: 1, codec: 0, payload }).unwrap();
+            put_bytes += shipper.once().await.unwrap().put_bytes;
+        }
+    });
+    machine.next = 301;
+    let log_bytes = machine.head().bytes();
+    assert!(put_bytes * 10 <= log_bytes * 11, "{put_bytes} bytes put for {log_bytes}");
+    machine.check();
+}
+
+#[test]
+fn a_new_generation_takes_the_place_of_the_old_one_and_nothing_of_that_stays() {
+    let mut machine = Machine::new();
+    machine.record(40);
+    machine.ship().unwrap();
+    let old: Vec<PathBuf> = machine.objects().into_keys().collect();
+    let log = Log::open(&machine.log(), Options::default()).unwrap();
+    let sealed: Vec<_> =
+        log.segments().unwrap().into_iter().filter(|segment| segment.seal.is_some()).collect();
+    let compactor =
+        Compactor::begin(&machine.log(), &Options::default(), Packing::default()).unwrap().unwrap();
+    compactor.rewrite(&sealed, &mut claude_mem_log::KeepAll).unwrap().unwrap();
+    machine.record(1);
+    machine.ship().unwrap();
+    let segments = machine.head().segments();
+    assert_eq!((segments[0].generation, segments[0].number_last), (1, sealed.len() as u64));
+    let new = machine.objects();
+    let stayed = old
+        .iter()
+        .filter(|path| path.to_string_lossy().contains(".g00/") && new.contains_key(*path));
+    // Only of the segment that was not compacted.
+    assert_eq!(stayed.count(), 1);
+    machine.check();
+    assert_eq!(numbers(&machine.log()), ((1..=41).collect(), false));
+}
+
+#[test]
+fn a_copy_that_was_restored_goes_on_where_the_other_stopped() {
+    let mut machine = Machine::new();
+    machine.record(20);
+    machine.ship().unwrap();
+    machine.restore("again", None, false).unwrap();
+    fs::remove_dir_all(machine.log()).unwrap();
+    fs::rename(machine.restored("again"), machine.log()).unwrap();
+    machine.record(20);
+    machine.ship().unwrap();
+    machine.check();
+    assert_eq!(numbers(&machine.log()), ((1..=40).collect(), false));
+}
+
+#[test]
+fn the_past_ends_where_it_is_told_to() {
+    let mut machine = Machine::new();
+    machine.record(40);
+    machine.ship().unwrap();
+    for last in 1..=40_u64 {
+        let name = format!("event {last}");
+        machine.restore(&name, Some(Until::Event(Id::new(last * 1_000_000, last))), false).unwrap();
+        assert_eq!(numbers(&machine.restored(&name)), ((1..=last).collect(), false), "{name}");
+        let name = format!("time {last}");
+        machine.restore(&name, Some(Until::Time(last * 1_000_000 + 1)), false).unwrap();
+        let log = machine.restored(&name);
+        assert_eq!(numbers(&log), ((1..=last).collect(), false), "{name}");
+        // And it goes on from there.
+        let mut appender = Appender::open(&log, Machine::options()).unwrap();
+        let record =
+            Record { id: Id::new(77_000_000, 1), kind: 7, schema: 1, codec: 0, payload: b"next" };
+        appender.append(&record).unwrap();
+        let all: Vec<u64> = (1..=last).chain([77]).collect();
+        assert_eq!(numbers(&log), (all, false), "{name}");
+        assert!(!claude_mem_log::verify(&log, &Options::default()).unwrap().is_damaged(), "{name}");
+    }
+    let unknown = Until::Event(Id::new(5, 5));
+    assert!(machine.restore("unknown", Some(unknown), false).is_err());
+    assert!(!machine.restored("unknown").exists());
+}
+
+#[test]
+fn what_was_dropped_here_stays_there() {
+    let mut machine = Machine::new();
+    machine.record(30);
+    machine.ship().unwrap();
+    let segments = Log::open(&machine.log(), Options::default()).unwrap().segments().unwrap();
+    fs::remove_file(&segments[0].path).unwrap();
+    machine.record(5);
+    machine.ship().unwrap();
+    machine.restore("again", None, false).unwrap();
+    assert_eq!(numbers(&machine.restored("again")), ((1..=35).collect(), false));
+}
