@@ -104,9 +104,7 @@ impl Directory {
     }
 
     pub(crate) fn merged(&self, number: u64, number_last: u64, generation: u32) -> PathBuf {
-        let last =
-            if number_last == number { String::new() } else { format!("-{number_last:016x}") };
-        self.path.join(format!("{number:016x}{last}.g{generation:02}.seg"))
+        self.path.join(format::segment_name(number, number_last, generation))
     }
 
     /// The segments no longer appended to, in order, each in its newest generation only.

@@ -217,6 +217,12 @@ impl SegmentHeader {
     }
 }
 
+/// The name of the file that holds the segments from `number` to `number_last` in a generation.
+pub fn segment_name(number: u64, number_last: u64, generation: u32) -> String {
+    let last = if number_last == number { String::new() } else { format!("-{number_last:016x}") };
+    format!("{number:016x}{last}.g{generation:02}.seg")
+}
+
 /// What the header checksums of a segment's frames start from.
 pub fn salt(log_id: [u8; 16], number: u64) -> u32 {
     let mut hasher = crc32fast::Hasher::new();

@@ -330,11 +330,22 @@ fn has_company(rows: &Rows<'_>) -> Result<bool> {
     Ok(rows.log > 0 || rows.cached(sql)?.query_row((), |row| row.get(0))?)
 }
 
-/// Folds one event, unless it was folded before.
+/// Folds one event, unless it was folded before. One whose payload was removed is folded as what is left of it.
 fn apply(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
-    // Of what was erased nobody knows where it belonged.
+    match &event.event {
+        Event::Erased { left: Some(left), .. } if left.event.is_some() => {
+            let event =
+                Recorded { event: left.event.clone().expect("looked at above"), ..event.clone() };
+            rows.with_left(left.as_ref().clone(), || apply_whole(rows, &event))
+        }
+        _ => apply_whole(rows, event),
+    }
+}
+
+fn apply_whole(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
     let place = match event.event {
-        Event::Erased { .. } => None,
+        // Nobody knows where it belonged.
+        Event::Erased { left: None, .. } => None,
         _ => Some(sessions::place(rows, event)?),
     };
     if let Some(place) = &place {
@@ -366,9 +377,17 @@ fn is_restoring(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
     }
     let Event::Forgotten(forgotten) = &event.event else { return Ok(false) };
     let Some(undone) = forgotten.undoes else { return Ok(false) };
-    let sql = "select is_void from forgettings where event = ?1";
-    let is_void: Option<bool> =
-        rows.cached(sql)?.query_row([undone], |row| row.get(0)).optional()?;
+    // Behind a compaction there is nothing left to bring back.
+    let sql = "select is_void from forgettings where event = ?1 and not exists (
+                   select 1 from compactions
+                   where iif(compactions.seq >> 55 = forgettings.seq >> 55,
+                       compactions.seq > forgettings.seq, compactions.event > forgettings.event)
+                   and iif(compactions.seq >> 55 = ?2 >> 55,
+                       compactions.seq < ?2, compactions.event < ?3))";
+    let is_void: Option<bool> = rows
+        .cached(sql)?
+        .query_row((undone, event.seq.raw() as i64, event.id.as_bytes()), |row| row.get(0))
+        .optional()?;
     let sql = "select exists (select 1 from void_forgettings where event = ?1)";
     let is_itself_void: bool =
         rows.cached(sql)?.query_row([event.id.as_bytes()], |row| row.get(0))?;

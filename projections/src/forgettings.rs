@@ -15,7 +15,7 @@ use crate::{
     projects,
 };
 use claude_mem_events::{Event, Forgotten, Id, Recorded, Versioned as _};
-use claude_mem_events::{ProjectMerged, ReprocessFinished, ReprocessStarted};
+use claude_mem_events::{LogCompacted, ProjectMerged, ReprocessFinished, ReprocessStarted};
 use rusqlite::params;
 use std::ops::Range;
 
@@ -172,7 +172,7 @@ impl Forgetting<'_> {
         let sql = format!(
             "update events set forgotten_by = ?1
              where seq >= ?3 and seq < ?4 and {which}
-                 and forgotten_by is null and kind not in (?5, ?6, ?7, ?8)
+                 and forgotten_by is null and kind not in (?5, ?6, ?7, ?8, {})
                  and (?9 = '' or session in (select id from sessions where session = ?9))
                  and (?10 = '' or project in (select value from json_each(?10)))
                  and (?11 is null or at_us >= ?11) and (?12 is null or at_us < ?12)
@@ -181,7 +181,8 @@ impl Forgetting<'_> {
                          or substr(value, 1, length(?13) + 1) = ?13 || '/'
                      union all
                      select 1 from json_each(coalesce(files_written, '[]')) where value = ?13
-                         or substr(value, 1, length(?13) + 1) = ?13 || '/')))"
+                         or substr(value, 1, length(?13) + 1) = ?13 || '/')))",
+            LogCompacted::KIND
         );
         rows.run(
             &sql,

@@ -118,7 +118,7 @@ impl Store {
             "{is_before} and exists (select 1 from answers
                  join answers as other on other.source = answers.source
                  join replies as its on its.seq = other.reply and its.generation = ?1
-                     and its.verdict != 'unreadable'
+                     and its.verdict not in ('unreadable', 'erased')
                  where answers.reply = replies.seq)"
         );
         self.compared(&condition, generation, before.unwrap_or(0))

@@ -7,12 +7,14 @@
 mod addresses;
 mod asking;
 mod chronicle;
+mod compactions;
 mod context;
 mod copies;
 mod costs;
 mod daily;
 pub mod details;
 mod dump;
+mod erasing;
 mod error;
 mod evidence;
 mod fold;
@@ -45,6 +47,7 @@ mod stops;
 mod store;
 mod stories;
 mod summaries;
+mod tidying;
 pub mod timeline;
 mod tool_uses;
 mod unreadable;
@@ -55,9 +58,11 @@ pub mod xml;
 pub use addresses::{Addressed, Forgetting};
 pub use asking::{Progress, Remembered};
 pub use chronicle::{Chapter, Chronicle, Entry};
+pub use compactions::Compacted;
 pub use context::{Material, Memory, Summary, Wanted};
 pub use costs::{Cost, Failure, Spent};
 pub use daily::{Damage, Day, Share};
+pub use erasing::{Eraser, Erasure};
 pub use error::{Error, Result};
 pub use fold::{Folded, Redraw, State};
 pub use generations::{Compared, Generation};
@@ -75,6 +80,7 @@ pub use sessions::SILENCE_US;
 pub use standing::{Counts, Lag, Session};
 pub use store::{Checkpoint, KINDS, Options, Store};
 pub use stories::{Told, Uses, Which};
+pub use tidying::Tidied;
 pub use upstream::{Upstream, UpstreamRow, UpstreamTable};
 
 /// Every projection, in the order in which each event is shown to them: later ones read the rows of
@@ -92,4 +98,5 @@ pub const ALL: &[&dyn Projection] = &[
     &forgettings::Forgettings,
     &imports::Imports,
     &unreadable::Unreadable,
+    &compactions::Compactions,
 ];

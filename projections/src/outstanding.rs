@@ -92,8 +92,8 @@ pub struct Reprocessing {
 const OPEN: &str = "answered_by is null and not is_parked";
 const PARKED: &str = "answered_by is null and is_parked";
 const NOT_REPROCESSED: &str =
-    "not exists (select 1 from answers join replies on replies.seq = answers.reply
-    where answers.source = waiting.seq and replies.verdict != 'unreadable'
+    "not is_settled and not exists (select 1 from answers join replies on replies.seq = answers.reply
+    where answers.source = waiting.seq and replies.verdict not in ('unreadable', 'erased')
         and (replies.generation = :generation or replies.prompt_version is :version
             and (:model is null or substr(replies.model, 1, length(:model)) = :model)))";
 

@@ -2,12 +2,13 @@
 
 use crate::{
     error::Result,
+    evidence::Named,
     hosts::ROWS_PER_LOG,
     sessions::{GoneOn, Place},
     sources::Sources,
     xml::{self, Reply},
 };
-use claude_mem_events::Recorded;
+use claude_mem_events::{Left, Recorded};
 use rusqlite::{CachedStatement, Params, Transaction};
 use std::{
     cell::RefCell,
@@ -45,6 +46,8 @@ pub struct Rows<'a> {
     /// Sessions met in this transaction, so that each event does not look its own up again.
     pub(crate) places: RefCell<HashMap<String, Place>>,
     pub(crate) gone_on: RefCell<BTreeMap<i64, GoneOn>>,
+    /// What is left of the event being folded, if its payload was removed.
+    left: RefCell<Option<Left>>,
     /// Events folded in this transaction: replies mostly answer what is just before them.
     pub(crate) seqs: RefCell<HashMap<[u8; 16], i64>>,
     /// What projects were called in this transaction, and by which event last.
@@ -58,8 +61,39 @@ impl<'a> Rows<'a> {
         ahead: &'a ReadAhead,
         log: u8,
     ) -> Self {
-        let (reply, sources, places, gone_on, seqs, labels) = Default::default();
-        Self { transaction, kinds, ahead, log, reply, sources, places, gone_on, seqs, labels }
+        let (reply, sources, places, gone_on, left, seqs, labels) = Default::default();
+        Self { transaction, kinds, ahead, log, reply, sources, places, gone_on, left, seqs, labels }
+    }
+
+    /// Folds an event of which only this is left.
+    pub(crate) fn with_left<T>(&self, left: Left, fold: impl FnOnce() -> T) -> T {
+        *self.left.borrow_mut() = Some(left);
+        let folded = fold();
+        *self.left.borrow_mut() = None;
+        folded
+    }
+
+    /// How large an event was, whatever is left of it now.
+    pub(crate) fn bytes(&self, now: usize) -> i64 {
+        self.left.borrow().as_ref().map_or(now as i64, |left| left.bytes as i64)
+    }
+
+    /// The files that the input of a tool named, where the input itself is gone.
+    pub(crate) fn files_left(&self) -> Option<Named> {
+        let left = self.left.borrow();
+        let left = left.as_ref()?;
+        Some(Named { read: left.files_read.clone(), written: left.files_written.clone() })
+    }
+
+    /// Whether what the event says as a reply is left, although its text is not.
+    pub(crate) fn is_reply_left(&self) -> bool {
+        self.left.borrow().as_ref().is_some_and(|left| !left.reply.is_empty())
+    }
+
+    fn reply_left(&self) -> Option<Reply> {
+        let left = self.left.borrow();
+        let left = left.as_ref()?;
+        Some(serde_json::from_str(&left.reply).unwrap_or_default())
     }
 
     /// Runs a statement that is prepared once; gives how many rows it changed.
@@ -96,7 +130,10 @@ impl<'a> Rows<'a> {
         match &*last {
             Some((of, reply)) if *of == seq => Arc::clone(reply),
             _ => {
-                let read = || Arc::new(xml::read_reply(text, self.kinds));
+                let read = || {
+                    let left = self.reply_left();
+                    Arc::new(left.unwrap_or_else(|| xml::read_reply(text, self.kinds)))
+                };
                 let reply = self.ahead.get(&seq).map_or_else(read, Arc::clone);
                 *last = Some((seq, Arc::clone(&reply)));
                 reply

@@ -6,11 +6,11 @@ use crate::{
     store::{COMPANIONS, Options, Store, beside, lock_exclusive, rename},
 };
 use claude_mem_events::{
-    Event, EventReader, Forgotten, Id, ProjectMerged, Recorded, Seq, Versioned as _,
+    Event, EventReader, Forgotten, Id, LogCompacted, ProjectMerged, Recorded, Seq, Versioned as _,
 };
 use claude_mem_log::{Item, Log};
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     fs::{self, File, TryLockError},
     path::Path,
     sync::mpsc,
@@ -25,7 +25,7 @@ const INDEX_BYTES_MAX: i64 = 64 << 20;
 /// Indexes that folding itself reads; all others that forbid nothing are made when the rows are there.
 const INDEXES_NEEDED: [&str; 3] = ["tool_uses_by_turn", "prompts_by_session", "answers_by_reply"];
 /// The full-text tables.
-const INDEXES: [&str; 3] = ["observations_fts", "summaries_fts", "prompts_fts"];
+pub(crate) const INDEXES: [&str; 3] = ["observations_fts", "summaries_fts", "prompts_fts"];
 
 /// Draws the database at `path` again from the whole log. `progress` is told after each batch.
 ///
@@ -214,22 +214,33 @@ struct Foreseen {
     /// Forgettings that take another one back, and which.
     undoings: Vec<(Id, Id)>,
     merges: Vec<(Id, ProjectMerged)>,
+    /// Where forgettings are: in which log, and behind how many events of that.
+    places: HashMap<Id, (usize, u64)>,
+    /// Compactions, and where.
+    compactions: Vec<(Id, (usize, u64))>,
+    logs: usize,
 }
 
 impl Foreseen {
     fn read(&mut self, log: &Log) -> Result<()> {
         let mut reader = log.read_from_start();
+        self.logs += 1;
+        let mut order = 0;
         while let Some(item) = reader.next()? {
             let Item::Record(entry) = item else { continue };
-            if entry.kind != Forgotten::KIND && entry.kind != ProjectMerged::KIND {
+            if ![Forgotten::KIND, ProjectMerged::KIND, LogCompacted::KIND].contains(&entry.kind) {
                 continue;
             }
+            order += 1;
+            let place = (self.logs, order);
             let recorded = Recorded::from_entry(&entry);
             match recorded.event {
-                Event::Forgotten(Forgotten { undoes: Some(undone), .. }) => {
-                    self.undoings.push((recorded.id, Id::from_bytes(undone)));
+                Event::Forgotten(Forgotten { undoes, .. }) => {
+                    self.places.insert(recorded.id, place);
+                    self.undoings.extend(undoes.map(|id| (recorded.id, Id::from_bytes(id))));
                 }
                 Event::ProjectMerged(merged) => self.merges.push((recorded.id, merged)),
+                Event::LogCompacted(_) => self.compactions.push((recorded.id, place)),
                 _ => {}
             }
         }
@@ -243,14 +254,35 @@ impl Foreseen {
     }
 
     fn is_void(&self, id: Id, depth: usize) -> bool {
-        let mut undoers = self.undoings.iter().filter(|(_, undone)| *undone == id);
+        let mut undoers = self
+            .undoings
+            .iter()
+            .filter(|(undoer, undone)| *undone == id && !self.is_too_late(*undoer, id));
         // Nobody can undo what does not exist yet, so this ends unless somebody made it up.
         depth <= self.undoings.len() && undoers.any(|(undoer, _)| !self.is_void(*undoer, depth + 1))
+    }
+
+    /// Whether a compaction lies between a forgetting and what takes it back: then nothing is left to bring
+    /// back. Between logs the ids tell what came first, within one the order of it.
+    fn is_too_late(&self, undoer: Id, undone: Id) -> bool {
+        let (undoer, undone) =
+            ((undoer, self.places.get(&undoer)), (undone, self.places.get(&undone)));
+        let is_before = |earlier: (Id, Option<&(usize, u64)>),
+                         later: (Id, Option<&(usize, u64)>)| {
+            match (earlier.1, later.1) {
+                (Some(earlier), Some(later)) if earlier.0 == later.0 => earlier.1 < later.1,
+                _ => earlier.0 < later.0,
+            }
+        };
+        self.compactions.iter().any(|(id, place)| {
+            let compaction = (*id, Some(place));
+            is_before(undone, compaction) && is_before(compaction, undoer)
+        })
     }
 }
 
 /// Only one rebuild at a time: they would draw into the same file.
-fn lock_rebuild(path: &Path) -> Result<File> {
+pub(crate) fn lock_rebuild(path: &Path) -> Result<File> {
     let lock = beside(path, ".rebuild");
     let file = File::create(&lock).map_err(|source| Error::Io {
         action: "create",

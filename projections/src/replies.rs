@@ -52,7 +52,8 @@ impl<'a> Said<'a> {
                 Some(Self { replied: Borrowed(replied), reply: rows.reply(event, &replied.reply) })
             }
             Event::AgentFailed(failed)
-                if failed.class == FailureClass::Unreadable && !failed.reply.is_empty() =>
+                if failed.class == FailureClass::Unreadable
+                    && (!failed.reply.is_empty() || rows.is_reply_left()) =>
             {
                 let reply = rows.reply(event, &failed.reply);
                 let is_readable = reply.verdict != Verdict::Unreadable;
@@ -133,7 +134,7 @@ fn insert(rows: &Rows<'_>, event: &Recorded, said: &Said<'_>) -> Result<()> {
             replied.tokens_out as i64,
             replied.cost_micros as i64,
             replied.duration_ms as i64,
-            replied.reply.len() as i64,
+            rows.bytes(replied.reply.len()),
             sources as i64,
             is_current,
         ],
@@ -221,7 +222,7 @@ fn fail(rows: &Rows<'_>, event: &Recorded, failed: &AgentFailed) -> Result<()> {
             failed.tokens_in as i64,
             failed.tokens_out as i64,
             failed.cost_micros as i64,
-            failed.reply.len() as i64,
+            rows.bytes(failed.reply.len()),
             failed.answers.len() as i64,
         ],
     )?;

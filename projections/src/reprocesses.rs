@@ -138,7 +138,7 @@ fn candidates(rows: &Rows<'_>, event: &Recorded, generation: u32) -> Result<Vec<
                    replies.generation = ?1 or replies.prompt_version is ?2, answers.source
                from replies join answers on answers.reply = replies.seq
                    join events on events.seq = answers.source
-               where replies.verdict != 'unreadable' and replies.seq >> 55 = ?7
+               where replies.verdict not in ('unreadable', 'erased') and replies.seq >> 55 = ?7
                    and (replies.is_current or replies.generation = ?1 or replies.prompt_version is ?2)
                    and (?3 is null or events.at_us >= ?3) and (?4 is null or events.at_us < ?4)
                    and (?5 is null or events.project in (select value from json_each(?5)))

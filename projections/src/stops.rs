@@ -54,7 +54,7 @@ fn insert(rows: &Rows<'_>, event: &Recorded, stop: &SummaryRequested) -> Result<
             some(&stop.agent_id),
             some(&stop.agent_type),
             stop.background_tasks,
-            (stop.last_user_message.len() + stop.last_assistant_message.len()) as i64,
+            rows.bytes(stop.last_user_message.len() + stop.last_assistant_message.len()),
         ],
     )?;
     Ok(())

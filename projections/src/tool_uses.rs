@@ -39,7 +39,7 @@ pub(crate) fn insert(
     let place = sessions::place(rows, event)?;
     let Some(session) = place.session else { return Ok(()) };
     let (prompt_number, turn) = prompts::turn_of(rows, &place, &used.prompt_id)?;
-    let named = evidence::named(&used.tool, &used.input);
+    let named = rows.files_left().unwrap_or_else(|| evidence::named(&used.tool, &used.input));
     let root = &event.envelope.project.root;
     let kept = |paths: &[String]| {
         let mut kept: Vec<_> =
@@ -74,7 +74,7 @@ pub(crate) fn insert(
             some(&used.agent_id),
             some(&used.agent_type),
             used.duration_ms.map(|ms| ms as i64),
-            (used.input.len() + used.output.len() + used.error.len()) as i64,
+            rows.bytes(used.input.len() + used.output.len() + used.error.len()),
             upstream_id,
         ],
     )?;

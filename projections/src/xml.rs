@@ -14,6 +14,8 @@ mod tags;
 mod tests;
 mod values;
 
+use serde::{Deserialize, Serialize};
+
 /// The type of an observation whose own type the mode does not know.
 pub const FALLBACK_KIND: &str = "change";
 
@@ -22,7 +24,7 @@ pub const FALLBACK_KIND: &str = "change";
 const REPLY_BYTES_MAX: usize = 64 << 20;
 
 /// What a reply says, as far as it could be read.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reply {
     /// In the order given; those with neither title, narrative nor facts are left out.
     pub observations: Vec<Observation>,
@@ -38,7 +40,7 @@ pub struct Reply {
 }
 
 /// What a reply amounts to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Verdict {
     /// It holds at least one observation or a summary.
     Answer,
@@ -50,7 +52,7 @@ pub enum Verdict {
 }
 
 /// One thing worth remembering.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Observation {
     /// One of the mode's types (`<type>` in the reply).
     pub kind: String,
@@ -71,7 +73,7 @@ pub struct Observation {
 }
 
 /// What a turn came to.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Summary {
     /// What the user wanted.
     pub request: Option<String>,

@@ -1,6 +1,6 @@
 //! The log as a sequence of events.
 
-use crate::{DecodeError, Envelope, Event, codec};
+use crate::{DecodeError, Envelope, Event, Left, codec};
 use claude_mem_log::{
     Appended, Appender, Entry, Error, Gap, Id, Item, Log, Options, Reader, Record, Seq,
 };
@@ -30,11 +30,21 @@ impl Recorded {
         Envelope::read(entry.payload).map(|(envelope, _)| envelope).unwrap_or_default()
     }
 
+    /// What it would have to be recorded as, were it recorded now: the schema, the codec, and the payload.
+    pub fn payload(&self) -> (u16, u8, Vec<u8>) {
+        let mut payload = Vec::new();
+        let (schema, codec) = encode(&self.envelope, &self.event, &mut payload);
+        (schema, codec, payload)
+    }
+
     /// Reads a record of the log. What cannot be understood becomes [`Event::Unknown`], intact.
     pub fn from_entry(entry: &Entry<'_>) -> Self {
         let Entry { seq, id, kind, .. } = *entry;
         if entry.is_tombstone {
-            return Self { seq, id, envelope: Envelope::default(), event: Event::Erased { kind } };
+            let left = Left::read(kind, entry.payload).ok();
+            let (envelope, left) = left
+                .map_or_else(Default::default, |(envelope, left)| (envelope, Some(Box::new(left))));
+            return Self { seq, id, envelope, event: Event::Erased { kind, left } };
         }
         let (envelope, event) = decode(entry).unwrap_or_else(|_| {
             // The envelope is worth having even if the body is newer than we are.

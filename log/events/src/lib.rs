@@ -9,12 +9,15 @@
 
 mod agent_failed;
 mod agent_replied;
+mod blank;
 mod codec;
 mod envelope;
 mod event_log;
 mod forgotten;
 mod imported;
 mod input_unreadable;
+mod left;
+mod log_compacted;
 mod memory_added;
 mod project_merged;
 mod prompt_submitted;
@@ -33,6 +36,8 @@ pub use event_log::{EventLog, EventReader, Met, Recorded};
 pub use forgotten::Forgotten;
 pub use imported::Imported;
 pub use input_unreadable::InputUnreadable;
+pub use left::Left;
+pub use log_compacted::LogCompacted;
 pub use memory_added::MemoryAdded;
 pub use project_merged::ProjectMerged;
 pub use prompt_submitted::{PromptSubmitted, Submitter};
@@ -96,6 +101,8 @@ macro_rules! events {
             Erased {
                 /// What it was.
                 kind: u16,
+                /// What is left of it, if anything is.
+                left: Option<Box<Left>>,
             },
             /// Of a kind or version that this program does not know. Kept intact.
             Unknown {
@@ -115,7 +122,7 @@ macro_rules! events {
             pub fn name(&self) -> &'static str {
                 match self {
                     $(Self::$name(_) => stringify!($name),)*
-                    Self::Erased { kind } | Self::Unknown { kind, .. } => Self::name_of(*kind),
+                    Self::Erased { kind, .. } | Self::Unknown { kind, .. } => Self::name_of(*kind),
                 }
             }
 
@@ -131,7 +138,7 @@ macro_rules! events {
             pub fn kind(&self) -> u16 {
                 match self {
                     $(Self::$name(_) => $name::KIND,)*
-                    Self::Erased { kind } | Self::Unknown { kind, .. } => *kind,
+                    Self::Erased { kind, .. } | Self::Unknown { kind, .. } => *kind,
                 }
             }
 
@@ -225,4 +232,6 @@ events! {
     InputUnreadable,
     /// Two projects are one.
     ProjectMerged,
+    /// From here on, what is no longer needed of the past is removed from it.
+    LogCompacted,
 }

@@ -45,7 +45,7 @@ pub(super) fn subject(event: &Event) -> String {
         Event::Imported(imported) => format!("{} {}", imported.table, imported.row_id),
         Event::ReprocessStarted(started) => format!("generation {}", started.generation),
         Event::ReprocessFinished(finished) => format!("generation {}", finished.generation),
-        Event::ProjectMerged(_) => String::new(),
+        Event::ProjectMerged(_) | Event::LogCompacted(_) => String::new(),
         Event::Erased { .. } => "(erased)".into(),
         Event::Unknown { version, payload, .. } => {
             format!("(version {version}, {} bytes: written by a newer claude-mem)", payload.len())

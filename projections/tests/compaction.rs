@@ -1,0 +1,275 @@
+//! Whatever is removed from the log, the rest draws the same rows.
+
+#![allow(clippy::unwrap_used, reason = "this is a test")]
+
+mod made;
+
+use claude_mem_events::{
+    AgentReplied, Forgotten, Id, Imported, LogCompacted, MemoryAdded, ReprocessFinished, ToolUsed,
+};
+use claude_mem_log::{
+    Compactor, Item, Log, Options as LogOptions, Packing, SegmentState, Seq, maintain, roll, verify,
+};
+use claude_mem_projections::{Options, State, Store};
+use made::{Writer, dump};
+use std::{fs, path::Path};
+
+/// What nobody may find afterwards.
+const SECRET: &str = "xyzzy-plugh";
+
+fn drawn(log: &Log) -> String {
+    let mut store = Store::in_memory().unwrap();
+    store.redraw(log, |_| {}).unwrap();
+    dump(&store)
+}
+
+/// Compacts everything, `size` segments at a time; gives how many records were erased.
+fn compact(dir: &Path, store: &mut Store, size: usize) -> u64 {
+    let options = LogOptions::default();
+    roll(dir, &options).unwrap();
+    maintain(dir, &options).unwrap();
+    let log = Log::open(dir, options.clone()).unwrap();
+    assert_eq!(store.catch_up(&log, |_| {}).unwrap().state, State::Complete);
+    let compactor = Compactor::begin(dir, &options, Packing::default()).unwrap().unwrap();
+    let mut eraser = store.eraser().unwrap();
+    let mut segments = log.segments().unwrap();
+    segments.retain(|info| info.state == SegmentState::Sealed);
+    let mut count = 0;
+    for group in segments.chunks(size) {
+        let to = Seq::new(group[group.len() - 1].number_last + 1, 0);
+        store.look_up_erasures(&mut eraser, Seq::new(group[0].number, 0), to).unwrap();
+        count += compactor.rewrite(group, &mut eraser).unwrap().unwrap().erased;
+    }
+    assert!(!verify(dir, &options).unwrap().is_damaged());
+    count
+}
+
+fn assert_nowhere(dir: &Path) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            assert_nowhere(&path);
+            continue;
+        }
+        let bytes = fs::read(&path).unwrap();
+        let is_there = bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
+        assert!(!is_there, "{} still has it", path.display());
+    }
+}
+
+/// Whether it is in any record, packed or not.
+fn is_read(log: &Log) -> bool {
+    let mut reader = log.read_from_start();
+    while let Some(item) = reader.next().unwrap() {
+        if let Item::Record(entry) = item
+            && entry.payload.windows(SECRET.len()).any(|window| window == SECRET.as_bytes())
+        {
+            return true;
+        }
+    }
+    false
+}
+
+fn secret(text: &str) -> String {
+    format!("{text} {SECRET}")
+}
+
+/// A log with a secret in one event of each kind, and everything that is named by `forget` forgotten.
+fn filled(dir: &Path, forget: impl Fn(&Said) -> Forgotten) -> Log {
+    let mut writer = Writer::new(dir);
+    let mut tools: Vec<_> = (0..9).flat_map(|number| writer.session(number)).collect();
+    writer.session(77);
+    let before_us = writer.at_us;
+    let tool = writer.add(ToolUsed {
+        tool: "Write".into(),
+        input: format!(r#"{{"file_path":"/home/project-2/{SECRET}.rs"}}"#),
+        output: secret("wrote").repeat(100),
+        cwd: format!("/home/{SECRET}"),
+        tool_use_id: "secret".into(),
+        ..ToolUsed::default()
+    });
+    let reply = writer.add(AgentReplied {
+        answers: vec![tool],
+        reply: format!(
+            "{SECRET} <observation><title>kept</title></observation><observation><title>{SECRET}</title>\
+             </observation><summary><completed>{SECRET}</completed></summary>"
+        ),
+        prompt_version: "v0".into(),
+        tokens_in: 10,
+        ..AgentReplied::default()
+    });
+    let memory = writer.add(MemoryAdded { text: secret("by hand"), ..MemoryAdded::default() });
+    let imported = writer.add(Imported {
+        source: "s".into(),
+        origin: "o".into(),
+        table: "prompt".into(),
+        row_id: "5".into(),
+        row: format!(
+            r#"{{"prompt_text":"{SECRET}","prompt_number":9,"created_at_epoch":1700000000000}}"#
+        ),
+    });
+    let after_us = writer.at_us + 1;
+    writer.session(78);
+    let said = Said { tool, reply, memory, imported, before_us, after_us };
+    writer.add(forget(&said));
+    tools.truncate(24);
+    writer.history(&tools);
+    // Which takes the place of what was answered before; then there is something superseded.
+    writer.add(ReprocessFinished { generation: 1, is_current: true });
+    writer.session(79);
+    let tools = vec!["Bash".into()];
+    writer.add(LogCompacted { drops_superseded: true, tools, raw_before_us: None });
+    writer.session(80);
+    Log::open(dir, LogOptions::default()).unwrap()
+}
+
+struct Said {
+    tool: [u8; 16],
+    reply: [u8; 16],
+    memory: [u8; 16],
+    imported: [u8; 16],
+    before_us: u64,
+    after_us: u64,
+}
+
+/// The dumps of the whole log and of the compacted one are the same, and nothing of the secret is left.
+fn assert_same(forget: impl Fn(&Said) -> Forgotten) {
+    for size in [1, 4] {
+        let dir = tempfile::tempdir().unwrap();
+        let (log_dir, path) = (dir.path().join("log"), dir.path().join("memory.db"));
+        let log = filled(&log_dir, &forget);
+        let mut store = Store::open(&path, Options::default()).unwrap();
+        store.catch_up(&log, |_| {}).unwrap();
+        let before = dump(&store);
+        assert!(before.contains("|erased|"), "something is superseded");
+        assert!(log.segments().unwrap().len() > 3 && is_read(&log));
+        let erased = compact(&log_dir, &mut store, size);
+        assert!(erased > 10, "{erased}");
+        assert_same_text(&drawn(&log), &before);
+        assert_same_text(&dump(&store), &before);
+        store.tidy().unwrap();
+        drop(store);
+        assert_nowhere(dir.path());
+        assert!(!is_read(&log), "it is still there, packed");
+        // Nothing more is to be done the second time.
+        let mut store = Store::open(&path, Options::default()).unwrap();
+        assert_eq!(compact(&log_dir, &mut store, 1), 0);
+        assert_same_text(&drawn(&log), &before);
+    }
+}
+
+fn assert_same_text(now: &str, before: &str) {
+    let differs = now.lines().zip(before.lines()).find(|(now, before)| now != before);
+    assert!(differs.is_none() && now.len() == before.len(), "{differs:#?}");
+}
+
+#[test]
+fn events_forgotten_one_by_one_are_gone_and_all_else_is_as_before() {
+    assert_same(|said| Forgotten {
+        events: vec![said.tool, said.memory, said.imported],
+        ..Forgotten::default()
+    });
+}
+
+#[test]
+fn a_forgotten_session_is_gone_and_all_else_is_as_before() {
+    assert_same(|_| Forgotten { session: "session-77".into(), ..Forgotten::default() });
+}
+
+#[test]
+fn a_forgotten_project_is_gone_and_all_else_is_as_before() {
+    assert_same(|_| Forgotten { project: "example.org/2".into(), ..Forgotten::default() });
+}
+
+#[test]
+fn a_forgotten_time_is_gone_and_all_else_is_as_before() {
+    assert_same(|said| Forgotten {
+        since_us: Some(said.before_us),
+        until_us: Some(said.after_us),
+        ..Forgotten::default()
+    });
+}
+
+/// The reply also answers for a memory that stays.
+#[test]
+fn one_forgotten_memory_leaves_the_others_of_its_reply() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log_dir, path) = (dir.path().join("log"), dir.path().join("memory.db"));
+    let log = filled(&log_dir, |said| {
+        let address = |number: u32| format!("{}/{number}", Id::from_bytes(said.reply));
+        Forgotten { rows: vec![address(2), address(0)], ..Forgotten::default() }
+    });
+    let mut store = Store::open(&path, Options::default()).unwrap();
+    store.catch_up(&log, |_| {}).unwrap();
+    let before = dump(&store);
+    compact(&log_dir, &mut store, 2);
+    assert_same_text(&drawn(&log), &before);
+    let titles = store.dump("select title from observations where title = 'kept'").unwrap();
+    assert_eq!(titles, "kept\n");
+}
+
+#[test]
+fn whatever_touches_a_forgotten_file_is_found_again_without_its_text() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log_dir, path) = (dir.path().join("log"), dir.path().join("memory.db"));
+    let log = filled(&log_dir, |_| Forgotten {
+        file: "src/part_1.rs".into(),
+        project: "example.org/0".into(),
+        ..Forgotten::default()
+    });
+    let mut store = Store::open(&path, Options::default()).unwrap();
+    store.catch_up(&log, |_| {}).unwrap();
+    let before = dump(&store);
+    compact(&log_dir, &mut store, 2);
+    assert_same_text(&drawn(&log), &before);
+}
+
+#[test]
+fn digests_of_old_tool_uses_draw_the_same_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log_dir, path) = (dir.path().join("log"), dir.path().join("memory.db"));
+    let mut writer = Writer::new(&log_dir);
+    for number in 0..20 {
+        writer.session(number);
+    }
+    let raw_before_us = Some(writer.at_us - 200_000_000);
+    writer.add(LogCompacted { raw_before_us, ..LogCompacted::default() });
+    let log = Log::open(&log_dir, LogOptions::default()).unwrap();
+    let mut store = Store::open(&path, Options::default()).unwrap();
+    store.catch_up(&log, |_| {}).unwrap();
+    let before = dump(&store);
+    let size = |log: &Log| log.segments().unwrap().iter().map(|info| info.bytes).sum::<u64>();
+    let bytes = size(&log);
+    assert!(compact(&log_dir, &mut store, 1) > 30);
+    assert!(size(&log) < bytes);
+    assert_same_text(&drawn(&log), &before);
+    // What is settled is not asked again, what is not is.
+    let settled = store.dump("select sum(is_settled), sum(not is_settled) from tool_uses").unwrap();
+    assert!(!settled.starts_with("0|") && !settled.ends_with("|0\n"), "{settled}");
+}
+
+#[test]
+fn what_a_compaction_has_passed_is_not_brought_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = Writer::new(dir.path());
+    writer.session(2);
+    let forget = || Forgotten { session: "session-2".into(), ..Forgotten::default() };
+    let forgetting = writer.add(forget());
+    let log = Log::open(dir.path(), LogOptions::default()).unwrap();
+    let mut store = Store::in_memory().unwrap();
+    store.fold(&log, |_| true).unwrap();
+    writer.add(LogCompacted::default());
+    let undo = || Forgotten { undoes: Some(forgetting), ..Forgotten::default() };
+    writer.add(undo());
+    let folded = store.fold(&log, |_| true).unwrap();
+    assert_eq!(folded.state, State::Complete, "nothing is restored");
+    let before = dump(&store);
+    assert_eq!(drawn(&log), before);
+    // A later one still is.
+    writer.session(5);
+    let later = writer.add(Forgotten { session: "session-5".into(), ..Forgotten::default() });
+    writer.add(Forgotten { undoes: Some(later), ..Forgotten::default() });
+    store.catch_up(&log, |_| {}).unwrap();
+    assert_eq!(store.dump("select count(*) from prompts").unwrap(), "3\n");
+    assert_eq!(drawn(&log), dump(&store));
+}
