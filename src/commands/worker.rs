@@ -231,7 +231,10 @@ fn logs(app: &mut App, count: usize, is_followed: bool) -> Result<(), Failure> {
     } else if !is_followed {
         app.output.say("no worker has run yet");
     }
-    while is_followed {
+    if !is_followed {
+        return Ok(());
+    }
+    loop {
         thread::sleep(Duration::from_millis(500));
         let Ok(file) = File::open(&path) else { continue };
         // A shorter file is another one: the old one was rotated away.
@@ -247,7 +250,6 @@ fn logs(app: &mut App, count: usize, is_followed: bool) -> Result<(), Failure> {
             line.clear();
         }
     }
-    Ok(())
 }
 
 fn install_service(app: &mut App, is_printed: bool) -> Result<(), Failure> {

@@ -28,6 +28,7 @@ use capture::World;
 pub(crate) use capture::{PLATFORM, is_internal, is_worker_running};
 pub(crate) use new::MEDIA;
 use private_turn::PrivateTurn;
+pub(crate) use private_turn::sweep as sweep_private_turns;
 pub(crate) use wire::text as json_text;
 
 use crate::{

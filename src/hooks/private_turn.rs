@@ -6,6 +6,7 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use crate::paths::create_private;
@@ -51,6 +52,25 @@ impl PrivateTurn {
     }
 }
 
+/// No turn goes on for so long: the session of an older mark was killed. If it is resumed nevertheless, its
+/// next prompt says anew whether it is private.
+const AGE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Removes marks that nobody will.
+pub(crate) fn sweep(data: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(data.join("private")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries.flatten() {
+        let made = entry.metadata().and_then(|found| found.modified());
+        if made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > AGE_MAX)) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    Ok(())
+}
+
 /// FNV-1a: stable for ever, and too short to be worth a library. Sessions are not chosen by attackers,
 /// and two that meet only share their privacy.
 fn hash(session: &str) -> u64 {
@@ -75,6 +95,20 @@ mod tests {
         one.end();
         assert!(!one.is_on());
         one.end();
+    }
+
+    #[test]
+    fn a_mark_that_nobody_took_away_is_swept_after_a_week() {
+        let data = tempfile::tempdir().unwrap();
+        let (old, young) =
+            (PrivateTurn::of(data.path(), "old"), PrivateTurn::of(data.path(), "young"));
+        old.begin("").unwrap();
+        young.begin("").unwrap();
+        let long_ago = std::time::SystemTime::now() - AGE_MAX - Duration::from_secs(1);
+        fs::File::open(&old.file).unwrap().set_modified(long_ago).unwrap();
+        sweep(data.path()).unwrap();
+        assert!(!old.is_on() && young.is_on());
+        sweep(&data.path().join("nowhere")).unwrap();
     }
 
     #[test]

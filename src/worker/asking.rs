@@ -263,7 +263,9 @@ fn fingerprint(data: &Path) -> Fingerprint {
             .filter_map(|entry: io::Result<fs::DirEntry>| Some(entry.ok()?.path()))
             .collect();
         paths.sort();
-        paths.iter().for_each(|path| look(path));
+        for path in paths {
+            look(&path);
+        }
     }
     found
 }

@@ -5,25 +5,48 @@
 
 use std::{sync::Arc, time::Duration};
 
+use claude_mem_log::{Options, maintain};
+
 use super::Shared;
 use crate::{
     app::App,
     diagnostics::{self, Level},
     failure::Failure,
+    hooks,
 };
 
 /// A job that comes back.
 pub(crate) struct Chore {
     /// For the diagnostics.
     pub(crate) name: &'static str,
-    /// How long after a run the next one begins; the first one begins that long after the start.
+    /// How long after a run the next one begins. The first one begins that long after the start, but no later
+    /// than a minute, because a worker may not live long.
     pub(crate) every: Duration,
     /// The job. It is given settings as they are now.
     pub(crate) run: fn(&Shared, &mut App) -> Result<(), Failure>,
 }
 
+const MINUTE: Duration = Duration::from_secs(60);
+
 /// Every chore there is.
-pub(crate) static ALL: &[Chore] = &[];
+pub(crate) static ALL: &[Chore] = &[
+    Chore { name: "log", every: MINUTE, run: tidy_log },
+    Chore { name: "private turns", every: MINUTE.saturating_mul(60), run: sweep_private_turns },
+];
+
+/// Seals full segments and merges what hooks had to put aside.
+fn tidy_log(_: &Shared, app: &mut App) -> Result<(), Failure> {
+    if app.paths.log().is_dir() {
+        maintain(&app.paths.log(), &Options::default())?;
+    }
+    Ok(())
+}
+
+/// Removes the marks of private turns whose sessions were killed.
+fn sweep_private_turns(_: &Shared, app: &mut App) -> Result<(), Failure> {
+    hooks::sweep_private_turns(&app.paths.data)
+        .map_err(|error| Failure::new(format!("private/ cannot be read: {error}")))
+}
 
 /// Begins with all of them. They end with the runtime.
 pub(super) fn start(shared: &Arc<Shared>) {
@@ -33,8 +56,10 @@ pub(super) fn start(shared: &Arc<Shared>) {
 }
 
 async fn keep_doing(chore: &'static Chore, shared: Arc<Shared>) {
+    let mut pause = chore.every.min(MINUTE);
     loop {
-        tokio::time::sleep(chore.every).await;
+        tokio::time::sleep(pause).await;
+        pause = chore.every;
         let of_thread = Arc::clone(&shared);
         let done = tokio::task::spawn_blocking(move || {
             let mut app = of_thread.app();

@@ -172,9 +172,8 @@ fn understand(shared: &Arc<Shared>, line: &[u8], is_whole: bool) -> Option<Under
 }
 
 fn of_message(shared: &Arc<Shared>, mut message: Map<String, Value>) -> Result<Understood, String> {
-    let kind = match message.shift_remove("type") {
-        Some(Value::String(kind)) => kind,
-        _ => return Err("it has no `type`".into()),
+    let Some(Value::String(kind)) = message.shift_remove("type") else {
+        return Err("it has no `type`".into());
     };
     match kind.as_str() {
         "session" => facts(shared, &["context"], message),
@@ -211,7 +210,7 @@ fn facts(
             message.entry("session_id").or_insert(session);
         }
     }
-    if !message.get("session_id").is_some_and(|id| id.as_str().is_some_and(|id| !id.is_empty())) {
+    if message.get("session_id").and_then(Value::as_str).is_none_or(str::is_empty) {
         return Err("it has no `session_id`".into());
     }
     // What it is, is said by its type.
@@ -241,7 +240,7 @@ fn facts(
 async fn health(shared: &Arc<Shared>) -> Value {
     let of_thread = Arc::clone(shared);
     let looked = tokio::task::spawn_blocking(move || Health::look(&of_thread)).await;
-    match looked.map(|health| serde_json::to_value(health)) {
+    match looked.map(serde_json::to_value) {
         Ok(Ok(health)) => health,
         _ => failed("how it is could not be found out"),
     }

@@ -53,7 +53,8 @@ struct Projecting {
     store: Store,
     asking: Asking,
     seen: Option<Seen>,
-    unsynced_since: Option<Instant>,
+    /// When what was appended is to be brought to disk.
+    sync_at: Option<Instant>,
     /// When to plan again though nothing has happened.
     plan_at: Option<Instant>,
     /// Answered by us, but perhaps not folded yet.
@@ -99,7 +100,7 @@ pub(super) fn start(
         store,
         asking: Asking::new(Arc::clone(&shared.left), move || waker.wake()),
         seen: None,
-        unsynced_since: None,
+        sync_at: None,
         plan_at: Some(Instant::now()),
         answered: HashSet::new(),
         has_prospects: false,
@@ -115,10 +116,12 @@ pub(super) fn start(
 impl Projecting {
     fn run(mut self) {
         let mut heard = Heard::Nothing;
+        let mut is_proven = false;
         while !self.shared.is_ending() {
             let done = self.round(heard);
-            if done.is_ok() {
+            if done.is_ok() && !is_proven {
                 forget_attempts(&self.shared.paths.data);
+                is_proven = true;
             }
             self.report(done.err().map(|failure| failure.in_one_line()));
             self.sync_if_due();
@@ -291,15 +294,14 @@ impl Projecting {
     }
 
     fn note_growth(&mut self, heard: Heard) {
-        let now = Instant::now();
         // If nobody said so it may be a second ago already.
-        let since = if heard == Heard::Growth { now } else { now - UNSYNCED_MAX };
-        self.unsynced_since.get_or_insert(since);
+        let delay = if heard == Heard::Growth { UNSYNCED_MAX } else { Duration::ZERO };
+        self.sync_at.get_or_insert(Instant::now() + delay);
     }
 
     fn sync_if_due(&mut self) {
-        if self.unsynced_since.is_some_and(|since| since.elapsed() >= UNSYNCED_MAX) {
-            self.unsynced_since = None;
+        if self.sync_at.is_some_and(|at| at <= Instant::now()) {
+            self.sync_at = None;
             self.shared.sync();
         }
     }
@@ -308,7 +310,7 @@ impl Projecting {
     fn wait(&self) -> Heard {
         let now = Instant::now();
         let until = |at: Instant| at.saturating_duration_since(now);
-        let sync = self.unsynced_since.map(|since| until(since + UNSYNCED_MAX));
+        let sync = self.sync_at.map(until);
         let plan = self.plan_at.map(until);
         let pause = if self.problem.is_some() { PAUSE } else { LOOK };
         let pause = [sync, plan].into_iter().flatten().fold(pause, Duration::min);
