@@ -77,6 +77,8 @@ async fn stream(
         let ending = Arc::clone(&teller.site.shared);
         tokio::select! {
             _ = teller.tell(last) => {}
+            // A page that was closed makes room at once, though nothing happens that it could be told.
+            () = teller.frames.closed() => {}
             () = ending.ended() => {}
         }
         drop(room);
