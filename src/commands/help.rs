@@ -10,7 +10,7 @@ use crate::hooks;
 /// Every command is in one of these, which a test sees to.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Begin", &["demo", "install", "uninstall", "plugin", "settings"]),
-    ("Recall", &["search", "timeline", "show", "context", "remember", "forget"]),
+    ("Recall", &["viewer", "search", "timeline", "show", "context", "remember", "forget"]),
     ("See how it is", &["status", "doctor", "log", "costs", "worker"]),
     ("Distil", &["project", "replay", "diff", "retry"]),
     ("Keep", &["import", "export", "verify", "ship", "restore", "key"]),

@@ -35,6 +35,7 @@ mod status;
 mod timeline;
 mod uninstall;
 mod verify;
+mod viewer;
 mod worker;
 
 use std::{
@@ -91,6 +92,7 @@ enum Command {
     Show(show::Show),
     Eval(eval::Eval),
     Mcp(mcp::Mcp),
+    Viewer(viewer::Viewer),
     Worker(worker::Worker),
     Completions(completions::Completions),
     Man(man::Man),
@@ -128,6 +130,7 @@ impl Command {
             Self::Show(show) => show.run(app),
             Self::Eval(eval) => eval.run(app),
             Self::Mcp(mcp) => mcp.run(app),
+            Self::Viewer(viewer) => viewer.run(app),
             Self::Worker(worker) => worker.run(app),
             Self::Completions(completions) => completions.run(app),
             Self::Man(man) => man.run(app),

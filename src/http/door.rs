@@ -9,7 +9,7 @@ use std::{
 use axum::{
     Json,
     extract::State,
-    http::{StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ use super::{
     guard::is_same,
     site::Site,
 };
-use crate::worker::secret;
+use crate::{viewer, worker::secret};
 
 /// How long a link waits to be opened.
 const LINK_AGE_MAX: Duration = Duration::from_secs(60);
@@ -104,8 +104,17 @@ async fn link(State(site): State<Arc<Site>>) -> Answer<Link> {
 /// Where such a link leads: takes it, gives the browser a cookie, and goes on to the viewer.
 #[utoipa::path(get, path = "/open", tag = "viewer", params(Key),
     responses((status = 303, description = "to the viewer"), (status = "4XX", body = Problem)))]
-async fn open(State(site): State<Arc<Site>>, Asked(Key { key }): Asked<Key>) -> Response {
+async fn open(
+    State(site): State<Arc<Site>>,
+    headers: HeaderMap,
+    Asked(Key { key }): Asked<Key>,
+) -> Response {
     if !site.door.take(&key, Instant::now()) {
+        // A person is told so by the page itself.
+        let accepted = headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok());
+        if accepted.is_some_and(|accepted| accepted.contains("text/html")) {
+            return viewer::refused(&headers);
+        }
         let refusal = Refusal::forbidden("this link was used before, or is too old");
         return refusal.remedy("make a new one with `claude-mem viewer`").into_response();
     }

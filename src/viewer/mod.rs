@@ -55,6 +55,13 @@ async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Response {
     }
 }
 
+/// The page for a browser whose link opens nothing: it says so, and how to get another.
+pub(crate) fn refused(headers: &HeaderMap) -> Response {
+    let mut response = serve(&PAGE, headers);
+    *response.status_mut() = StatusCode::FORBIDDEN;
+    response
+}
+
 /// Browsers ask for it whatever the page says.
 async fn icon(headers: HeaderMap) -> Response {
     asset(Path("mark.svg".into()), headers).await

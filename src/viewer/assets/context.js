@@ -59,7 +59,7 @@ export default async function context(main, { query }) {
 }
 
 function meter(told, slide) {
-  const { tokens, tokens_max: max, observations, summaries } = told;
+  const { tokens, tokens_max: max, observations, observations_total: all } = told;
   const range = h("input", {
     type: "range",
     min: 0,
@@ -80,8 +80,7 @@ function meter(told, slide) {
     h(
       "p",
       { class: "meta" },
-      h("span", null, many(observations ?? 0, "observation")),
-      h("span", null, many(summaries ?? 0, "summary", "summaries")),
+      h("span", null, `${count(observations)} of ${many(all, "observation")}`),
       h("span", null, bytes(told.bytes)),
     ),
     h("label", { class: "try" }, h("span", null, "Try another budget"), range),

@@ -6,7 +6,9 @@ import { Bar, forFeed, forSearch, isNarrow, isSearch, passes, read } from "./fil
 import { empty, trouble, waiting } from "./router.js";
 import { Rows, hit, item } from "./rows.js";
 
-const PAGE = 40;
+/** The first piece fills a screen; the others come before one has scrolled there. */
+const FIRST = 25;
+const PAGE = 50;
 const NEW = { new_prompt: "prompt", new_observation: "observation", new_summary: "summary" };
 
 export default async function feed(main, { query }) {
@@ -76,12 +78,11 @@ class Feed {
     this.bar.draw(this.filters);
     const filters = this.filters;
     const isFound = isSearch(filters);
-    const isByDay = !isFound || !filters.q || filters.order !== "";
     const rows = new Rows({
       words: filters.q,
       project: filters.project,
       session: filters.session,
-      isByDay: isByDay && filters.order !== "date_asc",
+      isByDay: !isFound || filters.order === "date_desc",
     });
     const first = await this.#ask(filters, isFound ? 0 : undefined);
     rows.append(first.items);
@@ -101,7 +102,7 @@ class Feed {
     if (!isSearch(filters)) {
       const { items, nextBefore } = await get(
         "/api/feed",
-        { ...forFeed(filters), limit: PAGE, before: next },
+        { ...forFeed(filters), limit: next ? PAGE : FIRST, before: next },
         signal,
       );
       return { items: items.map((row) => item(row)), next: nextBefore };
@@ -145,10 +146,11 @@ class Feed {
 
   #tell(first, isFound) {
     fill(this.end);
+    const hint = first.items.length > 0 && first.hint;
     fill(
       this.said,
       isFound && first.items.length > 0 && many(first.total, "match", "matches"),
-      first.hint && [" ", h("span", { class: "hint" }, prose(first.hint))],
+      hint && [" ", h("span", { class: "hint" }, prose(hint))],
     );
     this.said.hidden = !this.said.childNodes.length;
   }
@@ -215,8 +217,9 @@ class Feed {
 
   #going() {
     const { project, session: wanted } = this.filters;
-    const shown = [...this.going].filter(
-      ([session, going]) => (!project || project === going.project) && (!wanted || wanted === session),
+    const all = isSearch(this.filters) ? [] : [...this.going];
+    const shown = all.filter(
+      ([session, { project: name }]) => (!project || project === name) && (!wanted || wanted === session),
     );
     fill(
       this.now,

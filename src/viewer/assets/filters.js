@@ -1,7 +1,7 @@
 // What a list is narrowed down to. It lives in the address alone, so that it can be shared, kept and taken back.
 import { get } from "./api.js";
 import { fill, h } from "./dom.js";
-import { cut, tail } from "./format.js";
+import { cut, isoDay, tail } from "./format.js";
 import { icon } from "./icons.js";
 import { go, withQuery } from "./router.js";
 import { projects } from "./sidebar.js";
@@ -37,13 +37,13 @@ export function read(query) {
 /** Whether anything is left out by them. */
 export const isNarrow = (filters) => NAMES.some((name) => name !== "order" && filters[name]);
 
-/** Whether words, or what only the index knows, have to be looked up. */
-export const isSearch = (filters) => Boolean(filters.q || filters.concept || filters.file);
+/** Whether words have to be looked up. */
+export const isSearch = (filters) => Boolean(filters.q);
 
 /** What to ask the feed for. */
 export function forFeed(filters) {
-  const { project, session, type, kind } = filters;
-  return { project, session, type, kinds: kind, since: moment(filters.since), until: filters.until };
+  const { project, session, type, kind: kinds, concept: concepts, file: files, until } = filters;
+  return { project, session, type, kinds, concepts, files, since: moment(filters.since), until };
 }
 
 /** What to ask the index for. */
@@ -59,7 +59,7 @@ export function forSearch(filters) {
     session: filters.session,
     dateStart: moment(filters.since),
     dateEnd: filters.until,
-    orderBy: filters.order || (filters.q ? "" : "date_desc"),
+    orderBy: filters.order,
     rows: false,
   };
 }
@@ -72,15 +72,14 @@ export function passes(filters, memory) {
     is(filters.project, memory.project) &&
     is(filters.session, memory.session) &&
     is(filters.kind, memory.kind) &&
-    is(filters.type, memory.type)
+    is(filters.type, memory.type) &&
+    (!filters.concept || memory.concepts?.includes(filters.concept)) &&
+    !filters.file
   );
 }
 
 function moment(since) {
-  if (since !== "today") return since;
-  const now = new Date();
-  const two = (number) => String(number).padStart(2, "0");
-  return `${now.getFullYear()}-${two(now.getMonth() + 1)}-${two(now.getDate())}`;
+  return since === "today" ? isoDay(new Date()) : since;
 }
 
 /** The bar above a list. */
@@ -88,12 +87,13 @@ export class Bar {
   constructor() {
     this.element = h("div", { class: "filters", role: "group", "aria-label": "Filters" });
     this.isBetween = false;
+    this.isMore = false;
   }
 
   draw(filters) {
     this.filters = filters;
     if (!types) {
-      types = { types: [] };
+      types = { types: [], concepts: [] };
       get("/api/types")
         .then((known) => {
           types = known;
@@ -101,11 +101,34 @@ export class Bar {
         })
         .catch(() => (types = undefined));
     }
+    // Whoever has just chosen something stays where it was chosen.
+    const focused = this.element.contains(document.activeElement) && document.activeElement.name;
     fill(
       this.element,
       this.#kinds(filters),
       h("div", { class: "choices" }, this.#choices(filters)),
+      this.isMore && this.#more(filters),
       this.#chips(filters),
+    );
+    if (focused) this.element.querySelector(`[name="${focused}"]`)?.focus();
+  }
+
+  /** What is asked for more rarely. */
+  #more(filters) {
+    const concepts = types.concepts.map(({ id }) => id);
+    if (filters.concept && !concepts.includes(filters.concept)) concepts.push(filters.concept);
+    return h(
+      "div",
+      { class: "more" },
+      choice(
+        "concept",
+        "Concept",
+        [["", "Any concept"], ...concepts.map((id) => [id, id])],
+        filters.concept,
+        (concept) => go(withQuery({ concept })),
+      ),
+      words("file", "File or folder", filters.file),
+      words("session", "Session", filters.session),
     );
   }
 
@@ -162,6 +185,23 @@ export class Bar {
           (project) => go(withQuery({ project })),
         ),
       ),
+      h(
+        "button",
+        {
+          type: "button",
+          class: "icon",
+          name: "more",
+          "aria-label": "More filters",
+          "aria-expanded": String(this.isMore),
+          on: {
+            click: () => {
+              this.isMore = !this.isMore;
+              this.draw(this.filters);
+            },
+          },
+        },
+        icon("settings"),
+      ),
       filters.q && choice("order", "Order", ORDERS, filters.order, (order) => go(withQuery({ order }))),
     ];
   }
@@ -198,9 +238,21 @@ function choice(name, text, options, value, chosen) {
   return select;
 }
 
+function words(name, label, value) {
+  const input = h("input", {
+    name,
+    value,
+    "aria-label": label,
+    placeholder: label,
+    on: { change: () => go(withQuery({ [name]: input.value.trim() })) },
+  });
+  return input;
+}
+
 function day(name, text, value) {
   const input = h("input", {
     type: "date",
+    name,
     "aria-label": text,
     value: /^\d{4}-\d\d-\d\d/.test(value) ? value.slice(0, 10) : "",
     on: { change: () => go(withQuery({ [name]: input.value })) },

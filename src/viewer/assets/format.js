@@ -20,6 +20,12 @@ export function dayOf(ms) {
   return new Date(ms).setHours(0, 0, 0, 0);
 }
 
+/** `2026-11-16`, as it is here. */
+export function isoDay(date) {
+  const two = (number) => String(number).padStart(2, "0");
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+}
+
 /** `Today`, `Yesterday`, `Thursday`, `Mon, 2 November`, `2 November 2025` */
 export function dayName(ms, now = Date.now()) {
   const days = Math.round((dayOf(now) - dayOf(ms)) / DAY);

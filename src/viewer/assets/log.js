@@ -145,26 +145,25 @@ function gaps(all) {
 }
 
 function forgotten(items, draw) {
-  const row = ({ id, created_at: at, memories, reason, is_void: isVoid, can_undo: canUndo }) =>
+  const row = ({ id, created_at: at, memories, is_void: isVoid }) =>
     h(
       "li",
       { class: "card" },
       h(
         "p",
         { class: "row-head" },
-        h("span", null, h("b", null, many(memories, "memory", "memories")), reason && `: ${reason}`),
+        h("b", null, many(memories, "memory", "memories")),
         isVoid
           ? h("span", { class: "badge" }, "taken back")
-          : canUndo &&
-              h(
-                "button",
-                {
-                  class: "button",
-                  type: "button",
-                  on: { click: () => undo(id).then((isDone) => isDone && draw()) },
-                },
-                "Undo",
-              ),
+          : h(
+              "button",
+              {
+                class: "button",
+                type: "button",
+                on: { click: () => undo(id).then((isDone) => isDone && draw()) },
+              },
+              "Undo",
+            ),
       ),
       h(
         "p",

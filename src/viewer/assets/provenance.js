@@ -1,5 +1,5 @@
 // Where a memory comes from: the events, the question, the reply, and what other generations made of them.
-import { h, time } from "./dom.js";
+import { h, prose, time } from "./dom.js";
 import { count, dayName, duration, hour, inFull, many, money } from "./format.js";
 import { icon, mark } from "./icons.js";
 import { address, item, label } from "./rows.js";
@@ -18,7 +18,7 @@ const ORIGINS = {
 /** The section below a memory. */
 export function provenance(memory, from) {
   showFreshness(from.freshness ?? []);
-  const others = (from.generations ?? []).filter((generation) => generation.observations.length > 0);
+  const others = (from.generations ?? []).filter((generation) => generation.memories.length > 0);
   return [
     h("h2", { class: "rule" }, "Where it comes from"),
     path(memory, from),
@@ -154,7 +154,7 @@ function generations(memory, all) {
     model,
     prompt_version: prompt,
     created_at: at,
-    observations,
+    memories,
   }) =>
     h(
       "section",
@@ -175,8 +175,8 @@ function generations(memory, all) {
       h(
         "ul",
         null,
-        observations
-          .map((row) => item(row, "observation"))
+        memories
+          .map((row) => item(row))
           .map((other) =>
             h(
               "li",
@@ -184,15 +184,11 @@ function generations(memory, all) {
               h(
                 "p",
                 null,
-                mark("observation", other.type),
-                h(
-                  "a",
-                  { href: address(other.name) },
-                  h("span", { class: "hidden" }, `${label("observation", other.type)}: `),
-                  other.title || "Untitled",
-                ),
+                mark(other.kind, other.type),
+                h("span", { class: "hidden" }, `${label(other.kind, other.type)}: `),
+                h("a", { href: address(other.name) }, prose(other.headline || "Untitled")),
               ),
-              other.narrative && h("p", { class: "text" }, other.narrative),
+              other.narrative && h("p", { class: "text" }, prose(other.narrative)),
             ),
           ),
       ),

@@ -17,6 +17,7 @@ const PAGES = [
   [/^\/replay\/(\d+)$/, () => import("./diff.js")],
   [/^\/settings$/, () => import("./settings.js")],
   [/^\/log$/, () => import("./log.js")],
+  [/^\/open$/, async () => ({ default: used })],
 ];
 
 let shown = { page: {}, path: undefined };
@@ -113,11 +114,11 @@ async function draw(scroll = 0) {
   }
 }
 
-/** Puts the reader where the page begins, or where it was left. */
+/** Puts the reader where the page begins, or where it was left. A page that was just opened begins at its top. */
 function settle(main) {
   const left = history.state?.row && main.querySelector(`[data-row="${CSS.escape(history.state.row)}"]`);
   if (left) left.focus({ preventScroll: true });
-  else if (!document.activeElement?.closest?.("header.top")) main.focus({ preventScroll: true });
+  else if (turn > 1 && !document.activeElement?.closest?.("header.top")) main.focus({ preventScroll: true });
 }
 
 function find(path) {
@@ -130,6 +131,7 @@ function find(path) {
 
 async function nowhere(main) {
   main.append(
+    h("h1", { class: "hidden" }, "Not found"),
     empty(
       "There is no such page",
       "The address may have been mistyped.",
@@ -137,6 +139,14 @@ async function nowhere(main) {
     ),
   );
   return { title: "Not found" };
+}
+
+/** Where a link leads that was used before, or is too old. */
+async function used(main) {
+  main.append(
+    locked("This link opens nothing any more", "Each works once, and for a minute. Make a new one:"),
+  );
+  return { title: "Locked" };
 }
 
 /** Grey lines, where text is going to be. */
@@ -154,16 +164,24 @@ export function empty(title, text, ...more) {
   return h("div", { class: "empty" }, h("h2", null, title), h("p", null, text), more);
 }
 
+function locked(title, text) {
+  const command = h("pre", { class: "command" }, "claude-mem viewer");
+  return h(
+    "div",
+    { class: "empty locked" },
+    icon("alert"),
+    h("h1", null, title),
+    h("p", null, text),
+    command,
+  );
+}
+
 /** Says what went wrong, and what to do about it. */
 export function trouble(error) {
   if (error.isLocked) {
-    return h(
-      "div",
-      { class: "empty locked" },
-      icon("alert"),
-      h("h1", null, "This page is locked"),
-      h("p", null, "Your memory is shown only to a browser that was let in. Open it from a terminal:"),
-      h("pre", { class: "command" }, "claude-mem viewer"),
+    return locked(
+      "This page is locked",
+      "Your memory is shown only to a browser that was let in. Open it from a terminal:",
     );
   }
   const again = h("button", { class: "button", type: "button", on: { click: reload } }, "Try again");

@@ -66,10 +66,11 @@ export default async function settings(main) {
 
 function row(setting, save) {
   const { name, source, meaning } = setting;
-  const isFixed = source === "environment";
+  const isFixed = source === "environment" || setting.is_read_only;
   const wrong = h("p", { class: "wrong", role: "alert" });
   const input = control(setting, isFixed, (next) => save(setting, next, wrong));
   const from = { environment: "from the environment", file: "chosen", default: "default" }[source];
+  const hint = setting.is_read_only && source !== "environment" ? `${from}, changed from a terminal` : from;
   return h(
     "div",
     { class: `setting is-${source}` },
@@ -95,16 +96,17 @@ function row(setting, save) {
       h(
         "p",
         { class: "meta" },
-        h("span", null, from),
+        h("span", null, hint),
         source === "file" &&
+          !isFixed &&
           h(
             "button",
             {
               type: "button",
               class: "link",
-              "aria-label": `${name}: back to the default`,
               on: { click: () => save(setting, null, wrong) },
             },
+            h("span", { class: "hidden" }, `${name}: `),
             setting.default
               ? `back to ${setting.is_secret ? "none" : setting.default.length > 24 ? "the default" : setting.default}`
               : "clear",

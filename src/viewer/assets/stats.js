@@ -2,7 +2,7 @@
 import { get } from "./api.js";
 import { bars, columns } from "./chart.js";
 import { calm, fill, h } from "./dom.js";
-import { brief, bytes, count, duration, money } from "./format.js";
+import { brief, bytes, count, duration, isoDay, money } from "./format.js";
 import { empty, go, withQuery } from "./router.js";
 
 const SPANS = [
@@ -37,16 +37,18 @@ export default async function stats(main, { query }) {
   );
 
   async function draw() {
-    const [all, daily, now] = await Promise.all([
+    const [all, { days: found }, { details }, now] = await Promise.all([
       get("/api/stats"),
       get("/api/stats/daily", { days: span, project }),
+      get("/api/projects"),
       get("/api/processing"),
     ]);
-    fill(figures, top(all, daily, now));
+    const days = whole(found, span);
+    fill(figures, top(all, days, now));
     fill(
       charts,
-      daily.days.some((day) => day.events)
-        ? plots(daily, all)
+      found.some((day) => day.events)
+        ? plots(days, all, details, project)
         : empty("Nothing happened in this time", "Choose a longer one, or another project."),
     );
   }
@@ -59,7 +61,27 @@ export default async function stats(main, { query }) {
   };
 }
 
-function top({ database, log, worker }, { days }, now) {
+/** Every day up to today, those on which nothing happened, too. */
+function whole(found, span) {
+  const known = new Map(found.map((day) => [day.day, day]));
+  const none = {
+    events: 0,
+    prompts: 0,
+    tool_uses: 0,
+    observations: 0,
+    summaries: 0,
+    tokens_in: 0,
+    tokens_out: 0,
+  };
+  const today = new Date();
+  return Array.from({ length: span }, (_, at) => {
+    const date = new Date(today.getFullYear(), today.getMonth(), today.getDate() - (span - 1 - at), 12);
+    const day = isoDay(date);
+    return known.get(day) ?? { ...none, day, cost_usd: 0, log_bytes: 0 };
+  });
+}
+
+function top({ database, log, worker }, days, now) {
   const figure = (name, value, note) =>
     h("div", null, h("dt", null, name), h("dd", null, value, note && h("small", null, note)));
   const spent = days.reduce((sum, day) => sum + (day.cost_usd ?? 0), 0);
@@ -82,9 +104,9 @@ function top({ database, log, worker }, { days }, now) {
   ];
 }
 
-function plots({ days, projects }, { log }) {
-  let size = Math.max(0, (log.size ?? 0) - days.reduce((sum, day) => sum + (day.log_bytes ?? 0), 0));
-  const grown = days.map((day) => ({ day: day.day, size: (size += day.log_bytes ?? 0) }));
+function plots(days, { log }, projects, project) {
+  let size = Math.max(0, log.size - days.reduce((sum, day) => sum + day.log_bytes, 0));
+  const grown = days.map((day) => ({ day: day.day, size: (size += day.log_bytes) }));
   const others = days.map((day) => ({
     ...day,
     other: Math.max(0, day.events - day.tool_uses - day.prompts),
@@ -129,25 +151,28 @@ function plots({ days, projects }, { log }) {
       format: money,
       series: [{ name: "Dollars", key: "cost_usd", style: "one" }],
     }),
-    columns({
-      title: "Size of the log",
-      days: grown,
-      format: bytes,
-      isLine: true,
-      note: bytes(log.size),
-      series: [{ name: "Bytes", key: "size", style: "one" }],
-    }),
-    rows.length > 0 &&
+    !project &&
+      columns({
+        title: "Size of the log",
+        days: grown,
+        format: bytes,
+        isLine: true,
+        note: bytes(log.size),
+        series: [{ name: "Bytes", key: "size", style: "one" }],
+      }),
+    !project &&
+      rows.length > 0 &&
       bars({
         title: "Events by project",
-        rows: rows.map(({ project, events }) => ({ name: project, value: events })),
+        rows: rows.map(({ project: name, events: value }) => ({ name, value })),
         format: brief,
         link: (name) => `/?project=${encodeURIComponent(name)}`,
       }),
-    paid.length > 0 &&
+    !project &&
+      paid.length > 0 &&
       bars({
         title: "Money by project",
-        rows: paid.map(({ project, cost_usd: value }) => ({ name: project, value, style: "two" })),
+        rows: paid.map(({ project: name, cost_usd: value }) => ({ name, value, style: "two" })),
         format: money,
         link: (name) => `/stats?project=${encodeURIComponent(name)}`,
       }),

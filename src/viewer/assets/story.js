@@ -137,10 +137,10 @@ function deed(memory) {
     h(
       "div",
       null,
+      h("span", { class: "hidden" }, `${label("observation", memory.type)}: `),
       h(
         "a",
         { class: "headline", href: address(memory.name), data: { row: memory.name } },
-        h("span", { class: "hidden" }, `${label("observation", memory.type)}: `),
         prose(memory.title || "Untitled"),
       ),
       memory.narrative

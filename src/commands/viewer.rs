@@ -1,0 +1,121 @@
+//! `claude-mem viewer`: the page on which a person sees what is remembered.
+
+use std::{
+    ffi::OsString,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::{
+    app::App,
+    environment::Environment,
+    failure::Failure,
+    worker::{
+        Presence,
+        life::{self, Started},
+    },
+};
+
+/// A worker that is well answers at once.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+
+/// Open the page that shows your memory
+///
+/// Starts the worker if it is not there, and opens your browser with a link that works once and for a minute.
+/// After that the browser has a key of its own, for as long as this worker runs.
+#[derive(Debug, Args)]
+pub(crate) struct Viewer {
+    /// Print the link and open nothing
+    #[arg(long)]
+    print: bool,
+}
+
+impl Viewer {
+    /// Where no browser can be opened, the link is printed.
+    pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        app.paths.create_data().map_err(|error| {
+            Failure::new(format!("{} cannot be made: {error}", app.paths.data.display()))
+        })?;
+        let (Started::New(worker) | Started::InsteadOf(worker, _) | Started::AlreadyThere(worker)) =
+            life::ensure(&app.paths.data)?;
+        let link = link(&worker)?;
+        if self.print {
+            return app.output.line(link);
+        }
+        match browser(&app.environment) {
+            Some(program) if open(&program, &link) => {
+                app.output.say(format_args!("opened {} in your browser", worker.url()));
+                app.output.say("if nothing appears: `claude-mem viewer --print`");
+                Ok(())
+            }
+            _ => {
+                app.output.say("no browser can be opened from here; open this within a minute:");
+                app.output.line(link)
+            }
+        }
+    }
+}
+
+/// Asks the worker for a link, with the token that only its user can read.
+fn link(worker: &Presence) -> Result<String, Failure> {
+    let refused = |message: String| {
+        Failure::new(format!("the worker gives no link: {message}"))
+            .remedy("start it anew with `claude-mem worker restart`")
+    };
+    let config = ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .timeout_global(Some(ANSWER_MAX))
+        // The token is for the worker, and for nobody on the way.
+        .proxy(None)
+        .build();
+    let request = config.new_agent().post(format!("{}/api/viewer/link", worker.url()));
+    let request = request.header("authorization", format!("Bearer {}", worker.token));
+    let mut response = request.send_empty().map_err(|error| refused(error.to_string()))?;
+    let said = response.body_mut().read_json::<Value>();
+    let said = said.map_err(|error| refused(error.to_string()))?;
+    let told = |name: &str| said[name].as_str().map(ToOwned::to_owned);
+    told("url").ok_or_else(|| refused(told("message").unwrap_or_default()))
+}
+
+/// What opens links here, if there is a screen to open them on.
+fn browser(environment: &Environment) -> Option<OsString> {
+    if let Some(chosen) = environment.get("BROWSER") {
+        return Some(chosen);
+    }
+    if cfg!(target_os = "macos") {
+        return Some("open".into());
+    }
+    let has_screen =
+        ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| environment.get(name).is_some());
+    has_screen.then(|| "xdg-open".into())
+}
+
+/// Says whether it was started. What becomes of it is between the browser and its user.
+fn open(program: &OsString, link: &str) -> bool {
+    let mut command = Command::new(program);
+    command.arg(link).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_browser_is_opened_where_there_is_a_screen_or_one_was_named() {
+        let with = |variables: &[(&str, &str)]| browser(&Environment::fixed(variables));
+        assert_eq!(with(&[("BROWSER", "lynx"), ("DISPLAY", ":0")]), Some("lynx".into()));
+        if cfg!(target_os = "linux") {
+            assert_eq!(with(&[]), None);
+            assert_eq!(with(&[("WAYLAND_DISPLAY", "wayland-0")]), Some("xdg-open".into()));
+        }
+    }
+
+    #[test]
+    fn a_browser_that_is_not_there_is_noticed() {
+        assert!(!open(&"/nowhere/browser".into(), "http://127.0.0.1:1/"));
+    }
+}
