@@ -3,6 +3,7 @@
 
 mod agent;
 mod bad_input;
+mod browser;
 mod by_hand;
 mod client;
 mod command_line;

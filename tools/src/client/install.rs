@@ -13,6 +13,12 @@ pub const VERSION: &str = "2.1.325";
 /// The version of the official MCP client that tests use.
 const MCP_SDK_VERSION: &str = "1.32.2";
 
+/// The version of what drives a browser in tests.
+const PLAYWRIGHT_VERSION: &str = "1.65.0";
+
+/// The version of what looks for barriers to people in a page.
+const AXE_VERSION: &str = "4.14.0";
+
 /// Why there is no client to run, or why it did not run.
 #[derive(Debug)]
 pub enum ClientError {
@@ -90,12 +96,32 @@ pub fn executable_of(version: &str) -> Result<PathBuf, ClientError> {
 /// The `node_modules` of the official MCP client for JavaScript, installed and kept like the other one, for
 /// tests that want to hear a second opinion.
 pub fn mcp_sdk() -> Result<PathBuf, ClientError> {
+    modules("mcp-sdk", "@modelcontextprotocol/sdk", MCP_SDK_VERSION, &["node", "-p", "typeof require('@modelcontextprotocol/sdk/client/stdio.js')"])
+}
+
+/// The `node_modules` of what drives a browser, likewise. It brings no browser: tests use the system's.
+pub fn playwright() -> Result<PathBuf, ClientError> {
+    modules("playwright-core", "playwright-core", PLAYWRIGHT_VERSION, &["node", "-p", "typeof require('playwright-core').chromium"])
+}
+
+/// The `node_modules` of what looks for barriers to people in a page, likewise.
+pub fn axe() -> Result<PathBuf, ClientError> {
+    modules("axe-core", "axe-core", AXE_VERSION, &["node", "-p", "typeof require('axe-core')"])
+}
+
+/// Modules for Node, which are there if a probe says `object`.
+fn modules(
+    name: &'static str,
+    registered_as: &'static str,
+    version: &str,
+    probe: &'static [&'static str],
+) -> Result<PathBuf, ClientError> {
     let package = Package {
-        name: "mcp-sdk",
-        registered_as: "@modelcontextprotocol/sdk",
-        version: MCP_SDK_VERSION.into(),
+        name,
+        registered_as,
+        version: version.into(),
         program: "/usr/bin/env",
-        args: &["node", "-p", "typeof require('@modelcontextprotocol/sdk/client/stdio.js')"],
+        args: probe,
         prints: "object".into(),
     };
     Ok(install(&cache(), &package, Path::new("npm"))?.join("node_modules"))

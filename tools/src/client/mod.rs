@@ -7,5 +7,5 @@
 mod install;
 mod run;
 
-pub use install::{ClientError, VERSION, executable, executable_of, mcp_sdk};
+pub use install::{ClientError, VERSION, axe, executable, executable_of, mcp_sdk, playwright};
 pub use run::{Client, Outcome};

@@ -1,0 +1,211 @@
+//! The page in a real browser: Chromium, driven by Playwright, before a real worker that real hooks tell things.
+//!
+//! Each script in `tests/browser/` is one test. It gets a link from `claude-mem viewer`, runs hooks as Claude Code
+//! does, and ends with an error if the page is not what it should be. What it saw is kept as pictures in
+//! `target/screenshots/`.
+
+use std::{
+    env, fs,
+    io::{BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use claude_mem_tools::{
+    client::{axe, playwright},
+    model::{Answer, Gate, Request, Server, Usage},
+};
+use serde_json::Value;
+
+use crate::{
+    model::provider,
+    sandbox::{Sandbox, binary},
+};
+
+#[test]
+fn the_feed_grows_while_hooks_run() {
+    plays("live.mjs");
+}
+
+#[test]
+fn a_search_shows_results_as_one_types_and_its_filters_are_in_the_address() {
+    plays("search.mjs");
+}
+
+#[test]
+fn a_session_reads_as_a_story_and_a_memory_says_where_it_comes_from() {
+    plays("story.mjs");
+}
+
+#[test]
+fn what_is_forgotten_is_gone_until_it_is_taken_back() {
+    plays("forget.mjs");
+}
+
+#[test]
+fn a_replay_says_what_it_takes_shows_how_far_it_is_and_what_it_changed() {
+    plays("replay.mjs");
+}
+
+#[test]
+fn every_page_is_fit_to_be_seen_in_light_in_dark_and_on_a_phone() {
+    plays("looks.mjs");
+}
+
+#[test]
+fn every_page_can_be_used_with_the_keyboard() {
+    plays("keyboard.mjs");
+}
+
+#[test]
+fn what_was_recorded_stays_text_and_nobody_else_is_asked() {
+    plays("hostile.mjs");
+}
+
+#[test]
+fn the_first_paint_is_light_and_long_lists_come_in_pieces() {
+    plays("weight.mjs");
+}
+
+/// What the scripts have their hooks say, and what the model answers.
+const SCENE: &str = include_str!("browser/scene.json");
+
+/// Runs one script to its end before a worker of its own.
+fn plays(script: &str) {
+    let Some(kit) = Kit::find() else { return };
+    let gate = Gate::new();
+    let server = model(&gate);
+    let stage = Stage::open(&server);
+    let mut node = Command::new("node");
+    node.arg(dir().join(script)).arg(stage.link());
+    node.env("HOME", stage.sandbox.home()).env("CLAUDE_MEM_BINARY", binary());
+    node.env("CHROMIUM", &kit.chromium).env("PLAYWRIGHT", &kit.playwright).env("AXE", &kit.axe);
+    node.env("SCREENSHOTS", kit.screenshots).stdout(Stdio::piped()).stderr(Stdio::piped());
+    for (name, _) in
+        env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CLAUDE_MEM_"))
+    {
+        if name != "CLAUDE_MEM_BINARY" {
+            node.env_remove(name);
+        }
+    }
+    let mut child = node.spawn().unwrap();
+    let mut said = String::new();
+    for line in BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap) {
+        if line == "open the gate" {
+            gate.open();
+        }
+        said.push_str(&line);
+        said.push('\n');
+    }
+    gate.open();
+    let output = child.wait_with_output().unwrap();
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    let diagnostics = stage.sandbox.diagnostics();
+    assert!(output.status.success(), "{script}\n{said}\n{complaints}\n{diagnostics}");
+}
+
+fn dir() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser")
+}
+
+/// What it takes to look at a page.
+struct Kit {
+    chromium: PathBuf,
+    playwright: PathBuf,
+    axe: PathBuf,
+    screenshots: PathBuf,
+}
+
+impl Kit {
+    /// Where it cannot be had the test has nothing to say, and says that past the harness; with
+    /// `CLAUDE_MEM_CLIENT_REQUIRED` set, it fails instead.
+    fn find() -> Option<Self> {
+        match Self::try_find() {
+            Ok(kit) => Some(kit),
+            Err(error) => {
+                let message = format!("NOT CHECKED: the page needs a browser: {error}\n");
+                std::io::stderr().lock().write_all(message.as_bytes()).unwrap();
+                assert!(env::var_os("CLAUDE_MEM_CLIENT_REQUIRED").is_none(), "{message}");
+                None
+            }
+        }
+    }
+
+    fn try_find() -> Result<Self, String> {
+        let places = env::var_os("PATH").unwrap_or_default();
+        let names = ["chromium", "chromium-browser", "google-chrome"];
+        let found = env::split_paths(&places)
+            .flat_map(|place| names.map(|name| place.join(name)))
+            .find(|file| file.is_file());
+        let chromium = found.ok_or("there is no Chromium on the PATH (Debian: chromium)")?;
+        let screenshots = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/screenshots");
+        fs::create_dir_all(&screenshots).map_err(|error| error.to_string())?;
+        Ok(Self {
+            chromium,
+            playwright: playwright().map_err(|error| error.to_string())?,
+            axe: axe().map_err(|error| error.to_string())?,
+            screenshots,
+        })
+    }
+}
+
+/// A home with a worker in it.
+struct Stage {
+    sandbox: Sandbox,
+    variables: Vec<(String, String)>,
+}
+
+impl Stage {
+    fn open(server: &Server) -> Self {
+        let mut variables = provider("anthropic", server);
+        // A worker of another test may have the usual one.
+        variables.push(("CLAUDE_MEM_WORKER_PORT".into(), "0".into()));
+        Self { sandbox: Sandbox::new(), variables }
+    }
+
+    /// `claude-mem viewer` starts the worker, which keeps the variables for as long as it lives.
+    fn link(&self) -> String {
+        let printed =
+            crate::model::run(&self.sandbox, &["viewer", "--print"], &self.variables).ok();
+        let link = printed.trim().to_owned();
+        assert!(link.starts_with("http://127.0.0.1:") && link.contains("/open?key="), "{link}");
+        link
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.sandbox.run(&["worker", "stop"]);
+    }
+}
+
+/// A model that knows the scene: it answers a question by the prompt that it is about. As another model it says
+/// the same in other words, once the gate is open.
+fn model(gate: &Gate) -> Server {
+    let gate = gate.clone();
+    let scene: Value = serde_json::from_str(SCENE).unwrap();
+    Server::answering(move |request| {
+        let usage = Usage { input: 4_812, output: 611, ..Usage::default() };
+        let answer = Answer::text(reply(&scene, request)).usage(usage);
+        if request.model().contains("sonnet") { answer.held_by(&gate) } else { answer }
+    })
+    .unwrap()
+}
+
+fn reply(scene: &Value, request: &Request) -> String {
+    let text = request.last_user_text();
+    let turns =
+        scene.as_array().unwrap().iter().flat_map(|session| session["turns"].as_array().unwrap());
+    // A question also tells what came before it; it is about what comes last.
+    let place =
+        |turn: &&Value| text.rfind(turn["prompt"].as_str().unwrap().lines().next().unwrap());
+    let turn = turns.filter(|turn| place(turn).is_some()).max_by_key(place);
+    let reply = turn.map_or(
+        "<observation><type>change</type><title>Worked on it</title></observation>",
+        |turn| turn["reply"].as_str().unwrap(),
+    );
+    match request.model().contains("sonnet") {
+        true => reply.replace("<title>", "<title>Seen again: "),
+        false => reply.to_owned(),
+    }
+}

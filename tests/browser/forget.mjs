@@ -1,0 +1,49 @@
+// A memory is written by hand, forgotten, and taken back.
+import { assert, counts, open, sees, shot, tell, scene } from "./stage.mjs";
+
+await open(async (stage) => {
+  const { page } = stage;
+  tell([scene[2]]);
+  const rows = page.locator(".row");
+  await sees(rows, "Builds are cached by the lockfile");
+
+  await page.getByRole("button", { name: "Write a memory" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog
+    .getByLabel("What to remember")
+    .fill("We deploy on Tuesdays, because the invoices run on Mondays.");
+  await dialog.getByLabel("Title").fill("Deploys are on Tuesdays");
+  await shot(page, "write");
+  await dialog.getByRole("button", { name: "Remember" }).click();
+  await sees(rows, "Deploys are on Tuesdays");
+  const written = rows.filter({ hasText: "Deploys are on Tuesdays" });
+  await sees(written, "written by hand");
+
+  await written.getByRole("link", { name: "Deploys are on Tuesdays" }).click();
+  await sees(page.locator("h1"), "Deploys are on Tuesdays");
+  await sees(page.locator(".provenance"), "Written by hand");
+  const address = page.url();
+  await page.getByRole("button", { name: "Forget" }).click();
+  await sees(page.locator(".toast"), "Forgotten");
+  await sees(rows, "Builds are cached by the lockfile");
+  await counts(written, 0);
+  await shot(page, "forgotten");
+
+  await page.locator(".toast").getByRole("button", { name: "Undo" }).click();
+  await sees(page.locator(".toast"), "It is remembered again");
+  await sees(rows, "Deploys are on Tuesdays");
+
+  // Without its message there is still a way back, in the list of what was forgotten.
+  await page.goto(address);
+  await sees(page.locator("h1"), "Deploys are on Tuesdays");
+  await page.keyboard.press("x");
+  await sees(page.locator(".toast"), "Forgotten");
+  await stage.go("/log");
+  await sees(page.locator(".card"), "taken back");
+  await shot(page, "log");
+  await page.getByRole("button", { name: "Undo" }).first().click();
+  await counts(page.locator(".card", { hasText: "taken back" }), 2);
+  await stage.go("/?q=Tuesdays");
+  await sees(rows, "Deploys are on Tuesdays");
+  assert.equal(await written.count(), 1);
+});

@@ -1,0 +1,92 @@
+// What was recorded is text, whatever it looks like; and without a key nothing is shown.
+import { Session, assert, counts, distilled, open, run, sees, shot } from "./stage.mjs";
+
+const SCRIPT = "<script>window.wasRun = 1</script>";
+const IMAGE = "<img src=x onerror=window.wasRun=1>";
+const CLOSING = "</pre></title></textarea><svg onload=window.wasRun=1>";
+
+await open(async (stage) => {
+  const { page, context, origin } = stage;
+  const session = new Session({ session: `h0${IMAGE}`, project: IMAGE });
+  session.prompt(`${SCRIPT} ${IMAGE} look at this`);
+  session.tool({
+    tool: `Bash${IMAGE}`,
+    input: { command: `echo '${SCRIPT}'` },
+    output: { stdout: `${SCRIPT}${IMAGE}${CLOSING}`, stderr: "" },
+  });
+  run(["remember", `${IMAGE}${CLOSING} and "quotes" & 'more' of it`, "--title", `${SCRIPT}${IMAGE}`]);
+  await sees(page.locator(".row"), SCRIPT);
+  await sees(page.locator(".projects"), IMAGE);
+  await sees(page.locator(".now"), `Bash${IMAGE}`);
+  session.stop(`${IMAGE} done`);
+  await distilled(stage, 2);
+
+  const addresses = [
+    "/",
+    `/?project=${encodeURIComponent(IMAGE)}`,
+    `/?q=${encodeURIComponent(`${SCRIPT} look`)}`,
+    "/s",
+    `/s/${encodeURIComponent(session.id)}`,
+    "/m/1",
+    "/m/2",
+    "/m/P1",
+    "/stats",
+    `/context?project=${encodeURIComponent(IMAGE)}`,
+    "/replay",
+    "/settings",
+    "/log",
+    `/?file=${encodeURIComponent(IMAGE)}&concept=${encodeURIComponent(SCRIPT)}`,
+  ];
+  for (const path of addresses) {
+    await stage.go(path);
+    await page.locator("main .page:not(.waiting), main .empty").first().waitFor();
+    await page.locator("main .bone").first().waitFor({ state: "detached" });
+    for (const more of await page.locator("main summary").all()) await more.click();
+    await counts(page.locator("main img, main script, main [onload], main [onerror], .side img"), 0);
+    assert.equal(await page.evaluate(() => window.wasRun), undefined, path);
+  }
+  await stage.go("/m/2");
+  await shot(page, "hostile", true);
+
+  // The policy would not let it run, either: no markup from text, no script in the page, no other origin.
+  const refused = await page.evaluate(async () => {
+    const told = {};
+    try {
+      document.body.innerHTML = "<b>x</b>";
+      told.markup = "allowed";
+    } catch (error) {
+      told.markup = error.name;
+    }
+    const script = document.createElement("script");
+    try {
+      script.textContent = "window.wasRun = 1";
+      document.body.append(script);
+    } catch {
+      /* That, too, is a refusal. */
+    }
+    told.script = window.wasRun ?? "refused";
+    told.elsewhere = await fetch("http://127.0.0.1:9/").then(
+      () => "allowed",
+      (error) => error.name,
+    );
+    return told;
+  });
+  assert.deepEqual(refused, { markup: "TypeError", script: "refused", elsewhere: "TypeError" });
+  stage.troubles.splice(0); // What the browser said about these three.
+
+  // A second browser with the link of the first, or with none, sees nothing.
+  const cookies = await context.cookies();
+  assert.deepEqual(
+    cookies.map(({ httpOnly, sameSite }) => [httpOnly, sameSite]),
+    [[true, "Strict"]],
+  );
+  await context.clearCookies();
+  const again = await page.goto(stage.link);
+  assert.equal(again.status(), 403);
+  await page.goto(origin);
+  await sees(page.locator("main"), "This page is locked");
+  await sees(page.locator("main"), "claude-mem viewer");
+  await shot(page, "locked");
+  assert.ok(!(await page.content()).includes("window.wasRun"));
+  stage.troubles.splice(0); // That it was refused.
+});

@@ -1,0 +1,67 @@
+// Everything with the keyboard alone.
+import { assert, distilled, open, sees, shot, tell } from "./stage.mjs";
+
+await open(async (stage) => {
+  const { page } = stage;
+  tell();
+  await distilled(stage, 9);
+  await stage.go("/");
+  await page.locator(".row").first().waitFor();
+  const press = (...keys) =>
+    keys.reduce((before, key) => before.then(() => page.keyboard.press(key)), Promise.resolve());
+  const focused = () => page.evaluate(() => document.activeElement.dataset.row);
+  const names = await page.locator(".row").evaluateAll((rows) => rows.map((row) => row.dataset.name));
+
+  await press("j");
+  assert.equal(await focused(), names[0]);
+  await press("j", "j");
+  assert.equal(await focused(), names[2]);
+  await press("k");
+  assert.equal(await focused(), names[1]);
+  await shot(page, "keyboard");
+  const headline = await page.locator(`[data-row="${names[1]}"]`).innerText();
+  await press("Enter");
+  await page.waitForURL(`**/m/${names[1]}`);
+  await page.locator(".kicker").waitFor();
+  assert.ok(headline.length > 0);
+  await press("Escape");
+  await page.waitForURL((url) => url.pathname === "/");
+  await page.waitForFunction((name) => document.activeElement.dataset.row === name, names[1]);
+
+  await press("/");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "query");
+  await page.keyboard.type("vacuum");
+  await sees(page.locator(".row").first(), "VACUUM FULL");
+  // Letters that are typed are no commands.
+  assert.equal(await page.getByRole("searchbox").inputValue(), "vacuum");
+  await press("Enter");
+  assert.ok(await focused());
+  await press("Enter");
+  await sees(page.locator("h1"), "VACUUM FULL");
+
+  await press("?");
+  await sees(page.getByRole("dialog"), "Next memory");
+  await shot(page, "keys");
+  await press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+
+  await press("g", "s");
+  await sees(page.locator("h1"), "Sessions");
+  await press("j", "Enter");
+  await page.locator(".turn").first().waitFor();
+  await press("g", "t");
+  await sees(page.locator("h1"), "Stats");
+  await press("n");
+  await sees(page.getByRole("dialog"), "Write a memory");
+  assert.equal(await page.evaluate(() => document.activeElement.name), "text");
+  await press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await press("d");
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+
+  // The first stop of the tab key is a way past the header.
+  await stage.go("/");
+  await page.locator(".row").first().waitFor();
+  await press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement.className), "skip");
+});

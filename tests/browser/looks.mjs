@@ -1,0 +1,89 @@
+// Every page in light, in dark and on a phone: it fits, it can be used by all, and pictures are kept.
+import { assert, distilled, isOpenToAll, open, scene, sees, shot, tell } from "./stage.mjs";
+
+await open(async (stage) => {
+  const { page } = stage;
+  tell();
+  await distilled(stage, 9);
+  const pages = {
+    feed: "/",
+    found: "/?q=rounding",
+    sessions: "/s",
+    session: `/s/${scene[0].session}`,
+    observation: "/m/1",
+    summary: "/m/S1",
+    prompt: "/m/P1",
+    stats: "/stats",
+    context: "/context?project=ledger",
+    replays: "/replay",
+    settings: "/settings",
+    health: "/log",
+  };
+  const views = [
+    ["light", 1280, 860],
+    ["dark", 1280, 860],
+    ["phone", 390, 844],
+  ];
+  for (const [view, width, height] of views) {
+    await page.emulateMedia({ colorScheme: view === "dark" ? "dark" : "light", reducedMotion: "reduce" });
+    await page.setViewportSize({ width, height });
+    for (const [name, path] of Object.entries(pages)) {
+      await stage.go(path);
+      await page.locator("main .page:not(.waiting) h1").first().waitFor({ state: "attached" });
+      await sees(page.locator("#live"), "Live");
+      await page.locator("main .bone").first().waitFor({ state: "detached" });
+      const [content, screen] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+      assert.ok(content <= screen, `${name} is ${content} wide on a ${view} of ${screen}`);
+      await isOpenToAll(page, `${name}, ${view}`);
+      await shot(page, `${view}-${name}`, true);
+    }
+  }
+
+  // On a phone, pages and projects are behind a button.
+  await stage.go("/");
+  await page.getByRole("button", { name: "Pages and projects" }).click();
+  await page.getByRole("navigation").getByRole("link", { name: "Stats" }).click();
+  await sees(page.locator("h1"), "Stats");
+  assert.equal(await page.getByRole("navigation").isVisible(), false);
+
+  // Light and dark by hand outlast a reload, and win over the system.
+  await page.setViewportSize({ width: 1280, height: 860 });
+  const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const light = await paper();
+  await page.getByRole("button", { name: "Colours: As the system has it" }).click();
+  const dark = await paper();
+  assert.notEqual(dark, light);
+  await page.reload();
+  assert.equal(await paper(), dark);
+  await page.getByRole("button", { name: "Colours: Dark" }).click();
+  assert.equal(await paper(), light);
+  await page.emulateMedia({ colorScheme: "dark" });
+  assert.equal(await paper(), light);
+  await page.getByRole("button", { name: "Colours: Light" }).click();
+  assert.equal(await paper(), dark);
+
+  // A chart can be read without seeing or pointing.
+  await stage.go("/stats");
+  const events = page.locator(".chart", { hasText: "Events" }).first();
+  await events.locator(".plot").focus();
+  await page.keyboard.press("ArrowLeft");
+  await sees(events.locator(".readout"), "Tool uses");
+  assert.ok((await events.locator("table tbody tr").count()) > 0);
+
+  // A setting is changed, refused when it is wrong, and taken back.
+  await stage.go("/settings");
+  const budget = page.locator(".setting", { has: page.locator("#CLAUDE_MEM_CONTEXT_TOKENS_MAX") });
+  await budget.getByRole("textbox").fill("900");
+  await budget.getByRole("textbox").press("Tab");
+  await sees(budget, "chosen");
+  await budget.getByRole("textbox").fill("many");
+  await budget.getByRole("textbox").press("Tab");
+  await sees(budget.getByRole("alert"), "CONTEXT_TOKENS_MAX");
+  stage.troubles.length = 0; // The browser itself reports that the worker refused it.
+  await stage.go("/context?project=ledger");
+  await sees(page.locator(".budget"), "of 900 tokens");
+  await sees(page.locator(".paper"), "Amounts are rounded half to even");
+  await stage.go("/settings");
+  await budget.getByRole("button").click();
+  await sees(budget, "default");
+});

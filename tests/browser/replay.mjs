@@ -1,0 +1,48 @@
+// A replay: what it would take, how far it is, what it would change, and that it can be taken over.
+import { assert, counts, distilled, open, scene, sees, shot, tell } from "./stage.mjs";
+
+await open(async (stage) => {
+  const { page } = stage;
+  tell([scene[0], scene[2]]);
+  await distilled(stage, 5);
+  await stage.go("/replay");
+  const form = page.locator("form.wishes");
+  await form.getByLabel("Model").fill("claude-sonnet-5");
+  await form.getByLabel("Only to compare").check();
+  const start = form.getByRole("button", { name: "Start" });
+  assert.equal(await start.isDisabled(), true);
+  await form.getByRole("button", { name: "Estimate" }).click();
+  await sees(form.locator(".estimate"), "Calls");
+  await sees(form.locator(".estimate"), "claude-sonnet-5");
+  await shot(page, "estimate");
+
+  await start.click();
+  const running = page.locator(".running");
+  await sees(running, "Asking");
+  await sees(running, "0 of 3 questions");
+  assert.equal(await running.getByRole("progressbar").getAttribute("value"), "0");
+  await shot(page, "replay");
+
+  // The model answers now, and the page hears of it.
+  console.log("open the gate");
+  await sees(running, "Finished");
+  await sees(running, "3 of 3 questions");
+  const made = page.locator(".card", { hasText: "Generation 1" });
+  await sees(made, "to compare");
+
+  await running.getByRole("link", { name: "What it changed" }).click();
+  await sees(page.locator("h1"), "What generation 1 would change");
+  await sees(page.locator(".pairs"), "Seen again: Builds are cached by the lockfile");
+  await shot(page, "diff", true);
+  await page.getByRole("button", { name: "Show this one from now on" }).click();
+  await sees(page.locator("h1"), "What generation 1 changed");
+  await stage.go("/");
+  await sees(page.locator(".row"), "Seen again: Builds are cached by the lockfile");
+  await counts(page.locator(".row", { hasText: "Seen again" }), 5);
+
+  // Both generations of the same events, side by side.
+  await page.getByRole("link", { name: "Seen again: Builds are cached" }).click();
+  await counts(page.locator(".generation"), 2);
+  await sees(page.locator(".generation.is-current"), "Seen again: Builds are cached");
+  await shot(page, "generations", true);
+});

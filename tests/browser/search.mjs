@@ -1,0 +1,63 @@
+// Search as one types, with filters that live in the address: they survive a reload and the back button.
+import { assert, counts, distilled, open, sees, shot, tell } from "./stage.mjs";
+
+await open(async (stage) => {
+  const { page } = stage;
+  tell();
+  await distilled(stage, 9);
+  const rows = page.locator(".row");
+  const parameter = (name) => new URL(page.url()).searchParams.get(name);
+
+  const box = page.getByRole("searchbox", { name: "Search memory" });
+  await box.pressSequentially("vacuum lock", { delay: 15 });
+  await sees(page.locator(".row").first(), "VACUUM FULL locks the table");
+  await page.waitForFunction(() => new URL(location).searchParams.get("q") === "vacuum lock");
+  await sees(page.locator("mark"), "VACUUM");
+  await sees(page.locator(".said"), "match");
+  await shot(page, "search");
+  assert.match(await page.title(), /vacuum lock/);
+
+  // One step back is before the search, however many letters it had.
+  await box.blur();
+  await page.goBack();
+  await sees(rows, "Builds are cached by the lockfile");
+  assert.equal(parameter("q"), null);
+  await page.goForward();
+  await sees(page.locator(".row").first(), "VACUUM FULL locks the table");
+  await page.goBack();
+
+  await page.getByRole("link", { name: "ledger", exact: false }).first().click();
+  await sees(rows, "118 of 20,431 totals");
+  assert.equal(parameter("project"), "ledger");
+  await counts(rows.filter({ hasText: "VACUUM" }), 0);
+
+  await page.getByLabel("Type").selectOption("decision");
+  await counts(rows, 1);
+  assert.deepEqual([parameter("type"), parameter("project")], ["decision", "ledger"]);
+  await page.reload();
+  await counts(rows, 1);
+  await sees(rows, "Amounts are rounded half to even");
+
+  await page.goBack();
+  await counts(rows.filter({ hasText: "118 of 20,431" }), 1);
+  await page.goBack();
+  await sees(rows, "Builds are cached by the lockfile");
+
+  await page.getByLabel("When").selectOption("today");
+  await page.waitForFunction(() => new URL(location).searchParams.get("since") === "today");
+  await sees(rows, "Builds are cached by the lockfile");
+  await page.getByLabel("When").selectOption("between");
+  await page.getByLabel("From").fill("2020-01-01");
+  await page.getByLabel("To").fill("2020-12-31");
+  await sees(page.locator("main"), "Nothing here");
+
+  await stage.go("/?concept=trade-off");
+  await counts(rows, 1);
+  await sees(rows, "Amounts are rounded half to even");
+  await page.getByRole("link", { name: "Remove the filter trade-off" }).click();
+  await sees(rows, "Builds are cached by the lockfile");
+
+  await box.fill("zebra crossing");
+  await sees(page.locator("main"), "Nothing about “zebra crossing”");
+  await shot(page, "nothing-found");
+});

@@ -1,0 +1,55 @@
+// A session as a story, and a memory with everything that it was made of.
+import { assert, counts, distilled, open, scene, sees, shot, tell } from "./stage.mjs";
+
+await open(async (stage) => {
+  const { page } = stage;
+  const [ledger] = scene;
+  const [session] = tell([ledger]);
+  await distilled(stage, 4);
+
+  await page.getByRole("link", { name: "Sessions" }).click();
+  await page.locator(".card", { hasText: "The totals on invoice 4711" }).getByRole("link").first().click();
+  const turns = page.locator(".turn");
+  await counts(turns, 2);
+  const first = turns.nth(0);
+  await sees(first.locator("blockquote"), ledger.turns[0].prompt);
+  await sees(first.locator(".tools"), "Read ×2");
+  await sees(first, "What was done");
+  await sees(first.locator(".deed"), "Invoice totals were rounded twice");
+  await sees(first.locator(".learned"), "Both the line and the total were rounded");
+  await sees(turns.nth(1).locator(".next"), "Run it on Tuesday");
+  await shot(page, "story", true);
+
+  // The story goes on while it is read.
+  session.prompt("and the same for credit notes");
+  await counts(turns, 3);
+  await sees(turns.nth(2).locator("blockquote"), "and the same for credit notes");
+
+  await page.getByRole("link", { name: "Invoice totals were rounded twice" }).click();
+  await sees(page.locator("h1"), "Invoice totals were rounded twice");
+  const from = page.locator(".provenance");
+  await sees(from.locator(".path"), "claude-haiku-4-5");
+  await sees(from.locator(".path"), "through anthropic");
+  await sees(from.locator(".path"), "4,812 → 611 tokens");
+  await sees(from.locator(".path"), "one of 3");
+  await sees(from.locator(".path"), "$0.00");
+  const bash = from.locator(".sources li", { hasText: "Bash" });
+  await bash.locator("summary").click();
+  await sees(bash.locator("pre"), "41 passed; 0 failed");
+  await from.locator(".raw", { hasText: "as it came" }).locator("summary").click();
+  await sees(from.locator("pre"), "<title>Invoice totals were rounded twice");
+  await sees(page.locator(".files"), "src/invoice.rs");
+  await shot(page, "memory", true);
+
+  await page.getByRole("button", { name: "Copy as Markdown" }).click();
+  await sees(page.locator(".toast"), "Copied");
+  const copied = await page.evaluate(() => navigator.clipboard.readText());
+  assert.match(
+    copied,
+    /^# Invoice totals were rounded twice, per line and in all\n\nRounding now happens once/,
+  );
+  assert.match(copied, /\n- A hundred lines of 0\.005 add up to 0\.50\n/);
+
+  await page.locator(".crumbs").getByRole("link", { name: "ledger" }).click();
+  await sees(page.locator(".row"), "118 of 20,431");
+});

@@ -1,0 +1,64 @@
+// The first paint is light, and a long list comes in pieces, whatever its length.
+import { assert, counts, open, run, sees } from "./stage.mjs";
+
+const MEMORIES = 60;
+
+await open(async (stage) => {
+  const { page, context } = stage;
+  const filler =
+    "It keeps what it was told, word for word, and says so in as many words as it takes. ".repeat(6);
+  for (let at = 0; at < MEMORIES; at += 1)
+    run(["remember", `${filler}${at}`, "--title", `Memory number ${at}`]);
+  await sees(page.locator(".row"), "Memory number 59");
+
+  const wire = await context.newCDPSession(page);
+  await wire.send("Network.enable");
+  await wire.send("Network.setCacheDisabled", { cacheDisabled: true });
+  const asked = new Map();
+  wire.on("Network.requestWillBeSent", ({ requestId, request }) =>
+    asked.set(requestId, { url: new URL(request.url).pathname, bytes: 0 }),
+  );
+  wire.on(
+    "Network.loadingFinished",
+    ({ requestId, encodedDataLength }) => (asked.get(requestId).bytes = encodedDataLength),
+  );
+  await stage.go("/");
+  await sees(page.locator(".row"), "Memory number 59");
+  await page.waitForLoadState("networkidle").catch(() => {});
+  const all = [...asked.values()];
+  const sum = all.reduce((total, { bytes }) => total + bytes, 0);
+  console.log(`first paint: ${sum} bytes in ${all.length} requests`);
+  assert.ok(sum < 100_000, JSON.stringify(all));
+  assert.ok(
+    all.some(({ url, bytes }) => url === "/assets/app.js" && bytes > 0),
+    JSON.stringify(all),
+  );
+
+  // The second time the browser has the files, and is told so.
+  await wire.send("Network.setCacheDisabled", { cacheDisabled: false });
+  await stage.go("/");
+  await sees(page.locator(".row"), "Memory number 59");
+  const known = await page.evaluate(() =>
+    fetch("/assets/app.js", { cache: "no-cache" }).then((answer) => answer.headers.get("etag")),
+  );
+  const status = await page.evaluate(
+    (tag) =>
+      fetch("/assets/app.js", { headers: { "if-none-match": tag }, cache: "no-store" }).then(
+        (answer) => answer.status,
+      ),
+    known,
+  );
+  assert.equal(status, 304);
+
+  const rows = page.locator(".row");
+  const before = await rows.count();
+  assert.ok(before < MEMORIES, `${before} rows at first`);
+  await page.mouse.wheel(0, 100_000);
+  for (let tries = 0; (await rows.count()) < MEMORIES && tries < 200; tries += 1) {
+    await page.mouse.wheel(0, 100_000);
+    await page.waitForTimeout(20);
+  }
+  await counts(rows, MEMORIES);
+  await sees(page.locator(".end"), "That is everything");
+  await sees(rows, "Memory number 0");
+});
