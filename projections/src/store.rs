@@ -6,7 +6,7 @@ use crate::{
     schema,
 };
 use claude_mem_events::Seq;
-use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig};
 use std::{
     fs::{self, File},
     os::unix::fs::MetadataExt,
@@ -230,6 +230,8 @@ impl Store {
 
 fn prepare(connection: &Connection) -> Result<()> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    // Otherwise statements are planned anew for each value that might let them use a partial index.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "synchronous", "normal")?;
     // What is forgotten shall not linger in free pages.
