@@ -321,6 +321,7 @@ fn apply_all(transaction: &Transaction<'_>, kinds: &[String], batch: &Batch) -> 
         forgettings::reach(&rows, &folded)?;
         copies::find(&rows, &folded, batch.log)?;
     }
+    rows.write_counters()?;
     Ok(done)
 }
 

@@ -4,15 +4,16 @@ use crate::{
     error::Result,
     evidence::Named,
     hosts::ROWS_PER_LOG,
-    sessions::{GoneOn, Place},
+    sessions::{GoneOn, Places},
     sources::Sources,
     xml::{self, Reply},
 };
 use claude_mem_events::{Left, Recorded};
-use rusqlite::{CachedStatement, Params, Transaction};
+use rusqlite::{CachedStatement, OptionalExtension, Params, Transaction};
 use std::{
+    borrow::Cow,
     cell::RefCell,
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, btree_map::Entry},
     ops::Deref,
     rc::Rc,
     sync::Arc,
@@ -44,7 +45,7 @@ pub struct Rows<'a> {
     reply: RefCell<Option<(u64, Arc<Reply>)>>,
     sources: RefCell<Option<(u64, Rc<Sources>)>>,
     /// Sessions met in this transaction, so that each event does not look its own up again.
-    pub(crate) places: RefCell<HashMap<String, Place>>,
+    pub(crate) places: RefCell<Places>,
     pub(crate) gone_on: RefCell<BTreeMap<i64, GoneOn>>,
     /// What is left of the event being folded, if its payload was removed.
     left: RefCell<Option<Left>>,
@@ -52,6 +53,8 @@ pub struct Rows<'a> {
     pub(crate) seqs: RefCell<HashMap<[u8; 16], i64>>,
     /// What projects were called in this transaction, and by which event last.
     pub(crate) labels: RefCell<Vec<(i64, String, [u8; 16])>>,
+    /// The last number given to a row of each kind, by log.
+    counters: RefCell<BTreeMap<(&'static str, u8), i64>>,
 }
 
 impl<'a> Rows<'a> {
@@ -61,8 +64,20 @@ impl<'a> Rows<'a> {
         ahead: &'a ReadAhead,
         log: u8,
     ) -> Self {
-        let (reply, sources, places, gone_on, left, seqs, labels) = Default::default();
-        Self { transaction, kinds, ahead, log, reply, sources, places, gone_on, left, seqs, labels }
+        Self {
+            transaction,
+            kinds,
+            ahead,
+            log,
+            reply: RefCell::default(),
+            sources: RefCell::default(),
+            places: RefCell::default(),
+            gone_on: RefCell::default(),
+            left: RefCell::default(),
+            seqs: RefCell::default(),
+            labels: RefCell::default(),
+            counters: RefCell::default(),
+        }
     }
 
     /// Folds an event of which only this is left.
@@ -107,20 +122,37 @@ impl<'a> Rows<'a> {
 
     /// Uses up `count` numbers for rows of one kind, and gives the first. Each log has its own, the same on
     /// every machine.
-    pub(crate) fn numbers(&self, name: &str, count: usize) -> Result<i64> {
-        if self.log == 0 {
-            return self.numbers_for_all(name, count);
-        }
-        let first = self.numbers_for_all(&format!("{name}@{}", self.log), count)?;
+    pub(crate) fn numbers(&self, name: &'static str, count: usize) -> Result<i64> {
+        let first = self.numbers_of(name, self.log, count)?;
         Ok(i64::from(self.log) * ROWS_PER_LOG + first)
     }
 
     /// The same for rows that all logs share.
-    pub(crate) fn numbers_for_all(&self, name: &str, count: usize) -> Result<i64> {
-        let sql = "insert into counters (name, last) values (?1, ?2)
-                   on conflict (name) do update set last = last + ?2 returning last";
-        let last: i64 = self.cached(sql)?.query_row((name, count as i64), |row| row.get(0))?;
-        Ok(last - count as i64 + 1)
+    pub(crate) fn numbers_for_all(&self, name: &'static str, count: usize) -> Result<i64> {
+        self.numbers_of(name, 0, count)
+    }
+
+    fn numbers_of(&self, name: &'static str, log: u8, count: usize) -> Result<i64> {
+        let mut counters = self.counters.borrow_mut();
+        let last = match counters.entry((name, log)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let (sql, name) = ("select last from counters where name = ?1", counter(name, log));
+                let last = self.cached(sql)?.query_row([name], |row| row.get(0)).optional()?;
+                unknown.insert(last.unwrap_or(0))
+            }
+        };
+        *last += count as i64;
+        Ok(*last - count as i64 + 1)
+    }
+
+    /// Writes down which numbers are used up: once in a transaction.
+    pub(crate) fn write_counters(&self) -> Result<()> {
+        for ((name, log), last) in &*self.counters.borrow() {
+            let sql = "insert or replace into counters (name, last) values (?1, ?2)";
+            self.run(sql, (counter(name, *log), last))?;
+        }
+        Ok(())
     }
 
     /// What a reply says, under the types in force.
@@ -160,6 +192,14 @@ impl<'a> Deref for Rows<'a> {
 
     fn deref(&self) -> &Self::Target {
         self.transaction
+    }
+}
+
+/// What numbers of a log's own are counted under.
+fn counter(name: &str, log: u8) -> Cow<'_, str> {
+    match log {
+        0 => name.into(),
+        log => format!("{name}@{log}").into(),
     }
 }
 

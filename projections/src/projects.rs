@@ -41,6 +41,8 @@ pub(crate) fn row_of(rows: &Rows<'_>, event: &Recorded, project: &Project) -> Re
     let is_moved = root.as_deref().unwrap_or_default() != project.root;
     if is_moved && !project.root.is_empty() && (rows.log == 0 || root.is_none()) {
         rows.run("update projects set root = ?2 where id = ?1", (id, &project.root))?;
+        // Who had it elsewhere puts it back, however many events are folded together.
+        rows.places.borrow_mut().clear();
     }
     Ok(id)
 }
@@ -168,4 +170,20 @@ fn merge_one(rows: &Rows<'_>, from: i64, into: i64, label: &str) -> Result<()> {
         rows.run("update projects set merged_into = ?2 where id = ?1", (from, into))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scene::Scene;
+
+    #[test]
+    fn the_latest_place_counts_when_two_sessions_take_turns() {
+        let mut scene = Scene::new();
+        for (session, root) in [("a", "/a"), ("b", "/b"), ("a", "/a")] {
+            scene.envelope.session = session.into();
+            scene.envelope.project.root = root.into();
+            scene.tool("Bash", "{}");
+        }
+        assert_eq!(scene.fold().dump("select root from projects").unwrap(), "/a\n");
+    }
 }

@@ -154,8 +154,9 @@ fn link(rows: &Rows<'_>, reply: i64, answers: &[[u8; 16]]) -> Result<usize> {
              select seq, ?2 from events where event = ?1 and seq >> 55 = ?2 >> 55",
     );
     let seqs = rows.seqs.borrow();
+    let mut insert = rows.cached(known)?;
     answers.iter().try_fold(0, |sum, event| match seqs.get(event) {
-        Some(seq) => Ok(sum + rows.run(known, (seq, reply))?),
+        Some(seq) => Ok(sum + insert.execute((seq, reply))?),
         None => Ok(sum + rows.run(sought, (event, reply))?),
     })
 }
@@ -171,12 +172,19 @@ fn has_open_source(rows: &Rows<'_>, reply: i64) -> Result<bool> {
 
 /// Marks what a reply answers as answered.
 pub(crate) fn cover(rows: &Rows<'_>, reply: i64) -> Result<()> {
-    for table in ["tool_uses", "stops"] {
-        let sql = format!(
-            "update {table} set answered_by = ?1, is_parked = 0 where answered_by is null
-                 and seq in (select source from answers where reply = ?1)"
-        );
-        rows.run(&sql, [reply])?;
+    let mut sources = rows.cached("select source from answers where reply = ?1")?;
+    let mut sources = sources.query([reply])?;
+    let mut tool_uses = rows.cached(
+        "update tool_uses set answered_by = ?1, is_parked = 0 where seq = ?2 and answered_by is null",
+    )?;
+    let mut stops = rows.cached(
+        "update stops set answered_by = ?1, is_parked = 0 where seq = ?2 and answered_by is null",
+    )?;
+    while let Some(row) = sources.next()? {
+        let source: i64 = row.get(0)?;
+        if tool_uses.execute((reply, source))? == 0 {
+            stops.execute((reply, source))?;
+        }
     }
     Ok(())
 }

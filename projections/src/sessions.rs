@@ -5,9 +5,9 @@ use crate::{
     projection::{Projection, Rows, some},
     projects,
 };
-use claude_mem_events::{Event, Recorded, SessionEnded, SessionStarted, StopScope};
+use claude_mem_events::{Event, Id, Recorded, SessionEnded, SessionStarted, StopScope};
 use rusqlite::{OptionalExtension, params};
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashMap, rc::Rc};
 
 /// A session that was silent for this long is over.
 pub const SILENCE_US: u64 = 24 * 3600 * 1_000_000;
@@ -64,7 +64,7 @@ impl Projection for Sessions {
 }
 
 /// Where an event belongs.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Place {
     /// Row of the session; `None` for what happened outside of any.
     pub(crate) session: Option<i64>,
@@ -78,21 +78,49 @@ pub(crate) struct Place {
     pub(crate) prompt_id: String,
 }
 
+/// Places that were found, as long as nothing moves.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    by_envelope: HashMap<String, Rc<Place>>,
+    /// Several projections ask for the same event.
+    last: Option<(Id, Rc<Place>)>,
+}
+
+impl Places {
+    /// Forgets them: what they say is no longer so.
+    pub(crate) fn clear(&mut self) {
+        self.by_envelope.clear();
+        self.last = None;
+    }
+}
+
 /// Finds where an event belongs; makes the session and the project if they are new.
-pub(crate) fn place(rows: &Rows<'_>, event: &Recorded) -> Result<Place> {
+pub(crate) fn place(rows: &Rows<'_>, event: &Recorded) -> Result<Rc<Place>> {
+    if let Some((of, place)) = &rows.places.borrow().last
+        && *of == event.id
+    {
+        return Ok(Rc::clone(place));
+    }
+    let place = look_up(rows, event)?;
+    rows.places.borrow_mut().last = Some((event.id, Rc::clone(&place)));
+    Ok(place)
+}
+
+fn look_up(rows: &Rows<'_>, event: &Recorded) -> Result<Rc<Place>> {
     let envelope = &event.envelope;
     let project = &envelope.project;
     let key = [&envelope.platform, &envelope.session, &project.key, &project.label, &project.root]
         .map(String::as_str)
         .join("\0");
-    if let Some(place) = rows.places.borrow().get(&key) {
-        return Ok(place.clone());
+    if let Some(place) = rows.places.borrow().by_envelope.get(&key) {
+        return Ok(Rc::clone(place));
     }
     let mut place = Place { project: projects::row_of(rows, event, project)?, ..Place::default() };
     if !envelope.session.is_empty() {
         find_session(rows, event, &mut place)?;
     }
-    rows.places.borrow_mut().insert(key, place.clone());
+    let place = Rc::new(place);
+    rows.places.borrow_mut().by_envelope.insert(key, Rc::clone(&place));
     Ok(place)
 }
 

@@ -117,6 +117,10 @@ impl Parts {
 }
 
 fn is_compound(name: &str) -> bool {
+    // Nearly all words are plain.
+    if name.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        return false;
+    }
     let inner = name.trim_matches(['_', '-']);
     let mut previous_is_lower = false;
     let mut uppers = 0;
