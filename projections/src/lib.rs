@@ -22,6 +22,7 @@ mod forgettings;
 mod generations;
 mod hosts;
 mod imports;
+mod indexing;
 mod kin;
 mod known;
 mod listed;

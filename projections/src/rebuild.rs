@@ -3,6 +3,7 @@
 use crate::{
     error::{Error, Result},
     fold::{Batch, Folded, Redraw, Source, State},
+    indexing::Indexing,
     store::{COMPANIONS, Options, Store, beside, lock_exclusive, rename},
 };
 use claude_mem_events::{
@@ -18,14 +19,15 @@ use std::{
 };
 
 /// Batches that may be read ahead of those being written.
-const AHEAD_MAX: usize = 4;
-/// How much of a full-text index is gathered in memory before it is written. Larger pieces mean fewer
-/// merges.
-const INDEX_BYTES_MAX: i64 = 64 << 20;
+const AHEAD_MAX: usize = 2;
+/// How many times as many events make a transaction as when folding on: nobody waits for the lock, and
+/// pages that many events write to are written once.
+const TOGETHER: usize = 8;
 /// Indexes that folding itself reads; all others that forbid nothing are made when the rows are there.
 const INDEXES_NEEDED: [&str; 3] = ["tool_uses_by_turn", "prompts_by_session", "answers_by_reply"];
-/// The full-text tables.
-pub(crate) const INDEXES: [&str; 3] = ["observations_fts", "summaries_fts", "prompts_fts"];
+
+/// What a database that is being drawn consists of, by what is behind its name.
+pub(crate) const SCRATCH: [&str; 5] = ["", "-fts", "-journal", COMPANIONS[0], COMPANIONS[1]];
 
 /// Draws the database at `path` again from the whole log. `progress` is told after each batch.
 ///
@@ -44,7 +46,7 @@ pub fn rebuild(
         remove(&scratch)?;
         let mut store = Store::open_scratch(&scratch, options.clone())?;
         store.foresee(&foreseen)?;
-        let folded = store.draw(log, &mut progress)?;
+        let folded = store.draw(&scratch, log, &mut progress)?;
         if folded.state == State::Redraw(Redraw::Restored) {
             foreseen = store.look_ahead(log)?;
             continue;
@@ -88,7 +90,10 @@ impl Store {
         loop {
             *self = Self::in_memory_with(self.options.clone())?;
             self.foresee(&foreseen)?;
-            let folded = self.draw(log, &mut progress)?;
+            let folded = self.fold(log, |folded| {
+                progress(folded);
+                true
+            })?;
             if folded.state != State::Redraw(Redraw::Restored) {
                 return Ok(folded);
             }
@@ -118,13 +123,19 @@ impl Store {
         Ok(())
     }
 
-    /// Folds all logs from their beginnings into an empty database, with the full-text indexes built at the
-    /// end. Reading and decoding go on in a thread of their own.
-    fn draw(&mut self, log: &Log, progress: &mut impl FnMut(&Folded)) -> Result<Folded> {
-        let triggers = self.take("type = 'trigger'")?;
+    /// Folds all logs from their beginnings into an empty database, a scratch file. Reading and decoding go on
+    /// in a thread of their own, full-text indexing in another.
+    fn draw(
+        &mut self,
+        scratch: &Path,
+        log: &Log,
+        progress: &mut impl FnMut(&Folded),
+    ) -> Result<Folded> {
+        let triggers = self.take("type = 'trigger' and name like '%\\_fts\\_%' escape '\\'")?;
         let indexes = self.take(&deferred_indexes())?;
+        let indexing = Indexing::begin(&self.connection, &triggers, beside(scratch, SCRATCH[1]))?;
         let mut folded = Folded::default();
-        let events_max = self.options.batch_events;
+        let events_max = self.options.batch_events * TOGETHER;
         let kinds = &self.options.kinds.clone();
         let foreign = self.foreign()?;
         let sources = &Source::all(log, &foreign);
@@ -156,14 +167,17 @@ impl Store {
             }
             Ok::<_, Error>(())
         })?;
-        self.connection.execute_batch(&indexes)?;
-        self.build_full_text()?;
-        self.connection.execute_batch(&triggers)?;
+        if folded.state != State::Complete {
+            return Ok(folded);
+        }
+        self.make(&indexes)?;
+        indexing.finish(&self.connection)?;
+        self.make(&triggers)?;
         Ok(folded)
     }
 
     /// Removes what the condition names from the schema; gives what makes it again.
-    fn take(&self, condition: &str) -> Result<String> {
+    fn take(&self, condition: &str) -> Result<Vec<String>> {
         let sql =
             format!("select type, name, sql from sqlite_schema where {condition} order by name");
         let mut statement = self.connection.prepare(&sql)?;
@@ -173,23 +187,16 @@ impl Store {
         for (kind, name, _) in &taken {
             self.connection.execute(&format!("drop {kind} {name}"), ())?;
         }
-        Ok(taken.into_iter().map(|(_, _, sql)| sql + ";\n").collect())
+        Ok(taken.into_iter().map(|(_, _, sql)| sql).collect())
     }
 
-    fn build_full_text(&self) -> Result<()> {
-        for index in INDEXES {
-            let configure = format!("insert into {index} ({index}, rank) values (?1, ?2)");
-            let configure =
-                |name: &str, value: i64| self.connection.execute(&configure, (name, value));
-            let build = self.connection.unchecked_transaction()?;
-            configure("hashsize", INDEX_BYTES_MAX)?;
-            configure("automerge", 0)?;
-            build.execute(&format!("insert into {index} ({index}) values ('rebuild')"), ())?;
-            configure("hashsize", 1 << 20)?;
-            configure("automerge", 4)?;
-            build.commit()?;
+    /// Puts back what was taken.
+    fn make(&self, taken: &[String]) -> Result<()> {
+        let make = self.connection.unchecked_transaction()?;
+        for sql in taken {
+            make.execute_batch(sql)?;
         }
-        Ok(())
+        Ok(make.commit()?)
     }
 
     /// Turns a scratch file into a database like any other, and closes it.
@@ -297,7 +304,7 @@ pub(crate) fn lock_rebuild(path: &Path) -> Result<File> {
 }
 
 fn remove(path: &Path) -> Result<()> {
-    for suffix in ["", "-journal", COMPANIONS[0], COMPANIONS[1]] {
+    for suffix in SCRATCH {
         let file = beside(path, suffix);
         match fs::remove_file(&file) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {

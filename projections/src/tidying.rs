@@ -2,7 +2,8 @@
 
 use crate::{
     error::{Error, Result},
-    rebuild::{INDEXES, lock_rebuild},
+    indexing::INDEXES,
+    rebuild::{SCRATCH, lock_rebuild},
     store::{COMPANIONS, Store, beside, lock_exclusive},
 };
 use std::{fs, path::Path};
@@ -46,7 +47,7 @@ impl Store {
         let mut bytes = 0;
         let _replacing = lock_exclusive(path)?;
         if let Ok(_rebuilding) = lock_rebuild(path) {
-            for suffix in ["", "-journal", COMPANIONS[0], COMPANIONS[1]] {
+            for suffix in SCRATCH {
                 bytes += remove(&beside(&beside(path, ".new"), suffix))?;
             }
         }

@@ -4,7 +4,7 @@
 
 mod made;
 
-use claude_mem_events::Forgotten;
+use claude_mem_events::{Forgotten, MemoryAdded};
 use claude_mem_log::{Log, Options as LogOptions};
 use claude_mem_projections::{Error, Options, Redraw, State, Store, rebuild};
 use made::{Writer, dump, fill};
@@ -46,6 +46,28 @@ fn the_same_rows_come_back_after_the_database_is_deleted() {
         fs::copy(entry.path(), copy.join(entry.file_name())).unwrap();
     }
     assert_eq!(drawn(&Log::open(&copy, LogOptions::default()).unwrap()), before);
+}
+
+#[test]
+fn what_was_forgotten_is_in_no_page_of_a_database_drawn_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log_dir, path) = (dir.path().join("log"), dir.path().join("memory.db"));
+    let mut writer = Writer::new(&log_dir);
+    let memories = ["kept qwvzkj", "lost xkjqzv"]
+        .map(|text| writer.add(MemoryAdded { text: text.into(), ..MemoryAdded::default() }));
+    let log = Log::open(&log_dir, LogOptions::default()).unwrap();
+    let is_in_file = |word: &[u8]| {
+        rebuild(&path, &log, &Options::default(), |_| {}).unwrap();
+        open(&path).check_index().unwrap();
+        fs::read(&path).unwrap().windows(word.len()).any(|bytes| bytes == word)
+    };
+    assert!(is_in_file(b"xkjqzv"));
+    writer.add(Forgotten { events: vec![memories[1]], ..Forgotten::default() });
+    assert!(!is_in_file(b"xkjqzv"));
+    assert!(is_in_file(b"qwvzkj"));
+    let left: Vec<_> =
+        fs::read_dir(dir.path()).unwrap().map(|at| at.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_str().unwrap().contains(".new")), "{left:?}");
 }
 
 #[test]

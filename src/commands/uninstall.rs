@@ -26,6 +26,7 @@ const OURS: &[&str] = &[
     "memory.db-shm",
     "memory.db.rebuild",
     "memory.db.new",
+    "memory.db.new-fts",
     "memory.db.lock",
     "prompts",
     "modes",
