@@ -5,3 +5,4 @@ pub mod bucket;
 pub mod client;
 pub mod crash;
 pub mod model;
+pub mod s3;

@@ -127,7 +127,8 @@ fn modules(
     Ok(install(&cache(), &package, Path::new("npm"))?.join("node_modules"))
 }
 
-fn cache() -> PathBuf {
+/// Where what was installed is kept.
+pub(crate) fn cache() -> PathBuf {
     env::var_os("CLAUDE_MEM_CLIENT_DIR")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache"), PathBuf::from)
 }

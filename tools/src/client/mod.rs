@@ -7,5 +7,6 @@
 mod install;
 mod run;
 
+pub(crate) use install::cache;
 pub use install::{ClientError, VERSION, axe, executable, executable_of, mcp_sdk, playwright};
 pub use run::{Client, Outcome};

@@ -1,0 +1,121 @@
+//! One running server.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    net::TcpListener,
+    process::{Child, Command, Stdio},
+    thread,
+};
+
+use super::{S3Error, executable};
+
+/// The bucket that every server has.
+const BUCKET: &str = "memory";
+const REGION: &str = "garage";
+const KEY: &str = "GK31c2f218a2e44f485b94239e";
+const SECRET: &str = "b892c0665f0ada8a4755dae98baa3b133590e11dae3bcc1f9d769d67f16c3835";
+/// What it prints when it can be asked.
+const READY: &str = "S3 API server listening";
+
+/// A server with an empty bucket. It ends with this value.
+#[derive(Debug)]
+pub struct S3Server {
+    child: Child,
+    port: u16,
+    dir: tempfile::TempDir,
+}
+
+impl S3Server {
+    /// Starts one, and returns when it can be asked.
+    pub fn start() -> Result<Self, S3Error> {
+        let program = executable()?;
+        let dir = tempfile::tempdir().map_err(S3Error::io(&program))?;
+        let ports = free_ports().map_err(S3Error::io(&program))?;
+        let child = start(&program, dir.path(), ports)?;
+        Ok(Self { child, port: ports[0], dir })
+    }
+
+    /// Where the bucket is, as users name it.
+    pub fn place(&self, prefix: &str) -> String {
+        format!("s3://{BUCKET}/{prefix}")
+    }
+
+    /// The variables with which a program finds the server and is let in.
+    pub fn variables(&self) -> Vec<(String, String)> {
+        let endpoint = format!("http://127.0.0.1:{}", self.port);
+        [
+            ("CLAUDE_MEM_SHIP_ENDPOINT", endpoint.as_str()),
+            ("CLAUDE_MEM_SHIP_REGION", REGION),
+            ("CLAUDE_MEM_SHIP_ACCESS_KEY_ID", KEY),
+            ("CLAUDE_MEM_SHIP_SECRET_ACCESS_KEY", SECRET),
+        ]
+        .map(|(name, value)| (name.into(), value.into()))
+        .into()
+    }
+
+    /// Stops it, with everything it holds left on its disk.
+    pub fn stop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Starts it again on the same disk and ports.
+    pub fn start_again(&mut self) -> Result<(), S3Error> {
+        self.stop();
+        let program = executable()?;
+        let ports = free_ports().map_err(S3Error::io(&program))?;
+        self.child = start(&program, self.dir.path(), [self.port, ports[1]])?;
+        Ok(())
+    }
+}
+
+impl Drop for S3Server {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Two ports that nobody listens on.
+fn free_ports() -> std::io::Result<[u16; 2]> {
+    let listeners = [TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?];
+    Ok([listeners[0].local_addr()?.port(), listeners[1].local_addr()?.port()])
+}
+
+fn start(
+    program: &std::path::Path,
+    dir: &std::path::Path,
+    [port, rpc_port]: [u16; 2],
+) -> Result<Child, S3Error> {
+    let config = dir.join("garage.toml");
+    let text = format!(
+        "metadata_dir = \"{0}/meta\"\ndata_dir = \"{0}/data\"\ndb_engine = \"sqlite\"\n\
+         replication_factor = 1\nrpc_bind_addr = \"127.0.0.1:{rpc_port}\"\n\
+         rpc_public_addr = \"127.0.0.1:{rpc_port}\"\nrpc_secret = \"{SECRET}\"\n\
+         [s3_api]\ns3_region = \"{REGION}\"\napi_bind_addr = \"127.0.0.1:{port}\"\n",
+        dir.display()
+    );
+    fs::write(&config, text).map_err(S3Error::io(&config))?;
+    let mut command = Command::new(program);
+    command.arg("-c").arg(&config).args(["server", "--single-node", "--default-bucket"]);
+    command.env_clear().env("GARAGE_DEFAULT_ACCESS_KEY", KEY);
+    command.env("GARAGE_DEFAULT_SECRET_KEY", SECRET).env("GARAGE_DEFAULT_BUCKET", BUCKET);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(S3Error::io(program))?;
+    let mut said = BufReader::new(child.stderr.take().expect("it was piped"));
+    let mut all = String::new();
+    loop {
+        let mut line = String::new();
+        if said.read_line(&mut line).map_err(S3Error::io(program))? == 0 {
+            let _ = child.wait();
+            return Err(S3Error::Broken { command: format!("{command:?}"), output: all });
+        }
+        if line.contains(READY) {
+            break;
+        }
+        all += &line;
+    }
+    // It would stop if nobody read on.
+    thread::spawn(move || said.lines().map_while(Result::ok).for_each(drop));
+    Ok(child)
+}
