@@ -24,6 +24,7 @@ mod paths;
 mod privacy;
 mod project;
 mod projector;
+mod pull;
 mod remember;
 mod settings;
 mod ship;

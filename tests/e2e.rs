@@ -15,6 +15,7 @@ mod hooks;
 mod import;
 mod install;
 mod log;
+mod machines;
 mod mcp;
 mod model;
 mod plugin;

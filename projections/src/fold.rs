@@ -421,7 +421,7 @@ fn own_position(connection: &Connection) -> Result<i64> {
 fn move_checkpoint(transaction: &Transaction<'_>, batch: &Batch, done: &Done) -> Result<()> {
     let (position, events, at_us) =
         (done.position.raw() as i64, done.events as i64, done.at_us as i64);
-    if let Some(Host { number, name, is_hidden }) = &batch.host {
+    if let Some(Host { number, name, is_hidden, .. }) = &batch.host {
         let sql = "insert into hosts values (?1, ?2, ?3, ?4, ?5, ?6, ?7)
                    on conflict do update set name = ?3, position = ?5, events = events + ?6,
                        at_us = max(at_us, ?7)";

@@ -39,6 +39,9 @@ pub struct Host {
     /// Whether its memories are not to be shown.
     #[serde(default)]
     pub is_hidden: bool,
+    /// Whether its log is not to be here at all. The number stays taken.
+    #[serde(default)]
+    pub is_dropped: bool,
 }
 
 /// The copy of another machine's log.
@@ -58,6 +61,10 @@ impl Host {
     /// The name of its file.
     pub const FILE: &str = "host.json";
 
+    fn is_here(&self) -> bool {
+        self.number > 0 && !self.is_dropped
+    }
+
     /// Reads what is kept in the directory of a copy; `None` if there is nothing readable.
     pub fn read(dir: &Path) -> Option<Self> {
         serde_json::from_slice(&fs::read(dir.join(Self::FILE)).ok()?).ok()
@@ -75,7 +82,7 @@ pub fn foreign(dir: &Path) -> Result<Vec<Foreign>> {
     let mut found = Vec::new();
     for entry in entries {
         let dir = entry.map_err(failed)?.path();
-        let Some(host) = Host::read(&dir).filter(|host| host.number > 0) else { continue };
+        let Some(host) = Host::read(&dir).filter(Host::is_here) else { continue };
         let log = Log::open(&dir, Options::default())?;
         if let Some(id) = log.id() {
             found.push(Foreign { host, id, dir, log });

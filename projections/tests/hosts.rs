@@ -52,7 +52,7 @@ impl Machine {
     /// Copies another machine's log as it is now.
     fn fetch(&self, other: &Self, number: u8) {
         let copy = self.copy_of(other);
-        let host = Host { number, name: format!("machine {number}"), is_hidden: false };
+        let host = self::host(number, &format!("machine {number}"), false);
         copy_all(&other.dir.path().join("log"), &copy);
         write_host(&copy, &host);
     }
@@ -84,6 +84,10 @@ fn copy_all(from: &Path, to: &Path) {
             fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
         }
     }
+}
+
+fn host(number: u8, name: &str, is_hidden: bool) -> Host {
+    Host { number, name: name.into(), is_hidden, is_dropped: false }
 }
 
 fn write_host(copy: &Path, host: &Host) {
@@ -297,7 +301,7 @@ fn a_machine_is_hidden_and_shown_again_and_what_it_forgets_stays_forgotten() {
     assert_eq!(machines[0].titles(), "1000000001|theirs ");
     let copy = machines[0].copy_of(&machines[1]);
     for (is_hidden, titles) in [(true, ""), (false, "1000000001|theirs ")] {
-        let host = Host { number: 1, name: "other".into(), is_hidden };
+        let host = self::host(1, "other", is_hidden);
         write_host(&copy, &host);
         let log = machines[0].log();
         let due = machines[0].store.redraw_due(&log).unwrap();

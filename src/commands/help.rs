@@ -13,7 +13,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Recall", &["viewer", "search", "timeline", "show", "context", "remember", "forget"]),
     ("See how it is", &["status", "doctor", "log", "costs", "worker"]),
     ("Distil", &["project", "replay", "diff", "retry"]),
-    ("Keep", &["import", "export", "verify", "ship", "restore", "key"]),
+    ("Keep", &["import", "export", "verify", "ship", "restore", "pull", "hosts", "key"]),
     ("For programs", &["mcp", "eval", "completions", "man"]),
 ];
 

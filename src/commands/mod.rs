@@ -12,6 +12,7 @@ mod export;
 mod forget;
 mod help;
 mod hook;
+mod hosts;
 mod import;
 mod install;
 mod key;
@@ -21,6 +22,7 @@ mod mcp;
 mod plugin;
 mod progress;
 mod project;
+mod pull;
 mod recall;
 mod remember;
 mod replay;
@@ -85,6 +87,8 @@ enum Command {
     Verify(verify::Verify),
     Ship(ship::Ship),
     Restore(restore::Restore),
+    Pull(pull::Pull),
+    Hosts(hosts::Hosts),
     Key(key::KeyCommand),
     Doctor(doctor::Doctor),
     Search(search::Search),
@@ -123,6 +127,8 @@ impl Command {
             Self::Verify(verify) => verify.run(app),
             Self::Ship(ship) => ship.run(app),
             Self::Restore(restore) => restore.run(app),
+            Self::Pull(pull) => pull.run(app),
+            Self::Hosts(hosts) => hosts.run(app),
             Self::Key(key) => key.run(app),
             Self::Doctor(doctor) => doctor.run(app),
             Self::Search(search) => search.run(app),

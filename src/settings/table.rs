@@ -73,6 +73,7 @@ settings! {
     // Copies elsewhere.
     SHIP_TO: "CLAUDE_MEM_SHIP_TO", "", Text, "Where the log is copied to: a directory, `s3://BUCKET/PREFIX`, `gs://…` or `az://…`; empty for nowhere";
     SHIP_NAME: "CLAUDE_MEM_SHIP_NAME", "", Text, "What this machine is called there; empty for its own name";
+    PULL: "CLAUDE_MEM_PULL", "true", Flag, "Bring what other machines ship to the same place, and remember it here as well";
     SHIP_COMPRESS: "CLAUDE_MEM_SHIP_COMPRESS", "true", Flag, "Compress what is shipped";
     SHIP_ENDPOINT: "CLAUDE_MEM_SHIP_ENDPOINT", "", Text, "Address of an S3-compatible server such as `MinIO`, Garage or R2; empty for AWS";
     SHIP_REGION: "CLAUDE_MEM_SHIP_REGION", "", Text, "Region of the bucket; empty for what `AWS_REGION` says";

@@ -11,6 +11,11 @@ pub(crate) struct Backoff {
 const SECONDS_MAX: u64 = 60;
 
 impl Backoff {
+    /// Nothing has failed yet.
+    pub(crate) const fn new() -> Self {
+        Self { failures: 0 }
+    }
+
     /// Whether nothing failed since the last success.
     pub(crate) fn is_first(self) -> bool {
         self.failures == 0

@@ -32,6 +32,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 pub(crate) static ALL: &[Chore] = &[
     Chore { name: "log", every: MINUTE, run: tidy_log },
     Chore { name: "private turns", every: MINUTE.saturating_mul(60), run: sweep_private_turns },
+    crate::pull::chore::CHORE,
 ];
 
 /// Seals full segments and merges what hooks had to put aside.

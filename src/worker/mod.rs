@@ -6,7 +6,7 @@
 
 mod appender;
 mod asking;
-mod chores;
+pub(crate) mod chores;
 pub(crate) mod health;
 mod left;
 pub(crate) mod life;

@@ -1,0 +1,189 @@
+//! `claude-mem hosts`: the other machines whose memory is here.
+
+use std::fs;
+
+use clap::{Args, Subcommand};
+use claude_mem_events::{Event, EventReader, Forgotten, Met, Seq};
+use claude_mem_projections::{Host, HostState, Store};
+use serde_json::json;
+
+use super::{confirm::confirm, recall::ago};
+use crate::{
+    app::App,
+    failure::Failure,
+    memory,
+    pull::{self, Known},
+    remember::{record, session},
+    words::count,
+};
+
+/// See, hide or drop other machines' memories
+///
+/// Without a command it lists the machines that `claude-mem pull` found. A hidden machine's log stays here and is
+/// kept up to date, but its memories are neither found nor told. A dropped one's log is deleted from this machine
+/// and not fetched again until it is shown. Its own machine and the remote keep it either way.
+#[derive(Debug, Args)]
+pub(crate) struct Hosts {
+    #[command(subcommand)]
+    what: Option<What>,
+    /// Print one JSON object per machine
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Keep the log of a machine, and show none of its memories
+    Hide {
+        /// Its name, or the beginning of its id
+        name: String,
+    },
+    /// Show the memories of a machine that was hidden or dropped
+    Show {
+        /// Its name, or the beginning of its id
+        name: String,
+    },
+    /// Delete the copy of a machine's log, and everything made of it
+    Drop {
+        /// Its name, or the beginning of its id
+        name: String,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+impl Hosts {
+    /// Lists, or does as told.
+    pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        match self.what {
+            None => list(app, self.json),
+            Some(What::Hide { name }) => {
+                let known = one(app, &name)?;
+                change(app, known, |host| host.is_hidden = true)?;
+                app.output.line(format_args!("{name} is hidden"))
+            }
+            Some(What::Show { name }) => {
+                let known = one(app, &name)?;
+                let is_gone = known.host.is_dropped;
+                change(app, known, |host| {
+                    host.is_hidden = false;
+                    host.is_dropped = false;
+                })?;
+                app.output.line(format_args!("{name} is shown"))?;
+                if is_gone {
+                    app.output.say("bring its log with `claude-mem pull`");
+                }
+                Ok(())
+            }
+            Some(What::Drop { name, yes }) => drop_log(app, &name, yes),
+        }
+    }
+}
+
+fn list(app: &mut App, is_json: bool) -> Result<(), Failure> {
+    let store = memory::open_folded(app)?;
+    let folded = store.hosts()?;
+    let all = pull::all(&app.paths)?;
+    if all.is_empty() && !is_json {
+        return app.output.line("no other machine's memory is here; see `claude-mem pull --help`");
+    }
+    for Known { id, host } in all {
+        let state = folded.iter().find(|state| state.id == id.0);
+        let Host { number, name, is_hidden, is_dropped } = &host;
+        let events = state.map_or(0, |state| state.events);
+        let memories = state.map_or(0, |state| state.memories);
+        if is_json {
+            app.output.json(&json!({
+                "number": number, "name": name, "id": id.to_string(), "is_hidden": is_hidden,
+                "is_dropped": is_dropped, "events": events, "memories": memories,
+                "last_event_at_us": state.map(|state| state.at_us),
+            }))?;
+            continue;
+        }
+        let line = match (is_dropped, is_hidden) {
+            (true, _) => "dropped".into(),
+            (_, true) => "hidden".into(),
+            _ => shown(app, state),
+        };
+        let id = app.output.dim(&id.to_string()[..8]);
+        app.output.line(format_args!("{number:>3}  {name}  {id}  {line}"))?;
+    }
+    Ok(())
+}
+
+fn shown(app: &App, state: Option<&HostState>) -> String {
+    let Some(state) = state else { return "not folded yet".into() };
+    let age = ago(state.at_us, app.clock.now());
+    format!("{}, last heard of {} ago", count(state.memories as usize, "observation"), age.trim())
+}
+
+/// The machine that goes by this name.
+fn one(app: &App, name: &str) -> Result<Known, Failure> {
+    let mut found = pull::find(&app.paths, name)?;
+    match (found.pop(), found.is_empty()) {
+        (Some(known), true) => Ok(known),
+        (Some(_), false) => Err(Failure::new(format!("several machines are called `{name}`"))
+            .remedy("say which by the beginning of its id, as in `claude-mem hosts`")),
+        (None, _) => Err(Failure::new(format!("there is no other machine `{name}`"))
+            .remedy("see them all with `claude-mem hosts`")),
+    }
+}
+
+/// Keeps what has changed, and draws memory accordingly.
+fn change(app: &mut App, mut known: Known, by: impl FnOnce(&mut Host)) -> Result<(), Failure> {
+    by(&mut known.host);
+    pull::keep(&app.paths, &known)?;
+    let mut store = memory::open(app)?;
+    let log = memory::open_log(app)?;
+    memory::fold(&mut store, &log)?;
+    Ok(())
+}
+
+fn drop_log(app: &mut App, name: &str, is_sure: bool) -> Result<(), Failure> {
+    let known = one(app, name)?;
+    if !is_sure {
+        let what = format!("the copy of {name}'s log would be deleted here");
+        confirm(app, &what, &format!("Delete the copy of {name}'s log here?"))?;
+    }
+    let mut store = memory::open(app)?;
+    let log = memory::open_log(app)?;
+    memory::fold(&mut store, &log)?;
+    keep_forgettings(app, &store, &known)?;
+    let dir = app.paths.foreign().join(known.id.to_string());
+    change(app, known, |host| host.is_dropped = true)?;
+    let failed = |error| Failure::new(format!("{} cannot be deleted: {error}", dir.display()));
+    for entry in fs::read_dir(&dir).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.file_name().is_some_and(|file| file != Host::FILE) {
+            fs::remove_file(&path).map_err(failed)?;
+        }
+    }
+    app.output.line(format_args!("{name} is dropped"))
+}
+
+/// What the machine wanted forgotten stays forgotten: it is said again in our own log, for what was there when
+/// it said so.
+fn keep_forgettings(app: &App, store: &Store, known: &Known) -> Result<(), Failure> {
+    let copies = claude_mem_projections::foreign(&app.paths.foreign())?;
+    let Some(copy) = copies.into_iter().find(|copy| copy.id == known.id.0) else { return Ok(()) };
+    let project = memory::project_meant(app, store, None)?;
+    let mut reader = EventReader::from(&copy.log, Seq::START);
+    while let Some(met) = reader.next()? {
+        let Met::Event(recorded) = met else { continue };
+        let at_us = recorded.at_us();
+        let Event::Forgotten(forgotten) = recorded.event else { continue };
+        let found = store.forgettings(&recorded.id.to_string())?;
+        if forgotten.undoes.is_some() || found.iter().any(|forgetting| forgetting.is_void) {
+            continue;
+        }
+        let is_named = !forgotten.events.is_empty() || !forgotten.rows.is_empty();
+        let until_us = match is_named {
+            true => forgotten.until_us,
+            false => Some(forgotten.until_us.unwrap_or(u64::MAX).min(at_us)),
+        };
+        let kept = Forgotten { until_us, ..forgotten };
+        record(app, &project, session(app), &kept.into())?;
+    }
+    Ok(())
+}

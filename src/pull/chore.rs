@@ -1,0 +1,62 @@
+//! Pulling while the worker runs.
+
+use std::{
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use super::pull;
+use crate::{
+    app::App,
+    failure::Failure,
+    memory,
+    settings::table::{PULL, SHIP_TO},
+    ship::{
+        Backoff,
+        remote::{Purpose, Remote},
+    },
+    worker::{Shared, chores::Chore},
+};
+
+/// Other machines' work is wanted when the next session begins, not the same second; and every look costs the
+/// owner of a bucket a little.
+pub(crate) const CHORE: Chore = Chore { name: "pull", every: Duration::from_secs(20), run };
+
+/// When to try again with a remote that did not answer.
+static LATER: Mutex<(Option<Instant>, Backoff)> = Mutex::new((None, Backoff::new()));
+
+fn run(_shared: &Shared, app: &mut App) -> Result<(), Failure> {
+    let place = app.settings.text(&SHIP_TO);
+    if place.is_empty() || !app.settings.flag(&PULL) {
+        return Ok(());
+    }
+    let Ok(mut later) = LATER.lock() else { return Ok(()) };
+    if later.0.is_some_and(|at| Instant::now() < at) {
+        return Ok(());
+    }
+    let remote = Remote::open(&place, Purpose::Read, &app.paths, &app.settings, &app.environment)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime =
+        runtime.map_err(|error| Failure::new(format!("no runtime could be started: {error}")))?;
+    let outcome = match runtime.block_on(pull(&remote, &app.paths)) {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            let is_first = later.1.is_first();
+            later.0 = Some(Instant::now() + later.1.failed());
+            // Said once; a remote that stays away would fill the diagnostics.
+            return if is_first { Err(error.into()) } else { Ok(()) };
+        }
+    };
+    later.0 = None;
+    later.1.succeeded();
+    drop(later);
+    if outcome.is_new() {
+        let mut store = memory::open(app)?;
+        let log = memory::open_log(app)?;
+        memory::fold(&mut store, &log)?;
+    }
+    match outcome.failed.into_iter().next() {
+        Some((_, error)) => Err(error.into()),
+        None => Ok(()),
+    }
+}

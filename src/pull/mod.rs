@@ -1,0 +1,112 @@
+//! Other machines' logs, brought here from the remote that all of them ship to.
+//!
+//! Each has a folder below `foreign/` in the data directory, named by the id of its log: a copy of its segments
+//! that nobody appends to but us, what was taken over last (`pulled.json`), and what we call it (`host.json`).
+//! Folding reads them beside our own log. Nothing here is shipped.
+
+pub(crate) mod chore;
+mod copy;
+mod hosts;
+
+pub(crate) use hosts::{Known, all, find, keep};
+
+use std::fs::{self, File};
+
+use copy::Copy;
+
+use crate::{
+    paths::{Paths, create_private},
+    ship::{Error, head, local, manifest::HostId, remote::Remote},
+};
+
+/// What came of one machine.
+#[derive(Debug)]
+pub(crate) struct Pulled {
+    /// Whose log it is.
+    pub(crate) host: HostId,
+    /// What the machine is called.
+    pub(crate) name: String,
+    /// The number of the entry of the remote that we have now.
+    pub(crate) entry: u64,
+    /// Bytes of log that are new here.
+    pub(crate) bytes: u64,
+}
+
+/// What a pull came to.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// The machines that were looked at.
+    pub(crate) pulled: Vec<Pulled>,
+    /// Those of which nothing could be taken over, and why. Their copies are as they were.
+    pub(crate) failed: Vec<(String, Error)>,
+}
+
+impl Outcome {
+    /// Whether there is anything to be folded.
+    pub(crate) fn is_new(&self) -> bool {
+        self.pulled.iter().any(|pulled| pulled.bytes > 0)
+    }
+}
+
+/// Brings what is new of every other machine. One that cannot be had does not keep us from the others.
+pub(crate) async fn pull(remote: &Remote, paths: &Paths) -> Result<Outcome, Error> {
+    let folder = paths.foreign();
+    create_private(&folder).map_err(|error| Error::io("create", &folder, error))?;
+    let _alone = lock(paths)?;
+    let own = local::host(&paths.log())?;
+    let mut outcome = Outcome::default();
+    for host in head::hosts(remote).await? {
+        if Some(host) == own {
+            continue;
+        }
+        let known = match hosts::of(paths, host)? {
+            Some(known) if known.host.is_dropped => continue,
+            known => known,
+        };
+        let described = head::describe(remote, host).await;
+        let name = match (described, &known) {
+            (Ok(Some(described)), _) if !described.name.is_empty() => described.name,
+            (_, Some(known)) => known.host.name.clone(),
+            _ => host.to_string()[..8].to_owned(),
+        };
+        match bring(remote, paths, host, &name, known).await {
+            Ok(pulled) => outcome.pulled.push(pulled),
+            // Then so is everything else.
+            Err(error) if error.is_passing() => return Err(error),
+            Err(error) => outcome.failed.push((name, error)),
+        }
+    }
+    Ok(outcome)
+}
+
+async fn bring(
+    remote: &Remote,
+    paths: &Paths,
+    host: HostId,
+    name: &str,
+    known: Option<Known>,
+) -> Result<Pulled, Error> {
+    let dir = paths.foreign().join(host.to_string());
+    create_private(&dir).map_err(|error| Error::io("create", &dir, error))?;
+    let copy = Copy::new(host, dir);
+    let (entry, bytes) = copy.bring(remote).await?;
+    // Only now is it a log that can be folded.
+    match known {
+        Some(mut known) if known.host.name != name => {
+            name.clone_into(&mut known.host.name);
+            keep(paths, &known)?;
+        }
+        Some(_) => {}
+        None => hosts::begin(paths, host, name)?,
+    }
+    Ok(Pulled { host, name: name.to_owned(), entry, bytes })
+}
+
+/// Two pulls at the same time would write to the same files.
+fn lock(paths: &Paths) -> Result<File, Error> {
+    let path = paths.foreign().join("lock");
+    let file = fs::OpenOptions::new().create(true).append(true).open(&path);
+    let file = file.map_err(|error| Error::io("create", &path, error))?;
+    file.lock().map_err(|error| Error::io("lock", &path, error))?;
+    Ok(file)
+}

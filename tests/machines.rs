@@ -1,0 +1,419 @@
+//! Several machines that ship to one place: one memory on all of them.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::Write as _,
+    ops::Range,
+    path::{Path, PathBuf},
+};
+
+use claude_mem_projections::Store;
+use claude_mem_tools::s3::S3Server;
+use serde_json::{Value, json};
+
+use crate::sandbox::{Run, Sandbox};
+
+/// Noon of the first day, by a clock that is right.
+const BEGIN_S: i64 = 1_772_366_400;
+
+/// One machine, with a clock that may be wrong and the same repository in a folder of its own name.
+pub(crate) struct Machine {
+    pub(crate) sandbox: Sandbox,
+    name: String,
+    skew_s: i64,
+    now_s: i64,
+    /// Where all machines ship to, and what it takes to get in.
+    place: String,
+    variables: Vec<(String, String)>,
+    sessions: usize,
+}
+
+impl Machine {
+    pub(crate) fn new(
+        number: usize,
+        skew_s: i64,
+        place: &str,
+        variables: &[(String, String)],
+    ) -> Self {
+        let sandbox = Sandbox::new();
+        let name = format!("machine-{number}");
+        let url = match number % 2 {
+            0 => "https://example.org/team/app.git",
+            _ => "git@example.org:team/app",
+        };
+        sandbox.write(&format!("{name}/.git/HEAD"), "ref: refs/heads/main\n");
+        sandbox.write(
+            &format!("{name}/.git/config"),
+            &format!("[remote \"origin\"]\n\turl = {url}\n"),
+        );
+        let mut variables = variables.to_vec();
+        variables.extend([
+            ("CLAUDE_MEM_SHIP_NAME".into(), name.clone()),
+            ("CLAUDE_MEM_PROVIDER".into(), "extract".into()),
+        ]);
+        let place = place.to_owned();
+        Self { sandbox, name, skew_s, now_s: BEGIN_S, place, variables, sessions: 0 }
+    }
+
+    /// Every command happens a second after the one before, by this machine's clock.
+    fn variables(&mut self) -> Vec<(String, String)> {
+        self.now_s += 1;
+        let now = jiff::Timestamp::from_second(self.now_s + self.skew_s).unwrap();
+        let mut variables = self.variables.clone();
+        variables.push(("CLAUDE_MEM_NOW".into(), now.to_string()));
+        variables
+    }
+
+    pub(crate) fn run(&mut self, arguments: &[&str]) -> Run {
+        let variables = self.variables();
+        let variables: Vec<(&str, &str)> =
+            variables.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        self.sandbox.run_with(arguments, &variables, "")
+    }
+
+    fn hook(&mut self, name: &str, session: &str, mut payload: Value) {
+        payload["session_id"] = json!(session);
+        payload["cwd"] = json!(self.sandbox.home().join(&self.name));
+        let variables = self.variables();
+        let variables: Vec<(&str, &str)> =
+            variables.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        self.sandbox.hook_with(name, &variables, payload.to_string());
+    }
+
+    /// A session in which `word` is worked on, distilled by rules.
+    pub(crate) fn work(&mut self, word: &str) {
+        self.sessions += 1;
+        let session = format!("{}-{}", self.name, self.sessions);
+        let file = self.sandbox.home().join(&self.name).join(format!("src/{word}.rs"));
+        let start = json!({"hook_event_name": "SessionStart", "source": "startup"});
+        self.hook("context", &session, start);
+        let prompt = format!("please make {word} faster");
+        self.hook(
+            "new",
+            &session,
+            json!({"hook_event_name": "UserPromptSubmit", "prompt": prompt}),
+        );
+        let used = json!({
+            "hook_event_name": "PostToolUse", "tool_name": "Write", "tool_use_id": "t1",
+            "tool_input": {"file_path": file, "content": format!("fn {word}() {{}}")},
+            "tool_response": {"type": "create", "filePath": file},
+        });
+        self.hook("save", &session, used);
+        let message = format!("{word} is faster now");
+        let stop = json!({"hook_event_name": "Stop", "last_assistant_message": message});
+        self.hook("summary", &session, stop);
+        self.run(&["project"]).ok();
+    }
+
+    pub(crate) fn ship(&mut self) {
+        let place = self.place.clone();
+        self.run(&["ship", "--to", &place]).ok();
+    }
+
+    pub(crate) fn pull(&mut self) -> Vec<Value> {
+        let place = self.place.clone();
+        let told = self.run(&["pull", "--json", "--from", &place]).ok();
+        told.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// What `search` finds.
+    pub(crate) fn find(&mut self, word: &str) -> Vec<Value> {
+        let found = self.run(&["search", "--json", "--all-projects", word]);
+        found.stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// What all machines must agree on.
+    pub(crate) fn shared(&self) -> String {
+        let database = self.sandbox.data().join("memory.db");
+        let store = Store::open_read_only(&database).unwrap().unwrap();
+        let mut text = Vec::new();
+        store.write_shared_dump(&mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    /// Every file below the copies of other machines' logs.
+    fn copies(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        files(&self.sandbox.data().join("foreign"))
+    }
+}
+
+pub(crate) fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(dir).into_iter().flatten().map(Result::unwrap) {
+        match entry.file_type().unwrap().is_dir() {
+            true => found.extend(files(&entry.path())),
+            false => {
+                found.insert(entry.path(), fs::read(entry.path()).unwrap());
+            }
+        }
+    }
+    found
+}
+
+/// So many machines that ship to a directory.
+fn with_directory(count: usize) -> (tempfile::TempDir, Vec<Machine>) {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().to_str().unwrap().to_owned();
+    let skew = |number: usize| [0, 7_300, -86_400][number % 3];
+    let machines = (0..count).map(|number| Machine::new(number, skew(number), &place, &[]));
+    let machines = machines.collect();
+    (dir, machines)
+}
+
+#[track_caller]
+fn assert_same(machines: &[Machine]) {
+    let first = machines[0].shared();
+    assert!(first.contains("-- observations"));
+    for machine in &machines[1..] {
+        let other = machine.shared();
+        let mut lines = first.lines().zip(other.lines());
+        if let Some((left, right)) = lines.find(|(left, right)| left != right) {
+            panic!("{}: {left}\n{}: {right}", machines[0].name, machine.name);
+        }
+        assert_eq!(first.lines().count(), other.lines().count(), "{}", machine.name);
+    }
+}
+
+#[test]
+fn what_one_machine_recorded_another_finds_under_the_same_project() {
+    let (_place, mut machines) = with_directory(2);
+    machines[0].work("walrus");
+    machines[1].work("badger");
+    machines[0].ship();
+    let pulled = machines[1].pull();
+    assert_eq!((pulled.len(), &pulled[0]["name"]), (1, &json!("machine-0")));
+    let found = machines[1].find("walrus");
+    assert!(found.iter().any(|hit| hit["host"] == "machine-0"), "{found:?}");
+    let own = machines[1].find("badger");
+    assert!(own.iter().all(|hit| hit.get("host").is_none()), "{own:?}");
+    assert_eq!(found[0]["project"], own[0]["project"]);
+    // Its own numbers stay small, and what was asked about there is not asked about here.
+    assert!(own.iter().any(|hit| hit["id"] == 1), "{own:?}");
+    let asked: Value = serde_json::from_str(&machines[1].run(&["project", "--json"]).ok()).unwrap();
+    assert_eq!((&asked["answered"], &asked["events"]), (&json!(0), &json!(0)));
+}
+
+#[test]
+fn only_what_is_new_is_fetched_also_of_a_session_that_goes_on() {
+    let (_place, mut machines) = with_directory(2);
+    machines[0].work("walrus");
+    machines[0].ship();
+    let first = machines[1].pull()[0]["new_bytes"].as_u64().unwrap();
+    assert_eq!(machines[1].pull()[0]["new_bytes"], json!(0));
+    machines[0].work("badger");
+    machines[0].ship();
+    let second = machines[1].pull()[0]["new_bytes"].as_u64().unwrap();
+    let whole: usize = files(&machines[0].sandbox.data().join("log"))
+        .iter()
+        .filter(|(path, _)| path.ends_with("active.log"))
+        .map(|(_, bytes)| bytes.len())
+        .sum();
+    assert_eq!(first + second, whole as u64);
+    assert!(!machines[1].find("badger").is_empty());
+}
+
+#[test]
+fn what_is_forgotten_on_one_machine_is_forgotten_on_all() {
+    let (_place, mut machines) = with_directory(3);
+    machines[0].work("walrus");
+    machines[0].work("badger");
+    machines[0].ship();
+    machines[1].pull();
+    // The second machine forgets what the first recorded; the third hears of both in the wrong order.
+    let ids: Vec<String> = machines[1]
+        .find("walrus")
+        .iter()
+        .map(|hit| hit["id"].to_string().trim_matches('"').to_owned())
+        .collect();
+    let mut forget = vec!["forget", "--yes"];
+    forget.extend(ids.iter().map(String::as_str));
+    machines[1].run(&forget).ok();
+    machines[1].ship();
+    machines[2].work("ferret");
+    machines[2].ship();
+    for machine in &mut machines {
+        machine.pull();
+        assert!(machine.find("walrus").is_empty(), "{}", machine.name);
+        assert!(!machine.find("badger").is_empty(), "{}", machine.name);
+    }
+    machines[0].pull();
+    machines[1].pull();
+    assert_same(&machines);
+}
+
+#[test]
+fn a_remote_that_lies_leaves_the_copy_as_it_was() {
+    let (place, mut machines) = with_directory(2);
+    machines[0].work("walrus");
+    machines[0].ship();
+    machines[1].pull();
+    let (before, memory) = (machines[1].copies(), machines[1].shared());
+    machines[0].work("badger");
+    machines[0].ship();
+    let objects = files(place.path());
+    let newest = objects.keys().rfind(|path| path.parent().unwrap().ends_with("chain"));
+    let newest = newest.unwrap();
+    let whole = fs::read(newest).unwrap();
+    let mut flipped = whole.clone();
+    *flipped.last_mut().unwrap() ^= 1;
+    let older = objects[&newest.with_file_name("0000000000000001")].clone();
+    for lie in [flipped, whole[..whole.len() / 2].to_vec(), Vec::new(), older] {
+        fs::write(newest, &lie).unwrap();
+        let (from, arguments) = (place.path().to_str().unwrap(), ["pull", "--from"]);
+        let run = machines[1].run(&[arguments[0], arguments[1], from]);
+        assert_eq!(run.code, 1, "{run:?}");
+        assert_eq!(machines[1].copies(), before);
+        assert_eq!(machines[1].shared(), memory);
+    }
+    fs::write(newest, &whole).unwrap();
+    machines[1].pull();
+    assert!(!machines[1].find("badger").is_empty());
+}
+
+#[test]
+fn another_history_under_the_same_name_is_not_taken_over() {
+    let (place, mut machines) = with_directory(2);
+    machines[0].work("walrus");
+    machines[0].ship();
+    machines[1].pull();
+    let before = machines[1].copies();
+    // The log is cut off, goes on differently, and is shipped from the beginning again.
+    let host = fs::read_dir(place.path().join("hosts")).unwrap().next().unwrap().unwrap().path();
+    fs::remove_dir_all(&host).unwrap();
+    let active = machines[0].sandbox.data().join("log/active.log");
+    let bytes = fs::read(&active).unwrap();
+    fs::write(&active, &bytes[..64]).unwrap();
+    for name in ["ship.json", "log/synced", "memory.db", "memory.db-wal", "memory.db-shm"] {
+        let _ = fs::remove_file(machines[0].sandbox.data().join(name));
+    }
+    for word in ["badger", "ferret"] {
+        machines[0].work(word);
+        machines[0].ship();
+    }
+    let from = place.path().to_str().unwrap();
+    let run = machines[1].run(&["pull", "--from", from]);
+    assert_eq!(run.code, 1, "{run:?}");
+    let without_state = |copies: &BTreeMap<PathBuf, Vec<u8>>| {
+        copies.clone().into_iter().filter(|(path, _)| !path.ends_with("lock")).collect::<Vec<_>>()
+    };
+    assert_eq!(without_state(&machines[1].copies()), without_state(&before));
+    assert!(!machines[1].find("walrus").is_empty());
+}
+
+#[test]
+fn a_machine_is_hidden_shown_and_dropped_and_its_forgettings_hold() {
+    let (_place, mut machines) = with_directory(2);
+    machines[0].work("walrus");
+    machines[1].work("badger");
+    machines[1].ship();
+    machines[0].pull();
+    let id = machines[0].find("badger")[0]["id"].to_string();
+    machines[0].run(&["forget", "--yes", id.trim_matches('"')]).ok();
+    let left = machines[0].find("badger").len();
+    machines[0].ship();
+    machines[1].pull();
+    assert_eq!(machines[1].find("badger").len(), left);
+    machines[1].run(&["hosts", "hide", "machine-0"]).ok();
+    assert!(machines[1].find("walrus").is_empty());
+    assert_eq!(machines[1].find("badger").len(), left);
+    machines[1].run(&["hosts", "show", "machine-0"]).ok();
+    assert!(!machines[1].find("walrus").is_empty());
+    assert_eq!(machines[1].run(&["hosts", "drop", "machine-0"]).code, 2);
+    machines[1].run(&["hosts", "drop", "--yes", "machine-0"]).ok();
+    assert!(machines[1].find("walrus").is_empty());
+    assert_eq!(machines[1].find("badger").len(), left);
+    let copies = machines[1].copies();
+    assert!(copies.keys().all(|path| path.ends_with("host.json") || path.ends_with("lock")));
+    machines[1].pull();
+    assert!(machines[1].find("walrus").is_empty());
+    let listed: Value = serde_json::from_str(&machines[1].run(&["hosts", "--json"]).ok()).unwrap();
+    assert_eq!((&listed["name"], &listed["is_dropped"]), (&json!("machine-0"), &json!(true)));
+    machines[1].run(&["hosts", "show", "machine-0"]).ok();
+    machines[1].pull();
+    assert!(!machines[1].find("walrus").is_empty());
+}
+
+/// A real server, or nothing where it cannot be built; with `CLAUDE_MEM_S3_REQUIRED` set, that is a failure.
+pub(crate) fn real_server() -> Option<S3Server> {
+    match S3Server::start() {
+        Ok(server) => Some(server),
+        Err(error) => {
+            let message = format!("NOT CHECKED: there is no S3 server here: {error}\n");
+            std::io::stderr().lock().write_all(message.as_bytes()).unwrap();
+            assert!(std::env::var_os("CLAUDE_MEM_S3_REQUIRED").is_none(), "{message}");
+            None
+        }
+    }
+}
+
+/// Works, ships and pulls on all machines for some rounds, with some of them away and the server down at times,
+/// until everybody has heard of everything.
+fn rounds(machines: &mut [Machine], server: &mut S3Server, rounds: Range<usize>) {
+    for round in rounds {
+        if round == 1 {
+            server.stop();
+        }
+        for number in 0..machines.len() {
+            let is_away = (number + round) % 3 == 0;
+            machines[number].work(&format!("{}{number}{round}", ["walrus", "badger"][number % 2]));
+            if round == 1 {
+                let place = machines[number].place.clone();
+                assert_eq!(machines[number].run(&["ship", "--to", &place]).code, 1);
+            } else if !is_away {
+                machines[number].ship();
+                machines[number].pull();
+            }
+        }
+        if round == 1 {
+            server.start_again().unwrap();
+        }
+    }
+}
+
+fn converge(machines: &mut [Machine]) {
+    for machine in machines.iter_mut() {
+        machine.ship();
+    }
+    for machine in machines.iter_mut() {
+        machine.pull();
+    }
+}
+
+fn converging(count: usize) {
+    let Some(mut server) = real_server() else { return };
+    let (place, variables) = (server.place("shared"), server.variables());
+    // One clock is two hours ahead, one a day behind, one ten years ahead.
+    let skews = [0, 7_200, -86_400, 315_360_000, -3];
+    let mut machines: Vec<Machine> =
+        (0..count).map(|number| Machine::new(number, skews[number], &place, &variables)).collect();
+    rounds(&mut machines, &mut server, 0..3);
+    converge(&mut machines);
+    assert_same(&machines);
+    let last = count - 1;
+    let found = machines[last].find("walrus00");
+    assert!(!found.is_empty());
+    let ids: Vec<String> =
+        found.iter().map(|hit| hit["id"].to_string().trim_matches('"').to_owned()).collect();
+    let mut forget = vec!["forget", "--yes"];
+    forget.extend(ids.iter().map(String::as_str));
+    machines[last].run(&forget).ok();
+    rounds(&mut machines, &mut server, 3..4);
+    converge(&mut machines);
+    assert_same(&machines);
+    for machine in &mut machines {
+        assert!(machine.find("walrus00").is_empty(), "{}", machine.name);
+        machine.run(&["replay", "--offline"]).ok();
+    }
+    assert_same(&machines);
+}
+
+#[test]
+fn two_machines_and_a_real_bucket_come_to_the_same_memory() {
+    converging(2);
+}
+
+#[test]
+fn five_machines_and_a_real_bucket_come_to_the_same_memory() {
+    converging(5);
+}
