@@ -27,5 +27,6 @@ mod secrets;
 mod serving;
 mod session;
 mod settings;
+mod ship;
 mod verify;
 mod worker;

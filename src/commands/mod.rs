@@ -31,7 +31,7 @@ mod retry;
 mod search;
 mod select;
 mod settings;
-mod ship;
+pub(crate) mod ship;
 mod show;
 mod status;
 mod timeline;

@@ -154,7 +154,7 @@ pub(super) fn place(app: &App, given: Option<&str>) -> Result<String, Failure> {
 }
 
 /// Where the asking is done.
-pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -22,6 +22,7 @@ use crate::{
     install::{Targets, registered, registered::Registered},
     project::ProjectId,
     settings::table::{ENABLED, SYNC},
+    ship::standing::Standing,
 };
 
 /// Show what is recorded, where, and whether all is well
@@ -47,6 +48,7 @@ struct Found {
     disk: Disk,
     hooks: Hooks,
     memory: Memory,
+    shipping: Option<Standing>,
     diagnostics: Diagnostics,
 }
 
@@ -105,6 +107,7 @@ impl Found {
         let log_dir = data_dir.join("log");
         super::log::merge_spilled(&log_dir);
         let log = Log::open(&log_dir, Options::default())?;
+        let disk = disk(&data_dir, &log)?;
         Ok(Self {
             version: env!("CARGO_PKG_VERSION"),
             is_writable: is_writable(&data_dir),
@@ -112,7 +115,8 @@ impl Found {
             project: project(app),
             counted: Counted::read(&log, app.clock.now())?,
             durability: durability(app),
-            disk: disk(&data_dir, &log)?,
+            shipping: Standing::look(app, disk.log_bytes),
+            disk,
             hooks: hooks(app),
             memory: Memory::look(app),
             diagnostics: diagnostics(&data_dir),

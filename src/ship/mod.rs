@@ -22,6 +22,7 @@
 
 mod backoff;
 pub(crate) mod check;
+pub(crate) mod chore;
 pub(crate) mod error;
 pub(crate) mod head;
 pub(crate) mod key;
@@ -33,6 +34,7 @@ mod plan;
 pub(crate) mod remote;
 pub(crate) mod restore;
 mod shipper;
+pub(crate) mod standing;
 pub(crate) mod state;
 
 pub(crate) use backoff::Backoff;

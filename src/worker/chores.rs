@@ -12,7 +12,7 @@ use crate::{
     app::App,
     diagnostics::{self, Level},
     failure::Failure,
-    hooks,
+    hooks, ship,
 };
 
 /// A job that comes back.
@@ -32,6 +32,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 pub(crate) static ALL: &[Chore] = &[
     Chore { name: "log", every: MINUTE, run: tidy_log },
     Chore { name: "private turns", every: MINUTE.saturating_mul(60), run: sweep_private_turns },
+    // What is recorded is in the remote within a second.
+    Chore { name: "ship", every: Duration::from_millis(500), run: ship::chore::turn },
     crate::pull::chore::CHORE,
 ];
 

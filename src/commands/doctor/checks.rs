@@ -8,10 +8,16 @@ use claude_mem_projections::Store;
 use super::Finding;
 use crate::{
     app::App,
+    commands::ship::runtime,
+    failure::Failure,
     hooks::is_worker_running,
     install::{Targets, registered, rival},
     settings::{table, value::Kind},
-    words::count,
+    ship::{
+        head, local,
+        remote::{Purpose, Remote},
+    },
+    words::{bytes, count},
     worker::life,
 };
 
@@ -29,6 +35,7 @@ pub(super) fn all(app: &App, is_fixing: bool) -> Vec<Finding> {
     findings.push(log(app));
     findings.extend(memory(app));
     findings.push(worker(app));
+    findings.extend(shipping(app));
     findings
 }
 
@@ -254,4 +261,50 @@ fn worker(app: &App) -> Finding {
             RESTART,
         ),
     }
+}
+
+/// Asks the remote itself, since what it last said may no longer be so.
+fn shipping(app: &App) -> Vec<Finding> {
+    const CHECK: &str = "shipping";
+    let place = app.settings.text(&table::SHIP_TO);
+    if place.is_empty() {
+        let what = "nowhere; all that is remembered is on this disk alone";
+        return vec![Finding::fine(CHECK, what)];
+    }
+    let mut findings = Vec::new();
+    let key = app.paths.ship_key();
+    if fs::metadata(&key).is_ok_and(|key| key.permissions().mode() & 0o077 != 0) {
+        let (what, remedy) =
+            ("others can read the key", format!("`chmod 600 '{}'`", key.display()));
+        findings.push(Finding::problem(CHECK, what, remedy));
+    }
+    findings.push(match ask_remote(app, &place) {
+        Ok(what) => Finding::fine(CHECK, what),
+        Err(failure) => Finding::warning(
+            CHECK,
+            failure.in_one_line(),
+            "nothing is lost here; `claude-mem ship` tries again and says more",
+        ),
+    });
+    findings
+}
+
+fn ask_remote(app: &App, place: &str) -> Result<String, Failure> {
+    let remote = Remote::open(place, Purpose::Read, &app.paths, &app.settings, &app.environment)?;
+    let Some(host) = local::host(&app.paths.log())? else {
+        return Ok(format!("to {place}, once something is recorded"));
+    };
+    let newest = runtime()?.block_on(head::newest(&remote, host, 0))?;
+    let here = local::segments(&app.paths.log(), host, (0, 0))?;
+    let here: u64 = here.iter().map(|segment| segment.bytes).sum();
+    let Some(newest) = newest else {
+        return Err(Failure::new(format!("nothing of this log is in {place} yet")));
+    };
+    let behind = here.saturating_sub(newest.bytes());
+    let what =
+        format!("{place} holds {} of log as of entry {}", bytes(newest.bytes()), newest.number);
+    Ok(match behind {
+        0 => what,
+        behind => format!("{what}, {} behind", bytes(behind)),
+    })
 }

@@ -37,6 +37,7 @@ pub(super) fn page(found: &Found, output: &Output) -> String {
     }
     page.line("memory", &memory(&found.memory));
     page.line("agent", &agent(&found.memory, output));
+    page.line("shipping", &shipping(found, output));
     page.line("diagnostics", &diagnostics(found));
     page.text
 }
@@ -63,6 +64,23 @@ fn place(found: &Found, output: &Output) -> String {
             format!("{path} {}", output.paint(BAD, "(cannot be written: nothing is recorded)"))
         }
     }
+}
+
+fn shipping(found: &Found, output: &Output) -> String {
+    let Some(shipping) = &found.shipping else { return String::new() };
+    let mut text = shipping.place.clone();
+    if shipping.key.is_some() {
+        text.push_str(", encrypted");
+    }
+    let _ = match (shipping.behind_bytes, shipping.shipped_us) {
+        (_, None) => write!(text, ": nothing is there yet"),
+        (0, _) => write!(text, ": up to date"),
+        (behind, _) => write!(text, ": {} behind", bytes(behind)),
+    };
+    if let Some(error) = &shipping.error {
+        let _ = write!(text, " {}", output.paint(BAD, &format!("({error})")));
+    }
+    text
 }
 
 fn memory(memory: &Memory) -> String {

@@ -96,12 +96,22 @@ pub fn executable_of(version: &str) -> Result<PathBuf, ClientError> {
 /// The `node_modules` of the official MCP client for JavaScript, installed and kept like the other one, for
 /// tests that want to hear a second opinion.
 pub fn mcp_sdk() -> Result<PathBuf, ClientError> {
-    modules("mcp-sdk", "@modelcontextprotocol/sdk", MCP_SDK_VERSION, &["node", "-p", "typeof require('@modelcontextprotocol/sdk/client/stdio.js')"])
+    modules(
+        "mcp-sdk",
+        "@modelcontextprotocol/sdk",
+        MCP_SDK_VERSION,
+        &["node", "-p", "typeof require('@modelcontextprotocol/sdk/client/stdio.js')"],
+    )
 }
 
 /// The `node_modules` of what drives a browser, likewise. It brings no browser: tests use the system's.
 pub fn playwright() -> Result<PathBuf, ClientError> {
-    modules("playwright-core", "playwright-core", PLAYWRIGHT_VERSION, &["node", "-p", "typeof require('playwright-core').chromium"])
+    modules(
+        "playwright-core",
+        "playwright-core",
+        PLAYWRIGHT_VERSION,
+        &["node", "-p", "typeof require('playwright-core').chromium"],
+    )
 }
 
 /// The `node_modules` of what looks for barriers to people in a page, likewise.

@@ -1,0 +1,283 @@
+//! `claude-mem ship`, `restore`, `key` and `verify --remote`: a copy elsewhere, and everything back from it.
+
+use std::{fs, path::PathBuf, process::Stdio};
+
+use claude_mem_tools::bucket::{Bucket, Lies};
+use serde_json::{Value, json};
+
+use crate::{
+    model::dump,
+    sandbox::{Run, Sandbox},
+    serving::{Serving, until},
+};
+
+const EXTRACT: [(&str, &str); 1] = [("CLAUDE_MEM_PROVIDER", "extract")];
+
+/// Some turns of a session: prompts, tools, stops.
+fn work(sandbox: &Sandbox, session: &str, turns: usize) {
+    let cwd = sandbox.home();
+    for turn in 1..=turns {
+        let common = json!({"session_id": session, "cwd": cwd});
+        let event = |name: &str, more: Value| {
+            let mut event = common.clone();
+            event["hook_event_name"] = name.into();
+            for (key, value) in more.as_object().unwrap() {
+                event[key] = value.clone();
+            }
+            event.to_string()
+        };
+        sandbox.hook("new", event("UserPromptSubmit", json!({"prompt": format!("turn {turn}")})));
+        let tool = json!({"tool_name": "Edit", "tool_use_id": format!("{session}-{turn}"),
+            "tool_input": {"file_path": "/src/a.rs", "old_string": "a", "new_string": format!("b{turn}")},
+            "tool_response": {"filePath": "/src/a.rs", "success": true}});
+        sandbox.hook("save", event("PostToolUse", tool));
+        sandbox.hook("summary", event("Stop", json!({"last_assistant_message": "done"})));
+    }
+}
+
+fn remembered() -> Sandbox {
+    let sandbox = Sandbox::new();
+    work(&sandbox, "first", 3);
+    sandbox.run_with(&["project"], &EXTRACT, "").ok();
+    sandbox
+}
+
+fn remote(sandbox: &Sandbox) -> String {
+    sandbox.home().join("remote").to_string_lossy().into_owned()
+}
+
+fn ship(sandbox: &Sandbox) -> Run {
+    sandbox.run(&["ship", "--to", &remote(sandbox)])
+}
+
+/// Another machine, which has only the place.
+fn restore(from: &Sandbox) -> (Sandbox, Run) {
+    let machine = Sandbox::new();
+    let run = machine.run(&["restore", "--from", &remote(from)]);
+    (machine, run)
+}
+
+#[test]
+fn a_new_machine_has_everything_back_and_the_same_tables_byte_for_byte() {
+    let sandbox = remembered();
+    let shipped = ship(&sandbox).ok();
+    let (machine, run) = restore(&sandbox);
+    let restored = run.ok();
+    let before = dump(&sandbox.data());
+    assert!(before.contains("turn 3"), "{before}");
+    assert_eq!(dump(&machine.data()), before);
+    // Both name the same entry by the same hash.
+    let hash = |text: &str| {
+        let is_hash = |word: &&str| word.len() == 64;
+        let mut words = text.split([' ', ',', '\n']);
+        words.find(is_hash).unwrap().to_owned()
+    };
+    assert_eq!(hash(&shipped), hash(&restored));
+    assert_eq!(machine.events(), sandbox.events());
+    // And it goes on from there, shipped to the same place.
+    work(&machine, "second", 1);
+    machine.run(&["ship", "--to", &remote(&sandbox)]).ok();
+    // The old one cannot go on as well: it would be two histories of one log.
+    work(&sandbox, "third", 1);
+    let error = ship(&sandbox).fails(1);
+    assert!(error.contains("another history of this log"), "{error}");
+}
+
+#[test]
+fn what_is_here_is_never_written_over() {
+    let sandbox = remembered();
+    ship(&sandbox).ok();
+    let before = sandbox.events();
+    let error = sandbox.run(&["restore", "--from", &remote(&sandbox)]).fails(1);
+    assert!(error.contains("there is a memory already"), "{error}");
+    assert!(error.contains("--into DIR"), "{error}");
+    assert_eq!(sandbox.events(), before);
+    let beside = sandbox.home().join("beside");
+    let beside = beside.to_str().unwrap();
+    sandbox.run(&["restore", "--from", &remote(&sandbox), "--into", beside]).ok();
+    assert_eq!(dump(beside.as_ref()), dump(&sandbox.data()));
+}
+
+#[test]
+fn the_past_can_be_had_as_it_was_before_a_moment_or_behind_an_event() {
+    let sandbox = remembered();
+    ship(&sandbox).ok();
+    let events = sandbox.events();
+    let id = events[3]["id"].as_str().unwrap();
+    let machine = Sandbox::new();
+    machine.run(&["restore", "--from", &remote(&sandbox), "--until", id]).ok();
+    assert_eq!(machine.events(), events[..4]);
+    let machine = Sandbox::new();
+    machine.run(&["restore", "--from", &remote(&sandbox), "--until", "2020-01-01"]).ok();
+    assert_eq!(machine.events(), Vec::<Value>::new());
+    let error =
+        Sandbox::new().run(&["restore", "--from", &remote(&sandbox), "--until", "x"]).fails(2);
+    assert!(error.contains("neither a moment nor the id of an event"), "{error}");
+}
+
+#[test]
+fn a_key_goes_from_machine_to_machine_and_is_never_replaced() {
+    let sandbox = remembered();
+    let key = sandbox.run(&["key", "new"]).ok();
+    assert_eq!(sandbox.run(&["key", "show"]).ok(), key);
+    assert!(sandbox.run(&["key", "new"]).fails(1).contains("there is a key already"));
+    ship(&sandbox).ok();
+    let project = sandbox.home().file_name().unwrap().to_string_lossy().into_owned();
+    for path in files(&sandbox.home().join("remote")) {
+        let bytes = fs::read(&path).unwrap();
+        let place = path.strip_prefix(sandbox.home().join("remote")).unwrap();
+        assert!(!place.to_string_lossy().contains(&project), "{}", place.display());
+        for secret in ["turn 1", "a.rs", "PromptSubmitted", "\"name\""] {
+            let is_told = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
+            assert!(!is_told, "{secret} in {}", path.display());
+        }
+    }
+    let (machine, run) = restore(&sandbox);
+    let error = run.fails(1);
+    assert!(error.contains("there is no key here") && error.contains("key import"), "{error}");
+    let wrong = key.replacen("a", "b", 1);
+    let error = machine.run_with(&["key", "import"], &[], wrong).fails(2);
+    assert!(error.contains("that is not a key"), "{error}");
+    machine.run_with(&["key", "import"], &[], &key).ok();
+    machine.run(&["restore", "--from", &remote(&sandbox)]).ok();
+    assert_eq!(dump(&machine.data()), dump(&sandbox.data()));
+}
+
+#[test]
+fn a_host_is_chosen_by_name_or_id_if_there_are_several() {
+    let sandbox = remembered();
+    sandbox
+        .run_with(&["ship", "--to", &remote(&sandbox)], &[("CLAUDE_MEM_SHIP_NAME", "desk")], "")
+        .ok();
+    let other = Sandbox::new();
+    work(&other, "other", 1);
+    other
+        .run_with(&["ship", "--to", &remote(&sandbox)], &[("CLAUDE_MEM_SHIP_NAME", "lap")], "")
+        .ok();
+    let (machine, run) = restore(&sandbox);
+    let error = run.fails(1);
+    assert!(
+        error.contains("desk (") && error.contains("lap (") && error.contains("--host"),
+        "{error}"
+    );
+    machine.run(&["restore", "--from", &remote(&sandbox), "--host", "lap"]).ok();
+    assert_eq!(machine.events(), other.events());
+}
+
+#[test]
+fn damage_on_either_side_is_told_exactly_and_mended_from_the_other() {
+    let sandbox = remembered();
+    let place = remote(&sandbox);
+    sandbox.run(&["ship", "--to", &place, "--save"]).ok();
+    sandbox.run(&["verify", "--remote"]).ok();
+    // There.
+    let part = files(&sandbox.home().join("remote"))
+        .into_iter()
+        .find(|path| path.to_string_lossy().contains("/seg/"))
+        .unwrap();
+    let right = fs::read(&part).unwrap();
+    fs::write(&part, b"wrong").unwrap();
+    let run = sandbox.run(&["verify", "--remote"]);
+    let name = part.file_name().unwrap().to_string_lossy();
+    assert!(run.code == 1 && run.stdout.contains(&*name), "{run:?}");
+    assert!(run.stdout.contains("of segment 0000000000000001"), "{run:?}");
+    sandbox.run(&["verify", "--remote", "--repair"]).ok();
+    assert_eq!(fs::read(&part).unwrap(), right);
+    // Here.
+    let log = sandbox.data().join("log/active.log");
+    let right = fs::read(&log).unwrap();
+    let mut wrong = right.clone();
+    wrong[200] ^= 1;
+    fs::write(&log, &wrong).unwrap();
+    sandbox.run(&["verify", "--remote"]).fails(1);
+    let told = sandbox.run(&["verify", "--remote", "--repair", "--json"]).ok();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["remote"]["mended_here"].as_array().unwrap().len(), 1, "{told}");
+    assert_eq!(fs::read(&log).unwrap(), right);
+    sandbox.run(&["verify", "--remote"]).ok();
+}
+
+#[test]
+fn a_restore_that_is_killed_leaves_nothing_in_use_and_goes_on() {
+    let sandbox = remembered();
+    let bucket = Bucket::start().unwrap();
+    let variables = bucket.variables();
+    let variables: Vec<(&str, &str)> =
+        variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    sandbox.run_with(&["ship", "--to", "s3://memories/of/ada"], &variables, "").ok();
+    bucket.lie(Lies { silent: Some("/seg/".into()), ..Lies::default() });
+    let machine = Sandbox::new();
+    let mut command = machine.command(&["restore", "--from", "s3://memories/of/ada"]);
+    command.envs(variables.iter().copied()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    until(|| machine.data().join("restoring/log").exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!machine.data().join("log").exists() && !machine.data().join("memory.db").exists());
+    bucket.lie(Lies::default());
+    machine.run_with(&["restore", "--from", "s3://memories/of/ada"], &variables, "").ok();
+    assert_eq!(dump(&machine.data()), dump(&sandbox.data()));
+    assert!(!machine.data().join("restoring").exists());
+}
+
+#[test]
+fn the_worker_ships_by_itself_waits_for_a_remote_that_is_away_and_status_tells() {
+    let sandbox = Sandbox::new();
+    work(&sandbox, "first", 1);
+    let bucket = Bucket::start().unwrap();
+    let variables = bucket.variables();
+    let mut variables: Vec<(&str, &str)> =
+        variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    variables.push(("CLAUDE_MEM_SHIP_TO", "s3://memories"));
+    bucket.lie(Lies { status: Some(503), ..Lies::default() });
+    let serving = Serving::start(&sandbox, &variables);
+    let shipping = || {
+        let status = sandbox.run_with(&["status", "--json"], &variables, "").ok();
+        serde_json::from_str::<Value>(&status).unwrap()["shipping"].clone()
+    };
+    until(|| shipping()["error"].as_str().is_some_and(|error| error.contains("503")));
+    assert_ne!(shipping()["behind_bytes"], 0);
+    bucket.lie(Lies::default());
+    until(|| shipping()["error"].is_null() && shipping()["behind_bytes"] == 0);
+    work(&sandbox, "second", 1);
+    until(|| shipping()["behind_bytes"] == 0);
+    drop(serving);
+    let doctor = sandbox.run_with(&["doctor", "--json"], &variables, "").stdout;
+    let doctor: Value = serde_json::from_str(&doctor).unwrap();
+    let findings = doctor["findings"].as_array().unwrap();
+    let finding = findings.iter().find(|finding| finding["check"] == "shipping").unwrap();
+    assert_eq!(finding["verdict"], "fine", "{finding}");
+    let machine = Sandbox::new();
+    machine.run_with(&["restore", "--from", "s3://memories"], &variables, "").ok();
+    assert_eq!(machine.events(), sandbox.events());
+}
+
+#[test]
+fn a_place_that_makes_no_sense_is_told_and_a_disk_that_is_not_there_is_not_filled() {
+    let sandbox = remembered();
+    let error = sandbox.run(&["ship"]).fails(2);
+    assert!(error.contains("no place to ship to"), "{error}");
+    let error = sandbox.run(&["ship", "--to", "ftp://host/x"]).fails(2);
+    assert!(error.contains("`ftp://` is not known"), "{error}");
+    let away = sandbox.home().join("media/disk/memories");
+    let error = sandbox.run(&["ship", "--to", away.to_str().unwrap()]).fails(2);
+    assert!(error.contains("is the disk mounted?"), "{error}");
+    assert!(!away.exists());
+    let error = Sandbox::new().run(&["restore", "--from", away.to_str().unwrap()]).fails(2);
+    assert!(error.contains("there is no such directory"), "{error}");
+    fs::create_dir_all(&away).unwrap();
+    let error = Sandbox::new().run(&["restore", "--from", away.to_str().unwrap()]).fails(1);
+    assert!(error.contains("there is no log in"), "{error}");
+}
+
+fn files(dir: &std::path::Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(dir).unwrap().flatten() {
+        match entry.path() {
+            path if path.is_dir() => all.extend(files(&path)),
+            path => all.push(path),
+        }
+    }
+    all.sort();
+    all
+}
