@@ -1,6 +1,6 @@
 //! How a command fails: what happened, what it means, what to do about it.
 
-use std::{fmt::Write as _, process::ExitCode};
+use std::fmt::Write as _;
 
 use crate::{document::Unusable, paths::NoHome};
 
@@ -36,8 +36,8 @@ impl Failure {
     }
 
     /// 2 if the command was used wrongly, else 1.
-    pub(crate) fn exit_code(&self) -> ExitCode {
-        ExitCode::from(if self.is_usage { 2 } else { 1 })
+    pub(crate) fn exit_code(&self) -> u8 {
+        if self.is_usage { 2 } else { 1 }
     }
 
     /// All of it for a line of the diagnostics.

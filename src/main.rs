@@ -3,6 +3,8 @@
 //! Claude Code starts this program for every tool call, so the hooks are picked out of the arguments by
 //! hand and never meet the command-line parser, whose tables alone cost more than a whole hook.
 
+#![cfg_attr(all(target_os = "linux", target_env = "gnu", not(test)), no_main)]
+
 mod agent;
 mod app;
 mod clock;
@@ -28,6 +30,8 @@ mod pull;
 mod remember;
 mod settings;
 mod ship;
+#[cfg(all(target_os = "linux", target_env = "gnu", not(test)))]
+mod start;
 mod viewer;
 mod when;
 mod words;
@@ -36,10 +40,16 @@ mod worker;
 use std::{
     env,
     io::{self, IsTerminal},
-    process::ExitCode,
 };
 
-fn main() -> ExitCode {
+/// Where the standard library starts the program; on Linux [`start`] does.
+#[cfg(any(not(all(target_os = "linux", target_env = "gnu")), test))]
+fn main() -> std::process::ExitCode {
+    run().into()
+}
+
+/// Runs what the arguments ask for. Gives the exit code.
+fn run() -> u8 {
     let mut arguments = env::args_os().skip(1);
     let first = arguments.next();
     if first.as_deref().is_some_and(|first| first == agent::CHILD_COMMAND) {

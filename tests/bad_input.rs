@@ -297,3 +297,30 @@ fn without_a_home_the_data_directory_is_enough() {
     assert!(child.wait().unwrap().success());
     assert_eq!(sandbox.events().len(), 1);
 }
+
+#[test]
+fn streams_that_are_closed_are_not_taken_by_the_log() {
+    let sandbox = Sandbox::new();
+    let input = sandbox.write("input.json", &good().to_string());
+    for streams in ["< \"$1\" >&-", "< \"$1\" >&- 2>&-", "<&- >&- 2>&-"] {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("exec \"$0\" save {streams}")]).arg(binary()).arg(&input);
+        shell.env_clear().env("HOME", sandbox.home());
+        assert!(shell.status().unwrap().success(), "{streams}");
+    }
+    let kinds: Vec<_> = sandbox.events().iter().map(|event| event["kind"].clone()).collect();
+    assert_eq!(kinds, ["ToolUsed", "ToolUsed"]);
+    sandbox.run(&["verify"]).ok();
+}
+
+#[test]
+fn an_answer_that_nobody_waits_for_is_no_failure() {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.command(&["save"]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut child = command.stdin(Stdio::piped()).stdout(writer).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(good().to_string().as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(sandbox.events().len(), 1);
+}

@@ -40,10 +40,7 @@ mod verify;
 mod viewer;
 mod worker;
 
-use std::{
-    io::{self, Write},
-    process::ExitCode,
-};
+use std::io::{self, Write};
 
 use clap::{
     CommandFactory, FromArgMatches, Parser, Subcommand,
@@ -146,7 +143,7 @@ impl Command {
 }
 
 /// Everything but the hooks.
-pub(crate) fn main() -> ExitCode {
+pub(crate) fn main() -> u8 {
     let parsed = help::command().try_get_matches();
     let command = match parsed.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
         Ok(CommandLine { command: Command::Hook(hook) }) => return hooks::run(hook.name()),
@@ -154,12 +151,12 @@ pub(crate) fn main() -> ExitCode {
         Err(error) => return explain(&error),
     };
     match App::from_process().and_then(|mut app| command.run(&mut app)) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(failure) => report(&failure),
     }
 }
 
-fn report(failure: &Failure) -> ExitCode {
+fn report(failure: &Failure) -> u8 {
     let text = failure.render(is_coloured(&Environment::of_process(), &io::stderr()));
     // If even stderr is gone, the exit code still tells.
     let _ = io::stderr().write_all(text.as_bytes());
@@ -167,14 +164,14 @@ fn report(failure: &Failure) -> ExitCode {
 }
 
 /// The parser explains wrong flags well. A wrong command gets the nearest name in our own words.
-fn explain(error: &clap::Error) -> ExitCode {
+fn explain(error: &clap::Error) -> u8 {
     if let (ErrorKind::InvalidSubcommand, Some(ContextValue::String(typed))) =
         (error.kind(), error.get(ContextKind::InvalidSubcommand))
     {
         return report(&unknown_command(typed, error));
     }
     let _ = error.print();
-    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+    u8::try_from(error.exit_code()).unwrap_or(2)
 }
 
 fn unknown_command(typed: &str, error: &clap::Error) -> Failure {

@@ -20,7 +20,7 @@ use std::{
     ffi::OsStr,
     panic,
     path::Path,
-    process::{self, ExitCode},
+    process,
     sync::atomic::{AtomicBool, Ordering},
 };
 
@@ -59,11 +59,11 @@ pub(crate) fn is_turn_private(data: &Path, session: &str) -> bool {
 }
 
 /// Runs one hook.
-pub(crate) fn run(name: &'static str) -> ExitCode {
+pub(crate) fn run(name: &'static str) -> u8 {
     answer_even_in_panic(name);
     let Some(world) = World::found() else {
         answer(CARRY_ON);
-        return ExitCode::SUCCESS;
+        return 0;
     };
     let text = capture(&world, name);
     answer(text.as_deref().unwrap_or(CARRY_ON));
@@ -71,7 +71,7 @@ pub(crate) fn run(name: &'static str) -> ExitCode {
     if name != "save" && world.is_alone() && world.settings.flag(&WORKER_AUTOSTART) {
         worker::start_if_due(&world.paths.data);
     }
-    ExitCode::SUCCESS
+    0
 }
 
 /// Does the work; gives the answer if it is other than the usual one.

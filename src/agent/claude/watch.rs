@@ -10,7 +10,7 @@ use std::{
     io::{self, Write},
     os::unix::process::{CommandExt, ExitStatusExt},
     path::PathBuf,
-    process::{Command, ExitCode, ExitStatus},
+    process::{Command, ExitStatus},
     thread,
     time::Duration,
 };
@@ -41,7 +41,7 @@ pub(super) fn arguments() -> [OsString; 3] {
 }
 
 /// `watch PARENT PROGRAM …` or `become PARENT PROGRAM …`.
-pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
+pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> u8 {
     let role = arguments.next();
     let parent = arguments.next().and_then(|text| text.to_str()?.parse().ok());
     let (Some(parent), Some(program)) = (parent.and_then(Pid::from_raw), arguments.next()) else {
@@ -54,7 +54,7 @@ pub(crate) fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn watch(parent: Pid, program: OsString, rest: impl Iterator<Item = OsString>) -> ExitCode {
+fn watch(parent: Pid, program: OsString, rest: impl Iterator<Item = OsString>) -> u8 {
     adopt_orphans();
     thread::spawn(move || {
         while getppid() == Some(parent) {
@@ -69,17 +69,17 @@ fn watch(parent: Pid, program: OsString, rest: impl Iterator<Item = OsString>) -
     let status = client.spawn().and_then(|mut client| client.wait());
     tree::end_below(getpid());
     match status {
-        Ok(status) => ExitCode::from(code(status)),
+        Ok(status) => code(status),
         Err(error) => complain(&error.to_string()),
     }
 }
 
 /// Turns into the client, which from then on is killed when the watcher dies.
-fn turn_into(parent: Pid, program: &OsStr, rest: impl Iterator<Item = OsString>) -> ExitCode {
+fn turn_into(parent: Pid, program: &OsStr, rest: impl Iterator<Item = OsString>) -> u8 {
     die_with_parent();
     // It may have died before it was asked to be told.
     if getppid() != Some(parent) {
-        return ExitCode::FAILURE;
+        return 1;
     }
     let error = Command::new(program).args(rest).exec();
     complain(&format!("{}: {error}", program.display()))
@@ -104,9 +104,9 @@ fn adopt_orphans() {}
 #[cfg(not(target_os = "linux"))]
 fn die_with_parent() {}
 
-fn complain(why: &str) -> ExitCode {
+fn complain(why: &str) -> u8 {
     let _ = writeln!(io::stderr(), "{COMMAND}: {why}");
-    ExitCode::from(NOT_RUN)
+    NOT_RUN
 }
 
 /// As shells have it: the exit code, or 128 and the signal.
