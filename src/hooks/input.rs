@@ -132,7 +132,7 @@ fn is_ready(source: &impl AsFd) -> bool {
 impl Input {
     fn read_some(&mut self, source: &impl AsFd) -> rustix::io::Result<usize> {
         if self.bytes.len() >= BYTES_MAX {
-            let count = rustix::io::read(source, &mut [0; 16 << 10][..])?;
+            let count = discard_some(source)?;
             self.len += count as u64;
             if count > 0 {
                 self.cut = Some("it is too long");
@@ -143,6 +143,14 @@ impl Input {
         self.len += count as u64;
         Ok(count)
     }
+}
+
+/// Reads once and forgets. In a function of its own, because what is on the stack of one that every hook
+/// goes through is met page by page by every hook.
+#[cold]
+#[inline(never)]
+fn discard_some(source: &impl AsFd) -> rustix::io::Result<usize> {
+    rustix::io::read(source, &mut [0; 16 << 10][..])
 }
 
 #[cfg(test)]

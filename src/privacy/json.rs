@@ -25,6 +25,13 @@ pub(crate) fn clean_json(raw: &str, policy: Policy) -> String {
         return pass.finish();
     }
     drop(pass);
+    clean_other(raw, policy)
+}
+
+/// What is no JSON, as a string.
+#[cold]
+#[inline(never)]
+fn clean_other(raw: &str, policy: Policy) -> String {
     let mut out = String::new();
     write_string(&mut out, &clean_text(raw, policy).text);
     if out.len() > policy.total_bytes_max {
@@ -49,7 +56,8 @@ struct Pass<'a> {
     /// The length of the output after the last value or bracket that fitted: where it may be cut.
     whole: usize,
     /// Set once the total is reached.
-    rest: Option<Rest>,
+    /// Elsewhere in memory, because a hash takes half a page and few values have one.
+    rest: Option<Box<Rest>>,
     scratch: String,
 }
 
@@ -276,7 +284,8 @@ impl<'a> Pass<'a> {
                 self.whole = length;
                 return;
             }
-            self.rest = Some(Rest { hash: Hasher::new(), bytes: 0, open: self.open.clone() });
+            let rest = Rest { hash: Hasher::new(), bytes: 0, open: self.open.clone() };
+            self.rest = Some(Box::new(rest));
         }
         if length - self.whole > HASHED_AT_ONCE {
             self.take_rest();

@@ -91,6 +91,13 @@ fn hide(text: &str, name: Option<Name>, redact: bool, limit: usize) -> Option<St
     if first.is_none() && text.len() <= limit.max(clip::LIMIT_BYTES_MIN) {
         return None;
     }
+    Some(without(text, first, limit))
+}
+
+/// The text without what was found first and all that follows. Apart from [`hide`], which most texts go
+/// through without any change, because the hash of what is cut takes two pages of stack.
+#[inline(never)]
+fn without(text: &str, first: Option<Found>, limit: usize) -> String {
     let mut clip = Clip::new(limit, text.len());
     let mut at = 0;
     let mut next = first;
@@ -100,10 +107,10 @@ fn hide(text: &str, name: Option<Name>, redact: bool, limit: usize) -> Option<St
             clip.push(piece);
         }
         at = end;
-        next = secrets::next(bytes, at);
+        next = secrets::next(text.as_bytes(), at);
     }
     clip.push(&text[at..]);
-    Some(clip.finish())
+    clip.finish()
 }
 
 #[cfg(test)]
