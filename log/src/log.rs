@@ -95,6 +95,10 @@ impl Log {
 
     fn try_open_segment(&self, number: u64) -> Result<Option<Segment>, Error> {
         let (files, active) = snapshot(&self.directory)?;
+        // Nothing that was merged reaches as far as the segment that is appended to.
+        if active.as_ref().is_some_and(|active| active.number == number) {
+            return Ok(active);
+        }
         // A merged segment holds records of numbers above its own, so the one before may be meant.
         let before = files.iter().rposition(|file| file.number <= number).unwrap_or(0);
         for file in files.iter().skip(before) {
