@@ -52,7 +52,7 @@ pub struct Memory {
     pub title: String,
     /// Some lines; empty if there are none.
     pub narrative: String,
-    /// Short statements.
+    /// Short statements; read only where there is no title or no narrative to be told instead.
     pub facts: Vec<String>,
     /// Relative to the project's root where inside it.
     pub files: Vec<String>,
@@ -86,6 +86,14 @@ const RANGE: &str = "project = :project and at_us < :until and at_us > :since
     and (:but = '' or session is not (select id from sessions where session = :but and log = 0))
     order by at_us desc, id desc limit :limit";
 
+/// The summaries of one session. They lie all over the file, so only those that are told are fetched.
+struct Stops {
+    session: Option<i64>,
+    last: i64,
+    /// The latest one first.
+    earlier: Vec<i64>,
+}
+
 /// What is written by hand is told first, so there is a bound to it.
 const BY_HAND_MAX: u32 = 50;
 
@@ -95,6 +103,9 @@ const STOPS_PER_SESSION: u32 = 8;
 impl Store {
     /// What might be worth telling. Costs the same however much is remembered.
     pub fn material(&self, wanted: &Wanted<'_>) -> Result<Material> {
+        // All of one moment, and with one lock instead of one for each question.
+        let is_look = !self.connection.is_autocommit();
+        let _moment = (!is_look).then(|| self.connection.unchecked_transaction()).transpose()?;
         let projects = self.merged_projects(wanted.project)?;
         let by_hand = self.memories(wanted, &projects, "origin = 'user'", BY_HAND_MAX)?;
         let limit = wanted.observations_max;
@@ -181,12 +192,9 @@ impl Store {
         );
         let mut memories = Vec::new();
         self.each(&sql, wanted, projects, limit, |row| {
-            let concepts: Vec<String> = list(row, 8)?;
             let memory = memory(row)?;
             let is_of_type = wanted.types.is_empty() || wanted.types.contains(&memory.kind);
-            let is_about = wanted.concepts.is_empty()
-                || wanted.concepts.iter().any(|concept| concepts.contains(concept));
-            if is_of_type && is_about {
+            if is_of_type && is_about(row, wanted.concepts)? {
                 memories.push(memory);
             }
             Ok(())
@@ -197,30 +205,46 @@ impl Store {
     }
 
     fn last_summaries(&self, wanted: &Wanted<'_>, projects: &[i64]) -> Result<Vec<Summary>> {
-        let sql = format!(
-            "select id, at_us, session, request, investigated, learned, completed, next_steps
-             from summaries where is_visible and {RANGE}"
-        );
-        let mut all = Vec::new();
+        let sql = format!("select id, at_us, session from summaries where is_visible and {RANGE}");
+        let mut found = Vec::new();
         let limit = wanted.summaries_max.saturating_mul(STOPS_PER_SESSION);
         self.each(&sql, wanted, projects, limit, |row| {
-            all.push(summary(row)?);
+            let place: (i64, i64) = (row.get(1)?, row.get(0)?);
+            found.push((place, row.get::<_, Option<i64>>(2)?));
             Ok(())
         })?;
-        all.sort_by_key(|summary: &Summary| std::cmp::Reverse((summary.at_us, summary.id)));
-        let mut latest: Vec<Summary> = Vec::new();
-        for summary in all {
-            let is_same =
-                |other: &Summary| other.session.is_some() && other.session == summary.session;
-            match latest.iter_mut().find(|other| is_same(other)) {
-                // Of an earlier stop in a session already there: what was asked first is what it is about.
-                Some(later) if !summary.request.is_empty() => later.request = summary.request,
-                Some(_) => {}
-                None => latest.push(summary),
+        found.sort_by_key(|(place, _)| std::cmp::Reverse(*place));
+        let mut sessions: Vec<Stops> = Vec::new();
+        for ((_, id), session) in found {
+            let is_same = |other: &&mut Stops| session.is_some() && other.session == session;
+            match sessions.iter_mut().find(is_same) {
+                Some(stops) => stops.earlier.push(id),
+                None => sessions.push(Stops { session, last: id, earlier: Vec::new() }),
             }
         }
-        latest.truncate(wanted.summaries_max as usize);
-        Ok(latest)
+        sessions.truncate(wanted.summaries_max as usize);
+        sessions.iter().map(|stops| self.last_summary(stops)).collect()
+    }
+
+    /// The latest one of a session. What was asked first is what the session is about.
+    fn last_summary(&self, stops: &Stops) -> Result<Summary> {
+        let mut last = self.summary(stops.last)?;
+        for id in stops.earlier.iter().rev() {
+            let first = self.summary(*id)?;
+            if !first.request.is_empty() {
+                last.request = first.request;
+                break;
+            }
+        }
+        Ok(last)
+    }
+
+    fn summary(&self, id: i64) -> Result<Summary> {
+        let sql = "select id, at_us, session, request, investigated, learned, completed, next_steps
+             from summaries where id = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query([id])?;
+        rows.next()?.map_or(Ok(Summary::default()), summary)
     }
 
     fn each(
@@ -259,23 +283,30 @@ impl Store {
     }
 }
 
+/// Whether the row has one of these concepts, or any will do.
+fn is_about(row: &Row<'_>, wanted: &[String]) -> Result<bool> {
+    Ok(wanted.is_empty() || list(row, 8)?.iter().any(|concept| wanted.contains(concept)))
+}
+
 fn memory(row: &Row<'_>) -> Result<Memory> {
     let narrative = text(row, 6)?;
-    let subtitle = text(row, 5)?;
     let mut files = list(row, 10)?;
     for file in list(row, 9)? {
         if !files.contains(&file) {
             files.push(file);
         }
     }
+    let title = text(row, 4)?;
+    let narrative = if narrative.is_empty() { text(row, 5)? } else { narrative };
+    let is_told = !title.is_empty() && !narrative.is_empty();
     Ok(Memory {
         id: row.get(0)?,
         at_us: row.get::<_, i64>(1)? as u64,
         session: row.get(2)?,
         kind: text(row, 3)?,
-        title: text(row, 4)?,
-        narrative: if narrative.is_empty() { subtitle } else { narrative },
-        facts: list(row, 7)?,
+        title,
+        narrative,
+        facts: if is_told { Vec::new() } else { list(row, 7)? },
         files,
         is_of_subagent: row.get::<_, Option<String>>(11)?.is_some(),
     })

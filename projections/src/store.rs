@@ -6,10 +6,11 @@ use crate::{
     schema,
 };
 use claude_mem_events::Seq;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, config::DbConfig};
 use std::{
+    fmt::Write as _,
     fs::{self, File},
-    os::unix::fs::MetadataExt,
+    os::unix::{ffi::OsStrExt as _, fs::MetadataExt},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -108,16 +109,46 @@ impl Store {
         if !path.exists() {
             return Ok(None);
         }
+        let store = Self::open_reading(path, path, false)?;
+        // A search looks at rows all over the file, and the next one at many of the same pages.
+        store.connection.pragma_update(None, "cache_size", -32_768)?;
+        Ok(Some(store))
+    }
+
+    /// Opens the database at `path` for a single look, at one moment; `None` if there is none yet.
+    ///
+    /// Whoever is the first to open a database makes its shared memory anew, which takes longer than the
+    /// look. SQLite can also do without, as it does on a disk that cannot be written. That needs a file
+    /// that somebody has made before; where there is none, it is opened in the usual way. Nothing else of
+    /// this process may open the same database meanwhile: it would find it read-only.
+    pub fn open_for_a_look(path: &Path) -> Result<Option<Self>> {
+        let _opening = lock_shared(path);
+        let uri = format!("file:{}?readonly_shm=1", in_uri(path));
+        let opened = Self::open_reading(path, uri.as_ref(), true);
+        match opened {
+            Err(Error::Sqlite(error))
+                if error.sqlite_error_code() == Some(ErrorCode::CannotOpen) && path.exists() =>
+            {
+                Self::open_reading(path, path, false).map(Some)
+            }
+            Err(Error::Sqlite(_)) if !path.exists() => Ok(None),
+            opened => opened.map(Some),
+        }
+    }
+
+    fn open_reading(path: &Path, name: &Path, is_look: bool) -> Result<Self> {
         schema::check_file(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags)?;
+        let flags = if is_look { flags | OpenFlags::SQLITE_OPEN_URI } else { flags };
+        let connection = Connection::open_with_flags(name, flags)?;
         connection.busy_timeout(BUSY)?;
+        if is_look {
+            connection.execute_batch("begin")?;
+        }
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
-        // A search looks at rows all over the file, and the next one at many of the same pages.
-        connection.pragma_update(None, "cache_size", -32_768)?;
         schema::check_numbers(&connection, path)?;
         let file = Some((path.to_owned(), inode(path)));
-        Ok(Some(Self { connection, options: Options::default(), file }))
+        Ok(Self { connection, options: Options::default(), file })
     }
 
     /// Opens the database at `path`; one that cannot be used is first moved away, and its new name given.
@@ -244,6 +275,19 @@ pub(crate) fn inode(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |metadata| metadata.ino())
 }
 
+/// A path as a URI has it: every byte that could mean something else there is written as a number.
+fn in_uri(path: &Path) -> String {
+    let mut text = String::new();
+    for byte in path.as_os_str().as_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/._-".contains(byte) {
+            text.push(char::from(*byte));
+        } else {
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    text
+}
+
 /// `memory.db` with `suffix` behind its name.
 pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -254,7 +298,9 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
 /// Held while a database is opened, so that its file and its write-ahead log are of one piece: a rebuild
 /// replaces both under the exclusive form. Where no lock can be had, nothing is replaced either.
 fn lock_shared(path: &Path) -> Option<File> {
-    let lock = File::create(beside(path, ".lock")).ok()?;
+    // Not emptied, which would write to the disk whenever somebody reads.
+    let lock = File::options().write(true).create(true).truncate(false).open(beside(path, ".lock"));
+    let lock = lock.ok()?;
     lock.lock_shared().ok()?;
     Some(lock)
 }

@@ -191,6 +191,39 @@ fn readers_keep_the_old_file_while_another_takes_its_place() {
 }
 
 #[test]
+fn a_look_sees_what_is_there_whoever_else_has_the_file_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let log_dir = dir.path().join("log");
+    let log = fill(&log_dir, 2);
+    let path = dir.path().join("a b?c%#.db");
+    let events = |store: &Store| store.dump("select count(*) from events").unwrap();
+    let look = || events(&Store::open_for_a_look(&path).unwrap().unwrap());
+    assert!(Store::open_for_a_look(&path).unwrap().is_none());
+    let mut writer = open(&path);
+    writer.fold(&log, |_| true).unwrap();
+    let before = events(&writer);
+    assert_eq!(look(), before);
+    // Closed, and its companions gone; then left behind by somebody who was the last to read.
+    drop(writer);
+    assert_eq!(look(), before);
+    drop(Store::open_read_only(&path).unwrap());
+    assert_eq!(look(), before);
+    // Left behind with rows in the write-ahead log by somebody who was killed.
+    let mut more = Writer::new(&log_dir);
+    (0..9).for_each(|session| drop(more.session(session)));
+    let mut writer = open(&path);
+    writer.fold(&log, |_| true).unwrap();
+    let copy = dir.path().join("killed.db");
+    for suffix in ["", "-wal", "-shm"] {
+        let name = |path: &std::path::Path| format!("{}{suffix}", path.display());
+        fs::copy(name(&path), name(&copy)).unwrap();
+    }
+    let killed = events(&Store::open_for_a_look(&copy).unwrap().unwrap());
+    assert_eq!(killed, events(&writer));
+    assert_ne!(killed, before);
+}
+
+#[test]
 fn an_interrupted_rebuild_leaves_the_old_file_and_the_next_one_succeeds() {
     let dir = tempfile::tempdir().unwrap();
     let log = fill(&dir.path().join("log"), 3);

@@ -68,12 +68,17 @@ pub(super) fn answer(world: &World, begun: Option<&Begun>) -> String {
 /// what others have added since is told.
 fn tell(world: &World, begun: &Begun) -> Result<Option<Page>, Error> {
     let log = Log::open(&world.paths.log(), Options::default())?;
-    let mut store = Store::open_read_only(&world.paths.memory())?;
+    let mut store = Store::open_for_a_look(&world.paths.memory())?;
     let position = store
         .as_ref()
         .map_or(Ok(Seq::START), |store| Ok::<_, Error>(store.checkpoint()?.position))?;
     if is_behind(&log, position)? {
-        store = caught_up(world, &log).or(store);
+        // Whoever writes needs the database without anybody in this process who only looks.
+        drop(store.take());
+        store = match caught_up(world, &log) {
+            None => Store::open_for_a_look(&world.paths.memory())?,
+            caught_up => caught_up,
+        };
     }
     let Some(store) = store else { return Ok(None) };
     let is_resumed = matches!(begun.source.as_str(), "resume" | "fork");
@@ -84,7 +89,10 @@ fn tell(world: &World, begun: &Begun) -> Result<Option<Page>, Error> {
         resumed: is_resumed.then_some(&begun.session),
         budget: None,
     };
-    compose(&store, &world.settings, &request)
+    let page = compose(&store, &world.settings, &request);
+    // The process ends with the answer, which is quicker than giving back what was opened piece by piece.
+    std::mem::forget(store);
+    page
 }
 
 /// Folds what was recorded since, but not for long: the session waits. Somebody else may be at it, or may
