@@ -367,6 +367,9 @@ impl Source for Buffered {
 
 impl Buffered {
     fn fill(&mut self, offset: u64, len: usize) -> io::Result<()> {
+        // What is not there needs no room: a reader who has little left to read is not to pay for more.
+        let there = self.file.len()?.saturating_sub(offset);
+        let len = len.min(usize::try_from(there).unwrap_or(len));
         self.start = offset;
         self.bytes.resize(len, 0);
         let mut filled = 0;
