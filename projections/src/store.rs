@@ -143,7 +143,8 @@ impl Store {
         let connection = Connection::open_with_flags(name, flags)?;
         connection.busy_timeout(BUSY)?;
         if is_look {
-            connection.execute_batch("begin")?;
+            // Room for few pages: to use it again is quicker than to meet new memory page by page.
+            connection.execute_batch("begin; pragma cache_size = 20")?;
         }
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         schema::check_numbers(&connection, path)?;
