@@ -3,6 +3,7 @@
 mod bench;
 mod crash;
 mod dump;
+mod hook_path;
 mod inspect;
 mod model_server;
 
@@ -18,6 +19,7 @@ pub(crate) enum Command {
     Inspect(inspect::Inspect),
     ModelServer(model_server::ModelServer),
     Dump(dump::Dump),
+    HookPath(hook_path::HookPath),
 }
 
 impl Command {
@@ -28,6 +30,7 @@ impl Command {
             Self::Inspect(command) => command.run(),
             Self::ModelServer(command) => command.run(),
             Self::Dump(command) => command.run(),
+            Self::HookPath(command) => command.run(),
         }
     }
 }

@@ -1,0 +1,187 @@
+//! `hook-path`: which functions hooks run through, as a linker script that puts them side by side.
+
+use std::{
+    collections::BTreeSet,
+    error::Error,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode, Stdio},
+};
+
+use serde_json::json;
+
+use super::say;
+
+/// Print the linker script that keeps the functions of the hooks together
+///
+/// A program is brought into memory in pieces of 64 KB, when they are first run. What a hook runs through is
+/// a thirtieth of the whole, and where it lies all over it, most pieces are brought in for one function each.
+/// Runs the hooks under `valgrind`. The result is kept in `src/hooks.ld`; names that no longer exist
+/// in it do no harm.
+#[derive(Debug, clap::Args)]
+pub(crate) struct HookPath {
+    /// The program with its symbols: `CARGO_PROFILE_RELEASE_STRIP=none cargo build --release --bin claude-mem`
+    binary: PathBuf,
+}
+
+impl HookPath {
+    pub(crate) fn run(self) -> Result<ExitCode, Box<dyn Error>> {
+        let home = tempfile::tempdir()?;
+        let run = |hook, event, more| recorded(&self.binary, home.path(), hook, event, more);
+        let mut functions = Vec::new();
+        functions.extend(run("save", "PostToolUse", tool_use())?);
+        functions.extend(run("new", "UserPromptSubmit", json!({"prompt": "Fix the rounding"}))?);
+        let said = json!({"last_assistant_message": "I fixed the rounding in src/cart.rs."});
+        functions.extend(run("summary", "Stop", said)?);
+        let recording: BTreeSet<String> = functions.iter().cloned().collect();
+        let mut distilling = program(&self.binary, home.path());
+        distilling.arg("project").stdout(Stdio::null());
+        if !distilling.status()?.success() {
+            return Err("nothing could be distilled from what was recorded".into());
+        }
+        let telling = run("context", "SessionStart", json!({"source": "startup"}))?;
+        // The C library is not compiled function by function, but SQLite is.
+        functions.retain(|name| is_of_rust(name));
+        functions.extend(telling.into_iter().filter(|name| !recording.contains(name)));
+        functions.extend(run("cleanup", "SessionEnd", json!({"reason": "other"}))?);
+        say(&script(&functions))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn tool_use() -> serde_json::Value {
+    json!({
+        "tool_name": "Bash", "tool_use_id": "t1", "tool_input": {"command": "cargo test"},
+        "tool_response": {"stdout": "test cart::rounds_half_up ... ok\n".repeat(100)},
+    })
+}
+
+fn program(binary: &Path, home: &Path) -> Command {
+    let mut command = Command::new(binary);
+    command.env_clear().env("HOME", home).env("CLAUDE_MEM_PROVIDER", "extract");
+    command.env("CLAUDE_MEM_WORKER_AUTOSTART", "false").current_dir(home);
+    command
+}
+
+/// Runs a hook and gives the functions it went through, in the order of the profile.
+fn recorded(
+    binary: &Path,
+    home: &Path,
+    hook: &str,
+    event: &str,
+    mut more: serde_json::Value,
+) -> Result<Vec<String>, Box<dyn Error>> {
+    more["session_id"] = json!("s1");
+    more["hook_event_name"] = json!(event);
+    more["cwd"] = json!(home);
+    let (input, profile) = (home.join("input.json"), home.join("profile"));
+    fs::write(&input, more.to_string())?;
+    let hooked = program(binary, home);
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--tool=callgrind", "--demangle=no", "--quiet"]);
+    valgrind.arg(format!("--callgrind-out-file={}", profile.display())).arg(binary).arg(hook);
+    valgrind.envs(hooked.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    valgrind.current_dir(home).stdin(fs::File::open(&input)?).stdout(Stdio::null());
+    let status = valgrind.status().map_err(|error| format!("valgrind: {error}"))?;
+    if !status.success() {
+        return Err(format!("{hook} ended with {status}").into());
+    }
+    Ok(functions(&fs::read_to_string(profile)?))
+}
+
+/// The names in a profile: `fn=(12) name` where it is run or `cfn=(12) name` where it is called, and only
+/// the number the next time.
+fn functions(profile: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for line in profile.lines() {
+        let Some(told) = line.strip_prefix("fn=(").or_else(|| line.strip_prefix("cfn=(")) else {
+            continue;
+        };
+        if let Some((_, name)) = told.split_once(") ")
+            && !name.starts_with("0x")
+        {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+fn is_of_rust(name: &str) -> bool {
+    name.starts_with("_ZN") || name.starts_with("_R")
+}
+
+fn script(functions: &[String]) -> String {
+    let mut patterns = Vec::new();
+    for function in functions {
+        let pattern = pattern(function);
+        if !patterns.contains(&pattern) {
+            patterns.push(pattern);
+        }
+    }
+    let lines: Vec<_> = patterns.iter().map(|name| format!("    *(.text.{name})")).collect();
+    format!(
+        "/* What hooks run through, side by side. Made by `claude-mem-tools hook-path`. */\n\
+         SECTIONS {{\n  .text.hooks : {{\n{}\n  }}\n}}\nINSERT BEFORE .text;",
+        lines.join("\n")
+    )
+}
+
+/// A name without what changes from compiler to compiler: the hash at its end in one way of writing
+/// names, the mark of a crate in the other. Signs that mean something in a script stand for any.
+fn pattern(name: &str) -> String {
+    let stem = match name.rfind("17h") {
+        Some(hash) if name.starts_with("_ZN") => format!("{}17h*", &name[..hash]),
+        _ => without_crate_marks(name),
+    };
+    stem.chars()
+        .map(|letter| {
+            let is_plain = letter.is_ascii_alphanumeric() || "_.*".contains(letter);
+            if is_plain { letter } else { '?' }
+        })
+        .collect()
+}
+
+/// `_RNvCs1a2b_5alloc` becomes `_RNvCs*_5alloc`.
+fn without_crate_marks(name: &str) -> String {
+    if !name.starts_with("_R") {
+        return name.to_owned();
+    }
+    let mut parts = name.split("Cs");
+    let mut stem = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.split_once('_').map_or(part, |(_, rest)| rest);
+        stem.push_str("Cs*_");
+        stem.push_str(rest);
+    }
+    stem
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_match_after_the_next_compilation() {
+        let cases = [
+            ("_ZN10claude_mem5hooks3run17hc0c0c12713872e4bE", "_ZN10claude_mem5hooks3run17h*"),
+            (
+                "_ZN4core3ptr9_$LT$T$GT$4drop17h0123456789abcdefE",
+                "_ZN4core3ptr9_?LT?T?GT?4drop17h*",
+            ),
+            ("_RNvMs3_NtCslNYArtu3iFV_5alloc3str", "_RNvMs3_NtCs*_5alloc3str"),
+            ("sqlite3VdbeExec", "sqlite3VdbeExec"),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(pattern(name), expected);
+        }
+    }
+
+    #[test]
+    fn a_profile_names_each_function_once_and_places_without_a_name_are_left_out() {
+        let profile =
+            "fn=(1) main\ncfn=(2) sqlite3_step\nfn=(3) 0x0000000000b71f50\nfn=(2)\n16 4\n";
+        assert_eq!(functions(profile), ["main", "sqlite3_step"]);
+        let script = script(&["main".into(), "main".into()]);
+        assert_eq!(script.matches("main").count(), 1);
+    }
+}
