@@ -20,6 +20,7 @@ mod mcp;
 mod model;
 mod plugin;
 mod project;
+mod readme;
 mod recall;
 mod replay;
 mod sandbox;

@@ -2,7 +2,7 @@
 
 mod export;
 mod transcripts;
-mod upstream;
+pub(crate) mod upstream;
 
 use claude_mem_projections::Store;
 use serde_json::Value;

@@ -69,6 +69,11 @@ const OLD: &str = "
         1756771200, 'active');
     insert into observations values (1, 'm1', 'shop', 'a body', 'feature', '2025-09-02T00:00:01.000Z', null);";
 
+/// A memory of the other claude-mem where it keeps its own.
+pub(crate) fn left_behind(sandbox: &Sandbox) {
+    database(sandbox, NEW);
+}
+
 fn database(sandbox: &Sandbox, sql: &str) -> String {
     let path = sandbox.write(".claude-mem/claude-mem.db", "");
     fs::remove_file(&path).unwrap();
