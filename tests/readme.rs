@@ -99,7 +99,16 @@ fn every_command_line_of_the_readme_works() {
 fn cargo_installs_it_from_its_folder() {
     let root = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO"));
-    command.args(["install", "--path", ".", "--debug", "--locked", "--offline", "--quiet", "--root"]);
+    command.args([
+        "install",
+        "--path",
+        ".",
+        "--debug",
+        "--locked",
+        "--offline",
+        "--quiet",
+        "--root",
+    ]);
     command.arg(root.path()).current_dir(repository());
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
