@@ -27,6 +27,7 @@ mod privacy;
 mod project;
 mod projector;
 mod pull;
+mod random;
 mod remember;
 mod settings;
 mod ship;

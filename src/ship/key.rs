@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use crate::ship::Error;
+use crate::{random, ship::Error};
 
 /// 256 bits that only the user's machines know. Shown by its fingerprint, so that it can be spoken of.
 #[derive(Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Key {
     /// A new one, from the system's randomness.
     pub(crate) fn generate() -> io::Result<Self> {
         let mut bytes = [0; 32];
-        fill_random(&mut bytes)?;
+        random::fill(&mut bytes)?;
         Ok(Self(bytes))
     }
 
@@ -107,16 +107,6 @@ impl fmt::Debug for Key {
 /// A fingerprint for people.
 pub(crate) fn show(fingerprint: Fingerprint) -> String {
     fingerprint.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Fills `bytes` from the system's randomness, or fails: a guessable key is worse than none.
-pub(crate) fn fill_random(bytes: &mut [u8]) -> io::Result<()> {
-    let mut filled = 0;
-    while filled < bytes.len() {
-        filled +=
-            rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())?;
-    }
-    Ok(())
 }
 
 fn check(key: &[u8; 32]) -> [u8; CHECK_BYTES] {

@@ -19,9 +19,12 @@ use chacha20poly1305::{
     aead::{Aead as _, Payload},
 };
 
-use crate::ship::{
-    Error,
-    key::{self, Key},
+use crate::{
+    random,
+    ship::{
+        Error,
+        key::{self, Key},
+    },
 };
 
 const MAGIC: [u8; 4] = [0xF9, b'c', b'm', b'o'];
@@ -65,7 +68,7 @@ pub(super) fn pack(
     packed.extend_from_slice(&key.fingerprint());
     let covered = [&packed, bound_name(name).as_bytes()].concat();
     let mut nonce = [0; NONCE_LEN];
-    key::fill_random(&mut nonce)?;
+    random::fill(&mut nonce)?;
     packed.extend_from_slice(&nonce);
     let cipher = XChaCha20Poly1305::new(key.bytes().into());
     let encrypted = cipher
