@@ -9,6 +9,7 @@ mod ask;
 mod contest;
 mod fold;
 mod hooks;
+mod import;
 mod log;
 mod machine;
 mod recall;
@@ -41,7 +42,7 @@ pub(crate) type Measure = fn(&Settings, &Scratch) -> Outcome<Vec<Figure>>;
 
 /// Every group.
 pub(crate) const GROUPS: &[Group] =
-    &[log::GROUP, hooks::GROUP, fold::GROUP, ask::GROUP, recall::GROUP];
+    &[log::GROUP, hooks::GROUP, fold::GROUP, ask::GROUP, recall::GROUP, import::GROUP];
 
 /// How to measure.
 #[derive(Debug, Clone)]
