@@ -1,9 +1,9 @@
 // What the scripts share: a browser that was let in, hooks, and a way to say what should be seen.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 
 const { CLAUDE_MEM_BINARY: binary, CHROMIUM, PLAYWRIGHT, AXE, SCREENSHOTS, HOME } = process.env;
 const { chromium } = await import(join(PLAYWRIGHT, "playwright-core/index.mjs"));
@@ -32,8 +32,10 @@ export function run(args, input = "", variables = {}) {
 
 /** A session as Claude Code would tell of it. */
 export class Session {
-  constructor({ session, project }) {
+  /** `at` is when it begins, in milliseconds; else it happens now. */
+  constructor({ session, project }, at) {
     this.id = session;
+    this.at = at;
     this.cwd = join(HOME, project);
     this.uses = 0;
     mkdirSync(this.cwd, { recursive: true });
@@ -46,6 +48,7 @@ export class Session {
 
   tool({ tool, input, output }) {
     this.uses += 1;
+    if (input.file_path) this.touch(input.file_path);
     const tool_use_id = `toolu_${this.id.slice(0, 8)}_${this.uses}`;
     this.hook("save", {
       hook_event_name: "PostToolUse",
@@ -54,6 +57,15 @@ export class Session {
       tool_input: input,
       tool_response: output,
     });
+  }
+
+  /** A file that the session is about, written now or so many seconds later. */
+  touch(path, later = 0) {
+    const file = join(this.cwd, path);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, `${path} after ${this.uses} uses of tools\n`);
+    const written = (this.at ?? Date.now()) / 1000 + later;
+    utimesSync(file, written, written);
   }
 
   stop(last_assistant_message) {
@@ -71,7 +83,8 @@ export class Session {
   }
 
   hook(name, payload) {
-    const said = run([name], JSON.stringify({ session_id: this.id, cwd: this.cwd, ...payload }));
+    const moment = this.at && { CLAUDE_MEM_NOW: new Date((this.at += 47_000)).toISOString() };
+    const said = run([name], JSON.stringify({ session_id: this.id, cwd: this.cwd, ...payload }), moment);
     assert.equal(JSON.parse(said).continue, true);
   }
 }
@@ -83,6 +96,38 @@ export function tell(sessions = scene) {
     for (const turn of each.turns) session.turn(turn);
     return session;
   });
+}
+
+/** Has the worker hold its breath meanwhile, as if it had not been there. */
+export function withoutWorker(work) {
+  const { pid } = JSON.parse(readFileSync(join(HOME, ".claude-mem/worker.json")));
+  process.kill(pid, "SIGSTOP");
+  try {
+    return work();
+  } finally {
+    process.kill(pid, "SIGCONT");
+  }
+}
+
+/** The scene as if it had happened since yesterday, after weeks of other work. Gives how much is remembered then. */
+export function tellOverWeeks() {
+  const { turns, ...atlas } = scene[2];
+  let observations = 9;
+  for (let day = 24; day > 2; day -= day % 7 === 3 ? 3 : 1) {
+    const session = new Session({ ...atlas, session: `${day}-days-ago` }, Date.now() - day * 86_400_000);
+    const tools = Array.from({ length: 2 + ((day * 5) % 7) }, () => turns[0].tools[0]);
+    session.turn({ prompt: `Work of ${day} days ago`, tools, last: "Done." });
+    session.end();
+    observations += 1;
+  }
+  const hours = [3, 22, 1];
+  scene
+    .toSorted((a, b) => hours[scene.indexOf(b)] - hours[scene.indexOf(a)])
+    .forEach((each) => {
+      const session = new Session(each, Date.now() - hours[scene.indexOf(each)] * 3_600_000);
+      for (const turn of each.turns) session.turn(turn);
+    });
+  return observations;
 }
 
 /** A browser before the page. Whatever the page complains about fails the test. */

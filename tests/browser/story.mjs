@@ -38,7 +38,9 @@ await open(async (stage) => {
   await sees(bash.locator("pre"), "41 passed; 0 failed");
   await from.locator(".raw", { hasText: "as it came" }).locator("summary").click();
   await sees(from.locator("pre"), "<title>Invoice totals were rounded twice");
-  await sees(page.locator(".files"), "src/invoice.rs");
+  const file = (name) => page.locator(".files li", { hasText: name });
+  await sees(file("src/invoice.rs"), "unchanged since");
+  await sees(file("src/tax.rs"), "no longer there");
   await shot(page, "memory", true);
 
   await page.getByRole("button", { name: "Copy as Markdown" }).click();
@@ -49,6 +51,12 @@ await open(async (stage) => {
     /^# Invoice totals were rounded twice, per line and in all\n\nRounding now happens once/,
   );
   assert.match(copied, /\n- A hundred lines of 0\.005 add up to 0\.50\n/);
+
+  // Of a file that was changed later, the page says so.
+  session.touch("src/invoice.rs", 3600);
+  await page.reload();
+  await sees(file("src/invoice.rs"), "changed since");
+  await sees(file("src/money.rs"), "unchanged since");
 
   await page.locator(".crumbs").getByRole("link", { name: "ledger" }).click();
   await sees(page.locator(".row"), "118 of 20,431");

@@ -10,7 +10,7 @@ import { complain } from "./toast.js";
 
 const at = (id) => document.getElementById(id);
 const query = at("query");
-const state = { isOpen: undefined, isProcessing: false, queueDepth: 0, parked: 0 };
+const state = { isOpen: undefined, isLocked: false, isProcessing: false, queueDepth: 0, parked: 0 };
 
 /** Typing searches, in the feed, wherever one is. The first letter is a step in the history, the others are not. */
 const look = calm(120, () => {
@@ -87,6 +87,7 @@ function showState() {
 }
 function said() {
   if (state.isOpen === undefined) return ["waiting", "Connecting"];
+  if (state.isLocked) return ["off", "Locked"];
   if (!state.isOpen) return ["off", "Worker is away"];
   if (state.parked) return ["alert", many(state.parked, "question parked", "questions parked")];
   if (state.isProcessing) return ["busy", "Distilling"];
@@ -123,14 +124,19 @@ function opened(isOpen) {
   }
 }
 
+/** Opens the line, unless the door is locked: then the page says so itself, and there is no line to open. */
+async function listen() {
+  try {
+    Object.assign(state, await get("/api/processing"));
+  } catch (error) {
+    state.isLocked = error.isLocked;
+  }
+  if (state.isLocked) state.isOpen = false;
+  else follow(changed, opened);
+  showState();
+}
+
 showState();
 start();
-sidebar
-  .refresh()
-  .then(() => follow(changed, opened))
-  .catch((error) => {
-    // Without a key there is no line to open; the page says so itself.
-    state.isOpen = false;
-    showState();
-    if (!error.isLocked) follow(changed, opened);
-  });
+listen();
+sidebar.refresh().catch(() => {});

@@ -160,38 +160,26 @@ export function columns({ title, days, series, format, isLine = false, note }) {
 
 function table(title, days, series, format) {
   const used = days.filter((day) => series.some(({ key }) => day[key]));
+  const names = series.map(({ name }) => h("th", { scope: "col" }, name));
+  const cells = (day) => series.map(({ key }) => h("td", null, format(day[key] ?? 0)));
+  const rows = used.map((day) => h("tr", null, h("th", { scope: "row" }, day.day), cells(day)));
+  // In a box of its own, because a table is as high as its rows, whatever it is told.
   return h(
-    "table",
+    "div",
     { class: "hidden" },
-    h("caption", null, title),
     h(
-      "thead",
+      "table",
       null,
-      h(
-        "tr",
-        null,
-        h("th", { scope: "col" }, "Day"),
-        series.map(({ name }) => h("th", { scope: "col" }, name)),
-      ),
-    ),
-    h(
-      "tbody",
-      null,
-      used.map((day) =>
-        h(
-          "tr",
-          null,
-          h("th", { scope: "row" }, day.day),
-          series.map(({ key }) => h("td", null, format(day[key] ?? 0))),
-        ),
-      ),
+      h("caption", null, title),
+      h("thead", null, h("tr", null, h("th", { scope: "col" }, "Day"), names)),
+      h("tbody", null, rows),
     ),
   );
 }
 
 /** Bars by name, the longest first. `link` makes an address of a name. */
 export function bars({ title, rows, format, link }) {
-  const top = Math.max(...rows.map(({ value }) => value), 1);
+  const top = Math.max(...rows.map(({ value }) => value)) || 1;
   return h(
     "figure",
     { class: "chart bars" },

@@ -83,9 +83,7 @@ function pair([before, after]) {
               h(
                 "ul",
                 { class: "points" },
-                each.facts.map((fact) =>
-                  h("li", null, other?.facts?.includes(fact) || !other ? fact : h("mark", null, fact)),
-                ),
+                each.facts.map((fact) => h("li", null, words(fact, other && (other.facts ?? []).join(" ")))),
               ),
           ]
         : h("p", { class: "hint" }, style === "gone" ? "Nothing before" : "Nothing after"),
@@ -93,11 +91,12 @@ function pair([before, after]) {
   return h("li", null, side(before, after, "gone"), side(after, before, "new"));
 }
 
-/** The text, with the words marked that the other does not have. */
+/** The text, with the words marked that the other does not have, and with `names` that stand out. */
 function words(text, other) {
-  if (!other || !text || text === other) return text ?? "Untitled";
-  const known = new Set(other.toLowerCase().match(/[\p{L}\p{N}]+/gu));
-  return text
-    .split(/([\p{L}\p{N}]+)/gu)
-    .map((part, at) => (at % 2 && !known.has(part.toLowerCase()) ? h("mark", null, part) : part));
+  if (!text) return "Untitled";
+  const known = new Set((other ?? text).toLowerCase().match(/[\p{L}\p{N}]+/gu));
+  const isNew = (part) => !known.has(part.toLowerCase());
+  const marked = (part) =>
+    part.split(/([\p{L}\p{N}]+)/gu).map((word, at) => (at % 2 && isNew(word) ? h("mark", null, word) : word));
+  return text.split(/`([^`\n]+)`/).map((part, at) => (at % 2 ? h("code", null, marked(part)) : marked(part)));
 }

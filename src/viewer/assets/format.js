@@ -45,8 +45,9 @@ export function ago(ms, now = Date.now()) {
   return `${dayName(ms, now)}, ${hour(ms)}`;
 }
 
-/** `40 s`, `12 min`, `3 h 20 min`, `2 days` */
+/** `310 ms`, `40 s`, `12 min`, `3 h 20 min`, `2 days` */
 export function duration(ms) {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
   const seconds = Math.round(ms / 1000);
   if (seconds < 60) return `${seconds} s`;
   const minutes = Math.round(seconds / 60);

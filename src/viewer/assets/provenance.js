@@ -95,7 +95,7 @@ function path(memory, { reply, sources, origin, seq, event, created_at: at }) {
           : "No tokens",
         "strong",
       ),
-      line(`${reply.cost_usd ? money(reply.cost_usd) : "Free"}, ${duration(reply.duration_ms)}`),
+      line(`${price(reply)}, ${duration(reply.duration_ms)}`),
       line(`at ${seq}`),
     ),
     step(
@@ -105,6 +105,12 @@ function path(memory, { reply, sources, origin, seq, event, created_at: at }) {
       line(reply.generation ? `generation ${reply.generation}` : "as the work went on"),
     ),
   );
+}
+
+/** A subscription has no price by token, and neither has a model that is not in the list. */
+function price({ cost_usd: cost, tokens_in: read, tokens_out: written }) {
+  if (cost) return money(cost);
+  return read + written > 0 ? "no price known" : "free";
 }
 
 function source({ seq, event, kind, created_at_epoch: at, tool, input, output, is_clipped: isClipped }) {

@@ -11,6 +11,16 @@ const GROUPS = [
   ["Keeping", /./],
 ];
 
+/** Words that are not written as others are. */
+const WORDS = {
+  api: "API",
+  url: "URL",
+  id: "ID",
+  openai: "OpenAI",
+  claude: "Claude",
+  anthropic: "Anthropic",
+};
+
 export default async function settings(main) {
   const body = h("div");
   main.append(
@@ -84,7 +94,7 @@ function row(setting, save) {
           .replace(/^CLAUDE_MEM_/, "")
           .replaceAll("_", " ")
           .toLowerCase()
-          .replace(/\b(api|url)\b/g, (word) => word.toUpperCase()),
+          .replace(/\b(api|url|id|openai|claude|anthropic)\b/g, (word) => WORDS[word]),
       ),
       h("p", { id: `${name}-meaning` }, prose(meaning)),
       wrong,

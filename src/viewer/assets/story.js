@@ -181,7 +181,7 @@ function outcome(summary, isLast) {
     part("What came of it", summary.completed),
     part("What was learned", summary.learned, "learned"),
     part("Notes", summary.notes),
-    part(isLast ? "Next" : "What came next", summary.next_steps, "next"),
+    part(isLast ? "Next" : "Planned next", summary.next_steps, "next"),
     h(
       "p",
       { class: "meta" },
