@@ -105,7 +105,7 @@ struct Rows {
 }
 
 struct Row {
-    /// Where in the log it comes from; 0 for the few that come from nowhere.
+    /// Where in the log it comes from. The few that do not say so come last, because they refer to others.
     seq: i64,
     table: usize,
     values: Vec<Value>,
@@ -128,7 +128,7 @@ impl Rows {
             let origin = if name == "answers" { "reply" } else { "seq" };
             let seq = statement.column_index(origin).ok();
             let read = statement.query_map((), |row| {
-                let seq = seq.map_or(Ok(0), |column| row.get(column))?;
+                let seq = seq.map_or(Ok(i64::MAX), |column| row.get(column))?;
                 let values =
                     (0..columns).map(|column| row.get(column)).collect::<Result<_, _>>()?;
                 Ok(Row { seq, table: tables.len(), values })
