@@ -12,6 +12,7 @@ mod context;
 mod demo;
 mod doctor;
 mod hooks;
+mod http;
 mod import;
 mod install;
 mod log;

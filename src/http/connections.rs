@@ -16,7 +16,7 @@ use tokio::{
 /// Connections at the same time; whoever comes then waits in the system's queue.
 const CONNECTIONS_MAX: usize = 128;
 /// How long the head of a request may take, and how long a connection may be idle.
-const HEAD_TIME_MAX: Duration = Duration::from_secs(30);
+const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
 /// The longest head.
 const HEAD_BYTES_MAX: usize = 32 << 10;
 /// How long requests under way may take when all is over.

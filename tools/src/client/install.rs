@@ -172,7 +172,7 @@ fn install(cache: &Path, package: &Package, npm: &Path) -> Result<PathBuf, Clien
     Ok(finished)
 }
 
-fn lock(cache: &Path, name: &str) -> io::Result<File> {
+pub(super) fn lock(cache: &Path, name: &str) -> io::Result<File> {
     fs::create_dir_all(cache)?;
     let file = File::create(cache.join(format!("{name}.lock")))?;
     file.lock()?;
@@ -191,7 +191,10 @@ fn install_into(prefix: &Path, package: &Package, npm: &Path) -> Result<(), Clie
     })
 }
 
-fn check(command: &mut Command, good: impl Fn(&Output) -> bool) -> Result<(), ClientError> {
+pub(super) fn check(
+    command: &mut Command,
+    good: impl Fn(&Output) -> bool,
+) -> Result<(), ClientError> {
     let output = command.stdin(Stdio::null()).output().map_err(|source| {
         let program = PathBuf::from(command.get_program());
         ClientError::Missing { program, source }
@@ -205,14 +208,14 @@ fn check(command: &mut Command, good: impl Fn(&Output) -> bool) -> Result<(), Cl
     Err(ClientError::Broken { command: format!("{command:?}"), output })
 }
 
-fn remove(path: &Path) -> Result<(), ClientError> {
+pub(super) fn remove(path: &Path) -> Result<(), ClientError> {
     match fs::remove_dir_all(path) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => Err(directory(path, source)),
         _ => Ok(()),
     }
 }
 
-fn directory(path: &Path, source: io::Error) -> ClientError {
+pub(super) fn directory(path: &Path, source: io::Error) -> ClientError {
     ClientError::Directory { path: path.to_owned(), source }
 }
 

@@ -5,8 +5,10 @@
 //! ends within a limit of time.
 
 mod install;
+mod pypi;
 mod run;
 
 pub(crate) use install::cache;
 pub use install::{ClientError, VERSION, axe, executable, executable_of, mcp_sdk, playwright};
+pub use pypi::schemathesis;
 pub use run::{Client, Outcome};

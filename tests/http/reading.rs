@@ -1,0 +1,180 @@
+//! Lists, search, stories, provenance, figures.
+
+use serde_json::{Value, json};
+
+use super::Site;
+use crate::serving::until;
+
+fn names(items: &Value) -> Vec<&str> {
+    items.as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn lists_are_paged_by_offset_and_by_place_and_can_be_narrowed_down() {
+    let site = Site::new();
+    for (prompt, file) in
+        [("fix the cart", "cart.rs"), ("add a till", "till.rs"), ("go on", "x.rs")]
+    {
+        site.remember_turn("s1", prompt, file);
+    }
+    let all = site.get("/api/feed?limit=100");
+    let all = names(&all["items"]);
+    assert_eq!((all[0], all[2], all.len()), ("S3", "P3", 9));
+    let (mut read, mut before) = (Vec::new(), String::new());
+    loop {
+        let page = site.get(&format!("/api/feed?limit=2&before={before}"));
+        read.extend(names(&page["items"]).into_iter().map(str::to_owned));
+        match page["nextBefore"].as_str() {
+            Some(next) => before = next.into(),
+            None => break,
+        }
+    }
+    assert_eq!(read, all);
+    let page = site.get("/api/summaries?limit=1&offset=1");
+    assert_eq!((&page["items"][0]["id"], &page["hasMore"]), (&json!(2), &json!(true)));
+    assert_eq!(site.get("/api/prompts?limit=100000")["limit"], 100, "no page is larger");
+    let of = |filter: &str| site.get(&format!("/api/observations?{filter}"))["items"].clone();
+    assert_eq!(names(&of("files=till.rs")), ["2"]);
+    assert_eq!(names(&of("project=nobody's")), [""; 0]);
+    assert_eq!(names(&of("since=1h&project=shop")), ["3", "2", "1"]);
+    assert_eq!(names(&of("until=2020-01-01")), [""; 0]);
+    assert_eq!(names(&of("session=s1&type=bugfix")), ["1"]);
+    assert_eq!(names(&site.get("/api/feed?kinds=prompt")["items"]), ["P3", "P2", "P1"]);
+    for wrong in ["since=never", "limit=x", "before=7", "kinds=thing"] {
+        assert_eq!(site.ask("GET", &format!("/api/feed?{wrong}"), None).status, 400, "{wrong}");
+    }
+    let sessions = site.get("/api/sessions");
+    assert_eq!(
+        (&sessions["items"][0]["title"], &sessions["hasMore"]),
+        (&json!("fix the cart"), &json!(false))
+    );
+}
+
+#[test]
+fn memories_are_found_by_words_files_numbers_and_around_one_another() {
+    let site = Site::new();
+    site.remember_turn("s1", "fix the cart", "cart.rs");
+    site.remember_turn("s1", "add a till", "till.rs");
+    let found = site.get("/api/search?query=till&rows=false");
+    assert_eq!(found["hits"][0]["title"], "Add a till");
+    assert_eq!(found["observations"], json!([]));
+    let found = site.get("/api/search?query=cart&type=observations");
+    assert_eq!((&found["observations"][0]["id"], &found["sessions"]), (&json!(1), &json!([])));
+    assert!(site.get("/api/search?query=walrus")["hint"].is_string());
+    let table = site.get("/api/search?query=cart&format=text");
+    assert!(table["content"][0]["text"].as_str().unwrap().contains("| 1 |"), "{table}");
+    let about = site.get("/api/search/by-file?filePath=till.rs");
+    assert!(
+        about["hits"].as_array().unwrap().iter().all(|hit| hit["title"] == "Add a till"),
+        "{about}"
+    );
+    assert_eq!(site.get("/api/observations/by-file?path=till.rs&path=cart.rs")["count"], 2);
+    assert_eq!(site.ask("GET", "/api/observations/by-file", None).status, 400);
+    let ids = |body: Value| {
+        let found = site.post("/api/observations/batch", &body);
+        found.as_array().unwrap().iter().map(|row| row["id"].as_i64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(json!({"ids": [1, 2, 99]})), [1, 2]);
+    assert_eq!(ids(json!({"ids": "1,2", "orderBy": "date_desc"})), [2, 1]);
+    assert_eq!(ids(json!({"ids": [1, 2], "project": "elsewhere"})), [0_i64; 0]);
+    let wrong = json!({"ids": ["one"]});
+    assert_eq!(site.ask("POST", "/api/observations/batch", Some(&wrong)).status, 400);
+    let around = site.get("/api/timeline?anchor=2&depth_before=1&depth_after=1");
+    let around: Vec<_> =
+        around["moments"].as_array().unwrap().iter().map(|hit| &hit["id"]).collect();
+    assert_eq!(around, ["P2", "2", "S2"]);
+    assert_eq!(site.get("/api/timeline?query=cart")["anchor"], "1");
+    assert_eq!(site.ask("GET", "/api/timeline?anchor=99", None).status, 404);
+    assert_eq!(site.ask("GET", "/api/timeline", None).status, 400);
+    assert_eq!(site.get("/api/prompt/2")["prompt_text"], "add a till");
+    assert_eq!(site.ask("GET", "/api/summary/99", None).status, 404);
+}
+
+#[test]
+fn a_memory_says_what_it_was_made_of() {
+    let site = Site::new();
+    site.remember_turn("s1", "fix the cart", "cart.rs");
+    let told = site.get("/api/observation/1/provenance");
+    let kinds: Vec<_> =
+        told["sources"].as_array().unwrap().iter().map(|source| &source["kind"]).collect();
+    assert_eq!(kinds, ["ToolUsed", "SummaryRequested"]);
+    assert!(told["sources"][0]["input"].as_str().unwrap().contains("cart.rs"));
+    assert_eq!(told["reply"]["provider"], "extract");
+    assert!(told["reply"]["text"].as_str().unwrap().contains("<title>Fix the cart</title>"));
+    let generation = &told["generations"][0];
+    assert_eq!(
+        (&generation["is_current"], &generation["memories"][0]["name"]),
+        (&json!(true), &json!("1"))
+    );
+    assert_eq!(site.get("/api/prompt/1/provenance")["sources"][0]["input"], "fix the cart");
+    assert_eq!(site.get("/api/summary/1/provenance")["sources"], told["sources"]);
+    assert_eq!(site.ask("GET", "/api/observation/9/provenance", None).status, 404);
+}
+
+#[test]
+fn files_that_hooks_have_seen_are_told_to_be_fresh_or_not() {
+    let site = Site::new();
+    let cwd = site.sandbox.home().join("shop");
+    site.sandbox.write("shop/cart.rs", "b");
+    let (here, file) = (cwd.display(), cwd.join("cart.rs"));
+    let said = format!(r#"{{"session_id":"h","cwd":"{here}","prompt":"fix the cart"}}"#);
+    site.sandbox.hook("new", said);
+    let used = json!({"session_id": "h", "cwd": cwd, "tool_name": "Edit", "tool_use_id": "t",
+        "tool_input": {"file_path": file, "old_string": "a", "new_string": "b"}, "tool_response": {}});
+    site.sandbox.hook("save", used.to_string());
+    site.sandbox.hook(
+        "summary",
+        format!(r#"{{"session_id":"h","cwd":"{here}","last_assistant_message":"Ok."}}"#),
+    );
+    until(|| site.ask("GET", "/api/observation/1", None).status == 200);
+    let freshness = || site.get("/api/observation/1/provenance")["freshness"].clone();
+    assert_eq!(freshness(), json!([{"file": "cart.rs", "state": "same"}]));
+    std::fs::remove_file(file).unwrap();
+    assert_eq!(freshness(), json!([{"file": "cart.rs", "state": "gone"}]));
+    // What is told over HTTP of a folder that hooks know belongs to the same project.
+    site.remember_turn("s1", "add a till", "till.rs");
+    assert_eq!(site.get("/api/projects")["projects"], json!(["shop"]));
+}
+
+#[test]
+fn figures_agree_with_what_happened() {
+    let site = Site::new();
+    site.remember_turn("s1", "fix the cart", "cart.rs");
+    let stats = site.get("/api/stats");
+    assert_eq!(stats["database"]["observations"], 1);
+    assert_eq!(stats["log"]["events"], 5);
+    let day = &site.get("/api/stats/daily?days=2")["days"][0];
+    let counts =
+        ["events", "prompts", "tool_uses", "observations", "summaries"].map(|name| &day[name]);
+    assert_eq!(counts, [5, 1, 1, 1, 1].map(|count| json!(count)).each_ref());
+    assert_eq!(site.get("/api/stats/daily?project=elsewhere")["days"], json!([]));
+    let projects = site.get("/api/projects");
+    assert_eq!(projects["projectsBySource"], json!({"claude-code": ["shop"]}));
+    assert_eq!(projects["details"][0]["observations"], 1);
+    let costs = site.get("/api/costs");
+    assert_eq!(
+        (&costs["total"]["calls"], &costs["days"][0]["model"]),
+        (&json!(1), &json!("extract-1"))
+    );
+    let log = site.get("/api/health/log");
+    assert_eq!((&log["events"], &log["gaps"], &log["parked"]), (&json!(5), &json!([]), &json!(0)));
+    assert_eq!(site.get("/api/processing")["queueDepth"], 0);
+    assert!(
+        site.get("/api/types")["types"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|type_| type_["id"] == "bugfix")
+    );
+    assert!(site.get("/api/logs?lines=10")["path"].as_str().unwrap().ends_with("claude-mem.log"));
+    let preview = site.get("/api/context/preview?project=shop");
+    let text = site.ask("GET", "/api/context/inject?project=shop", None);
+    assert_eq!(text.header("content-type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(preview["text"], text.body);
+    assert!(
+        text.body.contains("Fix the cart")
+            && preview["tokens"].as_u64() <= preview["tokens_max"].as_u64()
+    );
+    assert_eq!(site.ask("GET", "/api/context/preview?project=nowhere", None).status, 404);
+    assert_eq!(site.get("/health")["status"], "ok");
+}

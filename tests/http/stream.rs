@@ -1,0 +1,132 @@
+//! The stream: what happens as it happens, and what was missed.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::TcpStream,
+};
+
+use serde_json::{Value, json};
+
+use super::{Reply, Site};
+use crate::serving::Serving;
+
+/// Somebody who listens.
+struct Listener {
+    lines: BufReader<TcpStream>,
+    /// The id of the last event that had one.
+    last: Option<String>,
+}
+
+impl Listener {
+    fn open(site: &Site, last: Option<&str>) -> Self {
+        let mut stream = site.connect();
+        let (authority, token) = (site.authority(), site.token());
+        write!(
+            stream,
+            "GET /stream HTTP/1.1\r\nhost: {authority}\r\nauthorization: Bearer {token}\r\n"
+        )
+        .unwrap();
+        if let Some(last) = last {
+            write!(stream, "last-event-id: {last}\r\n").unwrap();
+        }
+        write!(stream, "\r\n").unwrap();
+        let mut lines = BufReader::new(stream);
+        let head = Reply::read(&mut lines);
+        assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
+        Self { lines, last: None }
+    }
+
+    /// The next event.
+    fn next(&mut self) -> Value {
+        let (mut data, mut id) = (None, None);
+        loop {
+            let mut line = String::new();
+            assert!(self.lines.read_line(&mut line).unwrap() > 0, "the stream ended");
+            if let Some(text) = line.strip_prefix("data: ") {
+                data = Some(serde_json::from_str(text).unwrap());
+            } else if let Some(text) = line.strip_prefix("id: ") {
+                id = Some(text.trim().to_owned());
+            } else if line.trim().is_empty()
+                && let Some(data) = data.take()
+            {
+                self.last = id.or(self.last.take());
+                return data;
+            }
+        }
+    }
+
+    /// The next event of this type; others may come before it.
+    fn wait_for(&mut self, type_: &str) -> Value {
+        loop {
+            let event = self.next();
+            if event["type"] == type_ {
+                return event;
+            }
+        }
+    }
+}
+
+#[test]
+fn everything_is_told_as_it_happens() {
+    let site = Site::new();
+    let mut listener = Listener::open(&site, None);
+    assert_eq!(listener.next()["type"], "connected");
+    assert_eq!(listener.next()["projects"], json!([]));
+    site.remember_turn("s1", "fix the cart", "cart.rs");
+    assert_eq!(listener.wait_for("session_started")["session"]["content_session_id"], "s1");
+    assert_eq!(listener.wait_for("new_prompt")["prompt"]["prompt_text"], "fix the cart");
+    assert_eq!(listener.wait_for("observation_queued")["tool"], "Edit");
+    let observation = listener.wait_for("new_observation")["observation"].clone();
+    assert_eq!(observation, site.get("/api/observation/1"));
+    assert_eq!(listener.wait_for("new_summary")["summary"]["request"], "Fix the cart");
+    site.post("/api/sessions/complete", &json!({"contentSessionId": "s1"}));
+    assert_eq!(listener.wait_for("session_completed")["session"]["status"], "completed");
+    let forgot = site.ask("DELETE", "/api/observation/1", None).ok();
+    assert_eq!(listener.wait_for("forgotten")["forgetting"], forgot["forgetting"]);
+    site.ask("POST", "/api/replays", Some(&json!({"fresh": true})));
+    while listener.wait_for("replay_progress")["replay"]["state"] != "finished" {}
+    assert!(
+        listener.wait_for("processing_status")["queueDepth"].is_u64() || listener.last.is_some()
+    );
+}
+
+#[test]
+fn whoever_was_cut_off_hears_what_it_missed_even_from_the_next_worker() {
+    let mut site = Site::new();
+    site.remember_turn("s1", "fix the cart", "cart.rs");
+    let mut listener = Listener::open(&site, None);
+    listener.wait_for("initial_load");
+    let last = listener.last.clone().unwrap();
+    drop(listener);
+    site.serving.child.kill().unwrap();
+    site.serving.child.wait().unwrap();
+    let said = json!({"session_id": "s2", "cwd": "/work/shop", "prompt": "meanwhile"});
+    site.sandbox.hook("new", said.to_string());
+    site.serving = Serving::start(&site.sandbox, &[]);
+    let mut listener = Listener::open(&site, Some(&last));
+    assert_eq!(listener.wait_for("new_prompt")["prompt"]["prompt_text"], "meanwhile");
+    let newer = listener.last.clone().unwrap();
+    assert_ne!(newer, last);
+    // Nothing is told a second time to whoever has heard it.
+    let mut listener = Listener::open(&site, Some(&newer));
+    site.remember_turn("s2", "and now", "x.rs");
+    assert_eq!(listener.wait_for("new_prompt")["prompt"]["prompt_text"], "and now");
+}
+
+#[test]
+fn only_so_many_listen_and_whoever_leaves_makes_room() {
+    let site = Site::new();
+    let mut listeners: Vec<Listener> = (0..16).map(|_| Listener::open(&site, None)).collect();
+    assert_eq!(site.ask("GET", "/stream", None).status, 429);
+    assert_eq!(site.get("/api/stats")["worker"]["sseClients"], 16);
+    listeners.pop();
+    // That somebody left is noticed when something is told.
+    crate::serving::until(|| {
+        site.post(
+            "/api/sessions/init",
+            &json!({"contentSessionId": "s", "project": "shop", "prompt": "x"}),
+        );
+        site.get("/api/stats")["worker"]["sseClients"] == 15
+    });
+    Listener::open(&site, None);
+}

@@ -1,0 +1,112 @@
+//! What programs tell of sessions: by the watched program's id, and by number.
+
+use serde_json::json;
+
+use super::Site;
+use crate::serving::until;
+
+#[test]
+fn a_session_that_is_told_over_http_is_remembered_like_one_that_hooks_told() {
+    let site = Site::new();
+    site.remember_turn("s1", "fix the cart", "cart.rs");
+    let kinds: Vec<String> = site
+        .sandbox
+        .events()
+        .iter()
+        .map(|event| event["kind"].as_str().unwrap().to_owned())
+        .collect();
+    let expected =
+        ["SessionStarted", "PromptSubmitted", "ToolUsed", "SummaryRequested", "AgentReplied"];
+    assert_eq!(kinds, expected);
+    let ended = json!({"contentSessionId": "s1", "reason": "clear"});
+    assert_eq!(site.post("/api/sessions/complete", &ended), json!({"status": "queued"}));
+    until(|| site.get("/api/session/s1")["session"]["status"] == "completed");
+    let told = site.get("/api/session/1");
+    assert_eq!(told["session"]["content_session_id"], "s1");
+    let turn = &told["turns"][0];
+    assert_eq!(
+        (&turn["prompt"]["prompt_text"], &turn["tools"]),
+        (&json!("fix the cart"), &json!([{"tool": "Edit", "count": 1}]))
+    );
+    assert_eq!(turn["summary"]["request"], "Fix the cart");
+    assert_eq!(turn["observations"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn what_is_told_twice_is_recorded_once_and_prompts_are_counted() {
+    let site = Site::new();
+    let init = |prompt: &str| {
+        let init = json!({"contentSessionId": "s1", "project": "shop", "prompt": prompt});
+        site.post("/api/sessions/init", &init)
+    };
+    let first = init("one");
+    assert_eq!((&first["sessionDbId"], &first["promptNumber"]), (&json!(1), &json!(1)));
+    assert_eq!(init("two")["promptNumber"], 2);
+    let used = json!({"contentSessionId": "s1", "tool_name": "Bash", "tool_use_id": "toolu_1"});
+    site.post("/api/sessions/observations", &used);
+    site.post("/api/sessions/observations", &used);
+    until(|| site.get("/api/session/s1")["session"]["tool_uses"] == 1);
+    assert_eq!(site.get("/api/session/s1")["session"]["project"], "shop");
+}
+
+#[test]
+fn what_hooks_skip_is_skipped_and_the_reason_is_said() {
+    let site = Site::with(&[
+        ("CLAUDE_MEM_SKIP_TOOLS", "Glob"),
+        ("CLAUDE_MEM_EXCLUDED_PROJECTS", "/work/secret/**"),
+    ]);
+    let used = |tool: &str, cwd: &str| {
+        let used = json!({"contentSessionId": "s", "tool_name": tool, "cwd": cwd});
+        site.post("/api/sessions/observations", &used)["reason"].clone()
+    };
+    assert_eq!(used("Glob", "/work/shop"), "tool_excluded");
+    assert_eq!(used("Bash", "/work/secret/x"), "project_excluded");
+    assert_eq!(used("mcp__claude-mem__search", "/work/shop"), "session_memory_meta");
+    let subagent = json!({"contentSessionId": "s", "agentId": "a1"});
+    assert_eq!(site.post("/api/sessions/summarize", &subagent)["reason"], "subagent_context");
+    let protocol = "<task-notification>x</task-notification>";
+    let init = json!({"contentSessionId": "s", "prompt": protocol});
+    assert_eq!(site.post("/api/sessions/init", &init)["reason"], "internal_protocol");
+    assert_eq!(site.sandbox.events(), [json!(null); 0]);
+    let private = json!({"contentSessionId": "s", "prompt": "<private>all</private>"});
+    assert_eq!(site.post("/api/sessions/init", &private)["reason"], "private");
+    assert_eq!(used("Bash", "/work/shop"), "private");
+    let empty = json!({"contentSessionId": " ", "tool_name": "Bash"});
+    assert_eq!(site.ask("POST", "/api/sessions/observations", Some(&empty)).status, 400);
+}
+
+#[test]
+fn sessions_are_also_known_by_number_and_unknown_ones_begin() {
+    let site = Site::new();
+    let said = json!({"userPrompt": "fix it", "project": "shop"});
+    assert_eq!(site.ask("POST", "/sessions/7/init", Some(&said)).status, 404);
+    assert_eq!(site.ask("GET", "/sessions/7/status", None).status, 404);
+    let used = json!({"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_output": "x"});
+    assert_eq!(site.post("/sessions/7/observations", &used)["status"], "queued");
+    until(|| site.ask("GET", "/sessions/7/status", None).status == 200);
+    let standing = site.get("/sessions/7/status");
+    assert_eq!((&standing["status"], &standing["queueLength"]), (&json!("active"), &json!(1)));
+    let begun = site.post("/sessions/7/init", &said);
+    assert_eq!(begun["promptNumber"], 1, "{begun}");
+    assert_eq!(begun["sessionDbId"], standing["sessionDbId"]);
+    assert_eq!(site.ask("POST", "/sessions/7/summarize", None).ok()["status"], "queued");
+    until(|| site.get("/sessions/7/status")["queueLength"] == 0);
+    let number = standing["sessionDbId"].as_i64().unwrap();
+    assert_eq!(site.get(&format!("/sessions/{number}/status")), site.get("/sessions/7/status"));
+}
+
+#[test]
+fn a_session_can_be_left_alone_and_its_events_stay_in_the_log() {
+    let site = Site::new();
+    let used = json!({"contentSessionId": "s1", "tool_name": "Bash", "tool_use_id": "t1",
+        "tool_input": {"command": "cargo test"}, "tool_response": "ok", "cwd": "/work/shop"});
+    site.post("/api/sessions/observations", &used);
+    until(|| site.ask("GET", "/sessions/1/status", None).status == 200);
+    let deleted = site.ask("DELETE", "/sessions/1", None).ok();
+    assert_eq!(deleted, json!({"status": "deleted", "is_stopped": true}));
+    assert_eq!(site.get("/sessions/1/status")["queueLength"], 1);
+    assert_eq!(site.ask("DELETE", "/sessions/99", None).status, 404);
+    let stop = json!({"contentSessionId": "s1", "cwd": "/work/shop"});
+    site.post("/api/sessions/summarize", &stop);
+    until(|| site.get("/sessions/1/status")["queueLength"] == 0);
+}

@@ -1,0 +1,135 @@
+//! Forgetting and taking it back, writing by hand, settings, reprocessing.
+
+use claude_mem_tools::model::{Answer, Gate, Script, Server};
+use serde_json::{Value, json};
+
+use super::Site;
+use crate::serving::until;
+
+#[test]
+fn what_is_forgotten_is_gone_at_once_and_comes_back_when_that_is_taken_back() {
+    let site = Site::new();
+    site.remember_turn("s1", "fix the cart", "cart.rs");
+    let before = site.get("/api/feed");
+    let forgot = site.ask("DELETE", "/api/observation/1", None).ok();
+    assert_eq!((&forgot["success"], &forgot["kind"]), (&json!(true), &json!("observation")));
+    assert_eq!(site.ask("GET", "/api/observation/1", None).status, 404);
+    assert_eq!(site.ask("DELETE", "/api/observation/1", None).status, 404);
+    assert_eq!(site.get("/api/search?query=cart&type=observations")["hits"], json!([]));
+    let id = forgot["forgetting"].as_str().unwrap();
+    assert_eq!(site.get("/api/forgettings")["items"][0]["id"], id);
+    let undo = format!("/api/forgettings/{id}/undo");
+    assert_eq!(site.ask("POST", &undo, None).ok(), json!({"success": true, "memories": 1}));
+    assert_eq!(site.get("/api/feed"), before);
+    assert_eq!(site.ask("POST", &undo, None).status, 409, "only once");
+    assert_eq!(site.ask("POST", "/api/forgettings/1/undo", None).status, 400);
+    for path in ["/api/summary/1", "/api/prompt/1"] {
+        assert_eq!(site.ask("DELETE", path, None).ok()["success"], true, "{path}");
+    }
+    assert_eq!(site.get("/api/feed?kinds=summary,prompt")["items"], json!([]));
+}
+
+#[test]
+fn a_memory_is_written_by_hand() {
+    let site = Site::new();
+    let text = json!({"text": "the walrus prefers tabs"});
+    assert_eq!(site.ask("POST", "/api/memory/save", Some(&text)).status, 400, "of no project");
+    let save = json!({"text": "the walrus prefers tabs", "title": "tabs", "project": "shop",
+        "concepts": ["pattern"], "files": ["cart.rs"]});
+    let saved = site.post("/api/memory/save", &save);
+    assert_eq!((&saved["id"], &saved["project"]), (&json!(1), &json!("shop")));
+    let row = site.get("/api/observation/1");
+    assert_eq!(
+        (&row["origin"], &row["title"], &row["files_modified"]),
+        (&json!("user"), &json!("tabs"), &json!([]))
+    );
+    assert_eq!(site.get("/api/search?query=walrus")["hits"][0]["id"], "1");
+    for wrong in [json!({"text": "x", "extra": 1}), json!({}), json!({"text": 7}), json!([])] {
+        assert_eq!(site.ask("POST", "/api/memory/save", Some(&wrong)).status, 400, "{wrong}");
+    }
+    let wrong = json!({"text": "x", "project": "shop", "type": "bugfux"});
+    let reply = site.ask("POST", "/api/memory/save", Some(&wrong));
+    assert!(reply.json()["remedy"].as_str().unwrap().contains("bugfix"), "{reply:?}");
+    let private = json!({"text": "<private>x</private>", "project": "shop"});
+    assert_eq!(site.ask("POST", "/api/memory/save", Some(&private)).status, 422);
+}
+
+#[test]
+fn settings_are_shown_changed_and_put_back() {
+    let site = Site::new();
+    let find = |settings: &Value, name: &str| {
+        let settings = settings["settings"].as_array().unwrap();
+        settings.iter().find(|setting| setting["name"] == name).unwrap().clone()
+    };
+    let before = find(&site.get("/api/settings"), "CLAUDE_MEM_CONTEXT_OBSERVATIONS");
+    assert_eq!((&before["kind"], &before["source"]), (&json!("count"), &json!("default")));
+    let changed = site.post("/api/settings", &json!({"CLAUDE_MEM_CONTEXT_OBSERVATIONS": 7}));
+    let after = find(&changed, "CLAUDE_MEM_CONTEXT_OBSERVATIONS");
+    assert_eq!((&after["value"], &after["source"]), (&json!("7"), &json!("file")));
+    let back = site.post("/api/settings", &json!({"CLAUDE_MEM_CONTEXT_OBSERVATIONS": null}));
+    assert_eq!(find(&back, "CLAUDE_MEM_CONTEXT_OBSERVATIONS"), before);
+    assert_eq!(find(&back, "CLAUDE_MEM_PROVIDER")["source"], "environment");
+}
+
+#[test]
+fn the_past_is_put_to_the_agent_again_and_the_difference_is_told() {
+    let site = Site::new();
+    site.remember_turn("s1", "fix the cart", "cart.rs");
+    let estimate = site.post("/api/replays", &json!({"dry_run": true, "fresh": true}));
+    assert_eq!((&estimate["questions"], &estimate["generation"]), (&json!(1), &json!(1)));
+    assert_eq!(site.get("/api/replays")["items"], json!([]), "nothing was done");
+    let started = site.ask("POST", "/api/replays", Some(&json!({"fresh": true})));
+    assert_eq!(started.status, 202, "{started:?}");
+    let id = started.json()["id"].as_u64().unwrap();
+    let look = || site.get(&format!("/api/replays/{id}"));
+    until(|| !["asking", "folding"].contains(&look()["state"].as_str().unwrap()));
+    assert_eq!((&look()["state"], &look()["asked"]), (&json!("finished"), &json!(1)), "{}", look());
+    let made = site.get("/api/replays");
+    assert_eq!(
+        (&made["items"][0]["is_current"], &made["running"]["id"]),
+        (&json!(true), &json!(id))
+    );
+    let diff = site.get("/api/replays/1/diff");
+    assert_eq!((&diff["same"], &diff["added"]), (&json!(1), &json!([])), "{diff}");
+    assert_eq!(
+        site.get("/api/observation/2/provenance")["generations"].as_array().unwrap().len(),
+        2
+    );
+    assert_eq!(site.post("/api/replays/0/adopt", &json!({}))["success"], true);
+    assert_eq!(site.get("/api/observations")["items"][0]["id"], 1);
+    assert_eq!(site.ask("GET", "/api/replays/9/diff", None).status, 404);
+    assert_eq!(site.ask("GET", "/api/replays/9", None).status, 404);
+    let wrong = json!({"project": "nowhere"});
+    assert_eq!(site.ask("POST", "/api/replays", Some(&wrong)).status, 400);
+}
+
+#[test]
+fn a_reprocessing_ends_when_it_is_not_wanted_any_more() {
+    let (first, second) = (Gate::new(), Gate::new());
+    let reply = "<observation><type>change</type><title>again</title></observation>";
+    let script = Script::new()
+        .then(Answer::text(reply).held_by(&first))
+        .then(Answer::text(reply).held_by(&second))
+        .otherwise(Answer::text(reply));
+    let server = Server::start(script).unwrap();
+    let site = Site::with(&[
+        ("CLAUDE_MEM_ANTHROPIC_BASE_URL", &server.url()),
+        ("CLAUDE_MEM_ANTHROPIC_API_KEY", "sk-ant-test"),
+    ]);
+    site.remember_turn("s1", "fix the cart", "cart.rs");
+    site.remember_turn("s1", "add a till", "till.rs");
+    let start =
+        json!({"fresh": true, "provider": "anthropic", "model": "claude-haiku-4-5", "yes": true});
+    let started = site.ask("POST", "/api/replays", Some(&start));
+    assert_eq!((started.status, &started.json()["total"]), (202, &json!(2)), "{started:?}");
+    assert_eq!(site.ask("POST", "/api/replays", Some(&start)).status, 409, "one at a time");
+    until(|| !server.requests().is_empty());
+    assert_eq!(site.ask("DELETE", "/api/replays/1", None).ok()["state"], "asking");
+    first.open();
+    until(|| site.get("/api/replays/1")["state"] != "asking");
+    let ended = site.get("/api/replays/1");
+    assert_eq!((&ended["state"], &ended["asked"]), (&json!("cancelled"), &json!(1)), "{ended}");
+    assert_eq!(site.get("/api/replays")["items"][0]["is_finished"], false);
+    assert_eq!(site.get("/api/observations")["items"][0]["generation"], 0, "memory is as it was");
+    second.open();
+}

@@ -1,0 +1,52 @@
+//! Programs from the Python package index that tests are checked with, installed where they are missing.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use super::install::{ClientError, cache, check, directory, lock, remove};
+
+/// The version of Schemathesis that tests use.
+const SCHEMATHESIS_VERSION: &str = "4.32.5";
+
+/// The program that puts a described HTTP API to the test, kept beside the other clients in an environment
+/// of its own.
+pub fn schemathesis() -> Result<PathBuf, ClientError> {
+    let package = format!("schemathesis=={SCHEMATHESIS_VERSION}");
+    let dir = install(&cache(), &package, Path::new("python3"))?;
+    Ok(dir.join("bin/schemathesis"))
+}
+
+/// Gives the directory that it is installed in. An environment cannot be moved, so that a file in it tells
+/// whether it is complete.
+fn install(cache: &Path, package: &str, python: &Path) -> Result<PathBuf, ClientError> {
+    let name = package.replace("==", "-");
+    let dir = cache.join(&name);
+    let _alone = lock(cache, &name).map_err(|source| directory(cache, source))?;
+    let complete = dir.join("complete");
+    if complete.exists() {
+        return Ok(dir);
+    }
+    remove(&dir)?;
+    check(Command::new(python).args(["-m", "venv"]).arg(&dir), |output| output.status.success())?;
+    let mut pip = Command::new(dir.join("bin/pip"));
+    pip.args(["install", "--quiet", "--disable-pip-version-check", package]);
+    check(&mut pip, |output| output.status.success())?;
+    fs::write(&complete, "").map_err(|source| directory(&complete, source))?;
+    Ok(dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_python_the_reason_is_said_and_nothing_is_kept() {
+        let cache = tempfile::tempdir().unwrap();
+        let error = install(cache.path(), "thing==1", Path::new("/nowhere/python3")).unwrap_err();
+        assert!(error.to_string().contains("cannot run /nowhere/python3"), "{error}");
+        assert!(!cache.path().join("thing-1/complete").exists());
+    }
+}
