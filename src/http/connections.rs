@@ -58,13 +58,11 @@ async fn accept(
     room: &Arc<Semaphore>,
 ) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
     let permit = Arc::clone(room).acquire_owned().await.ok()?;
-    match listener.accept().await {
-        Ok((stream, _)) => Some((stream, permit)),
-        Err(_) => {
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-            None
-        }
+    if let Ok((stream, _)) = listener.accept().await {
+        return Some((stream, permit));
     }
+    tokio::time::sleep(ACCEPT_PAUSE).await;
+    None
 }
 
 async fn converse(stream: TcpStream, router: Router, mut ended: watch::Receiver<bool>) {

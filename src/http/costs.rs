@@ -99,7 +99,9 @@ async fn costs(State(site): State<Arc<Site>>, Asked(wanted): Asked<Wanted>) -> A
             costs.retain(|cost| cost.label == project || cost.project == project);
         }
         let mut total = Sum::default();
-        costs.iter().for_each(|cost| total.add(cost));
+        for cost in &costs {
+            total.add(cost);
+        }
         let (today, caps) = (spent_today(store, app.clock)?, caps(&app.settings));
         Ok(Costs {
             days: costs.into_iter().map(Line::from).collect(),

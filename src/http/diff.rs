@@ -10,8 +10,8 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     answer::{Answer, Asked, Named, Problem},
+    generations::is_there,
     moments::text,
-    replays::is_there,
     site::Site,
 };
 use crate::projector::{Change, changes};

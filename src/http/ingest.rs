@@ -56,6 +56,7 @@ impl Tale {
 }
 
 /// What was made of it.
+#[expect(clippy::large_enum_variant, reason = "nearly all are recorded")]
 pub(super) enum Made {
     Event(Envelope, Event),
     Skipped(&'static str),

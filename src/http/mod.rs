@@ -4,6 +4,8 @@
 //! line calls, and writes down what came of it. `guard.rs` says who may ask, `site.rs` what a request has at hand,
 //! and each group of routes has a file. What is in `closed` needs the token, whatever is added to it.
 
+#![expect(clippy::struct_field_names, reason = "fields are called as they are sent")]
+
 mod answer;
 mod bodies;
 mod connections;
@@ -13,6 +15,7 @@ mod diff;
 mod door;
 mod feed;
 mod forgetting;
+mod generations;
 mod guard;
 mod health;
 mod ingest;
@@ -92,6 +95,7 @@ fn router(site: &Arc<Site>) -> Router {
         .merge(settings::routes())
         .merge(forgetting::routes())
         .merge(replays::routes())
+        .merge(generations::routes())
         .merge(diff::routes())
         .merge(health::closed_routes())
         .merge(door::closed_routes())

@@ -14,7 +14,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use claude_mem_projections::{Generation, Range, Store};
+use claude_mem_projections::{Range, Store};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -22,6 +22,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     answer::{Answer, Given, Named, Problem, Refusal},
     feed::given,
+    generations::Made,
     moments::{End, moment, text},
     site::{Site, lock},
 };
@@ -29,7 +30,7 @@ use crate::{
     app::App,
     failure::Failure,
     memory,
-    projector::{Asked, Prepared, Request, Wishes, adopt, concurrency, take_lock},
+    projector::{Asked, Prepared, Request, Wishes, concurrency, take_lock},
     worker::{Shared, shared},
 };
 
@@ -146,30 +147,8 @@ struct Replays {
     running: Option<Replay>,
 }
 
-/// A reprocessing, as it was recorded.
-#[derive(Debug, Serialize, ToSchema)]
-#[expect(clippy::struct_excessive_bools, reason = "they are what was recorded of it")]
-struct Made {
-    generation: u32,
-    created_at: String,
-    prompt_version: String,
-    provider: String,
-    model: String,
-    since: Option<String>,
-    until: Option<String>,
-    project: Option<String>,
-    session: Option<String>,
-    is_fresh: bool,
-    is_shadow: bool,
-    is_finished: bool,
-    is_current: bool,
-}
-
 pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
-    OpenApiRouter::new()
-        .routes(routes!(list, start))
-        .routes(routes!(progress, cancel))
-        .routes(routes!(show))
+    OpenApiRouter::new().routes(routes!(list, start)).routes(routes!(progress, cancel))
 }
 
 /// Every reprocessing there was, and the one that runs.
@@ -375,39 +354,6 @@ async fn cancel(State(site): State<Arc<Site>>, Named(id): Named<u64>) -> Answer<
     Ok(Json(replay))
 }
 
-/// What became of it.
-#[derive(Debug, Serialize, ToSchema)]
-struct Adopted {
-    success: bool,
-}
-
-/// Shows a generation that is complete: its memories are then the ones that are remembered.
-#[utoipa::path(post, path = "/api/replays/{generation}/adopt", tag = "replays",
-    params(("generation" = u32, Path)), security(("token" = [])),
-    responses((status = 200, body = Adopted), (status = "4XX", body = Problem)))]
-async fn show(State(site): State<Arc<Site>>, Named(generation): Named<u32>) -> Answer<Adopted> {
-    let done = move |store: &mut Store, app: &mut App| {
-        if !is_there(store, generation)? {
-            return Err(Refusal::conflict(format!("generation {generation} is not complete")));
-        }
-        adopt(app, generation, true)?;
-        let log = memory::open_log(app)?;
-        memory::fold(store, &log)?;
-        Ok(Adopted { success: true })
-    };
-    site.write(done).await.map(Json)
-}
-
-/// Whether a generation is complete. The first is memory as it was made.
-pub(super) fn is_there(store: &Store, generation: u32) -> Result<bool, Refusal> {
-    let generations = store.generations()?;
-    match generations.iter().find(|known| known.generation == generation) {
-        Some(known) => Ok(known.is_finished),
-        None if generation == 0 => Ok(true),
-        None => Err(Refusal::not_found(format!("there is no generation {generation}"))),
-    }
-}
-
 fn dollars(micros: u64) -> f64 {
     micros as f64 / 1e6
 }
@@ -429,27 +375,6 @@ impl Estimate {
             generation: prepared.is_needed.then_some(prepared.generation),
             is_begun: prepared.is_begun,
             is_beyond_cap,
-        }
-    }
-}
-
-impl From<Generation> for Made {
-    fn from(generation: Generation) -> Self {
-        let Generation { range, .. } = generation;
-        Self {
-            generation: generation.generation,
-            created_at: text(generation.at_us),
-            prompt_version: generation.prompt_version,
-            provider: generation.provider,
-            model: generation.model,
-            since: range.since_us.map(text),
-            until: range.until_us.map(text),
-            project: range.project,
-            session: range.session,
-            is_fresh: generation.is_fresh,
-            is_shadow: generation.is_shadow,
-            is_finished: generation.is_finished,
-            is_current: generation.is_current,
         }
     }
 }

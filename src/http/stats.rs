@@ -233,7 +233,7 @@ struct Gap {
     responses((status = 200, body = LogHealth), (status = "4XX", body = Problem)))]
 async fn log_health(State(site): State<Arc<Site>>) -> Answer<LogHealth> {
     let found = |store: &Store, app: &App| {
-        let (counts, size) = (store.counts()?, log_size(app, store)?);
+        let (counts, log) = (store.counts()?, log_size(app, store)?);
         let gap = |gap: claude_mem_projections::Damage| Gap {
             segment: gap.segment,
             offset: gap.offset,
@@ -241,9 +241,9 @@ async fn log_health(State(site): State<Arc<Site>>) -> Answer<LogHealth> {
             reason: gap.reason,
         };
         Ok(LogHealth {
-            segments: size.segments,
-            bytes: size.size,
-            events: size.events,
+            segments: log.segments,
+            bytes: log.size,
+            events: log.events,
             gaps: store.damaged_places(GAPS_MAX)?.into_iter().map(gap).collect(),
             unreadable: counts.unreadable,
             parked: counts.parked,

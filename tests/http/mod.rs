@@ -66,10 +66,10 @@ impl Site {
         let mut stream = self.connect();
         let mut head = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
         for (name, value) in headers {
-            head += &format!("{name}: {value}\r\n");
+            head += &[name, ": ", value, "\r\n"].concat();
         }
         if !body.is_empty() {
-            head += &format!("content-length: {}\r\n", body.len());
+            head += &["content-length: ", &body.len().to_string(), "\r\n"].concat();
         }
         // Whoever refuses a request need not read all of it.
         let _ = stream.write_all(format!("{head}\r\n{body}").as_bytes());

@@ -311,7 +311,8 @@ fn what_is_private_or_secret_is_not_stored_whoever_tells_it() {
 #[test]
 fn keys_are_masked_and_wrong_settings_change_nothing() {
     let site = Site::new();
-    let set = json!({"CLAUDE_MEM_OPENAI_API_KEY": "sk-0123456789abcdef0123456789"});
+    let set = json!({"CLAUDE_MEM_OPENAI_API_KEY": "sk-0123456789abcdef0123456789",
+        "CLAUDE_MEM_MODEL": "some-model"});
     assert_eq!(site.post("/api/settings", &set)["success"], true);
     let shown = site.ask("GET", "/api/settings", None).body;
     assert!(shown.contains("…6789") && !shown.contains("0123456789abcdef"), "{shown}");

@@ -72,6 +72,7 @@ fn everything_is_told_as_it_happens() {
     let mut listener = Listener::open(&site, None);
     assert_eq!(listener.next()["type"], "connected");
     assert_eq!(listener.next()["projects"], json!([]));
+    assert_eq!(listener.next()["queueDepth"], 0);
     site.remember_turn("s1", "fix the cart", "cart.rs");
     assert_eq!(listener.wait_for("session_started")["session"]["content_session_id"], "s1");
     assert_eq!(listener.wait_for("new_prompt")["prompt"]["prompt_text"], "fix the cart");
@@ -85,9 +86,6 @@ fn everything_is_told_as_it_happens() {
     assert_eq!(listener.wait_for("forgotten")["forgetting"], forgot["forgetting"]);
     site.ask("POST", "/api/replays", Some(&json!({"fresh": true})));
     while listener.wait_for("replay_progress")["replay"]["state"] != "finished" {}
-    assert!(
-        listener.wait_for("processing_status")["queueDepth"].is_u64() || listener.last.is_some()
-    );
 }
 
 #[test]
