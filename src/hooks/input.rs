@@ -10,7 +10,6 @@ use rustix::{
     buffer::spare_capacity,
     event::{PollFd, PollFlags, Timespec, poll},
     fd::AsFd,
-    pipe::fcntl_setpipe_size,
 };
 
 /// The largest input ever seen from a client is some 2 MB for a file of 1 MB. Above this, what follows
@@ -24,6 +23,7 @@ const TIME_MAX: Duration = Duration::from_secs(4);
 const PIPE_BYTES: usize = 64 << 10;
 
 /// What a pipe may be made to hold without asking anybody.
+#[cfg(target_os = "linux")]
 const PIPE_BYTES_MAX: usize = 1 << 20;
 
 /// What was on stdin.
@@ -65,7 +65,8 @@ impl Bytes {
     fn read(&mut self, source: &impl AsFd) -> rustix::io::Result<usize> {
         if matches!(self, Self::Small(bytes) if bytes.len() == bytes.capacity()) {
             // There is more to come. Whoever writes it need not wait for us after every 64 KB.
-            let _ = fcntl_setpipe_size(source, PIPE_BYTES_MAX);
+            #[cfg(target_os = "linux")]
+            let _ = rustix::pipe::fcntl_setpipe_size(source, PIPE_BYTES_MAX);
             self.grow();
         }
         match self {

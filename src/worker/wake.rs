@@ -18,6 +18,12 @@ use rustix::{
 /// The datagram socket in the data directory. The one for lines is `worker.sock`.
 pub(super) const SOCKET: &str = "worker.wake";
 
+/// No child gets a copy of the socket, where that can be said in the same call.
+#[cfg(target_os = "linux")]
+const FLAGS: SocketFlags = SocketFlags::CLOEXEC;
+#[cfg(not(target_os = "linux"))]
+const FLAGS: SocketFlags = SocketFlags::empty();
+
 /// Tells the worker that the log has grown. Says whether there is one.
 pub(crate) fn wake(data: &Path) -> bool {
     match send(&data.join(SOCKET)) {
@@ -30,7 +36,7 @@ pub(crate) fn wake(data: &Path) -> bool {
 
 fn send(socket: &Path) -> Result<(), Errno> {
     let address = SocketAddrUnix::new(socket)?;
-    let from = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    let from = socket_with(AddressFamily::UNIX, SocketType::DGRAM, FLAGS, None)?;
     let version = env!("CARGO_PKG_VERSION").as_bytes();
     sendto(&from, version, SendFlags::DONTWAIT, &address).map(|_| ())
 }

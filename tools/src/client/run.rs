@@ -234,7 +234,7 @@ fn wait(mut child: Child, limit: Duration) -> io::Result<(ExitStatus, bool)> {
     // It is only watched here and reaped below, so that its number stays its own until then.
     let watch = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     let watcher = thread::spawn(move || {
-        let _ = ended.send(waitid(WaitId::Pid(pid), watch));
+        let _ = ended.send(waitid(WaitId::Pid(pid), watch).map(|_| ()));
     });
     let timed_out = end.recv_timeout(limit).is_err();
     if timed_out {
