@@ -1,13 +1,19 @@
 //! Appending for everybody who asks the worker: many requests, one write, one sync.
 //!
-//! Whatever arrives while a batch is on its way to the disk is the next batch. So a request waits for at
-//! most two syncs, however many there are, and each sync is shared by all that waited for it.
+//! Whatever arrives while a batch is on its way to the disk is the next batch. Programs that tell one thing
+//! after the other would so fall into two groups that wait for each other. So the next batch is given a moment,
+//! short beside a sync, in which those who were just answered come back.
 
-use std::{path::Path, thread};
+use std::{
+    path::Path,
+    sync::{Arc, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
 
 use claude_mem_events::{Envelope, Event, EventLog, Id};
-use claude_mem_log::Options;
-use tokio::sync::{mpsc, oneshot};
+use claude_mem_log::{Error, Options};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::clock::Clock;
 
@@ -15,17 +21,22 @@ use crate::clock::Clock;
 const WAITING_MAX: usize = 256;
 /// Events of one batch; a write of many megabytes would keep the first of them waiting.
 const BATCH_EVENTS_MAX: usize = 512;
+/// Nobody is waited for longer than this, nor longer than a quarter of the last sync.
+const PAUSE_MAX: Duration = Duration::from_millis(2);
 
 /// Events of one request, and who waits for them.
 struct Request {
     events: Vec<(Id, Envelope, Event)>,
     done: oneshot::Sender<Result<(), String>>,
+    /// Given back when it is answered.
+    place: OwnedSemaphorePermit,
 }
 
 /// The way to the one thread that appends.
 #[derive(Debug, Clone)]
 pub(crate) struct Appender {
     requests: mpsc::Sender<Request>,
+    room: Arc<Semaphore>,
     clock: Clock,
 }
 
@@ -36,18 +47,23 @@ impl Appender {
         log: &Path,
         clock: Clock,
         grown: impl Fn() + Send + 'static,
-    ) -> Result<Self, claude_mem_log::Error> {
-        let events = EventLog::open(log, Options::default())?;
-        let (requests, waiting) = mpsc::channel(WAITING_MAX);
-        thread::spawn(move || append_all(events, waiting, &grown));
-        Ok(Self { requests, clock })
+    ) -> Result<Self, Error> {
+        let log = EventLog::open(log, Options::default())?;
+        let (requests, waiting) = mpsc::channel();
+        let room = Arc::new(Semaphore::new(WAITING_MAX));
+        let desk =
+            Desk { log, waiting, room: Arc::clone(&room), company: 1, pause: Duration::ZERO };
+        thread::spawn(move || desk.serve(&grown));
+        Ok(Self { requests, room, clock })
     }
 
     /// Has everything that is in the log brought to disk, whoever appended it, without waiting for that.
     pub(crate) fn sync(&self) {
-        let (done, _) = oneshot::channel();
         // If so many wait that there is no room, there is a sync behind them.
-        let _ = self.requests.try_send(Request { events: Vec::new(), done });
+        if let Ok(place) = Arc::clone(&self.room).try_acquire_owned() {
+            let (done, _) = oneshot::channel();
+            let _ = self.requests.send(Request { events: Vec::new(), done, place });
+        }
     }
 
     /// Appends these events, in this order. When it returns their ids they are on disk.
@@ -60,30 +76,81 @@ impl Appender {
         let ids = events.iter().map(|(id, ..)| *id).collect();
         let (done, answer) = oneshot::channel();
         let gone = || "the worker is ending".to_owned();
-        self.requests.send(Request { events, done }).await.map_err(|_| gone())?;
+        let place = Arc::clone(&self.room).acquire_owned().await.map_err(|_| gone())?;
+        self.requests.send(Request { events, done, place }).map_err(|_| gone())?;
         answer.await.unwrap_or_else(|_| Err(gone())).map(|()| ids)
     }
 }
 
-fn append_all(mut log: EventLog, mut waiting: mpsc::Receiver<Request>, grown: &dyn Fn()) {
-    while let Some(first) = waiting.blocking_recv() {
-        let mut events = first.events;
-        let mut waiters = vec![first.done];
-        while events.len() < BATCH_EVENTS_MAX {
-            let Ok(next) = waiting.try_recv() else { break };
-            events.extend(next.events);
-            waiters.push(next.done);
+/// The thread's side.
+struct Desk {
+    log: EventLog,
+    waiting: mpsc::Receiver<Request>,
+    room: Arc<Semaphore>,
+    /// How many asked at the same time, last time.
+    company: usize,
+    /// How long the others are waited for.
+    pause: Duration,
+}
+
+impl Desk {
+    fn serve(mut self, grown: &dyn Fn()) {
+        while let Ok(first) = self.waiting.recv() {
+            let mut batch = Batch::default();
+            batch.add(first);
+            self.gather(&mut batch);
+            let appended = self.append(&batch).map_err(|error| error.to_string());
+            // All that have a place are in the batch, or came meanwhile.
+            self.company = WAITING_MAX - self.room.available_permits();
+            for (done, place) in batch.waiters {
+                drop(place);
+                // Whoever went away finds it in the log.
+                let _ = done.send(appended.clone());
+            }
+            if !batch.events.is_empty() {
+                grown();
+            }
         }
-        let recorded = if events.is_empty() { Ok(()) } else { log.record_all(&events) };
-        let appended = recorded.and_then(|()| log.sync());
-        let appended = appended.map_err(|error| error.to_string());
-        for waiter in waiters {
-            // Whoever went away finds it in the log.
-            let _ = waiter.send(appended.clone());
+    }
+
+    /// Takes what is there, and for a moment what comes.
+    fn gather(&self, batch: &mut Batch) {
+        let deadline = Instant::now() + self.pause;
+        while batch.events.len() < BATCH_EVENTS_MAX {
+            let next = match self.waiting.try_recv() {
+                Err(_) if batch.waiters.len() < self.company => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    self.waiting.recv_timeout(left).ok()
+                }
+                next => next.ok(),
+            };
+            let Some(next) = next else { break };
+            batch.add(next);
         }
-        if !events.is_empty() {
-            grown();
+    }
+
+    fn append(&mut self, batch: &Batch) -> Result<(), Error> {
+        if !batch.events.is_empty() {
+            self.log.record_all(&batch.events)?;
         }
+        let began = Instant::now();
+        let synced = self.log.sync();
+        self.pause = (began.elapsed() / 4).min(PAUSE_MAX);
+        synced
+    }
+}
+
+/// What is appended together.
+#[derive(Default)]
+struct Batch {
+    events: Vec<(Id, Envelope, Event)>,
+    waiters: Vec<(oneshot::Sender<Result<(), String>>, OwnedSemaphorePermit)>,
+}
+
+impl Batch {
+    fn add(&mut self, request: Request) {
+        self.events.extend(request.events);
+        self.waiters.push((request.done, request.place));
     }
 }
 
@@ -133,6 +200,6 @@ mod tests {
         ids.sort();
         found.sort();
         assert_eq!(found, ids);
-        assert!(batches.load(Ordering::SeqCst) < 100, "{batches:?}");
+        assert!(batches.load(Ordering::SeqCst) < 20, "{batches:?}");
     }
 }

@@ -43,6 +43,11 @@ impl Samples {
         self.times[self.times.len() / 2]
     }
 
+    /// The slowest turn.
+    pub(crate) fn max(&self) -> Duration {
+        self.times[self.times.len() - 1]
+    }
+
     /// How many times longer than `other` it takes, by the fastest turns.
     pub(crate) fn times_min(&self, other: &Self) -> f64 {
         self.min().as_secs_f64() / other.min().as_secs_f64()

@@ -15,6 +15,7 @@ mod machine;
 mod recall;
 mod report;
 mod scratch;
+mod worker;
 
 use std::{
     env,
@@ -41,8 +42,15 @@ pub(crate) struct Group {
 pub(crate) type Measure = fn(&Settings, &Scratch) -> Outcome<Vec<Figure>>;
 
 /// Every group.
-pub(crate) const GROUPS: &[Group] =
-    &[log::GROUP, hooks::GROUP, fold::GROUP, ask::GROUP, recall::GROUP, import::GROUP];
+pub(crate) const GROUPS: &[Group] = &[
+    log::GROUP,
+    hooks::GROUP,
+    fold::GROUP,
+    ask::GROUP,
+    recall::GROUP,
+    import::GROUP,
+    worker::GROUP,
+];
 
 /// How to measure.
 #[derive(Debug, Clone)]

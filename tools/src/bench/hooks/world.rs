@@ -3,8 +3,9 @@
 use std::{
     env,
     ffi::OsStr,
-    fs::{self, File},
+    fs,
     io::Write as _,
+    os::unix::net::UnixDatagram,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::{Duration, Instant},
@@ -24,8 +25,9 @@ pub(super) struct World {
     project: PathBuf,
     pub(super) hook: PathBuf,
     pub(super) empty: PathBuf,
-    /// Held like a worker would, so that hooks leave syncing to it unless they are told to.
-    _worker: File,
+    /// Open like a worker would have it, so that hooks leave syncing to it unless they are told to. Nobody
+    /// reads it: a wake-up that is not wanted costs the hook the same.
+    _worker: UnixDatagram,
 }
 
 impl World {
@@ -41,8 +43,7 @@ impl World {
             fs::write(project.join(format!("file_{file}.rs")), "fn main() {}\n")?;
         }
         fs::create_dir_all(home.join(".claude-mem"))?;
-        let worker = File::create(home.join(".claude-mem/worker.lock"))?;
-        worker.lock()?;
+        let worker = UnixDatagram::bind(home.join(".claude-mem/worker.wake"))?;
         Ok(Self { hook: binary()?, empty: empty(scratch)?, home, project, _worker: worker })
     }
 
