@@ -63,6 +63,11 @@ fn what_was_recorded_stays_text_and_nobody_else_is_asked() {
 }
 
 #[test]
+fn a_worker_that_is_killed_under_the_page_takes_nothing_with_it() {
+    plays("death.mjs");
+}
+
+#[test]
 fn the_first_paint_is_light_and_long_lists_come_in_pieces() {
     plays("weight.mjs");
 }

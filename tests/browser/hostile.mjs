@@ -83,6 +83,7 @@ await open(async (stage) => {
   await context.clearCookies();
   const again = await page.goto(stage.link);
   assert.equal(again.status(), 403);
+  await sees(page.locator("main"), "This link opens nothing any more");
   await page.goto(origin);
   await sees(page.locator("main"), "This page is locked");
   await sees(page.locator("main"), "claude-mem viewer");

@@ -111,26 +111,25 @@ let wasAway = false;
 function opened(isOpen) {
   state.isOpen = isOpen;
   showState();
-  if (!isOpen) wasAway = true;
-  else if (wasAway) {
-    wasAway = false;
-    get("/api/processing")
-      .then((now) => {
-        Object.assign(state, now);
-        showState();
-      })
-      .catch(() => {});
-    current().returned?.();
+  if (isOpen && !wasAway) return;
+  wasAway = !isOpen;
+  // Another worker may be there by now, which does not know this browser.
+  ask().then(() => isOpen && current().returned?.());
+}
+
+/** Asks how things are, which also tells whether the door is locked. */
+async function ask() {
+  try {
+    Object.assign(state, await get("/api/processing"), { isLocked: false });
+  } catch (error) {
+    state.isLocked = error.isLocked;
   }
+  showState();
 }
 
 /** Opens the line, unless the door is locked: then the page says so itself, and there is no line to open. */
 async function listen() {
-  try {
-    Object.assign(state, await get("/api/processing"));
-  } catch (error) {
-    state.isLocked = error.isLocked;
-  }
+  await ask();
   if (state.isLocked) state.isOpen = false;
   else follow(changed, opened);
   showState();

@@ -152,7 +152,7 @@ function forgotten(items, draw) {
       h(
         "p",
         { class: "row-head" },
-        h("b", null, many(memories, "memory", "memories")),
+        h("b", null, isVoid ? "Remembered again" : many(memories, "memory", "memories")),
         isVoid
           ? h("span", { class: "badge" }, "taken back")
           : h(
