@@ -179,6 +179,12 @@ export async function open(play, options = {}) {
   }
 }
 
+/** Leaves out of account what the browser itself says of an answer that was to be expected. */
+export function forgive({ troubles }, pattern) {
+  const left = troubles.filter((trouble) => !pattern.test(trouble));
+  troubles.splice(0, troubles.length, ...left);
+}
+
 /** Waits until the text of an element is as it should be. */
 export async function sees(locator, text) {
   await locator.filter({ hasText: text }).first().waitFor();

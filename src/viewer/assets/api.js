@@ -5,6 +5,7 @@ export class Refused extends Error {
   constructor(status, body) {
     super(body.message || `The worker answered ${status}`);
     this.status = status;
+    this.body = body;
     this.meaning = body.meaning;
     this.remedy = body.remedy;
     this.isLocked = status === 401;

@@ -12,7 +12,7 @@ export default async function log(main) {
 
   async function draw() {
     const [health, kept, now, said, { items }] = await Promise.all([
-      get("/health"),
+      condition(),
       get("/api/health/log"),
       get("/api/processing"),
       get("/api/logs", { lines: 200 }),
@@ -38,9 +38,15 @@ export default async function log(main) {
   };
 }
 
+/** A worker that is not well says so with an error, and what is wrong with it. */
+function condition() {
+  return get("/health").catch((error) => (error.body?.status ? error.body : Promise.reject(error)));
+}
+
 function verdict(isWell, health, kept) {
   const troubles = [
-    health.status !== "ok" && (health.reason ?? health.message ?? "The worker does not get on with its work"),
+    ...(health.problems ?? []),
+    health.status !== "ok" && !health.problems?.length && "The worker does not get on with its work",
     kept.gaps.length > 0 && `${many(kept.gaps.length, "place")} in the log cannot be read`,
     kept.unreadable > 0 &&
       `${many(kept.unreadable, "reply", "replies")} could not be understood; they are kept`,
@@ -160,7 +166,12 @@ function forgotten(items, draw) {
               {
                 class: "button",
                 type: "button",
-                on: { click: () => undo(id).then((isDone) => isDone && draw()) },
+                on: {
+                  click: () =>
+                    undo(id)
+                      .then((isDone) => isDone && draw())
+                      .catch(complain),
+                },
               },
               "Undo",
             ),
