@@ -30,13 +30,13 @@ pub(crate) struct Ship {
     /// Go on shipping as things are recorded, until stopped
     #[arg(long)]
     follow: bool,
+    /// With `--follow`: look for something new this often
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 400)]
+    every: u64,
     /// Print one JSON object for each time something was shipped
     #[arg(long)]
     json: bool,
 }
-
-/// How often is looked for something new. What is recorded is there within a second.
-const FOLLOW_EVERY: Duration = Duration::from_millis(400);
 
 impl Ship {
     /// Ships once, or on and on.
@@ -70,7 +70,7 @@ impl Ship {
                         app.output.say(format_args!("{} answers again", shipper.remote().place()));
                     }
                     self.tell(app, shipper, &done, false)?;
-                    FOLLOW_EVERY
+                    Duration::from_millis(self.every)
                 }
                 Err(error) if error.is_passing() => {
                     if backoff.is_first() {

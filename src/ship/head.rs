@@ -301,9 +301,8 @@ impl Head {
             match &part.at {
                 At::Object(object) => {
                     let name = host.part(object);
-                    let bytes = remote.get(&name).await?;
-                    match Hash::of(&bytes) == part.hash && bytes.len() as u64 == part.to - part.from
-                    {
+                    let (bytes, hash) = remote.get_hashed(&name).await?;
+                    match hash == part.hash && bytes.len() as u64 == part.to - part.from {
                         true => Ok(bytes),
                         false => Err(Error::Damaged {
                             object: name,

@@ -13,7 +13,7 @@ use crate::{
     environment::Environment,
     paths::{Paths, expand_tilde},
     settings::{Settings, table},
-    ship::{Error, key::Key, object},
+    ship::{Error, key::Key, manifest::Hash, object},
 };
 
 /// A place, and the key to what is in it. Names are relative to the place.
@@ -91,21 +91,37 @@ impl Remote {
 
     /// The bytes of an object, unpacked and checked.
     pub(crate) async fn get(&self, name: &str) -> Result<Vec<u8>, Error> {
+        self.get_with(name, |bytes| bytes).await
+    }
+
+    /// The bytes of an object, unpacked and checked, and their hash.
+    pub(crate) async fn get_hashed(&self, name: &str) -> Result<(Vec<u8>, Hash), Error> {
+        let hashed = |bytes: Vec<u8>| {
+            let hash = Hash::of(&bytes);
+            (bytes, hash)
+        };
+        self.get_with(name, hashed).await
+    }
+
+    async fn get_with<T: Send + 'static>(
+        &self,
+        name: &str,
+        work: impl FnOnce(Vec<u8>) -> T + Send + 'static,
+    ) -> Result<T, Error> {
         let packed = self.get_packed(name).await?;
         if !self.is_plain_allowed && !object::is_encrypted(&packed) {
             return Err(Error::NotEncrypted { object: name.into() });
         }
         if packed.len() < UNPACK_APART_BYTES_MIN {
-            return object::unpack(name, &packed, self.key.as_ref());
+            return object::unpack(name, &packed, self.key.as_ref()).map(work);
         }
         // Decompressing megabytes would keep everything else on this thread waiting.
         let (name, key) = (name.to_owned(), self.key.clone());
-        tokio::task::spawn_blocking(move || object::unpack(&name, &packed, key.as_ref()))
-            .await
-            .map_err(|error| Error::Unreachable {
-                place: self.place.clone(),
-                why: error.to_string(),
-            })?
+        let unpack = move || object::unpack(&name, &packed, key.as_ref()).map(work);
+        tokio::task::spawn_blocking(unpack).await.map_err(|error| Error::Unreachable {
+            place: self.place.clone(),
+            why: error.to_string(),
+        })?
     }
 
     /// The object itself.

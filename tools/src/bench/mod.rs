@@ -15,6 +15,7 @@ mod machine;
 mod recall;
 mod report;
 mod scratch;
+mod ship;
 mod worker;
 
 use std::{
@@ -50,6 +51,7 @@ pub(crate) const GROUPS: &[Group] = &[
     recall::GROUP,
     import::GROUP,
     worker::GROUP,
+    ship::GROUP,
 ];
 
 /// How to measure.

@@ -2,7 +2,7 @@
 
 mod memory;
 mod rebuild;
-mod sample;
+pub(super) mod sample;
 
 use super::{Group, Outcome};
 

@@ -71,7 +71,7 @@ impl Dice {
 }
 
 /// Fills a log with about `events` events; gives how many.
-pub(super) fn fill(dir: &Path, events: u64) -> Outcome<u64> {
+pub(in crate::bench) fn fill(dir: &Path, events: u64) -> Outcome<u64> {
     let mut log = EventLog::open(dir, Options::default())?;
     let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
     let mut count = 0;
