@@ -27,6 +27,8 @@ pub(crate) struct Head {
 
 /// Parts asked for at the same time.
 const AHEAD_MAX: usize = 4;
+/// Increments asked for at the same time: they are small, and what counts is how long each takes to answer.
+const RUN_AHEAD_MAX: usize = 16;
 
 /// The logs in a remote.
 pub(crate) async fn hosts(remote: &Remote) -> Result<Vec<HostId>, Error> {
@@ -150,7 +152,7 @@ async fn run(
     let mut ahead = VecDeque::new();
     let mut next = first;
     for number in first..=last {
-        while next <= last && ahead.len() < AHEAD_MAX {
+        while next <= last && ahead.len() < RUN_AHEAD_MAX {
             let (remote, number) = (remote.clone(), next);
             ahead.push_back(tokio::spawn(async move { entry(&remote, host, number).await }));
             next += 1;
