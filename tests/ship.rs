@@ -135,7 +135,7 @@ fn a_key_goes_from_machine_to_machine_and_is_never_replaced() {
     let (machine, run) = restore(&sandbox);
     let error = run.fails(1);
     assert!(error.contains("there is no key here") && error.contains("key import"), "{error}");
-    let wrong = key.replacen("a", "b", 1);
+    let wrong = key.replacen('a', "b", 1);
     let error = machine.run_with(&["key", "import"], &[], wrong).fails(2);
     assert!(error.contains("that is not a key"), "{error}");
     machine.run_with(&["key", "import"], &[], &key).ok();
