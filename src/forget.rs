@@ -1,7 +1,12 @@
-//! Forgetting memories by name, and taking that back, for the command line, MCP and whoever else is asked to.
+//! Forgetting memories by name or by what they are about, and taking that back, for the command line, MCP and
+//! whoever else is asked to.
 //!
-//! A forgetting is a fact like any other: the tables lose what it names at once, and it can be taken back as
-//! long as the log still holds the bytes.
+//! A forgetting is a fact like any other: the tables lose what it names at once, and it can be taken back until
+//! the log is compacted.
+
+mod conditions;
+
+pub(crate) use conditions::{Condition, forget_meant, select};
 
 use claude_mem_events::{Event, Forgotten, Id};
 use claude_mem_projections::{
@@ -88,6 +93,10 @@ pub(crate) fn undo(app: &mut App, store: &mut Store, id: &str) -> Result<u64, Fa
     };
     if forgetting.is_void {
         return Err(Failure::new("that was taken back before").meaning("nothing was changed"));
+    }
+    if forgetting.is_final {
+        return Err(Failure::new("that was removed for good by a compaction since")
+            .meaning("nothing was changed"));
     }
     let (undoes, memories) = (Some(*forgetting.event.as_bytes()), forgetting.memories);
     append(app, store, Forgotten { undoes, ..Forgotten::default() })?;

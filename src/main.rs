@@ -9,6 +9,7 @@ mod agent;
 mod app;
 mod clock;
 mod commands;
+mod compact;
 mod context;
 mod diagnostics;
 mod document;

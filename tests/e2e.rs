@@ -7,6 +7,7 @@ mod browser;
 mod by_hand;
 mod client;
 mod command_line;
+mod compact;
 mod concurrency;
 mod context;
 mod demo;

@@ -7,6 +7,7 @@
 //! far it has read goes on there.
 
 mod frames;
+mod nowhere;
 mod output;
 
 use crate::{
@@ -29,8 +30,15 @@ pub enum Fate {
     Keep,
     /// Its payload is removed for good, and these bytes are left in its place. Id, kind and place stay.
     Erase(Vec<u8>),
-    /// It has this payload from now on, in the same schema and codec.
-    Replace(Vec<u8>),
+    /// It has this payload from now on.
+    Replace {
+        /// Version of its kind that this is.
+        schema: u16,
+        /// How it is encoded.
+        codec: u8,
+        /// What it says.
+        payload: Vec<u8>,
+    },
 }
 
 /// What becomes of bytes that are no record. A write that was cut short is dropped without asking.
@@ -160,7 +168,7 @@ impl Compactor {
     ) -> Result<Option<Rewritten>, Error> {
         check(segments)?;
         let temporary = self.directory.compacted_temporary();
-        let written = self.write(segments, judge, &temporary);
+        let written = self.write(segments, judge, Some(&temporary));
         let target = match written {
             Ok(Some((target, rewritten))) => (target, rewritten),
             unfinished => {
@@ -181,12 +189,22 @@ impl Compactor {
         Ok(Some(rewritten))
     }
 
-    /// Writes the new file under a name of no meaning, reads it again, and syncs it.
+    /// What [`rewrite`](Self::rewrite) would come to. Writes nothing.
+    pub fn measure(
+        &self,
+        segments: &[SegmentInfo],
+        judge: &mut dyn Judge,
+    ) -> Result<Option<Rewritten>, Error> {
+        check(segments)?;
+        Ok(self.write(segments, judge, None)?.map(|(_, rewritten)| rewritten))
+    }
+
+    /// Writes the new file under a name of no meaning, reads it again, and syncs it; or only measures it.
     fn write(
         &self,
         segments: &[SegmentInfo],
         judge: &mut dyn Judge,
-        temporary: &Path,
+        temporary: Option<&Path>,
     ) -> Result<Option<(SegmentFile, Rewritten)>, Error> {
         let mut sources = Vec::new();
         for info in segments {
@@ -215,9 +233,12 @@ impl Compactor {
         judge: &mut dyn Judge,
         header: SegmentHeader,
         chain: &Chain,
-        temporary: &Path,
+        temporary: Option<&Path>,
     ) -> Result<Option<Rewritten>, Error> {
-        let mut output = Output::create(&self.directory, temporary, header, &self.options)?;
+        let mut output = match temporary {
+            Some(path) => Output::create(&self.directory, path, header, &self.options)?,
+            None => Output::nowhere(header, &self.options),
+        };
         if chain.is_merged {
             output.put_links(&chain.links)?;
         }
@@ -231,7 +252,9 @@ impl Compactor {
         let mut rewritten = frames.rewritten;
         rewritten.bytes_after = output.seal(chain)?;
         rewritten.records = output.records();
-        output.check(&self.directory)?;
+        if temporary.is_some() {
+            output.check(&self.directory)?;
+        }
         Ok(Some(rewritten))
     }
 

@@ -5,7 +5,7 @@ use crate::{
     search::{Kind, Name},
     store::Store,
 };
-use claude_mem_events::Id;
+use claude_mem_events::{Id, Seq};
 use rusqlite::{OptionalExtension, Row};
 
 /// A memory, and the event that holds it.
@@ -34,6 +34,10 @@ pub struct Addressed {
 pub struct Forgetting {
     /// Which.
     pub event: Id,
+    /// Where it is in the log.
+    pub seq: Seq,
+    /// Whether a compaction has begun behind it, so that it cannot be taken back.
+    pub is_final: bool,
     /// When.
     pub at_us: u64,
     /// How many memories it took away.
@@ -108,8 +112,10 @@ impl Store {
 
     /// The forgettings whose id begins like this, the latest first.
     pub fn forgettings(&self, beginning: &str) -> Result<Vec<Forgetting>> {
-        let sql = "select event, at_us, memories, is_void, undoes is not null from forgettings
-                   where instr(lower(hex(event)), ?1) = 1 order by seq desc";
+        let sql = "select event, at_us, memories, is_void, undoes is not null, seq,
+                       exists (select 1 from compactions
+                           where compactions.seq >> 55 = 0 and compactions.event > forgettings.event)
+                   from forgettings where instr(lower(hex(event)), ?1) = 1 order by seq desc";
         let found = |row: &Row<'_>| {
             Ok(Forgetting {
                 event: Id::from_bytes(row.get(0)?),
@@ -117,6 +123,8 @@ impl Store {
                 memories: row.get::<_, i64>(2)? as u64,
                 is_void: row.get(3)?,
                 is_undoing: row.get(4)?,
+                seq: Seq::from_raw(row.get::<_, i64>(5)? as u64),
+                is_final: row.get(6)?,
             })
         };
         let beginning = beginning.replace('-', "").to_lowercase();

@@ -6,18 +6,27 @@
 //! the whole one gave.
 
 use crate::{
+    compactions::Compactions,
     error::Result,
     evidence,
+    projection::{Projection as _, ReadAhead, Rows},
     store::Store,
     xml::{self, Observation, Reply, Summary},
 };
 use claude_mem_events::{
-    AgentFailed, AgentReplied, Event, Forgotten, Id, Imported, Left, Recorded, Seq, ToolUsed,
+    AgentFailed, AgentReplied, Envelope, Event, Forgotten, Id, Imported, Left, LogCompacted,
+    Recorded, Seq, ToolUsed,
 };
 use claude_mem_log::{Damage, Entry, Fate, Gap, Head, Judge};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, LazyLock},
+};
+
+/// Nothing was read ahead.
+static EMPTY: LazyLock<ReadAhead> = LazyLock::new(ReadAhead::default);
 
 /// Why an event is erased, and how much of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,12 +53,18 @@ pub enum Erasure {
     Digest,
 }
 
+impl Erasure {
+    fn is_forgetting(&self) -> bool {
+        matches!(self, Self::Forgotten { .. } | Self::Reply { is_forgotten: true, .. })
+    }
+}
+
 /// Decides what is left of the events of a part of the log.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Eraser {
-    kinds: Vec<String>,
+    kinds: Arc<Vec<String>>,
     erasures: HashMap<Seq, Erasure>,
-    facts: Facts,
+    facts: Arc<Facts>,
 }
 
 /// What forgettings say that rows do not.
@@ -72,8 +87,9 @@ const DIGEST_BYTES_MIN: usize = 256;
 impl Store {
     /// Decides what is to be erased of our own log, all of which must be folded.
     pub fn eraser(&self) -> Result<Eraser> {
-        let facts = self.facts()?;
-        Ok(Eraser { kinds: self.options.kinds.clone(), erasures: HashMap::new(), facts })
+        let facts = Arc::new(self.facts()?);
+        let kinds = Arc::new(self.options.kinds.clone());
+        Ok(Eraser { kinds, erasures: HashMap::new(), facts })
     }
 
     fn facts(&self) -> Result<Facts> {
@@ -93,9 +109,45 @@ impl Store {
         Ok(facts)
     }
 
-    /// Looks up what is to be erased from `from` on and before `to`.
-    pub fn look_up_erasures(&self, eraser: &mut Eraser, from: Seq, to: Seq) -> Result<()> {
-        eraser.erasures.clear();
+    /// The same for the events from `from` on and before `to`.
+    pub fn eraser_of(&self, eraser: &Eraser, from: Seq, to: Seq) -> Result<Eraser> {
+        let mut eraser = Eraser { erasures: HashMap::new(), ..eraser.clone() };
+        self.look_up(&mut eraser, from, to)?;
+        Ok(eraser)
+    }
+
+    /// Whether anything in this segment of our own log was forgotten.
+    pub fn has_forgotten_in(&self, segment: u64) -> Result<bool> {
+        let (from, to) = (Seq::new(segment, 0), Seq::new(segment + 1, 0));
+        let sql = "select exists (select 1 from events
+                       where seq >= ?1 and seq < ?2 and forgotten_by is not null)";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let range = (from.raw() as i64, to.raw() as i64);
+        Ok(statement.query_row(range, |row| row.get(0))?)
+    }
+
+    /// What would be erased if the log were compacted now.
+    pub fn try_compaction<T>(
+        &self,
+        compacted: &LogCompacted,
+        look: impl FnOnce(&Self) -> Result<T>,
+    ) -> Result<T> {
+        let trial = self.connection.unchecked_transaction()?;
+        let kinds = [];
+        let rows = Rows::new(&trial, &kinds, &EMPTY, 0);
+        let event = Recorded {
+            seq: self.position(0)?,
+            id: Id::new(0, 0),
+            envelope: Envelope::default(),
+            event: compacted.clone().into(),
+        };
+        Compactions.apply(&rows, &event)?;
+        let seen = look(self);
+        trial.rollback()?;
+        seen
+    }
+
+    fn look_up(&self, eraser: &mut Eraser, from: Seq, to: Seq) -> Result<()> {
         let range = (from.raw() as i64, to.raw() as i64);
         self.digests(range, &mut eraser.erasures)?;
         if !eraser.facts.forgotten.is_empty() {
@@ -189,10 +241,20 @@ impl Eraser {
         self.erasures.is_empty()
     }
 
+    /// From where to where there is anything that may go, both included.
+    pub fn reach(&self) -> Option<(Seq, Seq)> {
+        Some((*self.erasures.keys().min()?, *self.erasures.keys().max()?))
+    }
+
     /// Whether something of it was forgotten.
     pub fn has_forgotten(&self) -> bool {
-        self.erasures.values().any(|erasure| {
-            matches!(erasure, Erasure::Forgotten { .. } | Erasure::Reply { is_forgotten: true, .. })
+        self.erasures.values().any(Erasure::is_forgetting)
+    }
+
+    /// Whether something was forgotten in these segments of it.
+    pub fn has_forgotten_in(&self, number: u64, number_last: u64) -> bool {
+        self.erasures.iter().any(|(seq, erasure)| {
+            (number..=number_last).contains(&seq.segment()) && erasure.is_forgetting()
         })
     }
 
@@ -273,7 +335,7 @@ impl Eraser {
         };
         let mut reply = match before {
             Some(left) => serde_json::from_str(&left.reply).unwrap_or_default(),
-            None => xml::read_reply(text, &self.kinds),
+            None => xml::read_reply(text, self.kinds.as_slice()),
         };
         gone.take_from(&mut reply, self.facts.names_files);
         let bytes = before.map_or(text.len() as u64, |left| left.bytes);

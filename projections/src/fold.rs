@@ -345,8 +345,8 @@ fn apply(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
 
 fn apply_whole(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
     let place = match event.event {
-        // Nobody knows where it belonged.
-        Event::Erased { left: None, .. } => None,
+        // Nobody knows where it belonged; or it belongs nowhere.
+        Event::Erased { left: None, .. } | Event::LogCompacted(_) => None,
         _ => Some(sessions::place(rows, event)?),
     };
     if let Some(place) = &place {

@@ -164,11 +164,16 @@ impl Forgetting<'_> {
         }
         let which = match is_named {
             true => {
+                // Replies whose memories are named one by one are among those, and stay.
                 "(seq >> 55 != ?1 >> 55 or seq < ?1)
-                     and event in (select event from forgotten_events where forgetting = ?1)"
+                     and event in (select event from forgotten_events where forgetting = ?1)
+                     and lower(hex(event)) in (select value from json_each(?14))"
             }
             false => IS_BEFORE,
         };
+        let hex = |event: &[u8; 16]| Id::from_bytes(*event).to_string().replace('-', "");
+        let named = serde_json::to_string(&events.iter().map(hex).collect::<Vec<_>>())
+            .expect("a list of words can be written");
         let sql = format!(
             "update events set forgotten_by = ?1
              where seq >= ?3 and seq < ?4 and {which}
@@ -181,7 +186,8 @@ impl Forgetting<'_> {
                          or substr(value, 1, length(?13) + 1) = ?13 || '/'
                      union all
                      select 1 from json_each(coalesce(files_written, '[]')) where value = ?13
-                         or substr(value, 1, length(?13) + 1) = ?13 || '/')))",
+                         or substr(value, 1, length(?13) + 1) = ?13 || '/')))
+                 and ?14 is not null",
             LogCompacted::KIND
         );
         rows.run(
@@ -200,6 +206,7 @@ impl Forgetting<'_> {
                 since_us.map(|us| us as i64),
                 until_us.map(|us| us as i64),
                 file_of(self.forgotten),
+                named,
             ],
         )
     }

@@ -35,6 +35,9 @@ impl Projection for Sessions {
     }
 
     fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {
+        if matches!(event.event, Event::Erased { .. } | Event::LogCompacted(_)) {
+            return Ok(());
+        }
         let Some(session) = place(rows, event)?.session else { return Ok(()) };
         match &event.event {
             Event::SessionStarted(started) => start(rows, event, session, started),

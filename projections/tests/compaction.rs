@@ -31,13 +31,13 @@ fn compact(dir: &Path, store: &mut Store, size: usize) -> u64 {
     let log = Log::open(dir, options.clone()).unwrap();
     assert_eq!(store.catch_up(&log, |_| {}).unwrap().state, State::Complete);
     let compactor = Compactor::begin(dir, &options, Packing::default()).unwrap().unwrap();
-    let mut eraser = store.eraser().unwrap();
+    let all = store.eraser().unwrap();
     let mut segments = log.segments().unwrap();
     segments.retain(|info| info.state == SegmentState::Sealed);
     let mut count = 0;
     for group in segments.chunks(size) {
         let to = Seq::new(group[group.len() - 1].number_last + 1, 0);
-        store.look_up_erasures(&mut eraser, Seq::new(group[0].number, 0), to).unwrap();
+        let mut eraser = store.eraser_of(&all, Seq::new(group[0].number, 0), to).unwrap();
         count += compactor.rewrite(group, &mut eraser).unwrap().unwrap().erased;
     }
     assert!(!verify(dir, &options).unwrap().is_damaged());

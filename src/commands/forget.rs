@@ -1,28 +1,56 @@
 //! `claude-mem forget`: take memories away, and bring them back.
 
 use clap::Args;
-use claude_mem_projections::search::Name;
+use claude_mem_projections::{Store, search::Name};
 use serde_json::json;
 
-use super::confirm::confirm;
-use crate::{app::App, failure::Failure, forget, memory, words};
+use super::{confirm::confirm, select};
+use crate::{
+    app::App,
+    compact::{self, Options},
+    failure::Failure,
+    forget::{self, Condition},
+    memory,
+    when::When,
+    words,
+};
 
 /// Forget memories
 ///
-/// Shows what would be gone and asks. Search, timeline and context no longer have it from then on. The log
-/// keeps the bytes, so that it can be taken back with `--undo`; removing them for good is another step, which
-/// this version does not have yet.
+/// Shows what would be gone and asks. Search, timeline and context no longer have it from then on. It can be
+/// taken back with `--undo` until the log is compacted; `claude-mem compact`, or `--now`, removes every byte of it
+/// from the log, the database and everything beside them, and the next `ship` from the remote.
 ///
-/// Memories that were made of what is forgotten go with it, and are shown. What an agent observed may be
-/// observed anew by a later `replay` with another prompt.
+/// Memories that were made of what is forgotten go with it, and are shown. Several conditions must all be met.
 #[derive(Debug, Args)]
 pub(crate) struct Forget {
     /// Memories, as `search` names them: `12`, `S3`, `P9`
-    #[arg(value_name = "ID", required_unless_present = "undo")]
+    #[arg(value_name = "ID", required_unless_present_any = ["undo", "session", "project", "since", "until", "file", "text"])]
     ids: Vec<Name>,
+    /// Everything of this session, by its ID or the beginning of it
+    #[arg(long, value_name = "ID", conflicts_with = "ids")]
+    session: Option<String>,
+    /// Everything of this project, by its name, key or folder
+    #[arg(long, value_name = "NAME", conflicts_with = "ids")]
+    project: Option<String>,
+    /// Everything from this moment on, such as `2026-03-01` or `3d`
+    #[arg(long, value_name = "WHEN", conflicts_with = "ids")]
+    since: Option<When>,
+    /// Everything before this moment
+    #[arg(long, value_name = "WHEN", conflicts_with = "ids")]
+    until: Option<When>,
+    /// Whatever touches this file, or a file in this folder
+    #[arg(long, value_name = "PATH", conflicts_with = "ids")]
+    file: Option<String>,
+    /// Whatever holds this text, in whatever case of letters
+    #[arg(long, value_name = "TEXT", conflicts_with = "ids")]
+    text: Option<String>,
     /// Take back the forgetting of this ID, or the beginning of it
-    #[arg(long, value_name = "ID", conflicts_with_all = ["ids", "reason"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["ids", "reason", "now", "session", "project", "since", "until", "file", "text"])]
     undo: Option<String>,
+    /// Remove the bytes at once, for good
+    #[arg(long)]
+    now: bool,
     /// Why, to be kept with it
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -33,6 +61,9 @@ pub(crate) struct Forget {
     #[arg(long)]
     json: bool,
 }
+
+/// No more memories than this are shown before asking.
+const LINES_MAX: usize = 40;
 
 impl Forget {
     /// Shows, asks, forgets; or takes back.
@@ -47,22 +78,90 @@ impl Forget {
                     .line(format_args!("brought back: {}", words::count(memories, "memory"))),
             };
         }
-        let taken = forget::find(&store, &self.ids)?;
-        for line in forget::lines(&taken.named).chain(forget::lines(&taken.also)) {
+        let reason = self.reason.clone().unwrap_or_default();
+        let (count, events, id) = if self.ids.is_empty() {
+            let meant = forget::select(app, &store, &self.condition(app, &store)?)?;
+            if meant.is_nothing() {
+                return Err(Failure::new("nothing fits that").meaning("nothing was forgotten"));
+            }
+            let count = meant.memories.len();
+            self.ask(app, forget::lines(&meant.memories), count, meant.events)?;
+            (count, meant.events, forget::forget_meant(app, &mut store, &meant, &reason)?)
+        } else {
+            let taken = forget::find(&store, &self.ids)?;
+            let count = taken.named.len() + taken.also.len();
+            let lines = forget::lines(&taken.named).chain(forget::lines(&taken.also));
+            self.ask(app, lines, count, 0)?;
+            (count, 0, forget::forget(app, &mut store, &taken, &reason)?)
+        };
+        drop(store);
+        if self.now {
+            remove(app)?;
+        }
+        if self.json {
+            let undo = (!self.now).then(|| id.to_string());
+            return app.output.json(&json!({"forgotten": count, "events": events, "undo": undo}));
+        }
+        app.output.line(format_args!("forgot {}", counted(count, events)))?;
+        if self.now {
+            app.output.say("every byte of it is gone from this machine");
+        } else {
+            app.output.say(format_args!("take it back with `claude-mem forget --undo {id}`"));
+            app.output.say("remove every byte of it with `claude-mem compact`");
+        }
+        Ok(())
+    }
+
+    fn condition(&self, app: &App, store: &Store) -> Result<Condition, Failure> {
+        let session = self.session.as_deref().map(|name| select::session(store, name));
+        let project = self.project.as_deref().map(|name| select::project(app, store, name));
+        let moment = |when: &When| when.start(app.clock.now()).as_microsecond().cast_unsigned();
+        Ok(Condition {
+            session: session.transpose()?,
+            project: project.transpose()?,
+            since_us: self.since.as_ref().map(moment),
+            until_us: self.until.as_ref().map(moment),
+            file: self.file.clone(),
+            text: self.text.clone(),
+        })
+    }
+
+    fn ask(
+        &self,
+        app: &mut App,
+        lines: impl Iterator<Item = String>,
+        count: usize,
+        events: u64,
+    ) -> Result<(), Failure> {
+        for line in lines.take(LINES_MAX) {
             app.output.say(line);
         }
-        let count = (taken.named.len() + taken.also.len()) as u64;
-        if !self.yes {
-            let what = format!("{} would be forgotten", words::count(count, "memory"));
-            confirm(app, &what, &format!("Forget {}?", words::count(count, "memory")))?;
+        if count > LINES_MAX {
+            app.output.say(format_args!("… and {} more", count - LINES_MAX));
         }
-        let reason = self.reason.unwrap_or_default();
-        let id = forget::forget(app, &mut store, &taken, &reason)?;
-        if self.json {
-            return app.output.json(&json!({"forgotten": count, "undo": id.to_string()}));
+        if self.yes {
+            return Ok(());
         }
-        app.output.line(format_args!("forgot {}", words::count(count, "memory")))?;
-        app.output.say(format_args!("take it back with `claude-mem forget --undo {id}`"));
-        Ok(())
+        let what = counted(count, events);
+        let for_good = if self.now { " for good" } else { "" };
+        confirm(
+            app,
+            &format!("{what} would be forgotten{for_good}"),
+            &format!("Forget {what}{for_good}?"),
+        )
+    }
+}
+
+/// Removes what was forgotten from wherever it is.
+fn remove(app: &mut App) -> Result<(), Failure> {
+    let options = Options { is_only_forgotten: true, keeps_superseded: true, ..Options::default() };
+    let outcome = compact::run(app, &options, |_, _| ())?;
+    super::compact::check(&outcome)
+}
+
+fn counted(memories: usize, events: u64) -> String {
+    match events {
+        0 => words::count(memories, "memory"),
+        _ => format!("{} and {}", words::count(memories, "memory"), words::count(events, "event")),
     }
 }

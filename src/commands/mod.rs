@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand.
 
+mod compact;
 mod completions;
 mod confirm;
 mod context;
@@ -24,6 +25,7 @@ mod progress;
 mod project;
 mod pull;
 mod recall;
+mod redact;
 mod remember;
 mod replay;
 mod restore;
@@ -79,6 +81,8 @@ enum Command {
     Context(context::Context),
     Remember(remember::Remember),
     Forget(forget::Forget),
+    Compact(compact::Compact),
+    Redact(redact::Redact),
     Import(import::Import),
     Export(export::Export),
     Verify(verify::Verify),
@@ -119,6 +123,8 @@ impl Command {
             Self::Context(context) => context.run(app),
             Self::Remember(remember) => remember.run(app),
             Self::Forget(forget) => forget.run(app),
+            Self::Compact(compact) => compact.run(app),
+            Self::Redact(redact) => redact.run(app),
             Self::Import(import) => import.run(app),
             Self::Export(export) => export.run(app),
             Self::Verify(verify) => verify.run(app),

@@ -10,6 +10,7 @@ use claude_mem_log::{Options, maintain};
 use super::Shared;
 use crate::{
     app::App,
+    compact,
     diagnostics::{self, Level},
     failure::Failure,
     hooks, ship,
@@ -35,7 +36,16 @@ pub(crate) static ALL: &[Chore] = &[
     // What is recorded is in the remote within a second.
     Chore { name: "ship", every: Duration::from_millis(500), run: ship::chore::turn },
     crate::pull::chore::CHORE,
+    Chore { name: "compaction", every: MINUTE.saturating_mul(60), run: compact },
 ];
+
+/// Compacts, when it is worth it.
+fn compact(_: &Shared, app: &mut App) -> Result<(), Failure> {
+    match compact::worth_it(app)? {
+        Some(options) => compact::run(app, &options, |_, _| ()).map(|_| ()),
+        None => Ok(()),
+    }
+}
 
 /// Seals full segments and merges what hooks had to put aside.
 fn tidy_log(_: &Shared, app: &mut App) -> Result<(), Failure> {

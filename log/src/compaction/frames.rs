@@ -88,10 +88,12 @@ impl<'a> Frames<'a> {
             _ => stored.split_at(0),
         };
         let flags = header.flags & (FLAG_AGAIN | FLAG_TOMBSTONE);
+        let mut fields: FrameFields = (&header).into();
         let (content, flags, is_packed) = match &fate {
             Fate::Keep => (content, flags, header.has(FLAG_ZSTD)),
-            Fate::Replace(payload) => {
+            Fate::Replace { schema, codec, payload } => {
                 self.rewritten.replaced += 1;
+                (fields.schema, fields.codec) = (*schema, *codec);
                 (payload.as_slice(), flags, false)
             }
             Fate::Erase(left) => {
@@ -105,7 +107,7 @@ impl<'a> Frames<'a> {
             false if is_packed => (content, flags | FLAG_ZSTD),
             false => (content, flags),
         };
-        put(output, FrameFields { flags, ..(&header).into() }, seq, [origin, content])
+        put(output, FrameFields { flags, ..fields }, seq, [origin, content])
     }
 
     fn fate(

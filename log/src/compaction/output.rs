@@ -1,6 +1,6 @@
 //! The file that a compaction writes.
 
-use super::Chain;
+use super::{Chain, nowhere::Nowhere};
 use crate::{
     Error, Id, Options, Seq,
     directory::{Directory, SegmentFile},
@@ -46,7 +46,16 @@ impl<'a> Output<'a> {
         options: &'a Options,
     ) -> Result<Self, Error> {
         let file = directory.disk.create(path).map_err(|error| Error::io("create", path, error))?;
-        let mut output = Self {
+        Ok(Self::to(file, path, header, options))
+    }
+
+    /// One that is only measured.
+    pub(super) fn nowhere(header: SegmentHeader, options: &'a Options) -> Self {
+        Self::to(Arc::new(Nowhere::default()), Path::new(""), header, options)
+    }
+
+    fn to(file: Arc<dyn File>, path: &Path, header: SegmentHeader, options: &'a Options) -> Self {
+        Self {
             options,
             path: path.to_path_buf(),
             file,
@@ -57,9 +66,7 @@ impl<'a> Output<'a> {
             hasher: Sha256::new(),
             seal: Seal::empty(header.number),
             index_next: SEGMENT_HEADER_LEN as u64,
-        };
-        output.flush_if(BUFFER_BYTES)?;
-        Ok(output)
+        }
     }
 
     /// Where the next frame begins.

@@ -1,0 +1,126 @@
+//! `claude-mem compact`: the log and the database without what is no longer needed.
+
+use clap::Args;
+use serde_json::json;
+
+use super::progress::Progress;
+use crate::{
+    app::App,
+    compact::{self, Options, Outcome},
+    failure::Failure,
+    when::When,
+    words,
+};
+
+/// Make the log and the database small
+///
+/// Removes for good what was forgotten, replies that a later `replay` superseded, what tools that are no longer
+/// recorded were given, and torn bytes; compresses the rest and merges small files; then makes the database
+/// small. Everything that is remembered stays, with the same numbers. Hooks, the worker and readers may go on
+/// meanwhile; interrupted, the next run finishes it.
+///
+/// What was forgotten before cannot be taken back afterwards.
+#[derive(Debug, Args)]
+pub(crate) struct Compact {
+    /// Only say what it would come to
+    #[arg(long)]
+    dry_run: bool,
+    /// Also drop what tools were given and gave back before this moment, such as `90d`, once memories were
+    /// made of it; a digest is kept, and `replay` no longer asks about it
+    #[arg(long, value_name = "WHEN")]
+    raw_older_than: Option<When>,
+    /// Keep replies that a later `replay` superseded, to be able to go back to them without asking
+    #[arg(long)]
+    keep_superseded: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Compact {
+    /// Compacts, and says what it came to.
+    pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        let raw_before_us = match &self.raw_older_than {
+            Some(when) => Some(when.start(app.clock.now()).as_microsecond().cast_unsigned()),
+            None => compact::raw_before(app)?,
+        };
+        let options = Options {
+            is_dry_run: self.dry_run,
+            is_only_forgotten: false,
+            keeps_superseded: self.keep_superseded,
+            raw_before_us,
+        };
+        let outcome = {
+            let progress = Progress::new("compacting", PERCENT);
+            compact::run(app, &options, |done, total| {
+                progress.show((done * PERCENT as u64 / total.max(1)) as usize, "%");
+            })?
+        };
+        if self.json {
+            app.output.json(&report(&outcome, self.dry_run))?;
+        } else {
+            tell(app, &outcome, self.dry_run)?;
+        }
+        check(&outcome)
+    }
+}
+
+const PERCENT: usize = 100;
+
+fn report(outcome: &Outcome, is_dry_run: bool) -> serde_json::Value {
+    let Outcome { log_bytes, files, erased, dropped_bytes, left, memory, purged_bytes, .. } =
+        outcome;
+    json!({
+        "dry_run": is_dry_run,
+        "log": {"bytes_before": log_bytes.0, "bytes_after": log_bytes.1,
+            "files_before": files.0, "files_after": files.1},
+        "erased_events": erased,
+        "dropped_bytes": dropped_bytes,
+        "left_segments": left,
+        "database": {"bytes_before": memory.bytes_before, "bytes_after": memory.bytes_after},
+        "purged_bytes": purged_bytes,
+    })
+}
+
+fn tell(app: &mut App, outcome: &Outcome, is_dry_run: bool) -> Result<(), Failure> {
+    let Outcome { log_bytes, files, erased, dropped_bytes, memory, purged_bytes, .. } = outcome;
+    let would = if is_dry_run { "would be " } else { "" };
+    let (before, after) = (words::bytes(log_bytes.0), words::bytes(log_bytes.1));
+    app.output.line(format_args!(
+        "log       {before} in {} → {would}{after} in {}",
+        words::count(files.0 as u64, "file"),
+        words::count(files.1 as u64, "file")
+    ))?;
+    let erased = words::count(*erased, "event");
+    app.output
+        .line(format_args!("removed   text of {erased}, {} torn", words::bytes(*dropped_bytes)))?;
+    if !is_dry_run {
+        let (before, after) = (words::bytes(memory.bytes_before), words::bytes(memory.bytes_after));
+        app.output.line(format_args!("database  {before} → {after}"))?;
+        if *purged_bytes > 0 {
+            let purged = words::bytes(*purged_bytes);
+            app.output.line(format_args!("leftovers {purged} removed"))?;
+        }
+    }
+    Ok(())
+}
+
+/// What could not be done is said, and not by a fine exit code.
+pub(super) fn check(outcome: &Outcome) -> Result<(), Failure> {
+    if outcome.is_forgotten_left {
+        return Err(Failure::new(format!(
+            "something that was forgotten is in damaged segments: {:x?}",
+            outcome.left
+        ))
+        .meaning("everything else is gone for good")
+        .remedy(
+            "mend them with `claude-mem verify --repair`, then run `claude-mem compact` again",
+        ));
+    }
+    if outcome.memory.is_log_in_use {
+        return Err(Failure::new("somebody was reading memory.db all along")
+            .meaning("the log is compacted, but pages of before are still in memory.db-wal")
+            .remedy("run `claude-mem compact` again when it is not in use"));
+    }
+    Ok(())
+}

@@ -1,0 +1,243 @@
+//! `claude-mem compact`, `forget` for good, and `redact`.
+
+use std::{fs, process::Stdio, time::Duration};
+
+use serde_json::{Value, json};
+
+use crate::{
+    model::dump,
+    sandbox::{Run, Sandbox},
+    secrets::assert_nowhere,
+};
+
+/// What is to be forgotten.
+const SECRET: &str = "xyzzy-plugh";
+/// Memory is made by rules, without asking anybody.
+const EXTRACT: [(&str, &str); 1] = [("CLAUDE_MEM_PROVIDER", "extract")];
+
+fn run(sandbox: &Sandbox, arguments: &[&str]) -> Run {
+    sandbox.run_with(arguments, &EXTRACT, "")
+}
+
+fn json_of(printed: &str) -> Value {
+    serde_json::from_str(printed).unwrap()
+}
+
+/// One turn: a prompt, a file written, a command with much to say, a stop.
+fn turn(sandbox: &Sandbox, session: &str, number: u32, word: &str) {
+    let home = sandbox.home();
+    let event = |name: &str, rest: Value| {
+        let mut event = json!({"session_id": session, "cwd": home, "hook_event_name": name});
+        event.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        event.to_string()
+    };
+    let prompt = format!("make {word} number {number} work");
+    sandbox.hook("new", event("UserPromptSubmit", json!({"prompt": prompt})));
+    let file = home.join(format!("src/{word}.rs"));
+    let tool = |tool: &str, input: Value, output: String| {
+        let id = format!("{session}-{number}-{tool}");
+        let rest = json!({"tool_name": tool, "tool_input": input, "tool_use_id": id,
+            "tool_response": {"stdout": output}});
+        sandbox.hook("save", event("PostToolUse", rest));
+    };
+    tool("Write", json!({"file_path": file, "content": format!("// {word}")}), "ok".into());
+    let lines = format!("test {word} ... ok in line {number}\n").repeat(400);
+    tool("Bash", json!({"command": format!("cargo test {word}")}), lines);
+    let said = format!("Made {word} number {number} work; all tests pass.");
+    sandbox.hook("summary", event("Stop", json!({"last_assistant_message": said})));
+}
+
+/// Two sessions with memories, one of them about the secret, and one memory written by hand.
+fn remembered() -> Sandbox {
+    let sandbox = Sandbox::new();
+    turn(&sandbox, "plain", 1, "walrus");
+    turn(&sandbox, "odd", 1, SECRET);
+    turn(&sandbox, "plain", 2, "otter");
+    run(&sandbox, &["project"]).ok();
+    run(&sandbox, &["remember", "the", SECRET, "is", "mine"]).ok();
+    let found = run(&sandbox, &["search", SECRET]).ok();
+    assert!(found.contains(SECRET), "{found}");
+    sandbox
+}
+
+/// Leaves the text wherever a broken machine may have left it.
+fn plant(sandbox: &Sandbox) {
+    let data = sandbox.data();
+    fs::create_dir_all(data.join("logs")).unwrap();
+    fs::create_dir_all(data.join("log/quarantine")).unwrap();
+    for place in [
+        "logs/claude-mem.log",
+        "logs/worker.log.1",
+        "log/quarantine/spill-01",
+        "log/quarantine/0000000000000001-64",
+        "memory.db.broken-17",
+        "memory.db.broken-17-wal",
+        "memory.db.new",
+    ] {
+        fs::write(data.join(place), format!("something about {SECRET}")).unwrap();
+    }
+}
+
+fn delete_memory(sandbox: &Sandbox) {
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = fs::remove_file(sandbox.data().join(format!("memory.db{suffix}")));
+    }
+}
+
+#[test]
+fn what_is_forgotten_now_is_in_no_file_any_more() {
+    let sandbox = remembered();
+    plant(&sandbox);
+    let run =
+        run(&sandbox, &["forget", "--text", &SECRET.to_uppercase(), "--now", "--yes", "--json"]);
+    let told = json_of(&run.ok());
+    assert!(told["forgotten"].as_u64() >= Some(3) && told["events"].as_u64() >= Some(4), "{told}");
+    assert_nowhere(&sandbox, &[SECRET]);
+    // The rest is as it was, also when it is drawn again from the log alone.
+    let found = sandbox.run(&["search", "walrus"]).ok();
+    assert!(found.contains("walrus"), "{found}");
+    let before = dump(&sandbox.data());
+    delete_memory(&sandbox);
+    sandbox.run_with(&["replay", "--offline"], &EXTRACT, "").ok();
+    assert_eq!(dump(&sandbox.data()), before);
+    assert_nowhere(&sandbox, &[SECRET]);
+}
+
+#[test]
+fn a_forgetting_is_taken_back_until_the_log_is_compacted() {
+    let sandbox = remembered();
+    let before = run(&sandbox, &["search", SECRET]).ok();
+    let forget = || {
+        let told = run(&sandbox, &["forget", "--session", "odd", "--yes", "--json"]).ok();
+        json_of(&told)["undo"].as_str().unwrap().to_owned()
+    };
+    let id = forget();
+    let shown = run(&sandbox, &["search", SECRET]).ok();
+    assert!(!shown.contains("number 1 work"), "{shown}");
+    run(&sandbox, &["forget", "--undo", &id]).ok();
+    assert_eq!(run(&sandbox, &["search", SECRET]).ok(), before);
+    let id = forget();
+    run(&sandbox, &["compact"]).ok();
+    let error = run(&sandbox, &["forget", "--undo", &id]).fails(1);
+    assert!(error.contains("removed for good"), "{error}");
+}
+
+#[test]
+fn compaction_keeps_every_row_and_says_what_it_saved() {
+    let sandbox = remembered();
+    run(&sandbox, &["forget", "--file", &format!("src/{SECRET}.rs"), "--yes"]).ok();
+    let planned = json_of(&run(&sandbox, &["compact", "--dry-run", "--json"]).ok());
+    let before = dump(&sandbox.data());
+    assert!(planned["erased_events"].as_u64() > Some(0) && planned["dry_run"] == true, "{planned}");
+    let done = json_of(&run(&sandbox, &["compact", "--json"]).ok());
+    assert_eq!(done["left_segments"], json!([]));
+    assert!(done["erased_events"].as_u64() > Some(0), "{done}");
+    assert!(done["log"]["bytes_after"].as_u64() < done["log"]["bytes_before"].as_u64(), "{done}");
+    let after = dump(&sandbox.data());
+    // The point itself moves the checkpoint; every other row is as it was.
+    let is_point = |line: &str| line.contains("|bugfix,feature,");
+    for line in before.lines().filter(|line| !is_point(line)) {
+        assert!(after.lines().any(|other| other == line), "{line}");
+    }
+    delete_memory(&sandbox);
+    run(&sandbox, &["replay", "--offline"]).ok();
+    assert_eq!(dump(&sandbox.data()), after);
+    assert_eq!(run(&sandbox, &["verify"]).code, 0);
+    // There is nothing left to erase.
+    let again = json_of(&run(&sandbox, &["compact", "--json"]).ok());
+    assert_eq!(again["erased_events"], 0, "{again}");
+}
+
+#[test]
+fn raw_text_of_tools_goes_only_when_asked_for_and_memories_stay() {
+    let sandbox = remembered();
+    let line = "test walrus ... ok in line 1";
+    run(&sandbox, &["compact"]).ok();
+    assert!(sandbox.events().iter().any(|event| event.to_string().contains(line)));
+    let before = run(&sandbox, &["search", "walrus"]).ok();
+    run(&sandbox, &["compact", "--raw-older-than", "0d"]).ok();
+    assert!(!sandbox.events().iter().any(|event| event.to_string().contains(line)));
+    assert_eq!(run(&sandbox, &["search", "walrus"]).ok(), before);
+    let after = dump(&sandbox.data());
+    delete_memory(&sandbox);
+    run(&sandbox, &["replay", "--offline"]).ok();
+    assert_eq!(dump(&sandbox.data()), after);
+}
+
+#[test]
+fn a_killed_compaction_loses_nothing_and_is_finished_by_the_next() {
+    let sandbox = remembered();
+    run(&sandbox, &["forget", "--session", "odd", "--yes"]).ok();
+    run(&sandbox, &["forget", "--text", SECRET, "--yes"]).ok();
+    let events = sandbox.events().len();
+    for round in 0..25_u64 {
+        let mut command = sandbox.command(&["compact"]);
+        command.envs(EXTRACT).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(1 + round * 7 % 60));
+        let _ = child.kill();
+        child.wait().unwrap();
+        turn(&sandbox, "plain", 10 + round as u32, "walrus");
+    }
+    let now = sandbox.events();
+    let kept = |kind: &str| now.iter().filter(|event| event["kind"] == kind).count();
+    assert!(now.len() >= events + 25 * 4, "{} of {events}", now.len());
+    assert!(kept("ToolUsed") >= 50, "{}", kept("ToolUsed"));
+    run(&sandbox, &["project"]).ok();
+    run(&sandbox, &["compact"]).ok();
+    assert_nowhere(&sandbox, &[SECRET]);
+    assert_eq!(run(&sandbox, &["verify"]).code, 0);
+    let after = dump(&sandbox.data());
+    delete_memory(&sandbox);
+    run(&sandbox, &["replay", "--offline"]).ok();
+    assert_eq!(dump(&sandbox.data()), after);
+}
+
+#[test]
+fn only_one_compacts_and_an_empty_log_is_fine() {
+    let sandbox = Sandbox::new();
+    run(&sandbox, &["compact"]).ok();
+    let sandbox = remembered();
+    let lock = fs::File::create(sandbox.data().join("log/compact.lock")).unwrap();
+    lock.lock().unwrap();
+    let error = run(&sandbox, &["compact"]).fails(1);
+    assert!(error.contains("being compacted already"), "{error}");
+}
+
+#[test]
+fn forgetting_asks_first_and_says_when_nothing_fits() {
+    let sandbox = remembered();
+    let error = run(&sandbox, &["forget", "--project", "home"]).fails(2);
+    assert!(error.contains("would be forgotten") && error.contains("--yes"), "{error}");
+    let error = run(&sandbox, &["forget", "--text", "no such thing", "--yes"]).fails(1);
+    assert!(error.contains("nothing fits"), "{error}");
+    run(&sandbox, &["forget", "--since", "2000-01-01", "--until", "2001-01-01", "--yes"]).fails(1);
+    let told = run(&sandbox, &["forget", "--since", "1d", "--yes", "--json"]).ok();
+    assert!(json_of(&told)["events"].as_u64() >= Some(12), "{told}");
+    assert!(!run(&sandbox, &["search", "walrus"]).ok().contains("number 1"));
+}
+
+#[test]
+fn redacting_applies_todays_rules_to_the_whole_past() {
+    let sandbox = Sandbox::new();
+    let key = format!("AKIA{}", "Q7ZP3M5R8T2V6W4X");
+    let old = [("CLAUDE_MEM_REDACT_SECRETS", "false"), EXTRACT[0]];
+    let prompt = json!({"session_id": "s", "hook_event_name": "UserPromptSubmit",
+        "cwd": sandbox.home(), "prompt": format!("deploy with {key} please")});
+    sandbox.hook_with("new", &old, prompt.to_string());
+    let tool = json!({"session_id": "s", "hook_event_name": "PostToolUse", "cwd": sandbox.home(),
+        "tool_name": "Bash", "tool_input": {"command": format!("export KEY={key}")},
+        "tool_response": {"stdout": "done"}, "tool_use_id": "t"});
+    sandbox.hook_with("save", &old, tool.to_string());
+    sandbox.run_with(&["project"], &old, "").ok();
+    assert!(sandbox.events().iter().any(|event| event.to_string().contains(&key)));
+    let looked = run(&sandbox, &["redact", "--dry-run", "--json"]).ok();
+    let count = json_of(&looked)["events"].as_u64().unwrap();
+    assert!(count >= 2, "{looked}");
+    run(&sandbox, &["redact"]).fails(2);
+    run(&sandbox, &["redact", "--yes"]).ok();
+    assert_nowhere(&sandbox, &[&key]);
+    let found = run(&sandbox, &["search", "deploy"]).ok();
+    assert!(found.contains("redacted"), "{found}");
+    assert_eq!(json_of(&run(&sandbox, &["redact", "--dry-run", "--json"]).ok())["events"], 0);
+}
