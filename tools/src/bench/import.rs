@@ -178,7 +178,7 @@ struct Transcript {
 impl Transcript {
     fn turn(&mut self, turn: u64) -> Vec<Value> {
         let prompt = json!({"role": "user", "content": format!("{turn}: {PROSE}")});
-        let mut lines = vec![self.line("user", prompt, turn, None)];
+        let mut lines = vec![self.line("user", &prompt, turn, None)];
         for tool in 0..6 {
             let id = format!("toolu_{}_{turn}_{tool}", self.session);
             let input = json!({"file_path": format!("/home/user/project/src/part_{tool}.rs")});
@@ -186,22 +186,22 @@ impl Transcript {
                 {"type": "text", "text": PROSE},
                 {"type": "tool_use", "id": id, "name": "Read", "input": input},
             ]});
-            lines.push(self.line("assistant", used, turn, None));
+            lines.push(self.line("assistant", &used, turn, None));
             let from = (self.lines as usize * 977) % (CODE.len() / 2);
-            let said = &CODE[CODE.ceil_char_boundary(from)..];
+            let said: String = CODE.chars().skip(from).collect();
             let answered = json!({"role": "user", "content": [
                 {"type": "tool_result", "tool_use_id": id, "content": said},
             ]});
             let result =
                 json!({"type": "text", "file": {"filePath": input["file_path"], "content": said}});
-            lines.push(self.line("user", answered, turn, Some(result)));
+            lines.push(self.line("user", &answered, turn, Some(result)));
         }
         let said = json!({"role": "assistant", "content": [{"type": "text", "text": PROSE}]});
-        lines.push(self.line("assistant", said, turn, None));
+        lines.push(self.line("assistant", &said, turn, None));
         lines
     }
 
-    fn line(&mut self, kind: &str, message: Value, turn: u64, result: Option<Value>) -> Value {
+    fn line(&mut self, kind: &str, message: &Value, turn: u64, result: Option<Value>) -> Value {
         self.lines += 1;
         let (session, number) = (self.session, self.lines);
         let second = session * 3600 + number;
