@@ -265,14 +265,12 @@ fn work(
         let threads = concurrency(&app);
         let asked = prepared.run(&app, &store, (is_limited, threads), &go_on)?;
         note(run, &asked);
-        if let Some(stopped) = &asked.stopped {
-            return Err(Failure::new(stopped.message()));
-        }
-        if asked.parked > 0 {
-            return Err(Failure::new("some questions could not be answered"));
-        }
         // A reply that could not be appended in time was put aside. It must be in the log before its end.
-        memory::open_log(&app)?;
+        let log = memory::open_log(&app)?;
+        if let Some(failure) = undone(&asked) {
+            memory::fold(&mut store, &log)?;
+            return Err(failure);
+        }
         prepared.finish(&app)?;
     }
     lock(&run.replay).state = "folding";
@@ -280,6 +278,15 @@ fn work(
     let log = memory::open_log(&app)?;
     store.redraw(&log, |_| ())?;
     Ok(())
+}
+
+/// Why the generation is not complete, if it is not.
+fn undone(asked: &Asked) -> Option<Failure> {
+    match &asked.stopped {
+        Some(stopped) => Some(Failure::new(stopped.message())),
+        None if asked.parked > 0 => Some(Failure::new("some questions could not be answered")),
+        None => None,
+    }
 }
 
 fn note(run: &Run, asked: &Asked) {
