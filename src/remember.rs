@@ -14,6 +14,7 @@ use crate::{
     project::ProjectId,
     projector::mode,
     settings::table::{FIELD_BYTES_MAX, REDACT_SECRETS},
+    worker,
 };
 
 /// The type of what was written by hand and was not given one.
@@ -120,6 +121,7 @@ pub(crate) fn record(
     let mut log = EventLog::open(&app.paths.log(), Options::default())?;
     log.record(id, &envelope, event)?;
     log.sync()?;
+    worker::wake(&app.paths.data);
     Ok(id)
 }
 

@@ -156,6 +156,8 @@ fn start_stop_restart_and_logs_do_what_they_say() {
     assert_ne!(first, second);
     let shown = sandbox.run(&["worker", "status"]).ok();
     assert!(shown.contains(&format!("process  {second}, for")), "{shown}");
+    let shown = sandbox.run(&["status"]).ok();
+    assert!(shown.contains(&format!("runs as process {second}, and is well")), "{shown}");
     sandbox.run(&["worker", "stop"]).ok();
     let logs = sandbox.run(&["worker", "logs"]).ok();
     assert_eq!(logs.matches("serves at http://127.0.0.1:").count(), 2, "{logs}");

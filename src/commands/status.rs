@@ -14,6 +14,7 @@ use claude_mem_log::{Log, Options};
 use count::Counted;
 use memory::Memory;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::{
     app::App,
@@ -23,6 +24,7 @@ use crate::{
     project::ProjectId,
     settings::table::{ENABLED, SYNC},
     ship::standing::Standing,
+    worker::life,
 };
 
 /// Show what is recorded, where, and whether all is well
@@ -48,6 +50,7 @@ struct Found {
     disk: Disk,
     hooks: Hooks,
     memory: Memory,
+    worker: Worker,
     shipping: Option<Standing>,
     diagnostics: Diagnostics,
 }
@@ -81,6 +84,17 @@ struct Hooks {
     is_installed: bool,
     is_plugin: bool,
     registered: Vec<Registered>,
+}
+
+#[derive(Debug, Serialize)]
+struct Worker {
+    is_running: bool,
+    /// As it says itself; `silent` if it says nothing.
+    status: Option<String>,
+    pid: Option<u64>,
+    version: Option<String>,
+    url: Option<String>,
+    problems: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -119,6 +133,7 @@ impl Found {
             disk,
             hooks: hooks(app),
             memory: Memory::look(app),
+            worker: worker(&data_dir),
             diagnostics: diagnostics(&data_dir),
             data_dir,
             log_dir,
@@ -185,6 +200,21 @@ fn hooks(app: &App) -> Hooks {
     let registered: Vec<_> = dirs.iter().flat_map(|dir| registered::in_dir(dir)).collect();
     let is_plugin = of_user.is_some_and(|dir| registered::is_plugin_enabled(&dir));
     Hooks { is_installed: is_plugin || !registered.is_empty(), is_plugin, registered }
+}
+
+fn worker(data: &Path) -> Worker {
+    let is_running = is_worker_running(data);
+    let health = is_running.then(|| life::ask(data, &json!({"type": "health"})).ok()).flatten();
+    let text = |name: &str| Some(health.as_ref()?[name].as_str()?.to_owned());
+    let problems = health.iter().filter_map(|health| health["problems"].as_array()).flatten();
+    Worker {
+        is_running,
+        status: text("status").or_else(|| is_running.then(|| "silent".into())),
+        pid: health.as_ref().and_then(|health| health["pid"].as_u64()),
+        version: text("version"),
+        url: text("url"),
+        problems: problems.filter_map(|problem| problem.as_str().map(str::to_owned)).collect(),
+    }
 }
 
 fn diagnostics(data: &Path) -> Diagnostics {

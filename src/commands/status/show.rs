@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::{Found, Hooks, Memory};
+use super::{Found, Hooks, Memory, Worker};
 use crate::{
     app::Output,
     words::{bytes, count},
@@ -37,6 +37,7 @@ pub(super) fn page(found: &Found, output: &Output) -> String {
     }
     page.line("memory", &memory(&found.memory));
     page.line("agent", &agent(&found.memory, output));
+    page.line("worker", &worker(&found.worker, output));
     page.line("shipping", &shipping(found, output));
     page.line("diagnostics", &diagnostics(found));
     page.text
@@ -108,6 +109,22 @@ fn agent(memory: &Memory, output: &Output) -> String {
     let who = format!("{} {}", trouble.provider, trouble.model);
     let text = format!("{}: {}, {}", who.trim(), trouble.class, trouble.message);
     format!("{} ({})", output.paint(BAD, &text), local(&trouble.at))
+}
+
+fn worker(worker: &Worker, output: &Output) -> String {
+    let Some(status) = worker.status.as_deref() else {
+        return "does not run; hooks start it when it is needed".into();
+    };
+    let pid = worker.pid.map_or(String::new(), |pid| format!(" as process {pid}"));
+    match status {
+        "ok" => format!("runs{pid}, and is well"),
+        "degraded" => output.paint(WARNING, &format!("runs{pid}, but nobody can be asked")),
+        "silent" => output.paint(BAD, "runs, but does not answer (`claude-mem worker restart`)"),
+        _ => {
+            let problems = worker.problems.join("; ");
+            output.paint(BAD, &format!("runs{pid}, but does not get on: {problems}"))
+        }
+    }
 }
 
 fn recorded(found: &Found) -> String {

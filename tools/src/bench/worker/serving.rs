@@ -16,7 +16,9 @@ use serde_json::{Value, json};
 use crate::bench::{Outcome, Scratch, binary};
 
 /// How long a worker may take to come up, or to be done with what it was given.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(600);
+/// Between two looks. Each makes the worker look, too, which should not be what is measured.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// A worker, and the home it serves.
 pub(super) struct Serving {
@@ -197,6 +199,6 @@ pub(super) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Ou
         if Instant::now() > deadline {
             return Err(format!("{what} did not come").into());
         }
-        thread::sleep(Duration::from_millis(5));
+        thread::sleep(PAUSE);
     }
 }
