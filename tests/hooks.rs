@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeSet,
     fs,
+    os::unix::net::UnixDatagram,
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
@@ -299,8 +300,8 @@ fn prompts_are_synced_by_the_hook_and_tools_when_asked_or_nobody_else_will() {
     let sandbox = Sandbox::new();
     let synced = || fs::read(sandbox.data().join("log/synced")).unwrap();
     sandbox.hook("new", prompt("one", "p1"));
-    let worker = fs::File::create(sandbox.data().join("worker.lock")).unwrap();
-    worker.lock().unwrap();
+    let socket = sandbox.data().join("worker.wake");
+    let worker = UnixDatagram::bind(&socket).unwrap();
     let long_ago = SystemTime::now() - Duration::from_secs(60);
     let age = || {
         let file = fs::File::options().write(true).open(sandbox.data().join("log/synced"));
