@@ -1,6 +1,6 @@
 //! What is shipped is what comes back.
 
-use claude_mem_log::{Compactor, Options, Packing};
+use claude_mem_log::{Compactor, Entry, Fate, Judge, Options, Packing};
 
 use super::*;
 
@@ -112,6 +112,45 @@ fn a_new_generation_takes_the_place_of_the_old_one_and_nothing_of_that_stays() {
     assert_eq!(stayed.count(), 1);
     machine.check();
     assert_eq!(numbers(&machine.log()), ((1..=41).collect(), false));
+}
+
+/// Erases the event of this number.
+struct Erase(u64);
+
+impl Judge for Erase {
+    fn concerns(&mut self, head: &claude_mem_log::Head) -> bool {
+        head.id.time_us() == self.0 * 1_000_000
+    }
+
+    fn judge(&mut self, _: &Entry<'_>) -> Fate {
+        Fate::Erase(Vec::new())
+    }
+}
+
+#[test]
+fn what_is_erased_here_is_nowhere_in_the_remote_after_the_next_ship() {
+    let mut machine = Machine::new();
+    machine.record(40);
+    machine.ship().unwrap();
+    let is_told = |machine: &Machine, number: u64| {
+        let words = format!("event number {number},");
+        machine.objects().into_values().any(|object| {
+            // What is not compressed begins behind the head of the object, as does what is.
+            let body = &object[32.min(object.len())..];
+            let unpacked = zstd::stream::decode_all(body).unwrap_or_else(|_| body.to_vec());
+            memchr::memmem::find(&unpacked, words.as_bytes()).is_some()
+        })
+    };
+    assert!(is_told(&machine, 5) && is_told(&machine, 6), "otherwise this test could not fail");
+    let log = Log::open(&machine.log(), Options::default()).unwrap();
+    let compactor =
+        Compactor::begin(&machine.log(), &Options::default(), Packing::default()).unwrap().unwrap();
+    for segment in log.segments().unwrap().into_iter().filter(|segment| segment.seal.is_some()) {
+        compactor.rewrite(&[segment], &mut Erase(5)).unwrap().unwrap();
+    }
+    machine.ship().unwrap();
+    assert!(!is_told(&machine, 5) && is_told(&machine, 6));
+    machine.check();
 }
 
 #[test]
