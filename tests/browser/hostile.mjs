@@ -7,6 +7,8 @@ const CLOSING = "</pre></title></textarea><svg onload=window.wasRun=1>";
 
 await open(async (stage) => {
   const { page, context, origin } = stage;
+  // What only happens for a moment is told to those who listen by then.
+  await sees(page.locator("#live"), "Live");
   const session = new Session({ session: `h0${IMAGE}`, project: IMAGE });
   session.prompt(`${SCRIPT} ${IMAGE} look at this`);
   session.tool({
