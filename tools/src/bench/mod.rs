@@ -6,6 +6,7 @@
 
 pub(crate) mod all;
 mod ask;
+mod compact;
 mod contest;
 mod fold;
 mod hooks;
@@ -50,6 +51,7 @@ pub(crate) const GROUPS: &[Group] = &[
     ask::GROUP,
     recall::GROUP,
     import::GROUP,
+    compact::GROUP,
     worker::GROUP,
     ship::GROUP,
 ];
@@ -119,6 +121,7 @@ pub(crate) fn child(words: &[String]) -> Outcome<()> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
         ["fold", ref rest @ ..] => fold::child(rest),
+        ["compact", ref rest @ ..] => compact::child(rest),
         _ => log::child(&words),
     }
 }

@@ -1,0 +1,171 @@
+//! Compacting a gigabyte of log, against copying it.
+
+use super::{Contestant, Figure, Group, Outcome, Row, Scratch, Settings, Verdict, contest, time};
+use claude_mem_log::{
+    Appender, Compactor, Id, KeepAll, Log, Options, Packing, Record, SegmentInfo, SegmentState,
+    maintain,
+};
+use std::{
+    env, fmt::Write as _, fs, io::Write as _, path::Path, process::Command, sync::Mutex, thread,
+};
+
+pub(crate) const GROUP: Group = Group {
+    name: "compact",
+    about: "Rewriting complete segments: read, check, compress, hash, write, read again, sync.",
+    figures: &[("speed", speed)],
+};
+
+const LIMIT_MB: f64 = 100.0;
+/// As many as `claude-mem compact` uses.
+const THREADS: usize = 2;
+const TIME_US: u64 = 1_763_000_000_000_000;
+
+fn speed(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+    let dir = scratch.place("compact-log");
+    fill(&dir, settings.size(1 << 30, 4 << 20))?;
+    let bytes: u64 = segments(&dir)?.iter().map(|info| info.bytes).sum();
+    let (copied, compacted) = (scratch.place("copied"), scratch.place("compacted"));
+    let mut contestants = vec![
+        Contestant::new("cp -r and sync", || {
+            let _ = fs::remove_dir_all(&copied);
+            Ok(time(|| copy(&dir, &copied))?.0)
+        }),
+        Contestant::new("compaction", || {
+            let _ = fs::remove_dir_all(&compacted);
+            copy(&dir, &compacted)?;
+            Ok(time(|| compact(&compacted))?.0)
+        }),
+    ];
+    let samples = contest(settings.size(5, 1), &mut contestants)?;
+    drop(contestants);
+    let after: u64 = segments(&compacted)?.iter().map(|info| info.bytes).sum();
+    fs::remove_dir_all(&compacted)?;
+    copy(&dir, &compacted)?;
+    let megabytes = peak(&compacted)?;
+    let seconds = |index: usize| samples[index].min().as_secs_f64();
+    let ratio = seconds(0) / seconds(1);
+    let row = |index: usize, name: &str| {
+        let rate = bytes as f64 / seconds(index) / f64::from(1 << 20);
+        Row::new(name, vec![format!("{:.2} s", seconds(index)), format!("{rate:.0} MB/s")])
+    };
+    Ok(vec![
+        Figure {
+            title: "Compacting a log against copying it".into(),
+            about: format!(
+                "{} MB of tool uses as JSON, as hooks record them; {} MB afterwards.",
+                bytes >> 20,
+                after >> 20
+            ),
+            columns: vec!["best", "of what there was"],
+            rows: vec![row(0, "cp -r and sync"), row(1, "compaction")],
+            verdict: Some(Verdict {
+                target: "at least half the speed of copying".into(),
+                reached: format!("{ratio:.2}"),
+                is_met: ratio >= 0.5,
+            }),
+        },
+        Figure {
+            title: "Memory of a compaction".into(),
+            about: "The most that a process had which compacts that log (`VmHWM`).".into(),
+            columns: vec!["most"],
+            rows: vec![Row::new("compaction", vec![format!("{megabytes:.1} MB")])],
+            verdict: Some(Verdict {
+                target: "below 100 MB".into(),
+                reached: format!("{megabytes:.1} MB"),
+                is_met: megabytes < LIMIT_MB,
+            }),
+        },
+    ])
+}
+
+/// Tool uses of some kilobytes, much alike and yet not the same, until there are so many bytes.
+fn fill(dir: &Path, bytes: u64) -> Outcome<()> {
+    let mut appender = Appender::open(dir, Options::default())?;
+    let (mut written, mut number) = (0, 0_u64);
+    while written < bytes {
+        let payload = tool_use(number);
+        let id = Id::new(TIME_US + number * 1000, number << 2);
+        appender.append(&Record {
+            id,
+            kind: 3,
+            schema: 1,
+            codec: 1,
+            payload: payload.as_bytes(),
+        })?;
+        written += payload.len() as u64;
+        number += 1;
+    }
+    appender.sync()?;
+    claude_mem_log::roll(dir, &Options::default())?;
+    maintain(dir, &Options::default())?;
+    Ok(())
+}
+
+fn tool_use(number: u64) -> String {
+    let mut text =
+        format!("{{\"file_path\":\"/home/me/project/src/part_{}.rs\",\"content\":\"", number % 97);
+    for line in 0..(number * 7 % 61 + 4) {
+        let value = (number ^ line).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let _ = write!(text, "    let value_{line} = compute({value:x}, {line});\\n");
+    }
+    text + "\"}"
+}
+
+fn segments(dir: &Path) -> Outcome<Vec<SegmentInfo>> {
+    let mut segments = Log::open(dir, Options::default())?.segments()?;
+    segments.retain(|info| info.state == SegmentState::Sealed);
+    Ok(segments)
+}
+
+fn copy(from: &Path, to: &Path) -> Outcome<()> {
+    for command in
+        [Command::new("cp").arg("-r").arg(from).arg(to), Command::new("sync").arg("-f").arg(to)]
+    {
+        if !command.status()?.success() {
+            return Err(format!("{command:?} failed").into());
+        }
+    }
+    Ok(())
+}
+
+fn compact(dir: &Path) -> Outcome<()> {
+    let compactor = Compactor::begin(dir, &Options::default(), Packing::default())?;
+    let compactor = compactor.ok_or("somebody else compacts it")?;
+    let waiting = Mutex::new(segments(dir)?.into_iter());
+    let next = || waiting.lock().map(|mut waiting| waiting.next());
+    thread::scope(|scope| {
+        let work = || -> Result<(), String> {
+            while let Some(info) = next().map_err(|error| error.to_string())? {
+                let done = compactor.rewrite(&[info], &mut KeepAll);
+                done.map_err(|error| error.to_string())?.ok_or("it is damaged")?;
+            }
+            Ok(())
+        };
+        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
+        for thread in threads {
+            thread.join().map_err(|_| "a thread gave up")??;
+        }
+        Ok(())
+    })
+}
+
+/// The most memory that a process of its own had, in megabytes.
+fn peak(dir: &Path) -> Outcome<f64> {
+    let output = Command::new(env::current_exe()?)
+        .args(["bench", "--child", "compact"])
+        .arg(dir)
+        .output()?;
+    let text = String::from_utf8(output.stdout)?;
+    let kilobytes: f64 = text.trim().parse().map_err(|_| format!("the child said {text:?}"))?;
+    Ok(kilobytes / 1024.0)
+}
+
+/// Compacts the log in `dir`, and prints the most memory that took.
+pub(super) fn child(words: &[&str]) -> Outcome<()> {
+    let [dir] = words else { return Err("compact DIR".into()) };
+    compact(Path::new(dir))?;
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).ok_or("no such line")?;
+    let kilobytes = line.split_whitespace().nth(1).ok_or("no number")?;
+    Ok(writeln!(std::io::stdout(), "{kilobytes}")?)
+}
