@@ -315,6 +315,19 @@ fn rewrite_job(
     Ok((all, left, is_forgotten_left))
 }
 
+/// How many events would be erased of what is not complete yet, and would be completed first.
+fn erased_in_active(store: &Store, all: &Eraser, log: &Log) -> Result<u64, Failure> {
+    let first = sealed(log)?.last().map_or(1, |info| info.number_last + 1);
+    let mut eraser = store.eraser_of(all, Seq::new(first, 0), Seq::from_raw(1 << 55))?;
+    let mut reader = log.read_from(Seq::new(first, 0));
+    let mut count = 0;
+    while let Some(item) = reader.next()? {
+        let Item::Record(entry) = item else { continue };
+        count += u64::from(eraser.judge(&entry) != Fate::Keep);
+    }
+    Ok(count)
+}
+
 /// What it would come to.
 fn measure(
     compactor: &Compactor,
@@ -325,7 +338,9 @@ fn measure(
     let mut outcome = Outcome::default();
     count(log, |bytes, files| (outcome.log_bytes.0, outcome.files.0) = (bytes, files))?;
     (outcome.log_bytes.1, outcome.files.1) = (outcome.log_bytes.0, outcome.files.0);
-    for mut job in jobs(store, &store.eraser()?, log, options)? {
+    let all = store.eraser()?;
+    outcome.erased = erased_in_active(store, &all, log)?;
+    for mut job in jobs(store, &all, log, options)? {
         let bytes = job.bytes();
         match compactor.measure(&job.segments, &mut job.eraser)? {
             Some(rewritten) => {
