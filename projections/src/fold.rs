@@ -249,22 +249,9 @@ impl Store {
     ) -> Result<bool> {
         let transaction =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let position = position(&transaction, batch.number())?;
-        if position as u64 != batch.from.raw() {
-            folded.position = Seq::from_raw(own_position(&transaction)? as u64);
-            return Ok(false);
-        }
-        let done = apply_all(&transaction, kinds, batch)?;
-        move_checkpoint(&transaction, batch, &done)?;
-        folded.position = Seq::from_raw(own_position(&transaction)? as u64);
+        let is_due = fold_within(&transaction, batch, folded, kinds)?;
         transaction.commit()?;
-        folded.events += done.events;
-        folded.duplicates += done.duplicates;
-        folded.gaps.extend(done.gaps);
-        if done.is_restored {
-            folded.state = State::Redraw(Redraw::Restored);
-        }
-        Ok(true)
+        Ok(is_due)
     }
 
     /// A rebuild puts another file in the place of the one that is open; rows written here would be lost
@@ -276,6 +263,28 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// Folds one batch within a transaction, if it is the one that is due; says whether it was.
+pub(crate) fn fold_within(
+    transaction: &Transaction<'_>,
+    batch: &Batch,
+    folded: &mut Folded,
+    kinds: &[String],
+) -> Result<bool> {
+    let is_due = position(transaction, batch.number())? as u64 == batch.from.raw();
+    if is_due {
+        let done = apply_all(transaction, kinds, batch)?;
+        move_checkpoint(transaction, batch, &done)?;
+        folded.events += done.events;
+        folded.duplicates += done.duplicates;
+        folded.gaps.extend(done.gaps);
+        if done.is_restored {
+            folded.state = State::Redraw(Redraw::Restored);
+        }
+    }
+    folded.position = Seq::from_raw(own_position(transaction)? as u64);
+    Ok(is_due)
 }
 
 #[derive(Default)]

@@ -35,9 +35,9 @@ pub(crate) struct Indexing {
     path: PathBuf,
 }
 
-/// One insertion that a trigger would have made: into which columns of which index, and what.
+/// One insertion that a trigger would have made.
 struct Insertion {
-    target: String,
+    sql: String,
     values: Vec<Value>,
 }
 
@@ -135,11 +135,11 @@ fn lock(outbox: &Mutex<Outbox>) -> MutexGuard<'_, Outbox> {
 fn hand_over(rows: &Connection, triggers: &[String], outbox: &Arc<Mutex<Outbox>>) -> Result<()> {
     let outbox = Arc::clone(outbox);
     rows.create_scalar_function("hand_over", -1, FunctionFlags::SQLITE_UTF8, move |call| {
-        let target = call.get(0)?;
+        let sql = call.get(0)?;
         let values = (1..call.len()).map(|index| call.get_raw(index));
         let bytes = values.clone().map(weight).sum();
         let values = values.map(Value::try_from).collect::<std::result::Result<_, _>>()?;
-        lock(&outbox).put(Insertion { target, values }, bytes);
+        lock(&outbox).put(Insertion { sql, values }, bytes);
         Ok(None::<bool>)
     })?;
     for trigger in triggers {
@@ -171,7 +171,10 @@ fn handing_over(trigger: &str) -> String {
     let (target, values) = insertion.split_once("values (").expect("it inserts values");
     // SQLite writes the first words in its own way.
     let head = &head["create trigger".len()..];
-    format!("create temp trigger{head} select hand_over('{}', {values}", target.trim())
+    let marks = vec!["?"; target.split(',').count()].join(", ");
+    format!(
+        "create temp trigger{head} select hand_over('insert into {target}values ({marks})', {values}"
+    )
 }
 
 /// What makes the full-text tables.
@@ -199,11 +202,10 @@ fn draw(path: &Path, tables: &[String], parcels: &mpsc::Receiver<Vec<Insertion>>
     }
     let mut thinned = BTreeSet::new();
     for insertion in parcels.iter().flatten() {
-        let Insertion { target, values } = insertion;
-        let marks = vec!["?"; values.len()].join(", ");
-        let sql = format!("insert into {target} values ({marks})");
+        let Insertion { sql, values } = insertion;
         drawing.prepare_cached(&sql)?.execute(params_from_iter(&values))?;
-        if let Some(index) = INDEXES.iter().find(|index| target.contains(&format!("({index},"))) {
+        // A command to an index names it as a column.
+        if let Some(index) = INDEXES.iter().find(|index| sql.matches(**index).nth(1).is_some()) {
             thinned.insert(index);
         }
     }

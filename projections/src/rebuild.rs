@@ -2,7 +2,7 @@
 
 use crate::{
     error::{Error, Result},
-    fold::{Batch, Folded, Redraw, Source, State},
+    fold::{Batch, Folded, Redraw, Source, State, fold_within},
     indexing::Indexing,
     store::{COMPANIONS, Options, Store, beside, lock_exclusive, rename},
 };
@@ -19,10 +19,7 @@ use std::{
 };
 
 /// Batches that may be read ahead of those being written.
-const AHEAD_MAX: usize = 2;
-/// How many times as many events make a transaction as when folding on: nobody waits for the lock, and
-/// pages that many events write to are written once.
-const TOGETHER: usize = 8;
+const AHEAD_MAX: usize = 4;
 /// Indexes that folding itself reads; all others that forbid nothing are made when the rows are there.
 const INDEXES_NEEDED: [&str; 3] = ["tool_uses_by_turn", "prompts_by_session", "answers_by_reply"];
 
@@ -135,10 +132,13 @@ impl Store {
         let indexes = self.take(&deferred_indexes())?;
         let indexing = Indexing::begin(&self.connection, &triggers, beside(scratch, SCRATCH[1]))?;
         let mut folded = Folded::default();
-        let events_max = self.options.batch_events * TOGETHER;
+        let events_max = self.options.batch_events;
         let kinds = &self.options.kinds.clone();
         let foreign = self.foreign()?;
         let sources = &Source::all(log, &foreign);
+        // One transaction for all: nobody waits for it to end, and pages that many events write to are written
+        // when there is no room for them in memory.
+        let drawing = self.connection.unchecked_transaction()?;
         thread::scope(|scope| {
             let (sender, batches) = mpsc::sync_channel(AHEAD_MAX);
             scope.spawn(move || {
@@ -159,7 +159,7 @@ impl Store {
                 }
             });
             for batch in batches {
-                self.fold_batch(&batch?, &mut folded)?;
+                fold_within(&drawing, &batch?, &mut folded, kinds)?;
                 if folded.state != State::Complete {
                     return Ok(());
                 }
@@ -167,6 +167,7 @@ impl Store {
             }
             Ok::<_, Error>(())
         })?;
+        drawing.commit()?;
         if folded.state != State::Complete {
             return Ok(folded);
         }

@@ -66,7 +66,14 @@ pub(super) fn same_word(left: &str, right: &str) -> bool {
 
 /// Any run of white space is one space.
 pub(super) fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let mut line = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    line
 }
 
 /// Each value once, where it first stood.
@@ -134,6 +141,10 @@ fn escaped(text: &str) -> Cow<'_, str> {
 }
 
 fn printable(text: &str) -> String {
+    // Nearly every text is.
+    if text.bytes().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..=b'~')) {
+        return text.to_owned();
+    }
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }
 
