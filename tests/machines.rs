@@ -417,3 +417,28 @@ fn two_machines_and_a_real_bucket_come_to_the_same_memory() {
 fn five_machines_and_a_real_bucket_come_to_the_same_memory() {
     converging(5);
 }
+
+#[test]
+fn what_is_forgotten_elsewhere_leaves_every_copy_when_its_machine_compacts() {
+    let (place, mut machines) = with_directory(2);
+    machines[0].work("walrus");
+    machines[0].work("badger");
+    machines[0].ship();
+    machines[1].pull();
+    let holds = |dir: &Path| {
+        let found = files(dir);
+        found.values().any(|bytes| bytes.windows(6).any(|part| part == b"walrus"))
+    };
+    let copies = machines[1].sandbox.data().join("foreign");
+    assert!(holds(&copies));
+    machines[1].run(&["forget", "--yes", "--session", "machine-0-1"]).ok();
+    machines[1].ship();
+    machines[0].pull();
+    machines[0].run(&["compact"]).ok();
+    assert!(!holds(&machines[0].sandbox.data().join("log")));
+    machines[0].ship();
+    machines[1].pull();
+    assert!(!holds(&copies));
+    assert!(!holds(place.path()));
+    assert!(!machines[1].find("badger").is_empty());
+}
