@@ -118,6 +118,17 @@ mod tests {
     }
 
     #[test]
+    fn the_readme_lists_them_all_as_they_are() {
+        let readme = include_str!("../../README.md");
+        for Setting { name, default, meaning, .. } in ALL {
+            let default = if default.is_empty() { String::new() } else { format!("`{default}`") };
+            let row = format!("| `{name}` | {default} | {meaning} |\n");
+            assert!(readme.contains(&row), "this row is missing in README.md:\n{row}");
+        }
+        assert_eq!(readme.matches("\n| `CLAUDE_").count(), ALL.len());
+    }
+
+    #[test]
     fn names_are_found_as_people_type_them() {
         assert_eq!(find("CLAUDE_MEM_MODEL").unwrap().name, "CLAUDE_MEM_MODEL");
         assert_eq!(find("model").unwrap().name, "CLAUDE_MEM_MODEL");
