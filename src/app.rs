@@ -34,7 +34,8 @@ impl App {
     /// Reads the settings file of this data directory.
     pub(crate) fn new(environment: Environment, paths: Paths) -> Self {
         let settings = Settings::load(&paths, &environment);
-        let output = Output { is_coloured: is_coloured(&environment, &io::stdout()) };
+        let output =
+            Output { is_coloured: is_coloured(&environment, &io::stdout()), columns: columns() };
         let clock = Clock::new(&environment);
         Self { environment, paths, settings, clock, output }
     }
@@ -44,6 +45,8 @@ impl App {
 #[derive(Debug)]
 pub(crate) struct Output {
     is_coloured: bool,
+    /// Found out before a pager takes the terminal's place.
+    columns: Option<usize>,
 }
 
 impl Output {
@@ -104,14 +107,14 @@ impl Output {
     }
 
     /// How many columns there are, if somebody looks at a terminal.
-    #[expect(
-        clippy::unused_self,
-        reason = "a caller that may print is one that was given the output"
-    )]
     pub(crate) fn columns(&self) -> Option<usize> {
-        let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
-        Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+        self.columns
     }
+}
+
+fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 /// A reader that has seen enough (`| head`) closes the pipe, which is no failure of ours.

@@ -23,6 +23,7 @@ mod import;
 mod install;
 mod mcp;
 mod memory;
+mod pager;
 mod paths;
 mod privacy;
 mod project;

@@ -52,3 +52,32 @@ fn completions_and_manual_pages_are_made_from_the_commands() {
     sandbox.run(&["man", "man1"]).ok();
     assert!(sandbox.read("man1/claude-mem-search.1").contains("Find memories by their words"));
 }
+
+/// Runs a shell's command line at a terminal, and gives what would be seen there.
+fn at_a_terminal(sandbox: &Sandbox, line: &str) -> String {
+    let mut command = std::process::Command::new("script");
+    command.args(["-qec", line, "/dev/null"]).current_dir(sandbox.home());
+    command.env_clear().env("HOME", sandbox.home()).env("TERM", "xterm");
+    command.env("PATH", "/usr/bin:/bin").env("NO_COLOR", "1");
+    let output = command.stdin(std::process::Stdio::null()).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn long_answers_are_paged_at_a_terminal_and_nowhere_else() {
+    let sandbox = Sandbox::new();
+    let prompt =
+        r#"{"session_id":"s","cwd":"/","hook_event_name":"UserPromptSubmit","prompt":"hello"}"#;
+    sandbox.hook("new", prompt);
+    let binary = env!("CARGO_BIN_EXE_claude-mem");
+    let variables = [("PAGER", "sed 's/^/paged: /'"), ("TERM", "xterm")];
+
+    let paged = at_a_terminal(&sandbox, &format!("PAGER=\"sed 's/^/paged: /'\" {binary} log"));
+    assert!(paged.contains("paged: ") && paged.contains("hello"), "{paged}");
+    let plain = at_a_terminal(&sandbox, &format!("PAGER=cat {binary} log"));
+    assert!(plain.contains("hello"), "{plain}");
+    let piped = sandbox.run_with(&["log"], &variables, "").ok();
+    assert!(piped.contains("hello") && !piped.contains("paged"), "{piped}");
+    let short = at_a_terminal(&sandbox, &format!("PAGER=\"sed 's/^/paged: /'\" {binary} status"));
+    assert!(!short.contains("paged"), "{short}");
+}

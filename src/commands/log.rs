@@ -58,6 +58,11 @@ const LIMIT: usize = 50;
 const FOLLOW_PAUSE: Duration = Duration::from_millis(200);
 
 impl Log {
+    /// Whether it ends only when it is ended.
+    pub(crate) fn is_endless(&self) -> bool {
+        self.follow
+    }
+
     /// Lists, shows or follows.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let dir = app.paths.data.join("log");

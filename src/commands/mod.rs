@@ -54,6 +54,7 @@ use crate::{
     environment::Environment,
     failure::{Failure, nearest},
     hooks,
+    pager::Pager,
 };
 
 /// Long-term memory for Claude Code
@@ -106,6 +107,20 @@ enum Command {
 }
 
 impl Command {
+    /// Whether its answer may well be longer than a screen.
+    fn is_long(&self) -> bool {
+        match self {
+            Self::Log(log) => !log.is_endless(),
+            Self::Context(_)
+            | Self::Costs(_)
+            | Self::Diff(_)
+            | Self::Search(_)
+            | Self::Show(_)
+            | Self::Timeline(_) => true,
+            _ => false,
+        }
+    }
+
     fn run(self, app: &mut App) -> Result<(), Failure> {
         match self {
             Self::Demo(demo) => demo.run(app),
@@ -156,7 +171,11 @@ pub(crate) fn main() -> u8 {
         Ok(CommandLine { command }) => command,
         Err(error) => return explain(&error),
     };
-    match App::from_process().and_then(|mut app| command.run(&mut app)) {
+    let outcome = App::from_process().and_then(|mut app| {
+        let _pager = if command.is_long() { Pager::start(&app.environment) } else { None };
+        command.run(&mut app)
+    });
+    match outcome {
         Ok(()) => 0,
         Err(failure) => report(&failure),
     }
