@@ -8,12 +8,13 @@ use super::CommandLine;
 use crate::hooks;
 
 /// Every command is in one of these, which a test sees to.
-const GROUPS: [(&str, &[&str]); 6] = [
+const GROUPS: [(&str, &[&str]); 7] = [
     ("Begin", &["demo", "install", "uninstall", "plugin", "settings"]),
     ("Recall", &["viewer", "search", "timeline", "show", "context", "remember", "forget"]),
     ("See how it is", &["status", "doctor", "log", "costs", "worker"]),
     ("Distil", &["project", "replay", "diff", "retry"]),
-    ("Keep", &["import", "export", "verify", "ship", "restore", "pull", "hosts", "key"]),
+    ("Keep", &["compact", "redact", "verify", "import", "export"]),
+    ("Elsewhere", &["ship", "restore", "pull", "hosts", "key"]),
     ("For programs", &["mcp", "eval", "completions", "man"]),
 ];
 
