@@ -44,7 +44,7 @@ fn a_group_or_figure_that_does_not_exist_is_named_with_those_that_do() {
         String::from_utf8(output.stderr).unwrap()
     };
     let error = fails(&["poetry"]);
-    let expected = "error: there is no `poetry` to measure; there is log, ";
+    let expected = "error: there is no `poetry` to measure; there is all, log, ";
     assert!(error.starts_with(expected), "{error}");
     let expected = "error: `log` has only: append, read, space, memory, compression, processes\n";
     assert_eq!(fails(&["log", "--only", "rhyme"]), expected);
