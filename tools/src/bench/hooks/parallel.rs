@@ -1,6 +1,6 @@
 //! Eight hooks at the same moment, as parallel tools of several sessions bring them.
 
-use std::{sync::Barrier, thread, time::Duration};
+use std::{path::Path, sync::Barrier, thread, time::Duration};
 
 use super::world::{self, World};
 use crate::bench::{Figure, Outcome, Row, Scratch, Settings, Verdict, report};
@@ -12,16 +12,22 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     let world = World::new(scratch, "parallel")?;
     let input = world::input(4 << 10);
     let (mut alone, mut together) = (Vec::new(), Vec::new());
+    let (mut empty_alone, mut empty_together) = (Vec::new(), Vec::new());
     for _ in 0..settings.size(150, 2) {
         alone.push(world.turn(&world.hook, "default", &input)?);
-        together.extend(all_at_once(&world, &input)?);
+        together.extend(all_at_once(&world, &world.hook, &input)?);
+        empty_alone.push(world.turn(&world.empty, "default", &input)?);
+        empty_together.extend(all_at_once(&world, &world.empty, &input)?);
     }
-    alone.sort();
-    together.sort();
+    for times in [&mut alone, &mut together, &mut empty_alone, &mut empty_together] {
+        times.sort();
+    }
     let at = |times: &[Duration], share: f64| times[((times.len() - 1) as f64 * share) as usize];
-    let one = at(&alone, 0.5);
-    let last = at(&together, 0.99);
-    let times = last.as_secs_f64() / one.as_secs_f64();
+    let ratio = |together: &[Duration], alone: &[Duration]| {
+        at(together, 0.99).as_secs_f64() / at(alone, 0.5).as_secs_f64()
+    };
+    let times = ratio(&together, &alone);
+    let times_empty = ratio(&empty_together, &empty_alone);
     let row = |name: &str, times: &[Duration]| {
         let shares = [0.0, 0.5, 0.99].map(|share| report::show(at(times, share)));
         Row::new(name, shares.to_vec())
@@ -31,11 +37,18 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
         title: "Eight hooks in parallel".into(),
         about: format!(
             "Eight threads start one `save` of 4 KB each at the same moment, on {processors} processors, which \
-             alone makes the last of them wait for {} others; then one runs alone; and so on in turns.",
+             alone makes the last of them wait for {} others; then one runs alone; and so on in turns. Eight empty \
+             programs, started in the same way, come to {times_empty:.2} × the median of one of theirs: that much is the \
+             system's.",
             HOOKS / processors - 1
         ),
         columns: vec!["fastest", "median", "99 of 100 are faster"],
-        rows: vec![row("one alone", &alone), row("each of eight", &together)],
+        rows: vec![
+            row("one alone", &alone),
+            row("each of eight", &together),
+            row("one empty program alone", &empty_alone),
+            row("each of eight empty programs", &empty_together),
+        ],
         verdict: Some(Verdict {
             target: format!("99 of 100 within {LIMIT} × the median of one"),
             reached: format!("{times:.2} ×"),
@@ -44,14 +57,14 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     }])
 }
 
-fn all_at_once(world: &World, input: &[u8]) -> Outcome<Vec<Duration>> {
+fn all_at_once(world: &World, program: &Path, input: &[u8]) -> Outcome<Vec<Duration>> {
     let barrier = Barrier::new(HOOKS);
     thread::scope(|scope| {
         let running: Vec<_> = (0..HOOKS)
             .map(|_| {
                 scope.spawn(|| {
                     barrier.wait();
-                    world.turn(&world.hook, "default", input).map_err(|error| error.to_string())
+                    world.turn(program, "default", input).map_err(|error| error.to_string())
                 })
             })
             .collect();
