@@ -13,7 +13,7 @@ use claude_mem_log::{Item, Log};
 use std::{
     collections::{HashMap, HashSet},
     fs::{self, File, TryLockError},
-    path::Path,
+    path::{Path, PathBuf},
     sync::mpsc,
     thread,
 };
@@ -57,18 +57,43 @@ pub fn rebuild(
 impl Store {
     /// Brings the tables up to date, whatever that takes: folds on if possible, else draws all again. An
     /// empty database is drawn rather than folded, because that is several times as fast.
+    ///
+    /// Where somebody else is drawing the same file, this waits for that and goes on from there: after an
+    /// undoing, everybody who folds wants the same redraw.
     pub fn catch_up(&mut self, log: &Log, mut progress: impl FnMut(&Folded)) -> Result<Folded> {
-        let is_empty = self.position(0)? == Seq::START && self.hosts()?.is_empty();
-        if !is_empty || self.path().is_none() {
-            let folded = self.fold(log, |folded| {
-                progress(folded);
-                true
-            })?;
-            if folded.state == State::Complete {
-                return Ok(folded);
+        let mut drawn = None;
+        loop {
+            self.follow()?;
+            let is_empty = self.position(0)? == Seq::START && self.hosts()?.is_empty();
+            // What was appended while all was drawn is folded here too: others may have done that into
+            // the file that was replaced.
+            if !is_empty || self.path().is_none() || drawn.is_some() {
+                let folded = self.fold(log, |folded| {
+                    progress(folded);
+                    true
+                })?;
+                if self.is_replaced() {
+                    continue;
+                }
+                if folded.state == State::Complete {
+                    return Ok(drawn.unwrap_or(folded));
+                }
+            }
+            match self.redraw(log, &mut progress) {
+                Err(Error::Rebuilding { path }) => wait_for_rebuild(&path)?,
+                redrawn => drawn = Some(redrawn?),
             }
         }
-        self.redraw(log, progress)
+    }
+
+    /// Opens the file that has taken the place of the one that is open, if one has.
+    fn follow(&mut self) -> Result<()> {
+        if !self.is_replaced() {
+            return Ok(());
+        }
+        let Some((path, _)) = &self.file else { return Ok(()) };
+        *self = Self::open(&path.clone(), self.options.clone())?;
+        Ok(())
     }
 
     /// Draws everything again.
@@ -291,16 +316,24 @@ impl Foreseen {
 
 /// Only one rebuild at a time: they would draw into the same file.
 pub(crate) fn lock_rebuild(path: &Path) -> Result<File> {
-    let lock = beside(path, ".rebuild");
-    let file = File::create(&lock).map_err(|source| Error::Io {
-        action: "create",
-        path: lock.clone(),
-        source,
-    })?;
+    let (lock, file) = rebuild_lock(path)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(Error::Rebuilding { path: path.into() }),
         Err(TryLockError::Error(source)) => Err(Error::Io { action: "lock", path: lock, source }),
+    }
+}
+
+fn wait_for_rebuild(path: &Path) -> Result<()> {
+    let (lock, file) = rebuild_lock(path)?;
+    file.lock_shared().map_err(|source| Error::Io { action: "lock", path: lock, source })
+}
+
+fn rebuild_lock(path: &Path) -> Result<(PathBuf, File)> {
+    let lock = beside(path, ".rebuild");
+    match File::create(&lock) {
+        Ok(file) => Ok((lock, file)),
+        Err(source) => Err(Error::Io { action: "create", path: lock, source }),
     }
 }
 

@@ -8,7 +8,7 @@ use claude_mem_events::{Forgotten, MemoryAdded};
 use claude_mem_log::{Log, Options as LogOptions};
 use claude_mem_projections::{Error, Options, Redraw, State, Store, rebuild};
 use made::{Writer, dump, fill};
-use std::{fs, path::Path};
+use std::{fs, path::Path, thread, time::Duration};
 
 fn open(path: &Path) -> Store {
     Store::open(path, Options::default()).unwrap()
@@ -280,6 +280,35 @@ fn a_forgetting_that_is_taken_back_brings_back_the_same_rows() {
     store.catch_up(&log, |_| {}).unwrap();
     assert_eq!(titles(&store), "");
     assert_eq!(dump(&store), drawn(&log));
+}
+
+#[test]
+fn of_two_that_must_draw_all_again_one_waits_for_the_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log_dir, path) = (dir.path().join("log"), dir.path().join("memory.db"));
+    let log = Log::open(&log_dir, LogOptions::default()).unwrap();
+    let mut writer = Writer::new(&log_dir);
+    writer.session(1);
+    let forgetting = writer.add(Forgotten { session: "session-1".into(), ..Forgotten::default() });
+    let (mut one, mut other) = (open(&path), open(&path));
+    one.catch_up(&log, |_| {}).unwrap();
+    writer.add(Forgotten { undoes: Some(forgetting), ..Forgotten::default() });
+    thread::scope(|scope| {
+        let mut also = Some(|| other.catch_up(&log, |_| {}).unwrap());
+        one.catch_up(&log, |_| {
+            // This one is drawing now. What is written meanwhile must not be lost to either.
+            if let Some(also) = also.take() {
+                writer.session(2);
+                scope.spawn(also);
+                thread::sleep(Duration::from_millis(100));
+            }
+        })
+        .unwrap();
+        assert!(also.is_none());
+    });
+    assert!(!one.is_replaced() && !other.is_replaced());
+    assert_eq!(dump(&one), drawn(&log));
+    assert_eq!(dump(&other), drawn(&log));
 }
 
 #[test]
