@@ -30,8 +30,9 @@ pub(crate) struct Files<'a> {
     /// Moments at which git wrote files that nobody had changed.
     rewritten: Vec<Rewrite>,
     seen: RefCell<HashMap<PathBuf, Option<u64>>>,
-    until: Instant,
-    looks_left: Cell<u32>,
+    looks: Cell<u32>,
+    /// Time spent looking.
+    spent: Cell<Duration>,
 }
 
 /// A clone or a checkout, by the time git noted it.
@@ -45,6 +46,8 @@ struct Rewrite {
 /// Looking at a file costs some microseconds; on a slow disk the page goes out without the rest.
 const TIME_MAX: Duration = Duration::from_millis(4);
 const LOOKS_MAX: u32 = 400;
+/// So many are looked at whatever the clock says: on a busy machine a few milliseconds are nothing.
+const LOOKS_MIN: u32 = 16;
 /// A file is written a little after the event that tells of it, and git's note a little after its files.
 const SLACK_S: u64 = 5;
 const REFLOG_BYTES: u64 = 16 << 10;
@@ -56,8 +59,8 @@ impl<'a> Files<'a> {
             is_root_there: root.is_dir(),
             rewritten: common_dir.map(rewrites).unwrap_or_default(),
             seen: RefCell::default(),
-            until: Instant::now() + TIME_MAX,
-            looks_left: Cell::new(LOOKS_MAX),
+            looks: Cell::default(),
+            spent: Cell::default(),
         }
     }
 
@@ -85,14 +88,17 @@ impl<'a> Files<'a> {
         if let Some(known) = self.seen.borrow().get(&path) {
             return Some(*known);
         }
-        self.looks_left.set(self.looks_left.get().checked_sub(1)?);
-        if Instant::now() > self.until {
+        let looks = self.looks.get();
+        if looks >= LOOKS_MAX || (looks >= LOOKS_MIN && self.spent.get() > TIME_MAX) {
             return None;
         }
+        let began = Instant::now();
         let modified = fs::metadata(&path).and_then(|metadata| metadata.modified()).ok();
         let written_s = modified
             .and_then(|time| time.duration_since(UNIX_EPOCH).ok())
             .map(|since| since.as_secs());
+        self.looks.set(looks + 1);
+        self.spent.set(self.spent.get() + began.elapsed());
         self.seen.borrow_mut().insert(path, written_s);
         Some(written_s)
     }
