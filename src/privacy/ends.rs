@@ -3,7 +3,7 @@
 //! Of a megabyte of output a quarter stays, so most of it would be unescaped, searched for secrets and
 //! copied for nothing. Here only whole lines at both ends are. That gives the same two ends as cleaning
 //! all of it does as long as nothing reaches across lines: every secret but a key block ends with its
-//! line, at the latest. So whatever might be one of our tags or a key block, anywhere in the string, sends
+//! line, at the latest, and what tells of it is at most half a kilobyte before, within the margin. So whatever might be one of our tags or a key block, anywhere in the string, sends
 //! all of it the long way; and so does what is written in escapes that nobody needs.
 
 use std::{borrow::Cow, fmt::Write as _};

@@ -20,7 +20,8 @@ pub(super) fn assignment(text: &[u8], at: usize) -> Option<Found> {
     let (start, end) = name_around(text, at);
     let place = Place::after(text, start, end)?;
     let kind = kind_of(&text[start..end])?;
-    let place = Place { header: kind == Kind::Authorization, ..place };
+    let header = matches!(kind, Kind::Authorization | Kind::Cookie);
+    let place = Place { header, ..place };
     place.secret(text, kind).or_else(|| place.behind_type(text)?.secret(text, kind))
 }
 

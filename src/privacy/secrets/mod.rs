@@ -5,6 +5,8 @@
 //! looked through once, and a rule's own check runs only where one of its triggers stands.
 
 mod assignments;
+mod cookies;
+mod logins;
 mod names;
 mod rules;
 mod shapes;

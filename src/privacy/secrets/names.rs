@@ -17,6 +17,8 @@ pub(crate) enum Kind {
     AnyKey,
     /// A header's value: a scheme, then the secret.
     Authorization,
+    /// A header's value: names and values, of which some are secrets.
+    Cookie,
 }
 
 impl Kind {
@@ -30,6 +32,7 @@ impl Kind {
             Self::AwsSecretKey => "aws-secret-key",
             Self::PrivateKey => "private-key",
             Self::Authorization => "authorization",
+            Self::Cookie => "cookie",
         }
     }
 }
@@ -67,6 +70,8 @@ const WORDS: &[(&str, Kind)] = &[
     ("pass", Kind::Password),
     ("pwd", Kind::Password),
     ("authorization", Kind::Authorization),
+    ("cookie", Kind::Cookie),
+    ("cookies", Kind::Cookie),
     ("key", Kind::AnyKey),
 ];
 
@@ -260,6 +265,9 @@ mod tests {
             ("private_key_id", Some(Kind::PrivateKey)),
             ("STRIPE_KEY", Some(Kind::AnyKey)),
             ("Proxy-Authorization", Some(Kind::Authorization)),
+            ("Set-Cookie", Some(Kind::Cookie)),
+            ("document.cookie", Some(Kind::Cookie)),
+            ("cookie_jar", None),
             ("pass", Some(Kind::MaybePassword)),
             ("PWD", Some(Kind::MaybePassword)),
             ("key", None),

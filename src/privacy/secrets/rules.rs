@@ -3,6 +3,7 @@
 use super::{
     Found,
     assignments::assignment,
+    logins::{curl, netrc},
     shapes::{bearer, jwt, private_key, secret_key, telegram_bot, url_password, webhook},
 };
 
@@ -105,10 +106,23 @@ pub(super) const RULES: &[Rule] = &[
     custom("private-key", &["-----BEGIN "], private_key),
     custom("url-password", &["://"], url_password),
     custom("bearer-token", &["bearer "], bearer),
+    custom("curl", &[" -u", " -s", " -f", " -k", " -l", " -v", " -i", "-user", " -b"], curl),
+    custom("netrc", &["password"], netrc),
     // Anything under a telling name; the rule named in the placeholder is the name's kind.
     custom(
         "assignment",
-        &["pass", "pwd", "secret", "token", "key", "authorization", "auth", "jwt", "credential"],
+        &[
+            "pass",
+            "pwd",
+            "secret",
+            "token",
+            "key",
+            "authorization",
+            "auth",
+            "jwt",
+            "credential",
+            "cookie",
+        ],
         assignment,
     ),
 ];

@@ -5,6 +5,7 @@
 
 use super::{
     Found,
+    cookies::cookies,
     names::Kind,
     rules::{is_filler, run},
     shapes, token_at,
@@ -117,8 +118,10 @@ pub(super) fn secret_in(
     end: usize,
 ) -> Option<Found> {
     let value = &text[start..end];
-    if kind == Kind::Authorization {
-        return credentials(text, start, end);
+    match kind {
+        Kind::Authorization => return credentials(text, start, end),
+        Kind::Cookie => return cookies(text, start),
+        _ => {}
     }
     // The shape of a token says more than the name it stands under.
     if let Some(token) = token_at(text, start)
@@ -251,6 +254,13 @@ fn is_made_secret(written: Written, value: &[u8]) -> bool {
         }
         Written::Loose => is_random(value, 16) && !is_code(value) && !is_identifier(value),
     }
+}
+
+/// Whether a cookie's value was made by a machine to be hard to guess.
+pub(super) fn looks_made(value: &[u8]) -> bool {
+    const LONG_BYTES_MIN: usize = 16;
+    let long = value.len() >= LONG_BYTES_MIN && (is_number(value) || is_mixed(value));
+    (is_random(value, 8) || long) && !is_placeholder(value) && !is_code(value)
 }
 
 /// Letters and digits together, as generated secrets have them.
