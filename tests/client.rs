@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     model::{Session, reply, titles},
-    sandbox::{Sandbox, binary, real_client},
+    sandbox::{Sandbox, ours, real_client},
 };
 
 #[test]
@@ -21,15 +21,9 @@ fn installed_worked_with_and_distilled_by_rules() {
         )]));
     let server = Server::start(script).unwrap();
     let Some(client) = real_client(&server.url()) else { return };
-    let claude_mem = |arguments: &[&str]| {
-        let mut command = std::process::Command::new(binary());
-        command.args(arguments).env_clear().env("HOME", client.home()).current_dir(client.cwd());
-        command.env("PATH", "/usr/bin:/bin").env("CLAUDE_MEM_PROVIDER", "extract");
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{arguments:?}: {output:?}");
-        String::from_utf8(output.stdout).unwrap()
-    };
+    let claude_mem = |arguments: &[&str]| ours(&client, arguments);
     claude_mem(&["install"]);
+    claude_mem(&["settings", "set", "PROVIDER", "extract"]);
     claude_mem(&["settings", "set", "WORKER_AUTOSTART", "false"]);
     let outcome = client.prompt("write some notes").unwrap();
     assert!(outcome.status.success(), "{outcome:?}");

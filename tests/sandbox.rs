@@ -154,6 +154,16 @@ pub(crate) fn real_client(url: &str) -> Option<Client> {
     }
 }
 
+/// Runs our binary in the real client's world.
+pub(crate) fn ours(client: &Client, arguments: &[&str]) -> String {
+    let mut command = Command::new(binary());
+    command.args(arguments).env_clear().env("HOME", client.home()).current_dir(client.cwd());
+    command.env("PATH", "/usr/bin:/bin");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
 /// The binary under test.
 pub(crate) fn binary() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_claude-mem"))

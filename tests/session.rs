@@ -1,6 +1,6 @@
 //! A session of the real Claude Code with our hooks installed, against a model that follows a script.
 
-use std::{collections::BTreeSet, process::Command};
+use std::collections::BTreeSet;
 
 use claude_mem_tools::{
     client::Client,
@@ -8,20 +8,10 @@ use claude_mem_tools::{
 };
 use serde_json::{Value, json};
 
-use crate::sandbox::{binary, real_client};
+use crate::sandbox::{ours, real_client};
 
 fn bash(command: &str) -> (&'static str, Value) {
     ("Bash", json!({"command": command, "description": "scripted"}))
-}
-
-/// Runs our binary in the client's world.
-fn ours(client: &Client, arguments: &[&str]) -> String {
-    let mut command = Command::new(binary());
-    command.args(arguments).env_clear().env("HOME", client.home()).current_dir(client.cwd());
-    command.env("PATH", "/usr/bin:/bin");
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap()
 }
 
 fn events(client: &Client) -> Vec<Value> {

@@ -1,6 +1,7 @@
 //! Where memories come from, by their names: what forgetting needs to know of them.
 
 use crate::{
+    columns::{number, seq},
     error::Result,
     search::{Kind, Name},
     store::Store,
@@ -79,7 +80,7 @@ impl Store {
                 name,
                 event: Id::from_bytes(row.get(0)?),
                 number: row.get(1)?,
-                at_us: row.get::<_, i64>(2)? as u64,
+                at_us: number(row, 2)?,
                 project: row.get::<_, Option<String>>(3)?.unwrap_or_default(),
                 type_: row.get(4)?,
                 title: first_line(&row.get::<_, String>(5)?),
@@ -119,11 +120,11 @@ impl Store {
         let found = |row: &Row<'_>| {
             Ok(Forgetting {
                 event: Id::from_bytes(row.get(0)?),
-                at_us: row.get::<_, i64>(1)? as u64,
-                memories: row.get::<_, i64>(2)? as u64,
+                at_us: number(row, 1)?,
+                memories: number(row, 2)?,
                 is_void: row.get(3)?,
                 is_undoing: row.get(4)?,
-                seq: Seq::from_raw(row.get::<_, i64>(5)? as u64),
+                seq: seq(row, 5)?,
                 is_final: row.get(6)?,
             })
         };

@@ -1,6 +1,6 @@
 //! What whoever asks wants to know of a session beside the question itself.
 
-use crate::{error::Result, outstanding::Reprocessing, store::Store};
+use crate::{columns::number, error::Result, outstanding::Reprocessing, store::Store};
 use rusqlite::named_params;
 
 /// How far a session has come.
@@ -72,7 +72,7 @@ impl Store {
         let mut remembered = Vec::new();
         while let Some(row) = found.next()? {
             if let Some(text) = row.get(2)? {
-                let at_us = row.get::<_, i64>(0)? as u64;
+                let at_us = number(row, 0)?;
                 remembered.push(Remembered { at_us, kind: row.get(1)?, text });
             }
         }

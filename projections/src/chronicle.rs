@@ -1,6 +1,6 @@
 //! Everything that is remembered, to be read by people: project by project, the earliest first.
 
-use crate::{error::Result, store::Store};
+use crate::{columns::number, error::Result, store::Store};
 use rusqlite::{Row, named_params};
 
 /// Which memories.
@@ -103,7 +103,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
         false => (id.to_string(), observation(text)?),
     };
     let (project, session) = (text(12)?, text(13)?);
-    Ok(Entry { name, at_us: row.get::<_, i64>(2)? as u64, project, session, chapter })
+    Ok(Entry { name, at_us: number(row, 2)?, project, session, chapter })
 }
 
 fn observation(text: impl Fn(usize) -> rusqlite::Result<String>) -> rusqlite::Result<Chapter> {

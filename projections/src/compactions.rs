@@ -1,6 +1,7 @@
 //! Compactions: what a point in the log takes away, whether its bytes are gone yet or not.
 
 use crate::{
+    columns::{number, seq},
     error::Result,
     hosts::LOG_SHIFT,
     projection::{Projection, Rows, list},
@@ -104,8 +105,8 @@ impl Store {
             "select seq, at_us from compactions where seq >> 55 = 0 order by seq desc limit 1";
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut found = statement.query_map((), |row| {
-            let seq = Seq::from_raw(row.get::<_, i64>(0)? as u64);
-            Ok(Compacted { seq, at_us: row.get::<_, i64>(1)? as u64 })
+            let seq = seq(row, 0)?;
+            Ok(Compacted { seq, at_us: number(row, 1)? })
         })?;
         Ok(found.next().transpose()?)
     }

@@ -1,6 +1,6 @@
 //! What might be worth telling a session that begins: rows, not yet chosen from.
 
-use crate::{error::Result, store::Store};
+use crate::{columns::number, error::Result, store::Store};
 use rusqlite::{OptionalExtension, Row, named_params};
 
 /// For whom.
@@ -277,7 +277,7 @@ impl Store {
         let mut statement = self.connection.prepare_cached(&sql)?;
         let mut total = 0;
         for project in projects {
-            total += statement.query_row([project], |row| row.get::<_, i64>(0))? as u64;
+            total += statement.query_row([project], |row| number(row, 0))?;
         }
         Ok(total)
     }
@@ -301,7 +301,7 @@ fn memory(row: &Row<'_>) -> Result<Memory> {
     let is_told = !title.is_empty() && !narrative.is_empty();
     Ok(Memory {
         id: row.get(0)?,
-        at_us: row.get::<_, i64>(1)? as u64,
+        at_us: number(row, 1)?,
         session: row.get(2)?,
         kind: text(row, 3)?,
         title,
@@ -315,7 +315,7 @@ fn memory(row: &Row<'_>) -> Result<Memory> {
 fn summary(row: &Row<'_>) -> Result<Summary> {
     Ok(Summary {
         id: row.get(0)?,
-        at_us: row.get::<_, i64>(1)? as u64,
+        at_us: number(row, 1)?,
         session: row.get(2)?,
         request: text(row, 3)?,
         investigated: text(row, 4)?,

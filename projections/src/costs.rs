@@ -1,7 +1,8 @@
 //! What asking has cost, and where it failed.
 
-use crate::{error::Result, hosts::FOREIGN, store::Store};
+use crate::{columns::number, error::Result, hosts::FOREIGN, store::Store};
 use rusqlite::Row;
+use std::ops::AddAssign;
 
 /// What one model cost on one day for one project.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -30,6 +31,19 @@ pub struct Cost {
     pub tokens_out: u64,
     /// Millionths of a dollar.
     pub cost_micros: u64,
+}
+
+impl AddAssign<&Self> for Cost {
+    /// Adds what can be added. Day, project and model stay.
+    fn add_assign(&mut self, other: &Self) {
+        self.replies += other.replies;
+        self.failures += other.failures;
+        self.observations += other.observations;
+        self.tokens_in += other.tokens_in;
+        self.tokens_cached += other.tokens_cached;
+        self.tokens_out += other.tokens_out;
+        self.cost_micros += other.cost_micros;
+    }
 }
 
 /// What was spent in all.
@@ -94,7 +108,7 @@ impl Store {
                 where at_us >= ?1 and seq < {FOREIGN})"
         );
         let spent = self.connection.prepare_cached(&sql)?.query_row([since_us as i64], |row| {
-            Ok(Spent { tokens: count(row, 0)?, cost_micros: count(row, 1)? })
+            Ok(Spent { tokens: number(row, 0)?, cost_micros: number(row, 1)? })
         })?;
         Ok(spent)
     }
@@ -119,22 +133,18 @@ impl Store {
         let mut statement = self.connection.prepare_cached(&sql)?;
         let failures = statement.query_map([limit], |row| {
             Ok(Failure {
-                at_us: count(row, 0)?,
+                at_us: number(row, 0)?,
                 provider: row.get(1)?,
                 model: row.get(2)?,
                 class: row.get(3)?,
                 message: row.get(4)?,
                 attempt: row.get(5)?,
-                retry_after_ms: count(row, 6)?,
-                sources: count(row, 7)?,
+                retry_after_ms: number(row, 6)?,
+                sources: number(row, 7)?,
             })
         })?;
         Ok(failures.collect::<rusqlite::Result<_>>()?)
     }
-}
-
-fn count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
-    Ok(row.get::<_, i64>(column)? as u64)
 }
 
 fn read_cost(row: &Row<'_>) -> rusqlite::Result<Cost> {
@@ -144,12 +154,12 @@ fn read_cost(row: &Row<'_>) -> rusqlite::Result<Cost> {
         label: row.get(2)?,
         provider: row.get(3)?,
         model: row.get(4)?,
-        replies: count(row, 5)?,
-        failures: count(row, 6)?,
-        observations: count(row, 7)?,
-        tokens_in: count(row, 8)?,
-        tokens_cached: count(row, 9)?,
-        tokens_out: count(row, 10)?,
-        cost_micros: count(row, 11)?,
+        replies: number(row, 5)?,
+        failures: number(row, 6)?,
+        observations: number(row, 7)?,
+        tokens_in: number(row, 8)?,
+        tokens_cached: number(row, 9)?,
+        tokens_out: number(row, 10)?,
+        cost_micros: number(row, 11)?,
     })
 }

@@ -1,6 +1,10 @@
 //! How much there is of everything, by day and by project.
 
-use crate::{Store, error::Result};
+use crate::{
+    Store,
+    columns::{number, number_if_any},
+    error::Result,
+};
 use rusqlite::{Row, named_params};
 
 /// One day.
@@ -173,18 +177,14 @@ impl Store {
         let mut statement = self.connection.prepare_cached(sql)?;
         let damage = statement.query_map([limit], |row| {
             Ok(Damage {
-                segment: count(row, 0)?,
-                offset: count(row, 1)?,
-                bytes: count(row, 2)?,
+                segment: number(row, 0)?,
+                offset: number(row, 1)?,
+                bytes: number(row, 2)?,
                 reason: row.get(3)?,
             })
         })?;
         Ok(damage.collect::<rusqlite::Result<_>>()?)
     }
-}
-
-fn count(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
-    Ok(row.get::<_, i64>(at)? as u64)
 }
 
 fn words(row: &Row<'_>, at: usize) -> rusqlite::Result<Vec<String>> {
@@ -195,15 +195,15 @@ fn words(row: &Row<'_>, at: usize) -> rusqlite::Result<Vec<String>> {
 fn read_day(row: &Row<'_>) -> rusqlite::Result<Day> {
     Ok(Day {
         day: row.get(0)?,
-        events: count(row, 1)?,
-        prompts: count(row, 2)?,
-        tool_uses: count(row, 3)?,
-        observations: count(row, 4)?,
-        summaries: count(row, 5)?,
-        tokens_in: count(row, 6)?,
-        tokens_out: count(row, 7)?,
-        cost_micros: count(row, 8)?,
-        bytes: count(row, 9)?,
+        events: number(row, 1)?,
+        prompts: number(row, 2)?,
+        tool_uses: number(row, 3)?,
+        observations: number(row, 4)?,
+        summaries: number(row, 5)?,
+        tokens_in: number(row, 6)?,
+        tokens_out: number(row, 7)?,
+        cost_micros: number(row, 8)?,
+        bytes: number(row, 9)?,
     })
 }
 
@@ -213,13 +213,13 @@ fn read_share(row: &Row<'_>) -> rusqlite::Result<Share> {
         label: row.get(1)?,
         root: row.get(2)?,
         platforms: words(row, 3)?,
-        sessions: count(row, 4)?,
-        events: count(row, 5)?,
-        observations: count(row, 6)?,
-        summaries: count(row, 7)?,
-        tokens: count(row, 8)?,
-        cost_micros: count(row, 9)?,
-        at_us: row.get::<_, Option<i64>>(10)?.map(|at_us| at_us as u64),
+        sessions: number(row, 4)?,
+        events: number(row, 5)?,
+        observations: number(row, 6)?,
+        summaries: number(row, 7)?,
+        tokens: number(row, 8)?,
+        cost_micros: number(row, 9)?,
+        at_us: number_if_any(row, 10)?,
     })
 }
 

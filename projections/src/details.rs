@@ -2,6 +2,7 @@
 
 use crate::{
     Store,
+    columns::{number, seq},
     error::Result,
     hosts::{at_home, log_of},
     projection::items,
@@ -138,30 +139,7 @@ impl Store {
     }
 
     fn detail(&self, name: Name) -> Result<Option<Details>> {
-        let (columns, number, superseded, origin) = match name.kind {
-            Kind::Prompt => ("text", "row.number", "0", "'hook'"),
-            Kind::Summary => (
-                "request, investigated, learned, completed, next_steps, notes, files_read, files_edited",
-                "row.prompt_number",
-                "not row.is_visible",
-                "row.origin",
-            ),
-            Kind::Observation => (
-                "row.type, row.title, subtitle, narrative, facts, concepts, files_read, files_modified",
-                "row.prompt_number",
-                "not row.is_visible",
-                "row.origin",
-            ),
-        };
-        let sql = format!(
-            "select row.at_us, coalesce(owners.label, owners.key), sessions.session, {number}, {superseded},
-                 {origin}, row.event, row.seq, {columns}
-             from {} row join projects on projects.id = row.project
-                 join projects owners on owners.id = projects.owner
-                 left join sessions on sessions.id = row.session
-             where row.id = ?1",
-            name.kind.table()
-        );
+        let sql = select(name.kind, "row.event, row.seq");
         let mut statement = self.connection.prepare_cached(&sql)?;
         let found = statement.query_row([name.id], |row| read(row, name)).optional()?;
         let Some(mut details) = found else { return Ok(None) };
@@ -171,35 +149,35 @@ impl Store {
     }
 
     fn add_reply(&self, provenance: &mut Provenance) -> Result<()> {
-        let seq = provenance.seq.raw() as i64;
+        let reply = provenance.seq.raw() as i64;
         let sql = "select provider, model, prompt_version, generation, observations + summaries, tokens_in,
                        tokens_out, cost_micros, duration_ms from replies where seq = ?1";
         let mut statement = self.connection.prepare_cached(sql)?;
-        let reply = statement.query_row([seq], |row| {
+        let found = statement.query_row([reply], |row| {
             Ok(Reply {
                 provider: row.get(0)?,
                 model: row.get(1)?,
                 prompt_version: row.get(2)?,
                 generation: row.get(3)?,
                 memories: row.get(4)?,
-                tokens_in: row.get::<_, i64>(5)? as u64,
-                tokens_out: row.get::<_, i64>(6)? as u64,
-                cost_micros: row.get::<_, i64>(7)? as u64,
-                duration_ms: row.get::<_, i64>(8)? as u64,
+                tokens_in: number(row, 5)?,
+                tokens_out: number(row, 6)?,
+                cost_micros: number(row, 7)?,
+                duration_ms: number(row, 8)?,
             })
         });
-        provenance.reply = reply.optional()?;
+        provenance.reply = found.optional()?;
         let sql = "select events.seq, events.event, events.kind, events.at_us, tool_uses.tool from answers
                        join events on events.seq = answers.source
                        left join tool_uses on tool_uses.seq = answers.source
                    where answers.reply = ?1 order by answers.source";
         let mut statement = self.connection.prepare_cached(sql)?;
-        let sources = statement.query_map([seq], |row| {
+        let sources = statement.query_map([reply], |row| {
             Ok(Source {
-                seq: Seq::from_raw(row.get::<_, i64>(0)? as u64),
+                seq: seq(row, 0)?,
                 event: Id::from_bytes(row.get(1)?).to_string(),
                 kind: Event::name_of(row.get(2)?),
-                at_us: row.get::<_, i64>(3)? as u64,
+                at_us: number(row, 3)?,
                 tool: row.get(4)?,
             })
         })?;
@@ -208,48 +186,79 @@ impl Store {
     }
 }
 
-/// The columns before those of the body.
-const HEAD: usize = 8;
+/// How a memory is read: when, where and whose it is, then `columns`, then what [`Body::read`] reads.
+pub(crate) fn select(kind: Kind, columns: &str) -> String {
+    let (number, origin, superseded) = match kind {
+        Kind::Prompt => ("row.number", "'hook'", "0"),
+        _ => ("row.prompt_number", "row.origin", "not row.is_visible"),
+    };
+    let body = match kind {
+        Kind::Observation => {
+            "row.type, row.title, row.subtitle, row.narrative, row.facts, row.concepts, row.files_read,
+                 row.files_modified"
+        }
+        Kind::Summary => {
+            "row.request, row.investigated, row.learned, row.completed, row.next_steps, row.notes,
+                 row.files_read, row.files_edited"
+        }
+        Kind::Prompt => "row.text",
+    };
+    format!(
+        "select row.at_us, coalesce(owners.label, owners.key), sessions.session, {number}, {origin},
+             {superseded}, {columns}, {body}
+         from {} row join projects on projects.id = row.project
+             join projects owners on owners.id = projects.owner
+             left join sessions on sessions.id = row.session
+         where row.id = ?1",
+        kind.table()
+    )
+}
+
+impl Body {
+    /// What a memory of this kind says, in the columns from `first` on.
+    pub(crate) fn read(row: &Row<'_>, kind: Kind, first: usize) -> rusqlite::Result<Self> {
+        let text = |at: usize| row.get::<_, Option<String>>(first + at);
+        let list = |at: usize| text(at).map(|list| items(list.as_deref()));
+        Ok(match kind {
+            Kind::Observation => Self::Observation {
+                type_: text(0)?,
+                title: text(1)?,
+                subtitle: text(2)?,
+                narrative: text(3)?,
+                facts: list(4)?,
+                concepts: list(5)?,
+                files_read: list(6)?,
+                files_modified: list(7)?,
+            },
+            Kind::Summary => Self::Summary {
+                request: text(0)?,
+                investigated: text(1)?,
+                learned: text(2)?,
+                completed: text(3)?,
+                next_steps: text(4)?,
+                notes: text(5)?,
+                files_read: list(6)?,
+                files_edited: list(7)?,
+            },
+            Kind::Prompt => Self::Prompt { text: text(0)? },
+        })
+    }
+}
 
 fn read(row: &Row<'_>, name: Name) -> rusqlite::Result<Details> {
-    let text = |at: usize| row.get::<_, Option<String>>(HEAD + at);
-    let list = |at: usize| text(at).map(|list| items(list.as_deref()));
-    let body = match name.kind {
-        Kind::Observation => Body::Observation {
-            type_: text(0)?,
-            title: text(1)?,
-            subtitle: text(2)?,
-            narrative: text(3)?,
-            facts: list(4)?,
-            concepts: list(5)?,
-            files_read: list(6)?,
-            files_modified: list(7)?,
-        },
-        Kind::Summary => Body::Summary {
-            request: text(0)?,
-            investigated: text(1)?,
-            learned: text(2)?,
-            completed: text(3)?,
-            next_steps: text(4)?,
-            notes: text(5)?,
-            files_read: list(6)?,
-            files_edited: list(7)?,
-        },
-        Kind::Prompt => Body::Prompt { text: text(0)? },
-    };
     Ok(Details {
         name,
         kind: name.kind,
-        at_us: row.get::<_, i64>(0)? as u64,
+        at_us: number(row, 0)?,
         project: row.get(1)?,
         session: row.get(2)?,
         prompt_number: row.get(3)?,
-        body,
-        is_superseded: row.get(4)?,
+        body: Body::read(row, name.kind, 8)?,
+        is_superseded: row.get(5)?,
         provenance: Provenance {
-            origin: row.get(5)?,
+            origin: row.get(4)?,
             event: Id::from_bytes(row.get(6)?).to_string(),
-            seq: Seq::from_raw(row.get::<_, i64>(7)? as u64),
+            seq: seq(row, 7)?,
             ..Provenance::default()
         },
     })

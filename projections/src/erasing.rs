@@ -6,6 +6,7 @@
 //! the whole one gave.
 
 use crate::{
+    columns::seq,
     compactions::Compactions,
     error::Result,
     evidence,
@@ -160,7 +161,7 @@ impl Store {
         let mut found = statement.query(range)?;
         while let Some(row) = found.next()? {
             let is_whole = eraser.facts.whole.contains(&row.get(1)?);
-            let seq = Seq::from_raw(row.get::<_, i64>(0)? as u64);
+            let seq = seq(row, 0)?;
             eraser.erasures.insert(seq, Erasure::Forgotten { is_whole });
         }
         self.replies_with_gone(range, eraser)
@@ -175,7 +176,7 @@ impl Store {
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut found = statement.query(range)?;
         while let Some(row) = found.next()? {
-            take(Seq::from_raw(row.get::<_, i64>(0)? as u64));
+            take(seq(row, 0)?);
         }
         Ok(())
     }

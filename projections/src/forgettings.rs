@@ -181,14 +181,10 @@ impl Forgetting<'_> {
                  and (?9 = '' or session in (select id from sessions where session = ?9))
                  and (?10 = '' or project in (select value from json_each(?10)))
                  and (?11 is null or at_us >= ?11) and (?12 is null or at_us < ?12)
-                 and (?13 = '' or seq in (select seq from tool_uses where exists (
-                     select 1 from json_each(coalesce(files_read, '[]')) where value = ?13
-                         or substr(value, 1, length(?13) + 1) = ?13 || '/'
-                     union all
-                     select 1 from json_each(coalesce(files_written, '[]')) where value = ?13
-                         or substr(value, 1, length(?13) + 1) = ?13 || '/')))
+                 and (?13 = '' or seq in (select seq from tool_uses where {}))
                  and ?14 is not null",
-            LogCompacted::KIND
+            LogCompacted::KIND,
+            names_file("files_written", "?13")
         );
         rows.run(
             &sql,
@@ -223,11 +219,8 @@ impl Forgetting<'_> {
                      and (?5 = '' or session in (select id from sessions where session = ?5))
                      and (?6 = '' or project in (select value from json_each(?6)))
                      and (?7 is null or at_us >= ?7) and (?8 is null or at_us < ?8)
-                     and exists (select 1 from json_each(coalesce(files_read, '[]')) where value = ?9
-                             or substr(value, 1, length(?9) + 1) = ?9 || '/'
-                         union all
-                         select 1 from json_each(coalesce({written}, '[]')) where value = ?9
-                             or substr(value, 1, length(?9) + 1) = ?9 || '/')"
+                     and {}",
+                names_file(written, "?9")
             );
             removed += rows.run(
                 &sql,
@@ -293,6 +286,17 @@ fn forget_row(rows: &Rows<'_>, address: &str, within: &Range<i64>) -> Result<usi
         removed += rows.run(&sql, params![event, number, within.start, within.end])?;
     }
     Ok(removed)
+}
+
+/// Whether a row names the file, or something in that folder, as read or as written.
+fn names_file(written: &str, file: &str) -> String {
+    let names = |list: &str| {
+        format!(
+            "select 1 from json_each(coalesce({list}, '[]')) where value = {file}
+                 or substr(value, 1, length({file}) + 1) = {file} || '/'"
+        )
+    };
+    format!("exists ({} union all {})", names("files_read"), names(written))
 }
 
 fn file_of(forgotten: &Forgotten) -> String {

@@ -1,6 +1,7 @@
 //! Which reprocessings there were, and what one changed.
 
 use crate::{
+    columns::{number, number_if_any},
     error::Result,
     outstanding::{Range, in_range, with_range},
     projection::items,
@@ -161,16 +162,15 @@ impl Store {
 }
 
 fn read_generation(row: &Row<'_>) -> rusqlite::Result<Generation> {
-    let moment = |column| row.get::<_, Option<i64>>(column).map(|us| us.map(|us| us as u64));
     Ok(Generation {
         generation: row.get(0)?,
-        at_us: row.get::<_, i64>(1)? as u64,
+        at_us: number(row, 1)?,
         prompt_version: row.get(2)?,
         provider: row.get(3)?,
         model: row.get(4)?,
         range: Range {
-            since_us: moment(5)?,
-            until_us: moment(6)?,
+            since_us: number_if_any(row, 5)?,
+            until_us: number_if_any(row, 6)?,
             project: row.get(7)?,
             session: row.get(8)?,
         },
@@ -190,7 +190,7 @@ fn read_compared(row: &Row<'_>) -> rusqlite::Result<Compared> {
     Ok(Compared {
         session: row.get(0)?,
         prompt_number: row.get(1)?,
-        at_us: row.get::<_, i64>(2)? as u64,
+        at_us: number(row, 2)?,
         kind: row.get(3)?,
         title: row.get(4)?,
         subtitle: row.get(5)?,

@@ -5,6 +5,7 @@
 //! `3000000057` here and 57 on that machine. Our own log has number 0, so that its rows keep small numbers.
 
 use crate::{
+    columns::number,
     error::{Error, Result},
     store::Store,
 };
@@ -154,9 +155,9 @@ impl Store {
                 id: row.get(1)?,
                 name: row.get(2)?,
                 is_hidden: row.get(3)?,
-                events: row.get::<_, i64>(4)? as u64,
-                at_us: row.get::<_, i64>(5)? as u64,
-                memories: row.get::<_, i64>(6)? as u64,
+                events: number(row, 4)?,
+                at_us: number(row, 5)?,
+                memories: number(row, 6)?,
             })
         })?;
         Ok(hosts.collect::<rusqlite::Result<_>>()?)

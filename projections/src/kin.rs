@@ -2,6 +2,7 @@
 
 use crate::{
     Store,
+    columns::number,
     error::Result,
     search::{Kind, Name},
 };
@@ -44,7 +45,7 @@ impl Store {
         let found = statement.query_map([name.id], |row| {
             let telling = Telling {
                 generation: row.get(1)?,
-                at_us: row.get::<_, i64>(2)? as u64,
+                at_us: number(row, 2)?,
                 provider: row.get(3)?,
                 model: row.get(4)?,
                 prompt_version: row.get(5)?,

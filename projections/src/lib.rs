@@ -7,6 +7,7 @@
 mod addresses;
 mod asking;
 mod chronicle;
+mod columns;
 mod compactions;
 mod context;
 mod copies;

@@ -2,9 +2,9 @@
 
 use crate::{
     Store,
-    details::Body,
+    columns::number,
+    details::{Body, select},
     error::Result,
-    projection::items,
     search::{Kind, Name},
 };
 use rusqlite::{OptionalExtension, Row};
@@ -38,15 +38,13 @@ pub struct Listed {
     pub is_superseded: bool,
 }
 
-/// The columns before those of the body.
-const HEAD: usize = 11;
-
 impl Store {
     /// The memories of these names, in this order, shown or not. Names of nothing are left out.
     pub fn listed(&self, names: &[Name]) -> Result<Vec<Listed>> {
         let mut listed = Vec::with_capacity(names.len());
         for name in names {
-            let mut statement = self.connection.prepare_cached(sql(name.kind))?;
+            let sql = select(name.kind, columns(name.kind));
+            let mut statement = self.connection.prepare_cached(&sql)?;
             listed.extend(statement.query_row([name.id], |row| read(row, *name)).optional()?);
         }
         Ok(listed)
@@ -81,91 +79,30 @@ impl Store {
     }
 }
 
-macro_rules! select {
-    ($table:literal, $number:literal, $head:literal, $columns:literal) => {
-        concat!(
-            "select row.at_us, coalesce(owners.label, owners.key), row.session, sessions.session, row.",
-            $number,
-            ", ",
-            $head,
-            ", ",
-            $columns,
-            " from ",
-            $table,
-            " row join projects on projects.id = row.project
-                 join projects owners on owners.id = projects.owner
-                 left join sessions on sessions.id = row.session
-             where row.id = ?1"
-        )
-    };
-}
-
-fn sql(kind: Kind) -> &'static str {
+/// What lists show beside what every memory has.
+fn columns(kind: Kind) -> &'static str {
     match kind {
-        Kind::Observation => select!(
-            "observations",
-            "prompt_number",
-            "row.origin, row.model, row.generation, row.agent_type, row.tokens, not row.is_visible",
-            "row.type, row.title, row.subtitle, row.narrative, row.facts, row.concepts, row.files_read,
-                 row.files_modified"
-        ),
-        Kind::Summary => select!(
-            "summaries",
-            "prompt_number",
-            "row.origin, row.model, row.generation, null, row.tokens, not row.is_visible",
-            "row.request, row.investigated, row.learned, row.completed, row.next_steps, row.notes,
-                 row.files_read, row.files_edited"
-        ),
-        Kind::Prompt => {
-            select!("prompts", "number", "'hook', null, 0, null, 0, 0", "row.text")
-        }
+        Kind::Observation => "row.session, row.model, row.generation, row.tokens, row.agent_type",
+        Kind::Summary => "row.session, row.model, row.generation, row.tokens, null",
+        Kind::Prompt => "row.session, null, 0, 0, null",
     }
 }
 
 fn read(row: &Row<'_>, name: Name) -> rusqlite::Result<Listed> {
-    let number = row.get::<_, Option<i64>>(2)?;
-    let session = number.zip(row.get::<_, Option<String>>(3)?);
+    let session = row.get::<_, Option<i64>>(6)?;
     Ok(Listed {
         name,
-        at_us: row.get::<_, i64>(0)? as u64,
+        at_us: number(row, 0)?,
         project: row.get(1)?,
-        session,
-        prompt_number: row.get(4)?,
-        body: body(row, name.kind)?,
-        origin: row.get(5)?,
-        model: row.get(6)?,
-        generation: row.get(7)?,
-        agent_type: row.get(8)?,
-        tokens: row.get::<_, i64>(9)? as u64,
-        is_superseded: row.get(10)?,
-    })
-}
-
-fn body(row: &Row<'_>, kind: Kind) -> rusqlite::Result<Body> {
-    let text = |at: usize| row.get::<_, Option<String>>(HEAD + at);
-    let list = |at: usize| text(at).map(|list| items(list.as_deref()));
-    Ok(match kind {
-        Kind::Observation => Body::Observation {
-            type_: text(0)?,
-            title: text(1)?,
-            subtitle: text(2)?,
-            narrative: text(3)?,
-            facts: list(4)?,
-            concepts: list(5)?,
-            files_read: list(6)?,
-            files_modified: list(7)?,
-        },
-        Kind::Summary => Body::Summary {
-            request: text(0)?,
-            investigated: text(1)?,
-            learned: text(2)?,
-            completed: text(3)?,
-            next_steps: text(4)?,
-            notes: text(5)?,
-            files_read: list(6)?,
-            files_edited: list(7)?,
-        },
-        Kind::Prompt => Body::Prompt { text: text(0)? },
+        session: session.zip(row.get(2)?),
+        prompt_number: row.get(3)?,
+        body: Body::read(row, name.kind, 11)?,
+        origin: row.get(4)?,
+        model: row.get(7)?,
+        generation: row.get(8)?,
+        agent_type: row.get(10)?,
+        tokens: number(row, 9)?,
+        is_superseded: row.get(5)?,
     })
 }
 

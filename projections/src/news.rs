@@ -2,6 +2,7 @@
 
 use crate::{
     Store,
+    columns::number,
     error::Result,
     search::{Kind, Name},
 };
@@ -58,7 +59,7 @@ impl Store {
             until = Seq::from_raw(seq as u64);
             let session: Option<i64> = row.get(3)?;
             if let Some(what) = self.happened(seq, row.get(1)?, session, row.get(4)?)? {
-                news.push(News { seq: until, at_us: row.get::<_, i64>(2)? as u64, what });
+                news.push(News { seq: until, at_us: number(row, 2)?, what });
             }
         }
         Ok((news, until))
@@ -68,7 +69,7 @@ impl Store {
     pub fn news_count(&self, after: Seq) -> Result<u64> {
         let sql = "select count(*) from events where seq > ?1 and seq >> 55 = 0";
         let mut statement = self.connection.prepare_cached(sql)?;
-        Ok(statement.query_row([after.raw() as i64], |row| row.get::<_, i64>(0))? as u64)
+        Ok(statement.query_row([after.raw() as i64], |row| number(row, 0))?)
     }
 
     /// The place of the last event that was folded.

@@ -1,6 +1,12 @@
 //! Which events still need an answer, turn by turn, and which were given up on.
 
-use crate::{error::Result, hosts::FOREIGN, projection::some, store::Store};
+use crate::{
+    columns::{number, seq},
+    error::Result,
+    hosts::FOREIGN,
+    projection::some,
+    store::Store,
+};
 use claude_mem_events::{Id, Project, Seq};
 use rusqlite::{Row, ToSql, named_params};
 
@@ -220,9 +226,7 @@ impl Store {
     fn prompts_of(&self, turn: &Turn) -> Result<Vec<Seq>> {
         let sql = "select seq from prompts where session = ?1 and turn = ?2 order by seq";
         let mut statement = self.connection.prepare_cached(sql)?;
-        let prompts = statement.query_map((turn.session, turn.turn), |row| {
-            Ok(Seq::from_raw(row.get::<_, i64>(0)? as u64))
-        })?;
+        let prompts = statement.query_map((turn.session, turn.turn), |row| seq(row, 0))?;
         Ok(prompts.collect::<rusqlite::Result<_>>()?)
     }
 }
@@ -251,11 +255,11 @@ fn read_pending(row: &Row<'_>) -> rusqlite::Result<Pending> {
         _ => Waiting::ToolUse,
     };
     Ok(Pending {
-        seq: Seq::from_raw(row.get::<_, i64>("seq")? as u64),
+        seq: seq(row, "seq")?,
         id: Id::from_bytes(row.get("event")?),
         what,
-        at_us: row.get::<_, i64>("at_us")? as u64,
-        bytes: row.get::<_, i64>("bytes")? as u64,
+        at_us: number(row, "at_us")?,
+        bytes: number(row, "bytes")?,
         attempts: row.get("attempts")?,
         agent_id: row.get("agent_id")?,
     })

@@ -11,13 +11,13 @@ use crate::{
 use rusqlite::{params_from_iter, types::Value};
 use std::{fmt, str::FromStr};
 
-/// A place in the order of all memories. At one moment a summary comes before what it sums up, because the
-/// newest is first.
+/// A place in the order of all memories. At one moment a prompt comes before what was made of it, and a
+/// summary last; lists turn that round, because in them the newest is first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark {
-    at_us: i64,
-    rank: u8,
-    id: i64,
+    pub(crate) at_us: i64,
+    pub(crate) rank: u8,
+    pub(crate) id: i64,
 }
 
 /// No mark is written like this.
@@ -37,11 +37,16 @@ impl FromStr for Mark {
         let (at_us, name) = text.split_once('-').ok_or(NotAMark)?;
         let name: Name = name.parse().map_err(|_| NotAMark)?;
         let at_us = at_us.parse().map_err(|_| NotAMark)?;
-        Ok(Self { at_us, rank: rank(name.kind), id: name.id })
+        Ok(Self::of(at_us, name))
     }
 }
 
 impl Mark {
+    /// Where a memory of this moment is.
+    pub(crate) fn of(at_us: i64, name: Name) -> Self {
+        Self { at_us, rank: rank(name.kind), id: name.id }
+    }
+
     /// The memory that is there.
     pub fn name(&self) -> Name {
         let kind = Kind::ALL.into_iter().find(|kind| rank(*kind) == self.rank);
@@ -49,7 +54,7 @@ impl Mark {
     }
 }
 
-fn rank(kind: Kind) -> u8 {
+pub(crate) fn rank(kind: Kind) -> u8 {
     match kind {
         Kind::Prompt => 0,
         Kind::Observation => 1,

@@ -1,6 +1,12 @@
 //! How sessions and the tables stand.
 
-use crate::{error::Result, hosts::FOREIGN, sessions::STATUS, store::Store};
+use crate::{
+    columns::{number, number_if_any},
+    error::Result,
+    hosts::FOREIGN,
+    sessions::STATUS,
+    store::Store,
+};
 use rusqlite::named_params;
 
 /// A session, and how it stands at a given moment.
@@ -72,12 +78,10 @@ impl Store {
                    from (select at_us, is_parked from tool_uses where answered_by is null
                        union all select at_us, is_parked from stops
                        where answered_by is null and scope = 'turn')";
-        let number =
-            |row: &rusqlite::Row<'_>, at| row.get::<_, i64>(at).map(|number| number as u64);
         let lag = self.connection.prepare_cached(sql)?.query_row((), |row| {
             Ok(Lag {
                 outstanding: number(row, 0)?,
-                since_us: row.get::<_, Option<i64>>(1)?.map(|at_us| at_us as u64),
+                since_us: number_if_any(row, 1)?,
                 parked: number(row, 2)?,
                 gaps: number(row, 3)?,
             })
@@ -102,8 +106,8 @@ impl Store {
                 memory_session: row.get(2)?,
                 project: row.get(3)?,
                 status: row.get(4)?,
-                started_at_us: row.get::<_, i64>(5)? as u64,
-                at_us: row.get::<_, i64>(6)? as u64,
+                started_at_us: number(row, 5)?,
+                at_us: number(row, 6)?,
                 prompts: row.get(7)?,
                 tool_uses: row.get(8)?,
             })
@@ -115,7 +119,7 @@ impl Store {
     pub fn counts(&self) -> Result<Counts> {
         let count = |rows: &str| -> Result<u64> {
             let sql = format!("select count(*) from {rows}");
-            Ok(self.connection.query_row(&sql, (), |row| row.get::<_, i64>(0))? as u64)
+            Ok(self.connection.query_row(&sql, (), |row| number(row, 0))?)
         };
         let waiting = |condition: &str| -> Result<u64> {
             let condition =

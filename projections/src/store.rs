@@ -2,6 +2,7 @@
 
 use crate::{
     ALL,
+    columns::{number, seq},
     error::{Error, Result, is_damage},
     schema,
 };
@@ -210,9 +211,9 @@ impl Store {
         let found = self.connection.prepare_cached(sql)?.query_row((), |row| {
             Ok(Checkpoint {
                 log: row.get(0)?,
-                position: Seq::from_raw(row.get::<_, i64>(1)? as u64),
-                events: row.get::<_, i64>(2)? as u64,
-                at_us: row.get::<_, i64>(3)? as u64,
+                position: seq(row, 1)?,
+                events: number(row, 2)?,
+                at_us: number(row, 3)?,
             })
         });
         Ok(found?)

@@ -2,6 +2,7 @@
 
 use crate::{
     Store,
+    columns::{number, number_if_any},
     error::Result,
     search::{Kind, Name},
     sessions::STATUS,
@@ -156,9 +157,9 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Told> {
         cwd: row.get(5)?,
         status: row.get(6)?,
         title: title.and_then(|title| title.lines().next().map(str::to_owned)),
-        started_at_us: row.get::<_, i64>(8)? as u64,
-        at_us: row.get::<_, i64>(9)? as u64,
-        ended_at_us: row.get::<_, Option<i64>>(10)?.map(|at_us| at_us as u64),
+        started_at_us: number(row, 8)?,
+        at_us: number(row, 9)?,
+        ended_at_us: number_if_any(row, 10)?,
         prompts: row.get(11)?,
         tool_uses: row.get(12)?,
         observations: row.get(13)?,

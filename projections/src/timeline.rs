@@ -3,6 +3,7 @@
 use crate::{
     Store,
     error::Result,
+    pages::{Mark, rank},
     search::{Hit, Kind, Name, Query, Search},
 };
 use rusqlite::{OptionalExtension, params_from_iter, types::Value};
@@ -46,14 +47,6 @@ pub struct Surroundings {
     pub hint: Option<String>,
 }
 
-/// A place in the order. At one moment a prompt comes before what was made of it, and a summary last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    at_us: i64,
-    rank: u8,
-    id: i64,
-}
-
 impl Store {
     /// What happened around an anchor.
     pub fn timeline(&self, timeline: &Timeline) -> Result<Surroundings> {
@@ -80,7 +73,7 @@ impl Store {
                 }
                 place
             }
-            (None, Anchor::Time(at_us)) => Place { at_us: *at_us as i64, rank: 0, id: 0 },
+            (None, Anchor::Time(at_us)) => Mark { at_us: *at_us as i64, rank: 0, id: 0 },
             (None, _) => unreachable!("an anchor is a memory or a moment"),
         };
         let mut places = self.around(middle, projects.as_deref(), timeline)?;
@@ -109,7 +102,7 @@ impl Store {
     }
 
     /// Where a memory is, and the projects that are one with its own.
-    fn place(&self, name: Name) -> Result<Option<(Place, Vec<i64>)>> {
+    fn place(&self, name: Name) -> Result<Option<(Mark, Vec<i64>)>> {
         let sql = format!(
             "select row.at_us, projects.owner from visible_{} row
                  join projects on projects.id = row.project where row.id = ?1",
@@ -125,15 +118,15 @@ impl Store {
             self.connection.prepare_cached("select id from projects where owner = ?1")?;
         let siblings = statement.query_map([owner], |row| row.get(0))?;
         let siblings = siblings.collect::<rusqlite::Result<_>>()?;
-        Ok(Some((Place { at_us, rank: rank(name.kind), id: name.id }, siblings)))
+        Ok(Some((Mark::of(at_us, name), siblings)))
     }
 
     fn around(
         &self,
-        middle: Place,
+        middle: Mark,
         projects: Option<&[i64]>,
         timeline: &Timeline,
-    ) -> Result<Vec<Place>> {
+    ) -> Result<Vec<Mark>> {
         let mut before = Vec::new();
         let mut after = Vec::new();
         for kind in Kind::ALL {
@@ -152,12 +145,12 @@ impl Store {
 
     fn beside(
         &self,
-        middle: Place,
+        middle: Mark,
         kind: Kind,
         projects: Option<&[i64]>,
         side: Side,
         rows_max: usize,
-    ) -> Result<Vec<Place>> {
+    ) -> Result<Vec<Mark>> {
         // The first comparison lets the index find the rows, the second is the true one.
         let (about, exactly, order) = match side {
             Side::Before => ("<=", "<", "desc"),
@@ -177,7 +170,7 @@ impl Store {
         let numbers = [middle.at_us, i64::from(middle.rank), middle.id, rows_max as i64];
         let mut statement = self.connection.prepare_cached(&sql)?;
         let places = statement.query_map(params_from_iter(numbers.map(Value::Integer)), |row| {
-            Ok(Place { at_us: row.get(0)?, rank, id: row.get(1)? })
+            Ok(Mark { at_us: row.get(0)?, rank, id: row.get(1)? })
         })?;
         Ok(places.collect::<rusqlite::Result<_>>()?)
     }
@@ -187,21 +180,6 @@ impl Store {
 enum Side {
     Before,
     After,
-}
-
-impl Place {
-    fn name(self) -> Name {
-        let kind = Kind::ALL.into_iter().find(|kind| rank(*kind) == self.rank);
-        Name { kind: kind.expect("every rank is a kind's"), id: self.id }
-    }
-}
-
-fn rank(kind: Kind) -> u8 {
-    match kind {
-        Kind::Prompt => 0,
-        Kind::Observation => 1,
-        Kind::Summary => 2,
-    }
 }
 
 #[cfg(test)]

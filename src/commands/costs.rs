@@ -58,8 +58,8 @@ impl Costs {
                 By::Project => cost.label.clone(),
                 By::Model => format!("{} {}", cost.provider, cost.model),
             };
-            add(lines.entry(name).or_default(), cost);
-            add(&mut all, cost);
+            *lines.entry(name).or_default() += cost;
+            all += cost;
         }
         if lines.is_empty() && !self.json {
             return app.output.line("nobody was asked yet");
@@ -104,14 +104,4 @@ impl Costs {
             cost.observations,
         ))
     }
-}
-
-fn add(sum: &mut Cost, cost: &Cost) {
-    sum.replies += cost.replies;
-    sum.failures += cost.failures;
-    sum.observations += cost.observations;
-    sum.tokens_in += cost.tokens_in;
-    sum.tokens_cached += cost.tokens_cached;
-    sum.tokens_out += cost.tokens_out;
-    sum.cost_micros += cost.cost_micros;
 }

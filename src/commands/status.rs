@@ -20,7 +20,7 @@ use crate::{
     app::App,
     failure::Failure,
     hooks::is_worker_running,
-    install::{Targets, registered, registered::Registered},
+    install::registered::Hooks,
     project::ProjectId,
     settings::table::{ENABLED, SYNC},
     ship::standing::Standing,
@@ -80,13 +80,6 @@ struct Disk {
 }
 
 #[derive(Debug, Serialize)]
-struct Hooks {
-    is_installed: bool,
-    is_plugin: bool,
-    registered: Vec<Registered>,
-}
-
-#[derive(Debug, Serialize)]
 struct Worker {
     is_running: bool,
     /// As it says itself; `silent` if it says nothing.
@@ -131,7 +124,7 @@ impl Found {
             durability: durability(app),
             shipping: Standing::look(app, disk.log_bytes),
             disk,
-            hooks: hooks(app),
+            hooks: Hooks::look(app),
             memory: Memory::look(app),
             worker: worker(&data_dir),
             diagnostics: diagnostics(&data_dir),
@@ -189,17 +182,6 @@ fn bytes_below(dir: &Path) -> u64 {
         Err(_) => 0,
     });
     sizes.sum()
-}
-
-fn hooks(app: &App) -> Hooks {
-    let of_user = Targets::of_user(app).ok().map(|targets| targets.dir);
-    let here = env::current_dir().unwrap_or_default();
-    let of_project = here.ancestors().map(|dir| dir.join(".claude")).find(|dir| dir.is_dir());
-    let mut dirs: Vec<PathBuf> = of_user.iter().cloned().chain(of_project).collect();
-    dirs.dedup();
-    let registered: Vec<_> = dirs.iter().flat_map(|dir| registered::in_dir(dir)).collect();
-    let is_plugin = of_user.is_some_and(|dir| registered::is_plugin_enabled(&dir));
-    Hooks { is_installed: is_plugin || !registered.is_empty(), is_plugin, registered }
 }
 
 fn worker(data: &Path) -> Worker {

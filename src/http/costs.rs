@@ -56,7 +56,7 @@ struct Line {
 }
 
 /// Added up.
-#[derive(Debug, Default, Serialize, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
 struct Sum {
     /// Replies that came.
     calls: u64,
@@ -98,14 +98,14 @@ async fn costs(State(site): State<Arc<Site>>, Asked(wanted): Asked<Wanted>) -> A
         if let Some(project) = given(wanted.project) {
             costs.retain(|cost| cost.label == project || cost.project == project);
         }
-        let mut total = Sum::default();
+        let mut total = Cost::default();
         for cost in &costs {
-            total.add(cost);
+            total += cost;
         }
         let (today, caps) = (spent_today(store, app.clock)?, caps(&app.settings));
         Ok(Costs {
             days: costs.into_iter().map(Line::from).collect(),
-            total,
+            total: Sum::from(&total),
             today: Spent {
                 tokens: today.tokens_in + today.tokens_out,
                 cost_usd: dollars(today.cost_micros.unwrap_or(0)),
@@ -125,21 +125,22 @@ fn dollars(micros: u64) -> f64 {
 
 impl From<Cost> for Line {
     fn from(cost: Cost) -> Self {
-        let mut sum = Sum::default();
-        sum.add(&cost);
+        let sum = Sum::from(&cost);
         let project = if cost.label.is_empty() { cost.project } else { cost.label };
         Self { day: cost.day, project, provider: cost.provider, model: cost.model, sum }
     }
 }
 
-impl Sum {
-    fn add(&mut self, cost: &Cost) {
-        self.calls += cost.replies;
-        self.failures += cost.failures;
-        self.observations += cost.observations;
-        self.tokens_in += cost.tokens_in;
-        self.tokens_cached += cost.tokens_cached;
-        self.tokens_out += cost.tokens_out;
-        self.cost_usd += dollars(cost.cost_micros);
+impl From<&Cost> for Sum {
+    fn from(cost: &Cost) -> Self {
+        Self {
+            calls: cost.replies,
+            failures: cost.failures,
+            observations: cost.observations,
+            tokens_in: cost.tokens_in,
+            tokens_cached: cost.tokens_cached,
+            tokens_out: cost.tokens_out,
+            cost_usd: dollars(cost.cost_micros),
+        }
     }
 }

@@ -1,17 +1,17 @@
 //! Memories and sessions as they are sent. Names of fields are those of the TypeScript claude-mem where it has them.
 
-use claude_mem_projections::{Listed, Told, details::Body, search::Name};
+use claude_mem_projections::{Listed, Told, details::Body};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::moments::{epoch, text};
 
-/// What was learnt or done.
+/// What every memory has.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub(super) struct Observation {
+pub(super) struct Head {
     /// Its number.
     id: i64,
-    /// How it is called among all memories: `12`.
+    /// How it is called among all memories: `12`, `S3`, `P9`.
     name: String,
     /// The name of its project.
     project: String,
@@ -21,6 +21,31 @@ pub(super) struct Observation {
     session_db_id: Option<i64>,
     /// The prompt that it belongs to, counted within the session.
     prompt_number: Option<u32>,
+    created_at: String,
+    /// Milliseconds since 1970.
+    created_at_epoch: u64,
+}
+
+/// Where an observation or a summary comes from.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(super) struct Made {
+    /// `agent`, `user` or `import`.
+    origin: String,
+    /// Who made it, if an agent did.
+    model: Option<String>,
+    /// 0 as the work went on; above that, which reprocessing made it.
+    generation: u32,
+    /// Its share of the tokens that were spent on it.
+    discovery_tokens: u64,
+    /// Whether others have taken its place.
+    is_superseded: bool,
+}
+
+/// What was learnt or done.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub(super) struct Observation {
+    #[serde(flatten)]
+    head: Head,
     /// Such as `bugfix`.
     #[serde(rename = "type")]
     type_: Option<String>,
@@ -31,38 +56,17 @@ pub(super) struct Observation {
     concepts: Vec<String>,
     files_read: Vec<String>,
     files_modified: Vec<String>,
-    /// `agent`, `user` or `import`.
-    origin: String,
-    /// Who made it, if an agent did.
-    model: Option<String>,
-    /// 0 as the work went on; above that, which reprocessing made it.
-    generation: u32,
     /// The kind of subagent whose work it is about.
     agent_type: Option<String>,
-    /// Its share of the tokens that were spent on it.
-    discovery_tokens: u64,
-    /// Whether others have taken its place.
-    is_superseded: bool,
-    created_at: String,
-    /// Milliseconds since 1970.
-    created_at_epoch: u64,
+    #[serde(flatten)]
+    made: Made,
 }
 
 /// What a turn came to.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct Summary {
-    /// Its number.
-    id: i64,
-    /// How it is called among all memories: `S3`.
-    name: String,
-    /// The name of its project.
-    project: String,
-    /// The watched program's id of its session.
-    content_session_id: Option<String>,
-    /// The number of its session.
-    session_db_id: Option<i64>,
-    /// The prompt that it belongs to, counted within the session.
-    prompt_number: Option<u32>,
+    #[serde(flatten)]
+    head: Head,
     request: Option<String>,
     investigated: Option<String>,
     learned: Option<String>,
@@ -71,40 +75,16 @@ pub(super) struct Summary {
     notes: Option<String>,
     files_read: Vec<String>,
     files_edited: Vec<String>,
-    /// `agent` or `import`.
-    origin: String,
-    /// Who made it, if an agent did.
-    model: Option<String>,
-    /// 0 as the work went on; above that, which reprocessing made it.
-    generation: u32,
-    /// Its share of the tokens that were spent on it.
-    discovery_tokens: u64,
-    /// Whether others have taken its place.
-    is_superseded: bool,
-    created_at: String,
-    /// Milliseconds since 1970.
-    created_at_epoch: u64,
+    #[serde(flatten)]
+    made: Made,
 }
 
 /// What the user said.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct Prompt {
-    /// Its number.
-    id: i64,
-    /// How it is called among all memories: `P9`.
-    name: String,
-    /// The name of its project.
-    project: String,
-    /// The watched program's id of its session.
-    content_session_id: Option<String>,
-    /// The number of its session.
-    session_db_id: Option<i64>,
-    /// Counts the prompts of its session.
-    prompt_number: Option<u32>,
+    #[serde(flatten)]
+    head: Head,
     prompt_text: String,
-    created_at: String,
-    /// Milliseconds since 1970.
-    created_at_epoch: u64,
 }
 
 /// A memory of any kind.
@@ -118,12 +98,26 @@ pub(super) enum Item {
 
 impl From<Listed> for Item {
     fn from(listed: Listed) -> Self {
-        let Listed { name: Name { id, .. }, at_us, project, session, prompt_number, .. } = listed;
-        let Listed { origin, model, generation, agent_type, is_superseded, .. } = listed;
-        let (name, discovery_tokens) = (listed.name.to_string(), listed.tokens);
+        let Listed { name, at_us, project, session, prompt_number, body, agent_type, .. } = listed;
         let (session_db_id, content_session_id) = session.unzip();
-        let (created_at, created_at_epoch) = (text(at_us), epoch(at_us));
-        match listed.body {
+        let head = Head {
+            id: name.id,
+            name: name.to_string(),
+            project,
+            content_session_id,
+            session_db_id,
+            prompt_number,
+            created_at: text(at_us),
+            created_at_epoch: epoch(at_us),
+        };
+        let made = Made {
+            origin: listed.origin,
+            model: listed.model,
+            generation: listed.generation,
+            discovery_tokens: listed.tokens,
+            is_superseded: listed.is_superseded,
+        };
+        match body {
             Body::Observation {
                 type_,
                 title,
@@ -134,12 +128,7 @@ impl From<Listed> for Item {
                 files_read,
                 files_modified,
             } => Self::Observation(Observation {
-                id,
-                name,
-                project,
-                content_session_id,
-                session_db_id,
-                prompt_number,
+                head,
                 type_,
                 title,
                 subtitle,
@@ -148,14 +137,8 @@ impl From<Listed> for Item {
                 concepts,
                 files_read,
                 files_modified,
-                origin,
-                model,
-                generation,
                 agent_type,
-                discovery_tokens,
-                is_superseded,
-                created_at,
-                created_at_epoch,
+                made,
             }),
             Body::Summary {
                 request,
@@ -167,12 +150,7 @@ impl From<Listed> for Item {
                 files_read,
                 files_edited,
             } => Self::Summary(Summary {
-                id,
-                name,
-                project,
-                content_session_id,
-                session_db_id,
-                prompt_number,
+                head,
                 request,
                 investigated,
                 learned,
@@ -181,25 +159,11 @@ impl From<Listed> for Item {
                 notes,
                 files_read,
                 files_edited,
-                origin,
-                model,
-                generation,
-                discovery_tokens,
-                is_superseded,
-                created_at,
-                created_at_epoch,
+                made,
             }),
-            Body::Prompt { text } => Self::Prompt(Prompt {
-                id,
-                name,
-                project,
-                content_session_id,
-                session_db_id,
-                prompt_number,
-                prompt_text: text.unwrap_or_default(),
-                created_at,
-                created_at_epoch,
-            }),
+            Body::Prompt { text } => {
+                Self::Prompt(Prompt { head, prompt_text: text.unwrap_or_default() })
+            }
         }
     }
 }
@@ -219,11 +183,12 @@ impl Item {
 
     /// The prompt that it belongs to.
     pub(super) fn prompt_number(&self) -> Option<u32> {
-        match self {
-            Self::Observation(observation) => observation.prompt_number,
-            Self::Summary(summary) => summary.prompt_number,
-            Self::Prompt(prompt) => prompt.prompt_number,
-        }
+        let head = match self {
+            Self::Observation(observation) => &observation.head,
+            Self::Summary(summary) => &summary.head,
+            Self::Prompt(prompt) => &prompt.head,
+        };
+        head.prompt_number
     }
 }
 

@@ -1,14 +1,36 @@
 //! Whether Claude Code will call us: what its settings say now, whoever wrote it there.
 
 use std::{
-    fs,
+    env, fs,
     path::{Path, PathBuf},
 };
 
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{HOOKS, MARKETPLACE, PLUGIN, is_our_hook};
+use super::{HOOKS, MARKETPLACE, PLUGIN, Targets, is_our_hook};
+use crate::app::App;
+
+/// Whether Claude Code will call us where the command was run: by the user's settings, a project's, or a plugin.
+#[derive(Debug, Serialize)]
+pub(crate) struct Hooks {
+    pub(crate) is_installed: bool,
+    pub(crate) is_plugin: bool,
+    pub(crate) registered: Vec<Registered>,
+}
+
+impl Hooks {
+    pub(crate) fn look(app: &App) -> Self {
+        let of_user = Targets::of_user(app).ok().map(|targets| targets.dir);
+        let here = env::current_dir().unwrap_or_default();
+        let of_project = here.ancestors().map(|dir| dir.join(".claude")).find(|dir| dir.is_dir());
+        let mut dirs: Vec<PathBuf> = of_user.iter().cloned().chain(of_project).collect();
+        dirs.dedup();
+        let registered: Vec<_> = dirs.iter().flat_map(|dir| in_dir(dir)).collect();
+        let is_plugin = of_user.is_some_and(|dir| is_plugin_enabled(&dir));
+        Self { is_installed: is_plugin || !registered.is_empty(), is_plugin, registered }
+    }
+}
 
 /// Our hooks in one settings file.
 #[derive(Debug, PartialEq, Serialize)]
@@ -26,7 +48,7 @@ pub(crate) struct Registered {
 }
 
 /// Our hooks in the settings of this directory of Claude Code's, in either of its files.
-pub(crate) fn in_dir(dir: &Path) -> Vec<Registered> {
+fn in_dir(dir: &Path) -> Vec<Registered> {
     ["settings.json", "settings.local.json"]
         .into_iter()
         .filter_map(|name| in_file(&dir.join(name)))
@@ -34,7 +56,7 @@ pub(crate) fn in_dir(dir: &Path) -> Vec<Registered> {
 }
 
 /// Whether the plugin that `claude-mem plugin` writes is switched on.
-pub(crate) fn is_plugin_enabled(dir: &Path) -> bool {
+fn is_plugin_enabled(dir: &Path) -> bool {
     let name = format!("{PLUGIN}@{MARKETPLACE}");
     read(&dir.join("settings.json"))
         .is_some_and(|settings| settings["enabledPlugins"][name] == Value::Bool(true))

@@ -12,9 +12,9 @@ use memchr::{memchr_iter, memmem};
 
 use super::{
     clip::{ceil_boundary, floor_boundary, side},
-    secrets::{self, Found},
+    secrets,
     strings::{is_escaped, unescape, write_escaped},
-    tags,
+    tags, write_redacted,
 };
 
 /// What is read beyond what stays, since a placeholder may be shorter than its secret.
@@ -142,21 +142,12 @@ fn bytes_lost(raw: &[u8]) -> usize {
 fn cleaned<'a>(raw: &str, redact: bool, text: &'a mut String) -> Option<Cow<'a, str>> {
     text.clear();
     unescape(raw, text)?;
-    let mut next = if redact { secrets::next(text.as_bytes(), 0) } else { None };
-    if next.is_none() {
+    let first = if redact { secrets::next(text.as_bytes(), 0) } else { None };
+    if first.is_none() {
         return Some(Cow::Borrowed(text));
     }
     let mut out = String::with_capacity(text.len());
-    let mut at = 0;
-    while let Some(Found { start, end, rule }) = next {
-        out.push_str(&text[at..start]);
-        for piece in ["[redacted:", rule, "]"] {
-            out.push_str(piece);
-        }
-        at = end;
-        next = secrets::next(text.as_bytes(), at);
-    }
-    out.push_str(&text[at..]);
+    write_redacted(text, first, |piece| out.push_str(piece));
     Some(Cow::Owned(out))
 }
 

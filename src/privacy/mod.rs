@@ -99,18 +99,22 @@ fn hide(text: &str, name: Option<Name>, redact: bool, limit: usize) -> Option<St
 #[inline(never)]
 fn without(text: &str, first: Option<Found>, limit: usize) -> String {
     let mut clip = Clip::new(limit, text.len());
+    write_redacted(text, first, |piece| clip.push(piece));
+    clip.finish()
+}
+
+/// Gives out the text piece by piece, with a placeholder for what was found first and for all that follows.
+fn write_redacted(text: &str, first: Option<Found>, mut push: impl FnMut(&str)) {
     let mut at = 0;
     let mut next = first;
     while let Some(Found { start, end, rule }) = next {
-        clip.push(&text[at..start]);
-        for piece in ["[redacted:", rule, "]"] {
-            clip.push(piece);
+        for piece in [&text[at..start], "[redacted:", rule, "]"] {
+            push(piece);
         }
         at = end;
         next = secrets::next(text.as_bytes(), at);
     }
-    clip.push(&text[at..]);
-    clip.finish()
+    push(&text[at..]);
 }
 
 #[cfg(test)]

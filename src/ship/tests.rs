@@ -12,7 +12,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use claude_mem_log::{Appender, Id, Item, Log, Options, Record};
+use claude_mem_log::{
+    Appender, Compactor, Id, Item, KeepAll, Log, Options, Packing, Record, SegmentInfo,
+};
 use claude_mem_tools::bucket::Bucket;
 
 use super::{
@@ -75,18 +77,48 @@ impl Machine {
     /// Records some events, each with a text of its own.
     pub(super) fn record(&mut self, count: u64) {
         let mut appender = Appender::open(&self.log(), Self::options()).unwrap();
-        for number in self.next..self.next + count {
-            let payload = text(number);
-            let record = Record {
-                id: Id::new(number * 1_000_000, number),
-                kind: 7,
-                schema: 1,
-                codec: 0,
-                payload: payload.as_bytes(),
-            };
-            appender.append(&record).unwrap();
+        for _ in 0..count {
+            self.append(&mut appender, 1);
         }
-        self.next += count;
+    }
+
+    /// Records an event whose text is said so many times.
+    fn append(&mut self, appender: &mut Appender, times: usize) {
+        let payload = text(self.next).repeat(times);
+        let record = Record {
+            id: Id::new(self.next * 1_000_000, self.next),
+            kind: 7,
+            schema: 1,
+            codec: 0,
+            payload: payload.as_bytes(),
+        };
+        appender.append(&record).unwrap();
+        self.next += 1;
+    }
+
+    /// Records many events into one segment and ships after each. How many bytes were put.
+    pub(super) fn record_and_ship_each(&mut self, count: u64, times: usize) -> u64 {
+        let options = Options { reserve_bytes: 0, ..Options::default() };
+        let mut appender = Appender::open(&self.log(), options).unwrap();
+        let mut shipper = self.shipper();
+        let mut put_bytes = 0;
+        wait(async {
+            for _ in 0..count {
+                self.append(&mut appender, times);
+                put_bytes += shipper.once().await.unwrap().put_bytes;
+            }
+        });
+        put_bytes
+    }
+
+    /// Rewrites all sealed segments, which it gives back, into one.
+    pub(super) fn compact(&self) -> Vec<SegmentInfo> {
+        let log = Log::open(&self.log(), Options::default()).unwrap();
+        let mut sealed = log.segments().unwrap();
+        sealed.retain(|segment| segment.seal.is_some());
+        let compactor = Compactor::begin(&self.log(), &Options::default(), Packing::default());
+        compactor.unwrap().unwrap().rewrite(&sealed, &mut KeepAll).unwrap().unwrap();
+        sealed
     }
 
     fn settings(&self) -> Settings {

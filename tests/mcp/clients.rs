@@ -8,17 +8,7 @@ use claude_mem_tools::{
 };
 use serde_json::{Value, json};
 
-use crate::sandbox::{Sandbox, binary, real_client};
-
-/// Runs our binary in the client's world.
-fn ours(client: &Client, arguments: &[&str]) -> String {
-    let mut command = Command::new(binary());
-    command.args(arguments).env_clear().env("HOME", client.home()).current_dir(client.cwd());
-    command.env("PATH", "/usr/bin:/bin");
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap()
-}
+use crate::sandbox::{Sandbox, binary, ours, real_client};
 
 /// The real client, without anybody distilling what it does: only what it was told is the subject here.
 fn quiet_client(server: &Server) -> Option<Client> {

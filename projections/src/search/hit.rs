@@ -4,7 +4,7 @@ use super::{
     Kind, Name, Query,
     score::{Matcher, Score},
 };
-use crate::{Store, error::Result};
+use crate::{Store, columns::number, error::Result};
 use rusqlite::OptionalExtension;
 use serde::Serialize;
 use std::ops::Range;
@@ -80,7 +80,7 @@ impl Store {
                 name,
                 kind: name.kind,
                 type_: row.get(0)?,
-                at_us: row.get::<_, i64>(1)? as u64,
+                at_us: number(row, 1)?,
                 project: row.get(2)?,
                 session: row.get(3)?,
                 host: None,

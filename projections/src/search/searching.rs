@@ -8,7 +8,7 @@ use super::{
     score::{Column, Role, Scorer},
     statistics::Statistics,
 };
-use crate::{Store, error::Result};
+use crate::{Store, columns::number, error::Result};
 use rusqlite::{OptionalExtension, params_from_iter, types::Value};
 use std::collections::HashMap;
 
@@ -134,7 +134,7 @@ impl Searching<'_> {
                 let text = row.get_ref(at + 1)?.as_str_or_null().map_err(rusqlite::Error::from)?;
                 texts.extend(text.map(|text| Column { text, role }));
             }
-            let worth = (scorer.score(&texts), row.get::<_, i64>(0)? as u64);
+            let worth = (scorer.score(&texts), number(row, 0)?);
             self.scored.insert(Name { kind, id }, worth);
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! What is looked at, one thing after the other.
 
-use std::{env, fs, os::unix::fs::PermissionsExt, path::PathBuf};
+use std::{fs, os::unix::fs::PermissionsExt};
 
 use claude_mem_log::{Options, maintain, verify};
 use claude_mem_projections::Store;
@@ -11,7 +11,7 @@ use crate::{
     commands::ship::runtime,
     failure::Failure,
     hooks::is_worker_running,
-    install::{Targets, registered, rival},
+    install::{Targets, registered::Hooks, rival},
     settings::{table, value::Kind},
     ship::{
         head, local,
@@ -96,19 +96,13 @@ fn disk(app: &App) -> Finding {
 
 fn hooks(app: &App) -> Vec<Finding> {
     const CHECK: &str = "hooks";
-    let of_user = Targets::of_user(app).ok().map(|targets| targets.dir);
-    let here = env::current_dir().unwrap_or_default();
-    let of_project = here.ancestors().map(|dir| dir.join(".claude")).find(|dir| dir.is_dir());
-    let mut dirs: Vec<PathBuf> = of_user.iter().cloned().chain(of_project).collect();
-    dirs.dedup();
-    let registered: Vec<_> = dirs.iter().flat_map(|dir| registered::in_dir(dir)).collect();
-    let is_plugin = of_user.is_some_and(|dir| registered::is_plugin_enabled(&dir));
-    if registered.is_empty() && !is_plugin {
+    let hooks = Hooks::look(app);
+    if !hooks.is_installed {
         let what = "Claude Code does not call this memory";
         return vec![Finding::problem(CHECK, what, "register it with `claude-mem install`")];
     }
     let mut findings = Vec::new();
-    for found in &registered {
+    for found in &hooks.registered {
         let file = found.file.display();
         findings.push(if !found.is_program_there {
             let what = format!("{file} calls {}, which is not there", found.program);
@@ -120,7 +114,7 @@ fn hooks(app: &App) -> Vec<Finding> {
             Finding::problem(CHECK, what, "add them with `claude-mem install`")
         });
     }
-    if is_plugin {
+    if hooks.is_plugin {
         findings.push(Finding::fine(CHECK, "the plugin is switched on"));
     }
     findings

@@ -1,6 +1,5 @@
 //! Stopped at any request, a remote is complete, and shipping goes on.
 
-use claude_mem_log::{Compactor, Packing};
 use claude_mem_tools::bucket::Lies;
 
 use super::*;
@@ -57,12 +56,7 @@ fn so_can_one_that_follows_a_compaction_and_it_leaves_nothing_behind() {
     let mut machine = Machine::with_bucket(&bucket);
     machine.record(20);
     machine.ship().unwrap();
-    let log = Log::open(&machine.log(), Options::default()).unwrap();
-    let sealed: Vec<_> =
-        log.segments().unwrap().into_iter().filter(|segment| segment.seal.is_some()).collect();
-    let compactor =
-        Compactor::begin(&machine.log(), &Options::default(), Packing::default()).unwrap().unwrap();
-    compactor.rewrite(&sealed, &mut claude_mem_log::KeepAll).unwrap().unwrap();
+    let sealed = machine.compact();
     dies_at_every_request(&bucket, &machine, 20);
     let old = format!("/{:016x}.g00/", sealed[0].number);
     assert!(!bucket.names().iter().any(|name| name.contains(&old)), "{:?}", bucket.names());

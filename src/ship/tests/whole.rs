@@ -44,20 +44,7 @@ fn shipping_twice_is_the_same_as_once() {
 fn hundreds_of_increments_are_taken_in_by_manifests_and_little_is_left_of_them() {
     let mut machine = Machine::new();
     // One segment, so that nothing but their number ends a run.
-    let options = Options { reserve_bytes: 0, ..Options::default() };
-    let mut appender = Appender::open(&machine.log(), options).unwrap();
-    let mut shipper = machine.shipper();
-    let mut put_bytes = 0;
-    wait(async {
-        for number in 1..=300 {
-            let payload = text(number).repeat(6);
-            let payload = payload.as_bytes();
-            let id = Id::new(number * 1_000_000, number);
-            appender.append(&Record { id, kind: 7, schema: 1, codec: 0, payload }).unwrap();
-            put_bytes += shipper.once().await.unwrap().put_bytes;
-        }
-    });
-    machine.next = 301;
+    let put_bytes = machine.record_and_ship_each(300, 6);
     let objects = machine.objects().len();
     assert!(objects < 100, "{objects} objects");
     let log_bytes = machine.head().bytes();
@@ -69,20 +56,7 @@ fn hundreds_of_increments_are_taken_in_by_manifests_and_little_is_left_of_them()
 fn without_compression_hardly_more_is_shipped_than_recorded() {
     let mut machine = Machine::new();
     fs::write(machine.paths.settings(), r#"{"CLAUDE_MEM_SHIP_COMPRESS": "false"}"#).unwrap();
-    let options = Options { reserve_bytes: 0, ..Options::default() };
-    let mut appender = Appender::open(&machine.log(), options).unwrap();
-    let mut shipper = machine.shipper();
-    let mut put_bytes = 0;
-    wait(async {
-        for number in 1..=300 {
-            let payload = text(number).repeat(20);
-            let payload = payload.as_bytes();
-            let id = Id::new(number * 1_000_000, number);
-            appender.append(&Record { id, kind: 7, schema: 1, codec: 0, payload }).unwrap();
-            put_bytes += shipper.once().await.unwrap().put_bytes;
-        }
-    });
-    machine.next = 301;
+    let put_bytes = machine.record_and_ship_each(300, 20);
     let log_bytes = machine.head().bytes();
     assert!(put_bytes * 10 <= log_bytes * 11, "{put_bytes} bytes put for {log_bytes}");
     machine.check();
@@ -94,12 +68,7 @@ fn a_new_generation_takes_the_place_of_the_old_one_and_nothing_of_that_stays() {
     machine.record(40);
     machine.ship().unwrap();
     let old: Vec<PathBuf> = machine.objects().into_keys().collect();
-    let log = Log::open(&machine.log(), Options::default()).unwrap();
-    let sealed: Vec<_> =
-        log.segments().unwrap().into_iter().filter(|segment| segment.seal.is_some()).collect();
-    let compactor =
-        Compactor::begin(&machine.log(), &Options::default(), Packing::default()).unwrap().unwrap();
-    compactor.rewrite(&sealed, &mut claude_mem_log::KeepAll).unwrap().unwrap();
+    let sealed = machine.compact();
     machine.record(1);
     machine.ship().unwrap();
     let segments = machine.head().segments();
