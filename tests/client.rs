@@ -20,7 +20,7 @@ fn installed_worked_with_and_distilled_by_rules() {
             json!({"file_path": "notes.md", "content": "# Notes\n"}),
         )]));
     let server = Server::start(script).unwrap();
-    let Some(client) = real_client(&server.url()) else { return };
+    let client = real_client(&server.url());
     let claude_mem = |arguments: &[&str]| ours(&client, arguments);
     claude_mem(&["install"]);
     claude_mem(&["settings", "set", "PROVIDER", "extract"]);
@@ -35,7 +35,7 @@ fn installed_worked_with_and_distilled_by_rules() {
 fn the_users_own_client_distils_and_two_sessions_never_share_a_conversation() {
     let server = Server::answering(|request: &Request| Answer::text(reply("claude", request)));
     let server = server.unwrap();
-    let Some(client) = real_client(&server.url()) else { return };
+    let client = real_client(&server.url());
     let sandbox = Sandbox::new();
     Session::worked(&sandbox, "alpha", 3);
     Session::worked(&sandbox, "beta", 2);

@@ -27,7 +27,7 @@ fn a_real_session_is_recorded_whole_by_the_hooks_as_installed() {
         .then(Answer::tools([("Read", json!({"file_path": "/etc/hostname"}))]))
         .then(Answer::text("All done."));
     let server = Server::start(script).unwrap();
-    let Some(client) = real_client(&server.url()) else { return };
+    let client = real_client(&server.url());
     ours(&client, &["install"]);
     // What is distilled meanwhile would stand among what the hooks record.
     let client = client.env("CLAUDE_MEM_WORKER_AUTOSTART", "false");
@@ -82,7 +82,7 @@ fn a_private_turn_of_a_real_session_leaves_only_that_it_was() {
         .then(Answer::tools([bash("echo walrus")]))
         .then(Answer::text("The walrus is safe."));
     let server = Server::start(script).unwrap();
-    let Some(client) = real_client(&server.url()) else { return };
+    let client = real_client(&server.url());
     ours(&client, &["install"]);
     let client = client.env("CLAUDE_MEM_WORKER_AUTOSTART", "false");
     let outcome = client.prompt("<private>hide the walrus</private>").unwrap();

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use crate::sandbox::{Sandbox, binary, ours, real_client};
 
 /// The real client, without anybody distilling what it does: only what it was told is the subject here.
-fn quiet_client(server: &Server) -> Option<Client> {
-    Some(real_client(&server.url())?.env("CLAUDE_MEM_WORKER_AUTOSTART", "false"))
+fn quiet_client(server: &Server) -> Client {
+    real_client(&server.url()).env("CLAUDE_MEM_WORKER_AUTOSTART", "false")
 }
 
 /// What kinds of events were recorded.
@@ -57,7 +57,7 @@ fn next_call(request: &Request) -> Answer {
 #[test]
 fn a_real_session_uses_every_tool_as_installed_and_none_of_it_comes_back_as_news() {
     let server = Server::answering(next_call).unwrap();
-    let Some(mut client) = quiet_client(&server) else { return };
+    let mut client = quiet_client(&server);
     let tools =
         ["search", "timeline", "get_observations", "remember", "forget", "session_start_context"];
     for tool in tools {
@@ -96,7 +96,7 @@ fn as_a_plugin_it_has_the_tools_under_other_names() {
         .then(Answer::tools([("mcp__plugin_mem_claude-mem__remember", remember)]))
         .then(Answer::text("Kept."));
     let server = Server::start(script).unwrap();
-    let Some(client) = quiet_client(&server) else { return };
+    let client = quiet_client(&server);
     let market = client.home().join("market");
     ours(&client, &["plugin", market.to_str().unwrap()]);
     let client = client.plugin(market.join("plugin")).allow("mcp__plugin_mem_claude-mem__remember");
@@ -112,7 +112,7 @@ fn as_a_plugin_it_has_the_tools_under_other_names() {
 #[test]
 fn the_slash_command_and_the_skill_reach_the_model() {
     let server = Server::start(Script::new().otherwise(Answer::text("Nothing yet."))).unwrap();
-    let Some(client) = quiet_client(&server) else { return };
+    let client = quiet_client(&server);
     ours(&client, &["install"]);
     let outcome = client.prompt("/mem the torn walrus").unwrap();
     assert_eq!(outcome.result()["result"], "Nothing yet.", "{outcome:#?}");
