@@ -1,6 +1,7 @@
 //! The API, over real HTTP from a real worker.
 
 mod described;
+mod load;
 mod reading;
 mod security;
 mod stream;
@@ -117,14 +118,19 @@ impl Site {
 
 impl Reply {
     fn read(stream: &mut impl BufRead) -> Self {
+        Self::next(stream).unwrap_or_else(|| panic!("there is no answer"))
+    }
+
+    /// The next answer; nothing if the other side is gone before it is whole.
+    fn next(stream: &mut impl BufRead) -> Option<Self> {
         let mut line = String::new();
-        stream.read_line(&mut line).unwrap();
+        stream.read_line(&mut line).ok().filter(|count| *count > 0)?;
         let status = line.split(' ').nth(1).and_then(|status| status.parse().ok());
         let status = status.unwrap_or_else(|| panic!("no answer: {line:?}"));
         let mut headers = Vec::new();
         loop {
             let mut line = String::new();
-            stream.read_line(&mut line).unwrap();
+            stream.read_line(&mut line).ok().filter(|count| *count > 0)?;
             let Some((name, value)) = line.trim_end().split_once(": ") else { break };
             headers.push((name.to_lowercase(), value.to_owned()));
         }
@@ -132,10 +138,10 @@ impl Reply {
         let length = reply.header("content-length").and_then(|length| length.parse().ok());
         if let Some(length) = length {
             let mut body = vec![0; length];
-            stream.read_exact(&mut body).unwrap();
+            stream.read_exact(&mut body).ok()?;
             reply.body = String::from_utf8(body).unwrap();
         }
-        reply
+        Some(reply)
     }
 
     fn header(&self, name: &str) -> Option<&str> {

@@ -1,0 +1,122 @@
+//! Many programs at once, over HTTP: everything that is acknowledged is appended, and appended once.
+
+use std::{
+    collections::HashSet,
+    fs,
+    io::{BufReader, Write},
+    net::TcpStream,
+    thread,
+};
+
+use serde_json::json;
+
+use super::{Reply, Site};
+use crate::serving::until;
+
+/// Programs that tell at the same time.
+const CLIENTS: usize = 8;
+
+/// A connection over which one request follows the other.
+struct Program<'a> {
+    site: &'a Site,
+    number: usize,
+    answers: BufReader<TcpStream>,
+}
+
+impl<'a> Program<'a> {
+    fn new(site: &'a Site, number: usize) -> Self {
+        Self { site, number, answers: BufReader::new(site.connect()) }
+    }
+
+    /// Sends an observation of 4 KB.
+    fn send(&mut self, id: &str) -> std::io::Result<()> {
+        let body = json!({"contentSessionId": format!("s{}", self.number), "tool_name": "Bash",
+            "tool_use_id": id, "tool_input": {"command": "ls"}, "tool_response": "x".repeat(4096)})
+        .to_string();
+        let (authority, token) = (self.site.authority(), self.site.token());
+        let request = format!(
+            "POST /api/sessions/observations HTTP/1.1\r\nhost: {authority}\r\n\
+             authorization: Bearer {token}\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        self.answers.get_mut().write_all(request.as_bytes())
+    }
+
+    /// Waits for the next answer; says whether there was one, which must be a good one.
+    fn is_acknowledged(&mut self) -> bool {
+        let Some(reply) = Reply::next(&mut self.answers) else { return false };
+        assert_eq!((reply.status, reply.json()), (200, json!({"status": "queued"})), "{reply:?}");
+        true
+    }
+
+    /// Tells so many, one after the other, as long as somebody listens. Gives those that were acknowledged.
+    fn tell(mut self, count: usize) -> Vec<String> {
+        let program = self.number;
+        let ids = (0..count).map(|number| format!("t{program}-{number}"));
+        ids.take_while(|id| self.send(id).is_ok() && self.is_acknowledged()).collect()
+    }
+}
+
+/// Has every program tell at the same time, does `meanwhile`, and gives all that was acknowledged.
+fn told(site: &Site, count: usize, meanwhile: impl FnOnce()) -> Vec<String> {
+    thread::scope(|scope| {
+        let programs: Vec<_> = (0..CLIENTS)
+            .map(|number| scope.spawn(move || Program::new(site, number).tell(count)))
+            .collect();
+        meanwhile();
+        programs.into_iter().flat_map(|program| program.join().unwrap()).collect()
+    })
+}
+
+/// The tool uses in the log, of which none is there twice.
+fn recorded(site: &Site) -> HashSet<String> {
+    let events = site.sandbox.events();
+    let ids: Vec<_> =
+        events.iter().filter_map(|event| event["event"]["tool_use_id"].as_str()).collect();
+    let once: HashSet<String> = ids.iter().copied().map(str::to_owned).collect();
+    assert_eq!(ids.len(), once.len(), "each is appended once");
+    once
+}
+
+#[test]
+fn a_thousand_posts_of_eight_programs_are_all_taken_and_appended_once_each() {
+    let site = Site::new();
+    let acknowledged = told(&site, 125, || ());
+    assert_eq!(acknowledged.len(), 1000, "none is refused");
+    assert_eq!(recorded(&site), acknowledged.into_iter().collect());
+}
+
+#[test]
+fn every_post_that_was_acknowledged_is_in_the_log_of_a_worker_that_was_killed() {
+    let site = Site::new();
+    let active = site.sandbox.data().join("log/active.log");
+    let pid = site.serving.presence["pid"].as_u64().unwrap().to_string();
+    let acknowledged = told(&site, 10_000, || {
+        until(|| fs::metadata(&active).is_ok_and(|log| log.len() > 1 << 20));
+        let kill = std::process::Command::new("kill").args(["-KILL", &pid]).status();
+        assert!(kill.unwrap().success());
+    });
+    let recorded = recorded(&site);
+    let count = acknowledged.len();
+    assert!(count > 100 && count < CLIENTS * 10_000, "it was killed in the middle: {count}");
+    let missing: Vec<_> = acknowledged.iter().filter(|id| !recorded.contains(*id)).collect();
+    assert!(missing.is_empty(), "{} of {count} are missing: {missing:?}", missing.len());
+    // What nobody heard of may be there too, but no more than each program had under way.
+    assert!(recorded.len() <= count + CLIENTS, "{} of {count}", recorded.len());
+}
+
+#[test]
+fn requests_sent_before_the_first_answer_are_answered_in_order() {
+    let site = Site::new();
+    let mut program = Program::new(&site, 0);
+    let ids: Vec<String> = (0..50).map(|number| format!("t{number}")).collect();
+    for id in &ids {
+        program.send(id).unwrap();
+    }
+    assert!(ids.iter().all(|_| program.is_acknowledged()));
+    let events = site.sandbox.events();
+    let found: Vec<_> =
+        events.iter().filter_map(|event| event["event"]["tool_use_id"].as_str()).collect();
+    assert_eq!(found, ids);
+}
