@@ -11,6 +11,7 @@ use std::{
 use serde_json::json;
 
 use super::{Reply, Site};
+use crate::serving::Serving;
 
 /// What is answered without the token. The rest of what is not the API are the viewer's files.
 const OPEN: [&str; 5] = ["/health", "/api/health", "/api/readiness", "/api/version", "/open"];
@@ -258,8 +259,45 @@ fn others_reach_it_only_if_that_is_wanted_twice_and_then_with_the_token() {
     assert_eq!(site.raw("GET", "/health", &host, "").status, 200);
     assert_eq!(site.raw("GET", "/api/stats", &host, "").status, 401);
     assert_eq!(site.raw("GET", "/health", &[("host", "evil.example")], "").status, 403);
-    let open = json!({"CLAUDE_MEM_WORKER_REMOTE": "true"});
-    assert_eq!(site.ask("POST", "/api/settings", Some(&open)).status, 403, "no page opens it");
+}
+
+#[test]
+fn no_page_changes_whom_the_worker_listens_to() {
+    let site = Site::new();
+    let listed = site.get("/api/settings");
+    for (name, value) in
+        [("CLAUDE_MEM_WORKER_HOST", "0.0.0.0"), ("CLAUDE_MEM_WORKER_REMOTE", "true")]
+    {
+        // Not with others either, nor by going back to what is the default.
+        for wish in [
+            json!({name: value}),
+            json!({name: value, "CLAUDE_MEM_MODEL": "m"}),
+            json!({name: null}),
+        ] {
+            let reply = site.ask("POST", "/api/settings", Some(&wish));
+            assert_eq!(reply.status, 403, "{wish}");
+            let remedy = reply.json()["remedy"].as_str().unwrap().to_owned();
+            assert!(remedy.contains(&format!("claude-mem settings set {name}")), "{remedy}");
+        }
+        let settings = listed["settings"].as_array().unwrap();
+        let shown = settings.iter().find(|setting| setting["name"] == name).unwrap();
+        assert_eq!(shown["is_read_only"], true, "the page says so beforehand");
+    }
+    assert_eq!(site.get("/api/settings"), listed, "nothing was changed");
+    assert!(!site.sandbox.data().join("settings.json").exists());
+    // Whoever wants it says so in a terminal, and says it twice.
+    let set = |name: &str, value: &str| site.sandbox.run(&["settings", "set", name, value]).ok();
+    set("CLAUDE_MEM_WORKER_HOST", "0.0.0.0");
+    let host = |serving: &Serving| serving.presence["host"].clone();
+    let Site { sandbox, serving } = &site;
+    let pid = serving.presence["pid"].clone();
+    sandbox.run(&["worker", "stop"]).ok();
+    let second = Serving::start(sandbox, &[]);
+    assert_ne!(second.presence["pid"], pid);
+    assert_eq!(host(&second), "127.0.0.1");
+    second.kill();
+    set("CLAUDE_MEM_WORKER_REMOTE", "true");
+    assert_eq!(host(&Serving::start(sandbox, &[])), "0.0.0.0");
 }
 
 #[test]
