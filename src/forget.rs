@@ -19,6 +19,7 @@ use crate::{
     failure::Failure,
     memory,
     privacy::clean_text,
+    project::ProjectId,
     remember::{policy, record, session},
 };
 
@@ -76,7 +77,7 @@ pub(crate) fn forget(
         reason: clean_text(reason, policy(app)).text,
         ..Forgotten::default()
     };
-    let id = append(app, store, forgotten)?;
+    let id = append(app, &project_of(store, &taken.named)?, forgotten)?;
     let log = memory::open_log(app)?;
     memory::fold(store, &log)?;
     Ok(id)
@@ -99,16 +100,36 @@ pub(crate) fn undo(app: &mut App, store: &mut Store, id: &str) -> Result<u64, Fa
             .meaning("nothing was changed"));
     }
     let (undoes, memories) = (Some(*forgetting.event.as_bytes()), forgetting.memories);
-    append(app, store, Forgotten { undoes, ..Forgotten::default() })?;
+    let project = known(store.project_of_event(forgetting.event)?);
+    append(app, &project, Forgotten { undoes, ..Forgotten::default() })?;
     // What was removed is only in the log: everything is drawn again, however long that takes.
     let log = memory::open_log(app)?;
     memory::fold(store, &log)?;
     Ok(memories)
 }
 
-fn append(app: &App, store: &Store, forgotten: Forgotten) -> Result<Id, Failure> {
-    let project = memory::project_meant(app, store, None)?;
-    record(app, &project, session(app), &Event::from(forgotten))
+fn append(app: &App, project: &ProjectId, forgotten: Forgotten) -> Result<Id, Failure> {
+    record(app, project, session(app), &Event::from(forgotten))
+}
+
+/// The project that all of these are of, wherever one stands while one forgets them; none, if there are several.
+fn project_of(store: &Store, memories: &[Addressed]) -> Result<ProjectId, Failure> {
+    let mut projects = Vec::new();
+    for memory in memories {
+        projects.push(store.project_of_event(memory.event)?);
+    }
+    projects.dedup();
+    let is_one = projects.len() == 1;
+    Ok(known(projects.pop().flatten().filter(|_| is_one)))
+}
+
+fn known(found: Option<(String, String, String)>) -> ProjectId {
+    match found {
+        Some((key, label, root)) => {
+            ProjectId { key, label, root: root.into(), ..ProjectId::of_session() }
+        }
+        None => ProjectId::of_session(),
+    }
 }
 
 /// One line for each memory: ID, type, title.

@@ -1,6 +1,7 @@
 //! What might be worth telling a session that begins: rows, not yet chosen from.
 
 use crate::{columns::number, error::Result, store::Store};
+use claude_mem_events::Id;
 use rusqlite::{OptionalExtension, Row, named_params};
 
 /// For whom.
@@ -166,6 +167,17 @@ impl Store {
         let found =
             statement.query_row([session], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
         Ok(found.optional()?)
+    }
+
+    /// The project that an event was recorded of: key, label, root.
+    pub fn project_of_event(&self, event: Id) -> Result<Option<(String, String, String)>> {
+        let sql = "select owners.key, coalesce(owners.label, ''), coalesce(projects.root, '')
+             from events join projects on projects.id = events.project
+                 join projects as owners on owners.id = projects.owner
+             where events.event = ?1 order by events.seq limit 1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        Ok(statement.query_row([event.as_bytes()], read).optional()?)
     }
 
     /// The project and all that were merged into it. Each is asked for alone, so that an index gives its

@@ -6,7 +6,7 @@ use claude_mem_events::{Event, Forgotten, Id, Recorded};
 use claude_mem_log::{Item, Log};
 use claude_mem_projections::{Addressed, Store, Touching};
 
-use super::append;
+use super::{append, known, project_of};
 use crate::{app::App, failure::Failure, memory, privacy::clean_text, remember::policy};
 
 /// What is to be forgotten: all that fits every condition given.
@@ -94,7 +94,13 @@ pub(crate) fn forget_meant(
     reason: &str,
 ) -> Result<Id, Failure> {
     let reason = clean_text(reason, policy(app)).text;
-    let id = append(app, store, Forgotten { reason, ..meant.forgotten.clone() })?;
+    let forgotten = Forgotten { reason, ..meant.forgotten.clone() };
+    let project = match (forgotten.project.as_str(), forgotten.session.as_str()) {
+        ("", "") => project_of(store, &meant.memories)?,
+        ("", session) => known(store.project_of(session)?),
+        (key, _) => known(store.project_named(key)?),
+    };
+    let id = append(app, &project, forgotten)?;
     let log = memory::open_log(app)?;
     memory::fold(store, &log)?;
     Ok(id)

@@ -30,6 +30,26 @@ fn what_is_forgotten_is_gone_at_once_and_comes_back_when_that_is_taken_back() {
 }
 
 #[test]
+fn a_forgetting_is_recorded_of_the_project_that_it_takes_something_from() {
+    let site = Site::new();
+    site.remember_turn("s1", "fix the cart", "cart.rs");
+    let save = json!({"text": "the walrus prefers tabs", "project": "zoo"});
+    site.post("/api/memory/save", &save);
+    let id = site.ask("DELETE", "/api/observation/1", None).ok()["forgetting"].clone();
+    site.ask("POST", &format!("/api/forgettings/{}/undo", id.as_str().unwrap()), None).ok();
+    // Of two projects it is of none, wherever one stands.
+    site.sandbox.run(&["forget", "1", "2", "--yes"]).ok();
+    let events = site.sandbox.events();
+    let of = |kind: &str| -> Vec<&Value> {
+        let those = events.iter().filter(|event| event["kind"] == kind);
+        those.map(|event| &event["project_key"]).collect()
+    };
+    let shop = of("PromptSubmitted")[0];
+    assert!(shop.as_str().unwrap().ends_with("/shop"), "{shop}");
+    assert_eq!(of("Forgotten"), [shop, shop, &json!("")]);
+}
+
+#[test]
 fn a_memory_is_written_by_hand() {
     let site = Site::new();
     let text = json!({"text": "the walrus prefers tabs"});
