@@ -29,6 +29,15 @@ const FORMAT: &str = include_str!("prompts/format.txt");
 /// More is not a prompt but a mistaken path.
 const TEXT_BYTES_MAX: u64 = 256 << 10;
 
+/// The user's own instructions for one reprocessing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Instructions<'a> {
+    /// They are in this file.
+    File(&'a Path),
+    /// This is them. Whoever must not have us open files gives this.
+    Text(&'a str),
+}
+
 /// What the user chose of it all.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Choice<'a> {
@@ -37,7 +46,7 @@ pub(crate) struct Choice<'a> {
     /// The language to write in, such as `de`; empty for that of the session.
     pub(crate) language: &'a str,
     /// Replaces the instructions.
-    pub(crate) prompt: Option<&'a Path>,
+    pub(crate) prompt: Option<Instructions<'a>>,
 }
 
 /// The texts in force.
@@ -53,13 +62,17 @@ pub(crate) struct Prompts {
 /// A text that is there but cannot be used. One that is missing is no error, except where it was named.
 #[derive(Debug)]
 pub(crate) struct PromptError {
-    path: PathBuf,
+    /// Nothing, if it is in no file.
+    path: Option<PathBuf>,
     error: io::Error,
 }
 
 impl fmt::Display for PromptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot use the prompt {}: {}", self.path.display(), self.error)
+        match &self.path {
+            Some(path) => write!(f, "cannot use the prompt {}: {}", path.display(), self.error),
+            None => write!(f, "cannot use this prompt: {}", self.error),
+        }
     }
 }
 
@@ -73,8 +86,13 @@ impl Prompts {
             }
         }
         let [mut init, earlier, observation, summary] = texts;
-        if let Some(path) = choice.prompt {
-            init = read(path, true)?.unwrap_or_default();
+        match choice.prompt {
+            Some(Instructions::File(path)) => init = read(path, true)?.unwrap_or_default(),
+            Some(Instructions::Text(text)) => {
+                let problem = |error| PromptError { path: None, error };
+                init = usable(text.to_owned()).map_err(problem)?;
+            }
+            None => {}
         }
         let system = system(&init, mode, choice);
         let version = version(&[&system, &earlier, &observation, &summary]);
@@ -176,22 +194,31 @@ fn version(texts: &[&str]) -> String {
 
 /// Reads a text, or finds none.
 fn read(path: &Path, must_be_there: bool) -> Result<Option<String>, PromptError> {
-    let problem = |error| PromptError { path: path.to_owned(), error };
     let text = match fs::metadata(path) {
-        Ok(file) if file.len() > TEXT_BYTES_MAX => {
-            Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 256 kB"))
-        }
+        Ok(file) if file.len() > TEXT_BYTES_MAX => Err(too_large()),
         Ok(_) => fs::read_to_string(path),
         Err(error) => Err(error),
     };
-    match text {
-        Ok(text) if text.trim().is_empty() => {
-            Err(problem(io::Error::new(io::ErrorKind::InvalidData, "it is empty")))
-        }
+    match text.and_then(usable) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound && !must_be_there => Ok(None),
-        Err(error) => Err(problem(error)),
+        Err(error) => Err(PromptError { path: Some(path.to_owned()), error }),
     }
+}
+
+/// A text that says something, and not too much.
+fn usable(text: String) -> io::Result<String> {
+    match text.len() as u64 {
+        len if len > TEXT_BYTES_MAX => Err(too_large()),
+        _ if text.trim().is_empty() => {
+            Err(io::Error::new(io::ErrorKind::InvalidData, "it is empty"))
+        }
+        _ => Ok(text),
+    }
+}
+
+fn too_large() -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 256 kB")
 }
 
 #[cfg(test)]
@@ -225,7 +252,7 @@ mod tests {
             Choice { verbosity: Verbosity::Minimal, ..Choice::default() },
             Choice { verbosity: Verbosity::Verbose, ..Choice::default() },
             Choice { language: "de", ..Choice::default() },
-            Choice { prompt: Some(&own), ..Choice::default() },
+            Choice { prompt: Some(Instructions::File(&own)), ..Choice::default() },
         ];
         let mut versions: Vec<_> = choices.iter().map(|choice| built_in(choice).version).collect();
         let again: Vec<_> = choices.iter().map(|choice| built_in(choice).version).collect();
@@ -257,7 +284,7 @@ mod tests {
     fn a_text_that_cannot_be_used_is_named() {
         let data = tempfile::tempdir().unwrap();
         let missing = data.path().join("missing.txt");
-        let choice = Choice { prompt: Some(&missing), ..Choice::default() };
+        let choice = Choice { prompt: Some(Instructions::File(&missing)), ..Choice::default() };
         let error = Prompts::load(data.path(), &Mode::code(), &choice).unwrap_err().to_string();
         assert!(error.contains("missing.txt: No such file"), "{error}");
         fs::create_dir(data.path().join("prompts")).unwrap();

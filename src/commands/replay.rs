@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::{progress::Progress, select};
 use crate::{
+    agent::prompts::Instructions,
     app::App,
     failure::Failure,
     memory,
@@ -120,7 +121,7 @@ impl Replay {
             wishes: Wishes {
                 provider: self.provider.as_deref(),
                 model: self.model.as_deref(),
-                prompt: self.prompt.as_deref(),
+                prompt: self.prompt.as_deref().map(Instructions::File),
             },
             is_fresh: self.fresh,
             is_shadow: self.shadow,

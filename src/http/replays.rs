@@ -27,6 +27,7 @@ use super::{
     site::{Site, lock},
 };
 use crate::{
+    agent::prompts::Instructions,
     app::App,
     failure::Failure,
     memory,
@@ -99,6 +100,8 @@ struct Wanted {
     provider: Option<String>,
     /// Which model.
     model: Option<String>,
+    /// Instructions in place of those in force, as they are: no path from a request is opened.
+    prompt_text: Option<String>,
     /// Ask again even where a reply under the same prompts is recorded.
     #[serde(default)]
     fresh: bool,
@@ -326,11 +329,10 @@ fn request<'a>(app: &App, store: &Store, wanted: &'a Wanted) -> Result<Request<'
             project: project.transpose()?,
             session: session.transpose()?,
         },
-        // Prompts are files, and no path from a request is opened.
         wishes: Wishes {
             provider: wanted.provider.as_deref().filter(|name| !name.is_empty()),
             model: wanted.model.as_deref().filter(|name| !name.is_empty()),
-            prompt: None,
+            prompt: wanted.prompt_text.as_deref().map(Instructions::Text),
         },
         is_fresh: wanted.fresh,
         is_shadow: wanted.shadow,

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -14,7 +13,7 @@ use crate::{
         self, Answer, Ask, Limits, Provider, Refusal, Setup, extract,
         identity::resumable,
         modes::{Mode, Verbosity},
-        prompts::{Choice, Prompts},
+        prompts::{Choice, Instructions, Prompts},
         question,
     },
     app::App,
@@ -33,7 +32,7 @@ pub(crate) struct Wishes<'a> {
     /// Another model.
     pub(crate) model: Option<&'a str>,
     /// Other instructions.
-    pub(crate) prompt: Option<&'a Path>,
+    pub(crate) prompt: Option<Instructions<'a>>,
 }
 
 /// The words of every question, and who they are for.

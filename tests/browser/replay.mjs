@@ -9,6 +9,13 @@ await open(async (stage) => {
   const form = page.locator("form.wishes");
   await form.getByLabel("Model").fill("claude-sonnet-5");
   await form.getByLabel("Only to compare").check();
+  // Other instructions: chosen as a file, of which only the text is sent, or written.
+  await form.getByText("Another prompt").click();
+  const prompt = form.getByLabel("Prompt", { exact: true });
+  const told = { name: "mine.txt", mimeType: "text/plain", buffer: Buffer.from("Tell me about walruses.") };
+  await form.getByLabel("Prompt file").setInputFiles(told);
+  await page.waitForFunction(() => document.querySelector("[name=prompt_text]").value.includes("walruses"));
+  await prompt.fill("Tell me only about otters.");
   const start = form.getByRole("button", { name: "Start" });
   assert.equal(await start.isDisabled(), true);
   await form.getByRole("button", { name: "Estimate" }).click();

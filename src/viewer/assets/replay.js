@@ -128,6 +128,7 @@ function wishes(estimate) {
       { id: "moments" },
       ["1d", "7d", "30d", "90d"].map((value) => h("option", { value })),
     ),
+    instructions(),
     h(
       "div",
       { class: "checks" },
@@ -185,6 +186,36 @@ function wishes(estimate) {
     return undefined;
   }
   return made;
+}
+
+/** Other instructions than those in force: written here, or taken from a file, of which only the text is sent. */
+function instructions() {
+  const text = h("textarea", {
+    name: "prompt_text",
+    rows: 8,
+    maxlength: 256 * 1024,
+    "aria-label": "Prompt",
+    placeholder: "Instructions for the model, in place of those in force",
+  });
+  const file = h("input", { type: "file", accept: ".txt,.md,text/*", "aria-label": "Prompt file" });
+  file.addEventListener("change", async () => {
+    const [chosen] = file.files;
+    if (!chosen) return;
+    try {
+      text.value = await chosen.text();
+    } catch (error) {
+      complain(error);
+    }
+    text.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  return h(
+    "details",
+    { class: "instructions" },
+    h("summary", null, "Another prompt"),
+    h("p", { class: "hint" }, "Only for this replay. The types and the form of replies are added to it."),
+    text,
+    h("p", { class: "from" }, h("span", null, "or from a file"), file),
+  );
 }
 
 function figures(found) {
