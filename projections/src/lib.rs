@@ -74,7 +74,7 @@ pub use hosts::{Foreign, HOSTS_MAX, Host, HostState, at_home, foreign, log_of};
 pub use imports::imported_tool_use;
 pub use kin::Telling;
 pub use listed::Listed;
-pub use news::{Happened, News};
+pub use news::{Happened, Heard, News, NotHeard};
 pub use outstanding::{Pending, Range, Reprocessing, Turn, Waiting};
 pub use pages::{Mark, NotAMark};
 pub use projection::{Projection, Rows};

@@ -4,9 +4,55 @@ use crate::{
     Store,
     columns::number,
     error::Result,
+    hosts::{FOREIGN, LOG_SHIFT, log_of},
     search::{Kind, Name},
 };
 use claude_mem_events::{Event, Id, Seq};
+use std::{collections::BTreeMap, fmt, str::FromStr};
+
+/// How far somebody has heard of each log: our own, and those of other machines. As a text, the places one after
+/// the other: each holds the number of its log.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Heard(BTreeMap<u8, Seq>);
+
+impl Heard {
+    /// The last place of this log; its beginning, if nothing of it was heard.
+    fn of(&self, log: u8) -> i64 {
+        self.0.get(&log).map_or(start(log), |seq| seq.raw() as i64)
+    }
+
+    /// What is at this place was heard, too.
+    pub fn reach(&mut self, seq: Seq) {
+        self.0.insert(log_of(seq), seq);
+    }
+}
+
+impl fmt::Display for Heard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let places: Vec<String> = self.0.values().map(|seq| seq.raw().to_string()).collect();
+        f.write_str(&places.join(","))
+    }
+}
+
+/// A text that names no places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotHeard;
+
+impl FromStr for Heard {
+    type Err = NotHeard;
+
+    fn from_str(text: &str) -> std::result::Result<Self, NotHeard> {
+        let mut heard = Self::default();
+        for place in text.split(',') {
+            let place: u64 = place.trim().parse().map_err(|_| NotHeard)?;
+            if i64::try_from(place).is_err() {
+                return Err(NotHeard);
+            }
+            heard.reach(Seq::from_raw(place));
+        }
+        Ok(heard)
+    }
+}
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,37 +92,59 @@ pub enum Happened {
 }
 
 impl Store {
-    /// What happened behind `after`, at most `limit` events of it, and the place up to which that is. What
-    /// was forgotten since is left out.
-    pub fn news(&self, after: Seq, limit: u32) -> Result<(Vec<News>, Seq)> {
+    /// What happened behind `after` on this machine and on others, at most `limit` events of each log, and how
+    /// far that goes. What was forgotten since is left out.
+    pub fn news(&self, after: &Heard, limit: u32) -> Result<(Vec<News>, Heard)> {
         let sql = "select seq, kind, at_us, session, event from events
-                   where seq > ?1 and seq >> 55 = 0 and forgotten_by is null order by seq limit ?2";
+                   where seq > ?1 and seq < ?2 and forgotten_by is null order by seq limit ?3";
         let mut statement = self.connection.prepare_cached(sql)?;
-        let mut rows = statement.query((after.raw() as i64, limit))?;
-        let (mut news, mut until) = (Vec::new(), after);
-        while let Some(row) = rows.next()? {
-            let seq: i64 = row.get(0)?;
-            until = Seq::from_raw(seq as u64);
-            let session: Option<i64> = row.get(3)?;
-            if let Some(what) = self.happened(seq, row.get(1)?, session, row.get(4)?)? {
-                news.push(News { seq: until, at_us: number(row, 2)?, what });
+        let (mut news, mut until) = (Vec::new(), after.clone());
+        for log in self.logs()? {
+            let mut rows = statement.query((after.of(log), end(log), limit))?;
+            while let Some(row) = rows.next()? {
+                let place: i64 = row.get(0)?;
+                let seq = Seq::from_raw(place as u64);
+                until.reach(seq);
+                let session: Option<i64> = row.get(3)?;
+                if let Some(what) = self.happened(place, row.get(1)?, session, row.get(4)?)? {
+                    news.push(News { seq, at_us: number(row, 2)?, what });
+                }
             }
         }
         Ok((news, until))
     }
 
-    /// How many events were folded behind `after`.
-    pub fn news_count(&self, after: Seq) -> Result<u64> {
-        let sql = "select count(*) from events where seq > ?1 and seq >> 55 = 0";
+    /// How many events were folded behind `after`; whoever has to know only whether there are more than `max`
+    /// of a log need not wait for all to be counted.
+    pub fn news_count(&self, after: &Heard, max: u32) -> Result<u64> {
+        let sql =
+            "select count(*) from (select 1 from events where seq > ?1 and seq < ?2 limit ?3)";
         let mut statement = self.connection.prepare_cached(sql)?;
-        Ok(statement.query_row([after.raw() as i64], |row| number(row, 0))?)
+        let mut count = 0;
+        for log in self.logs()? {
+            count +=
+                statement.query_row((after.of(log), end(log), max), |row| number::<u64>(row, 0))?;
+        }
+        Ok(count)
     }
 
-    /// The place of the last event that was folded.
-    pub fn newest(&self) -> Result<Seq> {
-        let sql = "select coalesce(max(seq), 0) from events where seq < 1 << 55";
-        let seq: i64 = self.connection.prepare_cached(sql)?.query_row((), |row| row.get(0))?;
-        Ok(Seq::from_raw(seq as u64))
+    /// The last event of each log that was folded.
+    pub fn newest(&self) -> Result<Heard> {
+        let sql = "select coalesce(max(seq), ?1) from events where seq >= ?1 and seq < ?2";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut heard = Heard::default();
+        for log in self.logs()? {
+            let last = statement.query_row((start(log), end(log)), |row| number(row, 0))?;
+            heard.reach(Seq::from_raw(last));
+        }
+        Ok(heard)
+    }
+
+    /// Our own log, and those of the other machines whose memories are shown.
+    fn logs(&self) -> Result<Vec<u8>> {
+        let sql = "select 0 union all select log from hosts where not is_hidden";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        Ok(statement.query_map((), |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
     }
 
     fn happened(
@@ -90,7 +158,8 @@ impl Store {
             "SessionStarted" => session.map(Happened::SessionStarted),
             "SessionEnded" => session.map(Happened::SessionEnded),
             "PromptSubmitted" => self.said_at(seq)?.map(Happened::Prompt),
-            "ToolUsed" => self.used_at(seq, session)?,
+            // What another machine is busy with is that machine's own; what comes of it is told.
+            "ToolUsed" if seq < FOREIGN => self.used_at(seq, session)?,
             "AgentReplied" | "MemoryAdded" | "Imported" => {
                 let names = self.said_in(seq)?;
                 (!names.is_empty()).then_some(Happened::Memories(names))
@@ -117,6 +186,19 @@ impl Store {
         let mut rows = rows.query([seq])?;
         let (Some(row), Some(session)) = (rows.next()?, session) else { return Ok(None) };
         Ok(Some(Happened::ToolUsed { session, tool: row.get(0)?, prompt_number: row.get(1)? }))
+    }
+}
+
+/// No place of this log is below this.
+fn start(log: u8) -> i64 {
+    i64::from(log) << LOG_SHIFT
+}
+
+/// Every place of this log is.
+fn end(log: u8) -> i64 {
+    match (i64::from(log) + 1).checked_mul(FOREIGN) {
+        Some(end) => end,
+        None => i64::MAX,
     }
 }
 
@@ -151,13 +233,15 @@ mod tests {
         scene.reply(&[tool], &(titled("a") + "<summary><request>go</request></summary>"));
         scene.add(SessionEnded::default());
         let store = scene.fold();
-        let (all, until) = store.news(Seq::START, 100).unwrap();
+        let (all, until) = store.news(&Heard::default(), 100).unwrap();
         let expected = ["started 1", "P1", "Bash", "1+S1", "ended 1"];
         assert_eq!(told(&all), expected);
-        assert_eq!((until, store.newest().unwrap()), (scene.events[5].seq, scene.events[5].seq));
-        let (mut read, mut place) = (Vec::new(), Seq::START);
-        while store.news_count(place).unwrap() > 0 {
-            let (news, until) = store.news(place, 1).unwrap();
+        let mut last = Heard::default();
+        last.reach(scene.events[5].seq);
+        assert_eq!((&until, &store.newest().unwrap()), (&last, &last));
+        let (mut read, mut place) = (Vec::new(), Heard::default());
+        while store.news_count(&place, 10).unwrap() > 0 {
+            let (news, until) = store.news(&place, 1).unwrap();
             read.extend(news);
             place = until;
         }
@@ -170,7 +254,18 @@ mod tests {
         let tool = scene.tool("Bash", "{}");
         scene.reply(&[tool], &titled("a"));
         scene.add(Forgotten { events: vec![tool], ..Forgotten::default() });
-        let (news, _) = scene.fold().news(Seq::START, 100).unwrap();
+        let (news, _) = scene.fold().news(&Heard::default(), 100).unwrap();
         assert_eq!(told(&news), ["forgotten"]);
+    }
+
+    #[test]
+    fn how_far_one_heard_is_a_text_and_comes_back_from_it() {
+        let text = format!("4711,{}", (3_u64 << LOG_SHIFT) + 12);
+        let heard: Heard = text.parse().unwrap();
+        assert_eq!((heard.of(0), heard.of(1), heard.of(3)), (4711, 1 << 55, (3 << 55) + 12));
+        assert_eq!(heard.to_string(), text);
+        for wrong in ["", "x", "1,", "-1", "1;2", &u64::MAX.to_string()] {
+            assert_eq!(wrong.parse::<Heard>(), Err(NotHeard), "{wrong}");
+        }
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     memory, pull,
     ship::remote::{Purpose, Remote},
     words::count,
+    worker,
 };
 
 /// Bring what other machines recorded
@@ -38,6 +39,7 @@ impl Pull {
         let mut store = memory::open(app)?;
         let log = memory::open_log(app)?;
         memory::fold(&mut store, &log)?;
+        worker::wake(&app.paths.data);
         self.tell(app, &outcome)?;
         match outcome.failed.into_iter().next() {
             None => Ok(()),

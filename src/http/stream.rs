@@ -1,7 +1,7 @@
 //! What happens, as it happens: server-sent events that can be resumed.
 //!
-//! What is told comes from the tables, by place in the log. So whoever was cut off names the last place it heard
-//! of and misses nothing, also if another worker answers by then.
+//! What is told comes from the tables, by place in the log: our own, and those of other machines as they are pulled.
+//! So whoever was cut off names the last places it heard of and misses nothing, also if another worker answers by then.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -13,8 +13,7 @@ use axum::{
         sse::{Event, KeepAlive},
     },
 };
-use claude_mem_events::Seq;
-use claude_mem_projections::{Happened, News, Store, Which};
+use claude_mem_projections::{Happened, Heard, News, Store, Which};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{broadcast::error::RecvError, mpsc};
@@ -39,7 +38,7 @@ const FRAMES_MAX: usize = 64;
 /// Events told at once.
 const NEWS_MAX: u32 = 200;
 /// Whoever missed more than this loads the page again.
-const MISSED_MAX: u64 = 500;
+const MISSED_MAX: u32 = 500;
 /// A comment this often tells proxies and us that the other side is there.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
@@ -50,14 +49,14 @@ struct Since {
     /// As the header `Last-Event-ID`, for whoever cannot set it.
     #[serde(rename = "lastEventId")]
     #[param(rename = "lastEventId")]
-    last_event_id: Option<u64>,
+    last_event_id: Option<String>,
 }
 
 pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
     OpenApiRouter::new().routes(routes!(stream))
 }
 
-/// What happens, as it happens. Each event is JSON with a `type`; its id is a place in the log.
+/// What happens, as it happens. Each event is JSON with a `type`; its id says how far it goes.
 #[utoipa::path(get, path = "/stream", tag = "stream", params(Since), security(("token" = [])),
     responses((status = 200, body = String, content_type = "text/event-stream"),
         (status = "4XX", body = Problem)))]
@@ -69,7 +68,10 @@ async fn stream(
     let room = Arc::clone(&site.streams).try_acquire_owned();
     let room = room.map_err(|_| Refusal::busy(format!("{STREAMS_MAX} are listening already")))?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
-    let last = last.or(since.last_event_id).map(Seq::from_raw);
+    let asked = since.last_event_id.as_deref().filter(|id| !id.is_empty()).map(str::parse);
+    let asked =
+        asked.transpose().map_err(|_| Refusal::bad("`lastEventId` is no id of an event"))?;
+    let last = last.or(asked);
     let (frames, told) = mpsc::channel(FRAMES_MAX);
     let teller = Teller { site: Arc::clone(&site), frames };
     tokio::spawn(async move {
@@ -96,7 +98,7 @@ struct Teller {
 struct Over;
 
 impl Teller {
-    async fn tell(&self, last: Option<Seq>) -> Result<(), Over> {
+    async fn tell(&self, last: Option<Heard>) -> Result<(), Over> {
         let mut changes = self.site.shared.changes.subscribe();
         let presence = &self.site.shared.presence;
         let connected = json!({"version": presence.version, "instance": presence.instance});
@@ -110,7 +112,7 @@ impl Teller {
             match changes.recv().await {
                 Err(RecvError::Closed) => return Ok(()),
                 // Whatever was missed is in the tables.
-                Ok(Change::Folded(_)) | Err(RecvError::Lagged(_)) => {
+                Ok(Change::Folded) | Err(RecvError::Lagged(_)) => {
                     after = self.news(after).await?;
                 }
                 Ok(Change::Processing { .. }) => self.processing().await?,
@@ -123,44 +125,30 @@ impl Teller {
     }
 
     /// Tells what a page needs first, and what was missed. Gives the place up to which that is.
-    async fn begin(&self, last: Option<Seq>) -> Result<Seq, Over> {
-        let read = self.site.read(move |store, _| {
-            let missed = last.map_or(Ok(0), |last| store.news_count(last))?;
-            Ok((named(store)?, store.newest()?, missed))
-        });
-        let (projects, newest, missed) = read.await.map_err(|_| Over)?;
+    async fn begin(&self, last: Option<Heard>) -> Result<Heard, Over> {
+        let read = self.site.read(|store, _| Ok((named(store)?, store.newest()?)));
+        let (projects, newest) = read.await.map_err(|_| Over)?;
         let projects = serde_json::to_value(projects).map_err(|_| Over)?;
         match last {
-            Some(last) if missed <= MISSED_MAX => {
+            Some(last) => {
                 self.send("initial_load", projects, None).await?;
                 self.news(last).await
             }
-            Some(_) => {
-                self.send("initial_load", projects, None).await?;
-                self.send("reload", json!({}), Some(newest)).await?;
-                Ok(newest)
-            }
             None => {
-                self.send("initial_load", projects, Some(newest)).await?;
+                self.send("initial_load", projects, Some(&newest)).await?;
                 Ok(newest)
             }
         }
     }
 
-    /// Tells everything behind a place, and gives the place up to which that is.
-    async fn news(&self, mut after: Seq) -> Result<Seq, Over> {
+    /// Tells everything that was not heard, and gives how far that goes.
+    async fn news(&self, mut after: Heard) -> Result<Heard, Over> {
         loop {
-            let read = self.site.read(move |store, app| {
-                let (news, until) = store.news(after, NEWS_MAX)?;
-                let mut told = Vec::new();
-                for one in news {
-                    told.extend(frames(store, app, &one)?);
-                }
-                Ok((told, until))
-            });
+            let heard = after.clone();
+            let read = self.site.read(move |store, app| news(store, app, &heard));
             let (told, until) = read.await.map_err(|_| Over)?;
             for (type_, body, id) in told {
-                self.send(type_, body, id).await?;
+                self.send(type_, body, id.as_ref()).await?;
             }
             if until == after {
                 return Ok(after);
@@ -175,7 +163,7 @@ impl Teller {
         self.send("processing_status", body, None).await
     }
 
-    async fn send(&self, type_: &str, mut body: Value, id: Option<Seq>) -> Result<(), Over> {
+    async fn send(&self, type_: &str, mut body: Value, id: Option<&Heard>) -> Result<(), Over> {
         let timestamp = self.site.shared.clock.now().as_millisecond();
         if let Value::Object(fields) = &mut body {
             fields.insert("type".into(), type_.into());
@@ -183,22 +171,42 @@ impl Teller {
         }
         let mut event = Event::default().data(body.to_string());
         if let Some(id) = id {
-            event = event.id(id.raw().to_string());
+            event = event.id(id.to_string());
         }
         self.frames.send(Ok(event)).await.map_err(|_| Over)
     }
 }
 
-type Frame = (&'static str, Value, Option<Seq>);
+type Frame = (&'static str, Value, Option<Heard>);
 
-/// One piece of news as it is sent. Only the last frame of an event carries its place: whoever is cut off
-/// between two of them hears both again.
+/// The next piece of what was not heard, and how far it goes. A great many things at once, such as all that another
+/// machine ever did, are one: everything is to be looked at again.
+fn news(store: &Store, app: &App, after: &Heard) -> Result<(Vec<Frame>, Heard), Refusal> {
+    if store.news_count(after, MISSED_MAX + 1)? > MISSED_MAX.into() {
+        let newest = store.newest()?;
+        return Ok((vec![("reload", json!({}), Some(newest.clone()))], newest));
+    }
+    let (news, until) = store.news(after, NEWS_MAX)?;
+    let (mut told, mut heard) = (Vec::new(), after.clone());
+    for one in news {
+        let mut frames = frames(store, app, &one)?;
+        // Only the last frame of an event says so: whoever is cut off between two of them hears both again.
+        heard.reach(one.seq);
+        if let Some((_, _, id)) = frames.last_mut() {
+            *id = Some(heard.clone());
+        }
+        told.extend(frames);
+    }
+    Ok((told, until))
+}
+
+/// One piece of news as it is sent.
 fn frames(store: &Store, app: &App, news: &News) -> Result<Vec<Frame>, Refusal> {
     let session = |id: i64| -> Result<Value, Refusal> {
         let told = store.told(Which::Number(id), now_us(app))?.pop().map(Session::from);
         Ok(json!({"session": told}))
     };
-    let mut frames: Vec<Frame> = match &news.what {
+    Ok(match &news.what {
         Happened::SessionStarted(id) => vec![("session_started", session(*id)?, None)],
         Happened::SessionEnded(id) => vec![("session_completed", session(*id)?, None)],
         Happened::Prompt(name) => items(store, std::slice::from_ref(name))?,
@@ -214,11 +222,7 @@ fn frames(store: &Store, app: &App, news: &News) -> Result<Vec<Frame>, Refusal> 
             vec![("forgotten", json!({"forgetting": id.to_string()}), None)]
         }
         Happened::Redrawn => vec![("reload", json!({}), None)],
-    };
-    if let Some((_, _, id)) = frames.last_mut() {
-        *id = Some(news.seq);
-    }
-    Ok(frames)
+    })
 }
 
 fn items(

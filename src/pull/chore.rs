@@ -15,7 +15,7 @@ use crate::{
         Backoff,
         remote::{Purpose, Remote},
     },
-    worker::{Shared, chores::Chore},
+    worker::{Shared, chores::Chore, shared::Change},
 };
 
 /// Other machines' work is wanted when the next session begins, not the same second; and every look costs the
@@ -25,7 +25,7 @@ pub(crate) const CHORE: Chore = Chore { name: "pull", every: Duration::from_secs
 /// When to try again with a remote that did not answer.
 static LATER: Mutex<(Option<Instant>, Backoff)> = Mutex::new((None, Backoff::new()));
 
-fn run(_shared: &Shared, app: &mut App) -> Result<(), Failure> {
+fn run(shared: &Shared, app: &mut App) -> Result<(), Failure> {
     let place = app.settings.text(&SHIP_TO);
     if place.is_empty() || !app.settings.flag(&PULL) {
         return Ok(());
@@ -54,6 +54,7 @@ fn run(_shared: &Shared, app: &mut App) -> Result<(), Failure> {
         let mut store = memory::open(app)?;
         let log = memory::open_log(app)?;
         memory::fold(&mut store, &log)?;
+        shared.tell(Change::Folded);
     }
     match outcome.failed.into_iter().next() {
         Some((_, error)) => Err(error.into()),

@@ -147,6 +147,9 @@ impl Projecting {
             self.note_growth(heard);
             self.fold()?;
             self.seen = Some(seen);
+        } else if heard == Heard::Growth {
+            // What another program pulled from other machines, it has folded itself.
+            self.shared.tell(Change::Folded);
         }
         if !finished.is_empty() {
             self.shared.board.say(|progress| progress.moved = Instant::now());
@@ -190,8 +193,8 @@ impl Projecting {
         }
         let log = Log::open(&dir, Options::default())?;
         let shared = &self.shared;
-        let folded = self.store.catch_up(&log, |_| shared.board.say(|_| ()))?;
-        self.shared.tell(Change::Folded(folded.position));
+        self.store.catch_up(&log, |_| shared.board.say(|_| ()))?;
+        self.shared.tell(Change::Folded);
         Ok(())
     }
 

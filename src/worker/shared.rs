@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use claude_mem_events::{Envelope, Event, Id, Seq};
+use claude_mem_events::{Envelope, Event, Id};
 use tokio::sync::{broadcast, watch};
 
 use super::{Appender, Presence, left::Left, progress::Board, wake::Waker};
@@ -64,8 +64,8 @@ pub(crate) enum End {
 /// Something that whoever watches wants to know of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// Everything before this place in the log is in the tables.
-    Folded(Seq),
+    /// More is in the tables than before: of our own log, or of another machine's.
+    Folded,
     /// How much is being asked.
     Processing {
         /// Questions are with the agent.

@@ -8,7 +8,10 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{Reply, Site};
-use crate::serving::Serving;
+use crate::{
+    sandbox::Sandbox,
+    serving::{Serving, until},
+};
 
 /// Somebody who listens.
 struct Listener {
@@ -112,6 +115,33 @@ fn whoever_was_cut_off_hears_what_it_missed_even_from_the_next_worker() {
 }
 
 #[test]
+fn what_other_machines_did_is_told_when_it_is_pulled() {
+    let (site, other) = (Site::new(), Sandbox::new());
+    let place = other.home().join("remote").display().to_string();
+    let say = |text: &str| {
+        let said = json!({"session_id": "elsewhere", "cwd": "/work/shop", "prompt": text});
+        other.hook("new", said.to_string());
+        other.run(&["ship", "--to", &place]).ok();
+        site.sandbox.run(&["pull", "--from", &place]).ok();
+    };
+    let mut listener = Listener::open(&site, None);
+    listener.wait_for("initial_load");
+    say("first");
+    assert_eq!(listener.wait_for("new_prompt")["prompt"]["prompt_text"], "first");
+    let last = listener.last.clone().unwrap();
+    drop(listener);
+    // Meanwhile here and there.
+    say("second");
+    let here = json!({"session_id": "s1", "cwd": "/work/shop", "prompt": "here"});
+    site.sandbox.hook("new", here.to_string());
+    until(|| site.get("/api/prompts")["items"].as_array().unwrap().len() == 3);
+    let mut listener = Listener::open(&site, Some(&last));
+    let mut next = || listener.wait_for("new_prompt")["prompt"]["prompt_text"].clone();
+    assert_eq!((next(), next()), (json!("here"), json!("second")));
+    assert_eq!(site.ask("GET", "/stream?lastEventId=7,x", None).status, 400);
+}
+
+#[test]
 fn only_so_many_listen_and_whoever_leaves_makes_room() {
     let site = Site::new();
     let mut listeners: Vec<Listener> = (0..16).map(|_| Listener::open(&site, None)).collect();
@@ -119,7 +149,7 @@ fn only_so_many_listen_and_whoever_leaves_makes_room() {
     assert_eq!(site.get("/api/stats")["worker"]["sseClients"], 16);
     listeners.pop();
     // That somebody left is noticed when something is told.
-    crate::serving::until(|| {
+    until(|| {
         site.post(
             "/api/sessions/init",
             &json!({"contentSessionId": "s", "project": "shop", "prompt": "x"}),
