@@ -55,25 +55,36 @@ async function ask(method, path, body, signal) {
   return said;
 }
 
-/** Follows what happens. Calls back with each change, and with whether the line is open. */
+/**
+ * Follows what happens. Calls back with each change, and with whether the line is open. Resolves when the worker has
+ * said from where on it tells everything, or cannot.
+ */
 export function follow(changed, opened) {
   let stream;
   let wait = 500;
+  let last = "";
+  let begun;
+  const begin = new Promise((resolve) => (begun = resolve));
   function open() {
-    stream = new EventSource("/stream");
+    // A line that was cut goes on where it was, also where it is not the browser that opens it again.
+    stream = new EventSource(`/stream${parameters({ lastEventId: last })}`);
     stream.onopen = () => {
       wait = 500;
       opened(true);
     };
     stream.onmessage = (message) => {
+      last = message.lastEventId;
       try {
-        changed(JSON.parse(message.data));
+        const change = JSON.parse(message.data);
+        changed(change);
+        if (change.type === "initial_load") begun();
       } catch (error) {
         console.error("a change could not be shown", error);
       }
     };
     stream.onerror = () => {
       opened(false);
+      begun();
       // The browser tries again by itself, unless it was refused.
       if (stream.readyState !== EventSource.CLOSED) return;
       setTimeout(open, wait);
@@ -84,4 +95,5 @@ export function follow(changed, opened) {
   // A page that is left must not keep the worker awake.
   addEventListener("pagehide", () => stream.close());
   addEventListener("pageshow", (event) => event.persisted && open());
+  return begin;
 }

@@ -4,7 +4,7 @@ import { calm, fill, h } from "./dom.js";
 import { many } from "./format.js";
 import { icon } from "./icons.js";
 import * as keys from "./keys.js";
-import { current, go, onRoute, reload, start, withQuery } from "./router.js";
+import { current, go, onRoute, reload, start, tell, withQuery } from "./router.js";
 import * as sidebar from "./sidebar.js";
 import { complain } from "./toast.js";
 
@@ -104,7 +104,7 @@ function changed(change) {
     refreshProjects();
   showState();
   if (change.type === "reload") reload();
-  else current().changed?.(change);
+  else tell(change);
 }
 
 let wasAway = false;
@@ -127,15 +127,19 @@ async function ask() {
   showState();
 }
 
-/** Opens the line, unless the door is locked: then the page says so itself, and there is no line to open. */
+/**
+ * Opens the line, unless the door is locked: then the page says so itself, and there is no line to open. Returns
+ * when the line is open or known not to be: whatever happens from then on is told, so that a page that is loaded
+ * now misses nothing.
+ */
 async function listen() {
   await ask();
   if (state.isLocked) state.isOpen = false;
-  else follow(changed, opened);
+  else await follow(changed, opened);
   showState();
 }
 
 showState();
-start();
-listen();
 sidebar.refresh().catch(() => {});
+await listen();
+start();

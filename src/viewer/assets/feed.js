@@ -84,12 +84,20 @@ class Feed {
       session: filters.session,
       isByDay: !isFound || filters.order === "date_desc",
     });
-    const first = await this.#ask(filters, isFound ? 0 : undefined);
+    const heard = (this.meanwhile = []);
+    const done = () => this.meanwhile === heard && (this.meanwhile = undefined);
+    const first = await this.#ask(filters, isFound ? 0 : undefined).catch((error) => {
+      done();
+      throw error;
+    });
     rows.append(first.items);
     this.rows = rows;
     this.next = first.next;
     this.#tell(first, isFound);
     fill(this.list, rows.size ? rows.element : this.#nothing(first));
+    // What happened while it was asked for may be in the answer or not.
+    done();
+    for (const change of heard) this.changed(change);
     this.#seen();
     this.#going();
     // Watched anew, because a sentinel that stays in sight is not reported twice.
@@ -171,13 +179,16 @@ class Feed {
   }
 
   changed(change) {
+    if (this.meanwhile && (NEW[change.type] || change.type === "forgotten")) this.meanwhile.push(change);
     if (change.type === "observation_queued") this.#queue(change);
     if (change.type === "forgotten") this.show(new URLSearchParams(location.search)).catch(() => {});
     const kind = NEW[change.type];
     if (!kind || !this.rows) return;
     const memory = item(change[kind], kind);
     if (kind !== "prompt") this.#done(memory.session);
-    if (!passes(this.filters, memory)) return;
+    // What other machines did long ago comes when one scrolls there.
+    const isBehind = this.next && memory.at < this.rows.oldest;
+    if (isBehind || !passes(this.filters, memory)) return;
     if (!this.rows.size) fill(this.list, this.rows.element);
     if (this.rows.insert(memory) && scrollY > 160) {
       this.missed += 1;

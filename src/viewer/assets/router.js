@@ -22,10 +22,18 @@ const PAGES = [
 
 let shown = { page: {}, path: undefined };
 let turn = 0;
+/** What happened while a page was being made, which it may not have seen. */
+let meanwhile;
 const listeners = [];
 
 /** The page that is shown now. */
 export const current = () => shown.page;
+
+/** Tells the page what happened; one that is still being made hears of it when it is there. */
+export function tell(change) {
+  if (meanwhile) meanwhile.push(change);
+  else shown.page.changed?.(change);
+}
 
 /** Calls back after each change of address. */
 export const onRoute = (run) => listeners.push(run);
@@ -95,12 +103,15 @@ async function draw(scroll = 0) {
     shown.page.leave?.();
     shown = { page: {}, path: undefined };
     main.setAttribute("aria-busy", "true");
+    const heard = (meanwhile = []);
     const place = h("div", { class: "page" });
     const slow = setTimeout(() => mine === turn && fill(main, waiting()), 150);
     const made = await page(place, { path, query, wanted }).finally(() => clearTimeout(slow));
     if (mine !== turn) return made.leave?.();
     shown = { page: made, path };
+    meanwhile = undefined;
     fill(main, place);
+    for (const change of heard) made.changed?.(change);
     document.title = made.title ? `${made.title} · claude-mem` : "claude-mem";
     scrollTo(0, scroll);
     settle(main);
@@ -110,7 +121,10 @@ async function draw(scroll = 0) {
     fill(main, trouble(error));
     document.title = "claude-mem";
   } finally {
-    if (mine === turn) main.removeAttribute("aria-busy");
+    if (mine === turn) {
+      meanwhile = undefined;
+      main.removeAttribute("aria-busy");
+    }
   }
 }
 

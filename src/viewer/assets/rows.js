@@ -110,6 +110,7 @@ export class Rows {
 
   /** Adds those that come behind. */
   append(memories) {
+    this.oldest = memories.at(-1)?.at ?? this.oldest;
     for (const memory of memories) this.#put(memory, (list, made) => list.append(made));
   }
 

@@ -1,0 +1,52 @@
+// What happens while a page is being loaded is on it, and is on it once, whether the answer has it already or not.
+import { Session, assert, counts, open, scene, sees } from "./stage.mjs";
+
+await open(async (stage) => {
+  const { page } = stage;
+  await sees(page.locator("main"), "Nothing is remembered yet");
+  const rows = page.locator(".row");
+  let sessions = 0;
+
+  /** Has a prompt said and a tool used, and waits until the page has heard of both. */
+  async function say(text) {
+    const session = new Session(scene[sessions]);
+    session.prompt(text);
+    session.tool(scene[sessions].turns[0].tools[0]);
+    sessions += 1;
+    await sees(page.locator("#live"), `${sessions} waiting`);
+  }
+
+  /** Loads the feed, and has something happen at one of two moments. */
+  async function load(text, when) {
+    let asked = 0;
+    await page.route("**/api/feed*", async (route) => {
+      asked += 1;
+      const early = when === "after the answer was made" && (await route.fetch());
+      await say(text);
+      await route.fulfill({ response: early || (await route.fetch()) });
+    });
+    await stage.go("/");
+    await sees(rows, text);
+    await page.unroute("**/api/feed*");
+    assert.equal(asked, 1, "the page is not loaded again for it");
+  }
+
+  await load("said behind the answer", "after the answer was made");
+  await counts(rows, 1);
+  await load("said before the answer", "before the answer is made");
+  await counts(rows, 2);
+
+  // The same holds where only the list changes.
+  const shown = new Promise((resolve) => {
+    page.route("**/api/feed*", async (route) => {
+      const response = await route.fetch();
+      await say("said while a filter was set");
+      await route.fulfill({ response });
+      resolve();
+    });
+  });
+  await page.getByRole("link", { name: "Prompts" }).click();
+  await shown;
+  await sees(rows, "said while a filter was set");
+  await counts(rows, 3);
+});
