@@ -72,22 +72,52 @@ pub struct Damage {
     pub reason: String,
 }
 
-/// Everything that is counted, as `(at_us, project, column, amount)`.
-const COUNTED: &str = "
-    select at_us, project, 1 as events, 0 as prompts, 0 as tool_uses, 0 as observations, 0 as summaries,
-        0 as tokens_in, 0 as tokens_out, 0 as cost_micros, 0 as bytes from events where at_us >= :since
-    union all select at_us, project, 0, 1, 0, 0, 0, 0, 0, 0, 0 from visible_prompts where at_us >= :since
-    union all select at_us, project, 0, 0, 1, 0, 0, 0, 0, 0, bytes from tool_uses where at_us >= :since
-    union all select at_us, project, 0, 0, 0, 0, 0, 0, 0, 0, bytes from stops where at_us >= :since
-    union all select at_us, project, 0, 0, 0, 1, 0, 0, 0, 0, 0 from visible_observations
-        where at_us >= :since
-    union all select at_us, project, 0, 0, 0, 0, 1, 0, 0, 0, 0 from visible_summaries where at_us >= :since
-    union all select at_us, project, 0, 0, 0, 0, 0, tokens_in, tokens_out, cost_micros, bytes from replies
-        where at_us >= :since
-    union all select at_us, project, 0, 0, 0, 0, 0, tokens_in, tokens_out, cost_micros, bytes from failures
-        where at_us >= :since";
+/// What a day adds up.
+const AMOUNTS: [&str; 9] = [
+    "events",
+    "prompts",
+    "tool_uses",
+    "observations",
+    "summaries",
+    "tokens_in",
+    "tokens_out",
+    "cost_micros",
+    "bytes",
+];
+/// What a reply or a failure took.
+const SPENT: &[(&str, &str)] = &[
+    ("tokens_in", "sum(tokens_in)"),
+    ("tokens_out", "sum(tokens_out)"),
+    ("cost_micros", "sum(cost_micros)"),
+    ("bytes", "sum(bytes)"),
+];
+/// Everything that is counted, table by table.
+const COUNTED: [(&str, &[(&str, &str)]); 8] = [
+    ("events", &[("events", "count(*)")]),
+    ("visible_prompts", &[("prompts", "count(*)")]),
+    ("tool_uses", &[("tool_uses", "count(*)"), ("bytes", "sum(bytes)")]),
+    ("stops", &[("bytes", "sum(bytes)")]),
+    ("visible_observations", &[("observations", "count(*)")]),
+    ("visible_summaries", &[("summaries", "count(*)")]),
+    ("replies", SPENT),
+    ("failures", SPENT),
+];
 
-/// The same by project alone, added up table by table: most of it in the indexes.
+/// Adds up one table by day. To add all tables up together would sort every row of them: with 100,000 observations
+/// and a year of days that takes three times as long.
+fn counted((table, sums): (&str, &[(&str, &str)]), within: &str) -> String {
+    let amount = |name: &str| {
+        let sum = sums.iter().find(|(of, _)| *of == name).map_or("0", |(_, sum)| sum);
+        format!("{sum} as {name}")
+    };
+    format!(
+        "select (at_us / 1000000 + :offset) / 86400 as day, {} from {table}
+         where at_us >= :since {within} group by 1",
+        AMOUNTS.map(amount).join(", ")
+    )
+}
+
+/// The same by project alone: most of it in the indexes.
 const SHARED: &str = "
     select project, max(at_us) as at_us, count(*) as events, 0 as observations, 0 as summaries,
         0 as tokens, 0 as cost_micros from events group by project
@@ -115,10 +145,10 @@ impl Store {
             }
         };
         let sql = format!(
-            "select date(at_us / 1000000 + :offset, 'unixepoch'), sum(events), sum(prompts), sum(tool_uses),
-                 sum(observations), sum(summaries), sum(tokens_in), sum(tokens_out), sum(cost_micros),
-                 sum(bytes)
-             from ({COUNTED}) where coalesce(:project, '') is not null {within} group by 1 order by 1"
+            "select date(day * 86400, 'unixepoch'), {} from ({})
+             where coalesce(:project, '') is not null group by day order by day",
+            AMOUNTS.map(|name| format!("sum({name})")).join(", "),
+            COUNTED.map(|table| counted(table, within)).join(" union all ")
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
         let values = named_params! {
