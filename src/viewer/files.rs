@@ -60,12 +60,13 @@ macro_rules! files {
     };
 }
 
-static FILES: [File; 31] = files![
+static FILES: [File; 36] = files![
     "api.js",
     "app.js",
-    "base.css",
     "chart.js",
+    "charts.css",
     "context.js",
+    "controls.css",
     "detail.js",
     "diff.js",
     "dom.js",
@@ -73,24 +74,28 @@ static FILES: [File; 31] = files![
     "filters.js",
     "forget.js",
     "format.js",
+    "frame.css",
     "icons.js",
     "keys.js",
     "log.js",
     "mark.svg",
     "markdown.js",
-    "memory.css",
+    "origin.css",
     "pages.css",
     "provenance.js",
     "replay.js",
     "router.js",
+    "rows.css",
     "rows.js",
     "sessions.js",
     "settings.js",
     "sidebar.js",
     "stats.js",
+    "story.css",
     "story.js",
     "theme.js",
     "toast.js",
+    "tone.css",
     "write.js",
 ];
 

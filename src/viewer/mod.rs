@@ -146,7 +146,7 @@ mod tests {
 
     #[tokio::test(flavor = "current_thread")]
     async fn everything_is_served_under_the_policy_and_nothing_else_is_served() {
-        for name in ["app.js", "base.css", "mark.svg"] {
+        for name in ["app.js", "frame.css", "mark.svg"] {
             let response = asset(Path(name.into()), HeaderMap::new()).await;
             assert_eq!(response.headers()[CONTENT_SECURITY_POLICY], POLICY, "{name}");
             assert_eq!(response.headers()["x-content-type-options"], "nosniff", "{name}");
