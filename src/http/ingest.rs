@@ -13,6 +13,9 @@ use crate::hooks::{
     outside::{Heard, Told, hear},
 };
 
+/// Up to so many bytes it takes less to clean what was told than to have another thread do it.
+const AT_ONCE_MAX: usize = 64 << 10;
+
 /// What becomes of something that was told.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Queued {
@@ -31,7 +34,7 @@ impl Queued {
 }
 
 /// One thing that is told of a session.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Tale {
     /// The watched program's id of the session.
     pub(super) session: String,
@@ -66,7 +69,7 @@ pub(super) enum Made {
 pub(super) async fn make(
     site: &Arc<Site>,
     hook: &'static str,
-    tale: &Tale,
+    tale: Tale,
 ) -> Result<Made, Refusal> {
     if tale.session.trim().is_empty() {
         return Err(Refusal::bad("the id of the session is empty"));
@@ -75,17 +78,17 @@ pub(super) async fn make(
     let (cwd, name) = (text(&tale.cwd), text(&tale.project));
     let project = site.project(&cwd, &name, &tale.session).await?;
     let platform = platform(&text(&tale.platform));
-    let mut fields = tale.fields.clone();
-    fields.insert("session_id".into(), tale.session.clone().into());
+    let mut fields = tale.fields;
+    fields.insert("session_id".into(), tale.session.into());
     fields.insert("cwd".into(), cwd.into());
     let json = Value::Object(fields).to_string();
     let shared = Arc::clone(&site.shared);
-    let heard = site
-        .block(move || {
-            let told = Told { hook, json: &json, platform: &platform, project };
-            hear(&shared.environment, &shared.paths, told).map_err(Refusal::bad)
-        })
-        .await?;
+    let is_short = json.len() <= AT_ONCE_MAX;
+    let hear = move || {
+        let told = Told { hook, json: &json, platform: &platform, project };
+        hear(&shared.environment, &shared.paths, told).map_err(Refusal::bad)
+    };
+    let heard = if is_short { hear()? } else { site.block(hear).await? };
     Ok(match heard {
         Heard::Event { envelope, event, .. } => Made::Event(envelope, event),
         Heard::Skipped(skipped) => Made::Skipped(skipped.reason()),
@@ -96,7 +99,7 @@ pub(super) async fn make(
 pub(super) async fn take(
     site: &Arc<Site>,
     hook: &'static str,
-    tale: &Tale,
+    tale: Tale,
 ) -> Result<Option<&'static str>, Refusal> {
     match make(site, hook, tale).await? {
         Made::Skipped(reason) => Ok(Some(reason)),

@@ -129,7 +129,7 @@ async fn observations(
         .field("tool_input", used.tool_input)
         .field("tool_response", used.tool_response)
         .field("tool_use_id", used.tool_use_id);
-    let reason = take(&site, "save", &tale).await?;
+    let reason = take(&site, "save", tale).await?;
     Ok(Json(Waiting::of(reason, queue_length)))
 }
 
@@ -153,7 +153,7 @@ async fn summarize(
     let tale = tale(id, told)
         .field("last_assistant_message", Some(stopped.last_assistant_message.unwrap_or_default()))
         .field("last_user_message", stopped.last_user_message);
-    let reason = take(&site, "summary", &tale).await?;
+    let reason = take(&site, "summary", tale).await?;
     Ok(Json(Waiting::of(reason, queue_length)))
 }
 

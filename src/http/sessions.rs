@@ -96,13 +96,13 @@ pub(super) async fn begin(
     let mut events = Vec::new();
     let mut reason = None;
     if is_new || prompt.is_none() {
-        match make(site, "context", &tale).await? {
+        match make(site, "context", tale.clone()).await? {
             Made::Event(envelope, event) => events.push((envelope, event)),
             Made::Skipped(why) => return Ok(Begun::skipped(why)),
         }
     }
     if let Some(prompt) = prompt {
-        match make(site, "new", &tale.field("prompt", Some(prompt))).await? {
+        match make(site, "new", tale.field("prompt", Some(prompt))).await? {
             Made::Event(envelope, event) => {
                 let is_private = matches!(
                     &event, claude_mem_events::Event::PromptSubmitted(said) if said.is_private);
@@ -187,7 +187,7 @@ async fn observations(State(site): State<Arc<Site>>, Given(used): Given<Used>) -
         .field("tool_use_id", used.tool_use_id)
         .field("agent_id", used.agent_id)
         .field("agent_type", used.agent_type);
-    Ok(Json(Queued::of(take(&site, "save", &tale).await?)))
+    Ok(Json(Queued::of(take(&site, "save", tale).await?)))
 }
 
 /// An assistant that stopped.
@@ -229,7 +229,7 @@ async fn summarize(
     let tale = tale
         .field("last_assistant_message", Some(stopped.last_assistant_message.unwrap_or_default()))
         .field("last_user_message", stopped.last_user_message);
-    Ok(Json(Queued::of(take(&site, "summary", &tale).await?)))
+    Ok(Json(Queued::of(take(&site, "summary", tale).await?)))
 }
 
 /// A session that ended.
@@ -254,7 +254,7 @@ async fn complete(State(site): State<Arc<Site>>, Given(ended): Given<Ended>) -> 
         ..Tale::default()
     };
     let tale = tale.field("reason", Some(ended.reason.unwrap_or_else(|| "complete".into())));
-    Ok(Json(Queued::of(take(&site, "cleanup", &tale).await?)))
+    Ok(Json(Queued::of(take(&site, "cleanup", tale).await?)))
 }
 
 /// Which sessions.

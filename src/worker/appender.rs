@@ -6,7 +6,11 @@
 
 use std::{
     path::Path,
-    sync::{Arc, mpsc},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc,
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -37,6 +41,7 @@ struct Request {
 pub(crate) struct Appender {
     requests: mpsc::Sender<Request>,
     room: Arc<Semaphore>,
+    syncs: Arc<AtomicU64>,
     clock: Clock,
 }
 
@@ -51,10 +56,22 @@ impl Appender {
         let log = EventLog::open(log, Options::default())?;
         let (requests, waiting) = mpsc::channel();
         let room = Arc::new(Semaphore::new(WAITING_MAX));
-        let desk =
-            Desk { log, waiting, room: Arc::clone(&room), company: 1, pause: Duration::ZERO };
+        let syncs = Arc::new(AtomicU64::new(0));
+        let desk = Desk {
+            log,
+            waiting,
+            room: Arc::clone(&room),
+            syncs: Arc::clone(&syncs),
+            company: 1,
+            pause: Duration::ZERO,
+        };
         thread::spawn(move || desk.serve(&grown));
-        Ok(Self { requests, room, clock })
+        Ok(Self { requests, room, syncs, clock })
+    }
+
+    /// How often the log was brought to disk.
+    pub(crate) fn syncs(&self) -> u64 {
+        self.syncs.load(Ordering::Relaxed)
     }
 
     /// Has everything that is in the log brought to disk, whoever appended it, without waiting for that.
@@ -87,6 +104,7 @@ struct Desk {
     log: EventLog,
     waiting: mpsc::Receiver<Request>,
     room: Arc<Semaphore>,
+    syncs: Arc<AtomicU64>,
     /// How many asked at the same time, last time.
     company: usize,
     /// How long the others are waited for.
@@ -136,6 +154,7 @@ impl Desk {
         let began = Instant::now();
         let synced = self.log.sync();
         self.pause = (began.elapsed() / 4).min(PAUSE_MAX);
+        self.syncs.fetch_add(1, Ordering::Relaxed);
         synced
     }
 }
@@ -156,10 +175,7 @@ impl Batch {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    };
+    use std::sync::atomic::AtomicUsize;
 
     use claude_mem_events::{EventReader, Met, Seq, SessionEnded};
     use claude_mem_log::Log;

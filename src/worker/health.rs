@@ -40,6 +40,8 @@ pub(crate) struct Health {
     pub(crate) url: String,
     /// In seconds.
     pub(crate) uptime: u64,
+    /// How often it has brought the log to disk.
+    pub(crate) syncs: u64,
     /// What is in the log and not yet in the tables.
     pub(crate) unfolded: Behind,
     /// What is in the tables and not yet answered.
@@ -144,6 +146,7 @@ impl Health {
             pid: presence.pid,
             url: presence.url(),
             uptime: shared.started.elapsed().as_secs(),
+            syncs: shared.syncs(),
             unfolded,
             unanswered,
             asking: progress.asking,

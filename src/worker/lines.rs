@@ -31,6 +31,9 @@ const CONNECTIONS_MAX: usize = 64;
 const LINE_BYTES_MAX: usize = 8 << 20;
 /// Lines that are appended together at most.
 const TOGETHER_MAX: usize = 64;
+/// What is read at once. Whoever says many lines before it waits has them appended together as far as they fit:
+/// thirty or so of 4 KB. Only what is used of it takes memory.
+const READ_BYTES: usize = 128 << 10;
 
 /// Makes the socket in the directory that this process stands in.
 pub(super) fn listen_here() -> io::Result<std::os::unix::net::UnixListener> {
@@ -69,7 +72,7 @@ enum Understood {
 
 async fn talk(stream: UnixStream, shared: &Arc<Shared>) -> io::Result<()> {
     let (reader, mut writer) = stream.into_split();
-    let mut reader = BufReader::new(reader);
+    let mut reader = BufReader::with_capacity(READ_BYTES, reader);
     let mut line = Vec::new();
     loop {
         let mut understood = Vec::new();

@@ -13,6 +13,7 @@ pub(crate) mod life;
 mod lines;
 mod listen;
 mod lock;
+mod pace;
 mod presence;
 mod progress;
 mod projecting;

@@ -20,6 +20,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::{
     Shared,
     asking::{Asking, Put},
+    pace::Pace,
     shared::{Change, End},
     start::forget_attempts,
     version::is_newer,
@@ -62,6 +63,7 @@ struct Projecting {
     /// Whether something waits that somebody will be asked about by and by.
     has_prospects: bool,
     active: Instant,
+    pace: Pace,
     problem: Option<String>,
 }
 
@@ -105,6 +107,7 @@ pub(super) fn start(
         answered: HashSet::new(),
         has_prospects: false,
         active: Instant::now(),
+        pace: Pace::default(),
         problem: None,
     };
     thread::Builder::new()
@@ -118,7 +121,9 @@ impl Projecting {
         let mut heard = Heard::Nothing;
         let mut is_proven = false;
         while !self.shared.is_ending() {
+            let began = Instant::now();
             let done = self.round(heard);
+            self.pace.worked(began.elapsed());
             if done.is_ok() && !is_proven {
                 forget_attempts(&self.shared.paths.data);
                 is_proven = true;
@@ -309,8 +314,10 @@ impl Projecting {
         }
     }
 
-    /// Waits for a datagram, for whatever is due next, or for a second.
-    fn wait(&self) -> Heard {
+    /// Waits for a datagram, for whatever is due next, or for a second; and for as long as it has to rest.
+    fn wait(&mut self) -> Heard {
+        let began = Instant::now();
+        thread::sleep(self.pace.rest());
         let now = Instant::now();
         let until = |at: Instant| at.saturating_duration_since(now);
         let sync = self.sync_at.map(until);
@@ -322,6 +329,7 @@ impl Projecting {
         let mut watched = [PollFd::new(&self.socket, PollFlags::IN)];
         // Interrupted or not, what there is will be read.
         let _ = poll(&mut watched, Some(&timeout));
+        self.pace.rested(began.elapsed());
         self.drain()
     }
 

@@ -136,6 +136,11 @@ impl Shared {
         self.appender.sync();
     }
 
+    /// How often what was appended was brought to disk.
+    pub(super) fn syncs(&self) -> u64 {
+        self.appender.syncs()
+    }
+
     /// Has the projecting thread look what there is to do.
     pub(crate) fn wake(&self) {
         self.waker.wake();
