@@ -125,7 +125,7 @@ fn work(serving: &Serving, events: usize) -> Outcome<()> {
         let stop = json!({"type": "summarize", "session_id": session,
             "last_assistant_message": format!("Turn {turn} is done: the files are written.")});
         told.push(stop.to_string());
-        lines.say(&told)?;
+        lines.say(&(told.join("\n") + "\n"), told.len())?;
     }
     Ok(())
 }

@@ -20,6 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// Between two looks. Each makes the worker look, too, which should not be what is measured.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// What Linux counts the time of processes in, on every machine.
+const TICK: Duration = Duration::from_millis(10);
+
 /// A worker, and the home it serves.
 pub(super) struct Serving {
     pub(super) home: PathBuf,
@@ -73,21 +76,18 @@ impl Serving {
 
     /// Waits until nothing is left to fold or to ask.
     pub(super) fn wait_until_done(&self) -> Outcome<()> {
-        self.wait_until_none(&["unfolded", "unanswered"])
-    }
-
-    /// Waits until nothing is left to fold.
-    pub(super) fn wait_until_folded(&self) -> Outcome<()> {
-        self.wait_until_none(&["unfolded"])
-    }
-
-    fn wait_until_none(&self, names: &[&str]) -> Outcome<()> {
         let mut lines = self.lines()?;
         wait_for("a worker without work", || {
             let health = lines.ask(&json!({"type": "health"})).ok()?;
-            let is_none = |name: &&str| health[name]["events"] == 0;
-            names.iter().all(is_none).then_some(())
+            let is_none = |name: &str| health[name]["events"] == 0;
+            (is_none("unfolded") && is_none("unanswered")).then_some(())
         })
+    }
+
+    /// How often it has brought the log to disk.
+    pub(super) fn syncs(&self) -> Outcome<u64> {
+        let health = self.lines()?.ask(&json!({"type": "health"}))?;
+        Ok(health["syncs"].as_u64().ok_or("a worker says how often it synced")?)
     }
 
     /// How many tool uses are in the log.
@@ -103,6 +103,16 @@ impl Drop for Serving {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// What a process ran for, with all threads that it ever had.
+pub(super) fn processor(pid: u32) -> Outcome<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // Its name, in brackets, may hold anything.
+    let (_, fields) = stat.rsplit_once(')').ok_or("a process has a name")?;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let ticks = fields[11].parse::<u64>()? + fields[12].parse::<u64>()?;
+    Ok(TICK * ticks as u32)
 }
 
 /// Our program in this home.
@@ -126,12 +136,12 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Says these lines at once, and hears all answers.
-    pub(super) fn say(&mut self, lines: &[String]) -> Outcome<()> {
-        let text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
-        self.stream.write_all(text.as_bytes())?;
-        for _ in lines {
-            let mut answer = String::new();
+    /// Says so many lines at once, and hears all answers.
+    pub(super) fn say(&mut self, lines: &str, count: usize) -> Outcome<()> {
+        self.stream.write_all(lines.as_bytes())?;
+        let mut answer = String::new();
+        for _ in 0..count {
+            answer.clear();
             self.answers.read_line(&mut answer)?;
             if !answer.contains("\"recorded\"") {
                 return Err(format!("the worker said {answer}").into());
