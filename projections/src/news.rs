@@ -122,8 +122,7 @@ impl Store {
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut count = 0;
         for log in self.logs()? {
-            count +=
-                statement.query_row((after.of(log), end(log), max), |row| number::<u64>(row, 0))?;
+            count += statement.query_row((after.of(log), end(log), max), |row| number(row, 0))?;
         }
         Ok(count)
     }
