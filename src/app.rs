@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::{
     clock::Clock, environment::Environment, failure::Failure, paths::Paths, settings::Settings,
+    system::columns,
 };
 
 /// The world as a command sees it.
@@ -110,11 +111,6 @@ impl Output {
     pub(crate) fn columns(&self) -> Option<usize> {
         self.columns
     }
-}
-
-fn columns() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
-    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 /// A reader that has seen enough (`| head`) closes the pipe, which is no failure of ours.

@@ -33,6 +33,7 @@ use crate::{
     failure::Failure,
     memory,
     settings::{table::SKIP_TOOLS, value::words},
+    system,
 };
 
 /// What to do.
@@ -144,10 +145,7 @@ fn point(app: &App, options: &Options) -> LogCompacted {
 
 /// It belongs to no project and to no session.
 fn record(app: &App, point: LogCompacted) -> Result<(), Failure> {
-    let envelope = Envelope {
-        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-        ..Envelope::default()
-    };
+    let envelope = Envelope { host: system::host_name(), ..Envelope::default() };
     let id = Id::random(app.clock.now().as_microsecond().cast_unsigned());
     let mut log = EventLog::open(&app.paths.log(), LogOptions::default())?;
     log.record(id, &envelope, &point.into())?;

@@ -7,11 +7,13 @@ use std::{
     fmt::Display,
     fs,
     io::Write,
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
-use crate::paths::create_private;
+use crate::{
+    paths::create_private,
+    system::{Making as _, Opening as _},
+};
 
 /// Rotated at this size, so that all files together stay below 4 MiB.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -80,8 +82,7 @@ fn append(file: &Path, line: &str) -> std::io::Result<()> {
 
 /// Opens without waiting: were the file a pipe, an ordinary open would block until somebody reads it.
 fn open(file: &Path) -> std::io::Result<fs::File> {
-    let no_wait = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    fs::OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(no_wait).open(file)
+    fs::OpenOptions::new().append(true).create(true).owner_only().no_wait().open(file)
 }
 
 /// Two processes may rotate at once; then a younger file takes an older one's place, which loses old

@@ -6,9 +6,10 @@
 use std::{
     fmt, fs,
     io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
+
+use crate::system::{self, Making as _};
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{
@@ -210,7 +211,7 @@ impl<'de> Deserialize<'de> for Members {
 /// Replaces a file so that a reader, or a crash, finds the old text or the new and nothing between. What a
 /// symbolic link points to is replaced, not the link. Permissions are kept; a new file is its owner's.
 pub(crate) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
-    let file = fs::canonicalize(file).unwrap_or_else(|_| file.into());
+    let file = system::canonicalize(file).unwrap_or_else(|_| file.into());
     let dir = file.parent().unwrap_or(Path::new("/"));
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let draft = dir.join(format!(".{name}.{}.tmp", std::process::id()));
@@ -219,12 +220,12 @@ pub(crate) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&draft);
     }
     written?;
-    fs::File::open(dir)?.sync_all()
+    system::sync_dir(dir)
 }
 
 fn write_draft(draft: &Path, file: &Path, text: &[u8]) -> io::Result<()> {
     let mut opened =
-        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(draft)?;
+        fs::OpenOptions::new().write(true).create(true).truncate(true).owner_only().open(draft)?;
     if let Ok(existing) = fs::metadata(file) {
         opened.set_permissions(existing.permissions())?;
     }

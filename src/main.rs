@@ -29,12 +29,12 @@ mod privacy;
 mod project;
 mod projector;
 mod pull;
-mod random;
 mod remember;
 mod settings;
 mod ship;
 #[cfg(all(target_os = "linux", target_env = "gnu", not(test)))]
 mod start;
+mod system;
 mod viewer;
 mod when;
 mod words;
@@ -55,8 +55,8 @@ fn main() -> std::process::ExitCode {
 fn run() -> u8 {
     let mut arguments = env::args_os().skip(1);
     let first = arguments.next();
-    if first.as_deref().is_some_and(|first| first == agent::CHILD_COMMAND) {
-        return agent::child_main(arguments);
+    if first.as_deref().is_some_and(|first| first == system::CHILD_COMMAND) {
+        return system::child_main(arguments);
     }
     match first.as_deref().and_then(hooks::named) {
         Some(name) if arguments.next().is_none() && !is_by_hand(name) => hooks::run(name),

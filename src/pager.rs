@@ -6,7 +6,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use crate::environment::Environment;
+use crate::{environment::Environment, system::redirect_stdout};
 
 /// The program that stdout goes to. When it is dropped, what was printed is complete, and it is waited for.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Pager {
             command.env("LESS", "FRX");
         }
         let mut child = command.spawn().ok()?;
-        rustix::stdio::dup2_stdout(child.stdin.take()?).ok()?;
+        redirect_stdout(child.stdin.take()?).ok()?;
         Some(Self { child })
     }
 }
@@ -43,7 +43,7 @@ impl Drop for Pager {
         // It sees the end of the text when nobody holds the pipe any more; whether it liked it is its business.
         let _ = io::stdout().flush();
         if let Ok(nowhere) = File::options().write(true).open("/dev/null") {
-            let _ = rustix::stdio::dup2_stdout(nowhere);
+            let _ = redirect_stdout(nowhere);
         }
         let _ = self.child.wait();
     }

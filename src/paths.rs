@@ -2,11 +2,13 @@
 
 use std::{
     fmt, fs, io,
-    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
 };
 
-use crate::environment::Environment;
+use crate::{
+    environment::Environment,
+    system::{self, Making as _},
+};
 
 /// The directories of one user. Nothing is created until somebody writes.
 #[derive(Debug, Clone)]
@@ -30,7 +32,7 @@ impl fmt::Display for NoHome {
 impl Paths {
     /// Finds the directories. Reads nothing from disk unless `HOME` is missing.
     pub(crate) fn find(environment: &Environment) -> Result<Self, NoHome> {
-        let home = home(environment);
+        let home = system::home(environment);
         let data = match (environment.get("CLAUDE_MEM_DATA_DIR"), &home) {
             (Some(chosen), home) => expand_tilde(Path::new(&chosen), home.as_deref()),
             (None, Some(home)) => home.join(".claude-mem"),
@@ -88,7 +90,7 @@ impl Paths {
 
 /// Makes a directory, and those above it, that nobody else may enter.
 pub(crate) fn create_private(dir: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
+    fs::DirBuilder::new().recursive(true).owner_only().create(dir)
 }
 
 /// Replaces a leading `~` by the home directory, as a shell would have done.
@@ -97,25 +99,6 @@ pub(crate) fn expand_tilde(path: &Path, home: Option<&Path>) -> PathBuf {
         (Ok(rest), Some(home)) => home.join(rest),
         _ => path.to_path_buf(),
     }
-}
-
-fn home(environment: &Environment) -> Option<PathBuf> {
-    match environment.get("HOME") {
-        Some(home) => Some(PathBuf::from(home)),
-        None => home_in(
-            &fs::read_to_string("/etc/passwd").unwrap_or_default(),
-            rustix::process::getuid().as_raw(),
-        ),
-    }
-}
-
-/// The sixth field of the line whose third is this user. The C library's own lookup is not used, because
-/// in a static binary it would load name services that may not be there.
-fn home_in(passwd: &str, user: u32) -> Option<PathBuf> {
-    let line = passwd
-        .lines()
-        .find(|line| line.split(':').nth(2).and_then(|field| field.parse().ok()) == Some(user))?;
-    line.split(':').nth(5).filter(|home| home.starts_with('/')).map(PathBuf::from)
 }
 
 #[cfg(test)]
@@ -129,16 +112,6 @@ mod tests {
         let told =
             Environment::fixed(&[("HOME", "/home/ada"), ("CLAUDE_MEM_DATA_DIR", "~/elsewhere")]);
         assert_eq!(Paths::find(&told).unwrap().data, Path::new("/home/ada/elsewhere"));
-    }
-
-    #[test]
-    fn an_empty_home_is_looked_up_in_the_password_file() {
-        let passwd =
-            "root:x:0:0:root:/root:/bin/sh\nada:x:1000:1000::/home/ada:/bin/sh\n\nbroken\n";
-        assert_eq!(home_in(passwd, 1000), Some("/home/ada".into()));
-        assert_eq!(home_in(passwd, 7), None);
-        assert_eq!(home_in("nobody:x:7:7:::\n", 7), None);
-        assert_ne!(home(&Environment::fixed(&[("HOME", "")])), Some("".into()));
     }
 
     #[test]

@@ -6,13 +6,15 @@ mod remote;
 use std::{
     fs,
     io::Read,
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
 use config::GitConfig;
 
-use crate::environment::Environment;
+use crate::{
+    environment::Environment,
+    system::{self, Opening as _},
+};
 
 /// A `.git` file or a configuration that is longer than this was not written by git.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -186,7 +188,7 @@ fn is_git_dir(dir: &Path) -> bool {
 fn resolved(path: &Path) -> PathBuf {
     let mut missing = Vec::new();
     for existing in path.ancestors() {
-        if let Ok(found) = fs::canonicalize(existing) {
+        if let Ok(found) = system::canonicalize(existing) {
             return missing.into_iter().rev().fold(found, |path, name| match name {
                 std::path::Component::ParentDir => {
                     path.parent().map_or(path.clone(), Path::to_path_buf)
@@ -201,8 +203,7 @@ fn resolved(path: &Path) -> PathBuf {
 
 /// A short regular file, whole. A pipe or device in its place is not waited for.
 fn read_small(file: &Path) -> Option<Vec<u8>> {
-    let no_wait = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let opened = fs::OpenOptions::new().read(true).custom_flags(no_wait).open(file).ok()?;
+    let opened = fs::OpenOptions::new().read(true).no_wait().open(file).ok()?;
     let found = opened.metadata().ok()?;
     if !found.is_file() || found.len() > FILE_BYTES_MAX {
         return None;

@@ -14,7 +14,7 @@ use crate::{
     project::ProjectId,
     projector::mode,
     settings::table::{FIELD_BYTES_MAX, REDACT_SECRETS},
-    worker,
+    system, worker,
 };
 
 /// The type of what was written by hand and was not given one.
@@ -108,7 +108,7 @@ pub(crate) fn record(
         Failure::new(format!("{} cannot be made: {error}", app.paths.data.display()))
     })?;
     let envelope = Envelope {
-        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        host: system::host_name(),
         platform: PLATFORM.into(),
         session,
         project: Project {

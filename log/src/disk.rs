@@ -6,11 +6,12 @@ use std::{
     fmt::Debug,
     fs, io,
     io::Write as _,
-    os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _},
     path::Path,
     sync::Arc,
     time::{Duration, SystemTime},
 };
+
+use crate::system::{self, FileExt as _, Making as _};
 
 /// Names in a directory.
 pub trait Disk: Debug + Send + Sync {
@@ -98,7 +99,7 @@ pub struct RealDisk;
 
 impl Disk for RealDisk {
     fn create_dir(&self, path: &Path) -> io::Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+        fs::DirBuilder::new().recursive(true).owner_only().create(path)
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
@@ -112,20 +113,19 @@ impl Disk for RealDisk {
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         let mut options = fs::OpenOptions::new();
-        let file = options.read(true).append(true).create_new(true).mode(0o600).open(path)?;
+        let file = options.read(true).append(true).create_new(true).owner_only().open(path)?;
         Ok(Arc::new(RealFile(file)))
     }
 
     fn open_marker(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         let mut options = fs::OpenOptions::new();
         let file =
-            options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+            options.read(true).write(true).create(true).truncate(false).owner_only().open(path)?;
         Ok(Arc::new(RealFile(file)))
     }
 
     fn inode(&self, path: &Path) -> io::Result<u64> {
-        // Not through the standard library, which asks for everything `statx` knows.
-        Ok(rustix::fs::stat(path)?.st_ino)
+        system::inode(path)
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -147,7 +147,7 @@ impl Disk for RealDisk {
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        fs::File::open(dir)?.sync_all()
+        system::sync_dir(dir)
     }
 
     fn age(&self, path: &Path) -> io::Result<Duration> {
@@ -177,7 +177,7 @@ impl File for RealFile {
                 // The kernel sets the position of an appending file to where its own write ended, under
                 // the lock of that write, so this is exact however many others append.
                 Ok(bytes) => {
-                    let end = rustix::fs::tell(&self.0)?;
+                    let end = system::position(&self.0)?;
                     return Ok(Written { bytes, end });
                 }
                 // Nothing was written.
@@ -201,11 +201,11 @@ impl File for RealFile {
     }
 
     fn len(&self) -> io::Result<u64> {
-        Ok(rustix::fs::fstat(&self.0)?.st_size as u64)
+        system::len(&self.0)
     }
 
     fn inode(&self) -> io::Result<u64> {
-        Ok(rustix::fs::fstat(&self.0)?.st_ino)
+        system::inode_of(&self.0)
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -213,60 +213,22 @@ impl File for RealFile {
     }
 
     fn try_lock(&self, lock: Lock) -> io::Result<bool> {
-        let result = match lock {
-            Lock::Shared => self.0.try_lock_shared(),
-            Lock::Exclusive => self.0.try_lock(),
-        };
-        match result {
-            Ok(()) => Ok(true),
-            Err(fs::TryLockError::WouldBlock) => Ok(false),
-            Err(fs::TryLockError::Error(error)) => Err(error),
-        }
+        system::try_lock(&self.0, lock)
     }
 
     fn unlock(&self) -> io::Result<()> {
-        self.0.unlock()
+        system::unlock(&self.0)
     }
 
     fn allocate(&self, len: u64) -> io::Result<()> {
-        #[cfg(target_os = "linux")]
-        {
-            let flags = rustix::fs::FallocateFlags::empty();
-            Ok(rustix::fs::fallocate(&self.0, flags, 0, len)?)
-        }
-        #[cfg(not(target_os = "linux"))]
-        {
-            let zeros = vec![0; len as usize];
-            self.0.write_all_at(&zeros, 0)
-        }
+        system::allocate(&self.0, len)
     }
 
     fn is_shared_over_network(&self) -> bool {
-        #[cfg(target_os = "linux")]
-        {
-            /// The kernel's names for these are `NFS_SUPER_MAGIC`, `SMB_…`, `SMB2_…`, `CIFS_…`,
-            /// `V9FS_MAGIC`, `AFS_SUPER_MAGIC`, `CODA_…`, `CEPH_…`, `OCFS2_…`, `GFS2_MAGIC`.
-            const NETWORK: [u32; 10] = [
-                0x6969,
-                0x517B,
-                0xFE53_4D42,
-                0xFF53_4D42,
-                0x0102_1997,
-                0x5346_414F,
-                0x7375_7245,
-                0x00C3_6400,
-                0x7461_636F,
-                0x0116_1970,
-            ];
-            rustix::fs::fstatfs(&self.0).is_ok_and(|stat| NETWORK.contains(&(stat.f_type as u32)))
-        }
-        #[cfg(not(target_os = "linux"))]
-        {
-            false
-        }
+        system::is_shared_over_network(&self.0)
     }
 
     fn map(&self) -> Option<Map> {
-        Map::of(&self.0).ok()
+        system::CAN_MAP.then(|| Map::of(&self.0).ok()).flatten()
     }
 }

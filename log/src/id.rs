@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::system;
+
 /// Identity of a record: a version 7 UUID whose time part is kept to the microsecond.
 ///
 /// The time is a label for people and for `--since`. It never decides order: that is [`Seq`](crate::Seq).
@@ -9,22 +11,6 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(align(8))]
 pub struct Id([u8; 16]);
-
-/// Fills the bits with randomness, if there is any at this moment.
-///
-/// Asked of the kernel directly: in a static binary the usual crate does not find the C library's function and
-/// opens two devices instead, at five calls for one.
-#[cfg(target_os = "linux")]
-fn is_filled(bits: &mut [u8; 8]) -> bool {
-    rustix::rand::getrandom(bits, rustix::rand::GetRandomFlags::NONBLOCK) == Ok(8)
-}
-
-/// Fills the bits with randomness, if there is any at this moment.
-#[cfg(not(target_os = "linux"))]
-fn is_filled(bits: &mut [u8; 8]) -> bool {
-    use std::{fs::File, io::Read};
-    File::open("/dev/urandom").and_then(|mut device| device.read_exact(bits)).is_ok()
-}
 
 /// Version 7 has 48 bits of milliseconds; the 12 bits that follow the version hold the fraction.
 const FRACTION_STEPS: u64 = 4096;
@@ -50,7 +36,7 @@ impl Id {
     /// Makes an id for `time_us` from the operating system's randomness.
     pub fn random(time_us: u64) -> Self {
         let mut bits = [0; 8];
-        if !is_filled(&mut bits) {
+        if !system::is_filled_at_random(&mut bits) {
             // A kernel without randomness at this point cannot be waited for in a hook. Address and
             // process number still tell two processes apart, and time tells two calls apart.
             let here = std::ptr::from_ref(&bits) as u64;

@@ -73,6 +73,7 @@ mod seen;
 mod segment;
 mod spill;
 mod sync;
+pub mod system;
 mod tail;
 mod verify;
 mod writer;

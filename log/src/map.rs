@@ -15,8 +15,7 @@ impl Map {
     pub(crate) fn of(file: &fs::File) -> io::Result<Self> {
         // SAFETY: the invariant of the type.
         let map = unsafe { memmap2::Mmap::map(file) }?;
-        // Read ahead, since segments are read from front to back. Only advice, so a refusal is fine.
-        let _ = map.advise(memmap2::Advice::Sequential);
+        crate::system::advise_sequential(&map);
         Ok(Self(map))
     }
 }

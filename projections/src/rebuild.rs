@@ -9,7 +9,7 @@ use crate::{
 use claude_mem_events::{
     Event, EventReader, Forgotten, Id, LogCompacted, ProjectMerged, Recorded, Seq, Versioned as _,
 };
-use claude_mem_log::{Item, Log};
+use claude_mem_log::{Item, Log, system};
 use std::{
     collections::{HashMap, HashSet},
     fs::{self, File, TryLockError},
@@ -354,21 +354,18 @@ fn remove(path: &Path) -> Result<()> {
 /// must go first: SQLite would read it into the new file. Those who have the old one open keep reading it,
 /// and SQLite notices that it has moved before it would touch what is in its place.
 fn replace(path: &Path, scratch: &Path) -> Result<()> {
-    let sync = |path: &Path| {
-        File::open(path).and_then(|file| file.sync_all()).map_err(|source| Error::Io {
-            action: "sync",
-            path: path.into(),
-            source,
-        })
+    let failed = |path: &Path| {
+        let path = path.into();
+        move |source| Error::Io { action: "sync", path, source }
     };
-    sync(scratch)?;
+    system::sync_file(scratch).map_err(failed(scratch))?;
     let _replacing = lock_exclusive(path)?;
     for suffix in COMPANIONS {
         let _ = fs::remove_file(beside(path, suffix));
     }
     rename(scratch, path)?;
     match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        Some(parent) => sync(parent),
+        Some(parent) => system::sync_dir(parent).map_err(failed(parent)),
         None => Ok(()),
     }
 }

@@ -7,11 +7,11 @@ use crate::{
     schema,
 };
 use claude_mem_events::Seq;
+use claude_mem_log::system;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, config::DbConfig};
 use std::{
     fmt::Write as _,
     fs::{self, File},
-    os::unix::{ffi::OsStrExt as _, fs::MetadataExt},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -274,15 +274,15 @@ fn prepare(connection: &Connection) -> Result<()> {
 
 /// Which file is at `path`; 0 for none.
 pub(crate) fn inode(path: &Path) -> u64 {
-    fs::metadata(path).map_or(0, |metadata| metadata.ino())
+    system::inode(path).unwrap_or(0)
 }
 
 /// A path as a URI has it: every byte that could mean something else there is written as a number.
 fn in_uri(path: &Path) -> String {
     let mut text = String::new();
-    for byte in path.as_os_str().as_bytes() {
-        if byte.is_ascii_alphanumeric() || b"/._-".contains(byte) {
-            text.push(char::from(*byte));
+    for byte in system::uri_path(path) {
+        if byte.is_ascii_alphanumeric() || b"/._-".contains(&byte) {
+            text.push(char::from(byte));
         } else {
             let _ = write!(text, "%{byte:02X}");
         }

@@ -11,8 +11,6 @@ mod stream;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests;
-mod tree;
-pub(super) mod watch;
 mod world;
 
 use std::{
@@ -28,7 +26,7 @@ use self::{
     world::World,
 };
 use super::{Answer, Ask, Provider, Refusal, Setup};
-use crate::{paths::create_private, settings::table};
+use crate::{paths::create_private, settings::table, system};
 
 /// After so many questions a child starts anew: what it heard long ago costs tokens with every question.
 const TURNS_MAX: u32 = 20;
@@ -47,7 +45,7 @@ struct Claude {
 
 pub(super) fn open(setup: &Setup<'_>) -> Result<Box<dyn Provider>, Refusal> {
     let executable = find::executable(setup)?;
-    Ok(Box::new(Claude::new(setup, executable, watch::launcher(), IDLE_MAX)?))
+    Ok(Box::new(Claude::new(setup, executable, system::launcher(), IDLE_MAX)?))
 }
 
 /// Whether Claude Code is there and runs.

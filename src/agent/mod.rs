@@ -234,9 +234,6 @@ pub(crate) fn price(model: &str, spent: &Spent) -> Option<u64> {
     prices::cost_micros(model, spent, 0)
 }
 
-/// What our own program does when it is started to watch over an agent's process.
-pub(crate) use claude::watch::{COMMAND as CHILD_COMMAND, main as child_main};
-
 /// Longer messages help nobody.
 const MESSAGE_CHARS_MAX: usize = 300;
 

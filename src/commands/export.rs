@@ -6,7 +6,6 @@ use std::{
     collections::HashSet,
     fs::{self, File, OpenOptions},
     io::{self, BufWriter, Write},
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     process,
 };
@@ -17,7 +16,9 @@ use claude_mem_projections::Chronicle;
 use jiff::Timestamp;
 
 use super::select;
-use crate::{app::App, failure::Failure, import::export::Exported, memory, when::When};
+use crate::{
+    app::App, failure::Failure, import::export::Exported, memory, system::Making as _, when::When,
+};
 
 /// Write out what was recorded or remembered
 ///
@@ -210,7 +211,7 @@ fn write_part(
     write: impl FnOnce(&mut dyn Write) -> Result<Written, Problem>,
 ) -> Result<Written, Problem> {
     let file: File =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(part)?;
+        OpenOptions::new().write(true).create(true).truncate(true).owner_only().open(part)?;
     let mut out = BufWriter::new(file);
     let written = write(&mut out)?;
     let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;

@@ -12,7 +12,8 @@ use crate::{
     app::App,
     document::Document,
     failure::Failure,
-    install::{self, NAME, Targets, manifest::Manifest, quoted_for_shell, rival},
+    install::{self, NAME, Targets, is_our_program, manifest::Manifest, quoted_for_shell, rival},
+    system::{canonicalize, path_in_commands},
 };
 
 /// Let Claude Code use this memory
@@ -93,7 +94,7 @@ fn warn_of_rivals(app: &mut App, dir: &Path) {
 pub(crate) fn program(path: &str) -> Result<String, Failure> {
     let unknown =
         |error: std::io::Error| Failure::new(format!("this program cannot find itself: {error}"));
-    let real = env::current_exe().and_then(|found| found.canonicalize()).map_err(unknown)?;
+    let real = env::current_exe().and_then(|found| canonicalize(&found)).map_err(unknown)?;
     let typed = env::args_os().next().map(PathBuf::from).unwrap_or_default();
     let candidates: Vec<PathBuf> = if typed.components().count() > 1 {
         vec![std::path::absolute(&typed).unwrap_or(typed)]
@@ -102,13 +103,13 @@ pub(crate) fn program(path: &str) -> Result<String, Failure> {
     };
     let is_stable = |candidate: &PathBuf| {
         candidate.is_absolute()
-            && candidate.file_name().is_some_and(|name| name == NAME)
-            && candidate.canonicalize().is_ok_and(|found| found == real)
+            && is_our_program(candidate)
+            && canonicalize(candidate).is_ok_and(|found| found == real)
     };
     let chosen = candidates.into_iter().find(is_stable).unwrap_or(real);
-    let is_named = chosen.file_name().is_some_and(|name| name == NAME);
+    let is_named = is_our_program(&chosen);
     match chosen.into_os_string().into_string() {
-        Ok(text) if is_named && !text.contains(char::is_control) => Ok(text),
+        Ok(text) if is_named && !text.contains(char::is_control) => Ok(path_in_commands(text)),
         Ok(text) => Err(Failure::new(format!("this program is called {text}"))
             .meaning(format!("hooks are recognised by the name `{NAME}`"))
             .remedy(format!("rename it to `{NAME}` and install again"))),

@@ -1,8 +1,8 @@
 //! `claude-mem plugin`: a Claude Code plugin, and the marketplace to install it from, in one folder.
 
 use std::{
+    env::consts::EXE_SUFFIX,
     fs, io,
-    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
@@ -14,6 +14,7 @@ use crate::{
     document::replace,
     failure::Failure,
     install::{self, MARKETPLACE, NAME, PLUGIN, SKILL, SLASH_COMMAND},
+    system::open_to_all,
 };
 
 /// Where Claude Code will find the binary.
@@ -38,9 +39,9 @@ impl Plugin {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         check(&self.dir)?;
         for (path, text) in texts() {
-            write(&self.dir.join(path), text.as_bytes(), 0o644)?;
+            write(&self.dir.join(path), text.as_bytes(), false)?;
         }
-        copy_program(&self.dir.join("plugin/bin").join(NAME))?;
+        copy_program(&self.dir.join("plugin/bin").join(format!("{NAME}{EXE_SUFFIX}")))?;
         app.output.say(format_args!(
             "The plugin is in {dir}. Install it with\n  claude plugin marketplace add {dir}\n  \
              claude plugin install {PLUGIN}@{MARKETPLACE}",
@@ -97,10 +98,10 @@ fn check(dir: &Path) -> Result<(), Failure> {
 }
 
 /// A plugin is there to be shared, so others may read it.
-fn write(file: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure> {
+fn write(file: &Path, bytes: &[u8], is_program: bool) -> Result<(), Failure> {
     fs::create_dir_all(file.parent().unwrap_or(file))
         .and_then(|()| replace(file, bytes))
-        .and_then(|()| fs::set_permissions(file, fs::Permissions::from_mode(mode)))
+        .and_then(|()| open_to_all(file, is_program))
         .map_err(|error| not_written(file, &error))
 }
 
@@ -108,7 +109,7 @@ fn write(file: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure> {
 fn copy_program(file: &Path) -> Result<(), Failure> {
     let copied =
         std::env::current_exe().and_then(fs::read).map_err(|error| not_written(file, &error))?;
-    write(file, &copied, 0o755)
+    write(file, &copied, true)
 }
 
 fn not_written(file: &Path, error: &io::Error) -> Failure {

@@ -24,6 +24,7 @@ use crate::{
     project::ProjectId,
     settings::table::{ENABLED, SYNC},
     ship::standing::Standing,
+    system,
     worker::life,
 };
 
@@ -138,8 +139,7 @@ impl Found {
 fn is_writable(data: &Path) -> bool {
     let existing = data.ancestors().find(|dir| dir.exists()).unwrap_or(data);
     let log = data.join("log");
-    let may_write =
-        |dir: &Path| dir.is_dir() && rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_ok();
+    let may_write = |dir: &Path| dir.is_dir() && system::is_writable(dir);
     may_write(existing) && (!log.exists() || may_write(&log))
 }
 
@@ -164,12 +164,11 @@ fn durability(app: &App) -> Durability {
 fn disk(data: &Path, log: &Log) -> Result<Disk, Failure> {
     let segments = log.segments()?;
     let existing = data.ancestors().find(|dir| dir.exists()).unwrap_or(data);
-    let room = rustix::fs::statvfs(existing).ok();
     Ok(Disk {
         log_bytes: segments.iter().map(|segment| segment.bytes).sum(),
         data_bytes: bytes_below(data),
         segments: segments.len(),
-        free_bytes: room.map(|room| room.f_bavail * room.f_frsize),
+        free_bytes: system::free_bytes(existing),
         spilled_files: fs::read_dir(data.join("log/spill")).map_or(0, Iterator::count),
     })
 }

@@ -13,6 +13,7 @@ use crate::{
     app::App,
     environment::Environment,
     failure::Failure,
+    system,
     worker::{
         Presence,
         life::{self, Started},
@@ -85,12 +86,7 @@ fn browser(environment: &Environment) -> Option<OsString> {
     if let Some(chosen) = environment.get("BROWSER") {
         return Some(chosen);
     }
-    if cfg!(target_os = "macos") {
-        return Some("open".into());
-    }
-    let has_screen =
-        ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| environment.get(name).is_some());
-    has_screen.then(|| "xdg-open".into())
+    system::link_opener(environment).map(Into::into)
 }
 
 /// Says whether it was started. What becomes of it is between the browser and its user.

@@ -253,7 +253,7 @@ fn logs(app: &mut App, count: usize, is_followed: bool) -> Result<(), Failure> {
 }
 
 fn install_service(app: &mut App, is_printed: bool) -> Result<(), Failure> {
-    let service = Service::new(app, Manager::here())?;
+    let service = Service::new(app, Manager::here()?)?;
     if is_printed {
         return app.output.line(service.text.trim_end());
     }
@@ -274,7 +274,7 @@ fn install_service(app: &mut App, is_printed: bool) -> Result<(), Failure> {
 }
 
 fn uninstall_service(app: &mut App) -> Result<(), Failure> {
-    let service = Service::new(app, Manager::here())?;
+    let service = Service::new(app, Manager::here()?)?;
     let was_there = service.uninstall().map_err(|error| {
         Failure::new(format!("{} cannot be removed: {error}", service.file.display()))
     })?;

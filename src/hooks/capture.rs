@@ -31,6 +31,7 @@ use crate::{
         table::{FIELD_BYTES_MAX, REDACT_SECRETS, SYNC},
         value::flag,
     },
+    system,
     worker::wake,
 };
 
@@ -229,7 +230,7 @@ impl World {
     #[expect(clippy::unused_self, reason = "only who has been admitted to this world has one")]
     pub(super) fn envelope(&self, project: ProjectId, platform: &str, session: &str) -> Envelope {
         Envelope {
-            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            host: system::host_name(),
             platform: platform.into(),
             session: session.into(),
             project: Project {
@@ -346,7 +347,7 @@ pub(crate) fn is_internal(data: &Path, dir: &Path) -> bool {
     let Some(parent) = dir.ancestors().find(is_named).and_then(Path::parent) else {
         return false;
     };
-    let real = |dir: &Path| fs::canonicalize(dir).unwrap_or_else(|_| PathBuf::from(dir));
+    let real = |dir: &Path| system::canonicalize(dir).unwrap_or_else(|_| PathBuf::from(dir));
     real(parent) == real(data)
 }
 

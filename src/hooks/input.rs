@@ -1,16 +1,14 @@
 //! Reading stdin to its end, but not for ever and not without bound.
 
 use std::{
+    io,
     ops::Deref,
     time::{Duration, Instant},
 };
 
 use memmap2::MmapMut;
-use rustix::{
-    buffer::spare_capacity,
-    event::{PollFd, PollFlags, Timespec, poll},
-    fd::AsFd,
-};
+
+use crate::system::{self, Source};
 
 /// The largest input ever seen from a client is some 2 MB for a file of 1 MB. Above this, what follows
 /// is read and thrown away, so that whoever writes it is not left with a broken pipe.
@@ -21,10 +19,6 @@ const SILENCE_MAX: Duration = Duration::from_secs(2);
 const TIME_MAX: Duration = Duration::from_secs(4);
 /// What a pipe holds unless somebody made it larger.
 const PIPE_BYTES: usize = 64 << 10;
-
-/// What a pipe may be made to hold without asking anybody.
-#[cfg(target_os = "linux")]
-const PIPE_BYTES_MAX: usize = 1 << 20;
 
 /// What was on stdin.
 #[derive(Debug)]
@@ -62,17 +56,16 @@ impl Bytes {
     }
 
     /// Reads once, behind what is there, into room that need not be cleared first.
-    fn read(&mut self, source: &impl AsFd) -> rustix::io::Result<usize> {
+    fn read(&mut self, source: &impl Source) -> io::Result<usize> {
         if matches!(self, Self::Small(bytes) if bytes.len() == bytes.capacity()) {
             // There is more to come. Whoever writes it need not wait for us after every 64 KB.
-            #[cfg(target_os = "linux")]
-            let _ = rustix::pipe::fcntl_setpipe_size(source, PIPE_BYTES_MAX);
+            system::widen(source);
             self.grow();
         }
         match self {
-            Self::Small(bytes) => rustix::io::read(source, spare_capacity(bytes)),
+            Self::Small(bytes) => system::read_behind(source, bytes),
             Self::Large { room, len } => {
-                let count = rustix::io::read(source, &mut room[*len..])?;
+                let count = system::read(source, &mut room[*len..])?;
                 *len += count;
                 Ok(count)
             }
@@ -83,9 +76,7 @@ impl Bytes {
         let Self::Small(bytes) = self else { return };
         match MmapMut::map_anon(BYTES_MAX) {
             Ok(mut room) => {
-                #[cfg(target_os = "linux")]
-                // Where there are none, small pages will do.
-                let _ = room.advise(memmap2::Advice::HugePage);
+                system::advise_huge(&room);
                 room[..bytes.len()].copy_from_slice(bytes);
                 *self = Self::Large { len: bytes.len(), room };
             }
@@ -97,20 +88,21 @@ impl Bytes {
 
 /// Reads stdin until its end, a silence, or a bound.
 pub(super) fn read() -> Input {
-    read_from(&rustix::stdio::stdin())
+    read_from(&system::stdin())
 }
 
-fn read_from(source: &impl AsFd) -> Input {
+fn read_from(source: &impl Source) -> Input {
     let mut input = Input { bytes: Bytes::new(), len: 0, cut: None };
     let begun = Instant::now();
     loop {
-        if begun.elapsed() > TIME_MAX || !is_ready(source) {
+        if begun.elapsed() > TIME_MAX || !system::is_ready(source, SILENCE_MAX) {
             input.cut = Some("its end did not come in time");
             return input;
         }
         match input.read_some(source) {
             Ok(0) => return input,
-            Ok(_) | Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
+            Ok(_) => {}
+            Err(error) if is_passing(&error) => {}
             Err(_) => {
                 input.cut = Some("it could not be read to its end");
                 return input;
@@ -119,19 +111,12 @@ fn read_from(source: &impl AsFd) -> Input {
     }
 }
 
-/// Waits until there is something to read, or the end.
-fn is_ready(source: &impl AsFd) -> bool {
-    let mut watched = [PollFd::new(source, PollFlags::IN)];
-    let time_max = Timespec { tv_sec: SILENCE_MAX.as_secs() as i64, tv_nsec: 0 };
-    match poll(&mut watched, Some(&time_max)) {
-        Ok(count) => count > 0,
-        // Interrupted, or not a thing that can be polled: reading will tell.
-        Err(_) => true,
-    }
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
 }
 
 impl Input {
-    fn read_some(&mut self, source: &impl AsFd) -> rustix::io::Result<usize> {
+    fn read_some(&mut self, source: &impl Source) -> io::Result<usize> {
         if self.bytes.len() >= BYTES_MAX {
             let count = discard_some(source)?;
             self.len += count as u64;
@@ -150,16 +135,13 @@ impl Input {
 /// goes through is met page by page by every hook.
 #[cold]
 #[inline(never)]
-fn discard_some(source: &impl AsFd) -> rustix::io::Result<usize> {
-    rustix::io::read(source, &mut [0; 16 << 10][..])
+fn discard_some(source: &impl Source) -> io::Result<usize> {
+    system::read(source, &mut [0; 16 << 10][..])
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        io::{self, Write},
-        thread,
-    };
+    use std::{io::Write, thread};
 
     use super::*;
 

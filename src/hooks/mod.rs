@@ -18,7 +18,7 @@ mod wire;
 
 use std::{
     ffi::OsStr,
-    panic,
+    io, panic,
     path::Path,
     process,
     sync::atomic::{AtomicBool, Ordering},
@@ -36,7 +36,7 @@ use crate::{
     environment::Environment,
     paths::Paths,
     settings::table::WORKER_AUTOSTART,
-    worker,
+    system, worker,
 };
 
 /// As hooks are named on the command line.
@@ -94,9 +94,9 @@ fn answer(text: &str) {
 /// is nobody left to tell.
 fn write_all(mut rest: &[u8]) {
     while !rest.is_empty() {
-        match rustix::io::write(rustix::stdio::stdout(), rest) {
+        match system::write_out(rest) {
             Ok(count) => rest = &rest[count..],
-            Err(rustix::io::Errno::INTR) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => return,
         }
     }

@@ -6,7 +6,6 @@
 
 use std::{
     fs::{File, OpenOptions},
-    os::unix::fs::{FileExt, OpenOptionsExt},
     path::Path,
 };
 
@@ -16,7 +15,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::wire;
-use crate::privacy::{Policy, clean_text};
+use crate::{
+    privacy::{Policy, clean_text},
+    system::{FileExt as _, Opening as _},
+};
 
 /// How much is read at a time, and at most. One answer is below a megabyte, and what comes after it in
 /// the file is mostly small; a line longer than this is not waited for.
@@ -142,8 +144,7 @@ struct Lines {
 impl Lines {
     /// A pipe or device in the file's place is not waited for.
     fn open(path: &Path) -> Option<Self> {
-        let no_wait = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-        let file = OpenOptions::new().read(true).custom_flags(no_wait).open(path).ok()?;
+        let file = OpenOptions::new().read(true).no_wait().open(path).ok()?;
         let found = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
         Some(Self { file, start: found.len(), bytes: Vec::new(), end: 0, read: 0 })
     }

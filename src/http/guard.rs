@@ -15,7 +15,7 @@ use axum::{
 };
 
 use super::{answer::Refusal, site::Site};
-use crate::worker::Presence;
+use crate::{system, worker::Presence};
 
 /// Another way to show the token, for programs that cannot set the usual header.
 const TOKEN: &str = "x-claude-mem-token";
@@ -124,7 +124,7 @@ fn is_ours(host: &Authority, presence: &Presence) -> bool {
     match name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
         Ok(address) => address.is_loopback() || !is_alone,
         Err(_) if name.eq_ignore_ascii_case("localhost") => true,
-        Err(_) => !is_alone && *name == *rustix::system::uname().nodename().to_string_lossy(),
+        Err(_) => !is_alone && *name == *system::host_name(),
     }
 }
 

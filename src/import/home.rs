@@ -12,7 +12,7 @@ use crate::{
     hooks::{PLATFORM, is_internal},
     privacy::Policy,
     project::ProjectId,
-    remember,
+    remember, system,
 };
 
 /// What is the same for everything in one import.
@@ -27,7 +27,7 @@ pub(super) struct Home<'a> {
 
 impl<'a> Home<'a> {
     pub(super) fn new(app: &'a App) -> Self {
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let host = system::host_name();
         Self { app, policy: remember::policy(app), host, folders: HashMap::new() }
     }
 

@@ -3,9 +3,10 @@
 use std::{
     fs::{File, OpenOptions},
     io::{self, Read},
-    os::unix::fs::OpenOptionsExt,
     path::Path,
 };
+
+use crate::system::Opening as _;
 
 use memchr::memchr;
 
@@ -39,8 +40,7 @@ pub(super) struct Lines<R> {
 impl Lines<File> {
     /// A pipe or device in the file's place is not waited for.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let no_wait = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-        let file = OpenOptions::new().read(true).custom_flags(no_wait).open(path)?;
+        let file = OpenOptions::new().read(true).no_wait().open(path)?;
         if !file.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
         }

@@ -4,7 +4,10 @@ pub(crate) mod manifest;
 pub(crate) mod registered;
 pub(crate) mod rival;
 
-use std::path::{Path, PathBuf};
+use std::{
+    env::consts::EXE_SUFFIX,
+    path::{Path, PathBuf},
+};
 
 use serde_json::{Map, Value, json};
 
@@ -181,8 +184,10 @@ pub(crate) fn is_our_hook(command: &str) -> bool {
     is_our_program(program) && HOOKS.iter().any(|registration| registration.2 == name)
 }
 
-fn is_our_program(program: &str) -> bool {
-    Path::new(program).file_name().is_some_and(|name| name == NAME)
+/// Whether a path leads to a program of our name, which ends with `.exe` on Windows.
+pub(crate) fn is_our_program(program: impl AsRef<Path>) -> bool {
+    let name = program.as_ref().file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.strip_suffix(EXE_SUFFIX) == Some(NAME) || name == NAME)
 }
 
 /// Puts our MCP server among the others. What the user added to its entry stays.

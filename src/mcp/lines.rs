@@ -2,19 +2,15 @@
 
 use std::{
     io::{self, BufRead, Read, Stdin},
-    os::fd::AsFd as _,
+    time::Duration,
 };
 
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    io::Errno,
-    process::{Pid, getppid},
-};
+use crate::system::{self, Parent};
 
 /// What a client may send on one line. The longest memory fits many times over.
 pub(super) const LINE_BYTES_MAX: usize = 4 << 20;
 /// How often to look whether the client still lives.
-const LOOK: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
+const LOOK: Duration = Duration::from_secs(2);
 
 /// What was read.
 #[derive(Debug, PartialEq, Eq)]
@@ -45,41 +41,24 @@ pub(super) fn next(
     Ok(if buffer.is_empty() { Next::End } else { Next::Line })
 }
 
-/// The client, heard on stdin.
-///
-/// When it dies its end of the pipe closes, unless somebody inherited that: so it is also looked after. The
-/// kernel's own signal for it is of no use, because it comes when the thread that started us ends.
+/// The client, heard on stdin as long as it lives.
 #[derive(Debug)]
 pub(super) struct Client {
     stdin: Stdin,
-    parent: Option<Pid>,
+    parent: Parent,
 }
 
 impl Client {
     pub(super) fn new() -> Self {
-        Self { stdin: io::stdin(), parent: getppid() }
-    }
-
-    /// Waits until there is something to read. Says whether the client is there to have sent it.
-    fn wait(&self) -> io::Result<bool> {
-        loop {
-            let mut polled = [PollFd::from_borrowed_fd(self.stdin.as_fd(), PollFlags::IN)];
-            match poll(&mut polled, Some(&LOOK)) {
-                Ok(0) | Err(Errno::INTR) if getppid() != self.parent => return Ok(false),
-                Ok(0) | Err(Errno::INTR) => {}
-                Ok(_) => return Ok(true),
-                Err(error) => return Err(error.into()),
-            }
-        }
+        Self { stdin: io::stdin(), parent: Parent::new() }
     }
 }
 
 impl Read for Client {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.wait()? {
-            rustix::io::read(self.stdin.as_fd(), buffer).map_err(Into::into)
-        } else {
-            Ok(0)
+        match self.parent.wait(&self.stdin, LOOK)? {
+            true => system::read(&self.stdin, buffer),
+            false => Ok(0),
         }
     }
 }

@@ -6,7 +6,6 @@
 use std::{
     fs::{self, File},
     io::{self, Read as _, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -14,11 +13,14 @@ use claude_mem_log::format::{SEGMENT_HEADER_LEN, SegmentHeader, encode_log_id};
 use serde::{Deserialize, Serialize};
 
 use super::hosts::replace;
-use crate::ship::{
-    Error,
-    head::{self, Head},
-    manifest::{Hash, HostId, Segment},
-    remote::Remote,
+use crate::{
+    ship::{
+        Error,
+        head::{self, Head},
+        manifest::{Hash, HostId, Segment},
+        remote::Remote,
+    },
+    system::{self, Making as _},
 };
 
 /// How often the remote may be compacted under our hands.
@@ -182,7 +184,7 @@ impl Copy {
         let draft = self.dir.join(format!("{}.part", segment.file_name()));
         let failed = |error| Error::io("write", &draft, error);
         let mut options = fs::OpenOptions::new();
-        let file = options.write(true).create(true).truncate(true).mode(0o600).open(&draft);
+        let file = options.write(true).create(true).truncate(true).owner_only().open(&draft);
         let mut file = file.map_err(failed)?;
         let from = match File::open(begun) {
             Ok(mut begun) => io::copy(&mut begun, &mut file).map_err(failed)?,
@@ -315,6 +317,5 @@ fn rename(from: &Path, to: &Path) -> Result<(), Error> {
 }
 
 fn sync_dir(dir: &Path) -> Result<(), Error> {
-    let synced = File::open(dir).and_then(|dir| dir.sync_all());
-    synced.map_err(|error| Error::io("sync", dir, error))
+    system::sync_dir(dir).map_err(|error| Error::io("sync", dir, error))
 }

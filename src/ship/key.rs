@@ -3,11 +3,13 @@
 use std::{
     fmt, fs,
     io::{self, Write as _},
-    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::Path,
 };
 
-use crate::{random, ship::Error};
+use crate::{
+    ship::Error,
+    system::{self, Making as _},
+};
 
 /// 256 bits that only the user's machines know. Shown by its fingerprint, so that it can be spoken of.
 #[derive(Clone, PartialEq, Eq)]
@@ -25,7 +27,7 @@ impl Key {
     /// A new one, from the system's randomness.
     pub(crate) fn generate() -> io::Result<Self> {
         let mut bytes = [0; 32];
-        random::fill(&mut bytes)?;
+        system::fill_at_random(&mut bytes)?;
         Ok(Self(bytes))
     }
 
@@ -88,8 +90,8 @@ impl Key {
     pub(crate) fn save(&self, path: &Path) -> Result<(), Error> {
         let write = || {
             let mut file =
-                fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-            file.set_permissions(fs::Permissions::from_mode(0o600))?;
+                fs::OpenOptions::new().write(true).create_new(true).owner_only().open(path)?;
+            system::give_to_owner(&file)?;
             file.write_all(self.to_text().as_bytes())?;
             file.write_all(b"\n")?;
             file.sync_all()
@@ -181,7 +183,8 @@ mod tests {
         assert_eq!(Key::load(&path).unwrap(), None);
         let key = Key::generate().unwrap();
         key.save(&path).unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let mode = std::os::unix::fs::MetadataExt::mode(&fs::metadata(&path).unwrap());
+        assert_eq!(mode & 0o777, 0o600);
         assert!(Key::generate().unwrap().save(&path).is_err());
         assert_eq!(Key::load(&path).unwrap(), Some(key));
     }

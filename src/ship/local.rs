@@ -3,7 +3,6 @@
 use std::{
     fs::File,
     io::{self, Read as _},
-    os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
 };
 
@@ -14,9 +13,12 @@ use claude_mem_log::{
     recovery::{Found, scan},
 };
 
-use crate::ship::{
-    Error,
-    manifest::{Hash, HostId},
+use crate::{
+    ship::{
+        Error,
+        manifest::{Hash, HostId},
+    },
+    system::FileExt as _,
 };
 
 /// A segment on this machine.

@@ -4,7 +4,6 @@ use std::{
     collections::HashSet,
     fs::{self, OpenOptions},
     io::Write as _,
-    os::unix::fs::{FileExt as _, OpenOptionsExt as _},
     path::Path,
 };
 
@@ -15,12 +14,15 @@ use claude_mem_log::{
     verify,
 };
 
-use crate::ship::{
-    Error, check,
-    head::Head,
-    local::{self, LocalSegment},
-    manifest::{HostId, Segment},
-    remote::Remote,
+use crate::{
+    ship::{
+        Error, check,
+        head::Head,
+        local::{self, LocalSegment},
+        manifest::{HostId, Segment},
+        remote::Remote,
+    },
+    system::{self, FileExt as _, Making as _},
 };
 
 /// What was mended, and what could not be, in words.
@@ -87,7 +89,7 @@ async fn replace(remote: &Remote, head: &Head, there: &Segment, dir: &Path) -> R
     let draft = dir.join(format!("{}.tmp", closed.file_name()));
     let failed = |error| Error::io("write", &draft, error);
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
+    options.write(true).create(true).truncate(true).owner_only();
     let mut file = options.open(&draft).map_err(failed)?;
     let written =
         head.read(remote, there, 0, |_, bytes| file.write_all(bytes).map_err(failed)).await;
@@ -98,9 +100,7 @@ async fn replace(remote: &Remote, head: &Head, there: &Segment, dir: &Path) -> R
         let _ = fs::remove_file(&draft);
     }
     finished?;
-    fs::File::open(dir)
-        .and_then(|dir| dir.sync_all())
-        .map_err(|error| Error::io("sync", dir, error))
+    system::sync_dir(dir).map_err(|error| Error::io("sync", dir, error))
 }
 
 /// The segment that is appended to cannot be replaced. Damaged bytes are set right where they are; records

@@ -20,11 +20,11 @@ use chacha20poly1305::{
 };
 
 use crate::{
-    random,
     ship::{
         Error,
         key::{self, Key},
     },
+    system,
 };
 
 const MAGIC: [u8; 4] = [0xF9, b'c', b'm', b'o'];
@@ -68,7 +68,7 @@ pub(super) fn pack(
     packed.extend_from_slice(&key.fingerprint());
     let covered = [&packed, bound_name(name).as_bytes()].concat();
     let mut nonce = [0; NONCE_LEN];
-    random::fill(&mut nonce)?;
+    system::fill_at_random(&mut nonce)?;
     packed.extend_from_slice(&nonce);
     let cipher = XChaCha20Poly1305::new(key.bytes().into());
     let encrypted = cipher

@@ -4,9 +4,8 @@
 //! half-way it leaves that directory, and the next run goes on from there.
 
 use std::{
-    fs::{self, File},
+    fs,
     io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -28,6 +27,7 @@ use crate::{
         remote::Remote,
         shipper::blocking,
     },
+    system::{self, Making as _},
 };
 
 /// What is wanted back.
@@ -164,8 +164,8 @@ async fn fetch_all(
 
 fn check_room(log: &Path, bytes: u64) -> Result<(), Error> {
     let full = || Error::io("restore into", log, io::ErrorKind::StorageFull.into());
-    match rustix::fs::statvfs(log) {
-        Ok(room) if room.f_bavail * room.f_frsize < bytes => Err(full()),
+    match system::free_bytes(log) {
+        Some(free) if free < bytes => Err(full()),
         _ => Ok(()),
     }
 }
@@ -192,7 +192,7 @@ async fn fetch_segment(
     let draft = path.with_extension("part");
     let failed = |error| Error::io("write", &draft, error);
     let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
+    options.write(true).create(true).truncate(true).owner_only();
     let mut file = options.open(&draft).map_err(failed)?;
     let lost = match is_salvage {
         false => {
@@ -278,15 +278,13 @@ fn strays(log: &Path, names: &[String]) -> Result<Vec<PathBuf>, Error> {
 fn sync_all(log: &Path) -> Result<(), Error> {
     let entries = fs::read_dir(log).map_err(|error| Error::io("list", log, error))?;
     for path in entries.flatten().map(|entry| entry.path()) {
-        let synced = File::open(&path).and_then(|file| file.sync_all());
-        synced.map_err(|error| Error::io("sync", &path, error))?;
+        system::sync_file(&path).map_err(|error| Error::io("sync", &path, error))?;
     }
     sync_dir(log)
 }
 
 fn sync_dir(dir: &Path) -> Result<(), Error> {
-    let synced = File::open(dir).and_then(|dir| dir.sync_all());
-    synced.map_err(|error| Error::io("sync", dir, error))
+    system::sync_dir(dir).map_err(|error| Error::io("sync", dir, error))
 }
 
 /// Takes away everything behind `until`. Says whether there was anything.

@@ -3,8 +3,8 @@
 use std::{
     collections::{HashSet, VecDeque},
     fs,
-    os::unix::fs::MetadataExt as _,
     path::Path,
+    time::SystemTime,
 };
 
 use tokio::task::JoinHandle;
@@ -27,6 +27,7 @@ use crate::{
         remote::{Purpose, Put, Remote},
         state::{Lock, State},
     },
+    system,
 };
 
 /// Ships one log to one place, again and again. Cheap to ask when nothing was recorded.
@@ -65,7 +66,7 @@ pub(crate) struct Shipped {
 #[derive(Debug, PartialEq, Eq)]
 struct Glance {
     active: Option<(u64, u64)>,
-    folders: [Option<(i64, i64)>; 2],
+    folders: [Option<SystemTime>; 2],
 }
 
 /// Read and put in pieces of this size.
@@ -96,9 +97,7 @@ impl Shipper {
     ) -> Result<Self, Error> {
         let remote = Remote::open(place, Purpose::Ship, paths, settings, environment)?;
         let name = match settings.text(&table::SHIP_NAME) {
-            name if name.is_empty() => {
-                rustix::system::uname().nodename().to_string_lossy().into_owned()
-            }
+            name if name.is_empty() => system::host_name(),
             name => name,
         };
         Ok(Self {
@@ -553,9 +552,8 @@ const REMEMBER_EVERY_US: u64 = 60_000_000;
 
 impl Glance {
     fn at(dir: &Path) -> Self {
-        let active = fs::metadata(dir.join("active.log")).ok().map(|file| (file.ino(), file.len()));
-        let changed =
-            |dir: &Path| fs::metadata(dir).ok().map(|dir| (dir.mtime(), dir.mtime_nsec()));
+        let active = system::inode_and_len(&dir.join("active.log")).ok();
+        let changed = |dir: &Path| fs::metadata(dir).ok()?.modified().ok();
         Self { active, folders: [changed(dir), changed(&dir.join("spill"))] }
     }
 }

@@ -1,17 +1,15 @@
 //! What this machine remembers of its shipping: for `status`, and against remotes that forget.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File, OpenOptions, TryLockError},
     io,
-    os::unix::fs::OpenOptionsExt as _,
     path::Path,
     time::Duration,
 };
 
-use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
-use crate::{document::replace, paths::Paths, ship::Error};
+use crate::{document::replace, paths::Paths, ship::Error, system::Making as _};
 
 /// Kept in `ship.json`. Losing it loses nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,14 +63,14 @@ impl Lock {
             .write(true)
             .create(true)
             .truncate(false)
-            .mode(0o600)
+            .owner_only()
             .open(path)
             .map_err(failed)?;
         for _ in 0..LOCK_WAITS_MAX {
-            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            match file.try_lock() {
                 Ok(()) => return Ok(Self(file)),
-                Err(rustix::io::Errno::WOULDBLOCK) => tokio::time::sleep(LOCK_PAUSE).await,
-                Err(error) => return Err(failed(error.into())),
+                Err(TryLockError::WouldBlock) => tokio::time::sleep(LOCK_PAUSE).await,
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
         }
         Err(failed(io::Error::other("another process has been shipping for a minute")))

@@ -1,23 +1,24 @@
 //! The worker seen from outside: whether it is there, asking it to end, waiting until it has.
 
 use std::{
-    io::{self, BufRead, BufReader, Write},
-    os::{fd::AsRawFd, unix::net::UnixStream},
     path::Path,
     thread,
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::{Value, json};
+use serde_json::json;
 
+pub(crate) use super::lines::ask;
 use super::{
     Presence,
-    lines::SOCKET,
     start::{ATTEMPTS, start},
     version::is_newer,
 };
-use crate::{failure::Failure, hooks::is_worker_running};
+use crate::{
+    failure::Failure,
+    hooks::is_worker_running,
+    system::{Urgency, tell_to_end},
+};
 
 /// Between two looks whether something has happened that nobody tells us of.
 const LOOK: Duration = Duration::from_millis(10);
@@ -27,8 +28,6 @@ const START_MAX: Duration = Duration::from_secs(15);
 /// connections take it five seconds at most.
 const STOP_MAX: Duration = Duration::from_secs(12);
 const KILL_MAX: Duration = Duration::from_secs(3);
-/// How long an answer may take of a worker that is well.
-const ANSWER_MAX: Duration = Duration::from_secs(5);
 
 /// What starting came to.
 #[derive(Debug, PartialEq, Eq)]
@@ -101,16 +100,16 @@ pub(crate) fn stop(data: &Path) -> Result<bool, Failure> {
     if !is_worker_running(data) {
         return Ok(false);
     }
-    let pid = find(data).and_then(|found| Pid::from_raw(found.pid.cast_signed()));
+    let pid = find(data).map(|found| found.pid);
     if ask(data, &json!({"type": "stop"})).is_ok() && has_ended(data, STOP_MAX) {
         return Ok(true);
     }
-    for (signal, time_max) in [(Signal::TERM, STOP_MAX), (Signal::KILL, KILL_MAX)] {
+    for (urgency, time_max) in [(Urgency::Asked, STOP_MAX), (Urgency::Killed, KILL_MAX)] {
         // The lock is held, so that whoever wrote `worker.json` is still there.
         if let Some(pid) = pid
             && is_worker_running(data)
         {
-            let _ = kill_process(pid, signal);
+            tell_to_end(pid, urgency);
         }
         if has_ended(data, time_max) {
             return Ok(true);
@@ -130,26 +129,4 @@ fn has_ended(data: &Path, time_max: Duration) -> bool {
         thread::sleep(LOOK);
     }
     true
-}
-
-/// Says one line to the worker and returns what it answers.
-pub(crate) fn ask(data: &Path, message: &Value) -> io::Result<Value> {
-    let mut stream = connect(data)?;
-    stream.set_read_timeout(Some(ANSWER_MAX))?;
-    stream.set_write_timeout(Some(ANSWER_MAX))?;
-    writeln!(stream, "{message}")?;
-    let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line)?;
-    Ok(serde_json::from_str(&line)?)
-}
-
-fn connect(data: &Path) -> io::Result<UnixStream> {
-    match UnixStream::connect(data.join(SOCKET)) {
-        // A name that is too long for a socket; that of an open directory is short.
-        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-            let dir = std::fs::File::open(data)?;
-            UnixStream::connect(format!("/proc/self/fd/{}/{SOCKET}", dir.as_raw_fd()))
-        }
-        other => other,
-    }
 }

@@ -4,23 +4,23 @@
 //! of what hooks are given, privacy included, and is on disk before the answer. Lines that come together are
 //! appended together.
 
-use std::{io, path::Path, sync::Arc};
+use std::{io, path::Path, sync::Arc, time::Duration};
 
 use claude_mem_events::{Envelope, Event, Id};
 use serde_json::{Map, Value, json};
 use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
-    net::{UnixListener, UnixStream},
+    io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
     sync::Semaphore,
 };
 
-use super::{Shared, health::Health, wake::bind_here};
+use super::{Shared, health::Health};
 use crate::{
     hooks::{
         PLATFORM,
         outside::{Heard, Told, hear},
     },
     project::ProjectId,
+    system::{self, Listener, Listening},
 };
 
 /// The stream socket in the data directory. The one for wake-ups is `worker.wake`.
@@ -29,6 +29,8 @@ pub(super) const SOCKET: &str = "worker.sock";
 const CONNECTIONS_MAX: usize = 64;
 /// A longer line is an error, and is skipped. Hooks cut what tools say long before.
 const LINE_BYTES_MAX: usize = 8 << 20;
+/// How long an answer may take of a worker that is well.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
 /// Lines that are appended together at most.
 const TOGETHER_MAX: usize = 64;
 /// What is read at once. Whoever says many lines before it waits has them appended together as far as they fit:
@@ -36,17 +38,21 @@ const TOGETHER_MAX: usize = 64;
 const READ_BYTES: usize = 128 << 10;
 
 /// Makes the socket in the directory that this process stands in.
-pub(super) fn listen_here() -> io::Result<std::os::unix::net::UnixListener> {
-    let listener = bind_here(SOCKET, |name| std::os::unix::net::UnixListener::bind(name))?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
+pub(super) fn listen_here() -> io::Result<Listener> {
+    Listener::here(SOCKET)
+}
+
+/// Says one line to the worker of this data directory and returns what it answers.
+pub(crate) fn ask(data: &Path, message: &Value) -> io::Result<Value> {
+    let answer = system::ask(data, SOCKET, &message.to_string(), ANSWER_MAX)?;
+    Ok(serde_json::from_str(&answer)?)
 }
 
 /// Answers whoever connects, until the worker ends.
-pub(super) async fn serve(listener: UnixListener, shared: Arc<Shared>) {
+pub(super) async fn serve(mut listening: Listening, shared: Arc<Shared>) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     while let Ok(place) = Arc::clone(&room).acquire_owned().await {
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((reader, writer)) = listening.accept().await else {
             // Too many open files, most likely. They become fewer by and by.
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             continue;
@@ -54,7 +60,7 @@ pub(super) async fn serve(listener: UnixListener, shared: Arc<Shared>) {
         let shared = Arc::clone(&shared);
         tokio::spawn(async move {
             // A program that goes away in the middle of a line has its reasons.
-            let _ = talk(stream, &shared).await;
+            let _ = talk(reader, writer, &shared).await;
             drop(place);
         });
     }
@@ -70,8 +76,11 @@ enum Understood {
     Health,
 }
 
-async fn talk(stream: UnixStream, shared: &Arc<Shared>) -> io::Result<()> {
-    let (reader, mut writer) = stream.into_split();
+async fn talk(
+    reader: impl AsyncRead + Unpin,
+    mut writer: impl AsyncWrite + Unpin,
+    shared: &Arc<Shared>,
+) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(READ_BYTES, reader);
     let mut line = Vec::new();
     loop {

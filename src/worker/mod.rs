@@ -23,24 +23,14 @@ mod start;
 mod version;
 mod wake;
 
-use std::{
-    fs,
-    os::unix::net::{UnixDatagram, UnixListener},
-    panic,
-    path::Path,
-    sync::Arc,
-    time::Duration,
-};
+use std::{fs, panic, path::Path, sync::Arc, time::Duration};
 
 use appender::Appender;
 pub(crate) use lock::WorkerLock;
 pub(crate) use presence::{Presence, secret};
 pub(crate) use shared::{End, Shared};
 pub(crate) use start::start_if_due;
-use tokio::{
-    net::TcpListener,
-    signal::unix::{SignalKind, signal},
-};
+use tokio::net::TcpListener;
 pub(crate) use wake::wake;
 
 use crate::{
@@ -49,6 +39,7 @@ use crate::{
     failure::Failure,
     http,
     paths::Paths,
+    system::{self, Bell, Listener},
 };
 
 /// Threads that may block at the same time: requests that read tables, and chores.
@@ -60,14 +51,14 @@ const END_MAX: Duration = Duration::from_secs(5);
 /// What others reach the worker by.
 struct Doors {
     http: std::net::TcpListener,
-    lines: UnixListener,
-    wake: UnixDatagram,
+    lines: Listener,
+    wake: Bell,
 }
 
 /// Serves until told to end, and says why it did. Returns nothing, and at once, if another worker is here.
 pub(crate) fn run(app: &App, is_background: bool) -> Result<Option<End>, Failure> {
     if is_background {
-        start::detach();
+        system::detach();
     }
     let app = App::new(app.environment.clone(), real(&app.paths)?);
     let data = app.paths.data.clone();
@@ -83,7 +74,7 @@ pub(crate) fn run(app: &App, is_background: bool) -> Result<Option<End>, Failure
     complain_in_panic(&data);
     let served = serve_all(&app, doors, presence);
     Presence::remove(&data);
-    for socket in [lines::SOCKET, wake::SOCKET] {
+    for socket in [lines::SOCKET, wake::BELL] {
         let _ = fs::remove_file(data.join(socket));
     }
     match &served {
@@ -145,21 +136,17 @@ fn serve_all(app: &App, doors: Doors, presence: Presence) -> Result<End, Failure
 
 async fn serve(
     http: std::net::TcpListener,
-    lines: UnixListener,
+    lines: Listener,
     shared: Arc<Shared>,
 ) -> std::io::Result<()> {
     let http = TcpListener::from_std(http)?;
-    let lines = tokio::net::UnixListener::from_std(lines)?;
-    let (mut terminated, mut interrupted) =
-        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let lines = lines.listen()?;
+    let told_to_end = system::told_to_end()?;
     // Whoever reads it may ask us to end at once.
     shared.presence.write(&shared.paths.data)?;
     let asked = Arc::clone(&shared);
     tokio::spawn(async move {
-        tokio::select! {
-            _ = terminated.recv() => {}
-            _ = interrupted.recv() => {}
-        }
+        told_to_end.await;
         asked.end();
     });
     tokio::spawn(lines::serve(lines, Arc::clone(&shared)));
@@ -187,6 +174,6 @@ fn real(paths: &Paths) -> Result<Paths, Failure> {
         Failure::new(format!("{} cannot be made: {error}", paths.data.display()))
     };
     paths.create_data().map_err(failed)?;
-    let data = fs::canonicalize(&paths.data).map_err(failed)?;
+    let data = system::canonicalize(&paths.data).map_err(failed)?;
     Ok(Paths { data, home: paths.home.clone() })
 }

@@ -5,7 +5,7 @@ use std::{io, path::Path};
 use claude_mem_events::Id;
 use serde::{Deserialize, Serialize};
 
-use crate::{document::replace, random};
+use crate::{document::replace, system};
 
 const FILE: &str = "worker.json";
 
@@ -74,7 +74,7 @@ impl Presence {
 /// 256 bits that nobody can guess.
 pub(crate) fn secret() -> io::Result<String> {
     let mut bytes = [0; 32];
-    random::fill(&mut bytes)?;
+    system::fill_at_random(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

@@ -1,13 +1,12 @@
 //! The thread that follows the log: folds what is new, tells whoever listens, and has questions put.
 //!
-//! It waits on one socket. A datagram says that the log has grown, and a second passes at most until it looks
+//! It waits for one bell. A ring says that the log has grown, and a second passes at most until it looks
 //! by itself. It alone holds the tables open for writing; answers come back as events, so that folding them
 //! is no other matter than folding anything else.
 
 use std::{
     collections::HashSet,
     fs,
-    os::unix::{fs::MetadataExt, net::UnixDatagram},
     sync::Arc,
     thread,
     time::{Duration, Instant, SystemTime},
@@ -15,7 +14,6 @@ use std::{
 
 use claude_mem_log::{Log, Options, maintain};
 use claude_mem_projections::{Pending, Range, Store, Turn, Waiting};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{
     Shared,
@@ -32,6 +30,7 @@ use crate::{
     memory,
     projector::{Limits, Plan},
     settings::table::WORKER_IDLE,
+    system::{self, Bell},
 };
 
 /// What a missed wake-up costs at most.
@@ -48,7 +47,7 @@ const END_MAX: Duration = Duration::from_secs(5);
 /// The thread's own state.
 struct Projecting {
     shared: Arc<Shared>,
-    socket: UnixDatagram,
+    bell: Bell,
     app: App,
     settings: Option<SystemTime>,
     store: Store,
@@ -84,19 +83,13 @@ enum Heard {
 }
 
 /// Starts the thread. It ends when the worker does.
-pub(super) fn start(
-    shared: &Arc<Shared>,
-    socket: UnixDatagram,
-) -> Result<thread::JoinHandle<()>, Failure> {
-    socket
-        .set_nonblocking(true)
-        .map_err(|error| Failure::new(format!("the socket cannot be used: {error}")))?;
+pub(super) fn start(shared: &Arc<Shared>, bell: Bell) -> Result<thread::JoinHandle<()>, Failure> {
     let mut app = shared.app();
     let store = memory::open(&mut app)?;
     let waker = Arc::clone(shared);
     let projecting = Projecting {
         shared: Arc::clone(shared),
-        socket,
+        bell,
         settings: settings_time(&app),
         app,
         store,
@@ -175,10 +168,9 @@ impl Projecting {
     /// Whether the log is what it was, by one look at the active segment and one at what was put aside.
     fn look(&self) -> Seen {
         let log = self.shared.paths.log();
-        let active = fs::metadata(log.join("active.log")).ok();
         let spilled = fs::metadata(log.join("spill")).ok();
         Seen {
-            active: active.map(|found| (found.ino(), found.len())),
+            active: system::inode_and_len(&log.join("active.log")).ok(),
             spilled: spilled.and_then(|found| found.modified().ok()),
         }
     }
@@ -314,7 +306,7 @@ impl Projecting {
         }
     }
 
-    /// Waits for a datagram, for whatever is due next, or for a second; and for as long as it has to rest.
+    /// Waits for a ring, for whatever is due next, or for a second; and for as long as it has to rest.
     fn wait(&mut self) -> Heard {
         let began = Instant::now();
         thread::sleep(self.pace.rest());
@@ -324,11 +316,7 @@ impl Projecting {
         let plan = self.plan_at.map(until);
         let pause = if self.problem.is_some() { PAUSE } else { LOOK };
         let pause = [sync, plan].into_iter().flatten().fold(pause, Duration::min);
-        let timeout =
-            Timespec { tv_sec: pause.as_secs() as i64, tv_nsec: pause.subsec_nanos().into() };
-        let mut watched = [PollFd::new(&self.socket, PollFlags::IN)];
-        // Interrupted or not, what there is will be read.
-        let _ = poll(&mut watched, Some(&timeout));
+        self.bell.wait(pause);
         self.pace.rested(began.elapsed());
         self.drain()
     }
@@ -337,7 +325,7 @@ impl Projecting {
     fn drain(&self) -> Heard {
         let mut heard = Heard::Nothing;
         let mut version = [0; 64];
-        while let Ok(len) = self.socket.recv(&mut version) {
+        while let Some(len) = self.bell.take(&mut version) {
             if len == 0 {
                 continue;
             }

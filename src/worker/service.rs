@@ -79,8 +79,13 @@ impl Service {
 
 impl Manager {
     /// The one of this system.
-    pub(crate) fn here() -> Self {
-        if cfg!(target_os = "macos") { Self::Launchd } else { Self::Systemd }
+    pub(crate) fn here() -> Result<Self, Failure> {
+        if cfg!(windows) {
+            return Err(Failure::new("a service cannot be installed on Windows")
+                .meaning("none is needed: hooks start the worker, and it ends when nobody does")
+                .remedy("let it stay with `claude-mem settings set WORKER_IDLE 0`"));
+        }
+        Ok(if cfg!(target_os = "macos") { Self::Launchd } else { Self::Systemd })
     }
 }
 

@@ -9,6 +9,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use crate::system;
+
 /// Has a byte for each attempt since a worker last did some work. When it was written is when the last
 /// attempt was made.
 pub(super) const ATTEMPTS: &str = "worker.attempts";
@@ -37,8 +39,7 @@ pub(crate) fn start_if_due(data: &Path) {
     }
 }
 
-/// Starts the worker, whatever was tried before. It holds none of our descriptors and leaves our session by
-/// itself.
+/// Starts the worker, whatever was tried before. It holds none of our descriptors.
 pub(super) fn start(data: &Path) -> io::Result<Child> {
     let mut command = Command::new(env::current_exe()?);
     command.args(["worker", "run", "--background"]);
@@ -49,13 +50,7 @@ pub(super) fn start(data: &Path) -> io::Result<Child> {
     for name in NOT_OURS {
         command.env_remove(name);
     }
-    command.spawn()
-}
-
-/// Leaves the session of whoever started this process, so that nothing that ends that one ends us.
-pub(super) fn detach() {
-    // It fails for the leader of a group, which has a session of its own already.
-    let _ = rustix::process::setsid();
+    system::start_detached(&mut command)
 }
 
 /// The worker works: whoever needs to start the next one need not wait.

@@ -2,8 +2,7 @@
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
-    os::unix::process::CommandExt,
-    process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio},
+    process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus, Stdio},
     sync::{
         Arc, Mutex, PoisonError,
         mpsc::{self, Receiver, RecvTimeoutError, Sender},
@@ -13,24 +12,20 @@ use std::{
 };
 
 use claude_mem_events::FailureClass;
-use rustix::process::Pid;
 use serde_json::{Value, json};
 
 use super::{
     super::{Answer, Ask, Refusal},
     stream::{Step, Turn},
-    tree, watch,
     world::{self, World},
 };
+use crate::system::{ARGUMENT_BYTES_MAX, Family, watched};
 
 /// One message of the client; a whole answer is in one.
 const LINE_BYTES_MAX: u64 = 32 << 20;
 
 /// What the client complains about is kept up to here.
 const STDERR_BYTES_MAX: usize = 8 << 10;
-
-/// The system takes no single argument above 128 KiB.
-const SYSTEM_BYTES_MAX: usize = 120_000;
 
 /// A client whose stdin is closed ends by itself within a tenth of a second; one that is killed, sooner.
 const FAREWELL_MAX: Duration = Duration::from_secs(1);
@@ -58,6 +53,7 @@ impl Start {
 /// A client that waits for a question. Dropped, it is killed with all that it started.
 pub(super) struct Child {
     process: std::process::Child,
+    family: Family,
     /// Taken to say that nothing more comes.
     input: Option<Sender<Vec<u8>>>,
     output: Receiver<Line>,
@@ -79,18 +75,17 @@ enum Line {
 impl Child {
     /// Starts a client. It says nothing before it is asked, so that whether it works is known only then.
     pub(super) fn start(world: &World, start: &Start) -> Result<Self, Refusal> {
-        if start.system.len() > SYSTEM_BYTES_MAX {
-            let why = format!("the instructions are longer than {SYSTEM_BYTES_MAX} bytes");
+        if start.system.len() > ARGUMENT_BYTES_MAX {
+            let why = format!("the instructions are longer than {ARGUMENT_BYTES_MAX} bytes");
             return Err(Refusal::of_settings(why));
         }
-        let mut command = Command::new(&world.launcher);
-        command.arg0("claude-mem").args(watch::arguments()).arg(&world.executable);
+        let mut command = watched(&world.launcher, &world.executable);
         command.args(world::arguments(&start.model, &start.system));
         command.env_clear().envs(world.environment.iter().map(|(name, value)| (name, value)));
         command.env("CLAUDE_CODE_MAX_OUTPUT_TOKENS", start.tokens_out_max.to_string());
-        command.current_dir(&world.cwd).process_group(0);
+        command.current_dir(&world.cwd);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = command.spawn().map_err(|error| {
+        let (mut process, family) = Family::start(&mut command).map_err(|error| {
             let program = world.executable.display();
             Refusal::of_settings(format!("{program} cannot be started: {error}"))
         })?;
@@ -99,6 +94,7 @@ impl Child {
         let complaining = listener(process.stderr.take(), &complaints);
         Ok(Self {
             process,
+            family,
             input: Some(input),
             output,
             complaints,
@@ -194,7 +190,7 @@ impl Child {
         if let Some(status) = self.process.try_wait()? {
             return Ok(status);
         }
-        tree::end(Pid::from_child(&self.process));
+        self.family.end();
         self.process.wait()
     }
 }

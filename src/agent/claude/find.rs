@@ -2,7 +2,6 @@
 
 use std::{
     env, fs,
-    os::unix::{fs::PermissionsExt, process::CommandExt},
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{Mutex, PoisonError, mpsc},
@@ -10,13 +9,14 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use rustix::process::Pid;
-
 use super::{
     super::{Refusal, Setup},
-    tree, world,
+    world,
 };
-use crate::settings::table;
+use crate::{
+    settings::table,
+    system::{CLIENT, Family, is_executable},
+};
 
 /// Saying its version takes the client a third of a second on a fast machine.
 const VERSION_TIME_MAX: Duration = Duration::from_secs(20);
@@ -58,14 +58,10 @@ pub(super) fn executable(setup: &Setup<'_>) -> Result<PathBuf, Refusal> {
 fn candidates(setup: &Setup<'_>) -> Vec<PathBuf> {
     let on_path = setup.environment.get("PATH").unwrap_or_default();
     let on_path = env::split_paths(&on_path).filter(|dir| dir.is_absolute());
-    let on_path: Vec<PathBuf> = on_path.map(|dir| dir.join("claude")).collect();
+    let on_path: Vec<PathBuf> = on_path.map(|dir| dir.join(CLIENT)).collect();
     let home = setup.paths.home.as_deref();
     let in_home = IN_HOME.iter().filter_map(|path| Some(home?.join(path)));
     on_path.into_iter().chain(in_home).chain(IN_SYSTEM.map(PathBuf::from)).collect()
-}
-
-fn is_executable(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
 /// Files that have answered. A change makes another file of it; one that did not answer is asked again.
@@ -86,16 +82,16 @@ fn answers(setup: &Setup<'_>, path: &Path) -> Result<(), String> {
 
 fn version(setup: &Setup<'_>, path: &Path) -> Result<(), String> {
     let mut command = Command::new(path);
-    command.arg("--version").env_clear().envs(world::environment(setup)).process_group(0);
+    command.arg("--version").env_clear().envs(world::environment(setup));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let child = command.spawn().map_err(|error| format!("cannot be run: {error}"))?;
-    let pid = Pid::from_child(&child);
+    let started = Family::start(&mut command);
+    let (child, family) = started.map_err(|error| format!("cannot be run: {error}"))?;
     let (done, output) = mpsc::channel();
     let waiting = thread::spawn(move || {
         let _ = done.send(child.wait_with_output());
     });
     let Ok(output) = output.recv_timeout(VERSION_TIME_MAX) else {
-        tree::end(pid);
+        family.end();
         drop(waiting.join());
         return Err(format!("did not say its version within {VERSION_TIME_MAX:?}"));
     };

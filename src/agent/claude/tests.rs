@@ -112,9 +112,12 @@ fn built() -> PathBuf {
     let built = BUILT.get_or_init(|| {
         let tests = env::current_exe().unwrap();
         let program = tests.parent().and_then(Path::parent).unwrap().join("claude-mem");
-        let output = Command::new(&program).arg(watch::COMMAND).output();
+        let output = Command::new(&program).arg(system::CHILD_COMMAND).output();
         let output = output.unwrap_or_else(|error| panic!("`cargo build` comes first: {error}"));
-        assert!(output.stderr.starts_with(watch::COMMAND.as_bytes()), "`cargo build` comes first");
+        assert!(
+            output.stderr.starts_with(system::CHILD_COMMAND.as_bytes()),
+            "`cargo build` comes first"
+        );
         program
     });
     built.clone()

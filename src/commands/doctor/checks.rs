@@ -1,6 +1,6 @@
 //! What is looked at, one thing after the other.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::fs;
 
 use claude_mem_log::{Options, maintain, verify};
 use claude_mem_projections::Store;
@@ -17,6 +17,7 @@ use crate::{
         head, local,
         remote::{Purpose, Remote},
     },
+    system,
     words::{bytes, count},
     worker::life,
 };
@@ -55,21 +56,15 @@ fn permissions(app: &App, is_fixing: bool) -> Finding {
     }
     for dir in [data.clone(), app.paths.log()] {
         let is_there = dir.exists();
-        if is_there && rustix::fs::access(&dir, rustix::fs::Access::WRITE_OK).is_err() {
+        if is_there && !system::is_writable(&dir) {
             let what = format!("{} cannot be written", dir.display());
-            return Finding::problem(
-                CHECK,
-                what,
-                format!("own it: `sudo chown -R \"$USER\" '{shown}'`"),
-            );
+            return Finding::problem(CHECK, what, system::how_to_own(data));
         }
     }
-    let mode = found.permissions().mode();
-    if mode & 0o777 | 0o700 == 0o700 {
+    if !system::is_open_to_others(&found) {
         return Finding::fine(CHECK, format!("{shown}, readable by you alone"));
     }
-    let is_closed = || fs::set_permissions(data, fs::Permissions::from_mode(mode & 0o700)).is_ok();
-    if is_fixing && is_closed() {
+    if is_fixing && system::close_to_others(data).is_ok() {
         return Finding::fixed(CHECK, format!("{shown} is now readable by you alone"));
     }
     Finding::warning(
@@ -82,9 +77,9 @@ fn permissions(app: &App, is_fixing: bool) -> Finding {
 fn disk(app: &App) -> Finding {
     const CHECK: &str = "disk space";
     let existing = app.paths.data.ancestors().find(|dir| dir.exists());
-    let room = existing.and_then(|dir| rustix::fs::statvfs(dir).ok());
-    let Some(room) = room else { return Finding::fine(CHECK, "not known here") };
-    let free = room.f_bavail.saturating_mul(room.f_frsize);
+    let Some(free) = existing.and_then(system::free_bytes) else {
+        return Finding::fine(CHECK, "not known here");
+    };
     let what = format!("{} MB free", free >> 20);
     let remedy = "make room, or set `CLAUDE_MEM_DATA_DIR` to a larger disk";
     match free {
@@ -267,7 +262,7 @@ fn shipping(app: &App) -> Vec<Finding> {
     }
     let mut findings = Vec::new();
     let key = app.paths.ship_key();
-    if fs::metadata(&key).is_ok_and(|key| key.permissions().mode() & 0o077 != 0) {
+    if fs::metadata(&key).is_ok_and(|key| system::is_open_to_others(&key)) {
         let (what, remedy) =
             ("others can read the key", format!("`chmod 600 '{}'`", key.display()));
         findings.push(Finding::problem(CHECK, what, remedy));

@@ -9,7 +9,7 @@ use std::{
     ffi::{OsStr, OsString},
     io::{self, Write},
     os::unix::process::{CommandExt, ExitStatusExt},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, ExitStatus},
     thread,
     time::Duration,
@@ -17,7 +17,7 @@ use std::{
 
 use rustix::process::{Pid, getpid, getppid};
 
-use super::tree;
+use super::Family;
 
 /// How our program is told to be the watcher; nobody types this.
 pub(crate) const COMMAND: &str = "__agent-child";
@@ -30,14 +30,17 @@ const LOOK: Duration = Duration::from_millis(200);
 const NOT_RUN: u8 = 127;
 
 /// Our own program, also when its file was replaced by a newer version in the meantime.
-pub(super) fn launcher() -> PathBuf {
+pub(crate) fn launcher() -> PathBuf {
     let own = PathBuf::from("/proc/self/exe");
     if own.exists() { own } else { env::current_exe().unwrap_or_else(|_| "claude-mem".into()) }
 }
 
-/// The arguments that make our program watch over another.
-pub(super) fn arguments() -> [OsString; 3] {
-    [COMMAND.into(), "watch".into(), getpid().as_raw_nonzero().to_string().into()]
+/// A command that has our program watch over another one, whose arguments are to follow.
+pub(crate) fn watched(launcher: &Path, program: &Path) -> Command {
+    let mut command = Command::new(launcher);
+    let own = getpid().as_raw_nonzero().to_string();
+    command.arg0("claude-mem").args([COMMAND, "watch", &own]).arg(program);
+    command
 }
 
 /// `watch PARENT PROGRAM …` or `become PARENT PROGRAM …`.
@@ -60,14 +63,14 @@ fn watch(parent: Pid, program: OsString, rest: impl Iterator<Item = OsString>) -
         while getppid() == Some(parent) {
             thread::sleep(LOOK);
         }
-        tree::end(getpid());
+        Family::own().end();
         std::process::exit(1);
     });
     let own = getpid().as_raw_nonzero().to_string();
     let mut client = Command::new(launcher());
     client.arg0("claude-mem").args([COMMAND, "become", &own]).arg(program).args(rest);
     let status = client.spawn().and_then(|mut client| client.wait());
-    tree::end_below(getpid());
+    Family::own().end_below();
     match status {
         Ok(status) => code(status),
         Err(error) => complain(&error.to_string()),

@@ -1,30 +1,58 @@
 //! Ending a process and everything it started.
 
-use std::fs;
+use std::{
+    fs, io,
+    os::unix::process::CommandExt as _,
+    process::{Child, Command},
+};
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
 
 /// A process that keeps starting others while it is being ended is met again so often.
 const ROUNDS_MAX: u32 = 8;
 
-/// Kills the process, its process group, and all that came from it, wherever that put itself. It must
-/// not have been waited for yet, so that its number is still its own.
-pub(super) fn end(root: Pid) {
-    end_below(root);
-    let _ = kill_process_group(root, Signal::KILL);
-    let _ = kill_process(root, Signal::KILL);
-}
+/// A process and everything it started.
+#[derive(Debug)]
+pub(crate) struct Family(Pid);
 
-/// Kills all that came from the process, but not the process.
-pub(super) fn end_below(root: Pid) {
-    for _ in 0..ROUNDS_MAX {
-        let found = below(root);
-        if found.is_empty() {
-            return;
-        }
-        for pid in found {
-            // It may have ended by itself in the meantime.
-            let _ = kill_process(pid, Signal::KILL);
+impl Family {
+    /// Starts a process as the first of a family of its own.
+    pub(crate) fn start(command: &mut Command) -> io::Result<(Child, Self)> {
+        let child = command.process_group(0).spawn()?;
+        let family = Self(Pid::from_child(&child));
+        Ok((child, family))
+    }
+
+    /// The one that this process is the first of.
+    pub(super) fn own() -> Self {
+        Self(getpid())
+    }
+
+    /// The one that a child is the first of.
+    #[cfg(test)]
+    pub(crate) fn of(child: &Child) -> Self {
+        Self(Pid::from_child(child))
+    }
+
+    /// Kills the process, its process group, and all that came from it, wherever that put itself. It must
+    /// not have been waited for yet, so that its number is still its own.
+    pub(crate) fn end(&self) {
+        self.end_below();
+        let _ = kill_process_group(self.0, Signal::KILL);
+        let _ = kill_process(self.0, Signal::KILL);
+    }
+
+    /// Kills all that came from the process, but not the process.
+    pub(super) fn end_below(&self) {
+        for _ in 0..ROUNDS_MAX {
+            let found = below(self.0);
+            if found.is_empty() {
+                return;
+            }
+            for pid in found {
+                // It may have ended by itself in the meantime.
+                let _ = kill_process(pid, Signal::KILL);
+            }
         }
     }
 }

@@ -1,0 +1,183 @@
+//! Linux, macOS and their kin.
+
+pub use std::os::unix::fs::FileExt;
+
+use std::{
+    fs::{DirBuilder, File, OpenOptions, TryLockError},
+    io,
+    os::unix::{
+        ffi::OsStrExt as _,
+        fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    },
+    path::{Path, PathBuf},
+};
+
+use super::{Making, Opening};
+use crate::disk::Lock;
+
+/// Whether files that are mapped can still be renamed and removed.
+pub const CAN_MAP: bool = true;
+
+impl Making for OpenOptions {
+    #[inline]
+    fn owner_only(&mut self) -> &mut Self {
+        self.mode(0o600)
+    }
+}
+
+impl Making for DirBuilder {
+    #[inline]
+    fn owner_only(&mut self) -> &mut Self {
+        self.mode(0o700)
+    }
+}
+
+impl Opening for OpenOptions {
+    #[inline]
+    fn no_wait(&mut self) -> &mut Self {
+        self.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
+    }
+}
+
+/// Which file a name stands for.
+// Not through the standard library, which asks for everything `statx` knows.
+#[inline]
+pub fn inode(path: &Path) -> io::Result<u64> {
+    Ok(rustix::fs::stat(path)?.st_ino)
+}
+
+/// Which file a name stands for, and how long that is.
+pub fn inode_and_len(path: &Path) -> io::Result<(u64, u64)> {
+    let found = rustix::fs::stat(path)?;
+    Ok((found.st_ino, found.st_size as u64))
+}
+
+/// Which file this is.
+#[inline]
+pub fn inode_of(file: &File) -> io::Result<u64> {
+    Ok(rustix::fs::fstat(file)?.st_ino)
+}
+
+/// Length in bytes.
+#[inline]
+pub fn len(file: &File) -> io::Result<u64> {
+    Ok(rustix::fs::fstat(file)?.st_size as u64)
+}
+
+/// Where the last read or write ended.
+#[inline]
+pub fn position(file: &File) -> io::Result<u64> {
+    Ok(rustix::fs::tell(file)?)
+}
+
+/// Takes a lock if it is free. It dies with the process, and keeps nobody from reading and writing.
+#[inline]
+pub fn try_lock(file: &File, lock: Lock) -> io::Result<bool> {
+    let result = match lock {
+        Lock::Shared => file.try_lock_shared(),
+        Lock::Exclusive => file.try_lock(),
+    };
+    match result {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Gives the lock back.
+#[inline]
+pub fn unlock(file: &File) -> io::Result<()> {
+    file.unlock()
+}
+
+/// Makes durable what was written to a file by others.
+pub fn sync_file(file: &Path) -> io::Result<()> {
+    File::open(file)?.sync_all()
+}
+
+/// Makes names given and taken in a directory durable.
+#[inline]
+pub fn sync_dir(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+/// Claims space on disk without writing.
+#[cfg(target_os = "linux")]
+#[inline]
+pub fn allocate(file: &File, len: u64) -> io::Result<()> {
+    Ok(rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, len)?)
+}
+
+/// Claims space on disk by writing.
+#[cfg(not(target_os = "linux"))]
+pub fn allocate(file: &File, len: u64) -> io::Result<()> {
+    file.write_all_at(&vec![0; len as usize], 0)
+}
+
+/// Whether appending to this file from several processes is a race: a network file system.
+#[cfg(target_os = "linux")]
+#[inline]
+pub fn is_shared_over_network(file: &File) -> bool {
+    /// The kernel's names for these are `NFS_SUPER_MAGIC`, `SMB_…`, `SMB2_…`, `CIFS_…`,
+    /// `V9FS_MAGIC`, `AFS_SUPER_MAGIC`, `CODA_…`, `CEPH_…`, `OCFS2_…`, `GFS2_MAGIC`.
+    const NETWORK: [u32; 10] = [
+        0x6969,
+        0x517B,
+        0xFE53_4D42,
+        0xFF53_4D42,
+        0x0102_1997,
+        0x5346_414F,
+        0x7375_7245,
+        0x00C3_6400,
+        0x7461_636F,
+        0x0116_1970,
+    ];
+    rustix::fs::fstatfs(file).is_ok_and(|stat| NETWORK.contains(&(stat.f_type as u32)))
+}
+
+/// Not known here.
+#[cfg(not(target_os = "linux"))]
+pub fn is_shared_over_network(_file: &File) -> bool {
+    false
+}
+
+/// Reads ahead, since segments are read from front to back. Only advice, so a refusal is fine.
+#[inline]
+pub fn advise_sequential(map: &memmap2::Mmap) {
+    let _ = map.advise(memmap2::Advice::Sequential);
+}
+
+/// Fills the bits with randomness, if there is any at this moment.
+///
+/// Asked of the kernel directly: in a static binary the usual crate does not find the C library's function and
+/// opens two devices instead, at five calls for one.
+#[cfg(target_os = "linux")]
+#[inline]
+pub fn is_filled_at_random(bits: &mut [u8; 8]) -> bool {
+    rustix::rand::getrandom(bits, rustix::rand::GetRandomFlags::NONBLOCK) == Ok(8)
+}
+
+/// Fills the bits with randomness, if there is any at this moment.
+#[cfg(not(target_os = "linux"))]
+pub fn is_filled_at_random(bits: &mut [u8; 8]) -> bool {
+    fill_at_random(bits).is_ok()
+}
+
+/// Fills `bytes` with what nobody can guess, or fails: a guessable key is worse than none.
+///
+/// Read from the device, which every system of this kind has; nothing that asks for it is in a hurry.
+pub fn fill_at_random(bytes: &mut [u8]) -> io::Result<()> {
+    use std::io::Read as _;
+    File::open("/dev/urandom")?.read_exact(bytes)
+}
+
+/// The path without links and dots.
+#[inline]
+pub fn canonicalize(path: &Path) -> io::Result<PathBuf> {
+    std::fs::canonicalize(path)
+}
+
+/// A path as a URI has it, before anything in it is escaped.
+pub fn uri_path(path: &Path) -> Vec<u8> {
+    path.as_os_str().as_bytes().to_vec()
+}

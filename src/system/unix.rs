@@ -1,0 +1,284 @@
+//! Linux, macOS and their kin.
+
+mod bell;
+mod local;
+mod tree;
+mod watch;
+
+pub(crate) use bell::{Bell, Ringer, ring};
+pub(crate) use local::{Listener, Listening, ask};
+pub(crate) use rustix::fd::AsFd as Source;
+pub(crate) use tree::Family;
+pub(crate) use watch::{COMMAND as CHILD_COMMAND, launcher, main as child_main, watched};
+
+use std::{
+    fs::{self, File, Metadata, Permissions},
+    io,
+    os::{
+        fd::OwnedFd,
+        unix::fs::{MetadataExt as _, PermissionsExt as _},
+    },
+    path::{Path, PathBuf},
+    process::{Child, Command},
+    time::Duration,
+};
+
+use rustix::{
+    buffer::spare_capacity,
+    event::{PollFd, PollFlags, Timespec, poll},
+    fd::BorrowedFd,
+    fs::Access,
+    io::Errno,
+    process::{Pid, Signal, getppid, kill_process},
+};
+
+use crate::environment::Environment;
+
+/// The system takes no single argument above 128 KiB.
+pub(crate) const ARGUMENT_BYTES_MAX: usize = 120_000;
+
+/// As Claude Code's executable is called.
+pub(crate) const CLIENT: &str = "claude";
+
+/// What this machine is called.
+#[inline]
+pub(crate) fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// `HOME`, else what the password file says of this user.
+#[inline]
+pub(crate) fn home(environment: &Environment) -> Option<PathBuf> {
+    match environment.get("HOME") {
+        Some(home) => Some(PathBuf::from(home)),
+        None => home_in(
+            &fs::read_to_string("/etc/passwd").unwrap_or_default(),
+            rustix::process::getuid().as_raw(),
+        ),
+    }
+}
+
+/// The sixth field of the line whose third is this user. The C library's own lookup is not used, because
+/// in a static binary it would load name services that may not be there.
+fn home_in(passwd: &str, user: u32) -> Option<PathBuf> {
+    let line = passwd
+        .lines()
+        .find(|line| line.split(':').nth(2).and_then(|field| field.parse().ok()) == Some(user))?;
+    line.split(':').nth(5).filter(|home| home.starts_with('/')).map(PathBuf::from)
+}
+
+/// A program's path as it is written into commands for a shell.
+pub(crate) fn path_in_commands(path: String) -> String {
+    path
+}
+
+/// Whether files can be made in a directory.
+pub(crate) fn is_writable(dir: &Path) -> bool {
+    rustix::fs::access(dir, Access::WRITE_OK).is_ok()
+}
+
+/// What to do about a directory that cannot be written.
+pub(crate) fn how_to_own(dir: &Path) -> String {
+    format!("own it: `sudo chown -R \"$USER\" '{}'`", dir.display())
+}
+
+/// What the disk of this directory has left for us.
+pub(crate) fn free_bytes(dir: &Path) -> Option<u64> {
+    let room = rustix::fs::statvfs(dir).ok()?;
+    Some(room.f_bavail.saturating_mul(room.f_frsize))
+}
+
+/// Whether somebody other than its owner may do something with a file.
+pub(crate) fn is_open_to_others(found: &Metadata) -> bool {
+    found.mode() & 0o077 != 0
+}
+
+/// Leaves a file or directory to its owner alone.
+pub(crate) fn close_to_others(path: &Path) -> io::Result<()> {
+    let mode = fs::metadata(path)?.mode();
+    fs::set_permissions(path, Permissions::from_mode(mode & 0o700))
+}
+
+/// Its owner may read and write a file, whatever was masked when it was made, and nobody else.
+pub(crate) fn give_to_owner(file: &File) -> io::Result<()> {
+    file.set_permissions(Permissions::from_mode(0o600))
+}
+
+/// Everybody may read a file, or run it if it is a program.
+pub(crate) fn open_to_all(path: &Path, is_program: bool) -> io::Result<()> {
+    let mode = if is_program { 0o755 } else { 0o644 };
+    fs::set_permissions(path, Permissions::from_mode(mode))
+}
+
+/// Whether a file may be run.
+pub(crate) fn is_executable(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0)
+}
+
+/// Where stdin comes from.
+#[inline]
+pub(crate) fn stdin() -> BorrowedFd<'static> {
+    rustix::stdio::stdin()
+}
+
+/// Waits until there is something to read, or the end. False if that took too long.
+#[inline]
+pub(crate) fn is_ready(source: &impl Source, time_max: Duration) -> bool {
+    let mut watched = [PollFd::new(source, PollFlags::IN)];
+    match poll(&mut watched, Some(&timespec(time_max))) {
+        Ok(count) => count > 0,
+        // Interrupted, or not a thing that can be polled: reading will tell.
+        Err(_) => true,
+    }
+}
+
+/// Reads once.
+#[inline]
+pub(crate) fn read(source: &impl Source, buffer: &mut [u8]) -> io::Result<usize> {
+    Ok(rustix::io::read(source, buffer)?)
+}
+
+/// Reads once into the room that is left, which need not be cleared first.
+#[inline]
+pub(crate) fn read_behind(source: &impl Source, bytes: &mut Vec<u8>) -> io::Result<usize> {
+    Ok(rustix::io::read(source, spare_capacity(bytes))?)
+}
+
+/// Lets a pipe hold as much as it may without asking anybody.
+#[cfg(target_os = "linux")]
+#[inline]
+pub(crate) fn widen(pipe: &impl Source) {
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, 1 << 20);
+}
+
+/// Pipes are as they are.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn widen(_pipe: &impl Source) {}
+
+/// Puts room that will be filled into huge pages. Where there are none, small ones will do.
+#[cfg(target_os = "linux")]
+#[inline]
+pub(crate) fn advise_huge(room: &memmap2::MmapMut) {
+    let _ = room.advise(memmap2::Advice::HugePage);
+}
+
+/// There are no huge pages to be had.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn advise_huge(_room: &memmap2::MmapMut) {}
+
+/// One write to stdout, without the buffer that belongs to it.
+#[inline]
+pub(crate) fn write_out(bytes: &[u8]) -> io::Result<usize> {
+    Ok(rustix::io::write(rustix::stdio::stdout(), bytes)?)
+}
+
+/// From now on stdout goes there.
+pub(crate) fn redirect_stdout(to: impl Into<OwnedFd>) -> io::Result<()> {
+    Ok(rustix::stdio::dup2_stdout(to.into())?)
+}
+
+/// How many columns the terminal has that stdout is.
+pub(crate) fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// Who started us, as long as that one lives.
+#[derive(Debug)]
+pub(crate) struct Parent(Option<Pid>);
+
+impl Parent {
+    /// To be asked for first of all.
+    pub(crate) fn new() -> Self {
+        Self(getppid())
+    }
+
+    /// Waits for something to read. False if the parent is gone, which is looked after now and then.
+    ///
+    /// When it dies its end of the pipe closes, unless somebody inherited that. The kernel's own signal for it
+    /// is of no use, because it comes when the thread that started us ends.
+    pub(crate) fn wait(&self, source: &impl Source, look: Duration) -> io::Result<bool> {
+        loop {
+            let mut polled = [PollFd::new(source, PollFlags::IN)];
+            match poll(&mut polled, Some(&timespec(look))) {
+                Ok(0) | Err(Errno::INTR) if getppid() != self.0 => return Ok(false),
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return Ok(true),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// Leaves the session of whoever started this process, so that nothing that ends that one ends us.
+pub(crate) fn detach() {
+    // It fails for the leader of a group, which has a session of its own already.
+    let _ = rustix::process::setsid();
+}
+
+/// Starts a program that is to outlive us; it leaves our session by itself.
+pub(crate) fn start_detached(command: &mut Command) -> io::Result<Child> {
+    command.spawn()
+}
+
+/// How urgently a process is told to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Urgency {
+    /// It may put things in order.
+    Asked,
+    /// It has no choice.
+    Killed,
+}
+
+/// Tells a process to end. It may have done so in the meantime.
+pub(crate) fn tell_to_end(pid: u32, urgency: Urgency) {
+    let signal = match urgency {
+        Urgency::Asked => Signal::TERM,
+        Urgency::Killed => Signal::KILL,
+    };
+    if let Some(pid) = Pid::from_raw(pid.cast_signed()) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// Returns when this process is told to end.
+pub(crate) fn told_to_end() -> io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut terminated, mut interrupted) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminated.recv() => {}
+            _ = interrupted.recv() => {}
+        }
+    })
+}
+
+/// What opens links here, if there is a screen to open them on.
+pub(crate) fn link_opener(environment: &Environment) -> Option<&'static str> {
+    if cfg!(target_os = "macos") {
+        return Some("open");
+    }
+    let has_screen =
+        ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| environment.get(name).is_some());
+    has_screen.then_some("xdg-open")
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_home_is_looked_up_in_the_password_file() {
+        let passwd =
+            "root:x:0:0:root:/root:/bin/sh\nada:x:1000:1000::/home/ada:/bin/sh\n\nbroken\n";
+        assert_eq!(home_in(passwd, 1000), Some("/home/ada".into()));
+        assert_eq!(home_in(passwd, 7), None);
+        assert_eq!(home_in("nobody:x:7:7:::\n", 7), None);
+        assert_ne!(home(&Environment::fixed(&[("HOME", "")])), Some("".into()));
+    }
+}
