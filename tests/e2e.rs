@@ -1,4 +1,5 @@
 //! Black box: runs the built binary as a user would.
+#![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod agent;

@@ -1,5 +1,7 @@
 //! What the tests of claude-mem stand on: a scripted model server, a bucket that lies, the real Claude Code
-//! client, and a storm of killed processes.
+//! client, and a storm of killed processes. All of it needs Unix.
+
+#![cfg(unix)]
 
 pub mod bucket;
 pub mod client;

@@ -1,29 +1,21 @@
-//! `claude-mem-tools`: one subcommand for each thing done to claude-mem rather than by it.
+//! `claude-mem-tools`: one subcommand for each thing done to claude-mem rather than by it. All of them need Unix.
 
+#[cfg(unix)]
 mod bench;
+#[cfg(unix)]
 mod commands;
+#[cfg(unix)]
 mod inspect;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use crate::commands::Command;
-
-/// Tools to inspect, crash, measure and check claude-mem
-#[derive(Debug, Parser)]
-#[command(name = "claude-mem-tools", version)]
-struct Tools {
-    #[command(subcommand)]
-    command: Command,
+#[cfg(unix)]
+fn main() -> ExitCode {
+    commands::main()
 }
 
+#[cfg(not(unix))]
 fn main() -> ExitCode {
-    match Tools::parse().command.run() {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    eprintln!("error: these tools need Unix");
+    ExitCode::FAILURE
 }

@@ -1,4 +1,5 @@
 //! `claude-mem-tools bench --quick`: everything that is measured runs. Nothing is asserted about time.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test may fail by panicking")]
 
 use std::{fs, process::Command};

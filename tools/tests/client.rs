@@ -1,5 +1,6 @@
 //! The real Claude Code client against the scripted model: the ground that end-to-end tests stand on.
 
+#![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,5 @@
 //! The storm, in the size that runs with the other tests: 500 kills, or as many as asked for.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
 use claude_mem_tools::crash::{Storm, storm};

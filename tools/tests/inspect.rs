@@ -1,4 +1,5 @@
 //! `claude-mem-tools inspect`, run as a program on logs made here.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test may fail by panicking")]
 
 use claude_mem_log::{Appender, Id, Options, Record, maintain};

@@ -1,5 +1,6 @@
 //! The model server spoken to in plain HTTP, so that a fault of the wire is seen without any client.
 
+#![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::{Read, Write};

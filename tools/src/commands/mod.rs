@@ -11,8 +11,29 @@ use std::error::Error;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use clap::Parser;
+
+/// Tools to inspect, crash, measure and check claude-mem
+#[derive(Debug, Parser)]
+#[command(name = "claude-mem-tools", version)]
+struct Tools {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Does what the arguments say.
+pub(crate) fn main() -> ExitCode {
+    match Tools::parse().command.run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum Command {
+enum Command {
     Bench(bench::Bench),
     Crash(crash::Crash),
     #[command(subcommand)]
@@ -23,7 +44,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    pub(crate) fn run(self) -> Result<ExitCode, Box<dyn Error>> {
+    fn run(self) -> Result<ExitCode, Box<dyn Error>> {
         match self {
             Self::Bench(command) => command.run(),
             Self::Crash(command) => command.run(),
