@@ -122,6 +122,7 @@ pub(crate) fn child(words: &[String]) -> Outcome<()> {
     match words[..] {
         ["fold", ref rest @ ..] => fold::child(rest),
         ["compact", ref rest @ ..] => compact::child(rest),
+        ["session", ref rest @ ..] => hooks::child(rest),
         _ => log::child(&words),
     }
 }

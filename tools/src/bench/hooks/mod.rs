@@ -6,7 +6,7 @@ mod parallel;
 mod save;
 mod world;
 
-use super::Group;
+use super::{Group, Outcome};
 
 pub(super) const GROUP: Group = Group {
     name: "hooks",
@@ -20,3 +20,10 @@ pub(super) const GROUP: Group = Group {
         ("context", context::measure),
     ],
 };
+
+pub(super) fn child(words: &[&str]) -> Outcome<()> {
+    match *words {
+        [home] => parallel::session(home.as_ref()),
+        _ => Err("unknown work for a session".into()),
+    }
+}

@@ -1,23 +1,37 @@
-//! Eight hooks at the same moment, as parallel tools of several sessions bring them.
+//! Eight hooks at the same moment, as several sessions bring them. Every session is a process of its own:
+//! threads of one process that start programs wait for one another, whatever they start.
 
-use std::{path::Path, sync::Barrier, thread, time::Duration};
+use std::{
+    env,
+    io::{self, BufRead as _, BufReader, Write as _},
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    thread,
+    time::{Duration, UNIX_EPOCH},
+};
 
 use super::world::{self, World};
 use crate::bench::{Figure, Outcome, Row, Scratch, Settings, Verdict, report};
 
 const HOOKS: usize = 8;
 const LIMIT: f64 = 4.0;
+const BYTES: usize = 4 << 10;
+/// How long before their moment sessions hear of it, so that all are waiting for it.
+const NOTICE: Duration = Duration::from_millis(3);
 
 pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
     let world = World::new(scratch, "parallel")?;
-    let input = world::input(4 << 10);
+    let mut sessions = (0..HOOKS).map(|_| Session::begin(&world)).collect::<Outcome<Vec<_>>>()?;
     let (mut alone, mut together) = (Vec::new(), Vec::new());
     let (mut empty_alone, mut empty_together) = (Vec::new(), Vec::new());
     for _ in 0..settings.size(150, 2) {
-        alone.push(world.turn(&world.hook, "default", &input)?);
-        together.extend(all_at_once(&world, &world.hook, &input)?);
-        empty_alone.push(world.turn(&world.empty, "default", &input)?);
-        empty_together.extend(all_at_once(&world, &world.empty, &input)?);
+        alone.extend(all_at_once(&mut sessions[..1], &world.hook)?);
+        together.extend(all_at_once(&mut sessions, &world.hook)?);
+        empty_alone.extend(all_at_once(&mut sessions[..1], &world.empty)?);
+        empty_together.extend(all_at_once(&mut sessions, &world.empty)?);
+    }
+    for session in sessions {
+        session.end()?;
     }
     for times in [&mut alone, &mut together, &mut empty_alone, &mut empty_together] {
         times.sort();
@@ -36,7 +50,7 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     Ok(vec![Figure {
         title: "Eight hooks in parallel".into(),
         about: format!(
-            "Eight threads start one `save` of 4 KB each at the same moment, on {processors} processors, which \
+            "Eight sessions start one `save` of 4 KB each at the same moment, on {processors} processors, which \
              alone makes the last of them wait for {} others; then one runs alone; and so on in turns. Eight empty \
              programs, started in the same way, come to {times_empty:.2} × the median of one of theirs: that much is the \
              system's.",
@@ -57,18 +71,58 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     }])
 }
 
-fn all_at_once(world: &World, program: &Path, input: &[u8]) -> Outcome<Vec<Duration>> {
-    let barrier = Barrier::new(HOOKS);
-    thread::scope(|scope| {
-        let running: Vec<_> = (0..HOOKS)
-            .map(|_| {
-                scope.spawn(|| {
-                    barrier.wait();
-                    world.turn(program, "default", input).map_err(|error| error.to_string())
-                })
-            })
-            .collect();
-        let ended = running.into_iter().map(|one| one.join().expect("a turn does not panic"));
-        Ok(ended.collect::<Result<_, _>>()?)
-    })
+/// A session: a process of its own, which starts hooks when it is told to.
+struct Session {
+    process: Child,
+    orders: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Session {
+    fn begin(world: &World) -> Outcome<Self> {
+        let mut command = Command::new(env::current_exe()?);
+        command.args(["bench", "--child", "session"]).arg(&world.home);
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let orders = process.stdin.take().ok_or("stdin is a pipe")?;
+        let answers = BufReader::new(process.stdout.take().ok_or("stdout is a pipe")?);
+        Ok(Self { process, orders, answers })
+    }
+
+    fn end(mut self) -> Outcome<()> {
+        drop(self.orders);
+        let status = self.process.wait()?;
+        if status.success() { Ok(()) } else { Err(format!("a session ended with {status}").into()) }
+    }
+}
+
+/// Has every session start `program` at the same moment.
+fn all_at_once(sessions: &mut [Session], program: &Path) -> Outcome<Vec<Duration>> {
+    let moment = UNIX_EPOCH.elapsed()? + NOTICE;
+    for session in &mut *sessions {
+        writeln!(session.orders, "{} {}", moment.as_nanos(), program.display())?;
+    }
+    let mut times = Vec::new();
+    for session in sessions {
+        let mut line = String::new();
+        session.answers.read_line(&mut line)?;
+        times.push(Duration::from_nanos(line.trim().parse()?));
+    }
+    Ok(times)
+}
+
+/// What a session does: a line says when to start which program, and is answered with how long it took.
+pub(super) fn session(home: &Path) -> Outcome<()> {
+    let input = world::input(BYTES);
+    for line in io::stdin().lines() {
+        let line = line?;
+        let (moment, program) = line.split_once(' ').ok_or("no moment")?;
+        let mut command = world::command_in(home, "save", program.as_ref(), "default");
+        let moment = Duration::from_nanos(moment.parse()?);
+        thread::sleep(moment.saturating_sub(UNIX_EPOCH.elapsed()?));
+        let taken = world::run(&mut command, &input)?;
+        let mut answers = io::stdout();
+        writeln!(answers, "{}", taken.as_nanos())?;
+        answers.flush()?;
+    }
+    Ok(())
 }

@@ -17,12 +17,13 @@ use crate::bench::{Outcome, Scratch, binary};
 
 /// Files in the project, for memories to be about.
 pub(super) const FILES: u64 = 40;
+/// Where in its home the project is.
+const PROJECT: &str = "work/shop";
 
 /// Where hooks run: a home without settings, a project under git with a remote.
 #[derive(Debug)]
 pub(super) struct World {
-    home: PathBuf,
-    project: PathBuf,
+    pub(super) home: PathBuf,
     pub(super) hook: PathBuf,
     pub(super) empty: PathBuf,
     /// Open like a worker would have it, so that hooks leave syncing to it unless they are told to. Nobody
@@ -33,7 +34,7 @@ pub(super) struct World {
 impl World {
     pub(super) fn new(scratch: &Scratch, name: &str) -> Outcome<Self> {
         let home = scratch.place(name);
-        let project = home.join("work/shop");
+        let project = home.join(PROJECT);
         fs::create_dir_all(project.join(".git"))?;
         fs::write(project.join(".git/HEAD"), "ref: refs/heads/main\n")?;
         let config =
@@ -44,7 +45,7 @@ impl World {
         }
         fs::create_dir_all(home.join(".claude-mem"))?;
         let worker = UnixDatagram::bind(home.join(".claude-mem/worker.wake"))?;
-        Ok(Self { hook: binary()?, empty: empty(scratch)?, home, project, _worker: worker })
+        Ok(Self { hook: binary()?, empty: empty(scratch)?, home, _worker: worker })
     }
 
     /// Where everything is kept.
@@ -57,13 +58,7 @@ impl World {
     }
 
     pub(super) fn command_of(&self, hook: &str, program: &Path, sync: &str) -> Command {
-        let mut command = Command::new(program);
-        command.arg(hook).env_clear().env("HOME", &self.home).env("PATH", "/usr/bin:/bin");
-        command.env("CLAUDE_PROJECT_DIR", &self.project).env("CLAUDE_MEM_SYNC", sync);
-        command.env("CLAUDE_MEM_WORKER_AUTOSTART", "false");
-        command.current_dir(&self.project);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        command
+        command_in(&self.home, hook, program, sync)
     }
 
     /// Starts it, feeds it, hears it out and buries it; how long that took.
@@ -78,6 +73,18 @@ impl World {
         let output = command.output()?;
         Ok(String::from_utf8(output.stdout)?.lines().count())
     }
+}
+
+/// A hook of a session in the project of this home.
+pub(super) fn command_in(home: &Path, hook: &str, program: &Path, sync: &str) -> Command {
+    let project = home.join(PROJECT);
+    let mut command = Command::new(program);
+    command.arg(hook).env_clear().env("HOME", home).env("PATH", "/usr/bin:/bin");
+    command.env("CLAUDE_PROJECT_DIR", &project).env("CLAUDE_MEM_SYNC", sync);
+    command.env("CLAUDE_MEM_WORKER_AUTOSTART", "false");
+    command.current_dir(&project);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
 }
 
 /// A command whose stdin and stdout are pipes, from its start to its end.
