@@ -8,11 +8,12 @@ use crate::{
 };
 use claude_mem_events::Seq;
 use claude_mem_log::system;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, config::DbConfig};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, config::DbConfig, ffi};
 use std::{
     fmt::Write as _,
     fs::{self, File},
     path::{Path, PathBuf},
+    sync::Once,
     time::Duration,
 };
 
@@ -92,6 +93,7 @@ impl Store {
     }
 
     fn open_with(path: &Path, options: Options) -> Result<Self> {
+        count_no_memory();
         let mut connection = Connection::open(path)?;
         connection.busy_timeout(BUSY)?;
         connection.pragma_update(None, "journal_mode", "wal")?;
@@ -138,6 +140,7 @@ impl Store {
     }
 
     fn open_reading(path: &Path, name: &Path, is_look: bool) -> Result<Self> {
+        count_no_memory();
         schema::check_file(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let flags = if is_look { flags | OpenFlags::SQLITE_OPEN_URI } else { flags };
@@ -175,6 +178,7 @@ impl Store {
     }
 
     pub(crate) fn in_memory_with(options: Options) -> Result<Self> {
+        count_no_memory();
         let mut connection = Connection::open_in_memory()?;
         prepare(&connection)?;
         schema::migrate(&mut connection, Path::new(":memory:"))?;
@@ -185,6 +189,7 @@ impl Store {
 
     /// Opens a database that is being drawn: nobody else reads it, and nobody mourns it if power fails.
     pub(crate) fn open_scratch(path: &Path, options: Options) -> Result<Self> {
+        count_no_memory();
         let mut connection = Connection::open(path)?;
         connection.pragma_update(None, "page_size", 8192)?;
         connection.pragma_update(None, "journal_mode", "off")?;
@@ -270,6 +275,17 @@ fn prepare(connection: &Connection) -> Result<()> {
     // What is forgotten shall not linger in free pages.
     connection.pragma_update(None, "secure_delete", true)?;
     Ok(())
+}
+
+/// SQLite counts the memory that it uses, under a lock. Nobody asks for the sum, and a look at a database
+/// takes memory a few thousand times.
+fn count_no_memory() {
+    static TOLD: Once = Once::new();
+    #[expect(unsafe_code, reason = "there is no other way to tell it")]
+    TOLD.call_once(|| {
+        // SAFETY: it takes one number, and refuses whatever comes too late.
+        unsafe { ffi::sqlite3_config(ffi::SQLITE_CONFIG_MEMSTATUS, 0) };
+    });
 }
 
 /// Which file is at `path`; 0 for none.

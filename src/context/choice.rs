@@ -146,19 +146,17 @@ impl Words {
         Self { hashes, bits }
     }
 
-    /// Four words in five are the same.
+    /// Four words in five are the same: of all that both have, no more than a ninth is not in common.
     fn is_alike(&self, other: &Self) -> bool {
-        let (fewer, more) =
-            (self.hashes.len().min(other.hashes.len()), self.hashes.len().max(other.hashes.len()));
+        let both = self.hashes.len() + other.hashes.len();
         // What one has and the other has not shows in the bits, if not always.
         let apart = (self.bits ^ other.bits).count_ones() as usize;
-        if more == 0 || fewer * 5 < more * 4 || apart > more / 2 {
+        if both == 0 || apart * 9 > both {
             return false;
         }
         let common =
             self.hashes.iter().filter(|hash| other.hashes.binary_search(hash).is_ok()).count();
-        let all = self.hashes.len() + other.hashes.len() - common;
-        common * 5 >= all * 4
+        (both - 2 * common) * 9 <= both
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod clip;
 mod ends;
+mod find;
 mod json;
 mod secrets;
 mod strings;

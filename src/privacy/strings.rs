@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use memchr::{memchr, memchr2};
+use super::find::{memchr, memchr2};
 
 /// How a string was read.
 pub(super) struct Read {

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr2, memchr3};
+use super::find::{memchr2, memchr3};
 
 /// What is removed with everything inside. `private` comes first: [`PRIVATE`] is its place.
 pub(super) const NAMES: [&str; 6] = [

@@ -1,13 +1,12 @@
 //! A telling name and its value: `DB_PASSWORD=…`, `"apiKey": "…"`, `--token …`, `<password>…`.
 
-use memchr::memchr2;
-
 use super::{
     Found,
     names::{Kind, kind_of},
     rules::run,
     values::{Written, secret_in},
 };
+use crate::privacy::find::memchr2;
 
 /// How far a name reaches to either side of the word that announced it.
 const NAME_BYTES_MAX: usize = 64;

@@ -3,13 +3,14 @@
 //! Each check looks at a bounded number of bytes before it decides, or consumes what it looked at, so
 //! that a text of nothing but triggers is still read in linear time.
 
-use memchr::{memchr, memchr2, memmem, memrchr};
+use memchr::memmem;
 
 use super::{
     Found,
     rules::{alphanumeric, base64, is_filler, run, starts_word, word},
     values,
 };
+use crate::privacy::find::{memchr, memchr2};
 
 /// How much of a URL is searched for a password.
 const URL_BYTES_MAX: usize = 256;
@@ -152,11 +153,11 @@ pub(super) fn url_password(text: &[u8], at: usize) -> Option<Found> {
     let url = &rest[..run(rest, in_url)];
     let authority = &url[..run(url, |byte| !matches!(byte, b'/' | b'?' | b'#'))];
     let colon = memchr(b':', authority)?;
-    let at_sign = match memrchr(b'@', authority) {
+    let at_sign = match authority.iter().rposition(|byte| *byte == b'@') {
         Some(at_sign) => at_sign,
         // An unescaped slash in the password; but in `host:8080/@name` there is a port, and no password.
         None if authority[colon + 1..].iter().all(u8::is_ascii_digit) => return None,
-        None => memrchr(b'@', url)?,
+        None => url.iter().rposition(|byte| *byte == b'@')?,
     };
     let password = url.get(colon + 1..at_sign)?;
     let hide = !password.is_empty()
