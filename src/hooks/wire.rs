@@ -10,6 +10,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{error::Category, value::RawValue};
 
 use super::split;
+use crate::privacy::read_string;
 
 /// The fields of one hook's input, those that nobody has taken yet.
 #[derive(Debug, Default)]
@@ -118,26 +119,11 @@ pub(crate) fn text(json: &str) -> Cow<'_, str> {
     if !json.starts_with('"') {
         return Cow::Borrowed(json);
     }
-    let mut deserializer = serde_json::Deserializer::from_str(json);
-    deserializer.deserialize_bytes(Text).unwrap_or(Cow::Borrowed(json))
-}
-
-/// As bytes, because only those may come with half a surrogate pair in them.
-struct Text;
-
-impl<'a> Visitor<'a> for Text {
-    type Value = Cow<'a, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_borrowed_bytes<E>(self, bytes: &'a [u8]) -> Result<Self::Value, E> {
-        Ok(String::from_utf8_lossy(bytes))
-    }
-
-    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(String::from_utf8_lossy(bytes).into_owned()))
+    let mut unescaped = String::new();
+    match read_string(json, 1, &mut unescaped) {
+        None => Cow::Borrowed(json),
+        Some(read) if read.escaped => Cow::Owned(unescaped),
+        Some(read) => Cow::Borrowed(&json[1..read.end - 1]),
     }
 }
 

@@ -34,8 +34,9 @@ pub(super) fn memchr3(one: u8, two: u8, three: u8, bytes: &[u8]) -> Option<usize
 }
 
 #[inline]
+#[expect(clippy::needless_bitwise_bool, reason = "leaving early is what must not happen")]
 fn first<const COUNT: usize>(bytes: &[u8], wanted: [u8; COUNT]) -> Option<usize> {
-    // Without leaving early, which compilers turn into a few instructions for a whole step.
+    // Compilers turn a whole step into a few instructions.
     let is_it = |byte: &u8| wanted.iter().fold(false, |any, one| any | (byte == one));
     let has_none = |step: &&[u8]| !step.iter().fold(false, |any, byte| any | is_it(byte));
     let passed = bytes.chunks_exact(STEP_BYTES).take_while(has_none).count() * STEP_BYTES;

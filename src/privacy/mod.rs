@@ -15,7 +15,7 @@ mod tags;
 use std::borrow::Cow;
 
 pub(crate) use json::clean_json;
-pub(crate) use strings::end_of_string;
+pub(crate) use strings::{end_of_string, read_string};
 pub(crate) use tags::is_only_task_notification;
 
 use clip::Clip;

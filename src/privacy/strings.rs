@@ -5,18 +5,18 @@ use std::fmt::Write as _;
 use super::find::{memchr, memchr2};
 
 /// How a string was read.
-pub(super) struct Read {
+pub(crate) struct Read {
     /// Behind its closing quotation mark.
-    pub(super) end: usize,
+    pub(crate) end: usize,
     /// Whether it has escapes; if so, what it says was written to the buffer.
-    pub(super) escaped: bool,
+    pub(crate) escaped: bool,
     /// Whether it cannot stay as it is written: half a surrogate pair became U+FFFD, or a control
     /// character stands in it unescaped.
     pub(super) mended: bool,
 }
 
 /// Reads the string whose first character is at `start`. Nothing when it is not a valid one.
-pub(super) fn read_string(raw: &str, start: usize, buffer: &mut String) -> Option<Read> {
+pub(crate) fn read_string(raw: &str, start: usize, buffer: &mut String) -> Option<Read> {
     let bytes = raw.as_bytes();
     let (mut at, mut copied) = (start, start);
     let (mut escaped, mut mended) = (false, false);
