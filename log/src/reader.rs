@@ -98,6 +98,21 @@ impl Reader {
         }
     }
 
+    /// Goes on with the record at `to`, or the first one behind it, wherever that is. Within the segment that is
+    /// open nothing has to be opened: for those who know the places of what they want.
+    pub fn seek(&mut self, to: Seq) -> Result<(), Error> {
+        (self.from, self.passed, self.since_us) = (to, Seq::START, 0);
+        (self.number_expected, self.left) = (Some(to.segment().max(1)), None);
+        self.pending.clear();
+        self.seen.clear();
+        let holds = |open: &Segment| (open.number..=open.number_last).contains(&to.segment());
+        if let Some(mut segment) = self.segment.take().filter(holds) {
+            self.begin_in(&mut segment)?;
+            self.segment = Some(segment);
+        }
+        Ok(())
+    }
+
     fn step(&mut self) -> Result<Option<Step>, Error> {
         loop {
             if let Some(gap) = self.pending.pop() {
@@ -173,12 +188,7 @@ impl Reader {
             return Ok(false);
         };
         self.is_end_checked = false;
-        self.offset = SEGMENT_HEADER_LEN as u64;
-        if segment.number == self.from.segment() && segment.is_as_written() {
-            self.go_to(&mut segment)?;
-        } else if segment.number <= self.from.segment() {
-            self.offset = near(&mut segment, self.from)?;
-        }
+        self.begin_in(&mut segment)?;
         if self.offset == SEGMENT_HEADER_LEN as u64 {
             self.pending.extend(segment.header_gap());
         }
@@ -218,6 +228,17 @@ impl Reader {
             self.pending.push(Gap::missing(expected));
         }
         is_missing
+    }
+
+    /// Finds where in a segment reading begins.
+    fn begin_in(&mut self, segment: &mut Segment) -> Result<(), Error> {
+        self.offset = SEGMENT_HEADER_LEN as u64;
+        if segment.number == self.from.segment() && segment.is_as_written() {
+            self.go_to(segment)?;
+        } else if segment.number <= self.from.segment() {
+            self.offset = near(segment, self.from)?;
+        }
+        Ok(())
     }
 
     /// Goes to where reading is to begin, if a frame begins there. If not, it is looked for from the front

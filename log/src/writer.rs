@@ -5,8 +5,8 @@ use crate::{
     directory::Directory,
     disk::{File, Lock, Written},
     format::{
-        self, FLAG_ZSTD, FORMAT, FRAME_HEADER_LEN, FrameFields, KIND_RESERVED, PAYLOAD_BYTES_MAX,
-        SEGMENT_HEADER_LEN, SegmentHeader,
+        self, FLAG_TOMBSTONE, FLAG_ZSTD, FORMAT, FRAME_HEADER_LEN, FrameFields, KIND_RESERVED,
+        PAYLOAD_BYTES_MAX, SEGMENT_HEADER_LEN, SegmentHeader,
     },
     roll, spill, sync,
 };
@@ -99,6 +99,14 @@ impl Appender {
         }
         let parts: Vec<Part<'_>> = records.iter().map(|record| self.part(record)).collect();
         self.append_parts(&parts)
+    }
+
+    /// Adds what is left of a record whose payload was removed in another log: it is a tombstone here as well.
+    pub fn append_erased(&mut self, record: &Record<'_>) -> Result<Appended, Error> {
+        check(record)?;
+        let mut part = self.part(record);
+        part.fields.flags |= FLAG_TOMBSTONE;
+        self.append_parts(&[part])
     }
 
     /// Begins a new segment, if there is something in this one. Says whether it did.

@@ -1,7 +1,10 @@
 //! What every caller relies on, on a real disk.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
-use claude_mem_log::{Appender, Id, Item, Log, Options, Record, Seq, Spill, maintain, verify};
+use claude_mem_log::{
+    Appender, Compactor, Id, Item, KeepAll, Log, Options, Packing, Record, Seq, Spill, maintain,
+    verify,
+};
 use std::path::Path;
 
 fn small() -> Options {
@@ -67,6 +70,43 @@ fn a_reader_goes_on_where_another_stopped() {
         }
         assert_eq!(read_all!(log.read_from(first.position())), expected(stop..40));
     }
+}
+
+#[test]
+fn a_reader_that_goes_elsewhere_is_as_good_as_a_new_one() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path(), &small(), 0..40);
+    maintain(dir.path(), &small()).unwrap();
+    let log = Log::open(dir.path(), small()).unwrap();
+    let mut places = Vec::new();
+    let mut reader = log.read_from_start();
+    while let Some(Item::Record(entry)) = reader.next().unwrap() {
+        places.push(entry.seq);
+    }
+    let check = || {
+        let mut reader = log.read_from_start();
+        // Back and forth, near and far, behind the end and from there.
+        for step in [1, 7, 23] {
+            for at in (0..=40).map(|count| count * step % 41) {
+                reader.seek(*places.get(at).unwrap_or(&Seq::new(1 << 30, 0))).unwrap();
+                let found = match reader.next().unwrap() {
+                    Some(Item::Record(entry)) => Some(entry.payload.to_vec()),
+                    Some(Item::Gap(gap)) => panic!("{gap}"),
+                    None => None,
+                };
+                let wanted = (at < 40).then(|| format!("record {at}").into_bytes());
+                assert_eq!(found, wanted, "at {at} with steps of {step}");
+            }
+        }
+    };
+    check();
+    let compactor = Compactor::begin(dir.path(), &small(), Packing::default()).unwrap().unwrap();
+    let sealed: Vec<_> =
+        log.segments().unwrap().into_iter().filter(|info| info.seal.is_some()).collect();
+    let (one, several) = sealed.split_first().unwrap();
+    compactor.rewrite(std::slice::from_ref(one), &mut KeepAll).unwrap().unwrap();
+    compactor.rewrite(several, &mut KeepAll).unwrap().unwrap();
+    check();
 }
 
 #[test]

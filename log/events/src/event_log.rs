@@ -95,11 +95,28 @@ impl EventLog {
         self.payload.clear();
         let (schema, codec) = encode(envelope, event, &mut self.payload);
         let record = Record { id, kind: event.kind(), schema, codec, payload: &self.payload };
-        self.appender.append(&record)
+        match event {
+            Event::Erased { .. } => self.appender.append_erased(&record),
+            _ => self.appender.append(&record),
+        }
     }
 
-    /// Records several events by one write.
+    /// Records several events, those between two that were erased by one write.
     pub fn record_all(&mut self, events: &[(Id, Envelope, Event)]) -> Result<(), Error> {
+        let is_erased = |event: &Event| matches!(event, Event::Erased { .. });
+        for run in events.chunk_by(|(_, _, one), (_, _, next)| !is_erased(one) && !is_erased(next))
+        {
+            match run {
+                [(id, envelope, event)] if is_erased(event) => {
+                    self.record(*id, envelope, event)?;
+                }
+                run => self.record_run(run)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn record_run(&mut self, events: &[(Id, Envelope, Event)]) -> Result<(), Error> {
         let encoded: Vec<_> = events
             .iter()
             .map(|(id, envelope, event)| {
@@ -133,6 +150,11 @@ fn encode(envelope: &Envelope, event: &Event, payload: &mut Vec<u8>) -> (u16, u8
         // What we do not understand is passed on as it came, envelope and all.
         event.write_body(payload);
         return (*version, *codec);
+    }
+    if let Event::Erased { left, .. } = event {
+        let Some(left) = left else { return (0, codec::CODEC) };
+        payload.extend(left.encode(envelope));
+        return (left.event.as_ref().map_or(0, Event::version), codec::CODEC);
     }
     envelope.write(payload);
     event.write_body(payload);
@@ -181,6 +203,11 @@ impl EventReader {
         }))
     }
 
+    /// Goes on with the event at `to`, or the first one behind it.
+    pub fn seek(&mut self, to: Seq) -> Result<(), Error> {
+        self.reader.seek(to)
+    }
+
     /// Where reading goes on.
     pub fn position(&self) -> Seq {
         self.reader.position()
@@ -211,6 +238,28 @@ mod tests {
         let id = Id::random(1_763_000_000_000_001);
         let seq = log.record(id, &envelope, &event).unwrap().seq.unwrap();
         assert_eq!(read_all(dir.path()), [Recorded { seq, id, envelope, event }]);
+    }
+
+    #[test]
+    fn what_is_left_of_an_event_can_be_recorded_in_another_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let envelope = Envelope { session: "s".into(), ..Envelope::default() };
+        let whole = Event::from(SessionEnded::default());
+        let left = Left { bytes: 7, ..Left::of_forgotten(Some(whole.clone())) };
+        let kind = whole.kind();
+        let erased = |left| Event::Erased { kind, left };
+        let events = [
+            (Id::new(1, 1), envelope.clone(), whole.clone()),
+            (Id::new(2, 2), envelope.clone(), erased(Some(Box::new(left)))),
+            (Id::new(3, 3), Envelope::default(), erased(None)),
+            (Id::new(4, 4), envelope.clone(), whole.clone()),
+            (Id::new(5, 5), envelope, whole),
+        ];
+        let mut log = EventLog::open(dir.path(), Options::default()).unwrap();
+        log.record_all(&events).unwrap();
+        let read = read_all(dir.path()).into_iter();
+        let read: Vec<_> = read.map(|event| (event.id, event.envelope, event.event)).collect();
+        assert_eq!(read, events);
     }
 
     #[test]

@@ -88,6 +88,17 @@ impl Left {
     }
 }
 
+impl Event {
+    /// What the payload of a tombstone of this kind says; `None` if it cannot be read.
+    pub fn erased(kind: u16, payload: &[u8]) -> Option<Self> {
+        let left = match payload {
+            [] => None,
+            payload => Some(Box::new(Left::read(kind, payload).ok()?.1)),
+        };
+        Some(Self::Erased { kind, left })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
