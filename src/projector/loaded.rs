@@ -29,8 +29,10 @@ impl Loaded {
     pub(crate) fn read(log: &Log, planned: &Planned) -> Result<Option<Self>, Error> {
         let Batch { sources, turn, is_over } = &planned.batch;
         let mut loaded = Self { number: *turn, is_over: *is_over, ..Self::default() };
+        // Most of a turn is in one segment, which is opened once for all of it.
+        let mut reader = EventReader::from(log, Seq::START);
         for source in sources {
-            let Some(recorded) = read(log, source.seq)? else { continue };
+            let Some(recorded) = read(&mut reader, source.seq)? else { continue };
             // The place may have been given to another record by whoever mended the log.
             if *recorded.id.as_bytes() == source.id {
                 loaded.take(recorded);
@@ -40,7 +42,7 @@ impl Loaded {
             return Ok(None);
         }
         for seq in &planned.prompts {
-            if let Some(recorded) = read(log, *seq)? {
+            if let Some(recorded) = read(&mut reader, *seq)? {
                 loaded.take_prompt(recorded);
             }
         }
@@ -131,8 +133,9 @@ fn view(at_us: u64, used: &ToolUsed) -> ToolView<'_> {
 }
 
 /// The event at a place in the log.
-fn read(log: &Log, seq: Seq) -> Result<Option<Recorded>, Error> {
-    match EventReader::from(log, seq).next()? {
+fn read(reader: &mut EventReader, seq: Seq) -> Result<Option<Recorded>, Error> {
+    reader.seek(seq)?;
+    match reader.next()? {
         Some(Met::Event(recorded)) if recorded.seq == seq => Ok(Some(recorded)),
         _ => Ok(None),
     }
