@@ -170,11 +170,9 @@ fn events(
         if !is_wanted(&recorded, wanted) || !seen.insert(recorded.id) {
             continue;
         }
-        if let Some(line) = Exported::of(&recorded) {
-            serde_json::to_writer(&mut *out, &line).map_err(io::Error::from)?;
-            out.write_all(b"\n")?;
-            written.count += 1;
-        }
+        serde_json::to_writer(&mut *out, &Exported::of(&recorded)).map_err(io::Error::from)?;
+        out.write_all(b"\n")?;
+        written.count += 1;
     }
     Ok(written)
 }

@@ -24,9 +24,9 @@ pub(crate) struct Exported<'a> {
 }
 
 /// What it says: its fields, or its bytes if this program does not know them.
-struct Body<'a>(&'a Event);
+struct Body<'a>(&'a Recorded);
 
-/// An event of a kind that this program does not know.
+/// An event of a kind that this program does not know, or what is left of one whose text was removed.
 #[derive(Serialize, Deserialize)]
 struct Opaque {
     kind: u16,
@@ -39,27 +39,34 @@ const DAMAGE_MAX: usize = 10;
 
 /// The kind of what is not known, which no event is called.
 const UNKNOWN: &str = "Unknown";
+/// The kind of what was removed by a compaction, which no event is called either.
+const ERASED: &str = "Erased";
 
 impl<'a> Exported<'a> {
-    /// The event as it is exported; `None` for one of which nothing is left.
-    pub(crate) fn of(recorded: &'a Recorded) -> Option<Self> {
+    /// The event as it is exported. Of one whose text was removed that is what is left: memories were made of
+    /// it, and other rows depend on it.
+    pub(crate) fn of(recorded: &'a Recorded) -> Self {
         let event = &recorded.event;
         let kind = match event {
-            Event::Erased { .. } => return None,
+            Event::Erased { .. } => ERASED,
             Event::Unknown { .. } => UNKNOWN,
             _ => event.name(),
         };
         let (id, version) = (recorded.id.to_string(), event.version());
-        Some(Self { id, kind, version, envelope: &recorded.envelope, event: Body(event) })
+        Self { id, kind, version, envelope: &recorded.envelope, event: Body(recorded) }
     }
 }
 
 impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        match &self.0.event {
             Event::Unknown { kind, codec, payload, .. } => {
-                let payload = payload.iter().map(|byte| format!("{byte:02x}")).collect();
-                Opaque { kind: *kind, codec: *codec, payload }.serialize(serializer)
+                Opaque { kind: *kind, codec: *codec, payload: hex(payload) }.serialize(serializer)
+            }
+            Event::Erased { kind, .. } => {
+                let (_, codec, payload) = self.0.payload();
+                Opaque { kind: *kind, codec, payload: hex(&payload) }.serialize(serializer)
             }
             event => event.serialize_body(serializer),
         }
@@ -112,8 +119,12 @@ fn read(bytes: &[u8]) -> Result<(Id, Envelope, Event), Cow<'static, str>> {
     let line: Read<'_> = serde_json::from_slice(bytes).map_err(|_| "it is no exported event")?;
     let id = Id::parse(&line.id).ok_or("its id is none")?;
     let json = line.event.get();
-    if line.kind == UNKNOWN {
-        let event = opaque(json, line.version).ok_or("its bytes are none")?;
+    if line.kind == UNKNOWN || line.kind == ERASED {
+        let (kind, codec, payload) = opaque(json).ok_or("its bytes are none")?;
+        let event = match line.kind == ERASED {
+            true => Event::erased(kind, &payload).ok_or("what is left of it is not known here")?,
+            false => Event::Unknown { kind, version: line.version, codec, payload },
+        };
         return Ok((id, line.envelope, event));
     }
     let mut fields = serde_json::Deserializer::from_str(json);
@@ -123,24 +134,26 @@ fn read(bytes: &[u8]) -> Result<(Id, Envelope, Event), Cow<'static, str>> {
     Ok((id, line.envelope, event))
 }
 
-fn opaque(json: &str, version: u16) -> Option<Event> {
+fn opaque(json: &str) -> Option<(u16, u8, Vec<u8>)> {
     let Opaque { kind, codec, payload } = serde_json::from_str(json).ok()?;
     let digits: Vec<u8> =
         payload.chars().map(|digit| Some(digit.to_digit(16)? as u8)).collect::<Option<_>>()?;
     let payload = digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect();
-    digits.len().is_multiple_of(2).then_some(Event::Unknown { kind, version, codec, payload })
+    digits.len().is_multiple_of(2).then_some((kind, codec, payload))
 }
 
 #[cfg(test)]
 mod tests {
-    use claude_mem_events::{AgentReplied, PromptSubmitted, Seq, Submitter, ToolUsed};
+    use claude_mem_events::{
+        AgentReplied, Left, PromptSubmitted, Seq, Submitter, ToolUsed, Versioned as _,
+    };
 
     use super::*;
 
     fn there_and_back(event: Event) {
         let envelope = Envelope { session: "s\u{0}\"".into(), ..Envelope::default() };
         let recorded = Recorded { seq: Seq::START, id: Id::new(5, 7), envelope, event };
-        let line = serde_json::to_string(&Exported::of(&recorded).unwrap()).unwrap();
+        let line = serde_json::to_string(&Exported::of(&recorded)).unwrap();
         assert!(!line.contains('\n'));
         let (id, envelope, event) = read(line.as_bytes()).unwrap();
         assert_eq!((id, envelope, event), (recorded.id, recorded.envelope, recorded.event));
@@ -157,6 +170,10 @@ mod tests {
         there_and_back(AgentReplied { answers, ..AgentReplied::default() }.into());
         let payload = vec![1, 0, 255];
         there_and_back(Event::Unknown { kind: 999, version: 3, codec: 1, payload });
+        let left = Left { bytes: 9, ..Left::of_forgotten(Some(ToolUsed::default().into())) };
+        let kind = ToolUsed::KIND;
+        there_and_back(Event::Erased { kind, left: Some(Box::new(left)) });
+        there_and_back(Event::Erased { kind, left: None });
     }
 
     #[test]
@@ -176,6 +193,10 @@ mod tests {
         assert_eq!(
             line("Unknown", 1, "{\"kind\":1,\"codec\":1,\"payload\":\"abc\"}"),
             "its bytes are none"
+        );
+        assert_eq!(
+            line("Erased", 1, "{\"kind\":1,\"codec\":1,\"payload\":\"ff\"}"),
+            "what is left of it is not known here"
         );
     }
 }

@@ -1,6 +1,6 @@
 //! What is written out, and taken in again elsewhere.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{collections::HashMap, fs, os::unix::fs::PermissionsExt};
 
 use serde_json::{Value, json};
 
@@ -42,6 +42,18 @@ fn dump(sandbox: &Sandbox) -> String {
     format!("{before}{after}")
 }
 
+/// The same, with events by their order instead of their places: what is left of one is shorter than it was.
+fn dump_in_order(sandbox: &Sandbox) -> String {
+    let places = rows(sandbox, "select seq from events order by seq");
+    let name = |(order, place): (usize, &str)| (place.to_owned(), format!("#{order}"));
+    let names: HashMap<String, String> = places.lines().enumerate().map(name).collect();
+    let line = |line: &str| {
+        let fields = line.split('|').map(|field| names.get(field).map_or(field, String::as_str));
+        fields.collect::<Vec<_>>().join("|")
+    };
+    dump(sandbox).lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
 #[test]
 fn an_export_imported_elsewhere_is_the_same_memory() {
     let sandbox = lived_in();
@@ -57,6 +69,27 @@ fn an_export_imported_elsewhere_is_the_same_memory() {
     assert_eq!(elsewhere.run(&["export"]).ok(), fs::read_to_string(file).unwrap());
     assert_eq!(added(&import(&elsewhere, &[file])), 0);
     assert_eq!(added(&import(&sandbox, &[file])), 0);
+}
+
+#[test]
+fn what_a_compaction_left_is_exported_with_everything_that_was_made_of_it() {
+    let sandbox = lived_in();
+    let first = rows(&sandbox, "select min(id) from observations");
+    sandbox.run(&["forget", first.trim(), "--yes"]).ok();
+    sandbox.run(&["compact", "--raw-older-than", "0d"]).ok();
+    let before = dump_in_order(&sandbox);
+    assert!(before.contains("the otter swims") && before.contains("/src/main.rs"), "{before}");
+    let file = sandbox.home().join("all.jsonl");
+    let file = file.to_str().unwrap();
+    sandbox.run(&["export", "-o", file]).ok();
+    let elsewhere = Sandbox::new();
+    let report = import(&elsewhere, &[file]);
+    assert_eq!(added(&report), sandbox.events().len() as u64);
+    assert_eq!(dump_in_order(&elsewhere), before);
+    assert_eq!(elsewhere.run(&["export"]).ok(), fs::read_to_string(file).unwrap());
+    assert_eq!(added(&import(&elsewhere, &[file])), 0);
+    let markdown = elsewhere.run(&["export", "--format", "markdown"]).ok();
+    assert!(markdown.contains("the otter swims"), "{markdown}");
 }
 
 #[test]
