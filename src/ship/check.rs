@@ -5,10 +5,9 @@ use std::{collections::HashSet, path::Path};
 use crate::ship::{
     Error,
     head::{self, Head},
-    local::{self, LocalSegment},
+    local::{self, LocalSegment, blocking},
     manifest::{At, Hash, HostId, Part, Segment},
-    remote::Remote,
-    shipper::blocking,
+    remote::{Buffers, Remote},
 };
 
 /// What was found.
@@ -124,8 +123,13 @@ async fn check_parts(remote: &Remote, head: &Head, findings: &mut Findings) -> R
         .iter()
         .flat_map(|segment| segment.parts.iter().map(|part| (segment.number, part)))
         .collect();
+    let buffers = Buffers::default();
     for parts in parts.chunks(AHEAD_MAX) {
-        let tasks: Vec<_> = parts.iter().map(|(_, part)| head.fetch(remote, part)).collect();
+        let read = |(_, part): &(u64, &Part)| {
+            let (part, remote, buffers) = (head.fetched(part), remote.clone(), buffers.clone());
+            tokio::spawn(async move { part.give(&remote, &buffers, |_| Ok(())).await })
+        };
+        let tasks: Vec<_> = parts.iter().map(read).collect();
         for (task, at) in tasks.into_iter().zip(parts) {
             findings.objects += match at.1.at {
                 At::Object(_) => 1,

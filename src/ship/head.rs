@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 
 use crate::ship::{
     Error,
+    local::blocking,
     manifest::{At, Description, Entry, Hash, HostId, Increment, Manifest, Part, Segment},
-    remote::Remote,
+    remote::{Buffers, Remote},
 };
 
 /// A log as the remote has it: the newest manifest, and what came behind.
@@ -289,34 +290,76 @@ impl Head {
         remote: &Remote,
         part: &Part,
     ) -> tokio::task::JoinHandle<Result<Vec<u8>, Error>> {
-        let (remote, host, part) = (remote.clone(), self.host, part.clone());
-        let held = match part.at {
-            At::Run(first, _) if first > self.manifest.number => Some(
-                self.increments.iter().flat_map(|increment| &increment.bytes).copied().collect(),
-            ),
-            _ => None,
-        };
+        let (fetched, remote) = (self.fetched(part), remote.clone());
         tokio::spawn(async move {
-            if let Some(held) = held {
-                return Ok(held);
-            }
-            match &part.at {
-                At::Object(object) => {
-                    let name = host.part(object);
-                    let (bytes, hash) = remote.get_hashed(&name).await?;
-                    match hash == part.hash && bytes.len() as u64 == part.to - part.from {
-                        true => Ok(bytes),
-                        false => Err(Error::Damaged {
-                            object: name,
-                            why: "its bytes are not those the manifest names".into(),
-                        }),
-                    }
-                }
-                At::Run(first, last) => {
-                    let increments = run(&remote, host, *first, *last, None, part.hash).await?;
-                    Ok(increments.into_iter().flat_map(|increment| increment.bytes).collect())
-                }
-            }
+            fetched.give(&remote, &Buffers::default(), |bytes| Ok(bytes.to_vec())).await
         })
     }
+
+    /// What it takes to fetch one part.
+    pub(crate) fn fetched(&self, part: &Part) -> Fetched {
+        let held = match part.at {
+            At::Run(first, _) if first > self.manifest.number => Some(bytes_of(&self.increments)),
+            _ => None,
+        };
+        Fetched { host: self.host, part: part.clone(), held }
+    }
+}
+
+/// One part, still to be fetched.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    host: HostId,
+    part: Part,
+    /// Its bytes, if they came with the entries.
+    held: Option<Vec<u8>>,
+}
+
+impl Fetched {
+    /// Where in its segment it begins and ends.
+    pub(crate) fn range(&self) -> (u64, u64) {
+        (self.part.from, self.part.to)
+    }
+
+    /// Fetches the part, and gives its bytes to `work` once they are known to be those the manifest names.
+    pub(crate) async fn give<T: Send + 'static>(
+        self,
+        remote: &Remote,
+        buffers: &Buffers,
+        work: impl FnOnce(&[u8]) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let Self { host, part, held } = self;
+        let len = (part.to - part.from) as usize;
+        match part.at {
+            At::Object(object) => {
+                let name = host.part(&object);
+                let damaged = Error::Damaged {
+                    object: name.clone(),
+                    why: "its bytes are not those the manifest names".into(),
+                };
+                let check = move |bytes: &[u8]| match bytes.len() == len {
+                    true if Hash::of(bytes) == part.hash => work(bytes),
+                    _ => Err(damaged),
+                };
+                remote.get_with(&name, buffers, check).await
+            }
+            At::Run(first, last) => {
+                let bytes = match held {
+                    Some(held) => held,
+                    None => bytes_of(&run(remote, host, first, last, None, part.hash).await?),
+                };
+                if bytes.len() != len {
+                    let why = "what it ends is not as long as the manifest says".into();
+                    return Err(Error::Damaged { object: host.entry(last), why });
+                }
+                blocking(move || work(&bytes)).await
+            }
+        }
+    }
+}
+
+fn bytes_of(increments: &[Increment]) -> Vec<u8> {
+    let pieces: Vec<&[u8]> =
+        increments.iter().map(|increment| increment.bytes.as_slice()).collect();
+    pieces.concat()
 }

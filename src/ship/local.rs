@@ -15,7 +15,7 @@ use claude_mem_log::{
 
 use crate::{
     ship::{
-        Error,
+        Error, head,
         manifest::{Hash, HostId},
     },
     system::FileExt as _,
@@ -130,4 +130,11 @@ fn feed(hasher: &mut blake3::Hasher, file: &mut File, len: u64) -> io::Result<()
         left -= piece.len() as u64;
     }
     Ok(())
+}
+
+/// Runs something that waits for the disk where it keeps nobody else waiting.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| head::stopped(&error))?
 }

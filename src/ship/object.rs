@@ -83,8 +83,14 @@ pub(super) fn is_encrypted(packed: &[u8]) -> bool {
     packed.starts_with(&MAGIC) && packed.get(5).is_some_and(|flags| flags & FLAG_ENCRYPTED != 0)
 }
 
-/// Gives back the bytes, if they are what was put under this name.
-pub(super) fn unpack(name: &str, packed: &[u8], key: Option<&Key>) -> Result<Vec<u8>, Error> {
+/// Gives back the bytes, if they are what was put under this name. They are where they were found, or in
+/// `buffer`, which is better used again: most of what a new one of this size costs is making room for it.
+pub(super) fn unpack<'a>(
+    name: &str,
+    packed: &'a [u8],
+    key: Option<&Key>,
+    buffer: &'a mut Vec<u8>,
+) -> Result<&'a [u8], Error> {
     let damaged = |why: &str| Error::Damaged { object: name.into(), why: why.into() };
     let (head, rest) = packed
         .split_first_chunk::<HEAD_LEN>()
@@ -93,33 +99,39 @@ pub(super) fn unpack(name: &str, packed: &[u8], key: Option<&Key>) -> Result<Vec
     if head[4] != VERSION {
         return Err(Error::Newer { object: name.into() });
     }
-    let flags = head[5];
+    let (is_zstd, is_encrypted) = (head[5] & FLAG_ZSTD != 0, head[5] & FLAG_ENCRYPTED != 0);
     let len = u64::from_le_bytes(head[8..].try_into().expect("eight bytes are left"));
     if len > BYTES_MAX {
         return Err(damaged("it claims to be longer than any object is"));
     }
     let decrypted;
-    let body = if flags & FLAG_ENCRYPTED == 0 {
+    let body = if is_encrypted {
+        decrypted = decrypt(name, head, rest, key)?;
+        decrypted.as_slice()
+    } else {
         let (found, body) =
             rest.split_first_chunk::<SUM_LEN>().ok_or_else(|| damaged("it was cut short"))?;
         if *found != sum(head, name, body) {
             return Err(damaged("its checksum does not fit its bytes"));
         }
+        if !is_zstd && body.len() as u64 == len {
+            return Ok(body);
+        }
         body
-    } else {
-        decrypted = decrypt(name, head, rest, key)?;
-        &decrypted
     };
-    let bytes = if flags & FLAG_ZSTD == 0 {
-        body.to_vec()
+    buffer.clear();
+    if is_zstd {
+        buffer.reserve(len as usize);
+        zstd::bulk::Decompressor::new()
+            .and_then(|mut decompressor| decompressor.decompress_to_buffer(body, buffer))
+            .map_err(|_| damaged("it cannot be decompressed"))?;
     } else {
-        zstd::bulk::decompress(body, len as usize)
-            .map_err(|_| damaged("it cannot be decompressed"))?
-    };
-    if bytes.len() as u64 != len {
-        return Err(damaged("it has another length than it says"));
+        buffer.extend_from_slice(body);
     }
-    Ok(bytes)
+    match buffer.len() as u64 == len {
+        true => Ok(buffer),
+        false => Err(damaged("it has another length than it says")),
+    }
 }
 
 fn decrypt(
@@ -167,6 +179,10 @@ mod tests {
     fn ways() -> [(Option<Key>, bool); 4] {
         let key = || Some(Key::generate().unwrap());
         [(None, false), (None, true), (key(), false), (key(), true)]
+    }
+
+    fn unpack(name: &str, packed: &[u8], key: Option<&Key>) -> Result<Vec<u8>, Error> {
+        super::unpack(name, packed, key, &mut b"left from before".to_vec()).map(<[u8]>::to_vec)
     }
 
     #[test]

@@ -1,6 +1,11 @@
 //! A place elsewhere that objects are put in: from what the user wrote to something that can be asked.
 
-use std::{fs, path::Path, sync::Arc, time::Duration};
+use std::{
+    fs,
+    path::Path,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use object_store::{
     BackoffConfig, ClientOptions, ObjectStore, ObjectStoreExt as _, PutMode, PutPayload,
@@ -13,7 +18,7 @@ use crate::{
     environment::Environment,
     paths::{Paths, expand_tilde},
     settings::{Settings, table},
-    ship::{Error, key::Key, manifest::Hash, object},
+    ship::{Error, key::Key, object},
 };
 
 /// A place, and the key to what is in it. Names are relative to the place.
@@ -91,33 +96,31 @@ impl Remote {
 
     /// The bytes of an object, unpacked and checked.
     pub(crate) async fn get(&self, name: &str) -> Result<Vec<u8>, Error> {
-        self.get_with(name, |bytes| bytes).await
+        self.get_with(name, &Buffers::default(), |bytes| Ok(bytes.to_vec())).await
     }
 
-    /// The bytes of an object, unpacked and checked, and their hash.
-    pub(crate) async fn get_hashed(&self, name: &str) -> Result<(Vec<u8>, Hash), Error> {
-        let hashed = |bytes: Vec<u8>| {
-            let hash = Hash::of(&bytes);
-            (bytes, hash)
-        };
-        self.get_with(name, hashed).await
-    }
-
-    async fn get_with<T: Send + 'static>(
+    /// Gives the bytes of an object, unpacked and checked, to `work`, where that keeps nobody else waiting.
+    pub(crate) async fn get_with<T: Send + 'static>(
         &self,
         name: &str,
-        work: impl FnOnce(Vec<u8>) -> T + Send + 'static,
+        buffers: &Buffers,
+        work: impl FnOnce(&[u8]) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let packed = self.get_packed(name).await?;
         if !self.is_plain_allowed && !object::is_encrypted(&packed) {
             return Err(Error::NotEncrypted { object: name.into() });
         }
         if packed.len() < UNPACK_APART_BYTES_MIN {
-            return object::unpack(name, &packed, self.key.as_ref()).map(work);
+            let bytes = &mut Vec::new();
+            return object::unpack(name, &packed, self.key.as_ref(), bytes).and_then(work);
         }
-        // Decompressing megabytes would keep everything else on this thread waiting.
-        let (name, key) = (name.to_owned(), self.key.clone());
-        let unpack = move || object::unpack(&name, &packed, key.as_ref()).map(work);
+        let (name, key, buffers) = (name.to_owned(), self.key.clone(), buffers.clone());
+        let unpack = move || {
+            let mut buffer = buffers.take();
+            let done = object::unpack(&name, &packed, key.as_ref(), &mut buffer).and_then(work);
+            buffers.give_back(buffer);
+            done
+        };
         tokio::task::spawn_blocking(unpack).await.map_err(|error| Error::Unreachable {
             place: self.place.clone(),
             why: error.to_string(),
@@ -251,6 +254,23 @@ impl Remote {
 }
 
 const UNPACK_APART_BYTES_MIN: usize = 64 << 10;
+
+/// Room for objects that are unpacked, used again and again while many are. There are as many as are unpacked at
+/// the same time.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl Buffers {
+    fn take(&self) -> Vec<u8> {
+        self.0.lock().ok().and_then(|mut free| free.pop()).unwrap_or_default()
+    }
+
+    fn give_back(&self, buffer: Vec<u8>) {
+        if let Ok(mut free) = self.0.lock() {
+            free.push(buffer);
+        }
+    }
+}
 
 /// The directory or bucket, and where in it.
 fn store(

@@ -4,8 +4,7 @@
 //! half-way it leaves that directory, and the next run goes on from there.
 
 use std::{
-    fs,
-    io::{self, Write as _},
+    fs, io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -21,13 +20,13 @@ use crate::{
     paths::create_private,
     ship::{
         Error,
+        fetch::fetch_all,
         head::{self, Head},
-        local,
+        local::blocking,
         manifest::{HostId, Segment},
         remote::Remote,
-        shipper::blocking,
     },
-    system::{self, Making as _},
+    system,
 };
 
 /// What is wanted back.
@@ -65,8 +64,6 @@ pub(crate) struct Restored {
     pub(crate) is_cut: bool,
 }
 
-/// Segments fetched at the same time.
-const SEGMENTS_MAX: usize = 3;
 /// How often the remote may be compacted under our hands.
 const ATTEMPTS_MAX: usize = 4;
 
@@ -83,7 +80,8 @@ pub(crate) async fn restore(
     let (head, lost) = loop {
         attempt += 1;
         let (head, mut lost) = find(remote, wanted).await?;
-        match fetch_all(remote, &head, &log, wanted, &progress).await {
+        check_room(&log, head.bytes())?;
+        match fetch_all(remote, &head, &log, wanted.is_salvage, &progress).await {
             Ok(parts_lost) => {
                 lost.extend(parts_lost);
                 break (head, lost);
@@ -128,115 +126,12 @@ async fn find(remote: &Remote, wanted: Wanted<'_>) -> Result<(Arc<Head>, Vec<Str
     Err(problem)
 }
 
-/// Fetches every segment, a few at a time. Says what could not be had.
-async fn fetch_all(
-    remote: &Remote,
-    head: &Arc<Head>,
-    log: &Path,
-    wanted: Wanted<'_>,
-    progress: &impl Fn(u64, u64),
-) -> Result<Vec<String>, Error> {
-    let segments = head.segments();
-    let total: u64 = segments.iter().map(|segment| segment.bytes).sum();
-    check_room(log, total)?;
-    let mut lost = Vec::new();
-    let mut done = 0;
-    let mut waiting = segments.into_iter();
-    let mut under_way = tokio::task::JoinSet::new();
-    loop {
-        while under_way.len() < SEGMENTS_MAX
-            && let Some(segment) = waiting.next()
-        {
-            let (remote, head, log) = (remote.clone(), Arc::clone(head), log.to_path_buf());
-            let is_salvage = wanted.is_salvage;
-            under_way.spawn(async move {
-                let lost = fetch_segment(&remote, &head, &segment, &log, is_salvage).await?;
-                Ok::<_, Error>((segment.bytes, lost))
-            });
-        }
-        let Some(result) = under_way.join_next().await else { return Ok(lost) };
-        let (bytes, lost_of_segment) = result.map_err(|error| head::stopped(&error))??;
-        done += bytes;
-        lost.extend(lost_of_segment);
-        progress(done, total);
-    }
-}
-
 fn check_room(log: &Path, bytes: u64) -> Result<(), Error> {
     let full = || Error::io("restore into", log, io::ErrorKind::StorageFull.into());
     match system::free_bytes(log) {
         Some(free) if free < bytes => Err(full()),
         _ => Ok(()),
     }
-}
-
-/// Writes one segment, unless it is there already from a run before.
-async fn fetch_segment(
-    remote: &Remote,
-    head: &Head,
-    segment: &Segment,
-    log: &Path,
-    is_salvage: bool,
-) -> Result<Vec<String>, Error> {
-    let path = log.join(segment.file_name());
-    let (there, hash, len) = (path.clone(), segment.hash, segment.bytes);
-    let is_whole = segment.hash_bytes == segment.bytes
-        && blocking(move || {
-            let is_as_long = fs::metadata(&there).is_ok_and(|file| file.len() == len);
-            Ok(is_as_long && local::hash(&there, len, 0)?.0 == hash)
-        })
-        .await?;
-    if is_whole {
-        return Ok(Vec::new());
-    }
-    let draft = path.with_extension("part");
-    let failed = |error| Error::io("write", &draft, error);
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true).owner_only();
-    let mut file = options.open(&draft).map_err(failed)?;
-    let lost = match is_salvage {
-        false => {
-            head.read(remote, segment, 0, |_, bytes| file.write_all(bytes).map_err(failed)).await?;
-            Vec::new()
-        }
-        true => {
-            salvage(remote, head, segment, |bytes| file.write_all(bytes).map_err(failed)).await?
-        }
-    };
-    let (from, to) = (draft.clone(), path.clone());
-    blocking(move || {
-        file.sync_data().map_err(|error| Error::io("write", &from, error))?;
-        fs::rename(&from, &to).map_err(|error| Error::io("rename", &from, error))
-    })
-    .await?;
-    Ok(lost)
-}
-
-/// Gives the parts that can be had, and zeros for those that cannot: every record keeps its place, and readers
-/// of a log pass over what is none.
-async fn salvage(
-    remote: &Remote,
-    head: &Head,
-    segment: &Segment,
-    mut take: impl FnMut(&[u8]) -> Result<(), Error>,
-) -> Result<Vec<String>, Error> {
-    let mut lost = Vec::new();
-    for part in &segment.parts {
-        match head.fetch(remote, part).await.map_err(|error| head::stopped(&error))? {
-            Ok(bytes) => take(&bytes)?,
-            Err(
-                error @ (Error::Missing { .. } | Error::Damaged { .. } | Error::WrongKey { .. }),
-            ) => {
-                lost.push(format!(
-                    "bytes {} to {} of segment {:016x}: {error}",
-                    part.from, part.to, segment.number
-                ));
-                take(&vec![0; (part.to - part.from) as usize])?;
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(lost)
 }
 
 /// Cuts what is not wanted, adds what a log needs besides segments, and gives it its name.

@@ -1,13 +1,6 @@
 //! Bringing a remote up to date with the log on this machine.
 
-use std::{
-    collections::{HashSet, VecDeque},
-    fs,
-    path::Path,
-    time::SystemTime,
-};
-
-use tokio::task::JoinHandle;
+use std::{fs, path::Path, time::SystemTime};
 
 use crate::{
     clock::Clock,
@@ -18,14 +11,13 @@ use crate::{
         Error,
         head::{self, Head},
         key,
-        local::{self, LocalSegment},
-        manifest::{
-            At, Description, Entry, FORMAT, Hash, HostId, Increment, Manifest, Part, Segment,
-            part_object,
-        },
+        local::{self, LocalSegment, blocking},
+        manifest::{Description, Entry, FORMAT, Hash, HostId, Increment, Manifest},
         plan::{Plan, Planned},
+        putting::{Putting, diverged},
         remote::{Purpose, Put, Remote},
         state::{Lock, State},
+        sweeping::{sweep, sweep_all},
     },
     system,
 };
@@ -69,15 +61,8 @@ struct Glance {
     folders: [Option<SystemTime>; 2],
 }
 
-/// Read and put in pieces of this size.
-const PART_BYTES_MAX: u64 = 4 << 20;
-/// Parts on their way at the same time.
-const PUTS_MAX: usize = 4;
 /// How often the log or the remote may change under our hands before we give up.
 const ATTEMPTS_MAX: usize = 5;
-/// Increments are put together into one object if that keeps what was shipped below this share, in percent, of
-/// what was recorded.
-const SHARE_MAX: u64 = 55;
 
 /// What an attempt came to.
 enum Attempt {
@@ -212,8 +197,8 @@ impl Shipper {
                 self.manifest(host, planned, number_free, is_repair, shipped).await?
             }
         };
-        if let (Attempt::Done, false) = (&attempt, self.is_swept) {
-            self.sweep_all(shipped).await;
+        if let (Attempt::Done, false, Some(head)) = (&attempt, self.is_swept, &self.head) {
+            self.is_swept = sweep_all(&self.remote, head, shipped).await;
         }
         Ok(attempt)
     }
@@ -268,7 +253,7 @@ impl Shipper {
             let is_here = here.bytes >= there.hash_bytes
                 && local::hash(&here.path, there.hash_bytes, 0)?.0 == there.hash;
             if !is_here {
-                return Err(self.diverged(there));
+                return Err(diverged(&self.remote, there));
             }
         }
         let last = head.manifest.segments.last();
@@ -282,15 +267,10 @@ impl Shipper {
                 _ => false,
             };
             if let (false, Some(last)) = (is_here, last) {
-                return Err(self.diverged(last));
+                return Err(diverged(&self.remote, last));
             }
         }
         Ok(())
-    }
-
-    fn diverged(&self, there: &Segment) -> Error {
-        let why = format!("segment {:016x} is not the same there and here", there.number);
-        Error::Diverged { place: self.remote.place().into(), why }
     }
 
     /// Puts what was appended to the last segment, as the next entry.
@@ -344,13 +324,15 @@ impl Shipper {
         is_repair: bool,
         shipped: &mut Shipped,
     ) -> Result<Attempt, Error> {
+        let newest = self.head.as_ref().map(|head| (head.manifest.number, self.run_put_bytes));
         let mut segments = Vec::new();
         for planned in planned {
             segments.push(match planned {
                 Planned::Same(segment) => segment,
                 Planned::New { here, there } => {
                     let there = there.filter(|_| !is_repair);
-                    self.put_segment(host, &here, there.as_ref(), shipped).await?
+                    let put = Putting { remote: &self.remote, host, newest };
+                    put.segment(&here, there.as_ref(), shipped).await?
                 }
             });
         }
@@ -378,139 +360,10 @@ impl Shipper {
         let head = Head { host, number, hash, time_us, manifest, increments: Vec::new() };
         let before = self.head.replace(head);
         self.run_put_bytes = None;
-        self.sweep(before.as_ref(), shipped).await;
+        if let Some(head) = &self.head {
+            sweep(&self.remote, head, before.as_ref(), shipped).await;
+        }
         Ok(Attempt::Done)
-    }
-
-    /// Puts what is not there of a segment, and says what it is made of.
-    async fn put_segment(
-        &self,
-        host: HostId,
-        here: &LocalSegment,
-        there: Option<&Segment>,
-        shipped: &mut Shipped,
-    ) -> Result<Segment, Error> {
-        let mark = there.map_or(0, |there| there.hash_bytes).min(here.bytes);
-        let (path, len) = (here.path.clone(), here.bytes);
-        let (hash, at_mark) = blocking(move || local::hash(&path, len, mark)).await?;
-        let mut parts = Vec::new();
-        if let Some(there) = there {
-            if at_mark != there.hash || mark != there.hash_bytes {
-                return Err(self.diverged(there));
-            }
-            parts.clone_from(&there.parts);
-            if let Some(run) = self.run_to_merge(here, there)? {
-                parts.retain(|part| part.from < run);
-            }
-        }
-        let from = parts.last().map_or(0, |part| part.to);
-        self.put_parts(host, here, from, &mut parts, shipped).await?;
-        shipped.log_bytes += here.bytes - there.map_or(0, |there| there.bytes);
-        Ok(Segment {
-            number: here.number,
-            generation: here.generation,
-            number_last: here.number_last,
-            bytes: here.bytes,
-            hash,
-            hash_bytes: here.bytes,
-            seal: here.seal,
-            is_active: here.is_active,
-            parts,
-        })
-    }
-
-    async fn put_parts(
-        &self,
-        host: HostId,
-        here: &LocalSegment,
-        from: u64,
-        parts: &mut Vec<Part>,
-        shipped: &mut Shipped,
-    ) -> Result<(), Error> {
-        let mut under_way: VecDeque<JoinHandle<Result<(Part, u64), Error>>> = VecDeque::new();
-        let mut from = from;
-        while from < here.bytes || !under_way.is_empty() {
-            if from < here.bytes && under_way.len() < PUTS_MAX {
-                let to = here.bytes.min(from + PART_BYTES_MAX);
-                let (remote, here) = (self.remote.clone(), here.clone());
-                under_way.push_back(tokio::spawn(put_part(remote, host, here, from, to)));
-                from = to;
-                continue;
-            }
-            let task = under_way.pop_front().expect("the loop ends when there is none");
-            let (part, put) = task.await.map_err(|error| head::stopped(&error))??;
-            shipped.objects += u64::from(put > 0);
-            shipped.put_bytes += put;
-            parts.push(part);
-        }
-        Ok(())
-    }
-
-    /// Where the increments begin that are better put together now, in one object instead of hundreds.
-    fn run_to_merge(&self, here: &LocalSegment, there: &Segment) -> Result<Option<u64>, Error> {
-        let Some(run) = there
-            .parts
-            .last()
-            .filter(|part| matches!(part.at, At::Run(first, last) if last > first))
-        else {
-            return Ok(None);
-        };
-        let is_new = self.head.as_ref().is_some_and(
-            |head| matches!(run.at, At::Run(first, _) if first > head.manifest.number),
-        );
-        if !is_new || !self.remote.is_compressing() {
-            return Ok(None);
-        }
-        let bytes = local::read(&here.path, run.from, run.to)?;
-        let put = self.run_put_bytes.unwrap_or(bytes.len() as u64 / 2);
-        let together = self.remote.packed_len(&bytes)?;
-        let is_worth_it = (put + together) * 100 <= SHARE_MAX * bytes.len() as u64;
-        Ok(is_worth_it.then_some(run.from))
-    }
-
-    /// Takes away what the newest manifest no longer names.
-    async fn sweep(&mut self, before: Option<&Head>, shipped: &mut Shipped) {
-        let Some(head) = &self.head else { return };
-        let host = head.host;
-        let needed: HashSet<String> = head.objects().into_iter().collect();
-        // The manifest before is kept: should the newest be damaged, most of what it names is still there.
-        let kept = before.map(|before| host.entry(before.manifest.number));
-        let mut names = before.map(Head::objects).unwrap_or_default();
-        if let Ok(entries) = head::entries(&self.remote, host).await {
-            let older = entries.into_iter().filter(|number| *number < head.number);
-            names.extend(older.map(|number| host.entry(number)));
-        }
-        names.retain(|name| !needed.contains(name) && kept.as_ref() != Some(name));
-        self.delete(names, shipped).await;
-    }
-
-    /// Takes away what nobody names: left by a ship that was stopped half-way.
-    async fn sweep_all(&mut self, shipped: &mut Shipped) {
-        let Some(head) = &self.head else { return };
-        let needed: HashSet<String> = head.objects().into_iter().collect();
-        match self.remote.list(&format!("{}/seg", head.host.folder())).await {
-            Ok(mut names) => {
-                names.retain(|name| !needed.contains(name));
-                self.delete(names, shipped).await;
-                self.is_swept = true;
-            }
-            Err(error) => shipped.undeleted = Some(error.to_string()),
-        }
-    }
-
-    /// That something cannot be deleted is no reason not to ship, but it must be said.
-    async fn delete(&self, mut names: Vec<String>, shipped: &mut Shipped) {
-        names.sort();
-        names.dedup();
-        for name in names {
-            match self.remote.delete(&name).await {
-                Ok(()) => shipped.deleted += 1,
-                Err(error) => {
-                    shipped.undeleted = Some(format!("{name}: {error}"));
-                    return;
-                }
-            }
-        }
     }
 
     fn remember(&self, error: Option<&Error>) {
@@ -556,42 +409,4 @@ impl Glance {
         let changed = |dir: &Path| fs::metadata(dir).ok()?.modified().ok();
         Self { active, folders: [changed(dir), changed(&dir.join("spill"))] }
     }
-}
-
-/// Puts one part, or finds it there. Says how many bytes that took.
-async fn put_part(
-    remote: Remote,
-    host: HostId,
-    here: LocalSegment,
-    from: u64,
-    to: u64,
-) -> Result<(Part, u64), Error> {
-    let path = here.path.clone();
-    let (bytes, hash) = blocking(move || {
-        let bytes = local::read(&path, from, to)?;
-        let hash = Hash::of(&bytes);
-        Ok((bytes, hash))
-    })
-    .await?;
-    let object = part_object(here.number, here.generation, from, to, &hash, remote.key());
-    let name = host.part(&object);
-    let put = match remote.put_new(&name, &bytes).await? {
-        Put::Written(put) => put,
-        Put::WasThere => match remote.get(&name).await {
-            Ok(there) if there == bytes => 0,
-            // Put before, and not what it was any more.
-            Ok(_) | Err(Error::Damaged { .. } | Error::Missing { .. }) => {
-                remote.put_over(&name, &bytes).await?
-            }
-            Err(error) => return Err(error),
-        },
-    };
-    Ok((Part { from, to, hash, at: At::Object(object) }, put))
-}
-
-/// Runs something that waits for the disk where it keeps nobody else waiting.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| head::stopped(&error))?
 }

@@ -8,7 +8,7 @@ use std::{
     fmt::Write as _,
     io::{self, BufRead, BufReader, Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
 };
 
@@ -16,7 +16,15 @@ use std::{
 #[derive(Debug)]
 pub struct Bucket {
     address: SocketAddr,
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Shared>,
+}
+
+/// What the connections share.
+#[derive(Debug, Default)]
+struct Shared {
+    inner: Mutex<Inner>,
+    /// Told of when there are enough who wait, or when it is over.
+    enough: Condvar,
 }
 
 /// How it misbehaves. Nothing is wrong by default.
@@ -34,6 +42,8 @@ pub struct Lies {
     pub flip: Option<String>,
     /// Requests for objects whose name holds this are never answered.
     pub silent: Option<String>,
+    /// Objects whose name holds this are sent only once as many of them are asked for at the same time.
+    pub together: Option<(String, usize)>,
     /// Conditions are not known.
     pub is_without_conditions: bool,
 }
@@ -46,6 +56,8 @@ struct Inner {
     requests: u64,
     bytes_put: u64,
     is_over: bool,
+    /// Requests that wait for others.
+    waiting: usize,
     /// Connections that wait for an answer that does not come.
     silent: Vec<TcpStream>,
 }
@@ -63,7 +75,7 @@ impl Bucket {
     pub fn start() -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
-        let inner = Arc::new(Mutex::new(Inner::default()));
+        let inner = Arc::new(Shared::default());
         let shared = Arc::clone(&inner);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -96,8 +108,9 @@ impl Bucket {
     pub fn lie(&self, lies: Lies) {
         let mut inner = locked(&self.inner);
         inner.listed = inner.objects.keys().cloned().collect();
-        inner.requests = 0;
+        (inner.requests, inner.waiting) = (0, 0);
         inner.lies = lies;
+        self.inner.enough.notify_all();
     }
 
     /// Names of all objects, with that of the bucket in front.
@@ -115,6 +128,11 @@ impl Bucket {
         locked(&self.inner).objects = objects;
     }
 
+    /// Requests that wait for others to come.
+    pub fn waiting(&self) -> usize {
+        locked(&self.inner).waiting
+    }
+
     /// Requests since it was last told how to lie.
     pub fn requests(&self) -> u64 {
         locked(&self.inner).requests
@@ -129,19 +147,20 @@ impl Bucket {
 impl Drop for Bucket {
     fn drop(&mut self) {
         locked(&self.inner).is_over = true;
+        self.inner.enough.notify_all();
         // So that it notices.
         let _ = TcpStream::connect(self.address);
     }
 }
 
-fn locked(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
-    inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+fn locked(shared: &Shared) -> MutexGuard<'_, Inner> {
+    shared.inner.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn serve(stream: &TcpStream, inner: &Mutex<Inner>) {
+fn serve(stream: &TcpStream, shared: &Shared) {
     let mut reader = BufReader::new(stream);
     while let Ok(Some(request)) = read(&mut reader) {
-        let mut guard = locked(inner);
+        let mut guard = locked(shared);
         guard.requests += 1;
         let lies = guard.lies.clone();
         let is_meant = |part: &Option<String>| {
@@ -150,6 +169,19 @@ fn serve(stream: &TcpStream, inner: &Mutex<Inner>) {
         if is_meant(&lies.silent) {
             guard.silent.extend(stream.try_clone());
             return;
+        }
+        if let Some((part, _)) = &lies.together
+            && request.method == "GET"
+            && request.key.contains(part.as_str())
+        {
+            guard.waiting += 1;
+            shared.enough.notify_all();
+            let is_too_few = |inner: &mut Inner| {
+                let wanted = inner.lies.together.as_ref().map_or(0, |(_, wanted)| *wanted);
+                inner.waiting < wanted && !inner.is_over
+            };
+            let woken = shared.enough.wait_while(guard, is_too_few);
+            guard = woken.unwrap_or_else(PoisonError::into_inner);
         }
         let is_down = lies.requests_max.is_some_and(|max| guard.requests > max);
         let (status, body) = match lies.status {

@@ -1,6 +1,7 @@
 //! What is shipped is what comes back.
 
 use claude_mem_log::{Compactor, Entry, Fate, Judge, Options, Packing};
+use claude_mem_tools::bucket::Lies;
 
 use super::*;
 
@@ -50,6 +51,21 @@ fn hundreds_of_increments_are_taken_in_by_manifests_and_little_is_left_of_them()
     let log_bytes = machine.head().bytes();
     assert!(put_bytes * 10 < log_bytes * 6, "{put_bytes} bytes put for {log_bytes}");
     machine.check();
+}
+
+#[test]
+fn many_small_objects_are_asked_for_together() {
+    let bucket = Bucket::start().unwrap();
+    let mut machine = Machine::with_bucket(&bucket);
+    machine.record(60);
+    machine.ship().unwrap();
+    machine.record_and_ship_each(0x30, 1);
+    assert!(machine.head().increments.len() > 0x20, "{:?}", machine.head());
+    // Whoever asks for one after the other is never answered.
+    for together in [("/seg/", 8), ("/chain/000000000000001", 12)] {
+        bucket.lie(Lies { together: Some((together.0.into(), together.1)), ..Lies::default() });
+        machine.check();
+    }
 }
 
 #[test]
