@@ -72,8 +72,9 @@ pub(crate) struct Outcome {
 
 /// Segments are merged up to this size.
 const SEGMENT_BYTES: u64 = 32 << 20;
-/// Rewriting is mostly compressing and hashing, and the disk takes no more than two can give.
-const THREADS_MAX: usize = 2;
+/// Rewriting is mostly compressing: two keep two processors busy, and one more does so while another waits for the
+/// disk. With more the user would notice.
+const THREADS_MAX: usize = 3;
 /// How often the active segment is tried to be rolled while others keep appending.
 const ROLLS_MAX: u32 = 40;
 const ROLL_PAUSE: Duration = Duration::from_millis(50);
@@ -296,13 +297,13 @@ fn rewrite_job(
     compactor: &Compactor,
     mut job: Job,
 ) -> Result<(Rewritten, Vec<u64>, bool), Failure> {
-    if let Some(rewritten) = compactor.rewrite(&job.segments, &mut job.eraser)? {
+    if let Some(rewritten) = compactor.rewrite(&job.segments, &mut job.eraser).map_err(failed)? {
         return Ok((rewritten, Vec::new(), false));
     }
     let (mut all, mut left, mut is_forgotten_left) = (Rewritten::default(), Vec::new(), false);
     for info in job.segments {
         let alone = std::slice::from_ref(&info);
-        if let Some(rewritten) = compactor.rewrite(alone, &mut job.eraser)? {
+        if let Some(rewritten) = compactor.rewrite(alone, &mut job.eraser).map_err(failed)? {
             all.erased += rewritten.erased;
             all.dropped_bytes += rewritten.dropped_bytes;
         } else {
@@ -311,6 +312,16 @@ fn rewrite_job(
         }
     }
     Ok((all, left, is_forgotten_left))
+}
+
+/// What is rewritten needs room before what it was gives up its own.
+fn failed(error: claude_mem_log::Error) -> Failure {
+    match error {
+        claude_mem_log::Error::Full { .. } => Failure::new(error.to_string())
+            .meaning("nothing was lost: what is not compacted yet is as it was")
+            .remedy("make room for a segment or two, then run it again"),
+        error => error.into(),
+    }
 }
 
 /// How many events would be erased of what is not complete yet, and would be completed first.

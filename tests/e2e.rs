@@ -13,6 +13,7 @@ mod concurrency;
 mod context;
 mod demo;
 mod doctor;
+mod full_disk;
 mod hooks;
 mod http;
 mod import;

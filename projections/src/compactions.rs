@@ -96,17 +96,20 @@ pub struct Compacted {
     pub seq: Seq,
     /// When.
     pub at_us: u64,
+    /// Before which moment only digests were kept then, if before any.
+    pub raw_before_us: Option<u64>,
 }
 
 impl Store {
     /// The last point up to which our own log was, or is to be, compacted.
     pub fn last_compaction(&self) -> Result<Option<Compacted>> {
-        let sql =
-            "select seq, at_us from compactions where seq >> 55 = 0 order by seq desc limit 1";
+        let sql = "select seq, at_us, raw_before_us from compactions where seq >> 55 = 0
+                   order by seq desc limit 1";
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut found = statement.query_map((), |row| {
-            let seq = seq(row, 0)?;
-            Ok(Compacted { seq, at_us: number(row, 1)? })
+            let raw_before_us: Option<i64> = row.get(2)?;
+            let raw_before_us = raw_before_us.map(|us| us as u64);
+            Ok(Compacted { seq: seq(row, 0)?, at_us: number(row, 1)?, raw_before_us })
         })?;
         Ok(found.next().transpose()?)
     }

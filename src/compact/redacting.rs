@@ -63,7 +63,7 @@ pub(crate) fn redact(
         }
         // Before the first byte changes: whoever folds from now on draws everything again.
         store.outdate()?;
-        match compactor.rewrite(std::slice::from_ref(&info), &mut judge)? {
+        match compactor.rewrite(std::slice::from_ref(&info), &mut judge).map_err(super::failed)? {
             Some(_) => redacted.segments += 1,
             None => redacted.left.push(info.number),
         }

@@ -1,0 +1,162 @@
+//! A disk that is full in the middle of something: told clearly, nothing lost, nothing half-done, and all well once
+//! there is room again.
+
+use std::{
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use claude_mem_tools::bucket::{Bucket, Lies};
+use serde_json::json;
+
+use crate::{model::dump, sandbox::Sandbox, serving::until};
+
+/// The data directory of a sandbox, on a small disk of its own. Says loudly if that cannot be had.
+struct SmallDisk {
+    sandbox: Sandbox,
+}
+
+impl SmallDisk {
+    fn mount(size: &str) -> Option<Self> {
+        let sandbox = Sandbox::new();
+        fs::create_dir(sandbox.data()).unwrap();
+        let size = format!("size={size}");
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
+            .arg(sandbox.data())
+            .output();
+        match mounted {
+            Ok(output) if output.status.success() => Some(Self { sandbox }),
+            refused => {
+                let message =
+                    format!("NOT TESTED: a full disk; mounting is refused: {refused:?}\n");
+                std::io::stderr().lock().write_all(message.as_bytes()).unwrap();
+                None
+            }
+        }
+    }
+
+    fn filler(&self) -> PathBuf {
+        self.sandbox.data().join("filler")
+    }
+
+    /// Takes all room but so many bytes.
+    fn fill_but(&self, left: u64) {
+        let room = rustix::fs::statvfs(self.sandbox.data()).unwrap();
+        let free = room.f_bavail * room.f_frsize;
+        let file = fs::File::create(self.filler()).unwrap();
+        rustix::fs::fallocate(
+            &file,
+            rustix::fs::FallocateFlags::empty(),
+            0,
+            free.saturating_sub(left).max(1),
+        )
+        .unwrap();
+    }
+
+    fn make_room(&self) {
+        fs::remove_file(self.filler()).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let unmounted = Command::new("umount").arg("-l").arg(self.sandbox.data()).status();
+        assert!(unmounted.unwrap().success());
+    }
+}
+
+/// Turns that hardly become smaller, each with so many kilobytes.
+fn work(sandbox: &Sandbox, session: &str, turns: u64, kilobytes: u64) {
+    for turn in 0..turns {
+        let event = |name: &str| json!({"session_id": session, "cwd": sandbox.home(), "hook_event_name": name});
+        let mut prompt = event("UserPromptSubmit");
+        prompt["prompt"] = format!("{session} turn {turn}").into();
+        sandbox.hook("new", prompt.to_string());
+        let noise: String = (0..kilobytes * 64)
+            .map(|n| format!("{:016x}", (n + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15 ^ (turn << 40))))
+            .collect();
+        let mut tool = event("PostToolUse");
+        tool["tool_name"] = "Bash".into();
+        tool["tool_use_id"] = format!("{session}-{turn}").into();
+        tool["tool_input"] = json!({"command": "cargo test"});
+        tool["tool_response"] = json!({"stdout": noise});
+        sandbox.hook("save", tool.to_string());
+        let mut stop = event("Stop");
+        stop["last_assistant_message"] = "done".into();
+        sandbox.hook("summary", stop.to_string());
+    }
+    sandbox.run_with(&["project"], &[("CLAUDE_MEM_PROVIDER", "extract")], "").ok();
+}
+
+fn leftovers(dir: &Path) -> Vec<String> {
+    let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
+    let names = names.map(|name| name.into_string().unwrap());
+    names.filter(|name| name.ends_with(".tmp") || name.ends_with(".part")).collect()
+}
+
+#[test]
+fn a_compaction_that_finds_no_room_loses_nothing_and_is_done_later() {
+    let Some(disk) = SmallDisk::mount("24m") else { return };
+    let sandbox = &disk.sandbox;
+    work(sandbox, "kept", 6, 300);
+    work(sandbox, "odd", 1, 10);
+    sandbox.run(&["forget", "--session", "odd", "--yes"]).ok();
+    let events = sandbox.events();
+    let kept: Vec<_> = events.iter().filter(|event| event["session"] == "kept").collect();
+    assert!(kept.len() >= 18, "{}", kept.len());
+    // Enough for the point that is recorded and for the tables, too little for a new segment.
+    disk.fill_but(400 << 10);
+    let error = sandbox.run(&["compact"]).fails(1);
+    assert!(error.contains("no space left to write"), "{error}");
+    assert!(error.contains("nothing was lost") && error.contains("make room"), "{error}");
+    assert_eq!(leftovers(&sandbox.data().join("log")), [""; 0]);
+    let now = sandbox.events();
+    assert_eq!(now[..events.len()], events[..], "every event is there, the forgotten ones too");
+    assert_eq!(sandbox.run(&["verify"]).code, 0);
+    assert!(sandbox.run(&["search", "kept"]).ok().contains("kept"));
+    disk.make_room();
+    sandbox.run(&["compact"]).ok();
+    assert_eq!(sandbox.run(&["verify"]).code, 0);
+    let after = sandbox.events();
+    let kept_after: Vec<_> = after.iter().filter(|event| event["session"] == "kept").collect();
+    assert_eq!(kept_after, kept);
+    let text = serde_json::to_string(&after).unwrap();
+    assert!(!text.contains("odd turn"), "what was forgotten is gone now");
+}
+
+#[test]
+fn a_restore_that_finds_no_room_leaves_nothing_in_use_and_is_done_later() {
+    let source = Sandbox::new();
+    work(&source, "kept", 6, 300);
+    let bucket = Bucket::start().unwrap();
+    let variables = bucket.variables();
+    let variables: Vec<(&str, &str)> =
+        variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    source.run_with(&["ship", "--to", "s3://memories"], &variables, "").ok();
+    let Some(disk) = SmallDisk::mount("24m") else { return };
+    let sandbox = &disk.sandbox;
+    // There is room when it begins. While it waits for the first part, somebody else takes it.
+    bucket.lie(Lies { together: Some(("/seg/".into(), usize::MAX)), ..Lies::default() });
+    let mut command = sandbox.command(&["restore", "--from", "s3://memories"]);
+    command.envs(variables.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    until(|| bucket.waiting() > 0);
+    disk.fill_but(200 << 10);
+    bucket.lie(Lies::default());
+    let output = child.wait_with_output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("no storage space") || error.contains("No space left"), "{error}");
+    assert!(error.contains("make room, then run it again"), "{error}");
+    assert!(!sandbox.data().join("log").exists() && !sandbox.data().join("memory.db").exists());
+    // Nor does it begin where it can be seen that there is too little.
+    let error = sandbox.run_with(&["restore", "--from", "s3://memories"], &variables, "").fails(1);
+    assert!(error.contains("make room, then run it again"), "{error}");
+    disk.make_room();
+    sandbox.run_with(&["restore", "--from", "s3://memories"], &variables, "").ok();
+    assert_eq!(dump(&sandbox.data()), dump(&source.data()));
+    assert!(!sandbox.data().join("restoring").exists());
+}
