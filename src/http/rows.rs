@@ -28,7 +28,7 @@ pub(super) struct Head {
 
 /// Where an observation or a summary comes from.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub(super) struct Made {
+pub(super) struct Origin {
     /// `agent`, `user` or `import`.
     origin: String,
     /// Who made it, if an agent did.
@@ -59,7 +59,7 @@ pub(super) struct Observation {
     /// The kind of subagent whose work it is about.
     agent_type: Option<String>,
     #[serde(flatten)]
-    made: Made,
+    made: Origin,
 }
 
 /// What a turn came to.
@@ -76,7 +76,7 @@ pub(super) struct Summary {
     files_read: Vec<String>,
     files_edited: Vec<String>,
     #[serde(flatten)]
-    made: Made,
+    made: Origin,
 }
 
 /// What the user said.
@@ -110,7 +110,7 @@ impl From<Listed> for Item {
             created_at: text(at_us),
             created_at_epoch: epoch(at_us),
         };
-        let made = Made {
+        let made = Origin {
             origin: listed.origin,
             model: listed.model,
             generation: listed.generation,
