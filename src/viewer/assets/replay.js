@@ -198,6 +198,8 @@ function instructions() {
     placeholder: "Instructions for the model, in place of those in force",
   });
   const file = h("input", { type: "file", accept: ".txt,.md,text/*", "aria-label": "Prompt file" });
+  // What was changed by hand is not what is in the file any more.
+  text.addEventListener("input", (event) => event.isTrusted && (file.value = ""));
   file.addEventListener("change", async () => {
     const [chosen] = file.files;
     if (!chosen) return;
