@@ -273,6 +273,32 @@ fn a_thousand_observations_of_eight_programs_are_appended_once_each() {
 }
 
 #[test]
+fn lines_said_before_the_first_answer_are_answered_in_order_and_share_their_syncs() {
+    let sandbox = Sandbox::new();
+    let _serving = Serving::start(&sandbox, &[]);
+    let mut lines = Lines::open(&sandbox);
+    let before = lines.ask(&json!({"type": "health"}))["syncs"].as_u64().unwrap();
+    let used = |id: &str| {
+        json!({"type": "observation", "session_id": "s1", "tool_name": "Bash", "tool_use_id": id,
+            "tool_input": {"command": "ls"}, "tool_response": "x".repeat(4096)})
+    };
+    let ids: Vec<String> = (0..200).map(|number| format!("t{number}")).collect();
+    let said: String = ids.iter().map(|id| format!("{}\n", used(id))).collect();
+    lines.say(&said);
+    let recorded: Vec<Value> =
+        ids.iter().map(|_| lines.answer().unwrap()["events"][0].clone()).collect();
+    let syncs = lines.ask(&json!({"type": "health"}))["syncs"].as_u64().unwrap() - before;
+    assert!(syncs < 100, "{syncs} syncs for {} lines", ids.len());
+    let events = sandbox.events();
+    let uses: Vec<&Value> = events.iter().filter(|event| event["kind"] == "ToolUsed").collect();
+    let of = |field: fn(&Value) -> &Value| -> Vec<&Value> {
+        uses.iter().map(|use_| field(use_)).collect()
+    };
+    assert_eq!(of(|event| &event["event"]["tool_use_id"]), ids.iter().collect::<Vec<_>>());
+    assert_eq!(of(|event| &event["id"]), recorded.iter().collect::<Vec<_>>());
+}
+
+#[test]
 fn what_was_acknowledged_survives_kill_in_the_middle() {
     let sandbox = Sandbox::new();
     let serving = Serving::start(&sandbox, &[]);

@@ -7,20 +7,56 @@ use claude_mem_events::{Envelope, Event};
 use super::{
     capture::{Call, Fact, Problem, World},
     private_turn::PrivateTurn,
-    wire::Payload,
+    wire::{Payload, text},
 };
 use crate::{
     environment::Environment, install::is_our_tool, paths::Paths, privacy::clean_text,
     project::ProjectId,
 };
 
+/// One JSON object that a program sent, with what nobody has taken out of it yet.
+#[derive(Debug, Clone)]
+pub(crate) struct Message<'a>(Payload<'a>);
+
+impl<'a> Message<'a> {
+    /// Takes it apart, and copies nothing.
+    pub(crate) fn read(text: &'a str) -> Result<Self, String> {
+        match Payload::read(text) {
+            (payload, None) => Ok(Self(payload)),
+            (_, Some(malformed)) => Err(malformed.error),
+        }
+    }
+
+    /// Takes out what is a text; nothing, if it is empty or something else.
+    pub(crate) fn take(&mut self, name: &str) -> Option<Cow<'a, str>> {
+        self.0.take(name).and_then(said)
+    }
+
+    /// A text that stays where it is.
+    pub(crate) fn peek(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.0.peek(name).and_then(said)
+    }
+
+    /// Whether there is something of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.peek(name).is_some()
+    }
+}
+
+/// What is in a JSON string, if it is one and there is something in it.
+fn said(json: &str) -> Option<Cow<'_, str>> {
+    json.starts_with('"').then(|| text(json)).filter(|text| !text.is_empty())
+}
+
 /// What a program told.
 #[derive(Debug)]
 pub(crate) struct Told<'a> {
     /// The hook that would have told it: `context`, `new`, `save`, `summary`, `cleanup`.
     pub(crate) hook: &'static str,
-    /// One JSON object, as that hook gets it. Paths in it are text: none of them is opened.
-    pub(crate) json: &'a str,
+    /// The watched program's id of the session.
+    pub(crate) session: &'a str,
+    /// What that hook gets. Paths in it are text: none of them is opened.
+    pub(crate) message: Message<'a>,
     /// Which program is watched.
     pub(crate) platform: &'a str,
     /// What is worked on.
@@ -69,17 +105,16 @@ pub(crate) fn hear(
     told: Told<'_>,
 ) -> Result<Heard, String> {
     let world = World::new(environment.clone(), paths.clone());
-    let (mut payload, malformed) = Payload::read(told.json);
-    if let Some(malformed) = malformed {
-        return Err(malformed.error);
+    let Message(mut payload) = told.message;
+    // A hook reads the end of the transcript where the client does not say what was said last. What it is and of
+    // which session was said beside it.
+    for name in ["transcript_path", "agent_transcript_path", "session_id", "hook_event_name"] {
+        payload.take(name);
     }
-    // A hook reads the end of the transcript where the client does not say what was said last.
-    let _ = (payload.take("transcript_path"), payload.take("agent_transcript_path"));
-    let session = payload.take_text("session_id").unwrap_or_default();
-    if session.trim().is_empty() {
+    if told.session.trim().is_empty() {
         return Err("there is no session id".into());
     }
-    let session = clean_text(&session, world.policy).text;
+    let session = clean_text(told.session, world.policy).text;
     let cwd = payload.take_text("cwd").map_or(Cow::Borrowed(""), |cwd| cwd);
     let cwd = clean_text(&cwd, world.policy).text;
     if !world.admits(&told.project, Path::new(&cwd)) {
@@ -88,9 +123,8 @@ pub(crate) fn hear(
     let envelope = world.envelope(told.project, told.platform, &session);
     let turn = PrivateTurn::of(&paths.data, &session);
     let is_ours = payload.peek_text("tool_name").is_some_and(|tool| is_our_tool(&tool));
-    let mut call =
+    let call =
         Call { world: &world, payload, event_name: String::new(), cwd, turn, bytes_taken: 0 };
-    call.event_name = call.text("hook_event_name");
     let fact = call.fact(told.hook).map_err(|problem: Problem| problem.to_string())?;
     match fact.map_err(|malformed| malformed.error)? {
         Some(Fact::Synced(event) | Fact::Plain(event)) => Ok(Heard::Event { envelope, event }),
@@ -120,7 +154,10 @@ mod tests {
         fn hear(&self, hook: &'static str, json: &str) -> Result<Heard, String> {
             let paths = Paths { home: None, data: self.dir.path().into() };
             let project = ProjectId::unseen("/work/shop");
-            hear(&self.environment, &paths, Told { hook, json, platform: "claude-code", project })
+            let message = Message::read(json)?;
+            let session = message.peek("session_id").unwrap_or_default();
+            let told = Told { hook, session: &session, message, platform: "claude-code", project };
+            hear(&self.environment, &paths, told)
         }
 
         fn skipped(&self, hook: &'static str, json: &str) -> &'static str {

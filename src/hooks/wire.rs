@@ -13,7 +13,7 @@ use super::split;
 use crate::privacy::read_string;
 
 /// The fields of one hook's input, those that nobody has taken yet.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Payload<'a> {
     /// Their names, and their values as JSON.
     fields: Vec<(String, &'a str)>,
@@ -70,10 +70,15 @@ impl<'a> Payload<'a> {
         self.take(name).map(text)
     }
 
+    /// A field as JSON, which stays where it is.
+    pub(super) fn peek(&self, name: &str) -> Option<&'a str> {
+        let (_, value) = self.fields.iter().find(|(known, _)| known == name)?;
+        Some(*value).filter(|json| *json != "null")
+    }
+
     /// A field as text, which stays where it is.
     pub(super) fn peek_text(&self, name: &str) -> Option<Cow<'a, str>> {
-        let (_, value) = self.fields.iter().find(|(known, _)| known == name)?;
-        Some(*value).filter(|json| *json != "null").map(text)
+        self.peek(name).map(text)
     }
 
     /// Takes a field out that is `true` or not.

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use claude_mem_events::{Envelope, Event};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, value::RawValue};
 use utoipa::ToSchema;
 
 use super::{answer::Refusal, site::Site};
 use crate::hooks::{
     PLATFORM,
-    outside::{Heard, Told, hear},
+    outside::{Heard, Message, Told, hear},
 };
 
 /// Up to so many bytes it takes less to clean what was told than to have another thread do it.
@@ -46,6 +46,8 @@ pub(super) struct Tale {
     pub(super) project: Option<String>,
     /// The fields of the hook that would have told it.
     pub(super) fields: Map<String, Value>,
+    /// More of them, as they were written: what tools are given and say is not taken apart to be put together.
+    pub(super) raw: Vec<(&'static str, Box<RawValue>)>,
 }
 
 impl Tale {
@@ -55,6 +57,25 @@ impl Tale {
             self.fields.insert(name.into(), value.into());
         }
         self
+    }
+
+    /// Adds a field as it was written, if it is there.
+    pub(super) fn raw(mut self, name: &'static str, value: Option<Box<RawValue>>) -> Self {
+        self.raw.extend(value.map(|value| (name, value)));
+        self
+    }
+
+    /// All fields, as one JSON object.
+    fn json(self) -> String {
+        let mut json = Value::Object(self.fields).to_string();
+        for (name, value) in &self.raw {
+            json.truncate(json.len() - 1);
+            let comma = if json.len() > 1 { "," } else { "" };
+            json += &format!("{comma}\"{name}\":");
+            json += value.get();
+            json.push('}');
+        }
+        json
     }
 }
 
@@ -69,7 +90,7 @@ pub(super) enum Made {
 pub(super) async fn make(
     site: &Arc<Site>,
     hook: &'static str,
-    tale: Tale,
+    mut tale: Tale,
 ) -> Result<Made, Refusal> {
     if tale.session.trim().is_empty() {
         return Err(Refusal::bad("the id of the session is empty"));
@@ -78,14 +99,13 @@ pub(super) async fn make(
     let (cwd, name) = (text(&tale.cwd), text(&tale.project));
     let project = site.project(&cwd, &name, &tale.session).await?;
     let platform = platform(&text(&tale.platform));
-    let mut fields = tale.fields;
-    fields.insert("session_id".into(), tale.session.into());
-    fields.insert("cwd".into(), cwd.into());
-    let json = Value::Object(fields).to_string();
+    let session = std::mem::take(&mut tale.session);
+    let json = tale.field("cwd", Some(cwd)).json();
     let shared = Arc::clone(&site.shared);
     let is_short = json.len() <= AT_ONCE_MAX;
     let hear = move || {
-        let told = Told { hook, json: &json, platform: &platform, project };
+        let message = Message::read(&json).map_err(Refusal::bad)?;
+        let told = Told { hook, session: &session, message, platform: &platform, project };
         hear(&shared.environment, &shared.paths, told).map_err(Refusal::bad)
     };
     let heard = if is_short { hear()? } else { site.block(hear).await? };
@@ -119,5 +139,21 @@ fn platform(told: &str) -> String {
         told if told.contains("codex") || told == "transcript" => "codex".into(),
         told if told.contains("cursor") => "cursor".into(),
         told => told.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_stays_as_it_was_written() {
+        let raw = |json: &str| RawValue::from_string(json.into()).ok();
+        let tale = Tale::default().raw("tool_input", raw(r#"{"b": 1,  "a": 1e2}"#));
+        assert_eq!(tale.clone().json(), r#"{"tool_input":{"b": 1,  "a": 1e2}}"#);
+        let tale = tale.field("tool_name", Some("Ba\"sh")).raw("tool_response", raw("null"));
+        let expected =
+            r#"{"tool_name":"Ba\"sh","tool_input":{"b": 1,  "a": 1e2},"tool_response":null}"#;
+        assert_eq!(tale.field("cwd", None::<String>).json(), expected);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{Json, extract::State};
 use claude_mem_projections::{Told, Which};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -42,10 +42,12 @@ struct ToolUse {
     /// As the assistant calls it: `Read`, `Bash`.
     tool_name: String,
     /// What it was given.
-    tool_input: Option<Value>,
+    #[schema(value_type = Option<Value>)]
+    tool_input: Option<Box<RawValue>>,
     /// What came back; `tool_output` is understood, too.
     #[serde(alias = "tool_output")]
-    tool_response: Option<Value>,
+    #[schema(value_type = Option<Value>)]
+    tool_response: Option<Box<RawValue>>,
     /// Where it ran.
     cwd: Option<String>,
     /// The client's id of this use.
@@ -126,8 +128,8 @@ async fn observations(
     tale.cwd = used.cwd.or(tale.cwd);
     let tale = tale
         .field("tool_name", Some(used.tool_name))
-        .field("tool_input", used.tool_input)
-        .field("tool_response", used.tool_response)
+        .raw("tool_input", used.tool_input)
+        .raw("tool_response", used.tool_response)
         .field("tool_use_id", used.tool_use_id);
     let reason = take(&site, "save", tale).await?;
     Ok(Json(Waiting::of(reason, queue_length)))

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use axum::{Json, extract::State};
 use claude_mem_projections::{Store, Which};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -151,9 +151,11 @@ struct Used {
     /// As the assistant calls it: `Read`, `Bash`.
     tool_name: String,
     /// What it was given.
-    tool_input: Option<Value>,
+    #[schema(value_type = Option<Value>)]
+    tool_input: Option<Box<RawValue>>,
     /// What came back.
-    tool_response: Option<Value>,
+    #[schema(value_type = Option<Value>)]
+    tool_response: Option<Box<RawValue>>,
     /// Where it ran.
     cwd: Option<String>,
     /// The client's id of this use; told twice, it is recorded once.
@@ -182,8 +184,8 @@ async fn observations(State(site): State<Arc<Site>>, Given(used): Given<Used>) -
     };
     let tale = tale
         .field("tool_name", Some(used.tool_name))
-        .field("tool_input", used.tool_input)
-        .field("tool_response", used.tool_response)
+        .raw("tool_input", used.tool_input)
+        .raw("tool_response", used.tool_response)
         .field("tool_use_id", used.tool_use_id)
         .field("agent_id", used.agent_id)
         .field("agent_type", used.agent_type);

@@ -7,7 +7,8 @@
 use std::{io, path::Path, sync::Arc, time::Duration};
 
 use claude_mem_events::{Envelope, Event, Id};
-use serde_json::{Map, Value, json};
+use memchr::memchr;
+use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
     sync::Semaphore,
@@ -17,7 +18,7 @@ use super::{Shared, health::Health};
 use crate::{
     hooks::{
         PLATFORM,
-        outside::{Heard, Told, hear},
+        outside::{Heard, Message, Told, hear},
     },
     project::ProjectId,
     system::{self, Listener, Listening},
@@ -116,7 +117,7 @@ async fn read_line(
         if buffer.is_empty() {
             return Ok(is_whole);
         }
-        let end = buffer.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+        let end = memchr(b'\n', buffer).map(|at| at + 1);
         let taken = end.unwrap_or(buffer.len());
         if line.len() + taken <= LINE_BYTES_MAX {
             line.extend_from_slice(&buffer[..taken]);
@@ -175,25 +176,23 @@ fn understand(shared: &Arc<Shared>, line: &[u8], is_whole: bool) -> Option<Under
         let error = format!("a line may have {LINE_BYTES_MAX} bytes");
         return Some(Understood::Answer(failed(&error)));
     }
-    let understood = match serde_json::from_slice::<Map<String, Value>>(line) {
-        Ok(message) => of_message(shared, message),
-        Err(error) if error.is_data() => Err("it is not a JSON object".into()),
-        Err(error) => Err(format!("it is not JSON (column {})", error.column())),
+    let understood = match std::str::from_utf8(line) {
+        Ok(line) => of_line(shared, line),
+        Err(error) => Err(format!("it is not UTF-8 (from byte {} on)", error.valid_up_to())),
     };
     Some(understood.unwrap_or_else(|error| Understood::Answer(failed(&error))))
 }
 
-fn of_message(shared: &Arc<Shared>, mut message: Map<String, Value>) -> Result<Understood, String> {
-    let Some(Value::String(kind)) = message.shift_remove("type") else {
-        return Err("it has no `type`".into());
-    };
-    match kind.as_str() {
+fn of_line(shared: &Arc<Shared>, line: &str) -> Result<Understood, String> {
+    let mut message = Message::read(line)?;
+    let kind = message.take("type").ok_or("it has no `type`")?;
+    match &*kind {
         "session" => facts(shared, &["context"], message),
         "prompt" => facts(shared, &["new"], message),
         "observation" => facts(shared, &["save"], message),
         "summarize" => facts(shared, &["summary"], message),
         // With last words a summary is due; without, the end of the session is reason enough.
-        "finalize" if message.contains_key("last_assistant_message") => {
+        "finalize" if message.has("last_assistant_message") => {
             facts(shared, &["summary", "cleanup"], message)
         }
         "finalize" => facts(shared, &["cleanup"], message),
@@ -215,29 +214,24 @@ fn of_message(shared: &Arc<Shared>, mut message: Map<String, Value>) -> Result<U
 fn facts(
     shared: &Arc<Shared>,
     hooks: &[&'static str],
-    mut message: Map<String, Value>,
+    mut message: Message<'_>,
 ) -> Result<Understood, String> {
-    for name in ["content_session_id", "contentSessionId"] {
-        if let Some(session) = message.shift_remove(name) {
-            message.entry("session_id").or_insert(session);
-        }
-    }
-    if message.get("session_id").and_then(Value::as_str).is_none_or(str::is_empty) {
-        return Err("it has no `session_id`".into());
-    }
-    // What it is, is said by its type.
-    message.shift_remove("hook_event_name");
-    let platform = match message.shift_remove("platform") {
-        Some(Value::String(platform)) if !platform.is_empty() => platform,
-        _ => PLATFORM.into(),
-    };
+    let named =
+        ["session_id", "content_session_id", "contentSessionId"].map(|name| message.take(name));
+    let session = named.into_iter().flatten().next().ok_or("it has no `session_id`")?;
+    let platform = message.take("platform");
     // Without a folder it belongs to the project of its session.
-    let cwd = message.get("cwd").and_then(Value::as_str).filter(|cwd| !cwd.is_empty());
-    let project = cwd.map_or_else(ProjectId::of_session, |cwd| ProjectId::of(Path::new(cwd)));
-    let text = Value::Object(message).to_string();
+    let cwd = message.peek("cwd");
+    let project = cwd.map_or_else(ProjectId::of_session, |cwd| ProjectId::of(Path::new(&*cwd)));
     let (mut facts, mut skipped) = (Vec::new(), None);
     for hook in hooks {
-        let told = Told { hook, json: &text, platform: &platform, project: project.clone() };
+        let told = Told {
+            hook,
+            session: &session,
+            message: message.clone(),
+            platform: platform.as_deref().unwrap_or(PLATFORM),
+            project: project.clone(),
+        };
         match hear(&shared.environment, &shared.paths, told)? {
             Heard::Event { envelope, event, .. } => facts.push((envelope, event)),
             Heard::Skipped(reason) => skipped = Some(reason.reason()),
