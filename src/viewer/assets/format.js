@@ -102,3 +102,6 @@ export function cut(text, length) {
   const space = start.lastIndexOf(" ");
   return `${space > length / 2 ? start.slice(0, space) : start}…`;
 }
+
+/** Enough of a prompt version to tell it from others. The rules put their own name before it. */
+export const version = (prompt) => (prompt ?? "").replace(/^extract-\d+-/, "").slice(0, 8);

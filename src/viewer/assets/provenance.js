@@ -1,6 +1,6 @@
 // Where a memory comes from: the events, the question, the reply, and what other generations made of them.
 import { h, prose, time } from "./dom.js";
-import { count, dayName, duration, hour, inFull, many, money } from "./format.js";
+import { count, dayName, duration, hour, inFull, many, money, version } from "./format.js";
 import { icon, mark } from "./icons.js";
 import { address, item, label } from "./rows.js";
 
@@ -84,7 +84,7 @@ function path(memory, { reply, sources, origin, seq, event, created_at: at }) {
         "span",
         null,
         "prompt ",
-        h("code", { title: reply.prompt_version }, reply.prompt_version.slice(0, 8)),
+        h("code", { title: reply.prompt_version }, version(reply.prompt_version)),
       ),
     ),
     step(
@@ -175,7 +175,7 @@ function generations(memory, all) {
         "p",
         { class: "meta" },
         h("span", null, model || provider),
-        h("code", { title: prompt }, (prompt ?? "").slice(0, 8)),
+        h("code", { title: prompt }, version(prompt)),
         at && time(Date.parse(at), dayName(Date.parse(at)), inFull(Date.parse(at))),
       ),
       h(

@@ -1,7 +1,7 @@
 // Drawing memory again: what it would take, starting it, watching it, and what came of earlier ones.
 import { get, post, remove } from "./api.js";
 import { calm, fill, h, prose, time } from "./dom.js";
-import { ago, brief, count, inFull, many, money } from "./format.js";
+import { ago, brief, count, inFull, many, money, version } from "./format.js";
 import { projects, refresh } from "./sidebar.js";
 import { complain, toast } from "./toast.js";
 
@@ -241,7 +241,7 @@ function figures(found) {
         ? [
             found.model || found.provider,
             ", prompt ",
-            h("code", null, (found.prompt_version ?? "").slice(0, 8)),
+            h("code", null, version(found.prompt_version)),
             ". ",
           ]
         : "Everything is answered already: nothing is asked, the tables are drawn again. ",
@@ -326,7 +326,7 @@ function generation(each) {
         ? h("span", { class: "badge" }, "shown")
         : h("span", null, each.is_finished ? (each.is_shadow ? "to compare" : "replaced") : "not finished"),
       h("span", null, each.model || each.provider),
-      each.prompt_version && h("code", { title: each.prompt_version }, each.prompt_version.slice(0, 8)),
+      each.prompt_version && h("code", { title: each.prompt_version }, version(each.prompt_version)),
       h("span", null, span || "everything"),
       time(made, ago(made), inFull(made)),
     ),

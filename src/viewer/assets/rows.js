@@ -61,10 +61,11 @@ export function row(memory, look = {}) {
 function outcome(summary, look) {
   const part = (name, text) =>
     text && h("p", { class: "text" }, h("b", null, name), " ", prose(cut(text, 200), look.words));
+  const steps = summary.next_steps?.trim().replace(/\s*\n\s*/g, "; ");
   return [
     part("Done", summary.completed),
     part("Learned", summary.learned),
-    part("Next", summary.next_steps),
+    part("Next", steps),
   ];
 }
 
