@@ -83,10 +83,19 @@ pub(crate) fn forget(
     Ok(id)
 }
 
-/// Takes the forgetting back whose id is this or begins like this. Gives how many memories are there again.
+/// Takes the forgetting back whose id is this or begins like this; without an id, the last one that still can
+/// be. Gives how many memories are there again.
 pub(crate) fn undo(app: &mut App, store: &mut Store, id: &str) -> Result<u64, Failure> {
     let mut found = store.forgettings(id)?;
     found.retain(|forgetting| !forgetting.is_undoing);
+    if id.is_empty() {
+        found.retain(|forgetting| !forgetting.is_void && !forgetting.is_final);
+        found.truncate(1);
+        if found.is_empty() {
+            return Err(Failure::new("there is nothing to take back")
+                .meaning("nothing was forgotten, or it was taken back or compacted since"));
+        }
+    }
     let list = "see all with `claude-mem log --kind Forgotten`";
     let [forgetting] = &found[..] else {
         let many = if found.is_empty() { "no" } else { "more than one" };

@@ -81,6 +81,14 @@ pub(crate) fn open_folded(app: &mut App) -> Result<Store, Failure> {
     Ok(store)
 }
 
+/// The log, and the tables with everything that was recorded, whatever that takes.
+pub(crate) fn open_whole(app: &mut App) -> Result<(Store, Log), Failure> {
+    let mut store = open(app)?;
+    let log = open_log(app)?;
+    fold(&mut store, &log)?;
+    Ok((store, log))
+}
+
 /// The project that goes by this name or key, or is in this folder; the one we stand in, if none is named.
 pub(crate) fn project_meant(
     app: &App,

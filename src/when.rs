@@ -69,6 +69,34 @@ impl FromStr for When {
     }
 }
 
+/// A stretch of time, as commands take it.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Between {
+    /// Only from this moment on, such as `2026-03-01` or `3d`
+    #[arg(long, value_name = "WHEN")]
+    since: Option<When>,
+    /// Only before this moment; a day counts whole
+    #[arg(long, value_name = "WHEN")]
+    until: Option<When>,
+}
+
+impl Between {
+    /// Where it begins, in microseconds since 1970.
+    pub(crate) fn since_us(&self, now: Timestamp) -> Option<u64> {
+        self.since.as_ref().map(|when| micros(when.start(now)))
+    }
+
+    /// Where it ends, in microseconds since 1970.
+    pub(crate) fn until_us(&self, now: Timestamp) -> Option<u64> {
+        self.until.as_ref().map(|when| micros(when.end(now)))
+    }
+}
+
+/// Microseconds since 1970, which nothing that was recorded is before.
+pub(crate) fn micros(moment: Timestamp) -> u64 {
+    u64::try_from(moment.as_microsecond()).unwrap_or(0)
+}
+
 impl When {
     /// The moment it means, as a beginning. A day begins at midnight, where the user is.
     pub(crate) fn start(&self, now: Timestamp) -> Timestamp {

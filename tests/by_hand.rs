@@ -87,4 +87,16 @@ fn what_is_forgotten_is_gone_until_it_is_taken_back() {
     assert!(error.contains("taken back before"), "{error}");
     let error = sandbox.run(&["forget", "--undo", "ffffffff"]).fails(1);
     assert!(error.contains("there is no forgetting `ffffffff`"), "{error}");
+
+    let error = sandbox.run(&["forget", "--undo"]).fails(1);
+    assert!(error.contains("there is nothing to take back"), "{error}");
+    sandbox.run(&["forget", "1", "--yes"]).ok();
+    sandbox.run(&["forget", "2", "--yes"]).ok();
+    sandbox.run(&["forget", "--undo"]).ok();
+    let last = told(&sandbox);
+    assert!(!last.contains("walrus") && last.contains("otter"), "the last one: {last}");
+    sandbox.run(&["forget", "--undo"]).ok();
+    assert!(told(&sandbox).contains("walrus"), "then the one before it");
+    let error = sandbox.run(&["forget"]).fails(2);
+    assert!(error.contains("it was not said what is to be forgotten"), "{error}");
 }

@@ -278,13 +278,19 @@ fn costs_are_told_by_day_project_and_model() {
         assert_eq!((&lines[0]["tokens_in"], &lines[1][by]), (&1_000_000.into(), &"total".into()));
     }
     let shown = sandbox.run(&["costs"]).ok();
-    assert!(shown.contains("$1.00") && shown.contains("1.0M tokens"), "{shown}");
+    let columns = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let lines: Vec<_> = shown.lines().map(columns).collect();
+    assert_eq!(lines[0][..3], ["cost", "tokens", "replies"], "{shown}");
+    assert_eq!(lines[1][1..4], ["$1.00", "1.0M", "1"], "{shown}");
 }
 
 #[test]
 fn the_status_tells_what_waits_and_what_stands_in_the_way() {
     let (sandbox, server) = (Sandbox::new(), Server::answering(|_| Answer::http(401)).unwrap());
+    sandbox.run(&["search", "anything"]).ok();
     Session::worked(&sandbox, "a", 1);
+    let shown = sandbox.run(&["status"]).ok();
+    assert!(shown.contains("0 observations, 0 summaries; 6 events not looked at yet"), "{shown}");
     run(&sandbox, &["project"], &provider("anthropic", &server)).fails(1);
     let told = json(&sandbox.run(&["status", "--json"]).ok())["memory"].take();
     assert_eq!((&told["outstanding"], &told["trouble"]["class"]), (&4.into(), &"auth".into()));

@@ -114,6 +114,8 @@ fn a_timeline_shows_what_came_before_and_after() {
         ),
         "{lines}"
     );
+    let latest = run(&sandbox, &["timeline", "--before", "1"]).ok();
+    assert!(latest.lines().last().unwrap().starts_with("▶ "), "{latest}");
     let missing = run(&sandbox, &["timeline", "99"]).fails(1);
     assert!(missing.contains("there is no memory `99`"), "{missing}");
 }

@@ -195,10 +195,7 @@ fn start(log: u8) -> i64 {
 
 /// Every place of this log is.
 fn end(log: u8) -> i64 {
-    match (i64::from(log) + 1).checked_mul(FOREIGN) {
-        Some(end) => end,
-        None => i64::MAX,
-    }
+    (i64::from(log) + 1).checked_mul(FOREIGN).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

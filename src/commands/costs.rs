@@ -42,9 +42,7 @@ enum By {
 impl Costs {
     /// Prints a line for each, and one for all.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let mut store = memory::open(app)?;
-        let log = memory::open_log(app)?;
-        memory::fold(&mut store, &log)?;
+        let (store, _) = memory::open_whole(app)?;
         let now = app.clock.now();
         let since = self.since.as_ref().map_or(0, |since| since.start(now).as_microsecond());
         let offset = TimeZone::system().to_offset(now).seconds();
@@ -65,6 +63,12 @@ impl Costs {
             return app.output.line("nobody was asked yet");
         }
         let width = lines.keys().map(|name| name.chars().count()).max().unwrap_or(0).max(5);
+        if !self.json {
+            app.output.line(app.output.dim(&format!(
+                "{:<width$}  {:>9}  {:>8}  {:>7}  {:>6}  {:>12}  {:>9}",
+                "", "cost", "tokens", "replies", "failed", "observations", "cost each"
+            )))?;
+        }
         for (name, cost) in &lines {
             self.print(app, name, cost, width)?;
         }
@@ -96,7 +100,7 @@ impl Costs {
         }
         let each = each.map_or_else(|| "-".to_owned(), dollars);
         app.output.line(format_args!(
-            "{name:<width$}  {:>9}  {:>8} tokens  {:>4} replies  {:>3} failed  {:>4} observations, {each} each",
+            "{name:<width$}  {:>9}  {:>8}  {:>7}  {:>6}  {:>12}  {each:>9}",
             dollars(cost.cost_micros),
             tokens(cost.tokens_in + cost.tokens_out),
             cost.replies,

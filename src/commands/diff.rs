@@ -1,7 +1,7 @@
 //! `claude-mem diff`: what a reprocessing changed, or would change.
 
 use clap::Args;
-use claude_mem_projections::{Compared, Store};
+use claude_mem_projections::{Compared, Generation, Store};
 use serde_json::{Value, json};
 
 use crate::{
@@ -28,9 +28,7 @@ pub(crate) struct Diff {
 impl Diff {
     /// Prints the changes in the order in which things happened.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let mut store = memory::open(app)?;
-        let log = memory::open_log(app)?;
-        memory::fold(&mut store, &log)?;
+        let (store, _) = memory::open_whole(app)?;
         let (before, after) = self.chosen(&store)?;
         let changes = changes(store.replaced_by(after, before)?, store.made_by(after)?);
         if self.json {
@@ -62,11 +60,20 @@ impl Diff {
         for generation in before.into_iter().chain([after]) {
             let is_known = known.iter().any(|known| known.generation == generation);
             if generation > 0 && !is_known {
-                return Err(Failure::usage(format!("there is no generation {generation}")));
+                return Err(no_generation(generation, &known));
             }
         }
         Ok((before, after))
     }
+}
+
+/// There is no such generation; there are others, or none.
+pub(super) fn no_generation(generation: u32, known: &[Generation]) -> Failure {
+    let numbers: Vec<String> = known.iter().map(|known| known.generation.to_string()).collect();
+    Failure::usage(format!("there is no generation {generation}")).remedy(match numbers.len() {
+        0 => "make one with `claude-mem replay --shadow`".to_owned(),
+        _ => format!("there is {}", numbers.join(", ")),
+    })
 }
 
 /// How many changes of each kind.

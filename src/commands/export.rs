@@ -13,11 +13,11 @@ use std::{
 use clap::{Args, ValueEnum};
 use claude_mem_events::{EventReader, Met, Recorded, Seq};
 use claude_mem_projections::Chronicle;
-use jiff::Timestamp;
 
 use super::select;
 use crate::{
-    app::App, failure::Failure, import::export::Exported, memory, system::Making as _, when::When,
+    app::App, failure::Failure, import::export::Exported, memory, system::Making as _,
+    when::Between,
 };
 
 /// Write out what was recorded or remembered
@@ -32,12 +32,8 @@ pub(crate) struct Export {
     /// Into this file [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Begin at this moment, such as `2026-03-01` or `3d`
-    #[arg(long, value_name = "WHEN")]
-    since: Option<When>,
-    /// End before this moment; a day counts whole
-    #[arg(long, value_name = "WHEN")]
-    until: Option<When>,
+    #[command(flatten)]
+    between: Between,
     /// Only this project: its name, its key, or a folder in it
     #[arg(long)]
     project: Option<String>,
@@ -57,9 +53,7 @@ enum Format {
 impl Export {
     /// Writes to a file beside the one that is wanted, which is replaced only when all is written.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let log = memory::open_log(app)?;
-        let mut store = memory::open(app)?;
-        memory::fold(&mut store, &log)?;
+        let (store, log) = memory::open_whole(app)?;
         let wanted = self.wanted(app, &store)?;
         let write = |out: &mut dyn Write| match self.format {
             Format::Jsonl => {
@@ -95,12 +89,11 @@ impl Export {
         store: &claude_mem_projections::Store,
     ) -> Result<Chronicle, Failure> {
         let now = app.clock.now();
-        let micros = |moment: Timestamp| u64::try_from(moment.as_microsecond()).unwrap_or(0);
         let project = self.project.as_deref().map(|name| select::project(app, store, name));
         let session = self.session.as_deref().map(|name| select::session(store, name));
         Ok(Chronicle {
-            since_us: self.since.as_ref().map_or(0, |when| micros(when.start(now))),
-            until_us: self.until.as_ref().map_or(0, |when| micros(when.end(now))),
+            since_us: self.between.since_us(now).unwrap_or(0),
+            until_us: self.between.until_us(now).unwrap_or(0),
             project: project.transpose()?.unwrap_or_default(),
             session: session.transpose()?.unwrap_or_default(),
         })

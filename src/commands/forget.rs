@@ -11,7 +11,7 @@ use crate::{
     failure::Failure,
     forget::{self, Condition},
     memory,
-    when::When,
+    when::Between,
     words,
 };
 
@@ -25,28 +25,24 @@ use crate::{
 #[derive(Debug, Args)]
 pub(crate) struct Forget {
     /// Memories, as `search` names them: `12`, `S3`, `P9`
-    #[arg(value_name = "ID", required_unless_present_any = ["undo", "session", "project", "since", "until", "file", "text"])]
+    #[arg(value_name = "ID", conflicts_with_all = ["session", "project", "since", "until", "file", "text"])]
     ids: Vec<Name>,
     /// Everything of this session, by its ID or the beginning of it
-    #[arg(long, value_name = "ID", conflicts_with = "ids")]
+    #[arg(long, value_name = "ID")]
     session: Option<String>,
     /// Everything of this project, by its name, key or folder
-    #[arg(long, value_name = "NAME", conflicts_with = "ids")]
+    #[arg(long, value_name = "NAME")]
     project: Option<String>,
-    /// Everything from this moment on, such as `2026-03-01` or `3d`
-    #[arg(long, value_name = "WHEN", conflicts_with = "ids")]
-    since: Option<When>,
-    /// Everything before this moment
-    #[arg(long, value_name = "WHEN", conflicts_with = "ids")]
-    until: Option<When>,
+    #[command(flatten)]
+    between: Between,
     /// Whatever touches this file, or a file in this folder
-    #[arg(long, value_name = "PATH", conflicts_with = "ids")]
+    #[arg(long, value_name = "PATH")]
     file: Option<String>,
     /// Whatever holds this text, in whatever case of letters
-    #[arg(long, value_name = "TEXT", conflicts_with = "ids")]
+    #[arg(long, value_name = "TEXT")]
     text: Option<String>,
-    /// Take back the forgetting of this ID, or the beginning of it
-    #[arg(long, value_name = "ID", conflicts_with_all = ["ids", "reason", "now", "session", "project", "since", "until", "file", "text"])]
+    /// Take back the last forgetting, or the one of this ID or the beginning of it
+    #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["ids", "reason", "now", "session", "project", "since", "until", "file", "text"])]
     undo: Option<String>,
     /// Remove the bytes at once, for good
     #[arg(long)]
@@ -115,15 +111,22 @@ impl Forget {
     fn condition(&self, app: &App, store: &Store) -> Result<Condition, Failure> {
         let session = self.session.as_deref().map(|name| select::session(store, name));
         let project = self.project.as_deref().map(|name| select::project(app, store, name));
-        let moment = |when: &When| when.start(app.clock.now()).as_microsecond().cast_unsigned();
-        Ok(Condition {
+        let now = app.clock.now();
+        let condition = Condition {
             session: session.transpose()?,
             project: project.transpose()?,
-            since_us: self.since.as_ref().map(moment),
-            until_us: self.until.as_ref().map(moment),
+            since_us: self.between.since_us(now),
+            until_us: self.between.until_us(now),
             file: self.file.clone(),
             text: self.text.clone(),
-        })
+        };
+        if condition == Condition::default() {
+            return Err(Failure::usage("it was not said what is to be forgotten").remedy(
+                "name it, as in `claude-mem forget 12 S3`, or choose by `--session`, `--project`, `--since`, \
+                 `--until`, `--file` or `--text`",
+            ));
+        }
+        Ok(condition)
     }
 
     fn ask(

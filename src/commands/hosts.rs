@@ -134,9 +134,7 @@ fn one(app: &App, name: &str) -> Result<Known, Failure> {
 fn change(app: &mut App, mut known: Known, by: impl FnOnce(&mut Host)) -> Result<(), Failure> {
     by(&mut known.host);
     pull::keep(&app.paths, &known)?;
-    let mut store = memory::open(app)?;
-    let log = memory::open_log(app)?;
-    memory::fold(&mut store, &log)?;
+    memory::open_whole(app)?;
     Ok(())
 }
 
@@ -146,9 +144,7 @@ fn drop_log(app: &mut App, name: &str, is_sure: bool) -> Result<(), Failure> {
         let what = format!("the copy of {name}'s log would be deleted here");
         confirm(app, &what, &format!("Delete the copy of {name}'s log here?"))?;
     }
-    let mut store = memory::open(app)?;
-    let log = memory::open_log(app)?;
-    memory::fold(&mut store, &log)?;
+    let (store, _) = memory::open_whole(app)?;
     keep_forgettings(app, &store, &known)?;
     let dir = app.paths.foreign().join(known.id.to_string());
     change(app, known, |host| host.is_dropped = true)?;

@@ -53,8 +53,7 @@ impl Import {
         let since = self.since.as_ref().map(|when| when.start(now).as_microsecond());
         let since_us = since.and_then(|since| u64::try_from(since).ok()).unwrap_or(0);
         let scope = Scope { since_us, project: self.project.clone() };
-        let mut store = memory::open(app)?;
-        memory::fold(&mut store, &memory::open_log(app)?)?;
+        let (mut store, _) = memory::open_whole(app)?;
         let log = match self.dry_run {
             true => None,
             false => Some(EventLog::open(&app.paths.log(), Options::default())?),

@@ -12,7 +12,7 @@ use claude_mem_events::{EventReader, Gap, Met, Recorded, Seq};
 use claude_mem_log::{Item, Log as Segments, Options, maintain};
 use select::Selection;
 
-use crate::{app::App, failure::Failure, when::When};
+use crate::{app::App, failure::Failure, when::Between};
 
 /// Show what was recorded
 ///
@@ -32,12 +32,8 @@ pub(crate) struct Log {
     /// Go on as events come, until interrupted
     #[arg(long, short)]
     follow: bool,
-    /// Begin at this moment, such as `2026-03-01` or `3d`
-    #[arg(long, value_name = "WHEN")]
-    since: Option<When>,
-    /// End before this moment; a day counts whole
-    #[arg(long, value_name = "WHEN")]
-    until: Option<When>,
+    #[command(flatten)]
+    between: Between,
     /// Only this session; the beginning of its id is enough
     #[arg(long)]
     session: Option<String>,
@@ -75,7 +71,7 @@ impl Log {
         }
         let limit = self.limit.unwrap_or(if self.json { 0 } else { LIMIT });
         let position = match limit {
-            0 => list_all(&mut view, &segments, &selection, self.since.is_some())?,
+            0 => list_all(&mut view, &segments, &selection)?,
             limit => list_last(&mut view, &segments, &selection, limit)?,
         };
         if self.follow { follow(&mut view, &segments, &selection, position) } else { Ok(()) }
@@ -141,11 +137,10 @@ fn list_all(
     view: &mut View<'_>,
     segments: &Segments,
     selection: &Selection,
-    is_since_given: bool,
 ) -> Result<Seq, Failure> {
-    let reader = match is_since_given {
-        true => EventReader::since(segments, selection.since_us)?,
-        false => EventReader::from(segments, Seq::START),
+    let reader = match selection.since_us {
+        0 => EventReader::from(segments, Seq::START),
+        since_us => EventReader::since(segments, since_us)?,
     };
     read_on(view, reader, selection)
 }

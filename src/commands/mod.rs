@@ -209,8 +209,14 @@ fn unknown_command(typed: &str, error: &clap::Error) -> Failure {
     let failure = Failure::usage(format!("there is no command `{typed}`"));
     match nearest {
         Some(name) => failure.remedy(format!("did you mean `{name}`?")),
-        None => failure.remedy("see them all with `claude-mem --help`"),
+        None => failure.remedy(format!("see them all with `{} --help`", within(typed))),
     }
+}
+
+/// The commands that were understood before the one that was not.
+fn within(typed: &str) -> String {
+    let understood = std::env::args().skip(1).take_while(|argument| argument != typed);
+    ["claude-mem".to_owned()].into_iter().chain(understood).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -32,13 +32,11 @@ pub(crate) struct Pull {
 impl Pull {
     /// Fetches and folds. Ends with code 1 if a machine's log could not be had.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let place = ship::place(app, self.from.as_deref())?;
+        let place = ship::place(app, "--from", self.from.as_deref())?;
         let remote =
             Remote::open(&place, Purpose::Read, &app.paths, &app.settings, &app.environment)?;
         let outcome = ship::runtime()?.block_on(pull::pull(&remote, &app.paths))?;
-        let mut store = memory::open(app)?;
-        let log = memory::open_log(app)?;
-        memory::fold(&mut store, &log)?;
+        memory::open_whole(app)?;
         worker::wake(&app.paths.data);
         self.tell(app, &outcome)?;
         match outcome.failed.into_iter().next() {

@@ -6,17 +6,13 @@ use jiff::Timestamp;
 use crate::{
     app::{App, Output},
     project::identify,
+    when::micros,
 };
 
 /// The key of the project in the working directory.
 pub(crate) fn project_here(app: &App) -> String {
     let cwd = std::env::current_dir().unwrap_or_default();
     identify(&cwd.to_string_lossy(), &app.environment).key
-}
-
-/// Microseconds since 1970.
-pub(crate) fn micros(moment: Timestamp) -> u64 {
-    u64::try_from(moment.as_microsecond()).unwrap_or(0)
 }
 
 /// How long ago, in two or three letters: `now`, `5m`, `3h`, `12d`, `7w`, `2y`.

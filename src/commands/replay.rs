@@ -10,7 +10,7 @@ use claude_mem_log::Log;
 use claude_mem_projections::{Range, Store};
 use serde_json::json;
 
-use super::{progress::Progress, select};
+use super::{diff::no_generation, progress::Progress, select};
 use crate::{
     agent::prompts::Instructions,
     app::App,
@@ -19,7 +19,7 @@ use crate::{
     projector::{
         self, Asked, Estimate, Prepared, Request, Wishes, adopt, concurrency, dollars, tokens,
     },
-    when::When,
+    when::Between,
     words::count,
 };
 
@@ -31,12 +31,8 @@ use crate::{
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags on the command line")]
 pub(crate) struct Replay {
-    /// Start at this moment, such as `2026-03-01` or `3d` [default: the beginning]
-    #[arg(long, value_name = "WHEN")]
-    since: Option<When>,
-    /// Stop before this moment [default: the end]
-    #[arg(long, value_name = "WHEN")]
-    until: Option<When>,
+    #[command(flatten)]
+    between: Between,
     /// Only this project: its name, its key, or a folder in it
     #[arg(long)]
     project: Option<String>,
@@ -108,13 +104,12 @@ impl Replay {
 
     fn request(&self, app: &App, store: &Store) -> Result<Request<'_>, Failure> {
         let now = app.clock.now();
-        let moment = |moment: jiff::Timestamp| moment.as_microsecond().max(0).cast_unsigned();
         let project = self.project.as_deref().map(|name| select::project(app, store, name));
         let session = self.session.as_deref().map(|name| select::session(store, name));
         Ok(Request {
             range: Range {
-                since_us: self.since.as_ref().map(|since| moment(since.start(now))),
-                until_us: self.until.as_ref().map(|until| moment(until.end(now))),
+                since_us: self.between.since_us(now),
+                until_us: self.between.until_us(now),
                 project: project.transpose()?,
                 session: session.transpose()?,
             },
@@ -337,7 +332,7 @@ fn take_over(app: &mut App, store: &mut Store, log: &Log, generation: u32) -> Re
     let found = generations.iter().find(|found| found.generation == generation);
     match found {
         None if generation > 0 => {
-            return Err(Failure::usage(format!("there is no generation {generation}")));
+            return Err(no_generation(generation, &generations));
         }
         Some(found) if !found.is_finished => {
             return Err(Failure::new(format!("generation {generation} is not complete"))

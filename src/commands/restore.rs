@@ -19,6 +19,7 @@ use crate::{
         restore::{Restored, Until, Wanted, restore},
     },
     when::When,
+    words::{bytes, count},
 };
 
 /// Get everything back from a copy
@@ -54,7 +55,7 @@ pub(crate) struct Restore {
 impl Restore {
     /// Fetches, checks, and folds. Ends with code 1 if something could not be had.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let place = ship::place(app, self.from.as_deref())?;
+        let place = ship::place(app, "--from", self.from.as_deref())?;
         let until = self.until(app)?;
         let data = match &self.into {
             Some(dir) => std::path::absolute(dir).unwrap_or_else(|_| dir.clone()),
@@ -115,14 +116,14 @@ impl Restore {
                 "lost": restored.lost,
             }))?;
         } else {
-            let folded =
-                events.map(|events| format!("; {events} events folded")).unwrap_or_default();
+            let folded = events
+                .map(|events| format!("; {} folded", count(events as usize, "event")))
+                .unwrap_or_default();
             app.output.line(format_args!(
-                "{}: {} bytes of log from entry {} {}, every byte checked{folded}",
+                "{}: {} of log from entry {}, every byte checked{folded}",
                 paths.data.display(),
-                restored.bytes,
-                head.number,
-                head.hash
+                bytes(restored.bytes),
+                ship::entry(head)
             ))?;
             for lost in &restored.lost {
                 app.output.line(format_args!("lost: {lost}"))?;
@@ -130,12 +131,9 @@ impl Restore {
         }
         match restored.lost.len() {
             0 => Ok(()),
-            places => Err(Failure::new(format!(
-                "{} could not be had",
-                crate::words::count(places, "piece")
-            ))
-            .meaning("everything else is there; readers pass over what is missing")
-            .remedy("see what is lost with `claude-mem verify`")),
+            places => Err(Failure::new(format!("{} could not be had", count(places, "piece")))
+                .meaning("everything else is there; readers pass over what is missing")
+                .remedy("see what is lost with `claude-mem verify`")),
         }
     }
 }

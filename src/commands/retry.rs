@@ -45,9 +45,7 @@ impl RetryParked {
     }
 
     fn show(self, app: &mut App) -> Result<(), Failure> {
-        let mut store = memory::open(app)?;
-        let log = memory::open_log(app)?;
-        memory::fold(&mut store, &log)?;
+        let (store, _) = memory::open_whole(app)?;
         let retry = Retry { ids: self.ids };
         for turn in retry.turns(&store)? {
             let (session, number, events) = (&turn.content_session, turn.turn, turn.pending.len());

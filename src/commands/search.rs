@@ -6,8 +6,8 @@ use claude_mem_projections::search::{
 };
 use serde::Serialize;
 
-use super::recall::{ago, colour, cut, label, marked, micros, plain, project_here};
-use crate::{app::App, failure::Failure, memory, when::When};
+use super::recall::{ago, colour, cut, label, marked, plain, project_here};
+use crate::{app::App, failure::Failure, memory, when::Between};
 
 /// Find memories by their words
 ///
@@ -59,12 +59,8 @@ struct Filters {
     /// Only what is about this file or folder; the end of a path is enough
     #[arg(long = "file", value_name = "PATH")]
     files: Vec<String>,
-    /// Only from this moment on, such as `2026-03-01` or `3d`
-    #[arg(long, value_name = "WHEN")]
-    since: Option<When>,
-    /// Only before this moment; a day counts whole
-    #[arg(long, value_name = "WHEN")]
-    until: Option<When>,
+    #[command(flatten)]
+    between: Between,
     /// Only this session; the beginning of its id is enough
     #[arg(long)]
     session: Option<String>,
@@ -115,8 +111,8 @@ impl Search {
             types: filters.types.clone(),
             concepts: filters.concepts.clone(),
             files: filters.files.clone(),
-            since_us: filters.since.as_ref().map(|when| micros(when.start(now))),
-            until_us: filters.until.as_ref().map(|when| micros(when.end(now))),
+            since_us: filters.between.since_us(now),
+            until_us: filters.between.until_us(now),
             session: filters.session.clone(),
             limit: self.limit,
             offset: self.offset,

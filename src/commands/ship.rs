@@ -9,8 +9,8 @@ use crate::{
     app::App,
     failure::Failure,
     settings::{keep, table::SHIP_TO},
-    ship::{self, Shipped, Shipper},
-    words::count,
+    ship::{self, Shipped, Shipper, head::Head},
+    words::{bytes, count},
 };
 
 /// Copy the log to another place
@@ -41,7 +41,7 @@ pub(crate) struct Ship {
 impl Ship {
     /// Ships once, or on and on.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let place = place(app, self.to.as_deref())?;
+        let place = place(app, "--to", self.to.as_deref())?;
         let mut shipper =
             Shipper::open(&place, &app.paths, &app.settings, &app.environment, app.clock)?;
         if self.save {
@@ -109,7 +109,7 @@ impl Ship {
                 "host": head.map(|head| head.host.to_string()),
                 "entry": head.map(|head| head.number),
                 "hash": head.map(|head| head.hash.to_string()),
-                "log_bytes": head.map_or(0, ship::head::Head::bytes),
+                "log_bytes": head.map_or(0, Head::bytes),
                 "new_log_bytes": done.log_bytes,
                 "put_bytes": done.put_bytes,
                 "objects": done.objects,
@@ -123,27 +123,33 @@ impl Ship {
         let what = match done.objects {
             0 => "everything was there already".to_owned(),
             objects => format!(
-                "{} bytes of log shipped in {} ({} bytes)",
-                done.log_bytes,
+                "{} of log shipped in {} ({})",
+                bytes(done.log_bytes),
                 count(objects as usize, "object"),
-                done.put_bytes
+                bytes(done.put_bytes)
             ),
         };
         app.output.line(format_args!(
-            "{place}: {what}; it holds {} bytes of log, entry {} {}",
-            head.bytes(),
-            head.number,
-            head.hash
+            "{place}: {what}; it holds {} of log, entry {}",
+            bytes(head.bytes()),
+            entry(head),
         ))
     }
 }
 
-/// The place that was given, or the one that is remembered.
-pub(super) fn place(app: &App, given: Option<&str>) -> Result<String, Failure> {
+/// Which state of a remote this is: the number of its newest entry, and enough of its hash to compare.
+pub(super) fn entry(head: &Head) -> String {
+    format!("{} ({})", head.number, &head.hash.to_string()[..12])
+}
+
+/// The place that was given by this option, or the one that is remembered.
+pub(super) fn place(app: &App, option: &str, given: Option<&str>) -> Result<String, Failure> {
     match given.map_or_else(|| app.settings.text(&SHIP_TO), str::to_owned) {
-        place if place.is_empty() => Err(Failure::usage("there is no place to ship to").remedy(
-            "give one with `--to`, or for good with `claude-mem settings set SHIP_TO URL`",
-        )),
+        place if place.is_empty() => {
+            Err(Failure::usage("it is not known where the copy of the log is").remedy(format!(
+                "say where with `{option}`, or for good with `claude-mem settings set SHIP_TO URL`"
+            )))
+        }
         // Remembered, and used from anywhere, so it must not depend on where we stand.
         place if !place.contains("://") && !place.starts_with(['/', '~']) => {
             Ok(std::path::absolute(&place)

@@ -16,6 +16,7 @@ use memory::Memory;
 use serde::Serialize;
 use serde_json::json;
 
+use super::worker::next_start;
 use crate::{
     app::App,
     failure::Failure,
@@ -83,6 +84,8 @@ struct Disk {
 #[derive(Debug, Serialize)]
 struct Worker {
     is_running: bool,
+    #[serde(skip)]
+    next_start: &'static str,
     /// As it says itself; `silent` if it says nothing.
     status: Option<String>,
     pid: Option<u64>,
@@ -126,8 +129,8 @@ impl Found {
             shipping: Standing::look(app, disk.log_bytes),
             disk,
             hooks: Hooks::look(app),
-            memory: Memory::look(app),
-            worker: worker(&data_dir),
+            memory: Memory::look(app, &log),
+            worker: worker(app),
             diagnostics: diagnostics(&data_dir),
             data_dir,
             log_dir,
@@ -183,13 +186,15 @@ fn bytes_below(dir: &Path) -> u64 {
     sizes.sum()
 }
 
-fn worker(data: &Path) -> Worker {
+fn worker(app: &App) -> Worker {
+    let data = &app.paths.data;
     let is_running = is_worker_running(data);
     let health = is_running.then(|| life::ask(data, &json!({"type": "health"})).ok()).flatten();
     let text = |name: &str| Some(health.as_ref()?[name].as_str()?.to_owned());
     let problems = health.iter().filter_map(|health| health["problems"].as_array()).flatten();
     Worker {
         is_running,
+        next_start: next_start(&app.settings),
         status: text("status").or_else(|| is_running.then(|| "silent".into())),
         pid: health.as_ref().and_then(|health| health["pid"].as_u64()),
         version: text("version"),

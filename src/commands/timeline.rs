@@ -8,18 +8,23 @@ use claude_mem_projections::{
 use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 
-use super::recall::{colour, cut, label, micros, plain};
-use crate::{app::App, failure::Failure, memory, when::When};
+use super::recall::{colour, cut, label, plain};
+use crate::{
+    app::App,
+    failure::Failure,
+    memory,
+    when::{When, micros},
+};
 
 /// See what happened around a memory or a moment
 ///
 /// Prompts, observations and summaries in the order in which they happened. The anchor is an observation
 /// (`12`), a summary (`S3`), a prompt (`P9`), a moment (`2026-03-01 14:30`, `yesterday`), or else words: then
-/// it is the best hit for them.
+/// it is the best hit for them. Without one, the latest is shown.
 #[derive(Debug, Args)]
 pub(crate) struct Timeline {
     /// What to show the surroundings of
-    #[arg(value_name = "ANCHOR", required = true)]
+    #[arg(value_name = "ANCHOR")]
     anchor: Vec<String>,
     /// How many memories before it
     #[arg(long, short = 'B', value_name = "N", default_value_t = 10)]
@@ -69,6 +74,7 @@ impl Timeline {
 
 fn anchor(text: &str, now: Timestamp) -> Anchor {
     match (text.parse(), text.parse::<When>()) {
+        _ if text.is_empty() => Anchor::Time(micros(now)),
         (Ok(name), _) => Anchor::Memory(name),
         (_, Ok(when)) => Anchor::Time(micros(when.start(now))),
         _ => Anchor::Query(text.into()),

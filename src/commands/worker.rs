@@ -15,6 +15,7 @@ use crate::{
     diagnostics::worker_log,
     failure::Failure,
     hooks::is_worker_running,
+    settings::{Settings, table::WORKER_AUTOSTART},
     worker::{
         self, End,
         life::{self, Started},
@@ -132,6 +133,16 @@ fn start(app: &mut App, form: &Form) -> Result<(), Failure> {
     })
 }
 
+/// What makes the worker run again, where none does.
+pub(crate) fn next_start(settings: &Settings) -> &'static str {
+    match settings.flag(&WORKER_AUTOSTART) {
+        true => "hooks start it when it is needed",
+        false => {
+            "hooks do not start it (WORKER_AUTOSTART is false): `claude-mem worker start` does"
+        }
+    }
+}
+
 fn stop(app: &mut App, form: &Form) -> Result<(), Failure> {
     let was_running = life::stop(&app.paths.data)?;
     match (form.json, was_running) {
@@ -146,7 +157,7 @@ fn status(app: &mut App, form: &Form) -> Result<(), Failure> {
     if !is_worker_running(&data) {
         return match form.json {
             true => app.output.json(&json!({"is_running": false})),
-            false => app.output.line("no worker runs; hooks start it when it is needed"),
+            false => app.output.line(format_args!("no worker runs; {}", next_start(&app.settings))),
         };
     }
     let health = life::ask(&data, &json!({"type": "health"})).map_err(|error| {

@@ -10,7 +10,7 @@ use super::{append, known, project_of};
 use crate::{app::App, failure::Failure, memory, privacy::clean_text, remember::policy};
 
 /// What is to be forgotten: all that fits every condition given.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Condition {
     /// This session, by the watched program's id.
     pub(crate) session: Option<String>,

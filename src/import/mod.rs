@@ -95,5 +95,10 @@ pub(crate) fn recognise(path: &Path) -> Result<From, Failure> {
 pub(crate) const DATABASE: &str = "claude-mem.db";
 
 fn cannot_read(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!("{} cannot be read: {error}", path.display()))
+    let failure = Failure::new(format!("{} cannot be read: {error}", path.display()));
+    match error.kind() {
+        std::io::ErrorKind::NotFound => failure
+            .remedy("name the file or folder behind the command, as in `claude-mem import FILE`"),
+        _ => failure,
+    }
 }

@@ -135,7 +135,7 @@ pub struct NoSuchName(pub String);
 
 impl fmt::Display for NoSuchName {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "`{}` names no memory", self.0)
+        write!(out, "`{}` names no memory: they are called like `12`, `S3` or `P9`", self.0)
     }
 }
 

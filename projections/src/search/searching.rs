@@ -45,7 +45,13 @@ impl Store {
         let order = searching.order(ranker, &found.query)?;
         found.hits = searching.show(order, &found.query)?;
         if found.hits.is_empty() {
-            found.hint = Some(hint(search, found.matched).into());
+            let hint = match self.is_empty()? {
+                true => {
+                    "nothing is remembered yet: that begins with the next session that is recorded"
+                }
+                false => hint(search, found.matched),
+            };
+            found.hint = Some(hint.into());
         }
         Ok(found)
     }
@@ -57,6 +63,14 @@ impl Store {
         let mut statement = self.connection.prepare_cached(sql)?;
         let ids = statement.query_map([name], |row| row.get(0))?;
         Ok(ids.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+impl Store {
+    fn is_empty(&self) -> Result<bool> {
+        let sql =
+            "select not exists (select 1 from prompts) and not exists (select 1 from observations)";
+        Ok(self.connection.prepare_cached(sql)?.query_row((), |row| row.get(0))?)
     }
 }
 

@@ -8,7 +8,7 @@ use claude_mem_projections::Store;
 use super::Finding;
 use crate::{
     app::App,
-    commands::ship::runtime,
+    commands::{ship::runtime, worker::next_start},
     failure::Failure,
     hooks::is_worker_running,
     install::{Targets, registered::Hooks, rival},
@@ -16,6 +16,7 @@ use crate::{
     ship::{
         head, local,
         remote::{Purpose, Remote},
+        standing::Standing,
     },
     system,
     words::{bytes, count},
@@ -80,7 +81,7 @@ fn disk(app: &App) -> Finding {
     let Some(free) = existing.and_then(system::free_bytes) else {
         return Finding::fine(CHECK, "not known here");
     };
-    let what = format!("{} MB free", free >> 20);
+    let what = format!("{} free", bytes(free));
     let remedy = "make room, or set `CLAUDE_MEM_DATA_DIR` to a larger disk";
     match free {
         free if free < FREE_BYTES_MIN => Finding::problem(CHECK, what, remedy),
@@ -216,7 +217,7 @@ fn worker(app: &App) -> Finding {
     let data = &app.paths.data;
     if !is_worker_running(data) {
         return match life::attempts_in_vain(data) {
-            0 | 1 => Finding::fine(CHECK, "does not run; hooks start it when it is needed"),
+            0 | 1 => Finding::fine(CHECK, format!("does not run; {}", next_start(&app.settings))),
             count => Finding::warning(
                 CHECK,
                 format!("was started {count} times and did not come up"),
@@ -255,11 +256,10 @@ fn worker(app: &App) -> Finding {
 /// Asks the remote itself, since what it last said may no longer be so.
 fn shipping(app: &App) -> Vec<Finding> {
     const CHECK: &str = "shipping";
-    let place = app.settings.text(&table::SHIP_TO);
-    if place.is_empty() {
+    let Some(Standing { place, .. }) = Standing::look(app, 0) else {
         let what = "nowhere; all that is remembered is on this disk alone";
         return vec![Finding::fine(CHECK, what)];
-    }
+    };
     let mut findings = Vec::new();
     let key = app.paths.ship_key();
     if fs::metadata(&key).is_ok_and(|key| system::is_open_to_others(&key)) {

@@ -43,9 +43,11 @@ impl Page<'_> {
         }
         match &entry.chapter {
             Chapter::Observation { kind, title, subtitle, narrative, facts, files } => {
-                let title = if title.is_empty() { "Untitled" } else { title };
                 let kind = if kind.is_empty() { "observation" } else { kind };
-                let heading = format!("{} ({kind}, {time}, {})", one_line(title), entry.name);
+                let heading = match title.is_empty() {
+                    true => format!("A {kind} ({time}, {})", entry.name),
+                    false => format!("{} ({kind}, {time}, {})", one_line(title), entry.name),
+                };
                 writeln!(self.out, "\n### {heading}\n")?;
                 self.paragraphs(&[subtitle, narrative])?;
                 self.list(facts, "")?;

@@ -19,10 +19,9 @@ pub(super) struct Selection {
 
 impl Selection {
     pub(super) fn new(asked: &Log, now: Timestamp) -> Result<Self, Failure> {
-        let micros = |moment: Timestamp| u64::try_from(moment.as_microsecond()).unwrap_or(0);
         Ok(Self {
-            since_us: asked.since.as_ref().map_or(0, |when| micros(when.start(now))),
-            until_us: asked.until.as_ref().map_or(u64::MAX, |when| micros(when.end(now))),
+            since_us: asked.between.since_us(now).unwrap_or(0),
+            until_us: asked.between.until_us(now).unwrap_or(u64::MAX),
             session: asked.session.clone().unwrap_or_default(),
             project: asked.project.clone(),
             kinds: asked.kind.iter().map(|kind| known_kind(kind)).collect::<Result<_, _>>()?,

@@ -1,10 +1,11 @@
 //! What was made of the events, and what stands in the way of more.
 
-use claude_mem_projections::{Failure, Store};
+use claude_mem_log::{Item, Log};
+use claude_mem_projections::{Failure as Unanswered, Store};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::app::App;
+use crate::{app::App, failure::Failure};
 
 /// The tables, as they are.
 #[derive(Debug, Serialize)]
@@ -20,6 +21,8 @@ pub(super) struct Memory {
 pub(super) struct Counts {
     pub(super) observations: u64,
     pub(super) summaries: u64,
+    /// Recorded since somebody last looked: the worker, `claude-mem project`, or a search.
+    pub(super) unfolded: u64,
     pub(super) outstanding: u64,
     pub(super) parked: u64,
 }
@@ -35,12 +38,13 @@ pub(super) struct Trouble {
 
 impl Memory {
     /// Looks, and folds nothing: a status shows what is there.
-    pub(super) fn look(app: &App) -> Self {
+    pub(super) fn look(app: &App, log: &Log) -> Self {
         let store = Store::open_read_only(&app.paths.memory()).ok().flatten();
         let Some(store) = store else { return Self { counts: None, trouble: None } };
         let counts = store.counts().ok().map(|counts| Counts {
             observations: counts.observations,
             summaries: counts.summaries,
+            unfolded: unfolded(&store, log).unwrap_or_default(),
             outstanding: counts.outstanding,
             parked: counts.parked,
         });
@@ -49,8 +53,17 @@ impl Memory {
     }
 }
 
+fn unfolded(store: &Store, log: &Log) -> Result<u64, Failure> {
+    let mut reader = log.read_from(store.checkpoint()?.position);
+    let mut events = 0;
+    while let Some(item) = reader.next()? {
+        events += u64::from(matches!(item, Item::Record(_)));
+    }
+    Ok(events)
+}
+
 impl Trouble {
-    fn of(failure: Failure) -> Self {
+    fn of(failure: Unanswered) -> Self {
         let at = Timestamp::from_microsecond(failure.at_us.cast_signed()).unwrap_or_default();
         Self {
             at: at.to_string(),

@@ -31,6 +31,7 @@ pub(super) fn page(found: &Found, output: &Output) -> String {
     page.line("project", &project(found, output));
     page.line("durability", &durability(found));
     page.line("damage", &damage(found, output));
+    page.line("removed", &removed(found));
     page.line("disk", &disk(found));
     for line in hooks(&found.hooks, output) {
         page.line("hooks", &line);
@@ -91,6 +92,9 @@ fn memory(memory: &Memory) -> String {
         count(counts.observations, "observation"),
         count(counts.summaries, "summary")
     );
+    if counts.unfolded > 0 {
+        let _ = write!(text, "; {} not looked at yet", events(counts.unfolded));
+    }
     if counts.outstanding > 0 {
         let _ = write!(text, "; {} to be distilled", waiting(counts.outstanding));
     }
@@ -113,7 +117,7 @@ fn agent(memory: &Memory, output: &Output) -> String {
 
 fn worker(worker: &Worker, output: &Output) -> String {
     let Some(status) = worker.status.as_deref() else {
-        return "does not run; hooks start it when it is needed".into();
+        return format!("does not run; {}", worker.next_start);
     };
     let pid = worker.pid.map_or(String::new(), |pid| format!(" as process {pid}"));
     match status {
@@ -174,7 +178,6 @@ fn damage(found: &Found, output: &Output) -> String {
         (damage.torn_writes, "unfinished write, never acknowledged"),
         (damage.unknown, "event of a newer version"),
         (damage.unreadable_inputs, "unreadable input, kept"),
-        (damage.erased, "erased event"),
         (found.disk.spilled_files as u64, "spilled file"),
     ];
     let told: Vec<String> = counts
@@ -186,6 +189,14 @@ fn damage(found: &Found, output: &Output) -> String {
         (true, _) => output.paint(GOOD, "none"),
         (false, true) => output.paint(BAD, &told.join(", ")),
         (false, false) => told.join(", "),
+    }
+}
+
+/// What was forgotten and compacted, which is no damage.
+fn removed(found: &Found) -> String {
+    match found.counted.damage.erased {
+        0 => String::new(),
+        erased => format!("what {} said, for good", events(erased)),
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     app::App,
-    commands::ship::{place, runtime},
+    commands::ship::{entry, place, runtime},
     failure::Failure,
     ship::{
         Error, Shipper,
@@ -42,7 +42,7 @@ pub(super) fn look(
     report: &Report,
     is_repair: bool,
 ) -> Result<Looked, Failure> {
-    let place = place(app, from)?;
+    let place = place(app, "--from", from)?;
     let Some(host) = local::host(&app.paths.log())? else {
         return Err(Failure::new("nothing was recorded here, so there is nothing to compare")
             .remedy("get a copy back with `claude-mem restore --from URL`"));
@@ -117,11 +117,10 @@ impl Looked {
                 app.output.line(format_args!("{place}: nothing of this log can be read there"))?;
             }
             Some(head) => app.output.line(format_args!(
-                "{place}: {} of log in {}: read and checked; entry {} {}",
+                "{place}: {} of log in {}: read and checked; entry {}",
                 bytes(head.bytes()),
                 count(*objects, "object"),
-                head.number,
-                head.hash
+                entry(head)
             ))?,
         }
         for damage in damage {
