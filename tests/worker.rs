@@ -278,12 +278,12 @@ fn lines_said_before_the_first_answer_are_answered_in_order_and_share_their_sync
     let _serving = Serving::start(&sandbox, &[]);
     let mut lines = Lines::open(&sandbox);
     let before = lines.ask(&json!({"type": "health"}))["syncs"].as_u64().unwrap();
-    let used = |id: &str| {
+    let line = |id: &str| {
         json!({"type": "observation", "session_id": "s1", "tool_name": "Bash", "tool_use_id": id,
             "tool_input": {"command": "ls"}, "tool_response": "x".repeat(4096)})
     };
     let ids: Vec<String> = (0..200).map(|number| format!("t{number}")).collect();
-    let said: String = ids.iter().map(|id| format!("{}\n", used(id))).collect();
+    let said: String = ids.iter().map(|id| format!("{}\n", line(id))).collect();
     lines.say(&said);
     let recorded: Vec<Value> =
         ids.iter().map(|_| lines.answer().unwrap()["events"][0].clone()).collect();

@@ -71,9 +71,7 @@ impl Tale {
         for (name, value) in &self.raw {
             json.truncate(json.len() - 1);
             let comma = if json.len() > 1 { "," } else { "" };
-            json += &format!("{comma}\"{name}\":");
-            json += value.get();
-            json.push('}');
+            json.extend([comma, "\"", name, "\":", value.get(), "}"]);
         }
         json
     }

@@ -129,16 +129,12 @@ impl Teller {
         let read = self.site.read(|store, _| Ok((named(store)?, store.newest()?)));
         let (projects, newest) = read.await.map_err(|_| Over)?;
         let projects = serde_json::to_value(projects).map_err(|_| Over)?;
-        match last {
-            Some(last) => {
-                self.send("initial_load", projects, None).await?;
-                self.news(last).await
-            }
-            None => {
-                self.send("initial_load", projects, Some(&newest)).await?;
-                Ok(newest)
-            }
+        if let Some(last) = last {
+            self.send("initial_load", projects, None).await?;
+            return self.news(last).await;
         }
+        self.send("initial_load", projects, Some(&newest)).await?;
+        Ok(newest)
     }
 
     /// Tells everything that was not heard, and gives how far that goes.
