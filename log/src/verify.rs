@@ -60,13 +60,6 @@ impl Report {
     pub fn is_damaged(&self) -> bool {
         !self.missing.is_empty() || self.gaps().any(|gap| gap.reason != GapReason::TornWrite)
     }
-
-    /// The damage that a copy of the sealed segment, taken before, could mend: what lies in a segment that
-    /// has a seal, and segments that are missing.
-    pub fn mendable(&self) -> impl Iterator<Item = &Gap> {
-        let damaged = self.segments.iter().filter(|segment| segment.info.seal.is_some());
-        damaged.flat_map(|segment| &segment.gaps).filter(|gap| gap.reason != GapReason::TornWrite)
-    }
 }
 
 /// Reads every byte of the log and checks every checksum, seal and link. Changes nothing.

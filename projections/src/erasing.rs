@@ -248,7 +248,7 @@ impl Eraser {
     }
 
     /// Whether something of it was forgotten.
-    pub fn has_forgotten(&self) -> bool {
+    fn has_forgotten(&self) -> bool {
         self.erasures.values().any(Erasure::is_forgetting)
     }
 

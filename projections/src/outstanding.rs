@@ -63,13 +63,6 @@ pub struct Turn {
     pub pending: Vec<Pending>,
 }
 
-impl Turn {
-    /// Whether the turn is over, so that nothing more is to be waited for.
-    pub fn has_stopped(&self) -> bool {
-        self.pending.iter().any(|pending| pending.what == Waiting::Stop)
-    }
-}
-
 /// Which of the unanswered events are meant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Range {

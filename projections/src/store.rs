@@ -230,7 +230,7 @@ impl Store {
     }
 
     /// Whether the rows were drawn in another way than today's: everything must be drawn again.
-    pub fn is_outdated(&self) -> Result<bool> {
+    pub(crate) fn is_outdated(&self) -> Result<bool> {
         let kinds: String =
             self.connection.query_row("select kinds from checkpoint", (), |row| row.get(0))?;
         if kinds != self.options.kinds.join(",") {

@@ -54,7 +54,6 @@ struct Inner {
     listed: Vec<String>,
     lies: Lies,
     requests: u64,
-    bytes_put: u64,
     is_over: bool,
     /// Requests that wait for others.
     waiting: usize,
@@ -137,11 +136,6 @@ impl Bucket {
     pub fn requests(&self) -> u64 {
         locked(&self.inner).requests
     }
-
-    /// Bytes put since it began.
-    pub fn bytes_put(&self) -> u64 {
-        locked(&self.inner).bytes_put
-    }
 }
 
 impl Drop for Bucket {
@@ -214,7 +208,6 @@ impl Inner {
                 (412, error("PreconditionFailed"))
             }
             "PUT" => {
-                self.bytes_put += request.body.len() as u64;
                 self.objects.insert(key.clone(), request.body.clone());
                 (200, Vec::new())
             }
