@@ -173,7 +173,7 @@ mod tests {
             std::fs::write(self.app(0, &[]).paths.ship_state(), state.to_string()).unwrap();
         }
 
-        fn compact(&self, app: &mut App) -> Option<Outcome> {
+        fn compact(app: &mut App) -> Option<Outcome> {
             let options = worth_it(app).unwrap()?;
             Some(run(app, &options, |_, _| ()).unwrap())
         }
@@ -208,9 +208,9 @@ mod tests {
         claude_mem_log::roll(&paths.log(), &LogOptions::default()).unwrap();
         maintain(&paths.log(), &LogOptions::default()).unwrap();
         let one = [("CLAUDE_MEM_COMPACT_MB", "1")];
-        let outcome = days.compact(&mut days.app(10, &one)).expect("it is much now");
+        let outcome = Days::compact(&mut days.app(10, &one)).expect("it is much now");
         assert!(outcome.log_bytes.1 < outcome.log_bytes.0, "{outcome:?}");
-        assert!(days.compact(&mut days.app(10, &one)).is_none(), "once is enough");
+        assert!(Days::compact(&mut days.app(10, &one)).is_none(), "once is enough");
     }
 
     #[test]
@@ -251,7 +251,7 @@ mod tests {
         let days = Days::new();
         let settings =
             [("CLAUDE_MEM_RETENTION_DAYS", "5"), ("CLAUDE_MEM_RETENTION_UNSHIPPED", "true")];
-        assert!(days.compact(&mut days.app(10, &settings)).is_some());
+        assert!(Days::compact(&mut days.app(10, &settings)).is_some());
         assert!(worth_it(&days.app(10, &settings)).unwrap().is_none(), "it was just done");
         assert!(worth_it(&days.app(30, &settings)).unwrap().is_some(), "all of it is old by now");
     }
