@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
+use crate::system::comparable;
+
 /// Whether the pattern means this folder or one above it. To leave out too much is the safe mistake here,
 /// so `~/private` also means everything below, and a pattern without a slash means any folder so named.
 pub(crate) fn means(pattern: &str, folder: &Path, home: Option<&Path>) -> bool {
     let pattern = expanded(pattern, home);
+    let pattern = comparable(&pattern);
     let pattern = pattern.trim_end_matches('/');
     if pattern.is_empty() {
         return false;
@@ -14,13 +17,15 @@ pub(crate) fn means(pattern: &str, folder: &Path, home: Option<&Path>) -> bool {
     folder.ancestors().any(|folder| {
         let text =
             if pattern.contains('/') { Some(folder.as_os_str()) } else { folder.file_name() };
-        text.is_some_and(|text| matches(&tokens, &text.to_string_lossy()))
+        text.is_some_and(|text| matches(&tokens, &comparable(&text.to_string_lossy())))
     })
 }
 
 fn expanded(pattern: &str, home: Option<&Path>) -> String {
     match (pattern.strip_prefix('~'), home) {
-        (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
+        (Some(rest), Some(home))
+            if rest.is_empty() || rest.starts_with(std::path::is_separator) =>
+        {
             format!("{}{rest}", home.display())
         }
         _ => pattern.into(),

@@ -19,13 +19,13 @@ pub(crate) struct Paths {
     pub(crate) data: PathBuf,
 }
 
-/// Neither the environment nor the password file says where to keep data.
+/// Nothing says where to keep data.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NoHome;
 
 impl fmt::Display for NoHome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("HOME is not set and this user has no home directory in /etc/passwd")
+        f.write_str(system::NO_HOME)
     }
 }
 

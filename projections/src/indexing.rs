@@ -5,7 +5,10 @@
 //! them is said by the triggers of the schema and nowhere else: meanwhile these hand over what they would
 //! insert.
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    system::SCRATCH_PAGE_BYTES,
+};
 use rusqlite::{
     Connection, functions::FunctionFlags, params_from_iter, types::Value, types::ValueRef,
 };
@@ -186,7 +189,7 @@ fn definitions(rows: &Connection) -> Result<Vec<String>> {
 
 fn draw(path: &Path, tables: &[String], parcels: &mpsc::Receiver<Vec<Insertion>>) -> Result<()> {
     let connection = Connection::open(path)?;
-    connection.pragma_update(None, "page_size", 8192)?;
+    connection.pragma_update(None, "page_size", SCRATCH_PAGE_BYTES)?;
     connection.pragma_update(None, "journal_mode", "off")?;
     connection.pragma_update(None, "locking_mode", "exclusive")?;
     connection.pragma_update(None, "synchronous", "off")?;

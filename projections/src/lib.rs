@@ -50,6 +50,7 @@ mod stops;
 mod store;
 mod stories;
 mod summaries;
+mod system;
 mod tidying;
 pub mod timeline;
 mod tool_uses;

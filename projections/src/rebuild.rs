@@ -4,12 +4,13 @@ use crate::{
     error::{Error, Result},
     fold::{Batch, Folded, Redraw, Source, State, fold_within},
     indexing::Indexing,
-    store::{COMPANIONS, Options, Store, beside, lock_exclusive, rename},
+    store::{COMPANIONS, Options, Store, beside},
+    system::replace,
 };
 use claude_mem_events::{
     Event, EventReader, Forgotten, Id, LogCompacted, ProjectMerged, Recorded, Seq, Versioned as _,
 };
-use claude_mem_log::{Item, Log, system};
+use claude_mem_log::{Item, Log};
 use std::{
     collections::{HashMap, HashSet},
     fs::{self, File, TryLockError},
@@ -337,7 +338,7 @@ fn rebuild_lock(path: &Path) -> Result<(PathBuf, File)> {
     }
 }
 
-fn remove(path: &Path) -> Result<()> {
+pub(crate) fn remove(path: &Path) -> Result<()> {
     for suffix in SCRATCH {
         let file = beside(path, suffix);
         match fs::remove_file(&file) {
@@ -348,24 +349,4 @@ fn remove(path: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Puts the new file in the place of the old one. Whoever opens meanwhile waits. The old write-ahead log
-/// must go first: SQLite would read it into the new file. Those who have the old one open keep reading it,
-/// and SQLite notices that it has moved before it would touch what is in its place.
-fn replace(path: &Path, scratch: &Path) -> Result<()> {
-    let failed = |path: &Path| {
-        let path = path.into();
-        move |source| Error::Io { action: "sync", path, source }
-    };
-    system::sync_file(scratch).map_err(failed(scratch))?;
-    let _replacing = lock_exclusive(path)?;
-    for suffix in COMPANIONS {
-        let _ = fs::remove_file(beside(path, suffix));
-    }
-    rename(scratch, path)?;
-    match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        Some(parent) => system::sync_dir(parent).map_err(failed(parent)),
-        None => Ok(()),
-    }
 }

@@ -5,6 +5,7 @@ use crate::{
     columns::{number, seq},
     error::{Error, Result, is_damage},
     schema,
+    system::SCRATCH_PAGE_BYTES,
 };
 use claude_mem_events::Seq;
 use claude_mem_log::system;
@@ -31,7 +32,7 @@ pub const KINDS: &[&str] = &[
 ];
 
 /// How long a writer waits for another one. A batch takes milliseconds.
-const BUSY: Duration = Duration::from_secs(10);
+pub(crate) const BUSY: Duration = Duration::from_secs(10);
 /// Every projection has a handful of statements, and each is worth keeping prepared.
 const STATEMENTS_MAX: usize = 256;
 
@@ -191,7 +192,7 @@ impl Store {
     pub(crate) fn open_scratch(path: &Path, options: Options) -> Result<Self> {
         count_no_memory();
         let mut connection = Connection::open(path)?;
-        connection.pragma_update(None, "page_size", 8192)?;
+        connection.pragma_update(None, "page_size", SCRATCH_PAGE_BYTES)?;
         connection.pragma_update(None, "journal_mode", "off")?;
         connection.pragma_update(None, "locking_mode", "exclusive")?;
         prepare(&connection)?;

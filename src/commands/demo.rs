@@ -167,10 +167,11 @@ impl Stage {
         let program = env::current_exe().map_err(cannot("find this program"))?;
         let mut command = Command::new(program);
         command.args(arguments).current_dir(self.project()).env_clear();
-        for name in ["PATH", "TERM", "NO_COLOR", "TZ", "LANG"] {
+        for name in ["PATH", "TERM", "NO_COLOR", "TZ", "LANG", "SystemRoot"] {
             command.envs(env::var_os(name).map(|value| (name, value)));
         }
-        command.env("HOME", &self.dir).env("CLAUDE_MEM_DATA_DIR", self.data());
+        command.env("HOME", &self.dir).env("USERPROFILE", &self.dir);
+        command.env("CLAUDE_MEM_DATA_DIR", self.data());
         command.env("CLAUDE_MEM_PROVIDER", "extract").env("CLAUDE_MEM_VERBOSITY", "minimal");
         command.env("CLAUDE_MEM_WORKER_AUTOSTART", "false").env("PAGER", "cat");
         Ok(command)

@@ -17,7 +17,7 @@ use crate::{
     system::open_to_all,
 };
 
-/// Where Claude Code will find the binary.
+/// Where Claude Code will find the binary, but for the end of its name.
 const PROGRAM: &str = "${CLAUDE_PLUGIN_ROOT}/bin/claude-mem";
 const DESCRIPTION: &str = "Long-term memory for Claude Code";
 const README: &str = include_str!("../install/plugin.md");
@@ -54,14 +54,15 @@ impl Plugin {
 /// Files of the plugin, with their paths in its folder.
 fn texts() -> Vec<(&'static str, String)> {
     let version = env!("CARGO_PKG_VERSION");
+    let program = format!("{PROGRAM}{EXE_SUFFIX}");
     let author = json!({"name": NAME});
     let marketplace = json!({"name": MARKETPLACE, "description": DESCRIPTION, "owner": author,
         "plugins": [{"name": PLUGIN, "source": "./plugin", "version": version, "description": DESCRIPTION}]});
     let plugin = json!({"name": PLUGIN, "version": version, "description": DESCRIPTION, "author": author,
         "license": env!("CARGO_PKG_LICENSE")});
     let hooks = json!({"description": "Records sessions and gives them their memory",
-        "hooks": install::hooks(PROGRAM)});
-    let servers = json!({"mcpServers": {NAME: install::server(PROGRAM)}});
+        "hooks": install::hooks(&program)});
+    let servers = json!({"mcpServers": {NAME: install::server(&program)}});
     vec![
         (".claude-plugin/marketplace.json", lines(&marketplace)),
         ("plugin/.claude-plugin/plugin.json", lines(&plugin)),

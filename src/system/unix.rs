@@ -40,6 +40,10 @@ pub(crate) const ARGUMENT_BYTES_MAX: usize = 120_000;
 /// As Claude Code's executable is called.
 pub(crate) const CLIENT: &str = "claude";
 
+/// Why there is no home directory, if so.
+pub(crate) const NO_HOME: &str =
+    "HOME is not set and this user has no home directory in /etc/passwd";
+
 /// What this machine is called.
 #[inline]
 pub(crate) fn host_name() -> String {

@@ -49,6 +49,9 @@ pub(crate) const CLIENT: &str = "claude.exe";
 /// Between two looks whether something has come.
 const LOOK: Duration = Duration::from_millis(1);
 
+/// Why there is no home directory, if so.
+pub(crate) const NO_HOME: &str = "neither USERPROFILE nor HOME is set";
+
 /// What this machine is called.
 pub(crate) fn host_name() -> String {
     env::var("COMPUTERNAME").unwrap_or_else(|_| "windows".into())

@@ -3,6 +3,7 @@
 pub use std::os::unix::fs::FileExt;
 
 use std::{
+    borrow::Cow,
     fs::{DirBuilder, File, OpenOptions, TryLockError},
     io,
     os::unix::{
@@ -175,6 +176,12 @@ pub fn fill_at_random(bytes: &mut [u8]) -> io::Result<()> {
 #[inline]
 pub fn canonicalize(path: &Path) -> io::Result<PathBuf> {
     std::fs::canonicalize(path)
+}
+
+/// A path such that two which mean the same are the same, and `/` separates folders.
+#[inline]
+pub fn comparable(path: &str) -> Cow<'_, str> {
+    path.into()
 }
 
 /// A path as a URI has it, before anything in it is escaped.

@@ -1,6 +1,7 @@
 //! Windows 10 and later. The standard library opens files such that others may rename and remove them.
 
 use std::{
+    borrow::Cow,
     ffi::OsString,
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Seek as _},
@@ -212,6 +213,11 @@ pub fn canonicalize(path: &Path) -> io::Result<PathBuf> {
     };
     plain.push(parts.as_path());
     Ok(plain.into())
+}
+
+/// A path such that two which mean the same are the same, and `/` separates folders.
+pub fn comparable(path: &str) -> Cow<'_, str> {
+    path.replace('\\', "/").to_lowercase().into()
 }
 
 /// A path as a URI has it, before anything in it is escaped: `/C:/Users/ada`.
