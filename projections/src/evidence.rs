@@ -73,34 +73,52 @@ fn patched(input: &str) -> Vec<String> {
     patch.lines().filter_map(|line| file(line.trim_end())).collect()
 }
 
-/// A path as it is kept: relative to the project where it is inside of it, without `.` and `..`.
+/// A path as it is kept: relative to the project where it is inside of it, without `.` and `..`. Those of Windows
+/// are told by their drive, wherever this runs: the same log gives the same rows.
 pub(crate) fn relative(path: &str, cwd: &str, root: &str) -> String {
-    let path = path.trim();
-    let is_absolute = path.starts_with('/');
-    let whole = match is_absolute || cwd.is_empty() {
-        true => path.to_owned(),
-        false => format!("{cwd}/{path}"),
+    let is_of_windows = [path.trim(), cwd, root].into_iter().any(has_drive);
+    let [path, cwd, root] = [path.trim(), cwd, root].map(|text| match is_of_windows {
+        true => Cow::from(text.replace('\\', "/")),
+        false => Cow::from(text),
+    });
+    let is_absolute = |path: &str| path.starts_with('/') || has_drive(path);
+    let whole = match is_absolute(&path) || cwd.is_empty() {
+        true => path,
+        false => format!("{cwd}/{path}").into(),
     };
     let mut parts: Vec<&str> = Vec::new();
     for part in whole.split('/') {
         match part {
             "" | "." => {}
             // Above the root there is only the root; above a relative path there may be anything.
-            ".." if whole.starts_with('/') || parts.last().is_some_and(|part| *part != "..") => {
+            ".." if is_absolute(&whole) || parts.last().is_some_and(|part| *part != "..") => {
                 parts.pop();
             }
             part => parts.push(part),
         }
     }
     let joined = parts.join("/");
-    if !whole.starts_with('/') {
+    if !is_absolute(&whole) {
         return joined;
     }
     let root = root.trim_matches('/');
-    match joined.strip_prefix(root).and_then(|rest| rest.strip_prefix('/')) {
-        Some(inside) if !root.is_empty() => inside.to_owned(),
-        _ => format!("/{joined}"),
+    match inside(&joined, root, is_of_windows).filter(|_| !root.is_empty()) {
+        Some(inside) => inside.to_owned(),
+        None if has_drive(&joined) => joined,
+        None => format!("/{joined}"),
     }
+}
+
+/// What of the path is below the root. Windows does not tell letters apart by their case.
+fn inside<'a>(path: &'a str, root: &str, is_of_windows: bool) -> Option<&'a str> {
+    let (start, rest) = path.split_at_checked(root.len())?;
+    let is_root = start == root || is_of_windows && start.eq_ignore_ascii_case(root);
+    rest.strip_prefix('/').filter(|_| is_root)
+}
+
+/// Whether the path begins like `C:\` or `C:/`.
+fn has_drive(path: &str) -> bool {
+    matches!(path.as_bytes(), [letter, b':', b'\\' | b'/', ..] if letter.is_ascii_alphabetic())
 }
 
 #[cfg(test)]
@@ -144,5 +162,20 @@ mod tests {
             assert_eq!(relative(path, cwd, "/p"), kept, "{path}");
         }
         assert_eq!(relative("./a.rs", "", "/p"), "a.rs");
+    }
+
+    #[test]
+    fn so_are_those_of_windows_wherever_they_are_read() {
+        let table = [
+            (r"C:\p\src\a.rs", r"C:\p", "src/a.rs"),
+            (r"c:\P\src\a.rs", r"C:\p", "src/a.rs"),
+            ("C:/p/src/a.rs", r"C:\p", "src/a.rs"),
+            (r"D:\p\a.rs", r"C:\p", "D:/p/a.rs"),
+            (r"src\a.rs", r"C:\p\src\..", "src/a.rs"),
+        ];
+        for (path, cwd, kept) in table {
+            assert_eq!(relative(path, cwd, r"C:\p"), kept, "{path}");
+        }
+        assert_eq!(relative(r"a\b.rs", "/p", "/p"), r"a\b.rs", "a name like any other");
     }
 }

@@ -13,7 +13,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-use crate::{app::App, failure::Failure};
+use crate::{app::App, failure::Failure, system::path_in_commands};
 
 /// See the whole of it in a minute, without touching anything of yours
 ///
@@ -121,12 +121,14 @@ impl Stage {
     /// Calls the hooks as Claude Code does, and says what was recorded.
     fn record(&self, app: &mut App) -> Result<String, Failure> {
         heading(app, "Three recorded sessions of Claude Code, through the real hooks.")?;
-        let cwd = self.project().display().to_string();
+        let cwd = path_in_commands(self.project().display().to_string());
+        let cwd = Value::from(cwd).to_string();
+        let cwd = &cwd[1..cwd.len() - 1];
         let mut times = Vec::new();
         for line in SESSIONS.lines() {
             let call: Call<'_> = serde_json::from_str(line)
                 .map_err(|error| Failure::new(format!("the recording is broken: {error}")))?;
-            let input = call.input.get().replace("{cwd}", &cwd);
+            let input = call.input.get().replace("{cwd}", cwd);
             app.output.line(described(call.hook, &input))?;
             times.push(self.hook(call.hook, &input)?);
         }

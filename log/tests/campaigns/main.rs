@@ -18,6 +18,7 @@ mod golden;
 mod power_loss;
 mod programs;
 mod random;
+#[cfg(unix)]
 mod real_disk;
 mod records;
 mod scenario;
