@@ -215,7 +215,7 @@ pub(crate) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     let dir = file.parent().unwrap_or(Path::new("/"));
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let draft = dir.join(format!(".{name}.{}.tmp", std::process::id()));
-    let written = write_draft(&draft, &file, text).and_then(|()| fs::rename(&draft, &file));
+    let written = write_draft(&draft, &file, text).and_then(|()| system::rename(&draft, &file));
     if written.is_err() {
         let _ = fs::remove_file(&draft);
     }

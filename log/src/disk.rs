@@ -133,7 +133,7 @@ impl Disk for RealDisk {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::rename(from, to)
+        system::rename(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

@@ -7,6 +7,7 @@ use claude_mem_projections::{HOSTS_MAX, Host};
 use crate::{
     paths::Paths,
     ship::{Error, manifest::HostId},
+    system,
 };
 
 /// A machine that was heard of.
@@ -72,5 +73,5 @@ pub(crate) fn keep(paths: &Paths, known: &Known) -> Result<(), Error> {
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let draft = path.with_extension("part");
     fs::write(&draft, bytes).map_err(|error| Error::io("write", &draft, error))?;
-    fs::rename(&draft, path).map_err(|error| Error::io("write", path, error))
+    system::rename(&draft, path).map_err(|error| Error::io("write", path, error))
 }

@@ -91,6 +91,12 @@ pub fn unlock(file: &File) -> io::Result<()> {
     file.unlock()
 }
 
+/// Moves a name over another, atomically.
+#[inline]
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    std::fs::rename(from, to)
+}
+
 /// Makes durable what was written to a file by others.
 pub fn sync_file(file: &Path) -> io::Result<()> {
     File::open(file)?.sync_all()

@@ -156,6 +156,23 @@ pub fn unlock(file: &File) -> io::Result<()> {
     checked(unsafe { UnlockFile(file.as_raw_handle(), low, high, 1, 0) })
 }
 
+/// Moves a name over another: atomically, where the file system can do so with a file that somebody has open.
+/// Where not, that one is moved aside first, and for a moment there is none of its name.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && to.is_file() => {
+            let mut aside = to.as_os_str().to_owned();
+            aside.push(format!(".{}.tmp", std::process::id()));
+            fs::rename(to, &aside).map_err(|_| error)?;
+            let moved = fs::rename(from, to);
+            // What was in the way is back in its place, or gone when nobody has it open any more.
+            let _ = if moved.is_err() { fs::rename(&aside, to) } else { fs::remove_file(&aside) };
+            moved
+        }
+        other => other,
+    }
+}
+
 /// Makes durable what was written to a file by others. Only who may write may ask for that.
 pub fn sync_file(file: &Path) -> io::Result<()> {
     OpenOptions::new().write(true).open(file)?.sync_all()
