@@ -29,7 +29,11 @@ impl App {
     pub(crate) fn from_process() -> Result<Self, Failure> {
         let environment = Environment::of_process();
         let paths = Paths::find(&environment)?;
-        Ok(Self::new(environment, paths))
+        let mut app = Self::new(environment, paths);
+        if let Some(unusable) = app.settings.unusable() {
+            app.output.say(format_args!("warning: {unusable}; the defaults are in force"));
+        }
+        Ok(app)
     }
 
     /// Reads the settings file of this data directory.

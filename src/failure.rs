@@ -1,6 +1,6 @@
 //! How a command fails: what happened, what it means, what to do about it.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, io, path::Path};
 
 use crate::{document::Unusable, paths::NoHome};
 
@@ -23,6 +23,15 @@ impl Failure {
     /// The command was asked for something it does not have: exit code 2.
     pub(crate) fn usage(what: impl Into<String>) -> Self {
         Self { is_usage: true, ..Self::new(what) }
+    }
+
+    /// There is no directory to keep anything in.
+    pub(crate) fn no_directory(dir: &Path, error: &io::Error) -> Self {
+        Self::new(format!("{} cannot be made: {error}", dir.display()))
+            .meaning("nothing can be kept there")
+            .remedy(
+                "set `CLAUDE_MEM_DATA_DIR` to a directory of your own, or see `claude-mem doctor`",
+            )
     }
 
     /// What it means for the user.

@@ -38,9 +38,8 @@ pub(crate) fn open_log_of(app: &App, seq: Seq) -> Result<Log, Failure> {
 /// Opens the tables. A file that cannot be used is moved out of the way and said so; a new one is then
 /// drawn from the log.
 pub(crate) fn open(app: &mut App) -> Result<Store, Failure> {
-    app.paths.create_data().map_err(|error| {
-        Failure::new(format!("{} cannot be made: {error}", app.paths.data.display()))
-    })?;
+    let dir = &app.paths.data;
+    app.paths.create_data().map_err(|error| Failure::no_directory(dir, &error))?;
     let options = options(app)?;
     let now_us = app.clock.now().as_microsecond().cast_unsigned();
     let (store, aside) = Store::open_or_set_aside(&app.paths.memory(), options, now_us)?;

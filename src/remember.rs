@@ -104,9 +104,8 @@ pub(crate) fn record(
     session: String,
     event: &Event,
 ) -> Result<Id, Failure> {
-    app.paths.create_data().map_err(|error| {
-        Failure::new(format!("{} cannot be made: {error}", app.paths.data.display()))
-    })?;
+    let dir = &app.paths.data;
+    app.paths.create_data().map_err(|error| Failure::no_directory(dir, &error))?;
     let envelope = Envelope {
         host: system::host_name(),
         platform: PLATFORM.into(),

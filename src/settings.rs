@@ -24,6 +24,8 @@ use crate::{
 pub(crate) struct Settings {
     environment: Environment,
     file: Map<String, Value>,
+    /// Why the file could not be read, if it could not.
+    unusable: Option<Unusable>,
     credentials: PathBuf,
 }
 
@@ -44,15 +46,24 @@ impl Settings {
     /// Reads the settings file. One that cannot be used is left as it is and said so in the diagnostics;
     /// then the defaults are in force, and the environment still wins.
     pub(crate) fn load(paths: &Paths, environment: &Environment) -> Self {
-        let file = file::read_object(&paths.settings()).unwrap_or_else(|unusable| {
-            diagnostics::record(&paths.data, Level::Warn, unusable);
-            Map::new()
-        });
+        let (file, unusable) = match file::read_object(&paths.settings()) {
+            Ok(file) => (file, None),
+            Err(unusable) => {
+                diagnostics::record(&paths.data, Level::Warn, &unusable);
+                (Map::new(), Some(unusable))
+            }
+        };
         Self {
             environment: environment.clone(),
             file: file::flatten(file),
+            unusable,
             credentials: paths.credentials(),
         }
+    }
+
+    /// Why none of the file's values is in force, if that is so.
+    pub(crate) fn unusable(&self) -> Option<&Unusable> {
+        self.unusable.as_ref()
     }
 
     /// The value in force. One that its setting does not accept counts as absent: a typing error in a

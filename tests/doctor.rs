@@ -71,4 +71,7 @@ fn damage_and_settings_that_are_not_accepted_are_found() {
     sandbox.write(".claude-mem/settings.json", "{\"CLAUDE_MEM_SYNC\": \"sometimes\"}");
     let found = findings(&sandbox, &[], 1);
     assert_eq!(wrong(&found), ["settings: warning", "log: problem", "memory: problem"]);
+    sandbox.write(".claude-mem/settings.json", "{\"CLAUDE_MEM_SYNC\": oops");
+    let found = findings(&sandbox, &[], 1);
+    assert_eq!(wrong(&found), ["settings: problem", "log: problem", "memory: problem"]);
 }

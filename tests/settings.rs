@@ -50,10 +50,12 @@ fn wrong_keys_and_values_are_explained_and_change_nothing() {
 }
 
 #[test]
-fn a_broken_file_is_never_overwritten() {
+fn a_broken_file_is_told_and_never_overwritten() {
     let sandbox = Sandbox::new();
     sandbox.write(".claude-mem/settings.json", "{\"CLAUDE_MEM_MODEL\": oops");
-    assert_eq!(sandbox.run(&["settings", "get", "model"]).ok(), "claude-haiku-4-5\n");
+    let run = sandbox.run(&["settings", "get", "model"]);
+    assert!(run.stderr.contains("the defaults are in force"), "{run:?}");
+    assert_eq!(run.ok(), "claude-haiku-4-5\n");
     assert!(sandbox.run(&["settings", "set", "model", "x"]).fails(1).contains("not valid JSON"));
     assert_eq!(sandbox.read(".claude-mem/settings.json"), "{\"CLAUDE_MEM_MODEL\": oops");
 }

@@ -126,7 +126,5 @@ pub(crate) fn here() -> Result<PathBuf, Failure> {
 }
 
 fn not_created(app: &App, error: &std::io::Error) -> Failure {
-    Failure::new(format!("{} cannot be made: {error}", app.paths.data.display()))
-        .meaning("nothing was installed")
-        .remedy("set `CLAUDE_MEM_DATA_DIR` to a directory of your own")
+    Failure::no_directory(&app.paths.data, error).meaning("nothing was installed")
 }

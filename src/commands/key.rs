@@ -101,9 +101,8 @@ fn save(app: &App, key: &Key) -> Result<(), Failure> {
                 path.display()
             )));
     }
-    app.paths.create_data().map_err(|error| {
-        Failure::new(format!("{} cannot be made: {error}", app.paths.data.display()))
-    })?;
+    let dir = &app.paths.data;
+    app.paths.create_data().map_err(|error| Failure::no_directory(dir, &error))?;
     Ok(key.save(&path)?)
 }
 

@@ -65,9 +65,7 @@ impl Restore {
         refuse_if_used(&paths)?;
         let remote =
             Remote::open(&place, Purpose::Read, &app.paths, &app.settings, &app.environment)?;
-        create_private(&paths.data).map_err(|error| {
-            Failure::new(format!("{} cannot be made: {error}", paths.data.display()))
-        })?;
+        create_private(&paths.data).map_err(|error| Failure::no_directory(&paths.data, &error))?;
         let progress = OnceCell::new();
         let restored = ship::runtime()?.block_on(async {
             let host = choose(&remote, self.host.as_deref()).await?;

@@ -37,9 +37,8 @@ pub(crate) struct Viewer {
 impl Viewer {
     /// Where no browser can be opened, the link is printed.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        app.paths.create_data().map_err(|error| {
-            Failure::new(format!("{} cannot be made: {error}", app.paths.data.display()))
-        })?;
+        let dir = &app.paths.data;
+        app.paths.create_data().map_err(|error| Failure::no_directory(dir, &error))?;
         let (Started::New(worker) | Started::InsteadOf(worker, _) | Started::AlreadyThere(worker)) =
             life::ensure(&app.paths.data)?;
         let link = link(&worker)?;

@@ -107,9 +107,8 @@ fn run(app: &mut App, is_background: bool) -> Result<(), Failure> {
 }
 
 fn start(app: &mut App, form: &Form) -> Result<(), Failure> {
-    app.paths.create_data().map_err(|error| {
-        Failure::new(format!("{} cannot be made: {error}", app.paths.data.display()))
-    })?;
+    let dir = &app.paths.data;
+    app.paths.create_data().map_err(|error| Failure::no_directory(dir, &error))?;
     let started = life::ensure(&app.paths.data)?;
     let (Started::New(found) | Started::InsteadOf(found, _) | Started::AlreadyThere(found)) =
         &started;

@@ -170,9 +170,7 @@ fn broken(what: &str, error: &dyn std::fmt::Display) -> Failure {
 
 /// The data directory by its full name: the worker does not stand where it was started from.
 fn real(paths: &Paths) -> Result<Paths, Failure> {
-    let failed = |error: std::io::Error| {
-        Failure::new(format!("{} cannot be made: {error}", paths.data.display()))
-    };
+    let failed = |error: std::io::Error| Failure::no_directory(&paths.data, &error);
     paths.create_data().map_err(failed)?;
     let data = system::canonicalize(&paths.data).map_err(failed)?;
     Ok(Paths { data, home: paths.home.clone() })

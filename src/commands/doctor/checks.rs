@@ -123,6 +123,11 @@ fn rivals(app: &App) -> Vec<Finding> {
 }
 
 fn settings(app: &App) -> Vec<Finding> {
+    if let Some(unusable) = app.settings.unusable() {
+        let what = format!("{unusable}; the defaults are in force, and nothing is excluded");
+        let remedy = format!("mend or delete {}", app.paths.settings().display());
+        return vec![Finding::problem("settings", what, remedy)];
+    }
     let refused = |setting: &&table::Setting| {
         let (given, accepted) = app.settings.refused(setting)?;
         let what = format!("{} is `{given}`, which is not accepted: {accepted}", setting.name);
