@@ -2,7 +2,10 @@
 
 use std::{fs, path::PathBuf, process::Stdio};
 
-use claude_mem_tools::bucket::{Bucket, Lies};
+use claude_mem_tools::{
+    azure::AzureServer,
+    bucket::{Bucket, Lies},
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -81,6 +84,35 @@ fn a_new_machine_has_everything_back_and_the_same_tables_byte_for_byte() {
     work(&sandbox, "third", 1);
     let error = ship(&sandbox).fails(1);
     assert!(error.contains("another history of this log"), "{error}");
+}
+
+#[test]
+fn a_container_of_azures_kind_holds_a_memory_too() {
+    let server = AzureServer::start().unwrap_or_else(|error| panic!("{error}"));
+    let place = server.place("of/ada");
+    let mut variables = server.variables();
+    variables.push(("CLAUDE_MEM_SHIP_TO", place.clone()));
+    let variables: Vec<(&str, &str)> =
+        variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let sandbox = remembered();
+    let run = |arguments: &[&str]| sandbox.run_with(arguments, &variables, "").ok();
+    run(&["ship"]);
+    work(&sandbox, "second", 2);
+    sandbox.run_with(&["project"], &EXTRACT, "").ok();
+    run(&["ship"]);
+    // What is no longer needed is taken away there as well.
+    run(&["forget", "--session", "first", "--now", "--yes"]);
+    let told: Value = serde_json::from_str(&run(&["ship", "--json"])).unwrap();
+    assert!(told["deleted"].as_u64() > Some(0), "{told}");
+    let again: Value = serde_json::from_str(&run(&["ship", "--json"])).unwrap();
+    assert_eq!((&again["objects"], &again["put_bytes"]), (&json!(0), &json!(0)));
+    run(&["verify", "--remote"]);
+    let machine = Sandbox::new();
+    machine.run_with(&["restore"], &variables, "").ok();
+    assert_eq!(dump(&machine.data()), dump(&sandbox.data()));
+    let denied = [variables[0], ("AZURE_STORAGE_ACCOUNT_KEY", "AAAA"), variables[2], variables[3]];
+    let error = Sandbox::new().run_with(&["restore", "--from", &place], &denied, "").fails(1);
+    assert!(error.contains("does not let us in") || error.contains("403"), "{error}");
 }
 
 #[test]

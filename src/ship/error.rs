@@ -172,7 +172,7 @@ impl From<Error> for Failure {
                 .remedy("try again when the remote is back; shipping goes on where it stopped"),
             E::Denied { .. } => failure
                 .meaning("nothing was read or changed there")
-                .remedy("check the credentials (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`) and what they may do"),
+                .remedy("check the credentials (`AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, `AZURE_STORAGE_ACCOUNT_KEY`, or `GOOGLE_SERVICE_ACCOUNT`) and what they may do"),
             E::Missing { .. } | E::Damaged { .. } => failure
                 .meaning("the rest of the remote can still be used")
                 .remedy("on the machine it came from, mend it with `claude-mem verify --remote --repair`; if that is gone, take what is whole with `claude-mem restore --salvage`"),

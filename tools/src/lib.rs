@@ -3,6 +3,7 @@
 
 #![cfg(unix)]
 
+pub mod azure;
 pub mod bucket;
 pub mod client;
 pub mod crash;

@@ -19,6 +19,9 @@ const PLAYWRIGHT_VERSION: &str = "1.65.0";
 /// The version of what looks for barriers to people in a page.
 const AXE_VERSION: &str = "4.14.0";
 
+/// The version of the server of Azure's kind that tests ship to.
+const AZURITE_VERSION: &str = "3.37.0";
+
 /// Why there is no client to run, or why it did not run.
 #[derive(Debug)]
 pub enum ClientError {
@@ -117,6 +120,12 @@ pub fn playwright() -> Result<PathBuf, ClientError> {
 /// The `node_modules` of what looks for barriers to people in a page, likewise.
 pub fn axe() -> Result<PathBuf, ClientError> {
     modules("axe-core", "axe-core", AXE_VERSION, &["node", "-p", "typeof require('axe-core')"])
+}
+
+/// The `node_modules` of a server of Azure's kind, likewise. They take about 360 MB.
+pub fn azurite() -> Result<PathBuf, ClientError> {
+    let probe = &["node", "-p", "typeof require('azurite/package.json')"];
+    modules("azurite", "azurite", AZURITE_VERSION, probe)
 }
 
 /// Modules for Node, which are there if a probe says `object`.

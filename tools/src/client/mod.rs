@@ -9,6 +9,8 @@ mod pypi;
 mod run;
 
 pub(crate) use install::cache;
-pub use install::{ClientError, VERSION, axe, executable, executable_of, mcp_sdk, playwright};
+pub use install::{
+    ClientError, VERSION, axe, azurite, executable, executable_of, mcp_sdk, playwright,
+};
 pub use pypi::schemathesis;
 pub use run::{Client, Outcome};
