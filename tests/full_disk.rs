@@ -160,3 +160,24 @@ fn a_restore_that_finds_no_room_leaves_nothing_in_use_and_is_done_later() {
     assert_eq!(dump(&sandbox.data()), dump(&source.data()));
     assert!(!sandbox.data().join("restoring").exists());
 }
+
+#[test]
+fn a_restore_with_room_for_the_log_alone_says_so_and_memory_is_drawn_later() {
+    let source = Sandbox::new();
+    work(&source, "kept", 6, 300);
+    let place = source.home().join("remote");
+    let place = place.to_str().unwrap();
+    let told = source.run(&["ship", "--to", place, "--json"]).ok();
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let Some(disk) = SmallDisk::mount("24m") else { return };
+    let sandbox = &disk.sandbox;
+    disk.fill_but(told["log_bytes"].as_u64().unwrap() + (150 << 10));
+    let error = sandbox.run(&["restore", "--from", place]).fails(1);
+    assert!(
+        error.contains("the log is all there") && error.contains("replay --offline"),
+        "{error}"
+    );
+    disk.make_room();
+    sandbox.run(&["replay", "--offline"]).ok();
+    assert_eq!(dump(&sandbox.data()), dump(&source.data()));
+}

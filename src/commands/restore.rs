@@ -77,7 +77,14 @@ impl Restore {
             restore(&remote, wanted, show).await
         })?;
         drop(progress);
-        let events = if self.log_only { None } else { Some(fold(app, &paths)?) };
+        let events = match self.log_only {
+            true => None,
+            false => Some(fold(app, &paths).map_err(|failure| {
+                failure
+                    .meaning("the log is all there, every byte of it checked; only memory is not drawn from it yet")
+                    .remedy("once that is mended, draw it with `claude-mem replay --offline`")
+            })?),
+        };
         self.tell(app, &paths, &restored, events)
     }
 
