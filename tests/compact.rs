@@ -210,7 +210,13 @@ fn forgetting_asks_first_and_says_when_nothing_fits() {
     let error = run(&sandbox, &["forget", "--project", "home"]).fails(2);
     assert!(error.contains("would be forgotten") && error.contains("--yes"), "{error}");
     let error = run(&sandbox, &["forget", "--text", "no such thing", "--yes"]).fails(1);
-    assert!(error.contains("nothing fits"), "{error}");
+    assert!(error.contains("nothing fits") && !error.contains("--project"), "{error}");
+    let folder = sandbox.home().join("zebra-crossing");
+    fs::create_dir(&folder).unwrap();
+    let mut remember = sandbox.command(&["remember", "stripes"]);
+    assert!(remember.current_dir(folder).stdout(Stdio::null()).status().unwrap().success());
+    let error = run(&sandbox, &["forget", "--text", "zebra", "--yes"]).fails(1);
+    assert!(error.contains("`claude-mem forget --project ") && error.contains("zebra"), "{error}");
     run(&sandbox, &["forget", "--since", "2000-01-01", "--until", "2001-01-01", "--yes"]).fails(1);
     let told = run(&sandbox, &["forget", "--since", "1d", "--yes", "--json"]).ok();
     assert!(json_of(&told)["events"].as_u64() >= Some(12), "{told}");

@@ -1,5 +1,7 @@
 //! `claude-mem forget`: take memories away, and bring them back.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use claude_mem_projections::{Store, search::Name};
 use serde_json::json;
@@ -78,7 +80,7 @@ impl Forget {
         let (count, events, id) = if self.ids.is_empty() {
             let meant = forget::select(app, &store, &self.condition(app, &store)?)?;
             if meant.is_nothing() {
-                return Err(Failure::new("nothing fits that").meaning("nothing was forgotten"));
+                return Err(nothing(&meant.projects));
             }
             let count = meant.memories.len();
             self.ask(app, forget::lines(&meant.memories), count, meant.events)?;
@@ -152,6 +154,17 @@ impl Forget {
             &format!("{what} would be forgotten{for_good}"),
             &format!("Forget {what}{for_good}?"),
         )
+    }
+}
+
+/// Where everything of a project happened is no reason to forget each thing; the whole of it may be meant.
+fn nothing(projects: &BTreeSet<String>) -> Failure {
+    let failure = Failure::new("nothing fits that").meaning("nothing was forgotten");
+    match projects.first() {
+        Some(key) => failure.remedy(format!(
+            "the text is in the name or the folder of a project: to forget all of that, use `claude-mem forget --project {key}`"
+        )),
+        None => failure,
     }
 }
 

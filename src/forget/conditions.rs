@@ -34,6 +34,8 @@ pub(crate) struct Meant {
     pub(crate) events: u64,
     /// The memories that go.
     pub(crate) memories: Vec<Addressed>,
+    /// Keys of projects of which the text is only the name or the place.
+    pub(crate) projects: BTreeSet<String>,
 }
 
 impl Meant {
@@ -54,11 +56,12 @@ pub(crate) fn select(app: &App, store: &Store, condition: &Condition) -> Result<
         ..Forgotten::default()
     };
     let mut found: Option<Touching> = None;
+    let mut projects = BTreeSet::new();
     if let Some(file) = &condition.file {
         found = Some(store.touching_file(file)?);
     }
     if let Some(text) = &condition.text {
-        let holding = holding(app, store, text)?;
+        let holding = holding(app, store, text, &mut projects)?;
         found = Some(match found {
             Some(touching) => both(touching, &holding),
             None => holding,
@@ -83,7 +86,7 @@ pub(crate) fn select(app: &App, store: &Store, condition: &Condition) -> Result<
     for name in would.memories {
         memories.extend(store.addressed(name)?);
     }
-    Ok(Meant { forgotten, events: would.events, memories })
+    Ok(Meant { forgotten, events: would.events, memories, projects })
 }
 
 /// Forgets it. Gives the forgetting, by which it can be taken back.
@@ -121,8 +124,14 @@ fn both(one: Touching, other: &Touching) -> Touching {
     }
 }
 
-/// Everything that holds a text: memories by their rows, and events by what was recorded.
-fn holding(app: &App, store: &Store, text: &str) -> Result<Touching, Failure> {
+/// Everything that holds a text: memories by their rows, and events by what was recorded. Projects that are called
+/// so, or are in a folder that is, are told apart.
+fn holding(
+    app: &App,
+    store: &Store,
+    text: &str,
+    projects: &mut BTreeSet<String>,
+) -> Result<Touching, Failure> {
     if text.trim().is_empty() {
         return Err(
             Failure::usage("an empty text is in everything").meaning("nothing was forgotten")
@@ -154,7 +163,9 @@ fn holding(app: &App, store: &Store, text: &str) -> Result<Touching, Failure> {
             _ => true,
         };
         // Where it happened is in every event of a session; that alone is no reason.
-        if is_meant && !is_only_in_envelope(&recorded, &wanted) {
+        if is_only_in_envelope(&recorded, &wanted) {
+            projects.insert(recorded.envelope.project.key);
+        } else if is_meant {
             events.insert(recorded.id);
         }
     }
