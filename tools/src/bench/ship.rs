@@ -197,8 +197,8 @@ fn restore(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
     Ok(vec![Figure {
         title: "Restoring".into(),
         about: format!(
-            "{bytes} bytes of log from a directory on the same disk, every object and every segment checked against \
-             its hash, all of it synced; memory is not drawn from it."
+            "{bytes} bytes of log from a directory on the same disk, every object checked against its checksum and \
+             every part of a segment against its hash in the manifest, all of it synced; memory is not drawn from it."
         ),
         columns: report::TIMES.to_vec(),
         rows: report::against_first(&samples),
