@@ -118,7 +118,9 @@ fn script(functions: &[String]) -> String {
             patterns.push(pattern);
         }
     }
-    let lines: Vec<_> = patterns.iter().map(|name| format!("    *(.text.{name})")).collect();
+    // What its author or the compiler held to be run rarely is kept apart under another name.
+    let line = |name: &String| format!("    *(.text.{name} .text.unlikely.{name})");
+    let lines: Vec<_> = patterns.iter().map(line).collect();
     format!(
         "/* What hooks run through, side by side. Made by `claude-mem-tools hook-path`. */\n\
          SECTIONS {{\n  .text.hooks : {{\n{}\n  }}\n}}\nINSERT BEFORE .text;",
