@@ -272,6 +272,28 @@ fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() }
 }
 
+/// Makes room for `more` behind a text, and has it brought into memory at once: met page by page, that takes
+/// several times as long as filling it.
+#[cfg_attr(target_os = "linux", expect(unsafe_code, reason = "there is no safe form of this"))]
+pub(crate) fn bring_in(text: &mut String, more: usize) {
+    text.reserve(more);
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::mm::{Advice, madvise};
+
+        const PAGE_BYTES: usize = 4096;
+        let start = text.as_ptr().wrapping_add(text.len());
+        let skipped = start.align_offset(PAGE_BYTES).min(more);
+        let len = (more - skipped) / PAGE_BYTES * PAGE_BYTES;
+        // SAFETY: all of it is the text's own, and what it holds stays as it is. Kernels that do not know of this
+        // or have larger pages refuse, and do nothing.
+        let _ = unsafe {
+            let start = start.wrapping_add(skipped).cast_mut().cast();
+            madvise(start, len, Advice::LinuxPopulateWrite)
+        };
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -288,3 +288,8 @@ pub(crate) fn told_to_end() -> io::Result<impl Future<Output = ()>> {
 pub(crate) fn link_opener(_environment: &Environment) -> Option<&'static str> {
     Some("explorer.exe")
 }
+
+/// Makes room for `more` behind a text.
+pub(crate) fn bring_in(text: &mut String, more: usize) {
+    text.reserve(more);
+}
