@@ -45,7 +45,12 @@ impl World {
         }
         fs::create_dir_all(home.join(".claude-mem"))?;
         let worker = UnixDatagram::bind(home.join(".claude-mem/worker.wake"))?;
-        Ok(Self { hook: binary()?, empty: empty(scratch)?, home, _worker: worker })
+        Ok(Self {
+            hook: installed(&binary()?, scratch)?,
+            empty: empty(scratch)?,
+            home,
+            _worker: worker,
+        })
     }
 
     /// Where everything is kept.
@@ -134,12 +139,17 @@ pub(super) fn input(bytes: usize) -> Vec<u8> {
     payload(&stdout).into_bytes()
 }
 
+/// A copy, as an installation makes one: what a linker wrote piece by piece comes into memory in smaller pieces.
+fn installed(program: &Path, scratch: &Scratch) -> Outcome<PathBuf> {
+    let name = program.file_name().ok_or("a program has a name")?;
+    let copy = scratch.place(&format!("installed-{}", name.display()));
+    fs::copy(program, &copy)?;
+    Ok(copy)
+}
+
 /// A program that does nothing, made as the hook is: optimised, linked statically, at a fixed address.
 fn empty(scratch: &Scratch) -> Outcome<PathBuf> {
     let (source, program) = (scratch.place("empty.rs"), scratch.place("empty"));
-    if program.exists() {
-        return Ok(program);
-    }
     fs::write(&source, "fn main() {}\n")?;
     let flags = [
         "-O",
@@ -151,7 +161,11 @@ fn empty(scratch: &Scratch) -> Outcome<PathBuf> {
     let compiler = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let status =
         Command::new(compiler).args(flags).arg(&source).arg("-o").arg(&program).status()?;
-    if status.success() { Ok(program) } else { Err(format!("rustc ended with {status}").into()) }
+    if status.success() {
+        installed(&program, scratch)
+    } else {
+        Err(format!("rustc ended with {status}").into())
+    }
 }
 
 /// Node, if it is there.
