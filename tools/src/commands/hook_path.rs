@@ -184,6 +184,6 @@ mod tests {
             "fn=(1) main\ncfn=(2) sqlite3_step\nfn=(3) 0x0000000000b71f50\nfn=(2)\n16 4\n";
         assert_eq!(functions(profile), ["main", "sqlite3_step"]);
         let script = script(&["main".into(), "main".into()]);
-        assert_eq!(script.matches("main").count(), 1);
+        assert_eq!(script.matches("*(.text.main .text.unlikely.main)").count(), 1);
     }
 }
