@@ -18,7 +18,7 @@ pub(super) fn of_parts(initial: u32, parts: &[&[u8]]) -> u32 {
     hasher.finalize()
 }
 
-/// The checksum of a few dozen bytes, for which this is as fast as anything.
+/// The checksum of a few dozen bytes, once or twice.
 pub(super) fn of_few(initial: u32, bytes: &[u8]) -> u32 {
     let (steps, rest) = bytes.as_chunks::<8>();
     let crc = steps.iter().fold(!initial, |crc, step| {
