@@ -23,6 +23,7 @@ const STATIC_FORMS: &[(&str, &str)] = &[
 
 fn main() {
     println!("cargo:rerun-if-changed=src/build.rs");
+    println!("cargo:rustc-check-cfg=cfg(static_libc)");
     let is_linux_gnu = env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux")
         && env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|abi| abi == "gnu");
     let is_native = env::var("HOST").ok() == env::var("TARGET").ok();
@@ -43,6 +44,7 @@ fn main() {
     for argument in [format!("-L{out}"), "-static".into(), "-no-pie".into()] {
         println!("cargo:rustc-link-arg-bins={argument}");
     }
+    println!("cargo:rustc-cfg=static_libc");
     keep_hooks_together();
 }
 

@@ -313,3 +313,39 @@ fn files(dir: &std::path::Path) -> Vec<PathBuf> {
     all.sort();
     all
 }
+
+// With the C library inside, the binary must load none of what a system may have its names looked up by.
+#[cfg(static_libc)]
+#[test]
+fn names_are_found_without_what_the_system_would_load_for_them() {
+    let sandbox = remembered();
+    sandbox.write("nsswitch.conf", "hosts: nothing_of_this_name\n");
+    let script = "mount --bind \"$HOME/nsswitch.conf\" /etc/nsswitch.conf && exec \"$0\" ship --to s3://memories";
+    let Some(mut command) = sandbox.in_own_world(script) else { return };
+    let bucket = Bucket::start().unwrap();
+    command.envs(bucket.variables());
+    command.env("AWS_ENDPOINT_URL", bucket.endpoint().replace("127.0.0.1", "localhost"));
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!bucket.names().is_empty());
+}
+
+#[test]
+fn a_remote_that_cannot_be_reached_is_told_with_the_cause() {
+    let sandbox = remembered();
+    let keys = [
+        ("AWS_ACCESS_KEY_ID", "someone"),
+        ("AWS_SECRET_ACCESS_KEY", "secret"),
+        ("AWS_REGION", "nowhere"),
+    ];
+    let ship = |endpoint: &str, more: &[(&str, &str)]| {
+        let variables = [&keys[..], &[("AWS_ENDPOINT_URL", endpoint)], more].concat();
+        sandbox.run_with(&["ship", "--to", "s3://memories"], &variables, "")
+    };
+    let error = ship("http://nowhere.invalid", &[]).fails(1);
+    assert!(error.contains("lookup address"), "{error}");
+    let error =
+        ship("https://localhost", &[("SSL_CERT_FILE", "/dev/null"), ("SSL_CERT_DIR", "/dev/null")])
+            .fails(2);
+    assert!(error.contains("certificates"), "{error}");
+}

@@ -6,7 +6,7 @@ use claude_mem_events::FailureClass;
 use serde_json::Value;
 
 use super::{Refusal, Setup};
-use crate::settings::Setting;
+use crate::{settings::Setting, system};
 
 /// An answer has some kilobytes; what is larger than this is not one.
 const BODY_BYTES_MAX: u64 = 8 << 20;
@@ -39,6 +39,7 @@ impl Post<'_> {
     /// Sends it and returns the JSON of a good response. Redirects are not followed, because the key in
     /// the headers is for the address in the settings alone.
     pub(super) fn send(&self) -> Result<Value, Refusal> {
+        system::look_up_names_plainly();
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)

@@ -33,6 +33,7 @@ pub(crate) mod mend;
 mod object;
 mod plan;
 mod putting;
+mod reasons;
 pub(crate) mod remote;
 pub(crate) mod restore;
 mod shipper;

@@ -18,7 +18,13 @@ use crate::{
     environment::Environment,
     paths::{Paths, expand_tilde},
     settings::{Settings, table},
-    ship::{Error, key::Key, object},
+    ship::{
+        Error,
+        key::Key,
+        object,
+        reasons::{first_line, io_kind, is_no_bucket, is_unsupported},
+    },
+    system,
 };
 
 /// A place, and the key to what is in it. Names are relative to the place.
@@ -290,7 +296,7 @@ fn store(
         ObjectPath::parse(prefix.trim_end_matches('/')).map_err(|error| unusable(error.to_string()))
     };
     if scheme != "file" {
-        use_ring();
+        prepare_connections();
     }
     match scheme {
         "file" => directory(Path::new(rest), purpose, paths).map_err(unusable),
@@ -448,9 +454,10 @@ fn retry() -> RetryConfig {
     }
 }
 
-/// Which cryptography TLS is made of. Fine if somebody said so before.
-fn use_ring() {
+/// Which cryptography TLS is made of, which is fine if somebody said so before, and how names are found.
+fn prepare_connections() {
     let _ = rustls::crypto::ring::default_provider().install_default();
+    system::look_up_names_plainly();
 }
 
 fn without_password(place: &str) -> String {
@@ -458,41 +465,4 @@ fn without_password(place: &str) -> String {
         Some((scheme, Some((_, rest)))) => format!("{scheme}://{rest}"),
         _ => place.into(),
     }
-}
-
-fn is_unsupported(error: &object_store::Error) -> bool {
-    use object_store::Error as E;
-    matches!(error, E::NotImplemented { .. } | E::NotSupported { .. })
-        || first_line(error).contains("status code: 501")
-}
-
-fn is_no_bucket(why: &str) -> bool {
-    why.contains("NoSuchBucket")
-}
-
-/// What the system said, if it was the system.
-fn io_kind(error: &object_store::Error) -> Option<std::io::ErrorKind> {
-    let mut cause: Option<&dyn std::error::Error> = Some(error);
-    while let Some(error) = cause {
-        if let Some(error) = error.downcast_ref::<std::io::Error>() {
-            return Some(error.kind());
-        }
-        cause = error.source();
-    }
-    None
-}
-
-/// Errors of stores go on for many lines and name the request at length; what happened is at the end of the first.
-fn first_line(error: &object_store::Error) -> String {
-    let text = error.to_string();
-    let line = text.lines().next().unwrap_or_default();
-    let line = match line.rsplit_once(" - ") {
-        Some((request, what)) if request.contains("Error performing") => what,
-        _ => line,
-    };
-    let mut end = line.len().min(300);
-    while !line.is_char_boundary(end) {
-        end -= 1;
-    }
-    line[..end].to_owned()
 }
