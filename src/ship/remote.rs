@@ -1,9 +1,10 @@
 //! A place elsewhere that objects are put in: from what the user wrote to something that can be asked.
 
 use std::{
-    fs,
+    fs, mem,
     path::Path,
     sync::{Arc, Mutex},
+    thread,
     time::Duration,
 };
 
@@ -12,6 +13,7 @@ use object_store::{
     RetryConfig, aws::AmazonS3Builder, azure::MicrosoftAzureBuilder,
     gcp::GoogleCloudStorageBuilder, local::LocalFileSystem, path::Path as ObjectPath,
 };
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_stream::StreamExt as _;
 
 use crate::{
@@ -120,13 +122,10 @@ impl Remote {
             let bytes = &mut Vec::new();
             return object::unpack(name, &packed, self.key.as_ref(), bytes).and_then(work);
         }
-        let (name, key, buffers) = (name.to_owned(), self.key.clone(), buffers.clone());
-        let unpack = move || {
-            let mut buffer = buffers.take();
-            let done = object::unpack(&name, &packed, key.as_ref(), &mut buffer).and_then(work);
-            buffers.give_back(buffer);
-            done
-        };
+        let (name, key) = (name.to_owned(), self.key.clone());
+        let mut buffer = buffers.take().await;
+        let unpack =
+            move || object::unpack(&name, &packed, key.as_ref(), &mut buffer.bytes).and_then(work);
         tokio::task::spawn_blocking(unpack).await.map_err(|error| Error::Unreachable {
             place: self.place.clone(),
             why: error.to_string(),
@@ -261,19 +260,42 @@ impl Remote {
 
 const UNPACK_APART_BYTES_MIN: usize = 64 << 10;
 
-/// Room for objects that are unpacked, used again and again while many are. There are as many as are unpacked at
-/// the same time.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
+/// Room for objects that are unpacked, used again and again while many are. Whoever finds none free waits: with more
+/// at once than there are processors, each would lose to the others what it has in their caches.
+#[derive(Debug, Clone)]
+pub(crate) struct Buffers {
+    free: Arc<Mutex<Vec<Vec<u8>>>>,
+    places: Arc<Semaphore>,
+}
+
+impl Default for Buffers {
+    fn default() -> Self {
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        // While one waits for the disk, another can be unpacked.
+        Self { free: Arc::default(), places: Arc::new(Semaphore::new(processors + 1)) }
+    }
+}
 
 impl Buffers {
-    fn take(&self) -> Vec<u8> {
-        self.0.lock().ok().and_then(|mut free| free.pop()).unwrap_or_default()
+    async fn take(&self) -> Buffer {
+        let place = Arc::clone(&self.places).acquire_owned().await.ok();
+        let bytes = self.free.lock().ok().and_then(|mut free| free.pop()).unwrap_or_default();
+        Buffer { bytes, free: Arc::clone(&self.free), _place: place }
     }
+}
 
-    fn give_back(&self, buffer: Vec<u8>) {
-        if let Ok(mut free) = self.0.lock() {
-            free.push(buffer);
+/// One of them, which goes back when it is dropped.
+#[derive(Debug)]
+struct Buffer {
+    bytes: Vec<u8>,
+    free: Arc<Mutex<Vec<Vec<u8>>>>,
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if let Ok(mut free) = self.free.lock() {
+            free.push(mem::take(&mut self.bytes));
         }
     }
 }
