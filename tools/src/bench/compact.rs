@@ -21,6 +21,8 @@ const THREADS: usize = 3;
 /// For what is only computed, and waits for no disk.
 const PROCESSORS: usize = 2;
 const TIME_US: u64 = 1_763_000_000_000_000;
+/// So that a tool use has 4 KB on average, which is what hooks are measured with.
+const LINES: u64 = 157;
 
 fn speed(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
     let dir = scratch.place("compact-log");
@@ -145,7 +147,7 @@ fn fill(dir: &Path, bytes: u64) -> Outcome<()> {
 fn tool_use(number: u64) -> String {
     let mut text =
         format!("{{\"file_path\":\"/home/me/project/src/part_{}.rs\",\"content\":\"", number % 97);
-    for line in 0..(number * 7 % 61 + 4) {
+    for line in 0..(number * 7 % LINES + 4) {
         let value = (number ^ line).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let _ = write!(text, "    let value_{line} = compute({value:x}, {line});\\n");
     }
