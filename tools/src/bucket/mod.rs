@@ -1,0 +1,344 @@
+//! A bucket on this machine that speaks enough of S3, or of Google's dialect of it, and lies when told to.
+//!
+//! What real servers do right is tested with a real one where there is one. This one is for what they do wrong:
+//! errors, silence, half an answer, old listings, other bytes; and for Google's, which has no other stand-in.
+
+mod google;
+mod wire;
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    io::{self, BufReader},
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+};
+
+use serde_json::Value;
+
+use self::{
+    google::Google,
+    wire::{Answer, Request},
+};
+
+/// The bucket. It is gone when this is dropped.
+#[derive(Debug)]
+pub struct Bucket {
+    address: SocketAddr,
+    inner: Arc<Shared>,
+}
+
+/// What the connections share.
+#[derive(Debug, Default)]
+struct Shared {
+    inner: Mutex<Inner>,
+    /// If it is one of Google's.
+    google: Option<Google>,
+    /// Told of when there are enough who wait, or when it is over.
+    enough: Condvar,
+}
+
+/// How it misbehaves. Nothing is wrong by default.
+#[derive(Debug, Clone, Default)]
+pub struct Lies {
+    /// Every request is answered with this status.
+    pub status: Option<u16>,
+    /// After as many requests, nothing is answered any more but status 500.
+    pub requests_max: Option<u64>,
+    /// Listings show what was there when this was set.
+    pub is_listing_old: bool,
+    /// Objects whose name holds this are sent only in half, and the connection is closed.
+    pub cut: Option<String>,
+    /// Objects whose name holds this are sent with one bit changed.
+    pub flip: Option<String>,
+    /// Requests for objects whose name holds this are never answered.
+    pub silent: Option<String>,
+    /// Objects whose name holds this are sent only once as many of them are asked for at the same time.
+    pub together: Option<(String, usize)>,
+    /// Conditions are not known.
+    pub is_without_conditions: bool,
+    /// Everybody is let in. One that speaks S3 never asks who it is.
+    pub is_open: bool,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    objects: BTreeMap<String, Vec<u8>>,
+    listed: Vec<String>,
+    lies: Lies,
+    requests: u64,
+    is_over: bool,
+    /// Requests that wait for others.
+    waiting: usize,
+    /// Connections that wait for an answer that does not come.
+    silent: Vec<TcpStream>,
+}
+
+impl Bucket {
+    /// Begins to listen on a free port, for S3.
+    pub fn start() -> io::Result<Self> {
+        Self::listen(None)
+    }
+
+    /// The same for Google's dialect. There is a bucket that is ours, `memories`, and one that is not, `others`.
+    pub fn start_google() -> io::Result<Self> {
+        Self::listen(Some(Google::new()?))
+    }
+
+    fn listen(google: Option<Google>) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let address = listener.local_addr()?;
+        let inner = Arc::new(Shared { google, ..Shared::default() });
+        let shared = Arc::clone(&inner);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                if locked(&shared).is_over {
+                    return;
+                }
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || serve(&stream, &shared));
+            }
+        });
+        Ok(Self { address, inner })
+    }
+
+    /// What `AWS_ENDPOINT_URL` or `GOOGLE_BASE_URL` must be.
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Where the bucket that is ours is, as users name it.
+    pub fn place(&self, prefix: &str) -> String {
+        let scheme = if self.inner.google.is_some() { "gs" } else { "s3" };
+        format!("{scheme}://{}/{prefix}", google::OURS)
+    }
+
+    /// The file of the account that Google's lets in.
+    pub fn account(&self) -> Option<Value> {
+        self.inner.google.as_ref().map(Google::account)
+    }
+
+    /// The variables that make a client use it and let it in.
+    pub fn variables(&self) -> Vec<(&'static str, String)> {
+        if let Some(account) = self.account() {
+            return vec![
+                ("GOOGLE_BASE_URL", self.endpoint()),
+                ("GOOGLE_SERVICE_ACCOUNT_KEY", account.to_string()),
+            ];
+        }
+        vec![
+            ("AWS_ENDPOINT_URL", self.endpoint()),
+            ("AWS_ACCESS_KEY_ID", "someone".into()),
+            ("AWS_SECRET_ACCESS_KEY", "secret".into()),
+            ("AWS_REGION", "nowhere".into()),
+        ]
+    }
+
+    /// From now on it lies like this.
+    pub fn lie(&self, lies: Lies) {
+        let mut inner = locked(&self.inner);
+        inner.listed = inner.objects.keys().cloned().collect();
+        (inner.requests, inner.waiting) = (0, 0);
+        inner.lies = lies;
+        self.inner.enough.notify_all();
+    }
+
+    /// Names of all objects, with that of the bucket in front.
+    pub fn names(&self) -> Vec<String> {
+        locked(&self.inner).objects.keys().cloned().collect()
+    }
+
+    /// All objects.
+    pub fn objects(&self) -> BTreeMap<String, Vec<u8>> {
+        locked(&self.inner).objects.clone()
+    }
+
+    /// Makes this its content.
+    pub fn set(&self, objects: BTreeMap<String, Vec<u8>>) {
+        locked(&self.inner).objects = objects;
+    }
+
+    /// Requests that wait for others to come.
+    pub fn waiting(&self) -> usize {
+        locked(&self.inner).waiting
+    }
+
+    /// Requests since it was last told how to lie.
+    pub fn requests(&self) -> u64 {
+        locked(&self.inner).requests
+    }
+}
+
+impl Drop for Bucket {
+    fn drop(&mut self) {
+        locked(&self.inner).is_over = true;
+        self.inner.enough.notify_all();
+        // So that it notices.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+fn locked(shared: &Shared) -> MutexGuard<'_, Inner> {
+    shared.inner.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn serve(stream: &TcpStream, shared: &Shared) {
+    let mut reader = BufReader::new(stream);
+    while let Ok(Some(request)) = Request::read(&mut reader) {
+        let mut guard = locked(shared);
+        guard.requests += 1;
+        let lies = guard.lies.clone();
+        let is_meant = |part: &Option<String>| {
+            part.as_ref().is_some_and(|part| request.key.contains(part.as_str()))
+        };
+        if is_meant(&lies.silent) {
+            guard.silent.extend(stream.try_clone());
+            return;
+        }
+        if let Some((part, _)) = &lies.together
+            && request.method == "GET"
+            && request.key.contains(part.as_str())
+        {
+            guard.waiting += 1;
+            shared.enough.notify_all();
+            let is_too_few = |inner: &mut Inner| {
+                let wanted = inner.lies.together.as_ref().map_or(0, |(_, wanted)| *wanted);
+                inner.waiting < wanted && !inner.is_over
+            };
+            let woken = shared.enough.wait_while(guard, is_too_few);
+            guard = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+        let is_down = lies.requests_max.is_some_and(|max| guard.requests > max);
+        let answer = match lies.status {
+            Some(status) => Answer::error(status, "Scripted", "as told"),
+            None if is_down => Answer::error(500, "InternalError", "as told"),
+            None => guard.answer(&request, shared.google.as_ref()),
+        };
+        drop(guard);
+        let is_head = request.method == "HEAD";
+        let cut = is_meant(&lies.cut) && request.method == "GET" && answer.status == 200;
+        if answer.write(stream, is_head, cut).is_err() || cut {
+            return;
+        }
+    }
+}
+
+impl Inner {
+    fn answer(&mut self, request: &Request, google: Option<&Google>) -> Answer {
+        if let Some(answer) = google.and_then(|google| google.meet(request, self.lies.is_open)) {
+            return answer;
+        }
+        let Request { method, key, body, .. } = request;
+        let is_there = self.objects.contains_key(key);
+        let is_conditional = match google {
+            Some(_) => request.header("x-goog-if-generation-match") == Some("0"),
+            None => request.header("if-none-match").is_some(),
+        };
+        match method.as_str() {
+            "GET" if request.asked("list-type").as_deref() == Some("2") => {
+                Answer::new(200, self.list(request, google.is_some()))
+            }
+            "GET" | "HEAD" => match self.objects.get(key) {
+                Some(object) => Answer::new(200, self.object(key, object)),
+                None => missing(),
+            },
+            "PUT" if is_conditional && self.lies.is_without_conditions => not_known(),
+            "PUT" if is_conditional && is_there => {
+                Answer::error(412, "PreconditionFailed", "It is there.")
+            }
+            "PUT" => {
+                self.objects.insert(key.clone(), body.clone());
+                Answer::new(200, "")
+            }
+            // S3 does not say that there was none.
+            "DELETE" if google.is_some() && !is_there => missing(),
+            "DELETE" => {
+                self.objects.remove(key);
+                Answer::new(204, "")
+            }
+            // Google's has no such thing.
+            "POST" if google.is_none() && request.asked("delete").is_some() => {
+                Answer::new(200, self.delete_many(key, &String::from_utf8_lossy(body)))
+            }
+            _ => not_known(),
+        }
+    }
+
+    fn delete_many(&mut self, bucket: &str, xml: &str) -> String {
+        let mut answer = String::from("<DeleteResult>");
+        for part in xml.split("<Key>").skip(1) {
+            let name = part.split("</Key>").next().unwrap_or_default();
+            self.objects.remove(&format!("{}/{name}", bucket.trim_matches('/')));
+            let _ = write!(answer, "<Deleted><Key>{name}</Key></Deleted>");
+        }
+        answer + "</DeleteResult>"
+    }
+
+    fn object(&self, key: &str, object: &[u8]) -> Vec<u8> {
+        let mut bytes = object.to_vec();
+        let is_flipped = self.lies.flip.as_ref().is_some_and(|part| key.contains(part.as_str()));
+        if let (true, Some(byte)) = (is_flipped, bytes.last_mut()) {
+            *byte ^= 1;
+        }
+        bytes
+    }
+
+    fn list(&self, request: &Request, is_google: bool) -> String {
+        let bucket = request.key.trim_matches('/');
+        let prefix = request.asked("prefix").unwrap_or_default();
+        let has_folders = request.asked("delimiter").is_some();
+        let names: Vec<&String> = match self.lies.is_listing_old {
+            true => self.listed.iter().collect(),
+            false => self.objects.keys().collect(),
+        };
+        let mut found = BTreeMap::new();
+        for name in names {
+            let name = name.strip_prefix(bucket).and_then(|name| name.strip_prefix('/'));
+            let Some(name) = name.filter(|name| name.starts_with(&prefix)) else { continue };
+            match name[prefix.len()..].split_once('/') {
+                Some((folder, _)) if has_folders => {
+                    let folder = format!("{prefix}{folder}/");
+                    let xml = format!("<CommonPrefixes><Prefix>{folder}</Prefix></CommonPrefixes>");
+                    found.insert(folder, xml);
+                }
+                _ => {
+                    let xml = format!(
+                        "<Contents><Key>{name}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified>\
+                         <ETag>\"0\"</ETag><Size>0</Size></Contents>"
+                    );
+                    found.insert(name.to_owned(), xml);
+                }
+            }
+        }
+        page(&found, request.asked("continuation-token"), is_google)
+    }
+}
+
+/// As much of a listing as is told at once, which is less than a server may tell if it is to be asked again.
+fn page(found: &BTreeMap<String, String>, behind: Option<String>, is_short: bool) -> String {
+    let len_max = if is_short { 3 } else { 1000 };
+    let behind = behind.map(|token| token.trim_end_matches("==").to_owned()).unwrap_or_default();
+    let mut rest = found.iter().filter(|(name, _)| **name > behind);
+    let mut xml = String::from("<ListBucketResult>");
+    let mut last = "";
+    for (name, told) in rest.by_ref().take(len_max) {
+        xml += told;
+        last = name;
+    }
+    let is_truncated = rest.next().is_some();
+    let _ = write!(xml, "<IsTruncated>{is_truncated}</IsTruncated>");
+    if is_truncated {
+        // It ends as those of real servers do, in what must be encoded when it is sent back.
+        let _ = write!(xml, "<NextContinuationToken>{last}==</NextContinuationToken>");
+    }
+    xml + "</ListBucketResult>"
+}
+
+fn missing() -> Answer {
+    Answer::error(404, "NoSuchKey", "The specified key does not exist.")
+}
+
+fn not_known() -> Answer {
+    Answer::error(501, "NotImplemented", "as told")
+}
