@@ -14,6 +14,7 @@ mod context;
 mod demo;
 mod doctor;
 mod full_disk;
+mod google;
 mod hooks;
 mod http;
 mod import;

@@ -14,10 +14,10 @@ use crate::{
     serving::{Serving, until},
 };
 
-const EXTRACT: [(&str, &str); 1] = [("CLAUDE_MEM_PROVIDER", "extract")];
+pub(crate) const EXTRACT: [(&str, &str); 1] = [("CLAUDE_MEM_PROVIDER", "extract")];
 
 /// Some turns of a session: prompts, tools, stops.
-fn work(sandbox: &Sandbox, session: &str, turns: usize) {
+pub(crate) fn work(sandbox: &Sandbox, session: &str, turns: usize) {
     let cwd = sandbox.home();
     for turn in 1..=turns {
         let common = json!({"session_id": session, "cwd": cwd});
@@ -38,7 +38,7 @@ fn work(sandbox: &Sandbox, session: &str, turns: usize) {
     }
 }
 
-fn remembered() -> Sandbox {
+pub(crate) fn remembered() -> Sandbox {
     let sandbox = Sandbox::new();
     work(&sandbox, "first", 3);
     sandbox.run_with(&["project"], &EXTRACT, "").ok();

@@ -79,6 +79,7 @@ settings! {
     SHIP_REGION: "CLAUDE_MEM_SHIP_REGION", "", Text, "Region of the bucket; empty for what `AWS_REGION` says";
     SHIP_ACCESS_KEY_ID: "CLAUDE_MEM_SHIP_ACCESS_KEY_ID", "", Secret("AWS_ACCESS_KEY_ID"), "Who we are to the bucket; empty for the usual AWS variables";
     SHIP_SECRET_ACCESS_KEY: "CLAUDE_MEM_SHIP_SECRET_ACCESS_KEY", "", Secret("AWS_SECRET_ACCESS_KEY"), "How the bucket knows that";
+    SHIP_GOOGLE_CREDENTIALS: "CLAUDE_MEM_SHIP_GOOGLE_CREDENTIALS", "", Text, "File of the account that `gs://…` lets in; empty for the usual Google variables and files";
     // How long what is kept.
     COMPACT_MB: "CLAUDE_MEM_COMPACT_MB", "64", Count(0, 1 << 20), "Megabytes of log that were never compacted, from which on the worker compacts; 0 for never";
     RETENTION_DAYS: "CLAUDE_MEM_RETENTION_DAYS", "0", Count(0, 36_500), "Days after which only digests of tool inputs and outputs are kept, once shipped; memories stay; 0 for never";

@@ -55,6 +55,7 @@ fn in_force(app: &App) -> Vec<String> {
         &t::SHIP_REGION,
         &t::SHIP_ACCESS_KEY_ID,
         &t::SHIP_SECRET_ACCESS_KEY,
+        &t::SHIP_GOOGLE_CREDENTIALS,
     ];
     let key = std::fs::read_to_string(app.paths.ship_key()).unwrap_or_default();
     settings.into_iter().map(|setting| app.settings.text(setting)).chain([key]).collect()

@@ -28,6 +28,18 @@ pub(crate) enum Error {
         /// What was said.
         why: String,
     },
+    /// There is nothing to be let in with, or it is of no use.
+    Credentials {
+        /// Where.
+        place: String,
+        /// What is wrong with them.
+        why: String,
+    },
+    /// There is no such bucket.
+    NoBucket {
+        /// As given.
+        place: String,
+    },
     /// An object that must be there is not.
     Missing {
         /// Its name.
@@ -124,6 +136,8 @@ impl fmt::Display for Error {
             Self::Place { place, why } => write!(out, "{place} cannot be used: {why}"),
             Self::Unreachable { place, why } => write!(out, "{place} does not answer: {why}"),
             Self::Denied { place, why } => write!(out, "{place} does not let us in: {why}"),
+            Self::Credentials { place, why } => write!(out, "nothing lets us into {place}: {why}"),
+            Self::NoBucket { place } => write!(out, "there is no bucket of the name in {place}"),
             Self::Missing { object } => write!(out, "{object} is missing in the remote"),
             Self::Damaged { object, why } => {
                 write!(out, "{object} in the remote is damaged: {why}")
@@ -172,7 +186,13 @@ impl From<Error> for Failure {
                 .remedy("try again when the remote is back; shipping goes on where it stopped"),
             E::Denied { .. } => failure
                 .meaning("nothing was read or changed there")
-                .remedy("check the credentials (`AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, `AZURE_STORAGE_ACCOUNT_KEY`, or `GOOGLE_SERVICE_ACCOUNT`) and what they may do"),
+                .remedy("check the credentials (`AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, `AZURE_STORAGE_ACCOUNT_KEY`, or `GOOGLE_APPLICATION_CREDENTIALS`) and what they may do"),
+            E::Credentials { .. } => failure
+                .meaning("nothing was asked of it; what is not shipped yet is in the local log")
+                .remedy("let `GOOGLE_APPLICATION_CREDENTIALS` or `claude-mem settings set SHIP_GOOGLE_CREDENTIALS …` name the file of a service account, or run `gcloud auth application-default login`"),
+            E::NoBucket { .. } => failure
+                .meaning("nothing is lost: what is not shipped yet is in the local log")
+                .remedy("make the bucket where it is to be, or name the right one"),
             E::Missing { .. } | E::Damaged { .. } => failure
                 .meaning("the rest of the remote can still be used")
                 .remedy("on the machine it came from, mend it with `claude-mem verify --remote --repair`; if that is gone, take what is whole with `claude-mem restore --salvage`"),

@@ -25,6 +25,7 @@ pub(crate) mod check;
 pub(crate) mod chore;
 pub(crate) mod error;
 mod fetch;
+mod google;
 pub(crate) mod head;
 pub(crate) mod key;
 pub(crate) mod local;

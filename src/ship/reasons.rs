@@ -2,6 +2,10 @@
 
 use std::{error::Error, io, iter};
 
+use serde_json::Value;
+
+const LEN_MAX: usize = 300;
+
 pub(super) fn is_unsupported(error: &object_store::Error) -> bool {
     use object_store::Error as E;
     matches!(error, E::NotImplemented { .. } | E::NotSupported { .. })
@@ -9,7 +13,7 @@ pub(super) fn is_unsupported(error: &object_store::Error) -> bool {
 }
 
 pub(super) fn is_no_bucket(why: &str) -> bool {
-    why.contains("NoSuchBucket")
+    ["NoSuchBucket", "ContainerNotFound"].iter().any(|code| why.contains(code))
 }
 
 /// What the system said, if it was the system.
@@ -17,27 +21,80 @@ pub(super) fn io_kind(error: &object_store::Error) -> Option<io::ErrorKind> {
     causes(error).find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind)
 }
 
-/// Errors of stores go on for many lines and name the request at length; what happened is at the end of the first.
-/// What it came from is behind that, if there is more to it.
+/// Errors of stores go on for many lines and name the request at length; what happened is at the end of the first,
+/// or in the body that a server sent. What it came from is behind that, if there is more to it.
 pub(super) fn first_line(error: &object_store::Error) -> String {
     let text = error.to_string();
-    let line = text.lines().next().unwrap_or_default();
-    let line = match line.rsplit_once(" - ") {
+    let said = match text.split_once(" error: ") {
+        Some((generic, said)) if generic.starts_with("Generic ") => said,
+        _ => &text,
+    };
+    let said = match said.split_once(" - ") {
         Some((request, what)) if request.contains("Error performing") => what,
-        _ => line,
+        _ => said,
     };
-    let origin = causes(error).last().map(ToString::to_string).unwrap_or_default();
-    let line = match origin.lines().next() {
-        Some(origin) if !text.contains(origin) => format!("{line}: {origin}"),
-        _ => line.to_owned(),
-    };
-    let mut end = line.len().min(300);
-    while !line.is_char_boundary(end) {
-        end -= 1;
+    let mut line = said.lines().next().unwrap_or_default().to_owned();
+    // A body is what comes behind the status.
+    let status = line.find("status code: ").unwrap_or(line.len());
+    if let Some(at) = line[status..].find(['<', '{']).map(|at| status + at)
+        && let Some(words) = in_body(&said[at..])
+    {
+        line.truncate(at);
+        line += &words;
     }
-    line[..end].to_owned()
+    let origin = causes(error).last().map(ToString::to_string).unwrap_or_default();
+    if let Some(origin) = origin.lines().next().filter(|origin| !text.contains(origin)) {
+        line = format!("{line}: {origin}");
+    }
+    let end = (0..=line.len().min(LEN_MAX)).rev().find(|at| line.is_char_boundary(*at));
+    line.truncate(end.unwrap_or_default());
+    line
+}
+
+/// The code and the message of a body in XML or JSON.
+fn in_body(body: &str) -> Option<String> {
+    let element = |name: &str| {
+        let (_, behind) = body.split_once(&format!("<{name}>"))?;
+        behind.split_once(&format!("</{name}>")).map(|(text, _)| text.trim().to_owned())
+    };
+    let parts: Vec<String> = if body.starts_with('<') {
+        ["Code", "Message", "Details"].iter().filter_map(|name| element(name)).collect()
+    } else {
+        let body: Value = serde_json::Deserializer::from_str(body).into_iter().next()?.ok()?;
+        let texts = [&body["error"], &body["error_description"]];
+        texts.iter().filter_map(|text| text.as_str().map(str::to_owned)).collect()
+    };
+    Some(parts.join(": ")).filter(|words| !words.is_empty())
 }
 
 fn causes(error: &object_store::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
     iter::successors(Some(error as &(dyn Error + 'static)), |&error| error.source())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> String {
+        first_line(&object_store::Error::Generic { store: "GCS", source: text.into() })
+    }
+
+    #[test]
+    fn what_a_server_said_is_told_without_the_request_and_the_markup() {
+        let request = "Error performing list request: Error performing GET http://x?y in 1ms - ";
+        let status = "Server returned non-2xx status code: ";
+        let xml = "403 Forbidden: <?xml version='1.0'?>\n<Error><Code>AccessDenied</Code>\n<Message>No.</Message>\
+                   <Details>ada may not list.</Details></Error>";
+        let told = said(&format!("{request}{status}{xml}"));
+        assert_eq!(told, format!("{status}403 Forbidden: AccessDenied: No.: ada may not list."));
+        let json = "400 Bad Request: {\n  \"error\": \"invalid_grant\",\n  \"error_description\": \"Expired.\"\n}";
+        let told = said(&format!("{request}{status}{json}\n\nDebug source: …"));
+        assert_eq!(told, format!("{status}400 Bad Request: invalid_grant: Expired."));
+        assert_eq!(
+            said(&format!("{request}{status}502: <html>oops")),
+            format!("{status}502: <html>oops")
+        );
+        assert_eq!(said(&"ä".repeat(400)).len(), LEN_MAX);
+        assert_eq!(said("no route\nto host"), "no route");
+    }
 }

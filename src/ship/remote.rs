@@ -10,8 +10,8 @@ use std::{
 
 use object_store::{
     BackoffConfig, ClientOptions, ObjectStore, ObjectStoreExt as _, PutMode, PutPayload,
-    RetryConfig, aws::AmazonS3Builder, azure::MicrosoftAzureBuilder,
-    gcp::GoogleCloudStorageBuilder, local::LocalFileSystem, path::Path as ObjectPath,
+    RetryConfig, aws::AmazonS3Builder, azure::MicrosoftAzureBuilder, local::LocalFileSystem,
+    path::Path as ObjectPath,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_stream::StreamExt as _;
@@ -21,7 +21,7 @@ use crate::{
     paths::{Paths, expand_tilde},
     settings::{Settings, table},
     ship::{
-        Error,
+        Error, google,
         key::Key,
         object,
         reasons::{first_line, io_kind, is_no_bucket, is_unsupported},
@@ -237,10 +237,11 @@ impl Remote {
         let place = self.place.clone();
         let why = first_line(error);
         match error {
-            E::NotFound { .. } if is_no_bucket(&why) => Error::Place { place, why },
+            // A listing that is refused is told only in words.
+            _ if is_no_bucket(&why) => Error::NoBucket { place },
+            _ if google::is_not_known(error) => Error::Credentials { place, why },
             E::NotFound { .. } => Error::Missing { object: name.into() },
             E::PermissionDenied { .. } | E::Unauthenticated { .. } => Error::Denied { place, why },
-            // A listing that is refused is told only in words.
             _ if ["401", "403"]
                 .iter()
                 .any(|code| why.contains(&format!("status code: {code}"))) =>
@@ -327,16 +328,8 @@ fn store(
             Ok((Arc::new(builder), prefix()?))
         }
         "gs" => {
-            let builder = GoogleCloudStorageBuilder::new()
-                .with_url(place)
-                .with_client_options(client())
-                .with_retry(retry());
-            let variables = variables(environment, &["GOOGLE_"]);
-            let builder = variables.fold(builder, |builder, (name, value)| match name.parse() {
-                Ok(key) => builder.with_config(key, value),
-                Err(_) => builder,
-            });
-            Ok((Arc::new(builder.build().map_err(failed)?), prefix()?))
+            let bucket = google::bucket(place, paths, settings, environment)?;
+            Ok((Arc::new(bucket), prefix()?))
         }
         "az" | "azure" => {
             let builder = MicrosoftAzureBuilder::new()
@@ -444,7 +437,7 @@ fn profile(paths: &Paths, environment: &Environment) -> Vec<(String, String)> {
 }
 
 /// Variables that begin with one of these, in lower case as the builders want them.
-fn variables(
+pub(super) fn variables(
     environment: &Environment,
     starts: &'static [&'static str],
 ) -> impl Iterator<Item = (String, String)> {
@@ -456,7 +449,7 @@ fn variables(
 }
 
 /// Nobody is waited for longer than this without a byte arriving.
-fn client() -> ClientOptions {
+pub(super) fn client() -> ClientOptions {
     ClientOptions::new()
         .with_connect_timeout(Duration::from_secs(5))
         .with_read_timeout(Duration::from_secs(20))
@@ -464,7 +457,7 @@ fn client() -> ClientOptions {
 }
 
 /// Hiccups are passed over here; anything longer is for whoever ships, who tries again later.
-fn retry() -> RetryConfig {
+pub(super) fn retry() -> RetryConfig {
     RetryConfig {
         backoff: BackoffConfig {
             init_backoff: Duration::from_millis(100),
@@ -482,7 +475,7 @@ fn prepare_connections() {
     system::look_up_names_plainly();
 }
 
-fn without_password(place: &str) -> String {
+pub(super) fn without_password(place: &str) -> String {
     match place.split_once("://").map(|(scheme, rest)| (scheme, rest.split_once('@'))) {
         Some((scheme, Some((_, rest)))) => format!("{scheme}://{rest}"),
         _ => place.into(),

@@ -2,6 +2,7 @@
 
 mod broken;
 mod encrypted;
+mod google;
 mod stopped;
 mod whole;
 
@@ -52,8 +53,8 @@ impl Machine {
         let variables = bucket.variables();
         let mut variables: Vec<(&str, &str)> =
             variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        variables.push(("AWS_READ_TIMEOUT", "1s"));
-        Self::with(tempfile::tempdir().unwrap(), "s3://bucket/some/prefix".into(), &variables)
+        variables.extend([("AWS_READ_TIMEOUT", "1s"), ("GOOGLE_READ_TIMEOUT", "1s")]);
+        Self::with(tempfile::tempdir().unwrap(), bucket.place("some/prefix"), &variables)
     }
 
     fn with(outer: tempfile::TempDir, place: String, variables: &[(&str, &str)]) -> Self {

@@ -1,0 +1,150 @@
+//! A memory in a bucket of Google's, and every way to be let in there.
+
+use std::{collections::BTreeMap, slice};
+
+use claude_mem_tools::bucket::{Bucket, Lies};
+use serde_json::{Value, json};
+
+use crate::{
+    model::dump,
+    sandbox::{Run, Sandbox},
+    ship::{EXTRACT, remembered, work},
+};
+
+fn run(sandbox: &Sandbox, arguments: &[&str], variables: &[(&str, String)]) -> Run {
+    let variables: Vec<(&str, &str)> =
+        variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    sandbox.run_with(arguments, &variables, "")
+}
+
+#[test]
+fn a_bucket_of_googles_kind_holds_a_memory_too() {
+    let bucket = Bucket::start_google().unwrap();
+    let mut variables = bucket.variables();
+    variables.push(("CLAUDE_MEM_SHIP_TO", bucket.place("of/ada")));
+    // So that it can be seen what is in it.
+    variables.push(("CLAUDE_MEM_SHIP_COMPRESS", "false".into()));
+    let sandbox = remembered();
+    let at_desk = |arguments: &[&str]| run(&sandbox, arguments, &variables).ok();
+    at_desk(&["ship"]);
+    work(&sandbox, "second", 2);
+    sandbox.run_with(&["project"], &EXTRACT, "").ok();
+    at_desk(&["ship"]);
+    let again: Value = serde_json::from_str(&at_desk(&["ship", "--json"])).unwrap();
+    assert_eq!((&again["objects"], &again["put_bytes"]), (&json!(0), &json!(0)));
+    // What is forgotten is gone there as well.
+    let telling = || -> Vec<String> {
+        let is_telling = |object: &[u8]| object.windows(6).any(|bytes| bytes == b"turn 3");
+        let objects = bucket.objects().into_iter();
+        objects.filter(|(_, object)| is_telling(object)).map(|(name, _)| name).collect()
+    };
+    assert_ne!(telling(), Vec::<String>::new());
+    at_desk(&["forget", "--session", "first", "--now", "--yes"]);
+    let told: Value = serde_json::from_str(&at_desk(&["ship", "--json"])).unwrap();
+    assert!(told["deleted"].as_u64() > Some(0), "{told}");
+    assert_eq!(telling(), Vec::<String>::new());
+    at_desk(&["verify", "--remote"]);
+    let machine = Sandbox::new();
+    run(&machine, &["restore"], &variables).ok();
+    assert_eq!(dump(&machine.data()), dump(&sandbox.data()));
+    let events = machine.events();
+    assert!(events.iter().any(|event| event.to_string().contains("turn 2")));
+    assert!(!events.iter().any(|event| event.to_string().contains("turn 3")));
+    // Another machine has a log of its own there, and brings ours.
+    let other = Sandbox::new();
+    work(&other, "other", 1);
+    run(&other, &["ship"], &variables).ok();
+    let search = || run(&other, &["search", "a.rs", "--all-projects", "--json"], &variables).stdout;
+    assert!(!search().contains("second"), "{}", search());
+    run(&other, &["pull"], &variables).ok();
+    assert!(search().contains("second"), "{}", search());
+}
+
+#[test]
+fn google_lets_in_whom_a_variable_a_setting_a_file_or_the_machine_itself_speaks_for() {
+    let bucket = Bucket::start_google().unwrap();
+    let sandbox = Sandbox::new();
+    work(&sandbox, "first", 1);
+    let account = bucket.account().unwrap().to_string();
+    let place = bucket.place("of/ada");
+    let base = ("GOOGLE_BASE_URL", bucket.endpoint());
+    let nobody = ("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere.json".to_owned());
+    sandbox.write("account.json", &account);
+    let ship = |more: &[(&'static str, String)]| {
+        bucket.set(BTreeMap::new());
+        let variables = [slice::from_ref(&base), more].concat();
+        run(&sandbox, &["ship", "--to", &place], &variables).ok();
+        assert_ne!(bucket.names(), Vec::<String>::new(), "{more:?}");
+    };
+    ship(&[("GOOGLE_APPLICATION_CREDENTIALS", "~/account.json".into())]);
+    ship(&[("GOOGLE_SERVICE_ACCOUNT", "~/account.json".into())]);
+    ship(&[("GOOGLE_SERVICE_ACCOUNT_KEY", account.clone())]);
+    ship(&[("CLAUDE_MEM_SHIP_GOOGLE_CREDENTIALS", "~/account.json".into()), nobody]);
+    // A token that is fetched and shown from then on. Only who asked for it has it.
+    ship(&[("GCE_METADATA_HOST", host(&bucket))]);
+    let gcloud = ".config/gcloud/application_default_credentials.json";
+    sandbox.write(gcloud, &account);
+    ship(&[]);
+    // Servers that stand in for Google's are told of in the file, and let everybody in.
+    bucket.lie(Lies { is_open: true, ..Lies::default() });
+    let mut open = json!({"gcs_base_url": bucket.endpoint(), "disable_oauth": true});
+    for key in ["client_email", "private_key", "private_key_id"] {
+        open[key] = "".into();
+    }
+    sandbox.write("open.json", &open.to_string());
+    ship(&[("GOOGLE_SERVICE_ACCOUNT", "~/open.json".into()), ("GOOGLE_BASE_URL", String::new())]);
+}
+
+#[test]
+fn whom_google_does_not_let_in_is_told_why_and_what_to_do() {
+    let bucket = Bucket::start_google().unwrap();
+    let (ours, others) = (bucket.variables(), Bucket::start_google().unwrap().variables());
+    let sandbox = Sandbox::new();
+    work(&sandbox, "first", 1);
+    let fails = |place: &str, variables: &[(&'static str, String)], expected: &[&str]| {
+        let error = run(&sandbox, &["ship", "--to", place], variables).fails(1);
+        for expected in expected.iter().chain(&["note: ", "hint: "]) {
+            assert!(error.contains(expected), "{expected} in {error}");
+        }
+    };
+    let place = bucket.place("of/ada");
+    let remedy = "GOOGLE_APPLICATION_CREDENTIALS";
+    // On a machine of Google's this is refused later, by the bucket.
+    fails(&place, &[ours[0].clone()], &[remedy]);
+    let missing = [ours[0].clone(), (remedy, "/nowhere.json".into())];
+    fails(
+        &place,
+        &missing,
+        &["nothing lets us into gs://memories", "/nowhere.json", "No such file"],
+    );
+    let unreadable = [ours[0].clone(), (remedy, "/dev/null".into())];
+    fails(
+        &place,
+        &unreadable,
+        &["nothing lets us into gs://memories", "/dev/null: Unable to decode", remedy],
+    );
+    // An account of the same name, with another key.
+    let wrong = [ours[0].clone(), others[1].clone()];
+    fails(&place, &wrong, &["does not let us in", "401", "Authentication required.", remedy]);
+    fails("gs://others/x", &ours, &["does not let us in", "403", "AccessDenied", "ada@", remedy]);
+    fails(
+        "gs://elsewhere/x",
+        &ours,
+        &["no bucket of the name in gs://elsewhere", "make the bucket"],
+    );
+    // Credentials are not to blame for everything.
+    let nobody = |name| (name, "/dev/null".to_owned());
+    let untrusting = [&ours[..], &[nobody("SSL_CERT_FILE"), nobody("SSL_CERT_DIR")]].concat();
+    let error = run(&sandbox, &["ship", "--to", &place], &untrusting).fails(2);
+    assert!(error.contains("certificates") && !error.contains(remedy), "{error}");
+    // A machine that has no account to give.
+    let without = Bucket::start().unwrap();
+    let host = host(&without);
+    let machine = [("GCE_METADATA_HOST", host.clone()), ("GCE_METADATA_IP", host), ours[0].clone()];
+    fails(&place, &machine, &["nothing lets us into gs://memories", "404", remedy]);
+    assert_eq!((without.requests(), bucket.names()), (2, Vec::new()));
+}
+
+fn host(bucket: &Bucket) -> String {
+    bucket.endpoint().replace("http://", "")
+}
