@@ -4,7 +4,7 @@ use crate::{
     Error, Gap, Item, Log, Seq,
     again::Originals,
     format::{FLAG_AGAIN, FrameHeader, KIND_RESERVED, SEGMENT_HEADER_LEN},
-    item::{entry, seq_of},
+    item::{Unpacker, entry, seq_of},
     recovery::Found,
     seen::Seen,
     segment::{Segment, following, snapshot},
@@ -30,7 +30,7 @@ pub struct Backwards {
     end: u64,
     seen: Seen,
     originals: Originals,
-    decompressed: Vec<u8>,
+    unpacker: Unpacker,
 }
 
 /// Blocks of a segment that has no index.
@@ -55,7 +55,7 @@ impl Backwards {
             end: 0,
             seen: Seen::default(),
             originals: Originals::default(),
-            decompressed: Vec::new(),
+            unpacker: Unpacker::default(),
         })
     }
 
@@ -67,7 +67,7 @@ impl Backwards {
             Some(Step::Gap(gap)) => Ok(Some(Item::Gap(gap))),
             Some(Step::Frame(offset, header)) => {
                 let segment = self.segment.as_mut().expect("the frame was just found in it");
-                entry(segment, offset, header, &mut self.decompressed).map(Some)
+                entry(segment, offset, header, &mut self.unpacker).map(Some)
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::{
     },
     segment::Segment,
 };
-use std::fmt;
+use std::{fmt, io};
 
 /// One thing met while reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +100,7 @@ pub(crate) fn entry<'a>(
     segment: &'a mut Segment,
     offset: u64,
     header: FrameHeader,
-    decompressed: &'a mut Vec<u8>,
+    unpacker: &'a mut Unpacker,
 ) -> Result<Item<'a>, Error> {
     let here = Seq::new(segment.number, offset);
     let gap = segment
@@ -116,10 +116,10 @@ pub(crate) fn entry<'a>(
         _ => stored,
     };
     let payload = if header.has(FLAG_ZSTD) {
-        if decompress(stored, decompressed).is_err() {
-            return Ok(Item::Gap(gap));
+        match unpacker.unpack(stored) {
+            Ok(payload) => payload,
+            Err(_) => return Ok(Item::Gap(gap)),
         }
-        decompressed.as_slice()
     } else {
         stored
     };
@@ -128,10 +128,31 @@ pub(crate) fn entry<'a>(
     Ok(Item::Record(Entry { seq, id, kind, schema, codec, is_tombstone, payload }))
 }
 
-pub(crate) fn decompress(stored: &[u8], out: &mut Vec<u8>) -> std::io::Result<()> {
-    let len = zstd::zstd_safe::get_frame_content_size(stored).ok().flatten().unwrap_or(0);
-    out.clear();
-    // The length is only believed up to what a record may hold.
-    out.reserve((len as usize).min(PAYLOAD_BYTES_MAX));
-    zstd::bulk::Decompressor::new()?.decompress_to_buffer(stored, out).map(|_| ())
+/// Where compressed payloads are unpacked, one after another. What zstd needs for that is larger than most of them,
+/// and made once.
+#[derive(Default)]
+pub(crate) struct Unpacker {
+    bytes: Vec<u8>,
+    decompressor: Option<zstd::bulk::Decompressor<'static>>,
+}
+
+impl Unpacker {
+    pub(crate) fn unpack(&mut self, stored: &[u8]) -> io::Result<&[u8]> {
+        let decompressor = match &mut self.decompressor {
+            Some(decompressor) => decompressor,
+            none => none.insert(zstd::bulk::Decompressor::new()?),
+        };
+        let len = zstd::zstd_safe::get_frame_content_size(stored).ok().flatten().unwrap_or(0);
+        self.bytes.clear();
+        // The length is only believed up to what a record may hold.
+        self.bytes.reserve((len as usize).min(PAYLOAD_BYTES_MAX));
+        decompressor.decompress_to_buffer(stored, &mut self.bytes)?;
+        Ok(&self.bytes)
+    }
+}
+
+impl fmt::Debug for Unpacker {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Unpacker").field("bytes", &self.bytes.len()).finish_non_exhaustive()
+    }
 }

@@ -5,7 +5,7 @@ use crate::{
     again::Originals,
     ahead::Checker,
     format::{FLAG_AGAIN, FrameHeader, KIND_RESERVED, SEGMENT_HEADER_LEN},
-    item::{entry, seq_of},
+    item::{Unpacker, entry, seq_of},
     map::Map,
     recovery::Found,
     seen::Seen,
@@ -40,7 +40,7 @@ pub struct Reader {
     checker: Option<Checker>,
     /// The bytes of the segment before, to be let go of on the checker's thread.
     read: Option<Arc<Map>>,
-    decompressed: Vec<u8>,
+    unpacker: Unpacker,
 }
 
 enum Step {
@@ -65,7 +65,7 @@ impl Reader {
             originals: Originals::default(),
             checker: None,
             read: None,
-            decompressed: Vec::new(),
+            unpacker: Unpacker::default(),
         }
     }
 
@@ -84,7 +84,7 @@ impl Reader {
             Some(Step::Frame(offset, header)) => (offset, header),
         };
         let segment = self.segment.as_mut().expect("a frame was just found in it");
-        entry(segment, offset, header, &mut self.decompressed).map(Some)
+        entry(segment, offset, header, &mut self.unpacker).map(Some)
     }
 
     /// Where reading goes on. A reader opened [there](Log::read_from) misses nothing and repeats nothing.

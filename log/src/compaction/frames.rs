@@ -7,7 +7,7 @@ use crate::{
         FLAG_AGAIN, FLAG_MOVED, FLAG_TOMBSTONE, FLAG_ZSTD, FrameFields, FrameHeader, KIND_RESERVED,
         KIND_SEAL, SEGMENT_HEADER_LEN, split_seq, without_place,
     },
-    item::{decompress, entry, seq_of},
+    item::{Unpacker, entry, seq_of},
     recovery::{Found, Source as _},
     seen::Seen,
     segment::Segment,
@@ -21,7 +21,7 @@ pub(super) struct Frames<'a> {
     /// Whether damage can stay as it is: frames of another segment have another salt.
     is_alone: bool,
     seen: Seen,
-    decompressed: Vec<u8>,
+    unpacker: Unpacker,
     compressed: Vec<u8>,
     pub(super) rewritten: Rewritten,
 }
@@ -34,8 +34,8 @@ impl<'a> Frames<'a> {
     ) -> Result<Self, Error> {
         let compressor = zstd::bulk::Compressor::new(packing.level)
             .map_err(|source| Error::Io { action: "prepare", path: "zstd".into(), source })?;
-        let (seen, decompressed, compressed, rewritten) = Default::default();
-        Ok(Self { judge, packing, compressor, is_alone, seen, decompressed, compressed, rewritten })
+        let (seen, unpacker, compressed, rewritten) = Default::default();
+        Ok(Self { judge, packing, compressor, is_alone, seen, unpacker, compressed, rewritten })
     }
 
     /// Copies one segment. Says whether it could: some damage forbids it.
@@ -116,7 +116,7 @@ impl<'a> Frames<'a> {
         offset: u64,
         header: FrameHeader,
     ) -> Result<Fate, Error> {
-        Ok(match entry(source, offset, header, &mut self.decompressed)? {
+        Ok(match entry(source, offset, header, &mut self.unpacker)? {
             Item::Record(entry) => self.judge.judge(&entry),
             // Whole, but it cannot be unpacked: it stays so, unless it is to go anyway.
             Item::Gap(gap) => match self.judge.damage(&gap) {
@@ -130,8 +130,8 @@ impl<'a> Frames<'a> {
     fn pack(&mut self, content: &[u8], is_packed: bool) -> bool {
         let raw = match is_packed {
             true if !self.packing.is_anew => return false,
-            true => match decompress(content, &mut self.decompressed) {
-                Ok(()) => self.decompressed.as_slice(),
+            true => match self.unpacker.unpack(content) {
+                Ok(raw) => raw,
                 Err(_) => return false,
             },
             false => content,

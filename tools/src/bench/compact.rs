@@ -1,6 +1,8 @@
 //! Compacting a gigabyte of log, against copying it.
 
-use super::{Contestant, Figure, Group, Outcome, Row, Scratch, Settings, Verdict, contest, time};
+use super::{
+    Contestant, Figure, Group, Outcome, Row, Samples, Scratch, Settings, Verdict, contest, time,
+};
 use claude_mem_log::{
     Appender, Compactor, Id, Item, KeepAll, Log, Options, Packing, Record, SegmentInfo,
     SegmentState, Seq, maintain,
@@ -14,6 +16,15 @@ pub(crate) const GROUP: Group = Group {
     about: "Rewriting complete segments: read, check, compress, hash, write, read again, sync.",
     figures: &[("speed", speed)],
 };
+
+/// What was measured, for the figures made of it.
+struct Measured {
+    bytes: u64,
+    bytes_after: u64,
+    records: u64,
+    samples: Vec<Samples>,
+    megabytes: f64,
+}
 
 const LIMIT_MB: f64 = 100.0;
 /// As many as `claude-mem compact` uses.
@@ -55,21 +66,27 @@ fn speed(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
             Ok(time(|| compact(&compacted))?.0)
         }),
     ];
+    contestants.push(Contestant::new("reading it", || Ok(time(|| read(&dir))?.0)));
+    contestants.push(Contestant::new("reading it compacted", || Ok(time(|| read(&once))?.0)));
     let samples = contest(settings.size(5, 1), &mut contestants)?;
     drop(contestants);
-    let after: u64 = segments(&once)?.iter().map(|info| info.bytes).sum();
     fs::remove_dir_all(&compacted)?;
     copy(&dir, &compacted)?;
-    let megabytes = peak(&compacted)?;
+    let bytes_after = segments(&once)?.iter().map(|info| info.bytes).sum();
+    Ok(figures(&Measured { bytes, bytes_after, records, samples, megabytes: peak(&compacted)? }))
+}
+
+fn figures(measured: &Measured) -> Vec<Figure> {
+    let Measured { bytes, bytes_after, records, ref samples, megabytes } = *measured;
     let seconds = |index: usize| samples[index].min().as_secs_f64();
     let ratio = seconds(0) / seconds(1);
     let row = |index: usize, name: &str| {
-        let bytes = if index < 3 { bytes } else { after };
+        let bytes = if index == 3 || index == 4 { bytes_after } else { bytes };
         let rate = bytes as f64 / seconds(index) / f64::from(1 << 20);
         Row::new(name, vec![format!("{:.2} s", seconds(index)), format!("{rate:.0} MB/s")])
     };
     let ratio_again = seconds(3) / seconds(4);
-    Ok(vec![
+    vec![
         Figure {
             title: "Compacting a log against copying it".into(),
             about: format!(
@@ -79,7 +96,7 @@ fn speed(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
                  and is {:.2} of that.",
                 bytes >> 20,
                 bytes / records.max(1),
-                after >> 20,
+                bytes_after >> 20,
                 seconds(2) / seconds(1)
             ),
             columns: vec!["best", "of what there was"],
@@ -108,6 +125,17 @@ fn speed(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
             }),
         },
         Figure {
+            title: "Reading a compacted log".into(),
+            about: format!(
+                "Every record, checked and unpacked, as a rebuild reads them: {:.1} of the time of reading the log \
+                 as it was written. Held to nothing.",
+                seconds(6) / seconds(5)
+            ),
+            columns: vec!["best", "of what there was"],
+            rows: vec![row(5, "as it was written"), row(6, "compacted")],
+            verdict: None,
+        },
+        Figure {
             title: "Memory of a compaction".into(),
             about: "The most that a process had which compacts that log (`VmHWM`).".into(),
             columns: vec!["most"],
@@ -118,7 +146,7 @@ fn speed(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
                 is_met: megabytes < LIMIT_MB,
             }),
         },
-    ])
+    ]
 }
 
 /// Tool uses of some kilobytes, much alike and yet not the same, until there are so many bytes.
@@ -190,6 +218,14 @@ fn compact(dir: &Path) -> Outcome<()> {
         }
         Ok(())
     })
+}
+
+fn read(dir: &Path) -> Outcome<()> {
+    let mut reader = Log::open(dir, Options::default())?.read_from_start();
+    while let Some(item) = reader.next()? {
+        let Item::Record(_) = item else { return Err("it is damaged".into()) };
+    }
+    Ok(())
 }
 
 /// Compresses every payload as compaction does, and drops it. Reading is shared out by segments, and is little
