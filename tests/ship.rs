@@ -1,6 +1,11 @@
 //! `claude-mem ship`, `restore`, `key` and `verify --remote`: a copy elsewhere, and everything back from it.
 
-use std::{fs, path::PathBuf, process::Stdio};
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    path::PathBuf,
+    process::{Command, Stdio},
+};
 
 use claude_mem_tools::{
     azure::AzureServer,
@@ -348,4 +353,23 @@ fn a_remote_that_cannot_be_reached_is_told_with_the_cause() {
         ship("https://localhost", &[("SSL_CERT_FILE", "/dev/null"), ("SSL_CERT_DIR", "/dev/null")])
             .fails(2);
     assert!(error.contains("certificates"), "{error}");
+}
+
+#[test]
+fn following_ships_what_is_new_and_ends_well_when_told_to() {
+    let sandbox = remembered();
+    // In a container it is the first process, which signals end only if it listens.
+    let script =
+        "exec unshare --pid --fork --kill-child \"$0\" ship --follow --json --to \"$HOME/remote\"";
+    let Some(mut command) = sandbox.in_own_world(script) else { return };
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut shipped =
+        || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    let before = shipped()["log_bytes"].as_u64().unwrap();
+    work(&sandbox, "second", 1);
+    assert!(shipped()["log_bytes"].as_u64().unwrap() > before);
+    let first = fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap();
+    assert!(Command::new("kill").arg(first.trim()).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }

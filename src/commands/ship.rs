@@ -1,6 +1,6 @@
 //! `claude-mem ship`: a copy of the log elsewhere.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 use clap::Args;
 use serde_json::json;
@@ -10,6 +10,7 @@ use crate::{
     failure::Failure,
     settings::{keep, table::SHIP_TO},
     ship::{self, Shipped, Shipper, head::Head},
+    system,
     words::{bytes, count},
 };
 
@@ -48,23 +49,32 @@ impl Ship {
             keep(&app.paths, &SHIP_TO, Some(&place))?;
         }
         let runtime = runtime()?;
-        let done = runtime.block_on(shipper.once());
-        if !self.follow {
-            return self.tell(app, &shipper, &done?, true);
+        if self.follow {
+            return runtime.block_on(self.go_on(app, &mut shipper));
         }
-        runtime.block_on(self.go_on(app, &mut shipper, done))
+        let done = runtime.block_on(shipper.once())?;
+        self.tell(app, &shipper, &done, true)
     }
 
-    async fn go_on(
-        &self,
-        app: &mut App,
-        shipper: &mut Shipper,
-        first: Result<Shipped, ship::Error>,
-    ) -> Result<(), Failure> {
+    /// Ends when told to, in the middle of a turn if need be. The system would see to that, but not for the first
+    /// process of a container, which has to listen.
+    async fn go_on(&self, app: &mut App, shipper: &mut Shipper) -> Result<(), Failure> {
+        let told_to_end = system::told_to_end();
+        let told_to_end = told_to_end
+            .map_err(|error| Failure::new(format!("signals cannot be received: {error}")))?;
+        let mut told_to_end = pin!(told_to_end);
         let mut backoff = ship::Backoff::default();
-        let mut turn = first;
+        let mut pause = Duration::ZERO;
         loop {
-            let pause = match turn {
+            let turn = async {
+                tokio::time::sleep(pause).await;
+                shipper.once().await
+            };
+            let turn = tokio::select! {
+                () = &mut told_to_end => return Ok(()),
+                turn = turn => turn,
+            };
+            pause = match turn {
                 Ok(done) => {
                     if backoff.succeeded() {
                         app.output.say(format_args!("{} answers again", shipper.remote().place()));
@@ -80,8 +90,6 @@ impl Ship {
                 }
                 Err(error) => return Err(error.into()),
             };
-            tokio::time::sleep(pause).await;
-            turn = shipper.once().await;
         }
     }
 
