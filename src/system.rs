@@ -2,6 +2,7 @@
 //! signals, and who may read a file. Opening, locking and syncing files is in the log's own module of this name.
 
 mod names;
+mod trust;
 #[cfg(unix)]
 mod unix;
 #[cfg(windows)]
@@ -9,6 +10,7 @@ mod windows;
 
 pub(crate) use claude_mem_log::system::*;
 pub(crate) use names::look_up_names_plainly;
+pub(crate) use trust::knows_authorities;
 #[cfg(unix)]
 pub(crate) use unix::*;
 #[cfg(windows)]

@@ -34,5 +34,6 @@ mod serving;
 mod session;
 mod settings;
 mod ship;
+mod tls;
 mod verify;
 mod worker;

@@ -65,15 +65,20 @@ impl<'a> Session<'a> {
 
 /// Where a provider is and what it wants to know.
 pub(crate) fn provider(name: &str, server: &Server) -> Vec<(String, String)> {
+    provider_at(name, server.url())
+}
+
+/// The same by its address.
+pub(crate) fn provider_at(name: &str, url: String) -> Vec<(String, String)> {
     let pairs = match name {
         "anthropic" => vec![
             ("CLAUDE_MEM_ANTHROPIC_API_KEY", "sk-test".to_owned()),
-            ("CLAUDE_MEM_ANTHROPIC_BASE_URL", server.url()),
+            ("CLAUDE_MEM_ANTHROPIC_BASE_URL", url),
             ("CLAUDE_MEM_MODEL", "claude-haiku-4-5".to_owned()),
         ],
         _ => vec![
             ("CLAUDE_MEM_OPENAI_API_KEY", "sk-test".to_owned()),
-            ("CLAUDE_MEM_OPENAI_BASE_URL", format!("{}/v1", server.url())),
+            ("CLAUDE_MEM_OPENAI_BASE_URL", format!("{url}/v1")),
             ("CLAUDE_MEM_OPENAI_MODEL", "gpt-4o-mini".to_owned()),
         ],
     };

@@ -1,9 +1,10 @@
 //! One JSON request to a model behind HTTP, and what its status means.
 
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 
 use claude_mem_events::FailureClass;
 use serde_json::Value;
+use ureq::tls::{RootCerts, TlsConfig};
 
 use super::{Refusal, Setup};
 use crate::{settings::Setting, system};
@@ -46,6 +47,7 @@ impl Post<'_> {
             .max_redirects_will_error(false)
             .timeout_global(Some(self.time_max))
             .timeout_connect(Some(CONNECT_TIME_MAX))
+            .tls_config(TlsConfig::builder().root_certs(authorities()).build())
             .user_agent(concat!("claude-mem/", env!("CARGO_PKG_VERSION")))
             .build();
         let mut request = config.new_agent().post(self.url);
@@ -90,10 +92,17 @@ impl Post<'_> {
             ureq::Error::Timeout(_) => {
                 format!("{} did not answer within {:?}", self.place(), self.time_max)
             }
+            error if is_of_certificate(error) => format!(
+                "{} cannot be asked: {error}. If a proxy of your company stands between, name the file of its \
+                 authority in SSL_CERT_FILE",
+                self.place()
+            ),
             error => format!("{} cannot be asked: {error}", self.place()),
         };
         match error {
             ureq::Error::BadUri(_) | ureq::Error::Http(_) => Refusal::of_settings(message),
+            // It will not be believed in a minute either.
+            error if is_of_certificate(error) => Refusal::of_settings(message),
             // A machine that cannot even be reached is slow for all questions alike.
             ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
                 Refusal::new(FailureClass::Transient, message)
@@ -103,6 +112,23 @@ impl Post<'_> {
             _ => Refusal::new(FailureClass::Transient, message),
         }
     }
+}
+
+/// Whether the certificate of the other side is not believed.
+fn is_of_certificate(error: &ureq::Error) -> bool {
+    let error = match error {
+        ureq::Error::Rustls(error) => Some(error),
+        ureq::Error::Io(error) => error.get_ref().and_then(|inner| inner.downcast_ref()),
+        _ => None,
+    };
+    matches!(error, Some(rustls::Error::InvalidCertificate(_)))
+}
+
+/// Whose word is taken for who a server is: whom the system believes, since it may know an authority of the user's
+/// company, and may distrust one that others trust. Where it knows nobody, those that came with this program.
+fn authorities() -> RootCerts {
+    static KNOWS_SOME: LazyLock<bool> = LazyLock::new(system::knows_authorities);
+    if *KNOWS_SOME { RootCerts::PlatformVerifier } else { RootCerts::WebPki }
 }
 
 /// `retry-after` in seconds. The form with a date is not used by any of the services.

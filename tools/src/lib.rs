@@ -9,3 +9,4 @@ pub mod client;
 pub mod crash;
 pub mod model;
 pub mod s3;
+pub mod tls;
