@@ -11,6 +11,7 @@ mod command_line;
 mod compact;
 mod concurrency;
 mod context;
+mod credentials;
 mod demo;
 mod doctor;
 mod full_disk;

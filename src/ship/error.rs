@@ -2,7 +2,7 @@
 
 use std::{fmt, io, path::PathBuf};
 
-use crate::failure::Failure;
+use crate::{failure::Failure, ship::credentials};
 
 /// Why something could not be done with a remote.
 #[derive(Debug)]
@@ -184,12 +184,12 @@ impl From<Error> for Failure {
             E::Unreachable { .. } => failure
                 .meaning("nothing is lost: what is not shipped yet is in the local log")
                 .remedy("try again when the remote is back; shipping goes on where it stopped"),
-            E::Denied { .. } => failure
+            E::Denied { ref place, .. } => failure
                 .meaning("nothing was read or changed there")
-                .remedy("check the credentials (`AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, `AZURE_STORAGE_ACCOUNT_KEY`, or `GOOGLE_APPLICATION_CREDENTIALS`) and what they may do"),
-            E::Credentials { .. } => failure
+                .remedy(credentials::remedy_of_denied(place)),
+            E::Credentials { ref place, .. } => failure
                 .meaning("nothing was asked of it; what is not shipped yet is in the local log")
-                .remedy("let `GOOGLE_APPLICATION_CREDENTIALS` or `claude-mem settings set SHIP_GOOGLE_CREDENTIALS …` name the file of a service account, or run `gcloud auth application-default login`"),
+                .remedy(credentials::remedy(place)),
             E::NoBucket { .. } => failure
                 .meaning("nothing is lost: what is not shipped yet is in the local log")
                 .remedy("make the bucket where it is to be, or name the right one"),

@@ -1,6 +1,6 @@
 //! A bucket of Google's: who we are to it is said in more ways than one.
 
-use std::{fs, path::PathBuf};
+use std::path::PathBuf;
 
 use object_store::gcp::{
     GoogleCloudStorage, GoogleCloudStorageBuilder as Builder, GoogleConfigKey as ConfigKey,
@@ -12,6 +12,7 @@ use crate::{
     settings::{Settings, table},
     ship::{
         Error,
+        credentials::{is_on, of_maker},
         reasons::first_line,
         remote::{client, retry, variables, without_password},
     },
@@ -21,8 +22,6 @@ use crate::{
 const OF_GCLOUD: &str = "gcloud/application_default_credentials.json";
 /// Who says of himself that he runs on a machine of Google's, which has credentials to give.
 const OF_MACHINE: [&str; 3] = ["GCE_METADATA_HOST", "GCE_METADATA_ROOT", "GCE_METADATA_IP"];
-/// Who made the machine, as Google's own programs ask before they look for its credentials.
-const MAKER: &str = "/sys/class/dmi/id/product_name";
 
 /// Opens the bucket of a place. Asks nothing of it yet.
 pub(super) fn bucket(
@@ -31,7 +30,8 @@ pub(super) fn bucket(
     settings: &Settings,
     environment: &Environment,
 ) -> Result<GoogleCloudStorage, Error> {
-    let maker = fs::read_to_string(MAKER).unwrap_or_default();
+    // As Google's own programs ask before they look for its credentials.
+    let maker = of_maker("product_name");
     let place = &without_password(place);
     check_name(place)?;
     let builder = builder(place, paths, settings, environment);
@@ -50,14 +50,6 @@ pub(super) fn bucket(
         let why = if why.contains(&file) { why } else { format!("{file}: {why}") };
         Error::Credentials { place, why }
     })
-}
-
-/// Whether an error is that we have nothing to be known by: a login that ran out, say.
-pub(super) fn is_not_known(error: &object_store::Error) -> bool {
-    let text = error.to_string();
-    matches!(error, object_store::Error::Generic { store: "GCS", .. })
-        && text.contains("Error performing token request")
-        && text.contains("status code: 4")
 }
 
 /// What the usual variables, our setting and the usual file say, of which the setting wins and the file loses.
@@ -108,7 +100,7 @@ fn has_credentials(builder: &Builder) -> bool {
         || is_said(ConfigKey::ApplicationCredentials)
         || is_said(ConfigKey::BearerToken)
         // Nobody needs any for a bucket that is open to all.
-        || builder.get_config_value(&ConfigKey::SkipSignature).is_some_and(|value| value != "false")
+        || is_on(builder.get_config_value(&ConfigKey::SkipSignature).as_deref())
 }
 
 /// Elsewhere nobody answers, and that takes long to be sure of.

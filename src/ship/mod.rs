@@ -20,9 +20,12 @@
 //!
 //! Every object is packed by [`object`]: compressed, encrypted if there is a key, checked when it is read.
 
+mod amazon;
+mod azure;
 mod backoff;
 pub(crate) mod check;
 pub(crate) mod chore;
+mod credentials;
 pub(crate) mod error;
 mod fetch;
 mod google;

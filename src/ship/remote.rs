@@ -1,7 +1,7 @@
 //! A place elsewhere that objects are put in: from what the user wrote to something that can be asked.
 
 use std::{
-    fs, mem,
+    mem,
     path::Path,
     sync::{Arc, Mutex},
     thread,
@@ -10,8 +10,7 @@ use std::{
 
 use object_store::{
     BackoffConfig, ClientOptions, ObjectStore, ObjectStoreExt as _, PutMode, PutPayload,
-    RetryConfig, aws::AmazonS3Builder, azure::MicrosoftAzureBuilder, local::LocalFileSystem,
-    path::Path as ObjectPath,
+    RetryConfig, local::LocalFileSystem, path::Path as ObjectPath,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_stream::StreamExt as _;
@@ -21,7 +20,7 @@ use crate::{
     paths::{Paths, expand_tilde},
     settings::{Settings, table},
     ship::{
-        Error, google,
+        Error, amazon, azure, credentials, google,
         key::Key,
         object,
         reasons::{first_line, io_kind, is_no_bucket, is_unsupported},
@@ -236,10 +235,12 @@ impl Remote {
         use object_store::Error as E;
         let place = self.place.clone();
         let why = first_line(error);
+        if let Some(error) = credentials::failed(&place, error) {
+            return error;
+        }
         match error {
             // A listing that is refused is told only in words.
             _ if is_no_bucket(&why) => Error::NoBucket { place },
-            _ if google::is_not_known(error) => Error::Credentials { place, why },
             E::NotFound { .. } => Error::Missing { object: name.into() },
             E::PermissionDenied { .. } | E::Unauthenticated { .. } => Error::Denied { place, why },
             _ if ["401", "403"]
@@ -310,7 +311,6 @@ fn store(
     environment: &Environment,
 ) -> Result<(Arc<dyn ObjectStore>, ObjectPath), Error> {
     let unusable = |why: String| Error::Place { place: without_password(place), why };
-    let failed = |error: object_store::Error| unusable(first_line(&error));
     let Some((scheme, rest)) = place.split_once("://") else {
         return directory(Path::new(place), purpose, paths).map_err(unusable);
     };
@@ -324,24 +324,16 @@ fn store(
     match scheme {
         "file" => directory(Path::new(rest), purpose, paths).map_err(unusable),
         "s3" | "s3a" => {
-            let builder = s3(place, paths, settings, environment).build().map_err(failed)?;
-            Ok((Arc::new(builder), prefix()?))
+            let bucket = amazon::bucket(place, paths, settings, environment)?;
+            Ok((Arc::new(bucket), prefix()?))
         }
         "gs" => {
             let bucket = google::bucket(place, paths, settings, environment)?;
             Ok((Arc::new(bucket), prefix()?))
         }
         "az" | "azure" => {
-            let builder = MicrosoftAzureBuilder::new()
-                .with_url(place)
-                .with_client_options(client())
-                .with_retry(retry());
-            let variables = variables(environment, &["AZURE_"]);
-            let builder = variables.fold(builder, |builder, (name, value)| match name.parse() {
-                Ok(key) => builder.with_config(key, value),
-                Err(_) => builder,
-            });
-            Ok((Arc::new(builder.build().map_err(failed)?), prefix()?))
+            let container = azure::container(place, environment)?;
+            Ok((Arc::new(container), prefix()?))
         }
         _ => Err(unusable(format!("`{scheme}://` is not known"))),
     }
@@ -372,68 +364,6 @@ fn directory(
     }
     let store = LocalFileSystem::new_with_prefix(&path).map_err(|error| error.to_string())?;
     Ok((Arc::new(store.with_fsync(true)), ObjectPath::default()))
-}
-
-/// What the usual variables, our settings and the usual file say. Later ones win.
-fn s3(
-    place: &str,
-    paths: &Paths,
-    settings: &Settings,
-    environment: &Environment,
-) -> AmazonS3Builder {
-    use object_store::aws::AmazonS3ConfigKey as ConfigKey;
-    let mut builder = AmazonS3Builder::new()
-        .with_url(place)
-        .with_region("us-east-1")
-        .with_client_options(client())
-        .with_retry(retry());
-    for (name, value) in profile(paths, environment) {
-        if let Ok(key) = name.parse() {
-            builder = builder.with_config(key, value);
-        }
-    }
-    for (name, value) in variables(environment, &["AWS_"]) {
-        if let Ok(key) = name.parse::<ConfigKey>() {
-            let key = if key == ConfigKey::DefaultRegion { ConfigKey::Region } else { key };
-            builder = builder.with_config(key, value);
-        }
-    }
-    for (key, setting) in [
-        (ConfigKey::Endpoint, &table::SHIP_ENDPOINT),
-        (ConfigKey::Region, &table::SHIP_REGION),
-        (ConfigKey::AccessKeyId, &table::SHIP_ACCESS_KEY_ID),
-        (ConfigKey::SecretAccessKey, &table::SHIP_SECRET_ACCESS_KEY),
-    ] {
-        let value = settings.text(setting);
-        if !value.is_empty() {
-            builder = builder.with_config(key, value);
-        }
-    }
-    let endpoint = builder.get_config_value(&ConfigKey::S3Endpoint);
-    let endpoint = endpoint.or_else(|| builder.get_config_value(&ConfigKey::Endpoint));
-    if endpoint.is_some_and(|endpoint| endpoint.starts_with("http://")) {
-        builder = builder.with_allow_http(true);
-    }
-    builder
-}
-
-/// What `~/.aws/credentials` and `~/.aws/config` say for the profile in force, as other tools take it.
-fn profile(paths: &Paths, environment: &Environment) -> Vec<(String, String)> {
-    let Some(home) = &paths.home else { return Vec::new() };
-    let wanted = environment.text("AWS_PROFILE").unwrap_or_else(|| "default".into());
-    let mut found = Vec::new();
-    for file in ["config", "credentials"] {
-        let text = fs::read_to_string(home.join(".aws").join(file)).unwrap_or_default();
-        let mut is_wanted = false;
-        for line in text.lines().map(str::trim) {
-            if let Some(section) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
-                is_wanted = section.trim().trim_start_matches("profile ").trim() == wanted;
-            } else if let Some((name, value)) = line.split_once('=').filter(|_| is_wanted) {
-                found.push((name.trim().to_ascii_lowercase(), value.trim().to_owned()));
-            }
-        }
-    }
-    found
 }
 
 /// Variables that begin with one of these, in lower case as the builders want them.

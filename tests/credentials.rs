@@ -1,0 +1,158 @@
+//! Who is let into a bucket of Amazon's or a container of Azure's, by what, and what is said to whom nothing lets in.
+
+use std::{collections::BTreeMap, fs};
+
+use claude_mem_tools::{
+    bucket::{Bucket, Lies},
+    s3::S3Server,
+};
+use serde_json::json;
+
+use crate::{sandbox::Sandbox, ship::work};
+
+const ROLES: &str = "latest/meta-data/iam/security-credentials/";
+
+fn recorded() -> Sandbox {
+    let sandbox = Sandbox::new();
+    work(&sandbox, "first", 1);
+    sandbox
+}
+
+/// What the maker of this machine wrote into it.
+fn of_maker(name: &str) -> String {
+    fs::read_to_string(format!("/sys/class/dmi/id/{name}")).unwrap_or_default()
+}
+
+fn fails(sandbox: &Sandbox, place: &str, variables: &[(&str, &str)], expected: &[&str]) {
+    let error = sandbox.run_with(&["ship", "--to", place], variables, "").fails(1);
+    let start = format!("nothing lets us into {place}: ");
+    for expected in expected.iter().chain(&[start.as_str(), "note: ", "hint: "]) {
+        assert!(error.contains(expected), "{expected} in {error}");
+    }
+}
+
+#[test]
+fn whom_nothing_lets_into_amazons_bucket_is_told_so_before_anybody_is_asked() {
+    let sandbox = recorded();
+    // Whatever is asked for by plain HTTP comes here, wherever it was meant to go.
+    let anybody = Bucket::start().unwrap();
+    let proxy = anybody.endpoint();
+    let proxy = ("HTTP_PROXY", proxy.as_str());
+    let disabled = ("AWS_EC2_METADATA_DISABLED", "true");
+    // A machine that is Amazon's would have to be asked.
+    let is_amazons = of_maker("sys_vendor").starts_with("Amazon")
+        || of_maker("bios_version").to_ascii_lowercase().contains("amazon");
+    let here = if is_amazons { vec![proxy, disabled] } else { vec![proxy] };
+    let place = "s3://memories/of/ada";
+    let fails = |more: &[(&str, &str)], expected: &str| {
+        let variables = [&here, more].concat();
+        let remedies = ["AWS_ACCESS_KEY_ID", "SHIP_SECRET_ACCESS_KEY", "aws configure"];
+        fails(&sandbox, place, &variables, &[&[expected], &remedies[..]].concat());
+    };
+    fails(&[], "neither a setting, a variable nor a file has credentials");
+    fails(&[("AWS_REGION", "eu-central-1")], "neither a setting");
+    let metadata = ("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://169.254.169.254/");
+    fails(&[metadata, disabled], "neither a setting");
+    fails(&[("AWS_SKIP_SIGNATURE", "false")], "neither a setting");
+    fails(&[("AWS_PROFILE", "work")], "no file has the profile `work`, which `AWS_PROFILE` names");
+    fails(&[("AWS_ACCESS_KEY_ID", "ada")], "without the other");
+    sandbox.write(".aws/config", "[default]\nsso_session = us\n[profile work]\nrole_arn = arn\n");
+    fails(&[], "the profile `default` has no key");
+    fails(&[("AWS_PROFILE", "work")], "the profile `work` has no key");
+    assert_eq!(anybody.requests(), 0);
+    // Who is said to be there is asked, and this one has no role to give.
+    let error = sandbox.run_with(&["ship", "--to", place], &[proxy, metadata], "").fails(1);
+    assert!(error.contains(&format!("nothing lets us into {place}: ")), "{error}");
+    assert!(error.contains("404") && error.contains("AWS_ACCESS_KEY_ID"), "{error}");
+    assert_ne!(anybody.requests(), 0);
+    // One that does not work at the moment may do so later.
+    anybody.lie(Lies { status: Some(503), ..Lies::default() });
+    let error = sandbox.run_with(&["ship", "--to", place], &[proxy, metadata], "").fails(1);
+    assert!(error.contains("does not answer: what lets us in was asked for: "), "{error}");
+    assert!(error.contains("try again"), "{error}");
+}
+
+#[test]
+fn amazons_bucket_lets_in_whom_a_file_a_variable_a_setting_or_the_machine_itself_speaks_for() {
+    let server = S3Server::start().unwrap_or_else(|error| panic!("{error}"));
+    let of_server: BTreeMap<String, String> = server.variables().into_iter().collect();
+    let said = |name: &str| of_server[&format!("CLAUDE_MEM_SHIP_{name}")].as_str();
+    let (id, secret) = (said("ACCESS_KEY_ID"), said("SECRET_ACCESS_KEY"));
+    let (endpoint, region) = (said("ENDPOINT"), said("REGION"));
+    let place = server.place("of/ada");
+    let sandbox = recorded();
+    let ship = |more: &[(&str, &str)]| {
+        let variables = [&[("AWS_ENDPOINT_URL", endpoint)], more].concat();
+        sandbox.run_with(&["ship", "--to", &place], &variables, "")
+    };
+    let here = ("AWS_REGION", region);
+    ship(&[here, ("AWS_ACCESS_KEY_ID", id), ("AWS_SECRET_ACCESS_KEY", secret)]).ok();
+    let keys = format!("aws_access_key_id = {id}\naws_secret_access_key={secret}\n");
+    let wrong = keys.replace(secret, "wrong");
+    // The machine itself: what a bucket answers is what it holds, which is all there is to it.
+    let machine = Bucket::start().unwrap();
+    let role = json!({"AccessKeyId": id, "SecretAccessKey": secret, "Token": "of-ada",
+        "Expiration": "2999-01-01T00:00:00Z"});
+    machine.set(BTreeMap::from([
+        (ROLES.into(), b"ada".to_vec()),
+        (format!("{ROLES}ada"), role.to_string().into_bytes()),
+    ]));
+    ship(&[here, ("AWS_EC2_METADATA_SERVICE_ENDPOINT", &machine.endpoint())]).ok();
+    assert_ne!(machine.requests(), 0);
+    machine.lie(Lies::default());
+    // Files, with the region beside the keys or apart from them.
+    sandbox.write(".aws/credentials", &format!("[default]\n{keys}[work]\n{wrong}"));
+    sandbox.write(".aws/config", &format!("[default]\nregion = {region}\n"));
+    ship(&[]).ok();
+    let error = ship(&[here, ("AWS_PROFILE", "work")]).fails(1);
+    assert!(error.contains("does not let us in") && error.contains("~/.aws"), "{error}");
+    sandbox.write("elsewhere", &format!("[work]\n{keys}region = {region}\n"));
+    let elsewhere = ("AWS_SHARED_CREDENTIALS_FILE", "~/elsewhere");
+    ship(&[("AWS_PROFILE", "work"), elsewhere]).ok();
+    // Ours win over all of them, and a token of theirs is not ours.
+    let theirs = [("AWS_ACCESS_KEY_ID", "theirs"), ("AWS_SECRET_ACCESS_KEY", "theirs")];
+    let theirs = [theirs[0], theirs[1], ("AWS_SESSION_TOKEN", "theirs")];
+    let ours =
+        [("CLAUDE_MEM_SHIP_ACCESS_KEY_ID", id), ("CLAUDE_MEM_SHIP_SECRET_ACCESS_KEY", secret)];
+    ship(&[&theirs[..], &ours].concat()).ok();
+    assert_eq!(machine.requests(), 0);
+    // Who is open to all is not told who we are.
+    let open = Bucket::start().unwrap();
+    let all = [("AWS_ENDPOINT_URL", open.endpoint()), ("AWS_SKIP_SIGNATURE", "true".into())];
+    let all = all.each_ref().map(|(name, value)| (*name, value.as_str()));
+    recorded().run_with(&["ship", "--to", "s3://memories"], &all, "").ok();
+    assert_ne!(open.names(), Vec::<String>::new());
+}
+
+#[test]
+fn whom_nothing_lets_into_azures_container_is_told_so_before_anybody_is_asked() {
+    let sandbox = recorded();
+    let anybody = Bucket::start().unwrap();
+    let address = anybody.endpoint();
+    let proxy = ("HTTP_PROXY", address.as_str());
+    let place = "az://memory/of/ada";
+    let fails = |more: &[(&str, &str)], expected: &str| {
+        let variables = [&[proxy], more].concat();
+        let remedies = ["AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_SAS_TOKEN", "az login"];
+        fails(&sandbox, place, &variables, &[&[expected], &remedies[..]].concat());
+    };
+    let account = ("AZURE_STORAGE_ACCOUNT_NAME", "ada");
+    fails(&[], "nothing says which account the container is of");
+    fails(&[("AZURE_STORAGE_ACCOUNT_KEY", "AAAA")], "which account");
+    fails(&[account, ("AZURE_STORAGE_ACCOUNT_KEY", "?")], "Invalid Access Key");
+    fails(&[account, ("AZURE_STORAGE_SAS_TOKEN", "nonsense")], "SAS");
+    fails(&[account, ("AZURE_CREDENTIAL_TYPE", "client_secret")], "client_secret");
+    fails(&[account, ("AZURE_USE_AZURE_CLI", "true")], "get-access-token");
+    // A machine that is Azure's has to be asked.
+    let is_azures = of_maker("chassis_asset_tag").trim() == "7783-7084-3265-9085-8269-3286-77";
+    let why = if is_azures { "404" } else { "no variable has a key, a token or a login" };
+    fails(&[account], why);
+    fails(&[("AZURE_STORAGE_ACCOUNT", "ada")], why);
+    fails(&[account, ("AZURE_CLIENT_ID", "us"), ("AZURE_TENANT_ID", "ours")], why);
+    assert_eq!(anybody.requests(), if is_azures { 3 } else { 0 });
+    // Who is said to be there is asked, and this one has nothing to give.
+    let asked = anybody.requests();
+    fails(&[account, ("AZURE_CREDENTIAL_TYPE", "managed_identity")], "404");
+    fails(&[account, ("IDENTITY_ENDPOINT", &format!("{address}/msi/token"))], "404");
+    assert_eq!(anybody.requests(), asked + 2);
+}
