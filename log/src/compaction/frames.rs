@@ -12,6 +12,11 @@ use crate::{
     seen::Seen,
     segment::Segment,
 };
+use std::io;
+use zstd::zstd_safe::CParameter;
+
+/// What repeats in fewer bytes than this stays as it is: looking for it takes time and saves little.
+const MATCH_BYTES_MIN: u32 = 6;
 
 /// Copies frames.
 pub(super) struct Frames<'a> {
@@ -32,8 +37,11 @@ impl<'a> Frames<'a> {
         packing: Packing,
         is_alone: bool,
     ) -> Result<Self, Error> {
-        let compressor = zstd::bulk::Compressor::new(packing.level)
-            .map_err(|source| Error::Io { action: "prepare", path: "zstd".into(), source })?;
+        let compressor = compressor(packing.level).map_err(|source| Error::Io {
+            action: "prepare",
+            path: "zstd".into(),
+            source,
+        })?;
         let (seen, unpacker, compressed, rewritten) = Default::default();
         Ok(Self { judge, packing, compressor, is_alone, seen, unpacker, compressed, rewritten })
     }
@@ -186,6 +194,12 @@ impl<'a> Frames<'a> {
         }
         Ok(true)
     }
+}
+
+fn compressor(level: i32) -> io::Result<zstd::bulk::Compressor<'static>> {
+    let mut compressor = zstd::bulk::Compressor::new(level)?;
+    compressor.set_parameter(CParameter::MinMatch(MATCH_BYTES_MIN))?;
+    Ok(compressor)
 }
 
 /// Adds a record, with its place in front if that is no longer where it is.
