@@ -1,6 +1,6 @@
 //! What is Google's own about a bucket: who is let in, by which token, and to what.
 //!
-//! This is not Google's server, nor anybody else's. Of those that are published as packages for crates.io, `PyPI`, npm or
+//! This is not Google's server, nor anybody else's. Of those that are published as packages for Rust, Python, Node or
 //! Debian, none was found that speaks the XML dialect of Google Cloud Storage whole, which is what our client speaks: they
 //! know only the JSON one, or neither listings nor conditions. So this does, from Google's documentation, what Google's
 //! does to requests of ours, and is as strict about them: a token must be signed with the account's key, for the right
