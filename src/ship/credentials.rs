@@ -34,15 +34,15 @@ pub(super) fn failed(place: &str, error: &object_store::Error) -> Option<Error> 
     let text = error.to_string();
     let is_fetching = matches!(error, object_store::Error::Generic { .. })
         && FETCHING.iter().any(|part| text.contains(part));
+    if !is_fetching {
+        return None;
+    }
     let is_final = !text.contains("Error performing") || text.contains("status code: 4");
     let (place, why) = (place.to_owned(), first_line(error));
-    match is_final {
-        _ if !is_fetching => None,
-        true => Some(Error::Credentials { place, why }),
-        false => {
-            Some(Error::Unreachable { place, why: format!("what lets us in was asked for: {why}") })
-        }
-    }
+    Some(match is_final {
+        true => Error::Credentials { place, why },
+        false => Error::Unreachable { place, why: format!("what lets us in was asked for: {why}") },
+    })
 }
 
 /// What to do where there is nothing to be let in with.
