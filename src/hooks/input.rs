@@ -60,6 +60,7 @@ impl Bytes {
         if matches!(self, Self::Small(bytes) if bytes.len() == bytes.capacity()) {
             // There is more to come. Whoever writes it need not wait for us after every 64 KB.
             system::widen(source);
+            system::keep_memory();
             self.grow();
         }
         match self {

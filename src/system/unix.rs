@@ -170,6 +170,22 @@ pub(crate) fn advise_huge(room: &memmap2::MmapMut) {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn advise_huge(_room: &memmap2::MmapMut) {}
 
+/// From here on keeps what is given back, for a process that needs much memory once and is soon gone. The C
+/// library would return every large piece to the system and ask for the next one, to be met page by page again.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(unsafe_code, reason = "nothing but the C library can be told")]
+pub(crate) fn keep_memory() {
+    // SAFETY: both are thresholds that may be set at any time. A refusal leaves them as they were.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 32 << 20);
+        libc::mallopt(libc::M_TOP_PAD, 4 << 20);
+    }
+}
+
+/// What is given back is the C library's business.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub(crate) fn keep_memory() {}
+
 /// One write to stdout, without the buffer that belongs to it.
 #[inline]
 pub(crate) fn write_out(bytes: &[u8]) -> io::Result<usize> {

@@ -180,6 +180,9 @@ pub(crate) fn widen(_pipe: &impl Source) {}
 /// There are no huge pages to be had.
 pub(crate) fn advise_huge(_room: &memmap2::MmapMut) {}
 
+/// What is given back is the system's business.
+pub(crate) fn keep_memory() {}
+
 /// One write to stdout.
 pub(crate) fn write_out(bytes: &[u8]) -> io::Result<usize> {
     let mut stdout = io::stdout().lock();
