@@ -20,7 +20,7 @@ use super::say;
 /// in it do no harm.
 #[derive(Debug, clap::Args)]
 pub(crate) struct HookPath {
-    /// The program with its symbols: `CARGO_PROFILE_RELEASE_STRIP=none cargo build --release --bin claude-mem`
+    /// The program with its symbols: `cargo rustc --release --bin claude-mem -- -C strip=none`
     binary: PathBuf,
 }
 
@@ -118,9 +118,7 @@ fn script(functions: &[String]) -> String {
             patterns.push(pattern);
         }
     }
-    // What its author or the compiler held to be run rarely is kept apart under another name.
-    let line = |name: &String| format!("    *(.text.{name} .text.unlikely.{name})");
-    let lines: Vec<_> = patterns.iter().map(line).collect();
+    let lines: Vec<_> = patterns.iter().map(|name| line(name)).collect();
     format!(
         "/* What hooks run through, side by side. Made by `claude-mem-tools hook-path`. */\n\
          SECTIONS {{\n  .text.hooks : {{\n{}\n  }}\n}}\nINSERT BEFORE .text;",
@@ -128,9 +126,20 @@ fn script(functions: &[String]) -> String {
     )
 }
 
-/// A name without what changes from compiler to compiler: the hash at its end in one way of writing
+/// What its author or the compiler held to be run rarely is kept apart under another name, and what one part of a
+/// crate has from another has a number behind its own.
+fn line(name: &str) -> String {
+    let sections = format!(".text.{name} .text.unlikely.{name}");
+    if name.ends_with('*') {
+        return format!("    *({sections})");
+    }
+    format!("    *({sections} .text.{name}.llvm.* .text.unlikely.{name}.llvm.*)")
+}
+
+/// A name without what changes from compiler to compiler: the number or hash at its end in one way of writing
 /// names, the mark of a crate in the other. Signs that mean something in a script stand for any.
 fn pattern(name: &str) -> String {
+    let name = name.split_once(".llvm.").map_or(name, |(name, _)| name);
     let stem = match name.rfind("17h") {
         Some(hash) if name.starts_with("_ZN") => format!("{}17h*", &name[..hash]),
         _ => without_crate_marks(name),
@@ -172,6 +181,7 @@ mod tests {
             ),
             ("_RNvMs3_NtCslNYArtu3iFV_5alloc3str", "_RNvMs3_NtCs*_5alloc3str"),
             ("sqlite3VdbeExec", "sqlite3VdbeExec"),
+            ("_RNvCslNYArtu3iFV_5alloc3str.llvm.152438", "_RNvCs*_5alloc3str"),
         ];
         for (name, expected) in cases {
             assert_eq!(pattern(name), expected);
@@ -184,6 +194,6 @@ mod tests {
             "fn=(1) main\ncfn=(2) sqlite3_step\nfn=(3) 0x0000000000b71f50\nfn=(2)\n16 4\n";
         assert_eq!(functions(profile), ["main", "sqlite3_step"]);
         let script = script(&["main".into(), "main".into()]);
-        assert_eq!(script.matches("*(.text.main .text.unlikely.main)").count(), 1);
+        assert_eq!(script.matches("*(.text.main .text.unlikely.main ").count(), 1);
     }
 }
