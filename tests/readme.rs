@@ -80,7 +80,9 @@ fn every_command_line_of_the_readme_works() {
             // The release takes minutes to link; the same command of the binary at hand does not.
             "cargo run --release -- demo" => newcomer.run("claude-mem demo"),
             // The first half is a test of its own.
-            "cargo install --path . && claude-mem install" => newcomer.run("claude-mem install"),
+            "cargo install --locked --path . && claude-mem install" => {
+                newcomer.run("claude-mem install");
+            }
             script => newcomer.run(script),
         }
     }
