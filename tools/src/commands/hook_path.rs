@@ -3,12 +3,13 @@
 use std::{
     collections::BTreeSet,
     error::Error,
+    ffi::OsStr,
     fs,
     path::{Path, PathBuf},
     process::{Command, ExitCode, Stdio},
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::say;
 
@@ -27,66 +28,129 @@ pub(crate) struct HookPath {
 impl HookPath {
     pub(crate) fn run(self) -> Result<ExitCode, Box<dyn Error>> {
         let home = tempfile::tempdir()?;
-        let run = |hook, event, more| recorded(&self.binary, home.path(), hook, event, more);
-        let mut functions = Vec::new();
-        functions.extend(run("save", "PostToolUse", tool_use())?);
-        functions.extend(run("new", "UserPromptSubmit", json!({"prompt": "Fix the rounding"}))?);
-        let said = json!({"last_assistant_message": "I fixed the rounding in src/cart.rs."});
-        functions.extend(run("summary", "Stop", said)?);
-        let recording: BTreeSet<String> = functions.iter().cloned().collect();
-        let mut distilling = program(&self.binary, home.path());
-        distilling.arg("project").stdout(Stdio::null());
-        if !distilling.status()?.success() {
-            return Err("nothing could be distilled from what was recorded".into());
-        }
-        let telling = run("context", "SessionStart", json!({"source": "startup"}))?;
-        // The C library is not compiled function by function, but SQLite is.
+        let stage = Stage::new(&self.binary, home.path())?;
+        stage.remember()?;
+        let mut functions = stage.functions("save", &tool_use(100))?;
+        functions.extend(stage.functions("new", &prompt())?);
+        functions.extend(stage.functions("summary", &stop())?);
+        // The C library is not compiled function by function, but SQLite and zstd are.
         functions.retain(|name| is_of_rust(name));
-        functions.extend(telling.into_iter().filter(|name| !recording.contains(name)));
-        functions.extend(run("cleanup", "SessionEnd", json!({"reason": "other"}))?);
+        let recording: BTreeSet<String> = functions.iter().cloned().collect();
+        let start = json!({"hook_event_name": "SessionStart", "source": "startup"});
+        let mut rest = stage.functions("context", &start)?;
+        rest.extend(stage.functions("save", &tool_use(30_000))?);
+        functions.extend(rest.into_iter().filter(|name| !recording.contains(name)));
+        let end = json!({"hook_event_name": "SessionEnd", "reason": "other"});
+        functions.extend(stage.functions("cleanup", &end)?);
         say(&script(&functions))?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn tool_use() -> serde_json::Value {
+fn prompt() -> Value {
+    json!({"hook_event_name": "UserPromptSubmit", "prompt": "Fix the rounding"})
+}
+
+fn tool_use(lines: usize) -> Value {
     json!({
+        "hook_event_name": "PostToolUse",
         "tool_name": "Bash", "tool_use_id": "t1", "tool_input": {"command": "cargo test"},
-        "tool_response": {"stdout": "test cart::rounds_half_up ... ok\n".repeat(100)},
+        "tool_response": {"stdout": "test cart::rounds_half_up ... ok\n".repeat(lines)},
     })
 }
 
-fn program(binary: &Path, home: &Path) -> Command {
-    let mut command = Command::new(binary);
-    command.env_clear().env("HOME", home).env("CLAUDE_MEM_PROVIDER", "extract");
-    command.env("CLAUDE_MEM_WORKER_AUTOSTART", "false").current_dir(home);
-    command
+fn edit(session: usize) -> Value {
+    let new = format!("total({session}).round()");
+    json!({
+        "hook_event_name": "PostToolUse", "tool_name": "Edit", "tool_use_id": "t2",
+        "tool_input": {"file_path": "src/cart.rs", "old_string": "total()", "new_string": new},
+        "tool_response": {"filePath": "src/cart.rs"},
+    })
 }
 
-/// Runs a hook and gives the functions it went through, in the order of the profile.
-fn recorded(
-    binary: &Path,
-    home: &Path,
-    hook: &str,
-    event: &str,
-    mut more: serde_json::Value,
-) -> Result<Vec<String>, Box<dyn Error>> {
-    more["session_id"] = json!("s1");
-    more["hook_event_name"] = json!(event);
-    more["cwd"] = json!(home);
-    let (input, profile) = (home.join("input.json"), home.join("profile"));
-    fs::write(&input, more.to_string())?;
-    let hooked = program(binary, home);
-    let mut valgrind = Command::new("valgrind");
-    valgrind.args(["--tool=callgrind", "--demangle=no", "--quiet"]);
-    valgrind.arg(format!("--callgrind-out-file={}", profile.display())).arg(binary).arg(hook);
-    valgrind.envs(hooked.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    valgrind.current_dir(home).stdin(fs::File::open(&input)?).stdout(Stdio::null());
-    let status = valgrind.status().map_err(|error| format!("valgrind: {error}"))?;
-    if !status.success() {
-        return Err(format!("{hook} ended with {status}").into());
+fn stop() -> Value {
+    let said =
+        "I fixed the rounding in `src/cart.rs`, because each line was rounded before summing.";
+    json!({"hook_event_name": "Stop", "last_assistant_message": said})
+}
+
+/// A home and a project under git with a remote, as hooks meet them.
+struct Stage<'a> {
+    binary: &'a Path,
+    home: &'a Path,
+    project: PathBuf,
+}
+
+/// As many sessions before this one that what they left has to be chosen from and sorted.
+const SESSIONS: usize = 40;
+
+impl<'a> Stage<'a> {
+    fn new(binary: &'a Path, home: &'a Path) -> Result<Self, Box<dyn Error>> {
+        let project = home.join("work/shop");
+        fs::create_dir_all(project.join(".git"))?;
+        fs::write(project.join(".git/HEAD"), "ref: refs/heads/main\n")?;
+        let config = "[remote \"origin\"]\n\turl = git@example.com:ada/shop.git\n";
+        fs::write(project.join(".git/config"), config)?;
+        fs::create_dir_all(project.join("src"))?;
+        fs::write(project.join("src/cart.rs"), "fn total() {}\n")?;
+        Ok(Self { binary, home, project })
     }
-    Ok(functions(&fs::read_to_string(profile)?))
+
+    fn program(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().env("HOME", self.home).env("CLAUDE_MEM_PROVIDER", "extract");
+        command.env("CLAUDE_MEM_WORKER_AUTOSTART", "false").stdout(Stdio::null());
+        command.env("CLAUDE_PROJECT_DIR", &self.project).current_dir(&self.project);
+        command
+    }
+
+    /// Records sessions, and has them distilled.
+    fn remember(&self) -> Result<(), Box<dyn Error>> {
+        for number in 0..SESSIONS {
+            let session = format!("s{number}");
+            let calls = [
+                ("new", prompt()),
+                ("save", edit(number)),
+                ("save", tool_use(9)),
+                ("summary", stop()),
+            ];
+            for (hook, call) in calls {
+                self.run(self.program(self.binary).arg(hook), &session, &call)?;
+            }
+        }
+        let status = self.program(self.binary).arg("project").status()?;
+        if status.success() { Ok(()) } else { Err(format!("`project` ended with {status}").into()) }
+    }
+
+    fn run(
+        &self,
+        command: &mut Command,
+        session: &str,
+        call: &Value,
+    ) -> Result<(), Box<dyn Error>> {
+        let mut call = call.clone();
+        call["session_id"] = json!(session);
+        call["cwd"] = json!(self.project);
+        let input = self.home.join("input.json");
+        fs::write(&input, call.to_string())?;
+        let status = command.stdin(fs::File::open(&input)?).status();
+        let program = command.get_program().display();
+        match status {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(format!("{program} ended with {status}").into()),
+            Err(error) => Err(format!("{program}: {error}").into()),
+        }
+    }
+
+    /// Runs a hook and gives the functions it went through, in the order of the profile.
+    fn functions(&self, hook: &str, call: &Value) -> Result<Vec<String>, Box<dyn Error>> {
+        let profile = self.home.join("profile");
+        let mut valgrind = self.program("valgrind");
+        valgrind.args(["--tool=callgrind", "--demangle=no", "--quiet"]);
+        valgrind.arg(format!("--callgrind-out-file={}", profile.display()));
+        self.run(valgrind.arg(self.binary).arg(hook), "now", call)?;
+        Ok(functions(&fs::read_to_string(profile)?))
+    }
 }
 
 /// The names in a profile: `fn=(12) name` where it is run or `cfn=(12) name` where it is called, and only
