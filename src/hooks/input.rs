@@ -1,7 +1,7 @@
 //! Reading stdin to its end, but not for ever and not without bound.
 
 use std::{
-    io,
+    io, mem,
     ops::Deref,
     time::{Duration, Instant},
 };
@@ -19,6 +19,8 @@ const SILENCE_MAX: Duration = Duration::from_secs(2);
 const TIME_MAX: Duration = Duration::from_secs(4);
 /// What a pipe holds unless somebody made it larger.
 const PIPE_BYTES: usize = 64 << 10;
+/// On nearly all processors.
+const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// What was on stdin.
 #[derive(Debug)]
@@ -32,11 +34,12 @@ pub(super) struct Input {
 }
 
 /// Bytes in memory. Nearly all inputs fit into what a pipe holds. The others get their room in huge
-/// pages, since meeting a megabyte page by page takes longer than anything that is done with it.
+/// pages, since meeting a megabyte page by page takes longer than anything that is done with it. It is there until
+/// the process ends, because what is made of the input shares the last of these pages with it.
 #[derive(Debug)]
 pub(super) enum Bytes {
     Small(Vec<u8>),
-    Large { room: MmapMut, len: usize },
+    Large { room: &'static mut [u8], len: usize },
 }
 
 impl Deref for Bytes {
@@ -60,7 +63,6 @@ impl Bytes {
         if matches!(self, Self::Small(bytes) if bytes.len() == bytes.capacity()) {
             // There is more to come. Whoever writes it need not wait for us after every 64 KB.
             system::widen(source);
-            system::keep_memory();
             self.grow();
         }
         match self {
@@ -76,8 +78,9 @@ impl Bytes {
     fn grow(&mut self) {
         let Self::Small(bytes) = self else { return };
         match MmapMut::map_anon(BYTES_MAX) {
-            Ok(mut room) => {
+            Ok(room) => {
                 system::advise_huge(&room);
+                let room: &'static mut [u8] = Box::leak(Box::new(room)).as_mut();
                 room[..bytes.len()].copy_from_slice(bytes);
                 *self = Self::Large { len: bytes.len(), room };
             }
@@ -85,11 +88,22 @@ impl Bytes {
             Err(_) => bytes.reserve_exact(3 * bytes.len()),
         }
     }
+
+    /// Leaves the rest of the last huge page to what is made of the input.
+    fn lend_rest(&mut self) {
+        let Self::Large { room, len } = self else { return };
+        let (input, rest) = mem::take(room).split_at_mut(*len);
+        let left = rest.as_ptr().align_offset(HUGE_PAGE_BYTES).min(rest.len());
+        system::lend(&mut rest[..left]);
+        *room = input;
+    }
 }
 
 /// Reads stdin until its end, a silence, or a bound.
 pub(super) fn read() -> Input {
-    read_from(&system::stdin())
+    let mut input = read_from(&system::stdin());
+    input.bytes.lend_rest();
+    input
 }
 
 fn read_from(source: &impl Source) -> Input {

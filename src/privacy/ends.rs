@@ -16,12 +16,11 @@ use super::{
     strings::{is_escaped, unescape, write_escaped},
     tags, write_redacted,
 };
-use crate::system;
 
 /// What is read beyond what stays, since a placeholder may be shorter than its secret.
 const MARGIN_BYTES: usize = 4 << 10;
 /// Room for the note on what was cut, and for some escapes.
-const NOTE_BYTES: usize = 16 << 10;
+pub(super) const NOTE_BYTES: usize = 16 << 10;
 /// How far a line break may be; a text without any goes the long way.
 const LINE_BYTES_MAX: usize = 16 << 10;
 
@@ -42,9 +41,8 @@ pub(super) fn write(out: &mut String, raw: &str, redact: bool, limit: usize) -> 
     if head.len() + tail.len() > raw.len() {
         return None;
     }
-    let mut text = String::new();
-    system::bring_in(&mut text, head.len().max(tail.len()));
-    system::bring_in(out, 2 * side + NOTE_BYTES);
+    let mut text = String::with_capacity(head.len().max(tail.len()));
+    out.reserve_exact(2 * side + NOTE_BYTES);
     let head = cleaned(head, redact, &mut text).filter(|head| head.len() >= side)?;
     let head = &head[..floor_boundary(&head, side)];
     let (start, kept) = (out.len(), head.len());

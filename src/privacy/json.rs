@@ -96,7 +96,7 @@ impl<'a> Pass<'a> {
             policy,
             at: 0,
             copied: 0,
-            out: String::with_capacity(raw.len().min(policy.total_bytes_max) + 64),
+            out: String::with_capacity(raw.len().min(policy.field_bytes_max + ends::NOTE_BYTES)),
             open: Vec::new(),
             names: Names::default(),
             whole: 0,

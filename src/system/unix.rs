@@ -170,22 +170,6 @@ pub(crate) fn advise_huge(room: &memmap2::MmapMut) {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn advise_huge(_room: &memmap2::MmapMut) {}
 
-/// From here on keeps what is given back, for a process that needs much memory once and is soon gone. The C
-/// library would return every large piece to the system and ask for the next one, to be met page by page again.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-#[expect(unsafe_code, reason = "nothing but the C library can be told")]
-pub(crate) fn keep_memory() {
-    // SAFETY: both are thresholds that may be set at any time. A refusal leaves them as they were.
-    unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 32 << 20);
-        libc::mallopt(libc::M_TOP_PAD, 4 << 20);
-    }
-}
-
-/// What is given back is the C library's business.
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub(crate) fn keep_memory() {}
-
 /// One write to stdout, without the buffer that belongs to it.
 #[inline]
 pub(crate) fn write_out(bytes: &[u8]) -> io::Result<usize> {
@@ -286,28 +270,6 @@ pub(crate) fn link_opener(environment: &Environment) -> Option<&'static str> {
 
 fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() }
-}
-
-/// Makes room for `more` behind a text, and has it brought into memory at once: met page by page, that takes
-/// several times as long as filling it.
-#[cfg_attr(target_os = "linux", expect(unsafe_code, reason = "there is no safe form of this"))]
-pub(crate) fn bring_in(text: &mut String, more: usize) {
-    text.reserve(more);
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::mm::{Advice, madvise};
-
-        const PAGE_BYTES: usize = 4096;
-        let start = text.as_ptr().wrapping_add(text.len());
-        let skipped = start.align_offset(PAGE_BYTES).min(more);
-        let len = (more - skipped) / PAGE_BYTES * PAGE_BYTES;
-        // SAFETY: all of it is the text's own, and what it holds stays as it is. Kernels that do not know of this
-        // or have larger pages refuse, and do nothing.
-        let _ = unsafe {
-            let start = start.wrapping_add(skipped).cast_mut().cast();
-            madvise(start, len, Advice::LinuxPopulateWrite)
-        };
-    }
 }
 
 #[cfg(test)]

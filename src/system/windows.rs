@@ -180,9 +180,6 @@ pub(crate) fn widen(_pipe: &impl Source) {}
 /// There are no huge pages to be had.
 pub(crate) fn advise_huge(_room: &memmap2::MmapMut) {}
 
-/// What is given back is the system's business.
-pub(crate) fn keep_memory() {}
-
 /// One write to stdout.
 pub(crate) fn write_out(bytes: &[u8]) -> io::Result<usize> {
     let mut stdout = io::stdout().lock();
@@ -290,9 +287,4 @@ pub(crate) fn told_to_end() -> io::Result<impl Future<Output = ()>> {
 #[expect(clippy::unnecessary_wraps, reason = "elsewhere there may be no screen")]
 pub(crate) fn link_opener(_environment: &Environment) -> Option<&'static str> {
     Some("explorer.exe")
-}
-
-/// Makes room for `more` behind a text.
-pub(crate) fn bring_in(text: &mut String, more: usize) {
-    text.reserve(more);
 }

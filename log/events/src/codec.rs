@@ -18,6 +18,7 @@ fn options() -> impl bincode::Options {
 
 /// Adds `value` to `out`.
 pub(crate) fn write(value: &impl Serialize, out: &mut Vec<u8>) {
+    out.reserve_exact(options().serialized_size(value).map_or(0, |size| size as usize));
     options().serialize_into(out, value).expect("events hold nothing that cannot be encoded");
 }
 
