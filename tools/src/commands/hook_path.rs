@@ -1,7 +1,7 @@
 //! `hook-path`: which functions hooks run through, as a linker script that puts them side by side.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashMap},
     error::Error,
     ffi::OsStr,
     fs,
@@ -42,7 +42,7 @@ impl HookPath {
         functions.extend(rest.into_iter().filter(|name| !recording.contains(name)));
         let end = json!({"hook_event_name": "SessionEnd", "reason": "other"});
         functions.extend(stage.functions("cleanup", &end)?);
-        say(&script(&functions))?;
+        say(&script(&functions, &symbols(&self.binary)?))?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -174,7 +174,22 @@ fn is_of_rust(name: &str) -> bool {
     name.starts_with("_ZN") || name.starts_with("_R")
 }
 
-fn script(functions: &[String]) -> String {
+/// All functions of a program, by pattern: how many share it.
+fn symbols(binary: &Path) -> Result<HashMap<String, usize>, Box<dyn Error>> {
+    let output = Command::new("nm").arg(binary).output().map_err(|error| format!("nm: {error}"))?;
+    let mut symbols = HashMap::new();
+    for line in String::from_utf8(output.stdout)?.lines() {
+        if let [_, "t" | "T" | "w" | "W", name] = *line.split(' ').collect::<Vec<_>>() {
+            *symbols.entry(pattern(name)).or_default() += 1;
+        }
+    }
+    Ok(symbols)
+}
+
+/// A name that stands for more functions than this stands for many that hooks do not run through.
+const NAMESAKES_MAX: usize = 4;
+
+fn script(functions: &[String], symbols: &HashMap<String, usize>) -> String {
     let mut patterns = Vec::new();
     for function in functions {
         let pattern = pattern(function);
@@ -182,6 +197,8 @@ fn script(functions: &[String]) -> String {
             patterns.push(pattern);
         }
     }
+    // Those that bring many others along come last, lest they draw apart what is run.
+    patterns.sort_by_key(|name| symbols.get(name).is_some_and(|count| *count > NAMESAKES_MAX));
     let lines: Vec<_> = patterns.iter().map(|name| line(name)).collect();
     format!(
         "/* What hooks run through, side by side. Made by `claude-mem-tools hook-path`. */\n\
@@ -257,7 +274,10 @@ mod tests {
         let profile =
             "fn=(1) main\ncfn=(2) sqlite3_step\nfn=(3) 0x0000000000b71f50\nfn=(2)\n16 4\n";
         assert_eq!(functions(profile), ["main", "sqlite3_step"]);
-        let script = script(&["main".into(), "main".into()]);
-        assert_eq!(script.matches("*(.text.main .text.unlikely.main ").count(), 1);
+        let symbols = HashMap::from([("clone".to_owned(), 100), ("main".to_owned(), 1)]);
+        let script = script(&["clone".into(), "main".into(), "main".into()], &symbols);
+        let places: Vec<_> = script.match_indices("*(.text.").map(|(at, _)| at + 8).collect();
+        assert_eq!(places.len(), 2, "{script}");
+        assert!(script[places[0]..].starts_with("main .text.unlikely.main "), "{script}");
     }
 }
