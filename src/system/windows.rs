@@ -63,6 +63,7 @@ pub(crate) fn home(environment: &Environment) -> Option<PathBuf> {
 }
 
 /// A program's path as it is written into commands for a shell: whichever that is, it understands slashes.
+#[expect(clippy::needless_pass_by_value, reason = "elsewhere it is given back as it is")]
 pub(crate) fn path_in_commands(path: String) -> String {
     path.replace('\\', "/")
 }
@@ -100,16 +101,19 @@ pub(crate) fn is_open_to_others(_found: &Metadata) -> bool {
 }
 
 /// Who may do what is inherited from the user's profile.
+#[expect(clippy::unnecessary_wraps, reason = "elsewhere it may fail")]
 pub(crate) fn close_to_others(_path: &Path) -> io::Result<()> {
     Ok(())
 }
 
 /// Who may do what is inherited from the user's profile.
+#[expect(clippy::unnecessary_wraps, reason = "elsewhere it may fail")]
 pub(crate) fn give_to_owner(_file: &File) -> io::Result<()> {
     Ok(())
 }
 
 /// Who may do what is inherited from the folder, and what may be run is told by its name.
+#[expect(clippy::unnecessary_wraps, reason = "elsewhere it may fail")]
 pub(crate) fn open_to_all(_path: &Path, _is_program: bool) -> io::Result<()> {
     Ok(())
 }
