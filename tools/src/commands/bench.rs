@@ -13,8 +13,7 @@ use std::{
 /// Each figure compares things that take turns within one run, and counts their fastest turns, because a
 /// time by itself says more about the machine than about the program. Prints a report in Markdown.
 ///
-/// Build it optimised, without the slow linking of a release: `cargo build --profile bench -p claude-mem-tools`, then
-/// run `target/release/claude-mem-tools bench log`. Build the release last (`cargo build --release --bin claude-mem`):
+/// Build it optimised: `cargo build --profile bench -p claude-mem-tools`, then run `target/release/claude-mem-tools bench log`. Build the release last (`cargo build --release --bin claude-mem`):
 /// `hooks` measures that. A full run of `log` takes some minutes and 12 GB of disk, and gives the space back. `all`
 /// writes every report and one table of all figures, beside what the last table said.
 #[derive(Debug, clap::Args)]
