@@ -12,6 +12,7 @@ use std::{
 use serde_json::{Value, json};
 
 use super::say;
+use crate::bench::project_in;
 
 /// Print the linker script that keeps the functions of the hooks together
 ///
@@ -42,7 +43,7 @@ impl HookPath {
         functions.extend(rest.into_iter().filter(|name| !recording.contains(name)));
         let end = json!({"hook_event_name": "SessionEnd", "reason": "other"});
         functions.extend(stage.functions("cleanup", &end)?);
-        say(&script(&functions, &symbols(&self.binary)?))?;
+        say(&script(&functions, &namesakes(&self.binary)?))?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -86,11 +87,7 @@ const SESSIONS: usize = 40;
 
 impl<'a> Stage<'a> {
     fn new(binary: &'a Path, home: &'a Path) -> Result<Self, Box<dyn Error>> {
-        let project = home.join("work/shop");
-        fs::create_dir_all(project.join(".git"))?;
-        fs::write(project.join(".git/HEAD"), "ref: refs/heads/main\n")?;
-        let config = "[remote \"origin\"]\n\turl = git@example.com:ada/shop.git\n";
-        fs::write(project.join(".git/config"), config)?;
+        let project = project_in(home)?;
         fs::create_dir_all(project.join("src"))?;
         fs::write(project.join("src/cart.rs"), "fn total() {}\n")?;
         Ok(Self { binary, home, project })
@@ -175,21 +172,21 @@ fn is_of_rust(name: &str) -> bool {
 }
 
 /// All functions of a program, by pattern: how many share it.
-fn symbols(binary: &Path) -> Result<HashMap<String, usize>, Box<dyn Error>> {
+fn namesakes(binary: &Path) -> Result<HashMap<String, usize>, Box<dyn Error>> {
     let output = Command::new("nm").arg(binary).output().map_err(|error| format!("nm: {error}"))?;
-    let mut symbols = HashMap::new();
+    let mut namesakes = HashMap::new();
     for line in String::from_utf8(output.stdout)?.lines() {
         if let [_, "t" | "T" | "w" | "W", name] = *line.split(' ').collect::<Vec<_>>() {
-            *symbols.entry(pattern(name)).or_default() += 1;
+            *namesakes.entry(pattern(name)).or_default() += 1;
         }
     }
-    Ok(symbols)
+    Ok(namesakes)
 }
 
 /// A name that stands for more functions than this stands for many that hooks do not run through.
 const NAMESAKES_MAX: usize = 4;
 
-fn script(functions: &[String], symbols: &HashMap<String, usize>) -> String {
+fn script(functions: &[String], namesakes: &HashMap<String, usize>) -> String {
     let mut patterns = Vec::new();
     for function in functions {
         let pattern = pattern(function);
@@ -198,7 +195,7 @@ fn script(functions: &[String], symbols: &HashMap<String, usize>) -> String {
         }
     }
     // Those that bring many others along come last, lest they draw apart what is run.
-    patterns.sort_by_key(|name| symbols.get(name).is_some_and(|count| *count > NAMESAKES_MAX));
+    patterns.sort_by_key(|name| namesakes.get(name).is_some_and(|count| *count > NAMESAKES_MAX));
     let lines: Vec<_> = patterns.iter().map(|name| line(name)).collect();
     format!(
         "/* What hooks run through, side by side. Made by `claude-mem-tools hook-path`. */\n\
@@ -274,8 +271,8 @@ mod tests {
         let profile =
             "fn=(1) main\ncfn=(2) sqlite3_step\nfn=(3) 0x0000000000b71f50\nfn=(2)\n16 4\n";
         assert_eq!(functions(profile), ["main", "sqlite3_step"]);
-        let symbols = HashMap::from([("clone".to_owned(), 100), ("main".to_owned(), 1)]);
-        let script = script(&["clone".into(), "main".into(), "main".into()], &symbols);
+        let namesakes = HashMap::from([("clone".to_owned(), 100), ("main".to_owned(), 1)]);
+        let script = script(&["clone".into(), "main".into(), "main".into()], &namesakes);
         let places: Vec<_> = script.match_indices("*(.text.").map(|(at, _)| at + 8).collect();
         assert_eq!(places.len(), 2, "{script}");
         assert!(script[places[0]..].starts_with("main .text.unlikely.main "), "{script}");

@@ -3,8 +3,11 @@
 mod context;
 mod memory;
 mod parallel;
+mod private;
 mod save;
 mod world;
+
+pub(crate) use world::project_in;
 
 use super::{Group, Outcome};
 
@@ -17,6 +20,7 @@ pub(super) const GROUP: Group = Group {
         ("save", save::measure),
         ("parallel", parallel::measure),
         ("memory", memory::measure),
+        ("private", private::measure),
         ("context", context::measure),
     ],
 };

@@ -4,7 +4,7 @@ use std::{
     env,
     ffi::OsStr,
     fs,
-    io::Write as _,
+    io::{self, Write as _},
     os::unix::net::UnixDatagram,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -20,6 +20,17 @@ pub(super) const FILES: u64 = 40;
 /// Where in its home the project is.
 const PROJECT: &str = "work/shop";
 
+/// Makes a project under git with a remote in this home.
+pub(crate) fn project_in(home: &Path) -> io::Result<PathBuf> {
+    let project = home.join(PROJECT);
+    fs::create_dir_all(project.join(".git"))?;
+    fs::write(project.join(".git/HEAD"), "ref: refs/heads/main\n")?;
+    let config =
+        "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = git@example.com:ada/shop.git\n";
+    fs::write(project.join(".git/config"), config)?;
+    Ok(project)
+}
+
 /// Where hooks run: a home without settings, a project under git with a remote.
 #[derive(Debug)]
 pub(super) struct World {
@@ -34,12 +45,7 @@ pub(super) struct World {
 impl World {
     pub(super) fn new(scratch: &Scratch, name: &str) -> Outcome<Self> {
         let home = scratch.place(name);
-        let project = home.join(PROJECT);
-        fs::create_dir_all(project.join(".git"))?;
-        fs::write(project.join(".git/HEAD"), "ref: refs/heads/main\n")?;
-        let config =
-            "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = git@example.com:ada/shop.git\n";
-        fs::write(project.join(".git/config"), config)?;
+        let project = project_in(&home)?;
         for file in 0..FILES {
             fs::write(project.join(format!("file_{file}.rs")), "fn main() {}\n")?;
         }
@@ -108,23 +114,26 @@ pub(super) fn run(command: &mut Command, input: &[u8]) -> Outcome<Duration> {
     Ok(taken)
 }
 
+/// The input of `save` for a tool that printed this.
+pub(super) fn input_of(stdout: &str) -> Vec<u8> {
+    json!({
+        "session_id": "977713de-060a-4749-8b22-2125d5a8195f",
+        "transcript_path": "/home/ada/.claude/projects/-work-shop/977713de-060a-4749-8b22-2125d5a8195f.jsonl",
+        "cwd": "/home/ada/work/shop", "prompt_id": "012595b7-40b0-479a-b9ca-78af2b473567",
+        "permission_mode": "default", "effort": {"level": "medium"},
+        "hook_event_name": "PostToolUse", "tool_name": "Bash",
+        "tool_input": {"command": "cargo test", "description": "Run the tests"},
+        "tool_response": {"stdout": stdout, "stderr": "", "interrupted": false, "isImage": false},
+        "tool_use_id": "toolu_01A09q90qw90lq917835lq9", "duration_ms": 4711,
+    })
+    .to_string()
+    .into_bytes()
+}
+
 /// The input of `save` for a tool whose output makes it `bytes` long: lines as a test run prints them.
 pub(super) fn input(bytes: usize) -> Vec<u8> {
-    let payload = |stdout: &str| {
-        json!({
-            "session_id": "977713de-060a-4749-8b22-2125d5a8195f",
-            "transcript_path": "/home/ada/.claude/projects/-work-shop/977713de-060a-4749-8b22-2125d5a8195f.jsonl",
-            "cwd": "/home/ada/work/shop", "prompt_id": "012595b7-40b0-479a-b9ca-78af2b473567",
-            "permission_mode": "default", "effort": {"level": "medium"},
-            "hook_event_name": "PostToolUse", "tool_name": "Bash",
-            "tool_input": {"command": "cargo test", "description": "Run the tests"},
-            "tool_response": {"stdout": stdout, "stderr": "", "interrupted": false, "isImage": false},
-            "tool_use_id": "toolu_01A09q90qw90lq917835lq9", "duration_ms": 4711,
-        })
-        .to_string()
-    };
     let mut stdout = String::new();
-    let room = bytes.saturating_sub(payload("").len());
+    let room = bytes.saturating_sub(input_of("").len());
     for number in 0_u64.. {
         let line = format!(
             "test shop::cart::case_{:x} ... ok\n",
@@ -136,7 +145,7 @@ pub(super) fn input(bytes: usize) -> Vec<u8> {
         }
         stdout.push_str(&line);
     }
-    payload(&stdout).into_bytes()
+    input_of(&stdout)
 }
 
 /// A copy, as an installation makes one: what a linker wrote piece by piece comes into memory in smaller pieces.

@@ -1,0 +1,38 @@
+//! Text that must not be kept, as much of it as anybody could send.
+
+use super::world::{self, World};
+use crate::bench::{Contestant, Figure, Outcome, Scratch, Settings, Verdict, contest, report};
+
+const BYTES: usize = 10 << 20;
+const LIMIT_MS: f64 = 50.0;
+
+pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+    let world = World::new(scratch, "private")?;
+    let bytes = settings.size(BYTES as u64, 1 << 20) as usize;
+    let of = |unit: &str| world::input_of(&unit.repeat(bytes / unit.len()));
+    let inputs = [
+        ("save, 10 MB of output", world::input(bytes)),
+        ("save, 10 MB of `<private>`", of("<private>")),
+        ("save, 10 MB of `<private>x</private>`", of("<private>x</private>")),
+    ];
+    let mut contestants: Vec<_> = inputs
+        .iter()
+        .map(|(name, input)| Contestant::new(*name, || world.turn(&world.hook, "default", input)))
+        .collect();
+    let samples = contest(settings.size(30, 2), &mut contestants)?;
+    drop(contestants);
+    let slowest = samples[1].min().max(samples[2].min()).as_secs_f64() * 1e3;
+    Ok(vec![Figure {
+        title: "10 MB of private text".into(),
+        about: "The whole hook, its start and the way of the input through the pipe included; by the fastest turns, \
+                and of the two kinds of private text by the slower one."
+            .into(),
+        columns: report::TIMES.to_vec(),
+        rows: report::against_first(&samples),
+        verdict: Some(Verdict {
+            target: format!("below {LIMIT_MS} ms"),
+            reached: format!("{slowest:.1} ms"),
+            is_met: slowest < LIMIT_MS,
+        }),
+    }])
+}
