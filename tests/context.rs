@@ -146,6 +146,28 @@ fn however_much_is_remembered_the_client_takes_all_of_it() {
 }
 
 #[test]
+fn observations_that_differ_in_one_word_or_file_are_all_told() {
+    let mut past = Past::new();
+    for name in ["payment", "checkout", "invoice"] {
+        let title = format!("Fixed the crash in the {name} service when the basket is empty");
+        past.observe("one", "bugfix", &title, &format!("src/{name}.rs"));
+    }
+    for file in ["src/a.rs", "src/b.rs"] {
+        past.observe("two", "refactor", "Split the module that had grown too large", file);
+    }
+    for number in 0..2 {
+        past.observe(&format!("three-{number}"), "decision", "Use WAL for the ledger", "db.rs");
+    }
+    let told = past.begin("new", "startup");
+    for name in ["payment", "checkout", "invoice"] {
+        assert!(told.contains(&format!("crash in the {name} service")), "{name}:\n{told}");
+    }
+    assert_eq!(told.matches("refactor: Split the module").count(), 2, "{told}");
+    assert_eq!(told.matches("decision: Use WAL for the ledger (×2)").count(), 1, "{told}");
+    assert_eq!(told.matches("(×").count(), 1, "{told}");
+}
+
+#[test]
 fn what_was_told_is_never_recorded_as_something_new() {
     let mut past = Past::new();
     past.observe("one", "decision", "A memorable decision", "a.rs");

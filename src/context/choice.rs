@@ -31,18 +31,17 @@ pub(crate) fn choose<'a>(
 ) -> Vec<Chosen<'a>> {
     let mentions = mentions(&material.observations);
     let mut chosen: Vec<Chosen<'a>> = Vec::new();
-    let mut titles: Vec<Words> = Vec::new();
+    let mut seen: HashMap<Identity<'_>, usize> = HashMap::new();
     for memory in &material.observations {
-        let words = Words::of(&memory.title);
-        // The latest one comes first, so what is met again is older.
-        if let Some(same) = titles.iter().position(|other| other.is_alike(&words)) {
+        // The newest comes first, so what is met again is older.
+        if let Some(&same) = identity(memory).and_then(|identity| seen.get(&identity)) {
             chosen[same].repeats += 1;
             continue;
         }
+        seen.extend(identity(memory).map(|identity| (identity, chosen.len())));
         let state = state_of_all(memory, files);
         let score = score(memory, state, now_us, &mentions);
         chosen.push(Chosen { memory, repeats: 0, files: state, score });
-        titles.push(words);
     }
     for one in &mut chosen {
         // Said again and again: it matters.
@@ -127,46 +126,22 @@ fn state_of_all(memory: &Memory, files: &Files<'_>) -> FileState {
     }
 }
 
-/// The words of a title, to be compared with many others in no time.
-#[derive(Debug)]
-struct Words {
-    /// A hash of each word, sorted.
-    hashes: Vec<u64>,
-    /// One bit for each: most titles differ in these alone.
-    bits: u64,
-}
+/// What two observations must share to become one line: kind, title and set of files.
+type Identity<'a> = (&'a str, String, Vec<&'a str>);
 
-impl Words {
-    fn of(title: &str) -> Self {
-        let words = title.split(|letter: char| !letter.is_alphanumeric());
-        let mut hashes: Vec<u64> = words.filter(|word| !word.is_empty()).map(hash).collect();
-        hashes.sort_unstable();
-        hashes.dedup();
-        let bits = hashes.iter().fold(0, |bits, hash| bits | 1 << (hash >> 58));
-        Self { hashes, bits }
-    }
-
-    /// Four words in five are the same: of all that both have, no more than a ninth is not in common.
-    fn is_alike(&self, other: &Self) -> bool {
-        let both = self.hashes.len() + other.hashes.len();
-        // What one has and the other has not shows in the bits, if not always.
-        let apart = (self.bits ^ other.bits).count_ones() as usize;
-        if both == 0 || apart * 9 > both {
-            return false;
-        }
-        let common =
-            self.hashes.iter().filter(|hash| other.hashes.binary_search(hash).is_ok()).count();
-        (both - 2 * common) * 9 <= both
-    }
-}
-
-/// FNV-1a of the word in lower case.
-fn hash(word: &str) -> u64 {
-    let letters = word.chars().flat_map(char::to_lowercase);
-    let mixed = letters.fold(0xCBF2_9CE4_8422_2325_u64, |hash, letter| {
-        (hash ^ u64::from(letter)).wrapping_mul(0x0100_0000_01B3)
-    });
-    mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+/// Identifies what an observation says; `None` if it has no title to compare.
+///
+/// Titles are equal up to white space, a final full stop and the case of the first letter. Similarity is
+/// not enough: two titles that differ in one name or number are two facts, and a merged one is lost.
+fn identity(memory: &Memory) -> Option<Identity<'_>> {
+    let words: Vec<&str> = memory.title.split_whitespace().collect();
+    let title = words.join(" ");
+    let mut letters = title.trim_end_matches('.').chars();
+    let title: String = letters.next()?.to_lowercase().chain(letters).collect();
+    let mut files: Vec<&str> = memory.files.iter().map(String::as_str).collect();
+    files.sort_unstable();
+    files.dedup();
+    Some((&memory.kind, title, files))
 }
 
 #[cfg(test)]
@@ -205,10 +180,42 @@ mod tests {
     fn the_same_said_twice_is_one_line() {
         let rows = vec![
             memory(3, "bugfix", "Reader skips torn frames now", 1),
-            memory(2, "bugfix", "reader now skips torn frames", 2),
+            memory(2, "bugfix", "reader skips  torn frames now.", 2),
             memory(1, "bugfix", "Writer retries short writes", 3),
         ];
         assert_eq!(ids(rows, 9), [3, 1]);
+    }
+
+    #[test]
+    fn observations_that_differ_in_a_word_a_number_a_file_or_a_kind_are_never_merged() {
+        let long = "Fixed the crash in the payment service when the basket of a guest is empty";
+        let with_file = |id, file: &str| Memory {
+            files: vec![file.into()],
+            ..memory(id, "bugfix", long, id.cast_unsigned())
+        };
+        let pairs = [
+            (
+                memory(1, "bugfix", long, 1),
+                memory(2, "bugfix", &long.replace("payment", "invoice"), 2),
+            ),
+            (
+                memory(1, "bugfix", "Raised limit to 10", 1),
+                memory(2, "bugfix", "Raised limit to 11", 2),
+            ),
+            (memory(1, "bugfix", "Set delay to -1", 1), memory(2, "bugfix", "Set delay to 1", 2)),
+            (memory(1, "change", "Renamed a to b", 1), memory(2, "change", "Renamed b to a", 2)),
+            (memory(1, "bugfix", "Use WAL", 1), memory(2, "decision", "Use WAL", 2)),
+            (with_file(1, "src/payment.rs"), with_file(2, "src/checkout.rs")),
+            (memory(1, "bugfix", "", 1), memory(2, "bugfix", "", 2)),
+        ];
+        for (one, other) in pairs {
+            let shown = ids(vec![one.clone(), other.clone()], 9);
+            assert_eq!(shown.len(), 2, "{one:?} and {other:?}");
+        }
+        let numbered = (1..=80).map(|id| {
+            memory(id, "bugfix", &format!("{long}, part {id} of the whole migration"), 1)
+        });
+        assert_eq!(ids(numbered.collect(), 100).len(), 80);
     }
 
     #[test]
