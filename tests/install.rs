@@ -79,8 +79,35 @@ fn files_that_were_not_there_are_gone_again() {
     let sandbox = Sandbox::new();
     sandbox.run(&["install"]).ok();
     sandbox.run(&["uninstall"]).ok();
-    assert!(!sandbox.home().join(".claude/settings.json").exists());
+    assert!(!sandbox.home().join(".claude").exists(), "not even an empty folder");
     assert!(!sandbox.home().join(".claude.json").exists());
+}
+
+#[test]
+fn uninstalling_removes_the_folders_it_made_and_no_others() {
+    let sandbox = with_claude_code();
+    fs::create_dir(sandbox.home().join(".claude/commands")).unwrap();
+    sandbox.run(&["install"]).ok();
+    sandbox.run(&["install"]).ok();
+    sandbox.write(".claude/skills/other/SKILL.md", "of the user");
+    sandbox.run(&["uninstall"]).ok();
+    assert_eq!(names(&sandbox.home().join(".claude")), ["commands", "settings.json", "skills"]);
+    assert_eq!(names(&sandbox.home().join(".claude/skills")), ["other"]);
+    assert!(!sandbox.data().join("install.json").exists());
+}
+
+#[test]
+fn uninstalling_stops_the_worker_and_says_what_stays() {
+    let sandbox = with_claude_code();
+    sandbox.run(&["install"]).ok();
+    sandbox.run(&["worker", "start"]).ok();
+    assert!(sandbox.data().join("worker.json").exists());
+    let said = sandbox.run(&["uninstall"]);
+    assert!(said.stderr.contains("stopped the worker\n"), "{said:?}");
+    let kept = format!("kept {}: everything recorded", sandbox.data().display());
+    assert!(said.stderr.contains(&kept) && said.stderr.contains("--purge`"), "{said:?}");
+    assert!(!sandbox.data().join("worker.json").exists());
+    assert!(sandbox.run(&["worker", "status"]).ok().starts_with("no worker runs"));
 }
 
 #[test]

@@ -1,8 +1,18 @@
 //! `claude-mem plugin`, judged by the real client.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    process::{Command, Stdio},
+};
 
-use crate::sandbox::{Sandbox, real_client};
+use claude_mem_tools::{
+    client::Client,
+    model::{Answer, Script, Server},
+};
+use serde_json::{Value, json};
+
+use crate::sandbox::{Sandbox, binary, ours, real_client};
 
 /// Nobody listens there: validating and installing a plugin asks no model.
 const NO_MODEL: &str = "http://127.0.0.1:9";
@@ -26,6 +36,58 @@ fn the_real_client_accepts_the_plugin() {
     }
 }
 
+/// Has the client run the commands that `claude-mem plugin DIR` prints, and returns the marketplace's path.
+fn install_as_told(client: &Client, dir: &str) -> String {
+    let mut command = Command::new(binary());
+    command.args(["plugin", dir]).env_clear().env("HOME", client.home()).current_dir(client.cwd());
+    let said = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    let commands: Vec<&str> =
+        said.lines().filter_map(|line| line.strip_prefix("  claude ")).collect();
+    assert_eq!(commands.len(), 2, "{said}");
+    for command in &commands {
+        let arguments: Vec<&str> = command.split(' ').map(|word| word.trim_matches('"')).collect();
+        let outcome = client.call(&arguments).unwrap();
+        assert!(outcome.status.success(), "{command}: {outcome:?}");
+    }
+    client.cwd().join(dir).to_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_client_takes_the_commands_as_they_are_printed() {
+    let client = real_client(NO_MODEL);
+    install_as_told(&client, "plug");
+}
+
+/// Both are registered: each event is recorded once, and memory is told once.
+#[test]
+fn the_plugin_beside_an_installation_records_and_tells_nothing_twice() {
+    let script = Script::new()
+        .then(Answer::tools([("Bash", json!({"command": "echo hi", "description": "scripted"}))]))
+        .then(Answer::text("All done."))
+        .then(Answer::text("Nothing to do."));
+    let server = Server::start(script).unwrap();
+    let client = real_client(&server.url()).env("CLAUDE_MEM_WORKER_AUTOSTART", "false");
+    let events = || -> Vec<String> {
+        let listed = ours(&client, &["log", "--json"]);
+        let kind = |line: &str| serde_json::from_str::<Value>(line).unwrap()["kind"].to_string();
+        listed.lines().map(|line| kind(line).trim_matches('"').to_owned()).collect()
+    };
+    install_as_told(&client, "plug");
+    ours(&client, &["install"]);
+    ours(&client, &["remember", "The walrus sleeps at noon"]);
+    assert!(client.prompt("do some work").unwrap().status.success());
+    let once =
+        ["SessionStarted", "PromptSubmitted", "ToolUsed", "SummaryRequested", "SessionEnded"];
+    assert_eq!(events()[1..], once);
+    let told = server.requests()[0].all_text();
+    assert_eq!(told.matches("<claude-mem-context>").count(), 1, "{told}");
+    // Without the installation the plugin records again.
+    ours(&client, &["uninstall"]);
+    assert!(client.prompt("once more").unwrap().status.success());
+    let once = ["SessionStarted", "PromptSubmitted", "SummaryRequested", "SessionEnded"];
+    assert_eq!(events()[6..], once);
+}
+
 #[test]
 fn the_plugin_calls_its_own_copy_of_the_binary() {
     let sandbox = Sandbox::new();
@@ -33,19 +95,19 @@ fn the_plugin_calls_its_own_copy_of_the_binary() {
     let root = sandbox.home().join("market/plugin");
     let mode = fs::metadata(root.join("bin/claude-mem")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o755);
-    let hooks: serde_json::Value =
+    let hooks: Value =
         serde_json::from_str(&sandbox.read("market/plugin/hooks/hooks.json")).unwrap();
     let command = hooks["hooks"]["PostToolUse"][0]["hooks"][0]["command"].as_str().unwrap();
     let expanded = command.replace("${CLAUDE_PLUGIN_ROOT}", root.to_str().unwrap());
-    let answer = std::process::Command::new("/bin/sh")
+    let answer = Command::new("/bin/sh")
         .args(["-c", &expanded])
         .env_clear()
         .env("HOME", sandbox.home())
-        .stdin(std::process::Stdio::null())
+        .stdin(Stdio::null())
         .output()
         .unwrap();
     assert!(answer.status.success());
-    let answer: serde_json::Value = serde_json::from_slice(&answer.stdout).unwrap();
+    let answer: Value = serde_json::from_slice(&answer.stdout).unwrap();
     assert_eq!(answer["continue"], true);
 }
 

@@ -13,7 +13,7 @@ use crate::{
     app::App,
     document::replace,
     failure::Failure,
-    install::{self, MARKETPLACE, NAME, PLUGIN, SKILL, SLASH_COMMAND},
+    install::{self, MARKETPLACE, NAME, PLUGIN, SKILL, SLASH_COMMAND, quoted_for_shell},
     system::open_to_all,
 };
 
@@ -25,8 +25,9 @@ const README: &str = include_str!("../install/plugin.md");
 /// Write a Claude Code plugin to a folder
 ///
 /// The folder is a marketplace with one plugin in it, which holds a copy of this binary. Install it with
-/// `claude plugin marketplace add DIR` and `claude plugin install mem@mem-local`, or try it with
-/// `claude --plugin-dir DIR/plugin`.
+/// `claude plugin marketplace add ./DIR` and `claude plugin install mem@mem-local`, or try it with
+/// `claude --plugin-dir DIR/plugin`. Where `claude-mem install` has registered hooks, too, those record and
+/// the plugin's do nothing.
 #[derive(Debug, Args)]
 pub(crate) struct Plugin {
     /// A new or empty folder, or one written by this command before
@@ -42,10 +43,13 @@ impl Plugin {
             write(&self.dir.join(path), text.as_bytes(), false)?;
         }
         copy_program(&self.dir.join("plugin/bin").join(format!("{NAME}{EXE_SUFFIX}")))?;
+        // The client takes a relative path without `./` for the name of a repository.
+        let dir = std::path::absolute(&self.dir).unwrap_or(self.dir);
         app.output.say(format_args!(
-            "The plugin is in {dir}. Install it with\n  claude plugin marketplace add {dir}\n  \
+            "The plugin is in {dir}. Install it with\n  claude plugin marketplace add \"{quoted}\"\n  \
              claude plugin install {PLUGIN}@{MARKETPLACE}",
-            dir = self.dir.display()
+            dir = dir.display(),
+            quoted = quoted_for_shell(&dir.to_string_lossy()),
         ));
         Ok(())
     }

@@ -13,7 +13,10 @@ use crate::{
     document::Document,
     failure::Failure,
     install::{self, Targets, manifest::Manifest},
-    worker::life,
+    worker::{
+        life,
+        service::{Manager, Service},
+    },
 };
 
 /// Everything of ours in the data directory. A user may have pointed it at a folder with other things in it,
@@ -51,8 +54,8 @@ const SHARED: &[&str] = &["settings.json", ".env"];
 
 /// Take this memory out of Claude Code
 ///
-/// Removes what `claude-mem install` registered, in every place where it did, and nothing else. What was
-/// remembered is kept, unless you ask for it to be deleted.
+/// Removes what `claude-mem install` registered, in every place where it did, and nothing else, and stops the
+/// worker. What was remembered is kept, unless you ask for it to be deleted.
 #[derive(Debug, Args)]
 pub(crate) struct Uninstall {
     /// Also delete everything that was remembered
@@ -70,7 +73,31 @@ impl Uninstall {
             ask(app)?;
         }
         unregister(app)?;
-        if self.purge { purge(app) } else { Ok(()) }
+        if life::stop(&app.paths.data)? {
+            app.output.say("stopped the worker");
+        }
+        if self.purge {
+            purge(app)?;
+        } else if app.paths.data.exists() {
+            app.output.say(format_args!(
+                "kept {}: everything recorded, and the settings; delete it with \
+                 `claude-mem uninstall --purge`",
+                app.paths.data.display()
+            ));
+        }
+        tell_of_service(app);
+        Ok(())
+    }
+}
+
+/// A service would start the worker again at the next login.
+fn tell_of_service(app: &mut App) {
+    let service = Manager::here().and_then(|manager| Service::new(app, manager));
+    if let Some(service) = service.ok().filter(|service| service.file.exists()) {
+        app.output.say(format_args!(
+            "kept {}: remove it with `claude-mem worker uninstall-service`",
+            service.file.display()
+        ));
     }
 }
 
@@ -100,11 +127,9 @@ fn unregister(app: &mut App) -> Result<(), Failure> {
         if !written.remove().map_err(|error| not_restored(&written.file, &error))? {
             app.output
                 .say(format_args!("note: {} was changed and is kept", written.file.display()));
-        } else if written.file.ends_with("mem-search/SKILL.md") {
-            // Only an empty folder can be removed like this, and it was made for this one file.
-            let _ = written.file.parent().map(fs::remove_dir);
         }
     }
+    manifest.remove_folders();
     Ok(manifest.save(&app.paths)?)
 }
 
@@ -133,8 +158,6 @@ fn not_restored(file: &Path, error: &io::Error) -> Failure {
 
 fn purge(app: &mut App) -> Result<(), Failure> {
     let data = app.paths.data.clone();
-    // It would go on writing to what is deleted.
-    life::stop(&data)?;
     let is_shared = data.join("claude-mem.db").exists();
     let shared = if is_shared { &[][..] } else { SHARED };
     for name in OURS.iter().chain(shared) {

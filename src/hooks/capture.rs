@@ -23,6 +23,7 @@ use crate::{
     clock::Clock,
     diagnostics::{self, Level},
     environment::Environment,
+    install::registered,
     paths::Paths,
     privacy::{Policy, clean_bytes, clean_json, clean_text},
     project::{self, ProjectId},
@@ -139,6 +140,13 @@ impl World {
         }
         let paths = Paths::find(&environment).ok()?;
         Some(Self::new(environment, paths))
+    }
+
+    /// Whether this hook is the plugin's, and the same one is registered by `claude-mem install`.
+    pub(super) fn is_duplicate(&self, name: &str) -> bool {
+        let program = env::args_os().next().map(PathBuf::from).unwrap_or_default();
+        let home = self.paths.home.as_deref();
+        registered::is_duplicate_of_installed(&self.environment, home, &program, name)
     }
 
     pub(super) fn new(environment: Environment, paths: Paths) -> Self {

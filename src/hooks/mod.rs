@@ -61,7 +61,7 @@ pub(crate) fn is_turn_private(data: &Path, session: &str) -> bool {
 /// Runs one hook.
 pub(crate) fn run(name: &'static str) -> u8 {
     answer_even_in_panic(name);
-    let Some(world) = World::found() else {
+    let Some(world) = World::found().filter(|world| !world.is_duplicate(name)) else {
         answer(CARRY_ON);
         return 0;
     };

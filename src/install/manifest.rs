@@ -25,6 +25,8 @@ pub(crate) struct Manifest {
     pub(crate) edited: Vec<Edited>,
     /// Files that are ours alone.
     pub(crate) written: Vec<Written>,
+    /// Folders that were made for those files, a parent before its children.
+    pub(crate) folders: Vec<PathBuf>,
 }
 
 /// A file of somebody else's.
@@ -68,7 +70,8 @@ impl Manifest {
     /// Keeps it; removes the file once there is nothing left to undo.
     pub(crate) fn save(&self, paths: &Paths) -> Result<(), Unusable> {
         let file = Self::file(paths);
-        let saved = if self.edited.is_empty() && self.written.is_empty() {
+        let is_empty = self.edited.is_empty() && self.written.is_empty() && self.folders.is_empty();
+        let saved = if is_empty {
             removed(&file)
         } else {
             let mut text = serde_json::to_vec_pretty(self).expect("a manifest is plain data");
@@ -100,6 +103,7 @@ impl Manifest {
         };
         let sha256 = hash(document.text().as_bytes());
         self.edited.push(Edited { file: document.file().into(), backup, sha256 });
+        self.note_folders(document.file());
         self.save(paths)?;
         document.save()
     }
@@ -123,10 +127,26 @@ impl Manifest {
         }
         known.map(|at| self.written.remove(at));
         self.written.push(Written { file: file.into(), sha256: hash(text.as_bytes()) });
+        self.note_folders(file);
         self.save(paths)?;
         let written = fs::create_dir_all(file.parent().unwrap_or(file))
             .and_then(|()| replace(file, text.as_bytes()));
         written.map_err(|error| Unusable::new(file, error)).map(|()| true)
+    }
+
+    /// Notes the folders that writing this file will make.
+    fn note_folders(&mut self, file: &Path) {
+        let missing = file.ancestors().skip(1).take_while(|dir| !dir.exists());
+        let missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
+        let new = missing.into_iter().rev().filter(|dir| !self.folders.contains(dir));
+        self.folders.extend(new.collect::<Vec<_>>());
+    }
+
+    /// Removes the folders that were made and are empty. One with something in it is the user's now.
+    pub(crate) fn remove_folders(&mut self) {
+        for folder in self.folders.drain(..).rev() {
+            let _ = fs::remove_dir(folder);
+        }
     }
 }
 

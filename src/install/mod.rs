@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use crate::{app::App, document::Document, failure::Failure};
+use crate::{app::App, document::Document, environment::Environment, failure::Failure};
 
 /// Our name among programs and MCP servers.
 pub(crate) const NAME: &str = "claude-mem";
@@ -40,6 +40,14 @@ const HOOKS: &[Registration] = &[
     Registration("SessionEnd", None, "cleanup", 5),
 ];
 
+/// Claude Code's own directory.
+fn claude_dir(environment: &Environment, home: Option<&Path>) -> Option<PathBuf> {
+    match environment.get("CLAUDE_CONFIG_DIR") {
+        Some(chosen) => Some(chosen.into()),
+        None => home.map(|home| home.join(".claude")),
+    }
+}
+
 /// The files of Claude Code that concern us.
 #[derive(Debug)]
 pub(crate) struct Targets {
@@ -52,16 +60,15 @@ pub(crate) struct Targets {
 impl Targets {
     /// For every session of this user.
     pub(crate) fn of_user(app: &App) -> Result<Self, Failure> {
-        if let Some(chosen) = app.environment.get("CLAUDE_CONFIG_DIR") {
-            let dir = PathBuf::from(chosen);
-            return Ok(Self { servers: dir.join(".claude.json"), dir });
-        }
-        let home = app.paths.home.as_deref().ok_or_else(|| {
+        let home = app.paths.home.as_deref();
+        let dir = claude_dir(&app.environment, home).ok_or_else(|| {
             Failure::new("the home directory is not known")
                 .meaning("Claude Code keeps its settings there")
                 .remedy("set `HOME` or `CLAUDE_CONFIG_DIR`")
         })?;
-        Ok(Self { dir: home.join(".claude"), servers: home.join(".claude.json") })
+        let is_chosen = app.environment.get("CLAUDE_CONFIG_DIR").is_some();
+        let servers = home.filter(|_| !is_chosen).unwrap_or(&dir).join(".claude.json");
+        Ok(Self { dir, servers })
     }
 
     /// For sessions in this folder.

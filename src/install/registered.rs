@@ -8,8 +8,8 @@ use std::{
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{HOOKS, MARKETPLACE, PLUGIN, Targets, is_our_hook};
-use crate::app::App;
+use super::{HOOKS, MARKETPLACE, PLUGIN, Registration, Targets, claude_dir, is_our_hook};
+use crate::{app::App, environment::Environment};
 
 /// Whether Claude Code will call us where the command was run: by the user's settings, a project's, or a plugin.
 #[derive(Debug, Serialize)]
@@ -30,6 +30,55 @@ impl Hooks {
         let is_plugin = of_user.is_some_and(|dir| is_plugin_enabled(&dir));
         Self { is_installed: is_plugin || !registered.is_empty(), is_plugin, registered }
     }
+}
+
+/// Whether this process is a hook of the plugin, `command`, that `claude-mem install` registered as well.
+///
+/// The plugin's hook then leaves the event to the other one, so that nothing is recorded or told twice. It
+/// does so only if the other one will be called for every event that `command` is for, and is there.
+pub(crate) fn is_duplicate_of_installed(
+    environment: &Environment,
+    home: Option<&Path>,
+    program: &Path,
+    command: &str,
+) -> bool {
+    // The variable may be inherited from another plugin, so the path of this program has to agree.
+    let is_plugin =
+        environment.get("CLAUDE_PLUGIN_ROOT").is_some_and(|root| program.starts_with(root));
+    if !is_plugin {
+        return false;
+    }
+    let project = environment.get("CLAUDE_PROJECT_DIR").map(|dir| Path::new(&dir).join(".claude"));
+    let of_project = project
+        .iter()
+        .flat_map(|dir| ["settings.json", "settings.local.json"].map(|name| dir.join(name)));
+    let of_user = claude_dir(environment, home).map(|dir| dir.join("settings.json"));
+    of_user.into_iter().chain(of_project).any(|file| registers(&file, command))
+}
+
+/// Whether this settings file registers `command` for all of its events, as we would.
+fn registers(file: &Path, command: &str) -> bool {
+    let Some(settings) = read(file) else { return false };
+    let is_registered = |event: &str, matcher: Option<&str>| {
+        let groups = settings["hooks"][event].as_array().into_iter().flatten();
+        let mut hooks = groups
+            .filter(|group| group.get("matcher").and_then(Value::as_str) == matcher)
+            .filter_map(|group| group["hooks"].as_array())
+            .flatten()
+            .filter_map(|hook| hook["command"].as_str());
+        hooks.any(|hook| is_our_hook(hook) && hook.ends_with(command) && is_there(hook))
+    };
+    let mut events = HOOKS.iter().filter(|registration| registration.2 == command);
+    events.all(|Registration(event, matcher, ..)| is_registered(event, *matcher))
+}
+
+/// The program of one of our hooks.
+fn program_of(hook: &str) -> &str {
+    hook.trim_start_matches('"').split("\" ").next().unwrap_or_default()
+}
+
+fn is_there(hook: &str) -> bool {
+    Path::new(program_of(hook)).is_file()
 }
 
 /// Our hooks in one settings file.
@@ -69,8 +118,7 @@ fn in_file(file: &Path) -> Option<Registered> {
         let hooks = groups.iter().filter_map(|group| group["hooks"].as_array()).flatten();
         hooks.filter_map(|hook| hook["command"].as_str()).find(|command| is_our_hook(command))
     };
-    let program = HOOKS.iter().find_map(|hook| command_of(hook.0))?;
-    let program = program.trim_start_matches('"').split("\" ").next().unwrap_or_default();
+    let program = program_of(HOOKS.iter().find_map(|hook| command_of(hook.0))?);
     let (events, missing): (Vec<_>, Vec<_>) =
         HOOKS.iter().map(|hook| hook.0).partition(|event| command_of(event).is_some());
     Some(Registered {
@@ -101,6 +149,41 @@ mod tests {
         let found = in_dir(dir.path()).remove(0);
         assert_eq!((found.events, found.missing.len()), (vec!["Stop"], HOOKS.len() - 1));
         assert_eq!((found.program.as_str(), found.is_program_there), ("/bin/claude-mem", false));
+    }
+
+    #[test]
+    fn a_hook_of_the_plugin_yields_only_to_one_that_will_be_called_in_its_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let (home, root) = (dir.path().join("home"), dir.path().join("plugin"));
+        let (installed, copy) = (dir.path().join("claude-mem"), root.join("bin/claude-mem"));
+        fs::create_dir_all(home.join(".claude")).unwrap();
+        fs::write(&installed, "").unwrap();
+        let inherited = Environment::fixed(&[("CLAUDE_PLUGIN_ROOT", root.to_str().unwrap())]);
+        let yields = |program: &Path, command: &str| {
+            is_duplicate_of_installed(&inherited, Some(&home), program, command)
+        };
+        let register = |hooks: Value| {
+            let settings = serde_json::json!({ "hooks": hooks }).to_string();
+            fs::write(home.join(".claude/settings.json"), settings).unwrap();
+        };
+        assert!(!yields(&copy, "save"), "nothing is installed");
+        let all = Value::Object(super::super::hooks(installed.to_str().unwrap()));
+        register(all.clone());
+        for command in crate::hooks::NAMES {
+            assert!(yields(&copy, command), "{command}");
+            assert!(!yields(&installed, command), "{command}: the installed one records");
+        }
+        let mut some = all.clone();
+        some.as_object_mut().unwrap().remove("PostToolUseFailure");
+        register(some);
+        assert!(!yields(&copy, "save") && yields(&copy, "new"), "one of its events is missing");
+        let mut narrow = all.clone();
+        narrow["PostToolUse"][0]["matcher"] = "Edit".into();
+        register(narrow);
+        assert!(!yields(&copy, "save"), "other tools would be lost");
+        register(all);
+        fs::remove_file(&installed).unwrap();
+        assert!(!yields(&copy, "save"), "the installed program is gone");
     }
 
     #[test]

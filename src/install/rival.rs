@@ -49,7 +49,10 @@ fn active_plugins(settings: &Value, installed: &Value) -> Vec<String> {
 
 fn of_plugin(name: &str) -> Rival {
     let what = if name == ours() {
-        format!("this memory is active as the plugin {name} too; every event would come twice")
+        format!(
+            "this memory is active as the plugin {name}, too; its hooks record nothing meanwhile, \
+             but Claude sees every tool twice"
+        )
     } else {
         doubled(&format!("as the plugin {name}"))
     };
@@ -108,10 +111,10 @@ mod tests {
     }
 
     #[test]
-    fn our_own_plugin_would_record_twice() {
+    fn our_own_plugin_is_named_too() {
         let enabled = r#"{"enabledPlugins":{"mem@mem-local":true}}"#;
-        let named =
-            "this memory is active as the plugin mem@mem-local too; every event would come twice";
+        let named = "this memory is active as the plugin mem@mem-local, too; its hooks record \
+                     nothing meanwhile, but Claude sees every tool twice";
         assert_eq!(found(enabled, ""), [named]);
     }
 
