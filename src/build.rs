@@ -5,8 +5,6 @@
 //! choosing an explicit target moves the binary out of `target/release`. So the libraries that the
 //! standard library asks for by name are answered by one-line linker scripts that name their static
 //! forms. Where the C library has no static form, the binary is linked as usual and a warning says so.
-//!
-//! In a release, what hooks run through is put side by side, by the linker script `hooks.ld`.
 
 use std::{env, fs, path::Path, process::Command};
 
@@ -45,22 +43,6 @@ fn main() {
         println!("cargo:rustc-link-arg-bins={argument}");
     }
     println!("cargo:rustc-cfg=static_libc");
-    keep_hooks_together();
-}
-
-/// A program comes into memory by pieces of 64 KB as they are first run. Side by side, what a hook runs
-/// through is in five of them, and in thirty otherwise, the more the larger the program grows. The linkers
-/// of GNU and LLVM know such scripts; whoever chose another one is left in peace.
-fn keep_hooks_together() {
-    let script = Path::new("src/hooks.ld");
-    println!("cargo:rerun-if-changed={}", script.display());
-    let is_release = env::var("PROFILE").is_ok_and(|profile| profile == "release");
-    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
-    let is_linker_chosen =
-        env::var_os("RUSTC_LINKER").is_some() || flags.contains("linker") || flags.contains("-ld");
-    if let (true, false, Ok(script)) = (is_release, is_linker_chosen, fs::canonicalize(script)) {
-        println!("cargo:rustc-link-arg-bins=-Wl,-T,{}", script.display());
-    }
 }
 
 /// The C compiler answers with a path when it has the archive and echoes the bare name when not.

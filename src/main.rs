@@ -3,8 +3,6 @@
 //! Claude Code starts this program for every tool call, so the hooks are picked out of the arguments by
 //! hand and never meet the command-line parser, whose tables alone cost more than a whole hook.
 
-#![cfg_attr(all(target_os = "linux", target_env = "gnu", not(test)), no_main)]
-
 mod agent;
 mod app;
 mod clock;
@@ -32,8 +30,6 @@ mod pull;
 mod remember;
 mod settings;
 mod ship;
-#[cfg(all(target_os = "linux", target_env = "gnu", not(test)))]
-mod start;
 mod system;
 mod viewer;
 mod when;
@@ -43,25 +39,20 @@ mod worker;
 use std::{
     env,
     io::{self, IsTerminal},
+    process::ExitCode,
 };
 
-/// Where the standard library starts the program; on Linux [`start`] does.
-#[cfg(any(not(all(target_os = "linux", target_env = "gnu")), test))]
-fn main() -> std::process::ExitCode {
-    run().into()
-}
-
-/// Runs what the arguments ask for. Gives the exit code.
-fn run() -> u8 {
+fn main() -> ExitCode {
     let mut arguments = env::args_os().skip(1);
     let first = arguments.next();
     if first.as_deref().is_some_and(|first| first == system::CHILD_COMMAND) {
-        return system::child_main(arguments);
+        return system::child_main(arguments).into();
     }
-    match first.as_deref().and_then(hooks::named) {
+    let code = match first.as_deref().and_then(hooks::named) {
         Some(name) if arguments.next().is_none() && !is_by_hand(name) => hooks::run(name),
         _ => commands::main(),
-    }
+    };
+    code.into()
 }
 
 /// `claude-mem context`, typed by a person who wants to see what a session is told.

@@ -2,7 +2,6 @@
 //! signals, and who may read a file. Opening, locking and syncing files is in the log's own module of this name.
 
 mod names;
-mod room;
 mod trust;
 #[cfg(unix)]
 mod unix;
@@ -11,7 +10,6 @@ mod windows;
 
 pub(crate) use claude_mem_log::system::*;
 pub(crate) use names::look_up_names_plainly;
-pub(crate) use room::lend;
 pub(crate) use trust::knows_authorities;
 #[cfg(unix)]
 pub(crate) use unix::*;

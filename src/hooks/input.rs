@@ -1,7 +1,7 @@
 //! Reading stdin to its end, but not for ever and not without bound.
 
 use std::{
-    io, mem,
+    io,
     ops::Deref,
     time::{Duration, Instant},
 };
@@ -19,8 +19,6 @@ const SILENCE_MAX: Duration = Duration::from_secs(2);
 const TIME_MAX: Duration = Duration::from_secs(4);
 /// What a pipe holds unless somebody made it larger.
 const PIPE_BYTES: usize = 64 << 10;
-/// On nearly all processors.
-const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// What was on stdin.
 #[derive(Debug)]
@@ -33,13 +31,12 @@ pub(super) struct Input {
     pub(super) cut: Option<&'static str>,
 }
 
-/// Bytes in memory. Nearly all inputs fit into what a pipe holds. The others get their room in huge
-/// pages, since meeting a megabyte page by page takes longer than anything that is done with it. It is there until
-/// the process ends, because what is made of the input shares the last of these pages with it.
+/// The input in memory. Nearly all inputs fit into a pipe's buffer. Larger ones are read into huge pages,
+/// because the page faults of a megabyte of small pages take longer than all work on it.
 #[derive(Debug)]
 pub(super) enum Bytes {
     Small(Vec<u8>),
-    Large { room: &'static mut [u8], len: usize },
+    Large { buffer: MmapMut, len: usize },
 }
 
 impl Deref for Bytes {
@@ -48,7 +45,7 @@ impl Deref for Bytes {
     fn deref(&self) -> &[u8] {
         match self {
             Self::Small(bytes) => bytes,
-            Self::Large { room, len } => &room[..*len],
+            Self::Large { buffer, len } => &buffer[..*len],
         }
     }
 }
@@ -67,8 +64,8 @@ impl Bytes {
         }
         match self {
             Self::Small(bytes) => system::read_behind(source, bytes),
-            Self::Large { room, len } => {
-                let count = system::read(source, &mut room[*len..])?;
+            Self::Large { buffer, len } => {
+                let count = system::read(source, &mut buffer[*len..])?;
                 *len += count;
                 Ok(count)
             }
@@ -78,32 +75,20 @@ impl Bytes {
     fn grow(&mut self) {
         let Self::Small(bytes) = self else { return };
         match MmapMut::map_anon(BYTES_MAX) {
-            Ok(room) => {
-                system::advise_huge(&room);
-                let room: &'static mut [u8] = Box::leak(Box::new(room)).as_mut();
-                room[..bytes.len()].copy_from_slice(bytes);
-                *self = Self::Large { len: bytes.len(), room };
+            Ok(mut buffer) => {
+                system::advise_huge(&buffer);
+                buffer[..bytes.len()].copy_from_slice(bytes);
+                *self = Self::Large { len: bytes.len(), buffer };
             }
             // From 64 KB on fourfold comes to exactly the most there may be.
             Err(_) => bytes.reserve_exact(3 * bytes.len()),
         }
     }
-
-    /// Leaves the rest of the last huge page to what is made of the input.
-    fn lend_rest(&mut self) {
-        let Self::Large { room, len } = self else { return };
-        let (input, rest) = mem::take(room).split_at_mut(*len);
-        let left = rest.as_ptr().align_offset(HUGE_PAGE_BYTES).min(rest.len());
-        system::lend(&mut rest[..left]);
-        *room = input;
-    }
 }
 
 /// Reads stdin until its end, a silence, or a bound.
 pub(super) fn read() -> Input {
-    let mut input = read_from(&system::stdin());
-    input.bytes.lend_rest();
-    input
+    read_from(&system::stdin())
 }
 
 fn read_from(source: &impl Source) -> Input {

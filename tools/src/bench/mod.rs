@@ -27,7 +27,6 @@ use std::{
 };
 
 pub(crate) use contest::{Contestant, Samples, contest, time};
-pub(crate) use hooks::project_in;
 pub(crate) use report::{Figure, Report, Row, Verdict};
 pub(crate) use scratch::Scratch;
 

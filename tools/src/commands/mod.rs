@@ -3,7 +3,6 @@
 mod bench;
 mod crash;
 mod dump;
-mod hook_path;
 mod inspect;
 mod model_server;
 
@@ -40,7 +39,6 @@ enum Command {
     Inspect(inspect::Inspect),
     ModelServer(model_server::ModelServer),
     Dump(dump::Dump),
-    HookPath(hook_path::HookPath),
 }
 
 impl Command {
@@ -51,7 +49,6 @@ impl Command {
             Self::Inspect(command) => command.run(),
             Self::ModelServer(command) => command.run(),
             Self::Dump(command) => command.run(),
-            Self::HookPath(command) => command.run(),
         }
     }
 }

@@ -7,8 +7,6 @@ mod private;
 mod save;
 mod world;
 
-pub(crate) use world::project_in;
-
 use super::{Group, Outcome};
 
 pub(super) const GROUP: Group = Group {

@@ -21,7 +21,7 @@ pub(super) const FILES: u64 = 40;
 const PROJECT: &str = "work/shop";
 
 /// Makes a project under git with a remote in this home.
-pub(crate) fn project_in(home: &Path) -> io::Result<PathBuf> {
+pub(super) fn project_in(home: &Path) -> io::Result<PathBuf> {
     let project = home.join(PROJECT);
     fs::create_dir_all(project.join(".git"))?;
     fs::write(project.join(".git/HEAD"), "ref: refs/heads/main\n")?;
