@@ -66,6 +66,11 @@ impl Paths {
         self.data.join(".env")
     }
 
+    /// Sends a browser to the viewer. It holds a link, so only its owner may read it.
+    pub(crate) fn viewer_page(&self) -> PathBuf {
+        self.data.join("viewer.html")
+    }
+
     /// What is shipped is encrypted with the key in here, if there is one.
     pub(crate) fn ship_key(&self) -> PathBuf {
         self.data.join("ship.key")

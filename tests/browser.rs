@@ -68,6 +68,11 @@ fn what_was_recorded_stays_text_and_nobody_else_is_asked() {
 }
 
 #[test]
+fn a_browser_gets_access_through_a_private_file_and_no_other_port_learns_the_key() {
+    plays("access.mjs");
+}
+
+#[test]
 fn a_worker_that_is_killed_under_the_page_takes_nothing_with_it() {
     plays("death.mjs");
 }
@@ -169,7 +174,7 @@ impl Stage {
         let printed =
             crate::model::run(&self.sandbox, &["viewer", "--print"], &self.variables).ok();
         let link = printed.trim().to_owned();
-        assert!(link.starts_with("http://127.0.0.1:") && link.contains("/open?key="), "{link}");
+        assert!(link.starts_with("http://127.0.0.1:") && link.contains("/open#"), "{link}");
         link
     }
 }

@@ -2,6 +2,8 @@
 
 use std::{
     ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Duration,
 };
@@ -11,8 +13,10 @@ use serde_json::Value;
 
 use crate::{
     app::App,
+    document::replace,
     environment::Environment,
     failure::Failure,
+    paths::Paths,
     system,
     worker::{
         Presence,
@@ -25,8 +29,9 @@ const ANSWER_MAX: Duration = Duration::from_secs(5);
 
 /// Open the page that shows your memory
 ///
-/// Starts the worker if it is not there, and opens your browser with a link that works once and for a minute.
-/// After that the browser has a key of its own, for as long as this worker runs.
+/// Starts the worker if it is not running, and opens your browser with a link that works once and for a minute.
+/// After that the browser has a key of its own, for as long as this worker runs. The link reaches the browser in a
+/// file that only you can read, never on a command line, which other users can see.
 #[derive(Debug, Args)]
 pub(crate) struct Viewer {
     /// Print the link and open nothing
@@ -46,13 +51,13 @@ impl Viewer {
             return app.output.line(link);
         }
         match browser(&app.environment) {
-            Some(program) if open(&program, &link) => {
+            Some(program) if open(&program, &page(&app.paths, &link)?) => {
                 app.output.say(format_args!("opened {} in your browser", worker.url()));
                 app.output.say("if nothing appears: `claude-mem viewer --print`");
                 Ok(())
             }
             _ => {
-                app.output.say("no browser can be opened from here; open this within a minute:");
+                app.output.say("no browser can be started; open this link within a minute:");
                 app.output.line(link)
             }
         }
@@ -88,10 +93,27 @@ fn browser(environment: &Environment) -> Option<OsString> {
     system::link_opener(environment).map(Into::into)
 }
 
+/// Writes the file that sends the browser to the link. Every user of the machine can read command lines, so the
+/// link must not be on one.
+fn page(paths: &Paths, link: &str) -> Result<PathBuf, Failure> {
+    let file = paths.viewer_page();
+    let text = format!(
+        "<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">\
+         <meta http-equiv=\"refresh\" content=\"0;url={link}\"><title>claude-mem</title>\n"
+    );
+    // `replace` would keep the permissions of the file that was there.
+    let _ = fs::remove_file(&file);
+    match replace(&file, text.as_bytes()) {
+        Ok(()) => Ok(file),
+        Err(error) => Err(Failure::new(format!("{} cannot be written: {error}", file.display()))
+            .remedy("print the link instead with `claude-mem viewer --print`")),
+    }
+}
+
 /// Says whether it was started. What becomes of it is between the browser and its user.
-fn open(program: &OsString, link: &str) -> bool {
+fn open(program: &OsString, page: &Path) -> bool {
     let mut command = Command::new(program);
-    command.arg(link).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().is_ok()
 }
 
@@ -111,6 +133,6 @@ mod tests {
 
     #[test]
     fn a_browser_that_is_not_there_is_noticed() {
-        assert!(!open(&"/nowhere/browser".into(), "http://127.0.0.1:1/"));
+        assert!(!open(&"/nowhere/browser".into(), Path::new("viewer.html")));
     }
 }

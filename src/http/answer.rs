@@ -89,6 +89,12 @@ impl Refusal {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", message)
     }
 
+    /// The head is longer than any that is taken.
+    pub(super) fn head_too_large(bytes_max: usize) -> Self {
+        let message = format!("the head of a request may have {bytes_max} bytes");
+        Self::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "TooLarge", message)
+    }
+
     /// The body did not come in time.
     pub(super) fn too_slow() -> Self {
         let message = "the body did not come in time";

@@ -1,4 +1,4 @@
-//! Bodies: gathered before anybody looks at them, within a size, a time, and a sum over all requests.
+//! Request bodies: read as a whole before the route runs, limited in size, in time, and in sum over all requests.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,19 +20,15 @@ const TIME_MAX: Duration = Duration::from_secs(10);
 pub(super) const UNITS_MAX: usize = 32;
 const UNIT_BYTES: usize = 1 << 20;
 
-/// Gathers the body, then goes on.
-pub(super) async fn gather(
-    State(site): State<Arc<Site>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    match gathered(&site, request).await {
+/// Reads the body, then goes on.
+pub(super) async fn read(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
+    match body_of(&site, request).await {
         Ok(request) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
     }
 }
 
-async fn gathered(site: &Site, request: Request) -> Result<Request, Refusal> {
+async fn body_of(site: &Site, request: Request) -> Result<Request, Refusal> {
     let (parts, body) = request.into_parts();
     let told =
         parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());

@@ -7,20 +7,22 @@ use axum::{
     extract::{Request, State},
     http::{
         HeaderMap, HeaderName, HeaderValue, Method, Uri,
-        header::{self, AUTHORIZATION, COOKIE, HOST, ORIGIN},
+        header::{self, AUTHORIZATION, HOST, ORIGIN},
         uri::Authority,
     },
     middleware::Next,
     response::{IntoResponse, Response},
 };
 
-use super::{answer::Refusal, site::Site};
+use super::{answer::Refusal, connections::Connection, site::Site};
 use crate::{system, worker::Presence};
 
 /// Another way to show the token, for programs that cannot set the usual header.
 const TOKEN: &str = "x-claude-mem-token";
 /// What a browser says of where a request comes from. Pages cannot set it.
 const FETCH_SITE: &str = "sec-fetch-site";
+/// The longest head of a request.
+pub(super) const HEAD_BYTES_MAX: usize = 32 << 10;
 
 /// Only our own files, and nothing in a line of HTML.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
@@ -53,6 +55,11 @@ pub(super) async fn guard(
 ) -> Response {
     let mut answer = match admit(&site, &request) {
         Ok(visitor) => {
+            if visitor.is_known
+                && let Some(connection) = request.extensions().get::<Arc<Connection>>()
+            {
+                connection.trust();
+            }
             request.extensions_mut().insert(visitor);
             next.run(request).await
         }
@@ -81,23 +88,41 @@ pub(super) async fn known_only(
 }
 
 fn admit(site: &Site, request: &Request) -> Result<Visitor, Refusal> {
+    check_head(request)?;
     let headers = request.headers();
     let host = host(headers, request.uri())?;
     if !is_ours(&host, &site.shared.presence) {
         return Err(Refusal::forbidden("this is not the name of this machine"));
     }
-    let origin = origin(headers, &host)?;
+    check_origin(headers, &host)?;
     // Another page of this machine, on another port, is of the same site but not ours.
-    let site_told = headers.get(FETCH_SITE).map(HeaderValue::as_bytes);
-    if !matches!(site_told, None | Some(b"same-origin" | b"none")) {
-        return Err(Refusal::forbidden("requests of other pages are not answered"));
+    let told = |name| headers.get(name).map(HeaderValue::as_bytes);
+    let is_navigation = *request.method() == Method::GET
+        && told("sec-fetch-mode") == Some(b"navigate")
+        && told("sec-fetch-dest") == Some(b"document");
+    match told(FETCH_SITE) {
+        None | Some(b"same-origin" | b"none") => {}
+        // A link to the viewer, also in the file that `claude-mem viewer` opens. A browser sends no key with it.
+        Some(_) if is_navigation => return Ok(Visitor { is_known: false }),
+        Some(_) => return Err(Refusal::forbidden("requests of other pages are not answered")),
     }
-    // A browser sends the cookie by itself, so that writing needs a word of the page: its origin.
-    let may_use_cookie =
-        matches!(*request.method(), Method::GET | Method::HEAD) || origin.is_some();
-    let is_known = shows_token(headers, &site.shared.presence.token)
-        || may_use_cookie && cookies(headers).any(|cookie| site.door.is_ours(cookie));
+    let is_known = shown(headers).any(|shown| {
+        is_same(shown, site.shared.presence.token.as_bytes()) || site.viewers.knows(shown)
+    });
     Ok(Visitor { is_known })
+}
+
+/// Refuses a head that is too long. Hyper has a limit, too, but reads up to one more buffer before it looks.
+fn check_head(request: &Request) -> Result<(), Refusal> {
+    let fields = request.headers().iter();
+    // Each line has a colon, a blank and a line end; the first line has the version, too.
+    let fields: usize = fields.map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    let uri = request.uri().to_string().len();
+    let bytes = request.method().as_str().len() + uri + "  HTTP/1.1\r\n".len() + fields + 2;
+    match bytes > HEAD_BYTES_MAX {
+        true => Err(Refusal::head_too_large(HEAD_BYTES_MAX)),
+        false => Ok(()),
+    }
 }
 
 /// The one name that the request was sent to.
@@ -128,28 +153,24 @@ fn is_ours(host: &Authority, presence: &Presence) -> bool {
     }
 }
 
-/// The page that sends the request, which must be ours; nothing if no page does.
-fn origin<'a>(headers: &'a HeaderMap, host: &Authority) -> Result<Option<&'a [u8]>, Refusal> {
-    let Some(origin) = headers.get(ORIGIN) else { return Ok(None) };
-    match origin.as_bytes() == format!("http://{host}").as_bytes() {
-        true => Ok(Some(origin.as_bytes())),
-        false => Err(Refusal::forbidden("requests of other pages are not answered")),
+/// The page that sends the request, if any, must be ours.
+fn check_origin(headers: &HeaderMap, host: &Authority) -> Result<(), Refusal> {
+    match headers.get(ORIGIN) {
+        Some(origin) if origin.as_bytes() != format!("http://{host}").as_bytes() => {
+            Err(Refusal::forbidden("requests of other pages are not answered"))
+        }
+        _ => Ok(()),
     }
 }
 
-fn shows_token(headers: &HeaderMap, token: &str) -> bool {
+/// What was shown as a token or key.
+fn shown(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
     let bearer = headers.get(AUTHORIZATION).and_then(|value| {
         let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().as_bytes())
     });
     let plain = headers.get(TOKEN).map(HeaderValue::as_bytes);
-    [bearer, plain].into_iter().flatten().any(|shown| is_same(shown, token.as_bytes()))
-}
-
-/// Each `name=value` of the cookies.
-fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
-    let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
-    lines.flat_map(|line| line.split(';').map(str::trim))
+    [bearer, plain].into_iter().flatten()
 }
 
 /// Compares without telling by its time how much was right: hashes of both are compared, and those as a whole.

@@ -12,7 +12,6 @@ mod connections;
 mod context;
 mod costs;
 mod diff;
-mod door;
 mod feed;
 mod forgetting;
 mod generations;
@@ -21,6 +20,7 @@ mod health;
 mod ingest;
 mod memories;
 mod moments;
+mod parameters;
 mod projects;
 mod provenance;
 mod replays;
@@ -33,10 +33,14 @@ mod site;
 mod stats;
 mod stream;
 mod timeline;
+mod viewer_login;
 
 use std::{future::Future, io, sync::Arc};
 
-use axum::{Router, body::Bytes, http::header::CONTENT_TYPE, middleware, routing::get};
+use axum::{
+    Router, body::Bytes, extract::DefaultBodyLimit, http::header::CONTENT_TYPE, middleware,
+    routing::get,
+};
 use tokio::net::TcpListener;
 use utoipa::{
     Modify, OpenApi,
@@ -54,7 +58,7 @@ pub(crate) async fn serve(
     shared: Arc<Shared>,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let site = Site::new(shared)?;
+    let site = Site::new(shared);
     connections::serve(listener, router(&site), shutdown).await
 }
 
@@ -79,8 +83,8 @@ impl Modify for Token {
 fn router(site: &Arc<Site>) -> Router {
     let open = OpenApiRouter::with_openapi(Description::openapi())
         .merge(health::open_routes())
-        .merge(door::open_routes());
-    let closed = OpenApiRouter::new()
+        .merge(viewer_login::open_routes());
+    let mut closed = OpenApiRouter::new()
         .merge(feed::routes())
         .merge(memories::routes())
         .merge(provenance::routes())
@@ -98,8 +102,15 @@ fn router(site: &Arc<Site>) -> Router {
         .merge(generations::routes())
         .merge(diff::routes())
         .merge(health::closed_routes())
-        .merge(door::closed_routes())
-        .merge(stream::routes())
+        .merge(viewer_login::closed_routes())
+        .merge(stream::routes());
+    let known = parameters::Known::of(closed.get_openapi());
+    // The last layer is the first to see a request: no body is read for whoever has no token.
+    closed = closed
+        // Limited by `bodies::read`, and only there.
+        .route_layer(DefaultBodyLimit::disable())
+        .route_layer(middleware::from_fn_with_state(Arc::clone(site), bodies::read))
+        .route_layer(middleware::from_fn_with_state(known, parameters::known_only))
         .route_layer(middleware::from_fn(guard::known_only));
     let (router, description) = open.merge(closed).split_for_parts();
     let router = router.merge(viewer::routes());
@@ -110,7 +121,6 @@ fn router(site: &Arc<Site>) -> Router {
         .route("/api/openapi.json", described)
         .fallback(|| std::future::ready(Refusal::not_found("there is nothing here")))
         .method_not_allowed_fallback(|| std::future::ready(Refusal::method_not_allowed()))
-        .layer(middleware::from_fn_with_state(Arc::clone(site), bodies::gather))
         .layer(middleware::from_fn_with_state(Arc::clone(site), guard::guard))
         .with_state(Arc::clone(site))
 }

@@ -1,4 +1,7 @@
-//! What the user chose. Keys for models are never shown, and cannot be read back.
+//! The settings, for the viewer. Only what can do no harm is changed here.
+//!
+//! Whoever takes over a browser must not send the diary elsewhere, read a key, lift a limit or switch a protection
+//! off. Such settings need a second proof: the command line, which only the user has.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,10 +18,29 @@ use super::{
 use crate::{
     app::App,
     settings::{
-        Kind, Setting, Source, keep, masked,
-        table::{ALL, WORKER_HOST, WORKER_REMOTE, find},
+        Kind, Setting, Source, keep,
+        table::{self, ALL, find},
     },
 };
+
+/// What can be changed over HTTP; a new setting cannot, until it is listed here. None of these names a destination, a
+/// program, a file or a secret, and none weakens privacy, retention or a limit on spending.
+static EDITABLE: &[&Setting] = &[
+    &table::SYNC,
+    &table::MODEL,
+    &table::VERBOSITY,
+    &table::MODE,
+    &table::LANGUAGE,
+    &table::CONTEXT_OBSERVATIONS,
+    &table::CONTEXT_SESSION_COUNT,
+    &table::CONTEXT_FULL_COUNT,
+    &table::CONTEXT_TOKENS_MAX,
+    &table::CONTEXT_OBSERVATION_TYPES,
+    &table::CONTEXT_OBSERVATION_CONCEPTS,
+    &table::CONTEXT_SHOW_TERMINAL_OUTPUT,
+    &table::COMPACT_MB,
+    &table::WORKER_IDLE,
+];
 
 /// Every setting.
 #[derive(Debug, Serialize, ToSchema)]
@@ -30,14 +52,17 @@ struct Settings {
 #[derive(Debug, Serialize, ToSchema)]
 struct Shown {
     name: &'static str,
-    /// The value in force; of a key only the end.
+    /// The value in force; empty if it is not shown.
     value: String,
     default: &'static str,
     /// `environment`, `file` or `default`.
     source: &'static str,
     /// `text`, `secret`, `flag`, `choice`, `count`, `money` or `list`.
     kind: &'static str,
-    is_secret: bool,
+    /// Whether it has a value other than the default, also where that is not shown.
+    is_set: bool,
+    /// Whether its value is not shown, only whether there is one: secrets, destinations, paths.
+    is_hidden: bool,
     /// What it means.
     meaning: &'static str,
     /// The words that it accepts, if there are only some.
@@ -48,6 +73,8 @@ struct Shown {
     max: Option<u64>,
     /// Whether it can only be changed on the command line.
     is_read_only: bool,
+    /// How to change it there, if so.
+    command: Option<String>,
 }
 
 /// What was changed.
@@ -115,8 +142,8 @@ fn check(name: &str, value: &Value) -> Result<(&'static Setting, Option<String>)
     let setting =
         find(name).ok_or_else(|| Refusal::bad(format!("there is no setting `{}`", short(name))))?;
     if is_read_only(setting) {
-        return Err(Refusal::forbidden(format!("{} cannot be changed from here", setting.name))
-            .remedy(format!("use `claude-mem settings set {} …`", setting.name)));
+        return Err(Refusal::forbidden(format!("{} cannot be changed over HTTP", setting.name))
+            .remedy(format!("change it in a terminal with `{}`", command(setting))));
     }
     let text = match value {
         Value::Null => return Ok((setting, None)),
@@ -132,9 +159,21 @@ fn check(name: &str, value: &Value) -> Result<(&'static Setting, Option<String>)
     }
 }
 
-/// A page, however trusted, does not open the worker to other machines, nor does it choose what is run.
 fn is_read_only(setting: &Setting) -> bool {
-    setting == &WORKER_REMOTE || setting == &WORKER_HOST || setting.name == "CLAUDE_CODE_PATH"
+    !EDITABLE.contains(&setting)
+}
+
+/// Free text that cannot be changed here is a destination, a path or a name that leads to one.
+fn is_hidden(setting: &Setting) -> bool {
+    match setting.kind {
+        Kind::Secret(_) => true,
+        Kind::Text => is_read_only(setting),
+        _ => false,
+    }
+}
+
+fn command(setting: &Setting) -> String {
+    format!("claude-mem settings set {} VALUE", setting.name)
 }
 
 fn all(app: &App) -> Vec<Shown> {
@@ -154,7 +193,9 @@ fn shown(app: &App, setting: &'static Setting) -> Shown {
     };
     Shown {
         name: setting.name,
-        value: masked(setting, &value),
+        is_set: source != Source::Default,
+        is_hidden: is_hidden(setting),
+        value: if is_hidden(setting) { String::new() } else { value },
         default: setting.default,
         source: match source {
             Source::Environment => "environment",
@@ -162,12 +203,12 @@ fn shown(app: &App, setting: &'static Setting) -> Shown {
             Source::Default => "default",
         },
         kind,
-        is_secret: kind == "secret",
         meaning: setting.meaning,
         allowed,
         min: range.map(|(min, _)| min),
         max: range.map(|(_, max)| max).filter(|max| *max < u64::MAX),
         is_read_only: is_read_only(setting),
+        command: is_read_only(setting).then(|| command(setting)),
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    io,
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -10,7 +9,7 @@ use std::{
 use claude_mem_projections::Store;
 use tokio::sync::Semaphore;
 
-use super::{answer::Refusal, bodies, door::Door, replays::Running, stream};
+use super::{answer::Refusal, bodies, replays::Running, stream, viewer_login::ViewerLogin};
 use crate::{app::App, memory, project::ProjectId, worker::Shared};
 
 /// Requests that read or write at the same time. The others wait: tables are read by few at once.
@@ -24,7 +23,7 @@ const PROJECTS_MAX: usize = 256;
 #[derive(Debug)]
 pub(super) struct Site {
     pub(super) shared: Arc<Shared>,
-    pub(super) door: Door,
+    pub(super) viewers: ViewerLogin,
     pub(super) bodies: Semaphore,
     pub(super) streams: Arc<Semaphore>,
     pub(super) running: Running,
@@ -34,9 +33,9 @@ pub(super) struct Site {
 }
 
 impl Site {
-    pub(super) fn new(shared: Arc<Shared>) -> io::Result<Arc<Self>> {
-        Ok(Arc::new(Self {
-            door: Door::new(shared.presence.port)?,
+    pub(super) fn new(shared: Arc<Shared>) -> Arc<Self> {
+        Arc::new(Self {
+            viewers: ViewerLogin::default(),
             bodies: Semaphore::new(bodies::UNITS_MAX),
             streams: Arc::new(Semaphore::new(stream::STREAMS_MAX)),
             running: Running::default(),
@@ -44,7 +43,7 @@ impl Site {
             stores: Mutex::default(),
             projects: Mutex::default(),
             shared,
-        }))
+        })
     }
 
     /// Reads from the tables as they are.

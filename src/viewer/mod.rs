@@ -33,6 +33,7 @@ const PLACES: &[&str] = &[
     "/replay/{generation}",
     "/settings",
     "/log",
+    "/open",
 ];
 
 /// Nothing but our own files, no script that is written into the page, and no way from a string to markup.
@@ -53,13 +54,6 @@ async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Response {
         Some(file) => serve(file, &headers),
         None => StatusCode::NOT_FOUND.into_response(),
     }
-}
-
-/// The page for a browser whose link opens nothing: it says so, and how to get another.
-pub(crate) fn refused(headers: &HeaderMap) -> Response {
-    let mut response = serve(&PAGE, headers);
-    *response.status_mut() = StatusCode::FORBIDDEN;
-    response
 }
 
 /// Browsers ask for it whatever the page says.

@@ -161,6 +161,8 @@ export async function open(play, options = {}) {
   const stage = { page, context, origin, link, troubles, go: (path) => page.goto(origin + path) };
   try {
     await page.goto(link);
+    // The page exchanges the link for a key before it goes on.
+    await page.waitForFunction(() => location.pathname !== "/open");
     await play(stage);
     assert.deepEqual(troubles, []);
   } catch (error) {
@@ -203,9 +205,10 @@ export async function counts(locator, wanted) {
 export async function distilled({ page }, observations) {
   await page.waitForFunction(
     async (wanted) => {
-      const answer = await fetch("/api/stats");
+      const headers = { authorization: `Bearer ${localStorage.getItem("claude-mem-key")}` };
+      const answer = await fetch("/api/stats", { headers });
       const { database } = await answer.json();
-      const now = await (await fetch("/api/processing")).json();
+      const now = await (await fetch("/api/processing", { headers })).json();
       return database.observations >= wanted && !now.isProcessing && now.queueDepth === 0;
     },
     observations,

@@ -1,6 +1,7 @@
 //! The API, over real HTTP from a real worker.
 
 mod described;
+mod limits;
 mod load;
 mod reading;
 mod security;

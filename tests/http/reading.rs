@@ -178,3 +178,30 @@ fn figures_agree_with_what_happened() {
     assert_eq!(site.ask("GET", "/api/context/preview?project=nowhere", None).status, 404);
     assert_eq!(site.get("/health")["status"], "ok");
 }
+
+#[test]
+fn a_parameter_that_a_route_does_not_know_is_refused_by_name() {
+    let site = Site::new();
+    let asked = |path: &str| {
+        let reply = site.ask("GET", path, None);
+        let problem = reply.json();
+        (reply.status, format!("{} {}", problem["message"], problem["remedy"]))
+    };
+    for (path, message, remedy) in [
+        ("/api/search?query=x&projct=shop", "`projct`", "did you mean `project`?"),
+        ("/api/search?query=x&date_strt=2026-01-01", "`date_strt`", "did you mean `dateStart`?"),
+        ("/api/timeline?anchor=1&type=decision", "`type`", "this route knows `"),
+        ("/api/stats?projects=shop", "`projects`", "this route has no parameters"),
+        ("/sessions/1/status?verbose=1", "`verbose`", "this route has no parameters"),
+    ] {
+        let (status, said) = asked(path);
+        assert_eq!(status, 400, "{path}");
+        assert!(said.contains(message) && said.contains(remedy), "{path}: {said}");
+    }
+    let posted = site.ask("POST", "/api/processing?force=1", None);
+    assert_eq!(posted.status, 400, "{posted:?}");
+    // Names of older versions, and the addresses of the viewer, are as they were.
+    for path in ["/api/search?query=x&date_start=2026-01-01&date_to=2026-02-01", "/?q=x&tag=y"] {
+        assert_eq!(site.ask("GET", path, None).status, 200, "{path}");
+    }
+}

@@ -1,20 +1,20 @@
-//! One test for each line of `.github/SECURITY.md` that speaks of requests.
+//! Who may ask: one test for each line of `.github/SECURITY.md` about requests. Limits are in `limits.rs`.
 
 use std::{
     fs,
-    io::{BufReader, Read, Write},
+    io::{Read, Write},
     os::unix::fs::PermissionsExt,
     path::Path,
-    thread,
 };
 
 use serde_json::json;
 
-use super::{Reply, Site};
-use crate::serving::Serving;
+use super::Site;
+use crate::serving::{Serving, until};
 
 /// What is answered without the token. The rest of what is not the API are the viewer's files.
-const OPEN: [&str; 5] = ["/health", "/api/health", "/api/readiness", "/api/version", "/open"];
+const OPEN: [&str; 5] =
+    ["/health", "/api/health", "/api/readiness", "/api/version", "/api/viewer/session"];
 
 /// Every method and path that there is.
 fn routes(site: &Site) -> Vec<(String, String)> {
@@ -157,66 +157,6 @@ fn no_other_page_may_read_an_answer_and_every_answer_is_sealed() {
 }
 
 #[test]
-fn a_body_is_bounded_in_size() {
-    let site = Site::new();
-    let (authority, bearer) = (site.authority(), format!("Bearer {}", site.token()));
-    let json = ("content-type", "application/json");
-    let known = [("host", authority.as_str()), ("authorization", bearer.as_str()), json];
-    let text = "x".repeat(9 << 20);
-    let reply = site.raw("POST", "/api/memory/save", &known, &text);
-    assert_eq!((reply.status, &reply.json()["error"]), (413, &json!("TooLarge")));
-    // The same in pieces, without saying how long it will be.
-    let mut stream = site.connect();
-    write!(
-        stream,
-        "POST /api/memory/save HTTP/1.1\r\nhost: {authority}\r\nauthorization: {bearer}\r\n"
-    )
-    .unwrap();
-    write!(stream, "content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n").unwrap();
-    let piece = "x".repeat(1 << 20);
-    for _ in 0..9 {
-        if write!(stream, "{:x}\r\n{piece}\r\n", piece.len()).is_err() {
-            break;
-        }
-    }
-    assert_eq!(Reply::read(&mut BufReader::new(stream)).status, 413);
-}
-
-#[test]
-fn whoever_dribbles_is_not_waited_for_and_keeps_nobody_out() {
-    let site = Site::new();
-    let (authority, bearer) = (site.authority(), format!("Bearer {}", site.token()));
-    let mut slow: Vec<_> = (0..40).map(|_| site.connect()).collect();
-    for (number, stream) in slow.iter_mut().enumerate() {
-        write!(stream, "POST /api/memory/save HTTP/1.1\r\nhost: {authority}\r\n").unwrap();
-        if number % 2 == 0 {
-            write!(stream, "authorization: {bearer}\r\ncontent-length: 2000000\r\n\r\n{{").unwrap();
-        }
-    }
-    site.get("/api/stats");
-    let statuses: Vec<u16> = thread::scope(|scope| {
-        let reading: Vec<_> = slow
-            .into_iter()
-            .map(|stream| {
-                scope.spawn(move || {
-                    let mut text = String::new();
-                    // The head of a request that does not end is not worth an answer.
-                    let _ = BufReader::new(stream).read_to_string(&mut text);
-                    text.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)
-                })
-            })
-            .collect();
-        reading.into_iter().map(|reading| reading.join().unwrap()).collect()
-    });
-    for (number, status) in statuses.into_iter().enumerate() {
-        assert!(
-            if number % 2 == 0 { status == 408 } else { matches!(status, 0 | 408) },
-            "{status}"
-        );
-    }
-}
-
-#[test]
 fn no_path_from_a_request_opens_a_file() {
     let site = Site::new();
     site.sandbox.write("repo/.git/config", "[remote \"origin\"]\nurl = https://git.example/seen\n");
@@ -301,35 +241,94 @@ fn no_page_changes_whom_the_worker_listens_to() {
 }
 
 #[test]
-fn a_link_lets_one_browser_in_once_and_the_token_stays_out_of_it() {
+fn a_link_gives_one_browser_a_key_and_neither_is_the_token() {
     let site = Site::new();
     let authority = site.authority();
-    let link = site.ask("POST", "/api/viewer/link", None).ok();
-    let path = link["url"].as_str().unwrap().strip_prefix(&format!("http://{authority}")).unwrap();
-    let opened = site.raw("GET", path, &[("host", &authority)], "");
-    assert_eq!((opened.status, opened.header("location")), (303, Some("/")));
-    let cookie = opened.header("set-cookie").unwrap();
-    assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
-    assert!(!cookie.contains(site.token()));
-    assert_eq!(site.raw("GET", path, &[("host", &authority)], "").status, 403, "only once");
-    let cookie = format!("theme=dark; {}", cookie.split(';').next().unwrap());
-    let page = [("host", authority.as_str()), ("cookie", cookie.as_str())];
+    let made = site.ask("POST", "/api/viewer/link", None).ok();
+    let link = made["url"].as_str().unwrap().strip_prefix(&format!("http://{authority}/open#"));
+    let link = link.unwrap();
+    // A preview of the link opens the page, and learns and changes nothing by that.
+    for method in ["HEAD", "GET"] {
+        let (mut stream, mut page) = (site.connect(), String::new());
+        write!(stream, "{method} /open HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n\r\n")
+            .unwrap();
+        stream.read_to_string(&mut page).unwrap();
+        assert!(page.starts_with("HTTP/1.1 200 ") && !page.contains("set-cookie"), "{page}");
+    }
+    let redeem = |host: &str, link: &str| {
+        let headers = [("host", host), ("x-claude-mem-link", link)];
+        site.raw("POST", "/api/viewer/session", &headers, "")
+    };
+    assert_eq!(redeem(&authority.replace("127.0.0.1", "localhost"), link).status, 403);
+    assert_eq!(redeem(&authority, &link[1..]).status, 403);
+    let opened = redeem(&authority, link);
+    assert_eq!(opened.header("set-cookie"), None, "cookies go to every port");
+    let key = opened.ok()["key"].as_str().unwrap().to_owned();
+    assert!(key != site.token() && key != link);
+    assert_eq!(redeem(&authority, link).status, 403, "only once");
+    let bearer = format!("Bearer {key}");
+    let page = [("host", authority.as_str()), ("authorization", bearer.as_str())];
     assert_eq!(site.raw("GET", "/api/stats", &page, "").status, 200);
-    assert_eq!(
-        site.raw("POST", "/api/processing", &page, "").status,
-        401,
-        "no page says it sent it"
-    );
-    let origin = format!("http://{authority}");
-    let page = [page[0], page[1], ("origin", origin.as_str())];
-    assert_eq!(site.raw("POST", "/api/processing", &page, "").status, 200);
-    let key = path.rsplit('=').next().unwrap();
-    let secret = cookie.rsplit('=').next().unwrap();
-    for secret in [site.token(), key, secret] {
+    let cookie = format!("claude_mem_{}={key}", site.port());
+    let page = [("host", authority.as_str()), ("cookie", cookie.as_str())];
+    assert_eq!(site.raw("GET", "/api/stats", &page, "").status, 401, "a cookie opens nothing");
+    for secret in [site.token(), link, &key] {
         let found = files_with(&site.sandbox.data(), secret);
         let expected: &[&str] = if secret == site.token() { &["worker.json"] } else { &[] };
         assert_eq!(found, expected, "diagnostics and all else are free of it");
     }
+}
+
+#[test]
+fn a_link_from_elsewhere_opens_the_page_and_nothing_of_the_api() {
+    let site = Site::new();
+    let (authority, bearer) = (site.authority(), format!("Bearer {}", site.token()));
+    let asked = |method: &str, path: &str, mode: &str, dest: &str| {
+        let headers = [
+            ("host", authority.as_str()),
+            ("authorization", bearer.as_str()),
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-mode", mode),
+            ("sec-fetch-dest", dest),
+        ];
+        site.raw(method, path, &headers, "").status
+    };
+    assert_eq!(asked("GET", "/open", "navigate", "document"), 200);
+    assert_eq!(asked("GET", "/api/stats", "navigate", "document"), 401);
+    assert_eq!(asked("GET", "/open", "navigate", "iframe"), 403);
+    assert_eq!(asked("GET", "/open", "no-cors", "script"), 403);
+    assert_eq!(asked("POST", "/api/processing", "navigate", "document"), 403);
+}
+
+#[test]
+fn no_program_gets_a_link_on_its_command_line() {
+    let site = Site::new();
+    let (page, note) = (site.sandbox.data().join("viewer.html"), site.sandbox.home().join("argv"));
+    // A browser that notes its own command line, as everybody else can read it.
+    let script = format!(
+        "#!/bin/sh\ntr '\\0' '\\n' < /proc/$$/cmdline > {0}.draft\nmv {0}.draft {0}\n",
+        note.display()
+    );
+    let browser = site.sandbox.write("browser.sh", &script);
+    fs::set_permissions(&browser, fs::Permissions::from_mode(0o755)).unwrap();
+    // A file that was there before, which everybody may read, must not be filled with the link.
+    fs::write(&page, "old").unwrap();
+    fs::set_permissions(&page, fs::Permissions::from_mode(0o644)).unwrap();
+    let mut command = site.sandbox.command(&["viewer"]);
+    let opened = command.env("BROWSER", &browser).output().unwrap();
+    assert!(opened.status.success(), "{opened:?}");
+    until(|| note.exists());
+    let arguments = fs::read_to_string(&note).unwrap();
+    assert!(arguments.contains("viewer.html") && !arguments.contains("http"), "{arguments}");
+    assert_eq!(fs::metadata(&page).unwrap().permissions().mode() & 0o777, 0o600);
+    let text = fs::read_to_string(&page).unwrap();
+    let link = &text.split("/open#").nth(1).unwrap()[..64];
+    let said = String::from_utf8(opened.stdout).unwrap() + &String::from_utf8_lossy(&opened.stderr);
+    assert!(!arguments.contains(link) && !said.contains(link), "{said}");
+    let authority = site.authority();
+    let headers = [("host", authority.as_str()), ("x-claude-mem-link", link)];
+    assert_eq!(site.raw("POST", "/api/viewer/session", &headers, "").status, 200);
+    assert!(!page.exists(), "a link that was used is not kept");
 }
 
 #[test]
@@ -347,19 +346,91 @@ fn what_is_private_or_secret_is_not_stored_whoever_tells_it() {
 }
 
 #[test]
-fn keys_are_masked_and_wrong_settings_change_nothing() {
+fn wrong_settings_change_nothing() {
     let site = Site::new();
-    let set = json!({"CLAUDE_MEM_OPENAI_API_KEY": "sk-0123456789abcdef0123456789",
-        "CLAUDE_MEM_MODEL": "some-model"});
+    let set = json!({"CLAUDE_MEM_MODEL": "some-model", "CLAUDE_MEM_CONTEXT_TOKENS_MAX": 900});
     assert_eq!(site.post("/api/settings", &set)["success"], true);
-    let shown = site.ask("GET", "/api/settings", None).body;
-    assert!(shown.contains("…6789") && !shown.contains("0123456789abcdef"), "{shown}");
     let before = site.sandbox.read(".claude-mem/settings.json");
+    assert!(before.contains("some-model") && before.contains("900"));
     let wrong = json!({"CLAUDE_MEM_MODEL": "other", "CLAUDE_MEM_SYNC": "sometimes"});
     let reply = site.ask("POST", "/api/settings", Some(&wrong));
     assert_eq!(reply.status, 400);
     assert!(reply.body.contains("CLAUDE_MEM_SYNC"), "{reply:?}");
     assert_eq!(site.sandbox.read(".claude-mem/settings.json"), before, "all of them, or none");
+}
+
+#[test]
+fn what_names_a_destination_a_secret_or_a_limit_is_not_changed_over_http() {
+    let site = Site::new();
+    let taken = [
+        ("CLAUDE_MEM_ANTHROPIC_BASE_URL", "http://127.0.0.1:1"),
+        ("CLAUDE_MEM_OPENAI_BASE_URL", "http://127.0.0.1:1"),
+        ("CLAUDE_MEM_ANTHROPIC_API_KEY", "sk-0123456789abcdef0123456789"),
+        ("CLAUDE_MEM_OPENAI_API_KEY", "sk-0123456789abcdef0123456789"),
+        ("CLAUDE_MEM_PROVIDER", "openai"),
+        ("CLAUDE_CODE_PATH", "/tmp/x"),
+        ("CLAUDE_MEM_SHIP_TO", "/tmp/stolen"),
+        ("CLAUDE_MEM_SHIP_ENDPOINT", "http://127.0.0.1:1"),
+        ("CLAUDE_MEM_SHIP_GOOGLE_CREDENTIALS", "/etc/passwd"),
+        ("CLAUDE_MEM_SHIP_ACCESS_KEY_ID", "AKIA0123456789ABCDEF"),
+        ("CLAUDE_MEM_REDACT_SECRETS", "false"),
+        ("CLAUDE_MEM_EXCLUDED_PROJECTS", ""),
+        ("CLAUDE_MEM_DISABLED_PROJECTS", ""),
+        ("CLAUDE_MEM_ENABLED", "true"),
+        ("CLAUDE_MEM_DAILY_COST_MAX", "0"),
+        ("CLAUDE_MEM_DAILY_TOKENS_MAX", "0"),
+        ("CLAUDE_MEM_RETENTION_DAYS", "1"),
+    ];
+    for (name, value) in taken {
+        for wish in [json!({name: value}), json!({name: null})] {
+            let reply = site.ask("POST", "/api/settings", Some(&wish));
+            assert_eq!(reply.status, 403, "{wish}");
+            let command = format!("claude-mem settings set {name} VALUE");
+            assert!(reply.json()["remedy"].as_str().unwrap().contains(&command), "{reply:?}");
+        }
+    }
+    assert!(!site.sandbox.data().join("settings.json").exists());
+    assert!(!site.sandbox.data().join(".env").exists());
+    // What is read-only is all there is but this list: a new setting is safe until somebody decides otherwise.
+    let all = site.get("/api/settings");
+    let editable: Vec<_> = all["settings"].as_array().unwrap().iter().collect();
+    let editable = editable.iter().filter(|setting| setting["is_read_only"] == false);
+    let editable: Vec<_> = editable.map(|setting| setting["name"].as_str().unwrap()).collect();
+    let context = |name: &&str| !name.starts_with("CLAUDE_MEM_CONTEXT_");
+    assert_eq!(
+        editable.into_iter().filter(context).collect::<Vec<_>>(),
+        ["SYNC", "MODEL", "VERBOSITY", "MODE", "LANGUAGE", "COMPACT_MB", "WORKER_IDLE"]
+            .map(|name| format!("CLAUDE_MEM_{name}"))
+    );
+}
+
+#[test]
+fn secrets_and_destinations_are_never_shown() {
+    let site = Site::new();
+    let chosen = [
+        ("CLAUDE_MEM_OPENAI_API_KEY", "sk-0123456789abcdef0123456789"),
+        ("CLAUDE_MEM_SHIP_SECRET_ACCESS_KEY", "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY"),
+        ("CLAUDE_MEM_OPENAI_BASE_URL", "http://ada:hunter22@127.0.0.1:9/v1"),
+        ("CLAUDE_MEM_SHIP_TO", "s3://my-secret-bucket/prefix"),
+        ("CLAUDE_MEM_SHIP_GOOGLE_CREDENTIALS", "/home/ada/account.json"),
+    ];
+    for (name, value) in chosen {
+        site.sandbox.run(&["settings", "set", name, value]).ok();
+    }
+    let shown = site.ask("GET", "/api/settings", None).body;
+    for (name, value) in chosen {
+        for part in [value, &value[value.len() - 4..]] {
+            assert!(!shown.contains(part), "{name}: {part}");
+        }
+    }
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    for setting in shown["settings"].as_array().unwrap() {
+        let is_chosen = chosen.iter().any(|(name, _)| setting["name"] == *name);
+        if is_chosen {
+            assert_eq!((&setting["is_set"], &setting["value"]), (&json!(true), &json!("")));
+        }
+        assert!(is_chosen || setting["is_set"] == false || setting["source"] == "environment");
+    }
 }
 
 /// The names of files below `dir` that hold this text.

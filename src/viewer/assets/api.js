@@ -1,4 +1,37 @@
-// The worker, asked. The browser holds the key in a cookie that no script can read.
+// Requests to the worker. The key is kept in this origin's own storage, which other ports cannot read, and is sent
+// as a header. A cookie would go to every server on this address, also to those of other users.
+const KEY = "claude-mem-key";
+let key = recall();
+
+function recall() {
+  try {
+    return localStorage.getItem(KEY) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+/** Exchanges the secret of a link, which is in the fragment, for a key. Says whether that worked. */
+export async function enter() {
+  const link = location.hash.slice(1);
+  history.replaceState(null, "", location.pathname);
+  if (!link) return false;
+  const answer = await fetch("/api/viewer/session", {
+    method: "POST",
+    headers: { "x-claude-mem-link": link },
+    credentials: "omit",
+  }).catch(() => undefined);
+  if (!answer?.ok) return false;
+  ({ key } = await answer.json());
+  try {
+    localStorage.setItem(KEY, key);
+  } catch {
+    // Then the key lasts until the page is closed.
+  }
+  return true;
+}
+
+const authorization = () => (key ? { authorization: `Bearer ${key}` } : {});
 
 /** What went wrong, in words for a person. */
 export class Refused extends Error {
@@ -35,7 +68,7 @@ function parameters(query) {
 }
 
 async function ask(method, path, body, signal) {
-  const headers = { accept: "application/json" };
+  const headers = { accept: "application/json", ...authorization() };
   if (body !== undefined) headers["content-type"] = "application/json";
   let answer;
   try {
@@ -44,7 +77,7 @@ async function ask(method, path, body, signal) {
       headers,
       body: body && JSON.stringify(body),
       signal,
-      credentials: "same-origin",
+      credentials: "omit",
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;
@@ -55,45 +88,76 @@ async function ask(method, path, body, signal) {
   return said;
 }
 
+/** Reads server-sent events from a response. `EventSource` cannot send the header with the key. */
+async function* events(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const blocks = (rest + value).split("\n\n");
+    rest = blocks.pop();
+    for (const block of blocks) {
+      const event = { data: "", id: undefined };
+      for (const line of block.split("\n")) {
+        if (line.startsWith("data: ")) event.data += line.slice(6);
+        if (line.startsWith("id: ")) event.id = line.slice(4);
+      }
+      if (event.data) yield event;
+    }
+  }
+}
+
 /**
  * Follows what happens. Calls back with each change, and with whether the line is open. Resolves when the worker has
  * said from where on it tells everything, or cannot.
  */
 export function follow(changed, opened) {
-  let stream;
+  let line;
+  let retry;
   let wait = 500;
   let last = "";
   let begun;
   const begin = new Promise((resolve) => (begun = resolve));
-  function open() {
-    // A line that was cut goes on where it was, also where it is not the browser that opens it again.
-    stream = new EventSource(`/stream${parameters({ lastEventId: last })}`);
-    stream.onopen = () => {
+  async function open() {
+    const mine = new AbortController();
+    line = mine;
+    try {
+      // A stream that was cut goes on where it was.
+      const answer = await fetch(`/stream${parameters({ lastEventId: last })}`, {
+        headers: { accept: "text/event-stream", ...authorization() },
+        signal: mine.signal,
+        credentials: "omit",
+        cache: "no-store",
+      });
+      if (!answer.ok) throw new Refused(answer.status, {});
       wait = 500;
       opened(true);
-    };
-    stream.onmessage = (message) => {
-      last = message.lastEventId;
-      try {
-        const change = JSON.parse(message.data);
-        changed(change);
+      for await (const { data, id } of events(answer.body)) {
+        last = id ?? last;
+        const change = JSON.parse(data);
+        try {
+          changed(change);
+        } catch (error) {
+          console.error("a change could not be shown", error);
+        }
         if (change.type === "initial_load") begun();
-      } catch (error) {
-        console.error("a change could not be shown", error);
       }
-    };
-    stream.onerror = () => {
-      opened(false);
-      begun();
-      // The browser tries again by itself, unless it was refused.
-      if (stream.readyState !== EventSource.CLOSED) return;
-      setTimeout(open, wait);
-      wait = Math.min(wait * 2, 15_000);
-    };
+    } catch {
+      // It is opened again below, whatever ended it.
+    }
+    if (mine.signal.aborted) return;
+    opened(false);
+    begun();
+    retry = setTimeout(open, wait);
+    wait = Math.min(wait * 2, 15_000);
   }
   open();
   // A page that is left must not keep the worker awake.
-  addEventListener("pagehide", () => stream.close());
+  addEventListener("pagehide", () => {
+    clearTimeout(retry);
+    line.abort();
+  });
   addEventListener("pageshow", (event) => event.persisted && open());
   return begin;
 }

@@ -1,5 +1,5 @@
 // The frame around every page: search, what is going on, light and dark, and the one line to the worker.
-import { follow, get } from "./api.js";
+import { enter, follow, get } from "./api.js";
 import { calm, fill, h } from "./dom.js";
 import { many } from "./format.js";
 import { icon } from "./icons.js";
@@ -140,6 +140,7 @@ async function listen() {
 }
 
 showState();
+if (location.pathname === "/open" && (await enter())) history.replaceState(null, "", "/");
 sidebar.refresh().catch(() => {});
 await listen();
 start();

@@ -155,7 +155,7 @@ async function nowhere(main) {
   return { title: "Not found" };
 }
 
-/** Where a link leads that was used before, or is too old. */
+/** Shown for a link that was used before, or is too old. */
 async function used(main) {
   main.append(
     locked("This link opens nothing any more", "Each works once, and for a minute. Make a new one:"),

@@ -33,7 +33,7 @@ export default async function settings(main) {
         { class: "lead" },
         "Kept in ",
         h("code", null, "settings.json"),
-        ". What the environment says wins, and cannot be changed from here.",
+        ". Environment variables win over it. What names a destination, a program or a secret, or protects your privacy and your budget, is changed in a terminal.",
       ),
     ),
     body,
@@ -75,12 +75,13 @@ export default async function settings(main) {
 }
 
 function row(setting, save) {
-  const { name, source, meaning } = setting;
+  const { name, source, meaning, command } = setting;
   const isFixed = source === "environment" || setting.is_read_only;
   const wrong = h("p", { class: "wrong", role: "alert" });
-  const input = control(setting, isFixed, (next) => save(setting, next, wrong));
-  const from = { environment: "from the environment", file: "chosen", default: "default" }[source];
-  const hint = setting.is_read_only && source !== "environment" ? `${from}, changed from a terminal` : from;
+  const input = setting.is_read_only
+    ? shown(setting)
+    : control(setting, isFixed, (next) => save(setting, next, wrong));
+  const hint = { environment: "from the environment", file: "chosen", default: "default" }[source];
   return h(
     "div",
     { class: `setting is-${source}` },
@@ -88,8 +89,8 @@ function row(setting, save) {
       "div",
       { class: "about" },
       h(
-        "label",
-        { for: name },
+        setting.is_read_only ? "span" : "label",
+        setting.is_read_only ? { class: "name", id: name } : { for: name },
         name
           .replace(/^CLAUDE_MEM_/, "")
           .replaceAll("_", " ")
@@ -97,6 +98,7 @@ function row(setting, save) {
           .replace(/\b(api|url|id|openai|claude|anthropic)\b/g, (word) => WORDS[word]),
       ),
       h("p", { id: `${name}-meaning` }, prose(meaning)),
+      command && source !== "environment" && h("pre", { class: "command" }, command),
       wrong,
     ),
     h(
@@ -118,7 +120,7 @@ function row(setting, save) {
             },
             h("span", { class: "hidden" }, `${name}: `),
             setting.default
-              ? `back to ${setting.is_secret ? "none" : setting.default.length > 24 ? "the default" : setting.default}`
+              ? `back to ${setting.default.length > 24 ? "the default" : setting.default}`
               : "clear",
           ),
       ),
@@ -126,7 +128,17 @@ function row(setting, save) {
   );
 }
 
-function control({ name, value, default: usual, allowed, is_secret: isSecret }, disabled, changed) {
+/** A value that is changed in a terminal. Of a secret or a destination only whether there is one. */
+function shown({ name, value, default: usual, is_hidden: isHidden, is_set: isSet }) {
+  const word = isHidden ? usual : ({ true: "on", false: "off" }[value] ?? value);
+  return h(
+    "output",
+    { class: "fixed", "aria-labelledby": name },
+    isHidden && isSet ? "Set, not shown here" : word || "None",
+  );
+}
+
+function control({ name, value, default: usual, allowed }, disabled, changed) {
   const common = { id: name, name, disabled, "aria-describedby": `${name}-meaning` };
   const choices = options(allowed, usual);
   if (choices) {
@@ -139,11 +151,11 @@ function control({ name, value, default: usual, allowed, is_secret: isSecret }, 
     );
     return select;
   }
-  const isLong = !isSecret && Math.max((value ?? "").length, usual.length) > 40;
+  const isLong = Math.max((value ?? "").length, usual.length) > 40;
   const input = h(isLong ? "textarea" : "input", {
     ...common,
-    ...(isLong ? { rows: 3 } : { type: isSecret ? "password" : "text", value: isSecret ? "" : value }),
-    placeholder: isSecret ? (value ? "Kept. Type to replace it" : "None") : usual || "None",
+    ...(isLong ? { rows: 3 } : { type: "text", value }),
+    placeholder: usual || "None",
     spellcheck: "false",
     autocomplete: "off",
     on: { change: () => changed(input.value) },
