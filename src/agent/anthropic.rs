@@ -43,6 +43,7 @@ impl Provider for Anthropic {
             headers: &headers,
             body: &request(question),
             time_max: question.limits.time_max,
+            cancel: &question.cancel,
         };
         let response = post.send()?;
         let model = response["model"].as_str().unwrap_or(&question.model).to_owned();

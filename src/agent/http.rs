@@ -6,7 +6,7 @@ use claude_mem_events::FailureClass;
 use serde_json::Value;
 use ureq::tls::{RootCerts, TlsConfig};
 
-use super::{Refusal, Setup};
+use super::{Cancel, Refusal, Setup};
 use crate::{settings::Setting, system};
 
 /// An answer has some kilobytes; what is larger than this is not one.
@@ -34,12 +34,20 @@ pub(super) struct Post<'a> {
     pub(super) headers: &'a [(&'a str, &'a str)],
     pub(super) body: &'a Value,
     pub(super) time_max: Duration,
+    pub(super) cancel: &'a Cancel,
 }
 
 impl Post<'_> {
     /// Sends it and returns the JSON of a good response. Redirects are not followed, because the key in
     /// the headers is for the address in the settings alone.
     pub(super) fn send(&self) -> Result<Value, Refusal> {
+        let agent = self.agent();
+        let connections = agent.clone();
+        let sent = self.cancel.during(move || connections.shutdown(), || self.send_by(&agent));
+        if self.cancel.is_cancelled() { sent.map_err(|_| Cancel::refusal()) } else { sent }
+    }
+
+    fn agent(&self) -> ureq::Agent {
         system::look_up_names_plainly();
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
@@ -50,7 +58,11 @@ impl Post<'_> {
             .tls_config(TlsConfig::builder().root_certs(authorities()).build())
             .user_agent(concat!("claude-mem/", env!("CARGO_PKG_VERSION")))
             .build();
-        let mut request = config.new_agent().post(self.url);
+        config.new_agent()
+    }
+
+    fn send_by(&self, agent: &ureq::Agent) -> Result<Value, Refusal> {
+        let mut request = agent.post(self.url);
         for (name, value) in self.headers {
             request = request.header(*name, *value);
         }

@@ -4,6 +4,7 @@
 //! ask again and what an answer means are decided elsewhere, by [`policy`] and by whoever asks.
 
 mod anthropic;
+mod cancel;
 mod claude;
 pub(crate) mod extract;
 mod http;
@@ -21,6 +22,7 @@ mod wording;
 
 use std::time::Duration;
 
+pub(crate) use cancel::Cancel;
 use claude_mem_events::FailureClass;
 
 use crate::{
@@ -56,6 +58,8 @@ pub(crate) struct Ask {
     pub(crate) model: String,
     /// How much it may take.
     pub(crate) limits: Limits,
+    /// Ends it early.
+    pub(crate) cancel: Cancel,
 }
 
 /// How much a question may take.

@@ -40,6 +40,7 @@ impl Provider for OpenAi {
             headers: if self.key.is_empty() { &[] } else { &headers },
             body: &self.request(question),
             time_max: question.limits.time_max,
+            cancel: &question.cancel,
         };
         let response = post.send()?;
         let model = response["model"].as_str().unwrap_or(&question.model).to_owned();

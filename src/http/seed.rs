@@ -1,6 +1,6 @@
 //! Sessions by their number, as the first versions of claude-mem had them.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{Json, extract::State};
 use claude_mem_projections::{Told, Which};
@@ -16,6 +16,7 @@ use super::{
     sessions::{Begun, begin, now_us},
     site::Site,
 };
+use crate::settings::table::DELETE_TIMEOUT;
 
 pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
     OpenApiRouter::new()
@@ -82,6 +83,7 @@ struct Standing {
     /// The agent's id of its conversation.
     sdk_session_id: Option<String>,
     project: String,
+    /// As the session's own; `failed` after it was deleted, until it goes on.
     status: String,
     /// How much of it waits for an answer.
     queue_length: u32,
@@ -89,12 +91,13 @@ struct Standing {
     session: Session,
 }
 
-/// What became of a session that was taken out.
+/// What became of a session that was deleted.
 #[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 struct Deleted {
     /// `deleted`.
     status: &'static str,
-    /// Whether the agent's work on it has ended. If not, it ends with the question under way.
+    /// Whether the request to the agent has ended. If not, it did not end in time.
     is_stopped: bool,
 }
 
@@ -171,21 +174,28 @@ async fn status(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> Answer<
         session_db_id: session.id,
         sdk_session_id: session.memory_session_id.clone(),
         project: session.project.clone(),
-        status: session.status.clone(),
+        status: match site.shared.is_left(&session.content_session_id) {
+            true => "failed".into(),
+            false => session.status.clone(),
+        },
         queue_length: session.queue_depth,
         prompt_number: session.prompts,
         session,
     }))
 }
 
-/// Stops the agent's work on a session. What waits stays in the log, and is taken up when the session goes on.
+/// Cancels the request to the agent about a session, and marks the session failed. What is pending stays in the log,
+/// and is distilled when the session goes on.
 #[utoipa::path(delete, path = "/sessions/{id}", tag = "seed", security(("token" = [])),
     params(("id" = i64, Path)),
     responses((status = 200, body = Deleted), (status = "4XX", body = Problem)))]
 async fn delete(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> Answer<Deleted> {
     let told = find(&site, id).await?;
     let told = told.ok_or_else(|| Refusal::not_found(format!("there is no session {id}")))?;
-    let is_stopped = site.shared.leave(&told.session).await;
+    let shared = Arc::clone(&site.shared);
+    let seconds = site.block(move || Ok(shared.app().settings.text(&DELETE_TIMEOUT))).await?;
+    let time_max = Duration::from_secs(seconds.parse().unwrap_or(5));
+    let is_stopped = site.shared.leave(&told.session, time_max).await;
     Ok(Json(Deleted { status: "deleted", is_stopped }))
 }
 

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use super::loaded::Loaded;
 use crate::{
     agent::{
-        self, Answer, Ask, Limits, Provider, Refusal, Setup, extract,
+        self, Answer, Ask, Cancel, Limits, Provider, Refusal, Setup, extract,
         identity::resumable,
         modes::{Mode, Verbosity},
         prompts::{Choice, Instructions, Prompts},
@@ -107,6 +107,7 @@ impl Words {
             resume: resume.map(str::to_owned),
             model: self.model.clone(),
             limits: Limits::default(),
+            cancel: Cancel::default(),
         }
     }
 }
@@ -136,6 +137,7 @@ impl Agent {
         words: &Words,
         loaded: &Loaded,
         digest: Option<&str>,
+        cancel: &Cancel,
     ) -> Result<Answer, Refusal> {
         let (provider, conversations) = match self {
             Self::Provider(provider, conversations) => (provider, conversations),
@@ -147,7 +149,8 @@ impl Agent {
         // Whoever fails to answer has ended this conversation.
         let known = lock(conversations).remove(session);
         let resume = resumable(known.as_deref(), loaded.number, false);
-        let answer = provider.ask(&words.ask(loaded, digest, resume))?;
+        let question = Ask { cancel: cancel.clone(), ..words.ask(loaded, digest, resume) };
+        let answer = provider.ask(&question)?;
         if let Some(id) = &answer.memory_session_id {
             lock(conversations).insert(session.clone(), id.clone());
         }

@@ -24,7 +24,7 @@ use super::{
     plan::{Plan, Planned, SessionPlan},
 };
 use crate::{
-    agent::{Answer, Concern, Refusal, Spent, policy},
+    agent::{Answer, Cancel, Concern, Refusal, Spent, policy},
     app::App,
     clock::Clock,
     failure::Failure,
@@ -74,6 +74,7 @@ pub(crate) struct Asker<'a> {
     done: Mutex<Asked>,
     progress: &'a (dyn Fn(&Asked) -> bool + Sync),
     is_over: AtomicBool,
+    cancel: Cancel,
 }
 
 impl<'a> Asker<'a> {
@@ -96,7 +97,13 @@ impl<'a> Asker<'a> {
             done: Mutex::default(),
             progress,
             is_over: AtomicBool::new(false),
+            cancel: Cancel::default(),
         })
+    }
+
+    /// Lets another thread cancel all of it.
+    pub(crate) fn cancelled_by(self, cancel: Cancel) -> Self {
+        Self { cancel, ..self }
     }
 
     /// Asks all of it: sessions side by side, each in order.
@@ -151,7 +158,7 @@ impl<'a> Asker<'a> {
             if self.is_over.load(Ordering::SeqCst) || !self.gate.pass() {
                 return false;
             }
-            let asked = self.agent.ask(self.words, loaded, digest.as_deref());
+            let asked = self.agent.ask(self.words, loaded, digest.as_deref(), &self.cancel);
             let read = asked.and_then(|answer| self.read(answer));
             let recorded = match &read {
                 Ok((answer, reply)) => self.succeed(planned, loaded, attempt, answer, reply),
@@ -166,6 +173,10 @@ impl<'a> Asker<'a> {
                     let at_us = planned.batch.sources.last().map_or(0, |source| source.at_us);
                     told.extend(lines(&reply, at_us));
                     return true;
+                }
+                Err(_) if self.cancel.is_cancelled() => {
+                    self.is_over.store(true, Ordering::SeqCst);
+                    return false;
                 }
                 Err(refusal) => {
                     if policy::next(&refusal, attempt) == policy::Next::Park {
@@ -235,7 +246,12 @@ impl<'a> Asker<'a> {
         attempt: u32,
         refusal: &Refusal,
     ) -> Result<(), claude_mem_log::Error> {
-        self.gate.failed(refusal);
+        if self.cancel.is_cancelled() {
+            // It says nothing of the provider.
+            self.gate.cancelled(refusal);
+        } else {
+            self.gate.failed(refusal);
+        }
         lock(&self.done).spent.add(&refusal.spent);
         // A wrong model is no question's fault, so that none is named.
         let is_of_settings =

@@ -144,6 +144,11 @@ impl Gate {
         state.last_refusal = Some(Stopped::Provider { class, message });
     }
 
+    /// A question was cancelled by us.
+    pub(crate) fn cancelled(&self, refusal: &Refusal) {
+        self.state().today.add(&refusal.spent);
+    }
+
     /// Lets a new run begin, with what was spent up to now. The circuit stays as it is.
     pub(crate) fn reopen(&self, today: Spent) {
         let mut state = self.state();

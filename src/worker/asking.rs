@@ -239,10 +239,13 @@ fn ask(parts: &Parts, session: SessionPlan, left: &Left) -> Asked {
     };
     let name = session.content_session.clone();
     let goes_on = |_: &Asked| !left.has(&name);
-    match Asker::new(&parts.app, (&parts.words, agent, &parts.gate), 0, &goes_on) {
-        Ok(asker) => asker.run(Plan { sessions: vec![session] }, 1),
+    let cancel = left.begin(&name);
+    let asked = match Asker::new(&parts.app, (&parts.words, agent, &parts.gate), 0, &goes_on) {
+        Ok(asker) => asker.cancelled_by(cancel).run(Plan { sessions: vec![session] }, 1),
         Err(failure) => broken(failure.in_one_line()),
-    }
+    };
+    left.end(&name);
+    asked
 }
 
 /// Looks at every file that asking depends on, without reading any.

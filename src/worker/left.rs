@@ -5,16 +5,39 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use crate::agent::Cancel;
+
 /// Sessions that are remembered; the oldest marks give way.
 const MARKS_MAX: usize = 1000;
 
 /// Which sessions are left alone, and since when. It is gone with the process: what waits is in the log, and
 /// the next worker takes it up.
 #[derive(Debug, Default)]
-pub(super) struct Left(Mutex<HashMap<String, u64>>);
+pub(super) struct Left {
+    marks: Mutex<HashMap<String, u64>>,
+    /// Sessions with a request to the agent under way.
+    requests: Mutex<HashMap<String, Cancel>>,
+}
 
 impl Left {
-    /// From now on nothing that happened in this session up to `now_us` is asked about.
+    /// A request about this session begins; what this returns cancels it.
+    pub(super) fn begin(&self, session: &str) -> Cancel {
+        let cancel = Cancel::default();
+        self.requests().insert(session.into(), cancel.clone());
+        // Somebody may have deleted the session since it was planned.
+        if self.has(session) {
+            cancel.cancel();
+        }
+        cancel
+    }
+
+    /// The request about this session is over.
+    pub(super) fn end(&self, session: &str) {
+        self.requests().remove(session);
+    }
+
+    /// From now on nothing that happened in this session up to `now_us` is asked about. A request under way is
+    /// cancelled.
     pub(super) fn add(&self, session: &str, now_us: u64) {
         let mut marks = self.lock();
         if marks.len() >= MARKS_MAX {
@@ -23,6 +46,10 @@ impl Left {
             oldest.map(|oldest| marks.remove(&oldest));
         }
         marks.insert(session.into(), now_us);
+        drop(marks);
+        if let Some(cancel) = self.requests().get(session) {
+            cancel.cancel();
+        }
     }
 
     /// Whether this session is left alone.
@@ -43,7 +70,11 @@ impl Left {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, u64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn requests(&self) -> MutexGuard<'_, HashMap<String, Cancel>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -59,6 +90,16 @@ mod tests {
         assert!(left.has("s") && left.keeps("s", 5) && !left.keeps("t", 5));
         assert!(!left.keeps("s", 6));
         assert!(!left.has("s") && !left.keeps("s", 5));
+    }
+
+    #[test]
+    fn a_request_under_way_is_cancelled_and_so_is_one_that_comes_too_late() {
+        let left = Left::default();
+        let (first, other) = (left.begin("s"), left.begin("t"));
+        left.add("s", 5);
+        assert!(first.is_cancelled() && !other.is_cancelled());
+        left.end("s");
+        assert!(left.begin("s").is_cancelled());
     }
 
     #[test]

@@ -17,9 +17,6 @@ use crate::{app::App, clock::Clock, environment::Environment, failure::Failure, 
 /// Changes that a slow listener may be behind by; then it is told that it missed some.
 const CHANGES_MAX: usize = 256;
 
-/// Seconds that may be waited for the agent to be done with a session.
-const LEAVE_TIME: &str = "CLAUDE_MEM_DELETE_TIMEOUT";
-const LEAVE_TIME_MAX: Duration = Duration::from_secs(5);
 /// Between two looks whether it is.
 const LEAVE_PAUSE: Duration = Duration::from_millis(20);
 
@@ -146,12 +143,10 @@ impl Shared {
         self.waker.wake();
     }
 
-    /// Has nothing more of a session put to the agent, and waits for what is under way, but not for long.
-    /// Says whether that has ended. What waits stays in the log, and is taken up when the session goes on.
-    pub(crate) async fn leave(&self, session: &str) -> bool {
+    /// Cancels the request about a session, puts no other, and waits until it has ended, but no longer than
+    /// `time_max`. Says whether it has. What is pending stays in the log, and is distilled when the session goes on.
+    pub(crate) async fn leave(&self, session: &str, time_max: Duration) -> bool {
         self.left.add(session, self.clock.now().as_microsecond().cast_unsigned());
-        let time_max = self.environment.text(LEAVE_TIME).and_then(|text| text.parse().ok());
-        let time_max = time_max.map_or(LEAVE_TIME_MAX, Duration::from_secs);
         let deadline = Instant::now() + time_max;
         while self.board.read().sessions.iter().any(|asked| asked == session) {
             if Instant::now() >= deadline {
@@ -160,6 +155,11 @@ impl Shared {
             tokio::time::sleep(LEAVE_PAUSE).await;
         }
         true
+    }
+
+    /// Whether nothing of this session is put to the agent, because somebody deleted it.
+    pub(crate) fn is_left(&self, session: &str) -> bool {
+        self.left.has(session)
     }
 
     /// Somebody wants something: the worker is of use.

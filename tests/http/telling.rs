@@ -1,5 +1,11 @@
 //! What programs tell of sessions: by the watched program's id, and by number.
 
+use std::{
+    io::Read,
+    net::{TcpListener, TcpStream},
+    thread,
+};
+
 use serde_json::json;
 
 use super::Site;
@@ -103,10 +109,69 @@ fn a_session_can_be_left_alone_and_its_events_stay_in_the_log() {
     site.post("/api/sessions/observations", &used);
     until(|| site.ask("GET", "/sessions/1/status", None).status == 200);
     let deleted = site.ask("DELETE", "/sessions/1", None).ok();
-    assert_eq!(deleted, json!({"status": "deleted", "is_stopped": true}));
-    assert_eq!(site.get("/sessions/1/status")["queueLength"], 1);
+    assert_eq!(deleted, json!({"status": "deleted", "isStopped": true}));
+    let standing = site.get("/sessions/1/status");
+    assert_eq!((&standing["status"], &standing["queueLength"]), (&json!("failed"), &json!(1)));
     assert_eq!(site.ask("DELETE", "/sessions/99", None).status, 404);
     let stop = json!({"contentSessionId": "s1", "cwd": "/work/shop"});
     site.post("/api/sessions/summarize", &stop);
     until(|| site.get("/sessions/1/status")["queueLength"] == 0);
+}
+
+/// A model that takes a request and never answers. Gives the connection once the request is there.
+fn silent_model() -> (String, thread::JoinHandle<TcpStream>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let asked = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            head.extend(byte);
+        }
+        stream
+    });
+    (url, asked)
+}
+
+#[test]
+fn deleting_a_session_cancels_the_request_to_the_model() {
+    let (url, asked) = silent_model();
+    let site = Site::with(&[
+        ("CLAUDE_MEM_PROVIDER", "anthropic"),
+        ("CLAUDE_MEM_ANTHROPIC_API_KEY", "sk-test"),
+        ("CLAUDE_MEM_ANTHROPIC_BASE_URL", &url),
+        // Without cancelling, nothing would end before this.
+        ("CLAUDE_MEM_DELETE_TIMEOUT", "600"),
+    ]);
+    let used = json!({"contentSessionId": "s1", "tool_name": "Bash", "tool_use_id": "t1",
+        "tool_input": {"command": "cargo test"}, "tool_response": "ok", "cwd": "/work/shop"});
+    site.post("/api/sessions/observations", &used);
+    site.post("/api/sessions/summarize", &json!({"contentSessionId": "s1", "cwd": "/work/shop"}));
+    let mut stream = asked.join().unwrap();
+    until(|| site.get("/health")["asking"] == 1);
+    let deleted = site.ask("DELETE", "/sessions/1", None).ok();
+    assert_eq!(deleted, json!({"status": "deleted", "isStopped": true}));
+    // The connection to the model is closed: whatever is left of the request is followed by its end.
+    let mut rest = Vec::new();
+    let _ = stream.read_to_end(&mut rest);
+    let standing = site.get("/sessions/1/status");
+    assert_eq!((&standing["status"], &standing["queueLength"]), (&json!("failed"), &json!(2)));
+    let events = site.sandbox.events();
+    let failures: Vec<_> = events.iter().filter(|event| event["kind"] == "AgentFailed").collect();
+    assert_eq!(failures.len(), 1, "{events:?}");
+    assert_eq!(failures[0]["event"]["message"], "cancelled: the session was deleted");
+    assert_eq!(site.get("/health")["status"], "ok", "it says nothing of the provider");
+}
+
+#[test]
+fn the_time_that_a_deletion_waits_is_a_setting_like_any_other() {
+    let site = Site::new();
+    let set = site.sandbox.run(&["settings", "set", "DELETE_TIMEOUT", "30"]);
+    set.ok();
+    let settings = site.get("/api/settings");
+    let shown = settings["settings"].as_array().unwrap().iter();
+    let shown = shown.filter(|one| one["name"] == "CLAUDE_MEM_DELETE_TIMEOUT");
+    assert_eq!(shown.map(|one| one["value"].clone()).collect::<Vec<_>>(), [json!("30")]);
 }

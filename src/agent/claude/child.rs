@@ -15,7 +15,7 @@ use claude_mem_events::FailureClass;
 use serde_json::{Value, json};
 
 use super::{
-    super::{Answer, Ask, Refusal},
+    super::{Answer, Ask, Cancel, Refusal},
     stream::{Step, Turn},
     world::{self, World},
 };
@@ -29,6 +29,9 @@ const STDERR_BYTES_MAX: usize = 8 << 10;
 
 /// A client whose stdin is closed ends by itself within a tenth of a second; one that is killed, sooner.
 const FAREWELL_MAX: Duration = Duration::from_secs(1);
+
+/// Between two looks whether the question was cancelled.
+const CANCEL_LOOK: Duration = Duration::from_millis(100);
 
 /// What a child is started for. It serves no question that differs in any of this.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,9 +124,13 @@ impl Child {
         self.send(&message(question, self.turns == 0));
         let mut turn = Turn::new(self.paid, question.limits.tokens_out_max);
         loop {
+            if question.cancel.is_cancelled() {
+                return Err(Cancel::refusal());
+            }
             let left = deadline.saturating_duration_since(Instant::now());
-            let line = match self.output.recv_timeout(left) {
+            let line = match self.output.recv_timeout(left.min(CANCEL_LOOK)) {
                 Ok(line) => line,
+                Err(RecvTimeoutError::Timeout) if left > CANCEL_LOOK => continue,
                 Err(RecvTimeoutError::Timeout) => return Err(turn.timed_out(began.elapsed())),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.ended(&turn)),
             };

@@ -132,7 +132,7 @@ fn question(session: &str) -> Ask {
         closing: "Answer in XML.".into(),
         model: "claude-haiku-4-5".into(),
         limits: Limits { tokens_out_max: 777, time_max: PATIENCE },
-        resume: None,
+        ..Ask::default()
     }
 }
 
