@@ -35,6 +35,7 @@ mod serving;
 mod session;
 mod settings;
 mod ship;
+mod soak;
 mod tls;
 mod verify;
 mod worker;

@@ -115,6 +115,16 @@ impl Store {
         Ok(sessions.collect::<rusqlite::Result<_>>()?)
     }
 
+    /// How many sessions are going on at `now_us`.
+    pub fn active_sessions(&self, now_us: u64) -> Result<u64> {
+        let sql = format!(
+            "select count(*) from (select {STATUS} as status from sessions where forgotten_by is null)
+             where status in ('active', 'initialized')"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        Ok(statement.query_row(named_params! { ":now": now_us as i64 }, |row| number(row, 0))?)
+    }
+
     /// What is in the tables.
     pub fn counts(&self) -> Result<Counts> {
         let count = |rows: &str| -> Result<u64> {

@@ -119,6 +119,11 @@ impl Store {
         Ok(Some(store))
     }
 
+    /// Lets SQLite keep so much of the database in memory, at most.
+    pub fn limit_cache(&self, kilobytes: u32) -> Result<()> {
+        Ok(self.connection.pragma_update(None, "cache_size", -i64::from(kilobytes))?)
+    }
+
     /// Opens the database at `path` for a single look, at one moment; `None` if there is none yet.
     ///
     /// Whoever is the first to open a database makes its shared memory anew, which takes longer than the

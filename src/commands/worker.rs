@@ -200,11 +200,14 @@ fn page(health: &Value) -> String {
     let mut lines = vec![
         ("status", text(&health["status"])),
         ("process", format!("{}, for {} s", health["pid"], health["uptime"])),
+        ("memory", memory(&health["rss_bytes"])),
+        ("sessions", format!("{} active", health["active_sessions"])),
         ("version", text(&health["version"])),
         ("address", text(&health["url"])),
         ("data", text(&health["data_dir"])),
         ("not folded", behind("unfolded")),
         ("not asked", behind("unanswered")),
+        ("queue", queue(&health["queue_history"])),
         ("asking", format!("{} sessions", health["asking"])),
         ("given up", format!("{} events", health["parked"])),
         ("damage", format!("{} places", health["damage"])),
@@ -223,6 +226,28 @@ fn page(health: &Value) -> String {
     }
     let lines = lines.iter().map(|(name, value)| format!("{name:>10}  {value}"));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+fn memory(rss_bytes: &Value) -> String {
+    match rss_bytes.as_u64() {
+        Some(bytes) => format!("{:.1} MB", bytes as f64 / 1e6),
+        None => "unknown".into(),
+    }
+}
+
+/// The queue now, up to an hour ago, and at its longest, from one sample a minute.
+fn queue(history: &Value) -> String {
+    let lengths: Vec<u64> = history
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|sample| sample["events"].as_u64())
+        .collect();
+    let Some(last) = lengths.last() else { return "unknown".into() };
+    let minutes = (lengths.len() - 1).min(60);
+    let before = lengths[lengths.len() - 1 - minutes];
+    let most = lengths.iter().max().unwrap_or(last);
+    format!("{last} events, {before} {minutes} minutes ago, {most} at most")
 }
 
 fn logs(app: &mut App, count: usize, is_followed: bool) -> Result<(), Failure> {

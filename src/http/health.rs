@@ -18,12 +18,12 @@ use super::{
     guard::Visitor,
     site::Site,
 };
-use crate::worker::health::Health;
+use crate::worker::{health::Health, queue_history::Sample};
 
 /// How the worker is. Whoever shows the token is told everything.
 #[derive(Debug, Serialize, ToSchema)]
 struct Condition {
-    /// `ok`, `degraded` if nobody can be asked and it is known why, `unhealthy` if there is no progress.
+    /// `ok`, `degraded` if nobody can be asked or the queue only grows, `unhealthy` if there is no progress.
     status: &'static str,
     version: String,
     /// Milliseconds since 1970.
@@ -55,6 +55,15 @@ pub(super) struct Processing {
     pub(super) queue_depth: u64,
     /// Those that were given up on.
     pub(super) parked: u64,
+}
+
+/// What waits, and how much did in the last hours.
+#[derive(Debug, Serialize, ToSchema)]
+struct ProcessingStatus {
+    #[serde(flatten)]
+    now: Processing,
+    /// One sample a minute, the oldest first.
+    history: Vec<Sample>,
 }
 
 pub(super) fn open_routes() -> OpenApiRouter<Arc<Site>> {
@@ -103,6 +112,7 @@ async fn look(site: &Arc<Site>, visitor: Visitor) -> Result<Response, Refusal> {
         && let Ok(Value::Object(everything)) = serde_json::to_value(&health)
     {
         told.everything = everything;
+        told.everything.insert("tables".into(), site.entries());
         for name in ["status", "version"] {
             told.everything.shift_remove(name);
         }
@@ -131,11 +141,12 @@ async fn processing(State(site): State<Arc<Site>>) -> Answer<Processing> {
     state(&site).await.map(Json)
 }
 
-/// The same, under another name.
+/// What waits for an answer, and how much did in the last hours.
 #[utoipa::path(get, path = "/api/processing-status", tag = "health", security(("token" = [])),
-    responses((status = 200, body = Processing), (status = "4XX", body = Problem)))]
-async fn processing_status(State(site): State<Arc<Site>>) -> Answer<Processing> {
-    state(&site).await.map(Json)
+    responses((status = 200, body = ProcessingStatus), (status = "4XX", body = Problem)))]
+async fn processing_status(State(site): State<Arc<Site>>) -> Answer<ProcessingStatus> {
+    let now = state(&site).await?;
+    Ok(Json(ProcessingStatus { now, history: site.shared.queue.samples() }))
 }
 
 /// Has the worker look now what there is to do.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use claude_mem_projections::Store;
+use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::{answer::Refusal, bodies, replays::Running, stream, viewer_login::ViewerLogin};
@@ -16,6 +17,9 @@ use crate::{app::App, memory, project::ProjectId, worker::Shared};
 const JOBS_MAX: usize = 4;
 /// Open databases that are kept for the next request.
 const STORES_MAX: usize = 2;
+/// What each of them keeps in memory. The system keeps the file in memory, too, and a larger cache here only made the
+/// worker grow with the database, to 64 MB.
+const CACHE_KB_MAX: u32 = 1024;
 /// Folders whose projects are remembered.
 const PROJECTS_MAX: usize = 256;
 
@@ -111,13 +115,29 @@ impl Site {
         Ok(found)
     }
 
+    /// How many entries each table has that could grow with use, for whoever looks for leaks.
+    pub(super) fn entries(&self) -> Value {
+        let (links, keys) = self.viewers.entries();
+        json!({
+            "projects": lock(&self.projects).len(),
+            "databases": lock(&self.stores).len(),
+            "links": links,
+            "keys": keys,
+            "deleted_sessions": self.shared.left_entries(),
+            "unconfirmed_answers": self.shared.unconfirmed(),
+        })
+    }
+
     fn store(&self, app: &App) -> Result<Store, Refusal> {
         let kept = lock(&self.stores).pop();
         if let Some(store) = kept.filter(|store| !store.is_replaced()) {
             return Ok(store);
         }
         match Store::open_read_only(&app.paths.memory())? {
-            Some(store) => Ok(store),
+            Some(store) => {
+                store.limit_cache(CACHE_KB_MAX)?;
+                Ok(store)
+            }
             // Nothing was folded yet, and nothing is remembered.
             None => Ok(Store::in_memory()?),
         }

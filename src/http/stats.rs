@@ -50,7 +50,7 @@ struct Worker {
     /// Seconds.
     uptime: u64,
     /// Sessions in which something happened within a day and that have not ended.
-    active_sessions: usize,
+    active_sessions: u64,
     /// Who listens to `/stream`.
     sse_clients: usize,
     port: u16,
@@ -92,10 +92,6 @@ async fn stats(State(site): State<Arc<Site>>) -> Answer<Stats> {
     let shared = Arc::clone(&site.shared);
     let found = move |store: &Store, app: &App| {
         let counts = store.counts()?;
-        let sessions = store.sessions(super::sessions::now_us(app), 1000)?;
-        let is_active = |session: &&claude_mem_projections::Session| {
-            matches!(session.status.as_str(), "active" | "initialized")
-        };
         let presence = &shared.presence;
         let memory = app.paths.memory();
         let companions = ["", "-wal", "-shm"].map(|suffix| format!("{}{suffix}", memory.display()));
@@ -103,7 +99,7 @@ async fn stats(State(site): State<Arc<Site>>) -> Answer<Stats> {
             worker: Worker {
                 version: presence.version.clone(),
                 uptime: shared.started.elapsed().as_secs(),
-                active_sessions: sessions.iter().filter(is_active).count(),
+                active_sessions: store.active_sessions(super::sessions::now_us(app))?,
                 sse_clients,
                 port: presence.port,
                 instance: presence.instance.clone(),

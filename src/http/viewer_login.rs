@@ -49,6 +49,11 @@ impl ViewerLogin {
         lock(&self.keys).iter().any(|known| is_same(key, known.as_bytes()))
     }
 
+    /// How many links and keys there are.
+    pub(super) fn entries(&self) -> (usize, usize) {
+        (lock(&self.links).len(), lock(&self.keys).len())
+    }
+
     /// The secret of a new link.
     fn add_link(&self, now: Instant) -> io::Result<String> {
         let link = secret()?;

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use claude_mem_log::{Options, maintain};
 
-use super::Shared;
+use super::{Shared, health::Health, queue_history};
 use crate::{
     app::App,
     compact,
@@ -32,6 +32,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Every chore there is.
 pub(crate) static ALL: &[Chore] = &[
     Chore { name: "log", every: MINUTE, run: tidy_log },
+    Chore { name: "queue", every: queue_history::EVERY, run: sample_queue },
     Chore { name: "private turns", every: MINUTE.saturating_mul(60), run: sweep_private_turns },
     // What is recorded is in the remote within a second.
     Chore { name: "ship", every: Duration::from_millis(500), run: ship::chore::turn },
@@ -52,6 +53,13 @@ fn tidy_log(_: &Shared, app: &mut App) -> Result<(), Failure> {
     if app.paths.log().is_dir() {
         maintain(&app.paths.log(), &Options::default())?;
     }
+    Ok(())
+}
+
+/// Notes how many events are pending.
+#[expect(clippy::unnecessary_wraps, reason = "other chores can fail")]
+fn sample_queue(shared: &Shared, _: &mut App) -> Result<(), Failure> {
+    Health::look(shared);
     Ok(())
 }
 

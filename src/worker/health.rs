@@ -9,7 +9,7 @@ use claude_mem_log::{Item, Log, Options};
 use claude_mem_projections::{Lag, Store};
 use serde::Serialize;
 
-use super::Shared;
+use super::{Shared, queue_history::Sample};
 use crate::{failure::Failure, projector::spent_today};
 
 /// Events counted beyond the tables; more are more than enough.
@@ -24,7 +24,8 @@ const STANDSTILL_MAX: Duration = Duration::from_secs(600);
 /// Everything there is to know.
 #[derive(Debug, Serialize)]
 pub(crate) struct Health {
-    /// `ok`; `degraded`, if nobody can be asked and it is known why; `unhealthy`, if there is no progress.
+    /// `ok`; `degraded`, if nobody can be asked and it is known why, or if the queue only grows; `unhealthy`, if
+    /// there is no progress.
     pub(crate) status: &'static str,
     /// What is wrong, one line each.
     pub(crate) problems: Vec<String>,
@@ -40,12 +41,18 @@ pub(crate) struct Health {
     pub(crate) url: String,
     /// In seconds.
     pub(crate) uptime: u64,
+    /// Resident memory; nothing where the system does not tell.
+    pub(crate) rss_bytes: Option<u64>,
+    /// Sessions that are going on.
+    pub(crate) active_sessions: u64,
     /// How often it has brought the log to disk.
     pub(crate) syncs: u64,
     /// What is in the log and not yet in the tables.
     pub(crate) unfolded: Behind,
     /// What is in the tables and not yet answered.
     pub(crate) unanswered: Behind,
+    /// Pending events over time, one sample a minute, the oldest first.
+    pub(crate) queue_history: Vec<Sample>,
     /// Sessions that somebody is being asked about.
     pub(crate) asking: usize,
     /// Events that were given up on.
@@ -106,7 +113,7 @@ impl Health {
             problems.push(failure.in_one_line());
             Tables::default()
         });
-        let Tables { unfolded, lag, spent } = tables;
+        let Tables { unfolded, lag, spent, active_sessions } = tables;
         if unfolded.age_seconds > UNFOLDED_AGE_MAX.as_secs() {
             problems.push(format!("{} events are not folded", unfolded.events));
         }
@@ -117,11 +124,15 @@ impl Health {
             events: lag.outstanding,
             age_seconds: lag.since_us.map_or(0, |since_us| age(shared, since_us)),
         };
-        let status = match (problems.is_empty(), &progress.closed) {
-            (false, _) => "unhealthy",
-            (true, Some(_)) => "degraded",
-            (true, None) => "ok",
+        let timestamp = shared.clock.now().as_millisecond();
+        shared.queue.add(Sample { timestamp, events: unanswered.events });
+        let alert = shared.queue.alert();
+        let status = match problems.is_empty() {
+            false => "unhealthy",
+            true if progress.closed.is_some() || alert.is_some() => "degraded",
+            true => "ok",
         };
+        problems.extend(alert);
         let provider = Provider {
             state: match (&progress.closed, progress.asking) {
                 (Some(_), _) => "waiting",
@@ -146,9 +157,12 @@ impl Health {
             pid: presence.pid,
             url: presence.url(),
             uptime: shared.started.elapsed().as_secs(),
+            rss_bytes: memory_stats::memory_stats().map(|stats| stats.physical_mem as u64),
+            active_sessions,
             syncs: shared.syncs(),
             unfolded,
             unanswered,
+            queue_history: shared.queue.samples(),
             asking: progress.asking,
             parked: lag.parked,
             damage: lag.gaps,
@@ -168,12 +182,19 @@ struct Tables {
     unfolded: Behind,
     lag: Lag,
     spent: SpentToday,
+    active_sessions: u64,
 }
 
 fn tables(shared: &Shared) -> Result<Tables, Failure> {
-    let store = Store::open_read_only(&shared.paths.memory())?;
+    let store = shared.reader()?;
+    let tables = read(shared, store.as_ref());
+    shared.keep_reader(store);
+    tables
+}
+
+fn read(shared: &Shared, store: Option<&Store>) -> Result<Tables, Failure> {
     let log = Log::open(&shared.paths.log(), Options::default())?;
-    let position = match &store {
+    let position = match store {
         Some(store) => store.checkpoint()?.position,
         None => claude_mem_events::Seq::START,
     };
@@ -189,12 +210,14 @@ fn tables(shared: &Shared) -> Result<Tables, Failure> {
         unfolded.events += 1;
     }
     let Some(store) = store else { return Ok(Tables { unfolded, ..Tables::default() }) };
-    let spent = spent_today(&store, shared.clock)?;
+    let spent = spent_today(store, shared.clock)?;
     let spent = SpentToday {
         tokens: spent.tokens_in + spent.tokens_out,
         cost_usd: spent.cost_micros.unwrap_or(0) as f64 / 1e6,
     };
-    Ok(Tables { unfolded, lag: store.lag()?, spent })
+    let now_us = shared.clock.now().as_microsecond().cast_unsigned();
+    let active_sessions = store.active_sessions(now_us)?;
+    Ok(Tables { unfolded, lag: store.lag()?, spent, active_sessions })
 }
 
 fn age(shared: &Shared, at_us: u64) -> u64 {

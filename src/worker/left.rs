@@ -69,6 +69,11 @@ impl Left {
         !is_news
     }
 
+    /// How many sessions are marked.
+    pub(super) fn entries(&self) -> usize {
+        self.lock().len()
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<String, u64>> {
         self.marks.lock().unwrap_or_else(PoisonError::into_inner)
     }

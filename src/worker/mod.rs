@@ -17,6 +17,7 @@ mod pace;
 mod presence;
 mod progress;
 mod projecting;
+pub(crate) mod queue_history;
 pub(crate) mod service;
 pub(crate) mod shared;
 mod start;
@@ -60,6 +61,7 @@ pub(crate) fn run(app: &App, is_background: bool) -> Result<Option<End>, Failure
     if is_background {
         system::detach();
     }
+    system::share_one_heap();
     let app = App::new(app.environment.clone(), real(&app.paths)?);
     let data = app.paths.data.clone();
     let lock = WorkerLock::take(&data).map_err(|error| broken("lock worker.lock", &error))?;

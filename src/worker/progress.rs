@@ -20,6 +20,8 @@ pub(crate) struct Progress {
     pub(crate) sessions: Vec<String>,
     /// Events that wait for an answer.
     pub(crate) waiting: u64,
+    /// Answers recorded and not seen in the tables yet.
+    pub(crate) unconfirmed: usize,
     /// When a question was last put, answered or refused.
     pub(crate) moved: Instant,
     /// Why nobody can be asked, and until when.
@@ -41,6 +43,7 @@ impl Board {
             asking: 0,
             sessions: Vec::new(),
             waiting: 0,
+            unconfirmed: 0,
             moved: Instant::now(),
             closed: None,
             problem: None,

@@ -265,6 +265,7 @@ impl Projecting {
             progress.asking = asking;
             progress.sessions = self.asking.sessions().to_vec();
             progress.waiting = waiting;
+            progress.unconfirmed = self.answered.len();
             progress.closed = match put {
                 Put::Closed(why, left) => Some((why.clone(), Instant::now() + *left)),
                 _ => None,

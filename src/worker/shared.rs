@@ -2,16 +2,19 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use claude_mem_events::{Envelope, Event, Id};
+use claude_mem_projections::Store;
 use tokio::sync::{broadcast, watch};
 
-use super::{Appender, Presence, left::Left, progress::Board, wake::Waker};
+use super::{
+    Appender, Presence, left::Left, progress::Board, queue_history::QueueHistory, wake::Waker,
+};
 use crate::{app::App, clock::Clock, environment::Environment, failure::Failure, paths::Paths};
 
 /// Changes that a slow listener may be behind by; then it is told that it missed some.
@@ -37,6 +40,10 @@ pub(crate) struct Shared {
     pub(crate) changes: broadcast::Sender<Change>,
     /// How far the projecting thread is.
     pub(super) board: Board,
+    /// The database, open for whoever asks how the worker is. Pages ask whenever something happens.
+    reader: Mutex<Option<Store>>,
+    /// How many events were pending when.
+    pub(crate) queue: QueueHistory,
     /// Sessions that are not to be worked on.
     pub(super) left: Arc<Left>,
     appender: Appender,
@@ -99,6 +106,8 @@ impl Shared {
             started: Instant::now(),
             changes: broadcast::Sender::new(CHANGES_MAX),
             board: Board::new(),
+            reader: Mutex::default(),
+            queue: QueueHistory::default(),
             left: Arc::default(),
             appender,
             waker,
@@ -157,9 +166,33 @@ impl Shared {
         true
     }
 
+    /// The database, to read from and to give back; nothing if there is none yet.
+    pub(super) fn reader(&self) -> claude_mem_projections::Result<Option<Store>> {
+        let kept = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match kept.filter(|store| !store.is_replaced()) {
+            Some(store) => Ok(Some(store)),
+            None => Store::open_read_only(&self.paths.memory()),
+        }
+    }
+
+    /// Keeps the database open for the next one.
+    pub(super) fn keep_reader(&self, store: Option<Store>) {
+        *self.reader.lock().unwrap_or_else(PoisonError::into_inner) = store;
+    }
+
     /// Whether nothing of this session is put to the agent, because somebody deleted it.
     pub(crate) fn is_left(&self, session: &str) -> bool {
         self.left.has(session)
+    }
+
+    /// How many sessions are marked as deleted.
+    pub(crate) fn left_entries(&self) -> usize {
+        self.left.entries()
+    }
+
+    /// How many answers were recorded and not seen in the tables yet.
+    pub(crate) fn unconfirmed(&self) -> usize {
+        self.board.read().unconfirmed
     }
 
     /// Somebody wants something: the worker is of use.

@@ -205,3 +205,23 @@ fn a_parameter_that_a_route_does_not_know_is_refused_by_name() {
         assert_eq!(site.ask("GET", path, None).status, 200, "{path}");
     }
 }
+
+#[test]
+fn health_tells_memory_active_sessions_and_the_queue_over_time() {
+    let site = Site::new();
+    let health = site.get("/health");
+    assert!(health["rss_bytes"].as_u64().unwrap() > 1 << 20, "{health}");
+    assert_eq!(health["active_sessions"], 0);
+    let used = json!({"contentSessionId": "s1", "tool_name": "Bash", "tool_use_id": "t1",
+        "tool_input": {"command": "ls"}, "tool_response": "ok", "cwd": "/work/shop"});
+    site.post("/api/sessions/observations", &used);
+    until(|| site.get("/health")["active_sessions"] == 1);
+    let history = site.get("/api/processing-status")["history"].clone();
+    assert_eq!(history, site.get("/health")["queue_history"]);
+    let sample = &history[0];
+    assert!(sample["timestamp"].as_u64().unwrap() > 0 && sample["events"] == 0, "{history}");
+    let status = site.sandbox.run(&["worker", "status"]).ok();
+    for line in ["memory  ", "sessions  1 active", "queue  0 events"] {
+        assert!(status.contains(line), "{status}");
+    }
+}

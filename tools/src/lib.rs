@@ -1,5 +1,5 @@
 //! What the tests of claude-mem stand on: a scripted model server, a bucket that lies, the real Claude Code
-//! client, and a storm of killed processes. All of it needs Unix.
+//! client, a storm of killed processes, and steady load on a worker. All of it needs Unix.
 
 #![cfg(unix)]
 
@@ -9,4 +9,5 @@ pub mod client;
 pub mod crash;
 pub mod model;
 pub mod s3;
+pub mod soak;
 pub mod tls;

@@ -245,6 +245,11 @@ fn worker(app: &App) -> Finding {
         Some("ok") => {
             Finding::fine(CHECK, format!("runs as process {}, and is well", health["pid"]))
         }
+        Some("degraded") if !texts(&health["problems"]).is_empty() => Finding::warning(
+            CHECK,
+            format!("runs, but {}", texts(&health["problems"])),
+            "see what it waits for with `claude-mem worker status`",
+        ),
         Some("degraded") => {
             let why = health["provider"]["message"].as_str().unwrap_or_default();
             let remedy = "choose another agent with `claude-mem settings set PROVIDER`";

@@ -122,6 +122,10 @@ fn worker(worker: &Worker, output: &Output) -> String {
     let pid = worker.pid.map_or(String::new(), |pid| format!(" as process {pid}"));
     match status {
         "ok" => format!("runs{pid}, and is well"),
+        "degraded" if !worker.problems.is_empty() => {
+            let problems = worker.problems.join("; ");
+            output.paint(WARNING, &format!("runs{pid}, but {problems}"))
+        }
         "degraded" => output.paint(WARNING, &format!("runs{pid}, but nobody can be asked")),
         "silent" => output.paint(BAD, "runs, but does not answer (`claude-mem worker restart`)"),
         _ => {

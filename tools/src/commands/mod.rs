@@ -5,6 +5,7 @@ mod crash;
 mod dump;
 mod inspect;
 mod model_server;
+mod soak;
 
 use std::error::Error;
 use std::io::{self, Write as _};
@@ -39,6 +40,7 @@ enum Command {
     Inspect(inspect::Inspect),
     ModelServer(model_server::ModelServer),
     Dump(dump::Dump),
+    Soak(soak::Soak),
 }
 
 impl Command {
@@ -49,6 +51,7 @@ impl Command {
             Self::Inspect(command) => command.run(),
             Self::ModelServer(command) => command.run(),
             Self::Dump(command) => command.run(),
+            Self::Soak(command) => command.run(),
         }
     }
 }

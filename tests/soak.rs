@@ -1,0 +1,40 @@
+//! Steady load on a worker: nothing is held that grows with use. `claude-mem-tools soak` is the long form, which also
+//! watches resident memory.
+
+use std::time::Duration;
+
+use claude_mem_tools::soak::{Soak, soak};
+
+use crate::sandbox::{Sandbox, binary};
+
+/// The runtime, the projecting and the appending thread, eight that may block, and two for each of two agents.
+const THREADS_MAX: usize = 3 + 8 + 2 * 2;
+/// Samples until everything that is kept for reuse is there.
+const WARM: usize = 3;
+
+#[test]
+fn steady_load_leaves_no_descriptors_threads_or_entries_behind() {
+    let sandbox = Sandbox::new();
+    let report = soak(
+        &Soak {
+            binary: binary().to_path_buf(),
+            home: sandbox.home(),
+            rounds: 60,
+            pace: Duration::ZERO,
+            sample_rounds: 5,
+        },
+        |_| (),
+    );
+    let report = report.unwrap_or_else(|error| panic!("{error}\n{}", sandbox.diagnostics()));
+    assert!(report.streamed > report.events, "somebody listened: {report:?}");
+    let warm = &report.samples[WARM];
+    for sample in &report.samples[WARM..] {
+        assert_eq!(sample.descriptors, warm.descriptors, "{report:?}");
+        assert!(sample.threads <= THREADS_MAX, "{report:?}");
+        for table in ["projects", "databases", "links", "keys", "deleted_sessions"] {
+            assert_eq!(sample.tables[table], warm.tables[table], "{report:?}");
+        }
+        // Those of the last rounds may not be folded yet.
+        assert!(sample.tables["unconfirmed_answers"].as_u64().unwrap() < 100, "{report:?}");
+    }
+}

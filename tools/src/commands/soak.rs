@@ -1,0 +1,55 @@
+//! `soak`: steady load on a worker, and what it holds meanwhile.
+
+use std::{error::Error, fs, path::PathBuf, process::ExitCode, time::Duration};
+
+use claude_mem_tools::soak;
+
+/// Growth of resident memory that counts as flat, in megabytes a minute.
+const SLOPE_MAX: f64 = 0.1;
+
+/// Put steady load on a worker, and watch its memory, descriptors and threads
+///
+/// Each second one session is told over HTTP, one by hooks, and some searches are made, with a stream of events open.
+/// Fails if resident memory grows after the first minute, or if descriptors do.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Soak {
+    /// The program to test
+    #[arg(long, default_value = "target/release/claude-mem")]
+    binary: PathBuf,
+    /// How long, in minutes
+    #[arg(long, default_value_t = 10)]
+    minutes: u32,
+    /// Where to write the report
+    #[arg(long, default_value = "tools/results/soak.md")]
+    report: PathBuf,
+}
+
+impl Soak {
+    pub(crate) fn run(self) -> Result<ExitCode, Box<dyn Error>> {
+        let home = tempfile::tempdir()?;
+        let soak = soak::Soak {
+            binary: self.binary.canonicalize()?,
+            home: home.path().to_path_buf(),
+            rounds: self.minutes * 60,
+            pace: Duration::from_secs(1),
+            sample_rounds: 10,
+        };
+        let report = soak::soak(&soak, |sample| {
+            let line = format!(
+                "{:5.0} s  {:6.1} MB resident  {:3} descriptors  {:2} threads",
+                sample.seconds, sample.rss_mb, sample.descriptors, sample.threads
+            );
+            let _ = super::say(&line);
+        })?;
+        fs::write(&self.report, report.markdown())?;
+        let descriptors = report.settled().iter().map(|sample| sample.descriptors);
+        let (least, most) = (descriptors.clone().min(), descriptors.max());
+        let is_flat = report.slope() <= SLOPE_MAX && least == most;
+        super::say(&format!(
+            "{:+.3} MB a minute, written to {}",
+            report.slope(),
+            self.report.display()
+        ))?;
+        Ok(if is_flat { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}

@@ -1,0 +1,394 @@
+//! The soak: steady load on a worker, through HTTP and hooks, while its memory, descriptors and threads are watched.
+//!
+//! A round is one session told over HTTP, one told by hooks, and some searches; a stream of events is open all the
+//! time. A long soak paces its rounds and looks at resident memory. A short one does not, and counts what could
+//! leak: descriptors, threads, and the entries of the worker's own tables.
+
+use std::{
+    error::Error,
+    fs,
+    io::{BufRead, BufReader, Read as _, Write},
+    net::TcpStream,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// How long the worker may take to come up, or to distill what is pending.
+const PATIENCE: Duration = Duration::from_secs(600);
+const PAUSE: Duration = Duration::from_millis(20);
+/// Tool uses of a session told over HTTP.
+const TOOL_USES: usize = 10;
+/// Tool uses of a session told by hooks.
+const HOOKS: usize = 3;
+const SEARCHES: usize = 6;
+/// Rounds after which the stream is opened anew, as a browser that is reloaded does.
+const STREAM_ROUNDS: u32 = 30;
+const WORDS: [&str; 16] = [
+    "cart", "till", "parser", "index", "cache", "socket", "lock", "token", "build", "test",
+    "error", "page", "session", "route", "query", "field",
+];
+
+/// What to do.
+#[derive(Debug, Clone)]
+pub struct Soak {
+    /// The program under test.
+    pub binary: PathBuf,
+    /// An empty directory that serves as a home.
+    pub home: PathBuf,
+    /// How many rounds.
+    pub rounds: u32,
+    /// Each round takes at least so long.
+    pub pace: Duration,
+    /// Rounds between two looks at the worker.
+    pub sample_rounds: u32,
+}
+
+/// What the worker held at a moment.
+#[derive(Debug, Clone, Serialize)]
+pub struct Sample {
+    /// After which round.
+    pub round: u32,
+    /// Since the first round began.
+    pub seconds: f64,
+    /// Resident memory in megabytes.
+    pub rss_mb: f64,
+    /// The same without pages of files.
+    pub anonymous_mb: f64,
+    /// Open files and sockets.
+    pub descriptors: usize,
+    /// Threads of the process.
+    pub threads: usize,
+    /// Entries of the worker's own tables, as `/health` counts them.
+    pub tables: Value,
+    /// Megabytes of the database file.
+    pub database_mb: f64,
+}
+
+/// What was done, and what the worker held meanwhile.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// Events that were told.
+    pub events: u64,
+    /// Searches that were answered.
+    pub searches: u64,
+    /// Lines of the stream.
+    pub streamed: u64,
+    /// In order.
+    pub samples: Vec<Sample>,
+}
+
+impl Report {
+    /// Samples after the first minute.
+    pub fn settled(&self) -> &[Sample] {
+        let first = self.samples.iter().position(|sample| sample.seconds >= 60.0);
+        &self.samples[first.unwrap_or(0)..]
+    }
+
+    /// Growth of resident memory after the first minute, in megabytes a minute, by least squares.
+    pub fn slope(&self) -> f64 {
+        let samples = self.settled();
+        let count = samples.len() as f64;
+        let minutes = |sample: &Sample| sample.seconds / 60.0;
+        let mean_x = samples.iter().map(minutes).sum::<f64>() / count;
+        let mean_y = samples.iter().map(|sample| sample.rss_mb).sum::<f64>() / count;
+        let covariance: f64 = samples
+            .iter()
+            .map(|sample| (minutes(sample) - mean_x) * (sample.rss_mb - mean_y))
+            .sum();
+        let variance: f64 = samples.iter().map(|sample| (minutes(sample) - mean_x).powi(2)).sum();
+        if variance > 0.0 { covariance / variance } else { 0.0 }
+    }
+
+    /// The report as Markdown, with one line a minute.
+    pub fn markdown(&self) -> String {
+        let mut text = format!(
+            "# Soak\n\n{} events over HTTP and hooks, {} searches, {} lines of the stream.\n\n\
+             Resident memory after the first minute: {:+.3} MB a minute.\n\n\
+             | minute | resident MB | anonymous MB | descriptors | threads | database MB | tables |\n\
+             |---|---|---|---|---|---|---|\n",
+            self.events,
+            self.searches,
+            self.streamed,
+            self.slope()
+        );
+        let mut minute = 0.0;
+        for sample in &self.samples {
+            if sample.seconds >= minute * 60.0 {
+                minute = (sample.seconds / 60.0).floor() + 1.0;
+                let line = format!(
+                    "| {:.1} | {:.1} | {:.1} | {} | {} | {:.1} | `{}` |",
+                    sample.seconds / 60.0,
+                    sample.rss_mb,
+                    sample.anonymous_mb,
+                    sample.descriptors,
+                    sample.threads,
+                    sample.database_mb,
+                    sample.tables
+                );
+                text.push_str(&line);
+                text.push('\n');
+            }
+        }
+        text
+    }
+}
+
+/// Runs the load, and calls back with each sample.
+pub fn soak(soak: &Soak, mut sampled: impl FnMut(&Sample)) -> Outcome<Report> {
+    let worker = Worker::start(soak)?;
+    let mut http = worker.http()?;
+    let streamed = Arc::new(AtomicU64::new(0));
+    let mut stream = Stream::open(&worker, &streamed)?;
+    let mut report = Report { events: 0, searches: 0, streamed: 0, samples: Vec::new() };
+    let began = Instant::now();
+    for round in 0..soak.rounds {
+        let due = began + soak.pace * round;
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        if round % STREAM_ROUNDS == STREAM_ROUNDS - 1 {
+            drop(stream);
+            stream = Stream::open(&worker, &streamed)?;
+        }
+        told_over_http(&mut http, round)?;
+        told_by_hooks(soak, round)?;
+        report.events += (TOOL_USES + HOOKS + 3) as u64;
+        for number in 0..SEARCHES {
+            let words = [word(round as usize + number), word(round as usize * 7 + 3 * number)];
+            http.ask("GET", &format!("/api/search?query={}+{}", words[0], words[1]), None)?;
+            report.searches += 1;
+        }
+        if round % soak.sample_rounds == 0 || round + 1 == soak.rounds {
+            let sample = worker.sample(&mut http, round, began.elapsed())?;
+            sampled(&sample);
+            report.samples.push(sample);
+        }
+    }
+    report.streamed = streamed.load(Ordering::Relaxed);
+    Ok(report)
+}
+
+fn word(number: usize) -> &'static str {
+    WORDS[number % WORDS.len()]
+}
+
+fn filling(number: usize, count: usize) -> String {
+    (0..count).map(|index| word(number * 5 + index * index)).collect::<Vec<_>>().join(" ")
+}
+
+fn told_over_http(http: &mut Http, round: u32) -> Outcome<()> {
+    let (session, number) = (format!("http-{round}"), round as usize);
+    let cwd = format!("/work/project-{}", round % 5);
+    let prompt = format!("fix the {} of round {round}", word(number));
+    let body = json!({"contentSessionId": session, "cwd": cwd, "prompt": prompt});
+    http.ask("POST", "/api/sessions/init", Some(&body))?;
+    for index in 0..TOOL_USES {
+        let file = format!("{cwd}/{}-{}.rs", word(number + index), number % 100);
+        let input = json!({"file_path": file, "old_string": "a", "new_string": filling(index, 30)});
+        let body = json!({"contentSessionId": session, "cwd": cwd, "tool_name": "Edit",
+            "tool_input": input, "tool_response": {"filePath": file, "text": filling(number, 150)},
+            "tool_use_id": format!("{session}-{index}")});
+        http.ask("POST", "/api/sessions/observations", Some(&body))?;
+    }
+    let body = json!({"contentSessionId": session, "cwd": cwd,
+        "last_assistant_message": format!("The {} works again.", word(number))});
+    http.ask("POST", "/api/sessions/summarize", Some(&body))?;
+    Ok(())
+}
+
+fn told_by_hooks(soak: &Soak, round: u32) -> Outcome<()> {
+    let hook = |name: &str, mut payload: Value| -> Outcome<()> {
+        payload["session_id"] = json!(format!("hook-{round}"));
+        payload["cwd"] = json!(soak.home);
+        let mut child =
+            command(soak, &[name]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
+        let mut stdin = child.stdin.take().ok_or("a hook reads")?;
+        stdin.write_all(payload.to_string().as_bytes())?;
+        drop(stdin);
+        match child.wait()?.success() {
+            true => Ok(()),
+            false => Err(format!("the hook {name} failed").into()),
+        }
+    };
+    for index in 0..HOOKS {
+        hook(
+            "save",
+            json!({"hook_event_name": "PostToolUse", "tool_name": "Bash",
+                "tool_input": {"command": format!("cargo test {}", word(round as usize + index))},
+                "tool_response": {"stdout": filling(round as usize, 100)},
+                "tool_use_id": format!("hook-{round}-{index}")}),
+        )?;
+    }
+    hook("summary", json!({"hook_event_name": "Stop", "last_assistant_message": "Done."}))
+}
+
+/// The program in the home of the soak.
+fn command(soak: &Soak, arguments: &[&str]) -> Command {
+    let mut command = Command::new(&soak.binary);
+    command.args(arguments).env_clear().env("HOME", &soak.home).env("PATH", "/usr/bin:/bin");
+    command.env("CLAUDE_MEM_WORKER_AUTOSTART", "false").env("CLAUDE_MEM_WORKER_PORT", "0");
+    command.env("CLAUDE_MEM_PROVIDER", "extract").current_dir(&soak.home);
+    command
+}
+
+/// A worker that is killed when it is no longer needed.
+struct Worker {
+    child: Child,
+    data: PathBuf,
+    presence: Value,
+}
+
+impl Worker {
+    fn start(soak: &Soak) -> Outcome<Self> {
+        let mut command = command(soak, &["worker", "run"]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let data = soak.home.join(".claude-mem");
+        let mut worker = Self { child: command.spawn()?, data, presence: Value::Null };
+        let file = worker.data.join("worker.json");
+        worker.presence = wait_for("a worker", || {
+            serde_json::from_str(&fs::read_to_string(&file).unwrap_or_default()).ok()
+        })?;
+        Ok(worker)
+    }
+
+    fn http(&self) -> Outcome<Http> {
+        let port = self.presence["port"].as_u64().ok_or("worker.json has a port")?;
+        let token = self.presence["token"].as_str().ok_or("worker.json has a token")?;
+        let host = format!("127.0.0.1:{port}");
+        let stream = TcpStream::connect(&host)?;
+        stream.set_nodelay(true)?;
+        Ok(Http { answers: BufReader::new(stream), host, token: token.to_owned() })
+    }
+
+    /// Waits until nothing is pending, and looks.
+    fn sample(&self, http: &mut Http, round: u32, elapsed: Duration) -> Outcome<Sample> {
+        let tables = wait_for("a worker without work", || {
+            let health = http.ask("GET", "/health", None).ok()?;
+            let is_none = |name: &str| health[name]["events"] == 0;
+            (is_none("unfolded") && is_none("unanswered")).then(|| health["tables"].clone())
+        })?;
+        let place = format!("/proc/{}", self.child.id());
+        let status = fs::read_to_string(format!("{place}/status"))?;
+        let field = |name: &str| -> Outcome<f64> {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let value = line.and_then(|line| line.split_whitespace().nth(1));
+            Ok(value.ok_or("the system tells what a process takes")?.parse()?)
+        };
+        // Some descriptors are open for a moment only, such as those of a look at the log.
+        let descriptors = || Ok(fs::read_dir(format!("{place}/fd"))?.count());
+        let looks: Outcome<Vec<usize>> = (0..20).map(|_| descriptors()).collect();
+        Ok(Sample {
+            round,
+            seconds: elapsed.as_secs_f64(),
+            rss_mb: field("VmRSS")? / 1024.0,
+            anonymous_mb: field("RssAnon")? / 1024.0,
+            descriptors: looks?.into_iter().min().unwrap_or(0),
+            threads: field("Threads")? as usize,
+            tables,
+            database_mb: size(&self.data.join("memory.db")) as f64 / 1e6,
+        })
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn size(file: &Path) -> u64 {
+    fs::metadata(file).map_or(0, |found| found.len())
+}
+
+/// HTTP over one connection.
+struct Http {
+    answers: BufReader<TcpStream>,
+    host: String,
+    token: String,
+}
+
+impl Http {
+    fn send(&mut self, method: &str, path: &str, body: &str) -> Outcome<()> {
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            self.host,
+            self.token,
+            body.len()
+        );
+        Ok(self.answers.get_mut().write_all(request.as_bytes())?)
+    }
+
+    /// Makes one request, and reads the answer, which must be a good one.
+    fn ask(&mut self, method: &str, path: &str, body: Option<&Value>) -> Outcome<Value> {
+        self.send(method, path, &body.map(Value::to_string).unwrap_or_default())?;
+        let mut status = String::new();
+        self.answers.read_line(&mut status)?;
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            self.answers.read_line(&mut line)?;
+            if line.trim_end().is_empty() {
+                break;
+            }
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse()?;
+            }
+        }
+        let mut body = vec![0; length];
+        self.answers.read_exact(&mut body)?;
+        match status.split(' ').nth(1) {
+            Some("200") => Ok(serde_json::from_slice(&body)?),
+            _ => Err(format!("{path}: {status}{}", String::from_utf8_lossy(&body)).into()),
+        }
+    }
+}
+
+/// A stream that somebody listens to until this is dropped.
+struct Stream(TcpStream);
+
+impl Stream {
+    /// Opens one, and counts its lines.
+    fn open(worker: &Worker, lines: &Arc<AtomicU64>) -> Outcome<Self> {
+        let mut http = worker.http()?;
+        http.send("GET", "/stream", "")?;
+        let connection = http.answers.get_ref().try_clone()?;
+        let counted = Arc::clone(lines);
+        thread::spawn(move || {
+            for _ in http.answers.lines().map_while(Result::ok) {
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        Ok(Self(connection))
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let _ = self.0.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+/// Looks again and again until there is something, but not for ever.
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Outcome<T> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return Ok(found);
+        }
+        if Instant::now() > deadline {
+            return Err(format!("{what} did not come").into());
+        }
+        thread::sleep(PAUSE);
+    }
+}
