@@ -1,11 +1,14 @@
 //! What is private never reaches the disk, in any file.
 
-use std::{fs, path::Path};
+mod generator;
+
+use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 
 use claude_mem_log::{Item, Log, Options};
 use serde_json::json;
 
 use crate::sandbox::Sandbox;
+use generator::Example;
 
 /// Looks for texts in every byte below the data directory, and in every payload of the log once it is
 /// decompressed.
@@ -100,4 +103,135 @@ fn a_session_full_of_secrets_leaves_none_of_them_anywhere() {
     // Nor the better half of one.
     let halves: Vec<&str> = secrets.iter().map(|secret| &secret[..secret.len() / 2]).collect();
     assert_nowhere(&sandbox, &halves);
+}
+
+/// What a hook stores of each text, given as members of a tool's response.
+fn stored(texts: &[String]) -> Vec<String> {
+    const AT_ONCE: usize = 500;
+    let sandbox = Sandbox::new();
+    let name = |at: usize| format!("e{at}");
+    for texts in texts.chunks(AT_ONCE) {
+        let members: serde_json::Map<_, _> =
+            texts.iter().enumerate().map(|(at, text)| (name(at), json!(text))).collect();
+        let payload = json!({"session_id": "s", "cwd": "/p", "hook_event_name": "PostToolUse",
+            "tool_name": "Bash", "tool_use_id": "t", "tool_input": {}, "tool_response": members});
+        sandbox.hook("save", payload.to_string());
+    }
+    let events = sandbox.events();
+    let stored = texts.iter().enumerate().map(|(at, _)| {
+        let text = &events[at / AT_ONCE]["event"]["output"][name(at % AT_ONCE)];
+        text.as_str().expect("every member is stored").to_owned()
+    });
+    stored.collect()
+}
+
+/// How many examples of each group pass, and a line for each that does not.
+struct Rates {
+    groups: BTreeMap<String, (usize, usize)>,
+    failed: String,
+}
+
+impl Rates {
+    fn of(examples: &[Example], is_right: impl Fn(&Example, &str) -> bool) -> Self {
+        let texts: Vec<String> = examples.iter().map(|example| example.text.clone()).collect();
+        let mut rates = Self { groups: BTreeMap::new(), failed: String::new() };
+        for (example, stored) in examples.iter().zip(stored(&texts)) {
+            let (passed, all) = rates.groups.entry(example.group.clone()).or_default();
+            *all += 1;
+            if is_right(example, &stored) {
+                *passed += 1;
+            } else {
+                let _ = writeln!(rates.failed, "{}: {stored:?}", example.group);
+            }
+        }
+        rates
+    }
+
+    fn redacted(examples: &[Example]) -> Self {
+        assert!(examples.iter().all(|example| !example.secrets.is_empty()));
+        Self::of(examples, Example::is_redacted)
+    }
+
+    /// At least these percentages: of all, and of each group.
+    fn assert_at_least(&self, all_min: usize, group_min: usize) {
+        for (group, (passed, all)) in &self.groups {
+            assert!(passed * 100 >= all * group_min, "{group}: {passed} of {all}\n{}", self.failed);
+        }
+        let count = |of: fn(&(usize, usize)) -> usize| self.groups.values().map(of).sum::<usize>();
+        let (passed, all) = (count(|rate| rate.0), count(|rate| rate.1));
+        assert!(passed * 100 >= all * all_min, "{passed} of {all}\n{}", self.failed);
+    }
+}
+
+#[test]
+fn a_token_under_a_telling_name_is_redacted_however_it_is_assigned() {
+    let examples = generator::assigned();
+    assert!(examples.len() > 8000);
+    Rates::redacted(&examples).assert_at_least(97, 97);
+}
+
+#[test]
+fn a_token_that_is_known_by_its_looks_is_redacted_in_a_sentence() {
+    let examples = generator::in_prose();
+    assert!(examples.len() > 130);
+    Rates::redacted(&examples).assert_at_least(97, 50);
+}
+
+#[test]
+fn secrets_of_every_kind_and_form_are_redacted() {
+    let examples = generator::planted();
+    assert!(examples.len() > 320);
+    Rates::redacted(&examples).assert_at_least(90, 75);
+}
+
+#[test]
+fn what_only_looks_like_a_secret_is_stored_as_it_was() {
+    let examples = generator::harmless();
+    assert!(examples.len() > 650);
+    Rates::of(&examples, |example, stored| stored == example.text).assert_at_least(90, 85);
+}
+
+type Dress = fn(&Example) -> String;
+
+/// What a terminal, a file in UTF-16 or a diff makes of a text.
+const DRESSED: &[(&str, Dress)] = &[
+    ("coloured line", |example| each_line(&example.text, |line| format!("\x1b[32m{line}\x1b[0m"))),
+    ("coloured secret", |example| {
+        example.secrets.iter().fold(example.text.clone(), |text, secret| {
+            text.replacen(secret, &format!("\x1b[01;31m\x1b[K{secret}\x1b[m\x1b[K"), 1)
+        })
+    }),
+    ("git diff --color", |example| {
+        each_line(&example.text, |line| format!("\x1b[32m+\x1b[m\x1b[32m{line}\x1b[m"))
+    }),
+    ("diff", |example| each_line(&example.text, |line| format!("+{line}"))),
+    ("UTF-16", |example| example.text.chars().flat_map(|letter| [letter, '\0']).collect()),
+];
+
+fn each_line(text: &str, dress: fn(&str) -> String) -> String {
+    text.lines().map(dress).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn colours_diffs_and_utf16_hide_no_secret_that_is_known() {
+    let plain: Vec<Example> =
+        generator::planted().into_iter().filter(|example| example.group != "evasions").collect();
+    let texts: Vec<String> = plain.iter().map(|example| example.text.clone()).collect();
+    let known: Vec<Example> = plain
+        .into_iter()
+        .zip(stored(&texts))
+        .filter(|(example, stored)| example.is_redacted(stored))
+        .map(|(example, _)| example)
+        .collect();
+    let dressed: Vec<Example> = DRESSED
+        .iter()
+        .flat_map(|(group, dress)| {
+            known.iter().map(|example| Example {
+                group: (*group).into(),
+                text: dress(example),
+                secrets: example.secrets.clone(),
+            })
+        })
+        .collect();
+    Rates::redacted(&dressed).assert_at_least(97, 95);
 }

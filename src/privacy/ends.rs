@@ -145,6 +145,9 @@ fn bytes_lost(raw: &[u8]) -> usize {
 fn cleaned<'a>(raw: &str, redact: bool, text: &'a mut String) -> Option<Cow<'a, str>> {
     text.clear();
     unescape(raw, text)?;
+    if redact && let Some(plain) = secrets::redact_escaped(text) {
+        *text = plain;
+    }
     let first = if redact { secrets::next(text.as_bytes(), 0) } else { None };
     if first.is_none() {
         return Some(Cow::Borrowed(text));

@@ -80,6 +80,8 @@ fn clean_owned(text: Cow<'_, str>, policy: Policy) -> Cleaned {
 ///
 /// Under a telling name the text may be a secret as a whole, whatever it looks like.
 fn hide(text: &str, name: Option<Name>, redact: bool, limit: usize) -> Option<String> {
+    let plain = if redact { secrets::redact_escaped(text) } else { None };
+    let text = plain.as_deref().unwrap_or(text);
     let bytes = text.as_bytes();
     let named = name.filter(|_| redact).and_then(|name| name.secret_in(bytes));
     let first = match named {
@@ -90,7 +92,7 @@ fn hide(text: &str, name: Option<Name>, redact: bool, limit: usize) -> Option<St
         _ => None,
     };
     if first.is_none() && text.len() <= limit.max(clip::LIMIT_BYTES_MIN) {
-        return None;
+        return plain;
     }
     Some(without(text, first, limit))
 }
@@ -109,13 +111,18 @@ fn write_redacted(text: &str, first: Option<Found>, mut push: impl FnMut(&str)) 
     let mut at = 0;
     let mut next = first;
     while let Some(Found { start, end, rule }) = next {
-        for piece in [&text[at..start], "[redacted:", rule, "]"] {
-            push(piece);
-        }
+        push(&text[at..start]);
+        write_placeholder(rule, &mut push);
         at = end;
         next = secrets::next(text.as_bytes(), at);
     }
     push(&text[at..]);
+}
+
+fn write_placeholder(rule: &str, mut push: impl FnMut(&str)) {
+    for piece in ["[redacted:", rule, "]"] {
+        push(piece);
+    }
 }
 
 #[cfg(test)]

@@ -4,9 +4,12 @@ use super::{
     Found,
     names::{Kind, kind_of},
     rules::run,
+    signs::{
+        Sign, brackets, count_blanks, element_start, literal_prefix, quote_at, quoted_length, sign,
+        starts_line,
+    },
     values::{Written, secret_in},
 };
-use crate::privacy::find::memchr2;
 
 /// How far a name reaches to either side of the word that announced it.
 const NAME_BYTES_MAX: usize = 64;
@@ -17,11 +20,27 @@ const VALUE_BYTES_MAX: usize = 128;
 /// The secret assigned to the name around `at`.
 pub(super) fn assignment(text: &[u8], at: usize) -> Option<Found> {
     let (start, end) = name_around(text, at);
+    // `AWS::IAM::AccessKey` is a type, and `arn:aws:…:secret:…` an address.
+    if matches!(text[..start], [.., b':', b':'] | [.., b':', b'*', b':'])
+        || is_arn(text, start, end)
+    {
+        return None;
+    }
     let place = Place::after(text, start, end)?;
     let kind = kind_of(&text[start..end])?;
     let header = matches!(kind, Kind::Authorization | Kind::Cookie);
     let place = Place { header, ..place };
+    if place.is_type(text) {
+        return place.behind_type(text)?.secret(text, kind);
+    }
     place.secret(text, kind).or_else(|| place.behind_type(text)?.secret(text, kind))
+}
+
+/// Whether the name stands between two colons without blanks.
+fn is_arn(text: &[u8], start: usize, end: usize) -> bool {
+    text[..start].ends_with(b":")
+        && text.get(end) == Some(&b':')
+        && text.get(end + 1) != Some(&b' ')
 }
 
 /// A name and what it says, where name and value are given apart: a member of a JSON object.
@@ -98,61 +117,122 @@ struct Place {
 impl Place {
     /// The place of the value behind a name, if there is one.
     fn after(text: &[u8], name: usize, end: usize) -> Option<Self> {
-        let before = &text[..name];
-        let is_element = text.get(end) == Some(&b'>') && before.ends_with(b"<");
-        if is_element {
-            let place = Self {
-                written: Written::Quoted,
-                start: end + 1,
-                quote: None,
-                element: true,
-                header: false,
-            };
-            return Some(place);
+        if let Some(start) = element_start(text, name, end) {
+            let blanks =
+                run(&text[start..text.len().min(start + 64)], |byte| byte.is_ascii_whitespace());
+            let (written, start) = (Written::Quoted, start + blanks);
+            return Some(Self { written, start, quote: None, element: true, header: false });
         }
         let quoted_name = quote_at(&text[end..]).map_or(0, |(_, backslashes)| backslashes + 1);
         let mut at = end + quoted_name;
-        let blanks = blanks(&text[at..]);
-        let Some(sign) = sign(&text[at + blanks..]) else {
-            let flag = quoted_name == 0 && blanks > 0 && text[name..].starts_with(b"--");
-            return flag.then(|| Self::at(text, at + blanks, Written::Flag));
+        at += brackets(&text[at..], quoted_name > 0);
+        let blanks = count_blanks(&text[at..]);
+        let Some((sign, length)) = sign(&text[at + blanks..]) else {
+            let rest = Behind { text, name, end, at, blanks };
+            return rest.value_member().or_else(|| rest.without_sign(quoted_name > 0));
         };
-        at += blanks + sign;
+        if sign == Sign::Comma {
+            let rest = Behind { text, name, end, at, blanks };
+            let value = at + blanks + length;
+            return rest.value_member().or_else(|| {
+                let value = value + count_blanks(&text[value..]);
+                let place = Self::at(text, value, Written::Listed);
+                (quoted_name > 0 && place.quote.is_some()).then_some(place)
+            });
+        }
+        at += blanks + length;
         let tight = blanks == 0 && text[at - 1] == b'=';
-        let more_blanks = self::blanks(&text[at..]);
+        let more_blanks = count_blanks(&text[at..]);
         let capitals = is_upper(&text[name..end]);
         let mut place = Self::at(text, at + more_blanks, Written::Loose);
+        if sign == Sign::Compares {
+            place.written = Written::Listed;
+            return place.quote.is_some().then_some(place);
+        }
         place.written = match (tight && more_blanks == 0, place.quote.is_some()) {
             (true, _) if capitals => Written::Environment,
             (_, true) if capitals && quoted_name > 0 => Written::Environment,
             (_, true) => Written::Quoted,
+            _ if sign == Sign::Default => return None,
             (true, false) if text[name..].starts_with(b"--") => Written::Flag,
             (true, false) => Written::Tight,
             (false, false) => Written::Loose,
         };
+        if place.quote.is_none() {
+            let is_dotted = text[name..end].contains(&b'.');
+            let is_file = match sign {
+                Sign::Colon => place.written == Written::Loose,
+                _ => place.written == Written::Tight && is_dotted,
+            };
+            if sign == Sign::Colon
+                && let Some(below) = place.on_next_line(text, name)
+            {
+                return Some(below);
+            }
+            if is_file && !capitals && place.fills_line(text, name) {
+                place.written = Written::Line;
+            }
+        }
         Some(place)
     }
 
     fn at(text: &[u8], at: usize, written: Written) -> Self {
+        let at = at + literal_prefix(&text[at..]);
         let quote = quote_at(&text[at..]);
-        let start = at + quote.map_or(0, |(_, backslashes)| backslashes + 1);
+        let mut start = at + quote.map_or(0, |(_, backslashes)| backslashes + 1);
+        if let Some((quote, 0)) = quote
+            && text[start..].starts_with(&[quote, quote])
+        {
+            start += 2;
+        }
         Self { written, start, quote, element: false, header: false }
+    }
+
+    /// Whether name and value are all there is on their line, as in YAML and properties.
+    fn fills_line(&self, text: &[u8], name: usize) -> bool {
+        let rest = &text[self.start..text.len().min(self.start + VALUE_BYTES_MAX)];
+        let value = run(rest, |byte| !byte.is_ascii_whitespace());
+        let is_last = matches!(rest.get(value), None | Some(b'\n' | b'\r'));
+        value > 0 && is_last && starts_line(text, name)
+    }
+
+    /// In YAML the value may stand on the line below its name.
+    fn on_next_line(&self, text: &[u8], name: usize) -> Option<Self> {
+        let rest = &text[self.start..];
+        let mark = run(&rest[..rest.len().min(4)], |byte| b"|>+-2".contains(&byte));
+        let line = match &rest[mark..] {
+            [b'\n', ..] => mark + 1,
+            [b'\r', b'\n', ..] => mark + 2,
+            _ => return None,
+        };
+        let indent = run(&rest[line..rest.len().min(line + 64)], |byte| b" \t+".contains(&byte));
+        let value = &rest[line + indent..];
+        let value = &value[..run(&value[..value.len().min(VALUE_BYTES_MAX)], |byte| byte != b'\n')];
+        let value = value.trim_ascii_end();
+        let is_value = match mark {
+            0 => !value.iter().any(|byte| byte.is_ascii_whitespace() || b":{}[]".contains(byte)),
+            _ => value.len() < VALUE_BYTES_MAX,
+        };
+        let fits = indent > 0 && !value.is_empty() && is_value && starts_line(text, name);
+        let written = if mark == 0 { Written::Loose } else { Written::Quoted };
+        fits.then(|| Self { written, start: self.start + line + indent, ..*self })
+    }
+
+    /// Whether this is a type with a value behind it: `ERROR_BAD_PASSWORD: WIN32_ERROR = 86`.
+    fn is_type(&self, text: &[u8]) -> bool {
+        let rest = &text[self.start..text.len().min(self.start + VALUE_BYTES_MAX)];
+        let word = run(rest, |byte| byte.is_ascii_alphanumeric() || b"_:<>[]&".contains(&byte));
+        matches!(self.written, Written::Loose | Written::Line)
+            && word > 0
+            && rest[word..].starts_with(b" = ")
     }
 
     /// In `password: str = "…"` the value of the second sign, behind the type.
     fn behind_type(&self, text: &[u8]) -> Option<Self> {
-        const TYPE_BYTES_MAX: usize = 48;
         if self.written != Written::Loose {
             return None;
         }
-        let rest = &text[self.start..text.len().min(self.start + TYPE_BYTES_MAX)];
-        let sign = run(rest, |byte| !matches!(byte, b'=' | b'\n' | b';' | b',' | b'"' | b'\''));
-        if !rest[sign..].starts_with(b"= ") {
-            return None;
-        }
-        let at = self.start + sign + 1;
-        let place = Self::at(text, at + blanks(&text[at..]), Written::Quoted);
-        place.quote.is_some().then_some(place)
+        quoted_behind_type(text, self.start)
     }
 
     /// The secret that stands here. A value without its closing quotation mark ends with the line.
@@ -160,6 +240,7 @@ impl Place {
         let rest = &text[self.start..];
         let length = match self.quote {
             Some((quote, backslashes)) => quoted_length(rest, quote, backslashes),
+            None if self.element => self.length(rest),
             None => self.length(&rest[..rest.len().min(VALUE_BYTES_MAX)]),
         };
         // What looks like an opening quotation mark may be a closing one: `ask('Password: ', 1)`.
@@ -168,12 +249,19 @@ impl Place {
         {
             return None;
         }
+        // A shell runs what stands between backticks.
+        let is_command = matches!(self.quote, Some((b'`', _)))
+            && rest[..length].iter().any(u8::is_ascii_whitespace);
+        if is_command {
+            return None;
+        }
         let end = self.start + length;
-        if self.element && !text[end..].starts_with(b"</") {
+        if self.element && !text[end..].trim_ascii_start().starts_with(b"</") {
             return None; // `user:<password>@host`
         }
         let mut found = secret_in(kind, self.written, text, self.start, end)?;
-        if self.quote.is_none() && length == VALUE_BYTES_MAX && found.end == end {
+        let is_cut = self.quote.is_none() && !self.element && length == VALUE_BYTES_MAX;
+        if is_cut && found.end == end {
             found.end += self.length(&text[end..]);
         }
         Some(found)
@@ -184,8 +272,12 @@ impl Place {
         if self.header {
             return run(rest, in_header);
         }
+        if self.written == Written::Quoted && !self.element {
+            let length = run(rest, |byte| !matches!(byte, b'\n' | b'\r'));
+            return rest[..length].trim_ascii_end().len();
+        }
         let ends: &[u8] = match self.written {
-            _ if self.element => b"<\n",
+            _ if self.element => b"<\r\n",
             Written::Environment => b"\"'`",
             _ => b"\"'`;,&|",
         };
@@ -217,44 +309,87 @@ fn in_header(byte: u8) -> bool {
     !matches!(byte, b'\n' | b'\r' | b'"' | b'\'' | b'`' | b'\\')
 }
 
-fn blanks(rest: &[u8]) -> usize {
-    rest.iter().take(16).take_while(|byte| matches!(byte, b' ' | b'\t')).count()
-}
-
-/// The length of what assigns: `=`, `:`, `:=`, `=>`; but not `==`, `::` or `://`.
-fn sign(rest: &[u8]) -> Option<usize> {
-    match rest {
-        [b'=', b'=', ..] | [b':', b':' | b'/', ..] => None,
-        [b':', b'=', ..] | [b'=', b'>', ..] => Some(2),
-        [b'=' | b':', ..] => Some(1),
-        _ => None,
+/// The quoted value behind a type and an equals sign: `str = "…"`.
+fn quoted_behind_type(text: &[u8], start: usize) -> Option<Place> {
+    const TYPE_BYTES_MAX: usize = 48;
+    let rest = &text[start..text.len().min(start + TYPE_BYTES_MAX)];
+    let sign = run(rest, |byte| !matches!(byte, b'=' | b'\n' | b';' | b',' | b'"' | b'\'' | b'`'));
+    if !rest[sign..].starts_with(b"= ") {
+        return None;
     }
+    let at = start + sign + 1;
+    let place = Place::at(text, at + count_blanks(&text[at..]), Written::Quoted);
+    place.quote.is_some().then_some(place)
 }
 
-/// A quotation mark, and the backslashes before it: JSON within a string has one, or three, or seven.
-fn quote_at(rest: &[u8]) -> Option<(u8, usize)> {
-    let backslashes = run(&rest[..rest.len().min(16)], |byte| byte == b'\\');
-    match rest.get(backslashes) {
-        Some(quote @ (b'"' | b'\'')) => Some((*quote, backslashes)),
-        _ => None,
-    }
+/// What follows a name that nothing is assigned to directly.
+struct Behind<'a> {
+    text: &'a [u8],
+    name: usize,
+    end: usize,
+    /// Behind the name's quotation mark.
+    at: usize,
+    blanks: usize,
 }
 
-fn quoted_length(rest: &[u8], quote: u8, backslashes: usize) -> usize {
-    let mut at = 0;
-    while let Some(offset) = memchr2(quote, b'\n', &rest[at..]) {
-        at += offset;
-        let before = rest[..at].iter().rev().take(64).take_while(|byte| **byte == b'\\').count();
-        let closes = if backslashes == 0 { before % 2 == 0 } else { before <= backslashes };
-        if rest[at] == b'\n' {
-            return at;
+impl Behind<'_> {
+    /// The member `value` beside the one that holds the name: `name="X" value="…"`,
+    /// `{"name": "X", "value": "…"}`, and the same in YAML.
+    fn value_member(&self) -> Option<Place> {
+        const BETWEEN_BYTES_MAX: usize = 64;
+        const VALUE: &[u8] = b"value";
+        let text = self.text;
+        let between = |byte: u8| byte.is_ascii_whitespace() || b",\"'\\+".contains(&byte);
+        let skipped = run(&text[self.at..text.len().min(self.at + BETWEEN_BYTES_MAX)], between);
+        let value = self.at + skipped;
+        let is_member =
+            skipped > 0 && text.get(value..value + VALUE.len())?.eq_ignore_ascii_case(VALUE);
+        if !is_member {
+            return None;
         }
-        if closes {
-            return at - before.min(backslashes);
+        let behind = value + VALUE.len();
+        let behind = behind + quote_at(&text[behind..]).map_or(0, |(_, slashes)| slashes + 1);
+        let behind = behind + count_blanks(&text[behind..]);
+        let (_, sign) = sign(&text[behind..]).filter(|(sign, _)| *sign != Sign::Comma)?;
+        let start = behind + sign + count_blanks(&text[behind + sign..]);
+        let mut place = Place::at(text, start, Written::Loose);
+        if place.quote.is_some() {
+            let capitals = is_upper(&text[self.name..self.end]);
+            place.written = if capitals { Written::Environment } else { Written::Quoted };
         }
-        at += 1;
+        Some(place)
     }
-    rest.len()
+
+    /// `--password …`, `-storepass …`, `var token string = "…"`, `PASSWORD '…'`, `password is …`.
+    fn without_sign(&self, is_quoted: bool) -> Option<Place> {
+        let Self { text, name, end, at, blanks } = *self;
+        if is_quoted || blanks == 0 {
+            return None;
+        }
+        let value = at + blanks;
+        let rest = &text[value..];
+        let is_quoted_value = matches!(rest.first(), Some(b'"' | b'\''));
+        let is_set = text[..name].ends_with(b"set ");
+        let written = match &text[name..end] {
+            [b'-', b'-', ..] => Some(Written::Flag),
+            [b'-', _, _, ..] | b"requirepass" => Some(Written::Tight),
+            b"PASSWORD" if is_quoted_value => Some(Written::Quoted),
+            _ if is_set => Some(Written::Tight),
+            _ if is_quoted_value => Some(Written::Listed),
+            _ => None,
+        };
+        if let Some(written) = written {
+            return Some(Place::at(text, value, written));
+        }
+        if rest.starts_with(b"is ") {
+            let value = value + 3;
+            let value = value + usize::from(text.get(value) == Some(&b':'));
+            return Some(Place::at(text, value + count_blanks(&text[value..]), Written::Spoken));
+        }
+        let is_type =
+            rest.first().is_some_and(|byte| byte.is_ascii_alphabetic() || b"*[".contains(byte));
+        if is_type { quoted_behind_type(text, value) } else { None }
+    }
 }
 
 fn is_upper(name: &[u8]) -> bool {

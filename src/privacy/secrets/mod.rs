@@ -1,20 +1,28 @@
 //! Finding secrets in text: which bytes must not be kept, and what kind of secret they were.
 //!
-//! The rules are in [`rules`], one table. A hook lives for a millisecond, so nothing is compiled when
+//! The rules are in [`table`], one table. A hook lives for a millisecond, so nothing is compiled when
 //! it starts: the first three bytes of every trigger are hashed into a table at build time, a text is
 //! looked through once, and a rule's own check runs only where one of its triggers stands.
 
 mod assignments;
+mod commands;
 mod cookies;
+mod escapes;
 mod logins;
+mod looks;
 mod names;
 mod rules;
 mod shapes;
+mod signs;
+mod spoken;
+mod table;
 mod values;
 
 pub(super) use assignments::Name;
+pub(super) use escapes::redact_escaped;
 
-use rules::{RULES, Rule, Shape};
+use rules::{Rule, Shape};
+use table::RULES;
 
 /// A secret in a text.
 #[derive(Debug, PartialEq, Clone, Copy)]
@@ -55,7 +63,7 @@ pub(super) fn may_hold(text: &[u8]) -> bool {
 fn token_at(text: &[u8], at: usize) -> Option<Found> {
     rules_at(text, at).find_map(|(rule, length)| match rule.shape {
         Shape::Token(_) => rule.check(text, at, length),
-        Shape::Custom(_) => None,
+        Shape::Around(..) | Shape::Custom(_) => None,
     })
 }
 
@@ -67,7 +75,7 @@ fn at_trigger(text: &[u8], at: usize) -> Option<Found> {
 fn rules_at(text: &[u8], at: usize) -> impl Iterator<Item = (&'static Rule, usize)> {
     let rest = &text[at..];
     let mut entry = match rest {
-        [a, b, c, ..] => INDEX.heads[slot(u32::from_le_bytes([*a, *b, *c, 0]))],
+        [a, b, c, ..] => INDEX.heads[head(slot(u32::from_le_bytes([*a, *b, *c, 0])))],
         _ => NONE,
     };
     std::iter::from_fn(move || {
@@ -90,40 +98,46 @@ fn next_trigger(text: &[u8], from: usize) -> Option<usize> {
     // Eight bytes hold six windows of three; one branch for all six is what makes this fast.
     while let Some(block) = text[at..].first_chunk::<8>() {
         let block = u64::from_le_bytes(*block);
-        let hit = |shift: u32| INDEX.heads[slot((block >> shift) as u32)];
+        let hit = |shift: u32| INDEX.holds[slot((block >> shift) as u32)];
         let hits = [hit(0), hit(8), hit(16), hit(24), hit(32), hit(40)];
-        if hits.iter().fold(NONE, |any, hit| any | hit) != NONE {
-            return hits.iter().position(|&hit| hit != NONE).map(|offset| at + offset);
+        if hits.iter().fold(0, |any, hit| any | hit) != 0 {
+            return hits.iter().position(|&hit| hit != 0).map(|offset| at + offset);
         }
         at += 6;
     }
     let rest = &text[at..];
-    let windows = rest.windows(3);
-    let mut hits = windows
-        .map(|window| INDEX.heads[slot(u32::from_le_bytes([window[0], window[1], window[2], 0]))]);
-    hits.position(|hit| hit != NONE).map(|offset| at + offset)
+    let mut windows = rest.windows(3);
+    let slot_of = |window: &[u8]| slot(u32::from_le_bytes([window[0], window[1], window[2], 0]));
+    windows.position(|window| INDEX.holds[slot_of(window)] != 0).map(|offset| at + offset)
 }
 
-/// A table of eight kilobytes: half of that and chance sends twice as many places to the rules.
-const SLOT_BITS: u32 = 13;
-/// No entry. Entries count from one, so that several lookups can be joined by `|`.
-const NONE: u8 = 0;
+/// A table of 16 kilobytes: half of that and chance sends twice as many places to the rules.
+const SLOT_BITS: u32 = 14;
+/// How many lists of entries there are.
+const HEAD_BITS: u32 = 9;
+/// No entry. Entries count from one.
+const NONE: u16 = 0;
 
-/// The slot of the three low bytes: the fourth is multiplied out of sight. Of three thousand factors this
-/// one meets the fewest other words in source code, prose and output. Letters lose their case here;
+/// The slot of the three low bytes: the fourth is multiplied out of sight. Letters lose their case here;
 /// rules that mind it look again.
 const fn slot(window: u32) -> usize {
     let folded = window | 0x2020_2020;
     (folded.wrapping_mul(0xd57b_1b00) >> (32 - SLOT_BITS)) as usize
 }
 
+const fn head(slot: usize) -> usize {
+    slot >> (SLOT_BITS - HEAD_BITS)
+}
+
 struct Index {
-    /// For each slot the first entry whose trigger hashes to it.
-    heads: [u8; 1 << SLOT_BITS],
-    /// For each entry the next one of the same slot.
-    next: [u8; TRIGGERS + 1],
+    /// For each slot whether a trigger hashes to it.
+    holds: [u8; 1 << SLOT_BITS],
+    /// The first entry of each list.
+    heads: [u16; 1 << HEAD_BITS],
+    /// For each entry the next one of the same list.
+    next: [u16; TRIGGERS + 1],
     /// The rule and which of its triggers.
-    entries: [(u8, u8); TRIGGERS + 1],
+    entries: [(u16, u8); TRIGGERS + 1],
 }
 
 const TRIGGERS: usize = {
@@ -132,17 +146,17 @@ const TRIGGERS: usize = {
         count += RULES[rule].triggers.len();
         rule += 1;
     }
-    assert!(count < u8::MAX as usize, "entries are counted in a byte");
     count
 };
 
 static INDEX: Index = {
     let mut index = Index {
-        heads: [NONE; 1 << SLOT_BITS],
+        holds: [0; 1 << SLOT_BITS],
+        heads: [NONE; 1 << HEAD_BITS],
         next: [NONE; TRIGGERS + 1],
         entries: [(0, 0); TRIGGERS + 1],
     };
-    // From the last to the first, so that each slot lists its rules in the order of the table.
+    // From the last to the first, so that each list has its rules in the order of the table.
     let mut entry = TRIGGERS;
     let mut rule = RULES.len();
     while rule > 0 {
@@ -152,9 +166,10 @@ static INDEX: Index = {
             trigger -= 1;
             let bytes = RULES[rule].triggers[trigger].as_bytes();
             let slot = slot(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]));
-            index.entries[entry] = (rule as u8, trigger as u8);
-            index.next[entry] = index.heads[slot];
-            index.heads[slot] = entry as u8;
+            index.holds[slot] = 1;
+            index.entries[entry] = (rule as u16, trigger as u8);
+            index.next[entry] = index.heads[head(slot)];
+            index.heads[head(slot)] = entry as u16;
             entry -= 1;
         }
     }

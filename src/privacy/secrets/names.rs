@@ -19,6 +19,8 @@ pub(crate) enum Kind {
     Authorization,
     /// A header's value: names and values, of which some are secrets.
     Cookie,
+    /// A login in base64, as Docker stores it.
+    Login,
 }
 
 impl Kind {
@@ -33,6 +35,7 @@ impl Kind {
             Self::PrivateKey => "private-key",
             Self::Authorization => "authorization",
             Self::Cookie => "cookie",
+            Self::Login => "docker-auth",
         }
     }
 }
@@ -45,6 +48,7 @@ const WORDS: &[(&str, Kind)] = &[
     ("api_key", Kind::ApiKey),
     ("api_secret", Kind::Secret),
     ("app_key", Kind::ApiKey),
+    ("application_key", Kind::ApiKey),
     ("access_key", Kind::ApiKey),
     ("account_key", Kind::ApiKey),
     ("subscription_key", Kind::ApiKey),
@@ -61,24 +65,38 @@ const WORDS: &[(&str, Kind)] = &[
     ("shared_key", Kind::Secret),
     ("hmac_key", Kind::Secret),
     ("jwt_key", Kind::Secret),
+    ("storage_key", Kind::Secret),
+    ("client_key", Kind::Secret),
+    ("preshared_key", Kind::Secret),
+    ("pre_shared_key", Kind::Secret),
+    ("psk", Kind::Secret),
+    ("client_key_data", Kind::PrivateKey),
     ("private_key", Kind::PrivateKey),
     ("private_key_id", Kind::PrivateKey),
     ("secret", Kind::Secret),
     ("credential", Kind::Secret),
+    ("credentials", Kind::Secret),
+    ("creds", Kind::Secret),
     ("token", Kind::Token),
     ("jwt", Kind::Token),
     ("pass", Kind::Password),
     ("pwd", Kind::Password),
+    ("pw", Kind::Password),
     ("authorization", Kind::Authorization),
     ("cookie", Kind::Cookie),
     ("cookies", Kind::Cookie),
     ("key", Kind::AnyKey),
+    ("pat", Kind::AnyKey),
 ];
 
 /// Endings that tell even without a word's boundary before them, as in `PGPASSWORD`.
 const GLUED: &[(&str, Kind)] = &[
     ("password", Kind::Password),
     ("passwd", Kind::Password),
+    ("passcode", Kind::Password),
+    ("storepass", Kind::Password),
+    ("keypass", Kind::Password),
+    ("requirepass", Kind::Password),
     ("passphrase", Kind::Password),
     ("sshpass", Kind::Password),
     ("apikey", Kind::ApiKey),
@@ -159,6 +177,9 @@ pub(crate) fn kind_of(name: &[u8]) -> Option<Kind> {
     if words == b"auth" && name.starts_with(b"_") {
         return Some(Kind::Secret); // a registry's, in .npmrc
     }
+    if words == b"auth" {
+        return Some(Kind::Login);
+    }
     let (ending, kind) = ending_of(words)?;
     let before = words[..words.len() - ending.len()].trim_suffix_underscore();
     let last_word = before.rsplit(|&byte| byte == b'_').next().unwrap_or_default();
@@ -183,6 +204,11 @@ fn ending_of(words: &[u8]) -> Option<(&'static str, Kind)> {
 }
 
 fn without_suffixes(mut words: &[u8]) -> &[u8] {
+    // `password1`, but not `sha256`.
+    let digits = words.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    if (1..=2).contains(&digits) {
+        words = &words[..words.len() - digits];
+    }
     while let Some(cut) = words.iter().rposition(|&byte| byte == b'_') {
         let last = &words[cut + 1..];
         let is_suffix = last.iter().all(u8::is_ascii_digit)
@@ -283,7 +309,9 @@ mod tests {
             ("monkey", None),
             ("bypass", None),
             ("author", None),
-            ("auth", None),
+            ("auth", Some(Kind::Login)),
+            ("PresharedKey", Some(Kind::Secret)),
+            ("client-key-data", Some(Kind::PrivateKey)),
             ("", None),
         ];
         for (name, expected) in cases {

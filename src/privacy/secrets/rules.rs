@@ -1,10 +1,8 @@
-//! The table of secrets: what each is called, what announces it, and what it must look like.
+//! What a rule is, and how the shapes are checked that most rules share.
 
 use super::{
     Found,
-    assignments::assignment,
-    logins::{curl, netrc},
-    shapes::{bearer, jwt, private_key, secret_key, telegram_bot, url_password, webhook},
+    looks::{JUDGED_BYTES_MAX, is_generated, is_varied},
 };
 
 /// One kind of secret.
@@ -20,6 +18,8 @@ pub(super) struct Rule {
 pub(super) enum Shape {
     /// The trigger begins a token and decides its kind.
     Token(Token),
+    /// The trigger stands within a token, with at least this many bytes before it.
+    Around(usize, Token),
     /// Anything else. The trigger may be in any letter case; the function sees where it stands.
     Custom(fn(text: &[u8], at: usize) -> Option<Found>),
 }
@@ -28,111 +28,19 @@ pub(super) enum Shape {
 #[derive(Clone, Copy)]
 pub(super) struct Token {
     body: fn(u8) -> bool,
-    /// How many bytes of the body there must be at least. Kept below the real lengths: a token that was
-    /// cut short is still worth hiding.
+    /// How many bytes of the body there must be at least. About half of the real length, or less: a
+    /// token that was cut short is still worth hiding.
     bytes_min: usize,
     /// Whether the body has exactly that length, for prefixes that occur in other words.
     exact: bool,
 }
-
-pub(super) const RULES: &[Rule] = &[
-    // Clouds
-    token("aws-access-key", &["AKIA", "ASIA", "ABIA", "ACCA"], exactly(16, upper)),
-    token("gcp-api-key", &["AIza"], at_least(30, word)),
-    token("gcp-oauth-secret", &["GOCSPX-"], at_least(20, word)),
-    token("gcp-oauth-token", &["ya29."], at_least(20, dotted)),
-    token("digitalocean-token", &["dop_v1_", "doo_v1_", "dor_v1_"], at_least(32, hex)),
-    token("databricks-token", &["dapi"], at_least(32, hex)),
-    token("vault-token", &["hvs.", "hvb.", "hvr."], at_least(20, word)),
-    token("pulumi-token", &["pul-"], at_least(32, hex)),
-    token("dynatrace-token", &["dt0c01."], at_least(24, dotted)),
-    token("tailscale-key", &["tskey-"], at_least(12, word)),
-    token("fly-token", &["fo1_", "fm1r_", "fm2_"], at_least(24, base64)),
-    token("supabase-token", &["sbp_", "sb_secret_"], at_least(20, word)),
-    // Code and packages
-    token("github-token", &["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], at_least(16, dotted)),
-    token("github-token", &["github_pat_"], at_least(16, word)),
-    token(
-        "gitlab-token",
-        &["glpat-", "gldt-", "glrt-", "glcbt-", "glptt-", "glft-", "glsoat-", "glimt-", "glagent-"],
-        at_least(12, dotted),
-    ),
-    token("npm-token", &["npm_"], at_least(30, alphanumeric)),
-    token("pypi-token", &["pypi-"], at_least(40, word)),
-    token("rubygems-token", &["rubygems_"], at_least(32, hex)),
-    token("docker-token", &["dckr_pat_", "dckr_oat_"], at_least(16, word)),
-    token("atlassian-token", &["ATATT3x"], at_least(24, base64_url)),
-    token("linear-key", &["lin_api_"], at_least(24, alphanumeric)),
-    token("postman-key", &["PMAK-"], at_least(24, word)),
-    token("figma-token", &["figd_"], at_least(24, word)),
-    // Models
-    token("anthropic-key", &["sk-ant-"], at_least(8, word)),
-    token("openrouter-key", &["sk-or-v1-"], at_least(16, word)),
-    token("openai-key", &["sk-proj-", "sk-svcacct-", "sk-admin-"], at_least(12, word)),
-    custom("openai-key", &["sk-"], secret_key),
-    token("huggingface-token", &["hf_"], at_least(24, alphanumeric)),
-    token("huggingface-token", &["api_org_"], at_least(24, alphanumeric)),
-    token("groq-key", &["gsk_"], at_least(24, alphanumeric)),
-    token("xai-key", &["xai-"], at_least(40, alphanumeric)),
-    token("replicate-token", &["r8_"], at_least(30, alphanumeric)),
-    token("perplexity-key", &["pplx-"], at_least(32, alphanumeric)),
-    // Money and messages
-    token(
-        "stripe-key",
-        &["sk_live_", "sk_test_", "rk_live_", "rk_test_"],
-        at_least(10, alphanumeric),
-    ),
-    token("stripe-webhook-secret", &["whsec_"], at_least(16, base64)),
-    token("square-token", &["sq0atp-", "sq0csp-"], at_least(20, word)),
-    token("shopify-token", &["shpat_", "shpca_", "shppa_", "shpss_"], at_least(24, hex)),
-    token("sendgrid-key", &["SG."], at_least(40, dotted)),
-    token(
-        "slack-token",
-        &["xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-", "xoxc-", "xoxd-", "xoxe.", "xapp-"],
-        at_least(8, percent_encoded),
-    ),
-    custom("slack-webhook", &["hooks.slack.com/"], webhook),
-    custom("discord-webhook", &["discord.com/api/webhooks/"], webhook),
-    custom("telegram-token", &[":AA"], telegram_bot),
-    // Watching
-    token("sentry-token", &["sntrys_", "sntryu_"], at_least(24, base64)),
-    token("newrelic-key", &["NRAK-"], at_least(20, alphanumeric)),
-    token("grafana-token", &["glsa_", "glc_"], at_least(24, base64)),
-    token("posthog-key", &["phx_"], at_least(24, alphanumeric)),
-    // Formats
-    token("age-key", &["AGE-SECRET-KEY-1"], at_least(40, upper)),
-    token("onepassword-token", &["ops_eyJ"], at_least(40, base64_url)),
-    custom("jwt", &["eyJ"], jwt),
-    custom("private-key", &["-----BEGIN "], private_key),
-    custom("url-password", &["://"], url_password),
-    custom("bearer-token", &["bearer "], bearer),
-    custom("curl", &[" -u", " -s", " -f", " -k", " -l", " -v", " -i", "-user", " -b"], curl),
-    custom("netrc", &["password"], netrc),
-    // Anything under a telling name; the rule named in the placeholder is the name's kind.
-    custom(
-        "assignment",
-        &[
-            "pass",
-            "pwd",
-            "secret",
-            "token",
-            "key",
-            "authorization",
-            "auth",
-            "jwt",
-            "credential",
-            "cookie",
-        ],
-        assignment,
-    ),
-];
 
 impl Rule {
     /// Whether the text goes on with this trigger, minding letter case only where the rule does.
     pub(super) fn is_trigger(&self, rest: &[u8], trigger: &str) -> bool {
         let trigger = trigger.as_bytes();
         match self.shape {
-            Shape::Token(_) => rest.starts_with(trigger),
+            Shape::Token(_) | Shape::Around(..) => rest.starts_with(trigger),
             Shape::Custom(_) => {
                 rest.get(..trigger.len()).is_some_and(|given| given.eq_ignore_ascii_case(trigger))
             }
@@ -141,32 +49,58 @@ impl Rule {
 
     /// The secret whose trigger of `length` bytes stands at `at`.
     pub(super) fn check(&self, text: &[u8], at: usize, length: usize) -> Option<Found> {
-        match self.shape {
-            Shape::Token(token) => {
-                let end = token.end(text, at, at + length)?;
-                Some(Found { start: at, end, rule: self.name })
-            }
-            Shape::Custom(check) => check(text, at),
-        }
+        let (start, end) = match self.shape {
+            Shape::Custom(check) => return check(text, at),
+            Shape::Token(token) => (at, token.end(text, at, at + length)?),
+            Shape::Around(before_min, token) => token.around(text, at, length, before_min)?,
+        };
+        Some(Found { start, end, rule: self.name })
     }
 }
 
 impl Token {
-    /// Only the first `bytes_min` bytes decide, and the rest is taken when they do: a prefix repeated
-    /// over megabytes costs no more than its length.
+    /// Only the first bytes decide, and the rest is taken when they do: a prefix repeated over megabytes
+    /// costs no more than its length.
     fn end(self, text: &[u8], start: usize, body: usize) -> Option<usize> {
-        let first = text.get(body..body + self.bytes_min)?;
-        if !starts_word(text, start) || !first.iter().all(|&byte| (self.body)(byte)) {
+        let rest = text.get(body..)?;
+        if !starts_word(text, start) {
             return None;
         }
-        if is_filler(first) {
+        let judged = &rest[..run(&rest[..rest.len().min(JUDGED_BYTES_MAX)], self.body)];
+        if judged.len() < self.bytes_min {
+            return None;
+        }
+        // Sixteen capitals are too few to look random every time.
+        let is_code = self.exact && judged.iter().all(|&byte| upper(byte)) && is_varied(judged);
+        if !is_code && !is_generated(judged) {
             return None;
         }
         if self.exact {
             let end = body + self.bytes_min;
             return text.get(end).is_none_or(|byte| !byte.is_ascii_alphanumeric()).then_some(end);
         }
-        Some(body + self.bytes_min + run(&text[body + self.bytes_min..], self.body))
+        Some(body + judged.len() + run(&rest[judged.len()..], self.body))
+    }
+
+    /// Both ends of the token around a trigger.
+    fn around(
+        self,
+        text: &[u8],
+        at: usize,
+        length: usize,
+        before_min: usize,
+    ) -> Option<(usize, usize)> {
+        const BEFORE_BYTES_MAX: usize = 96;
+        let before = text[..at].iter().rev().take(BEFORE_BYTES_MAX);
+        let before = before.take_while(|byte| (self.body)(**byte)).count();
+        let (start, body) = (at - before, at + length);
+        let rest = text.get(body..)?;
+        let after = run(&rest[..rest.len().min(JUDGED_BYTES_MAX)], self.body);
+        let is_long = before >= before_min && after >= self.bytes_min;
+        if !is_long || !starts_word(text, start) || !is_generated(&text[start..body + after]) {
+            return None;
+        }
+        Some((start, body + after + run(&rest[after..], self.body)))
     }
 }
 
@@ -202,15 +136,19 @@ pub(super) fn word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
-fn dotted(byte: u8) -> bool {
+pub(super) fn dotted(byte: u8) -> bool {
     word(byte) || byte == b'.'
 }
 
-fn upper(byte: u8) -> bool {
+pub(super) fn upper(byte: u8) -> bool {
     byte.is_ascii_uppercase() || byte.is_ascii_digit()
 }
 
-fn hex(byte: u8) -> bool {
+pub(super) fn upper_dashed(byte: u8) -> bool {
+    upper(byte) || byte == b'-'
+}
+
+pub(super) fn hex(byte: u8) -> bool {
     byte.is_ascii_hexdigit() || byte == b'-'
 }
 
@@ -218,19 +156,41 @@ pub(super) fn base64(byte: u8) -> bool {
     word(byte) || matches!(byte, b'+' | b'/' | b'=')
 }
 
-fn base64_url(byte: u8) -> bool {
+pub(super) fn base64_url(byte: u8) -> bool {
     word(byte) || byte == b'='
 }
 
-fn percent_encoded(byte: u8) -> bool {
-    base64(byte) || byte == b'%' || byte == b'.'
+/// Whatever a token may have: base64, dots, and what URLs escape.
+pub(super) fn percent_encoded(byte: u8) -> bool {
+    base64(byte) || matches!(byte, b'%' | b'.')
 }
 
-const fn token(name: &'static str, triggers: &'static [&'static str], token: Token) -> Rule {
+pub(super) fn colons(byte: u8) -> bool {
+    dotted(byte) || byte == b':'
+}
+
+pub(super) fn tilde(byte: u8) -> bool {
+    dotted(byte) || byte == b'~'
+}
+
+pub(super) const fn token(
+    name: &'static str,
+    triggers: &'static [&'static str],
+    token: Token,
+) -> Rule {
     Rule { name, triggers, shape: Shape::Token(token) }
 }
 
-const fn custom(
+pub(super) const fn around(
+    name: &'static str,
+    triggers: &'static [&'static str],
+    before_min: usize,
+    token: Token,
+) -> Rule {
+    Rule { name, triggers, shape: Shape::Around(before_min, token) }
+}
+
+pub(super) const fn custom(
     name: &'static str,
     triggers: &'static [&'static str],
     check: fn(&[u8], usize) -> Option<Found>,
@@ -238,10 +198,12 @@ const fn custom(
     Rule { name, triggers, shape: Shape::Custom(check) }
 }
 
-const fn at_least(bytes_min: usize, body: fn(u8) -> bool) -> Token {
+pub(super) const fn at_least(bytes_min: usize, body: fn(u8) -> bool) -> Token {
+    assert!(bytes_min <= JUDGED_BYTES_MAX, "more than is judged");
     Token { body, bytes_min, exact: false }
 }
 
-const fn exactly(bytes: usize, body: fn(u8) -> bool) -> Token {
+pub(super) const fn exactly(bytes: usize, body: fn(u8) -> bool) -> Token {
+    assert!(bytes <= JUDGED_BYTES_MAX, "more than is judged");
     Token { body, bytes_min: bytes, exact: true }
 }

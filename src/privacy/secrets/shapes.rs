@@ -7,7 +7,8 @@ use memchr::memmem;
 
 use super::{
     Found,
-    rules::{alphanumeric, base64, is_filler, run, starts_word, word},
+    looks::{decoded, is_generated, is_sample},
+    rules::{alphanumeric, base64, hex, percent_encoded, run, starts_word, word},
     values,
 };
 use crate::privacy::find::{memchr, memchr2};
@@ -25,7 +26,8 @@ pub(super) fn secret_key(text: &[u8], at: usize) -> Option<Found> {
         && first.iter().all(|&byte| word(byte))
         && first.iter().any(u8::is_ascii_digit)
         && (first.iter().all(u8::is_ascii_alphanumeric)
-            || first.iter().any(u8::is_ascii_uppercase));
+            || first.iter().any(u8::is_ascii_uppercase))
+        && is_generated(first);
     plausible.then(|| Found { start: at, end: body + run(&text[body..], word), rule: "openai-key" })
 }
 
@@ -152,7 +154,9 @@ pub(super) fn url_password(text: &[u8], at: usize) -> Option<Found> {
     memchr(b'@', rest)?;
     let url = &rest[..run(rest, in_url)];
     let authority = &url[..run(url, |byte| !matches!(byte, b'/' | b'?' | b'#'))];
-    let colon = memchr(b':', authority)?;
+    let Some(colon) = memchr(b':', authority) else {
+        return token_as_user(text, start, authority);
+    };
     let at_sign = match authority.iter().rposition(|byte| *byte == b'@') {
         Some(at_sign) => at_sign,
         // An unescaped slash in the password; but in `host:8080/@name` there is a port, and no password.
@@ -166,30 +170,48 @@ pub(super) fn url_password(text: &[u8], at: usize) -> Option<Found> {
     hide.then(|| Found { start: start + colon + 1, end: start + at_sign, rule: "url-password" })
 }
 
+/// A token in the place of a user's name: `https://ghp_…@github.com`.
+fn token_as_user(text: &[u8], start: usize, authority: &[u8]) -> Option<Found> {
+    const TOKEN_BYTES_MIN: usize = 20;
+    let user = &authority[..memchr(b'@', authority)?];
+    let found = Found { start, end: start + user.len(), rule: "url-password" };
+    let is_token =
+        user.len() >= TOKEN_BYTES_MIN && user.iter().all(|&byte| word(byte)) && is_generated(user);
+    super::token_at(text, start).or_else(|| is_token.then_some(found))
+}
+
 fn in_url(byte: u8) -> bool {
     !byte.is_ascii_whitespace() && !matches!(byte, b'"' | b'\'' | b'`' | b'<' | b'>' | b'\\')
 }
 
 /// The part of a webhook's address that lets one post to it.
 pub(super) fn webhook(text: &[u8], at: usize) -> Option<Found> {
-    const SLACK: &[u8] = b"hooks.slack.com/";
-    let (start, rule) = if text[at..at + SLACK.len()].eq_ignore_ascii_case(SLACK) {
-        let kind = at + SLACK.len();
-        let slash = kind + run(&text[kind..], alphanumeric);
-        (text.get(slash) == Some(&b'/')).then_some((slash + 1, "slack-webhook"))?
-    } else {
-        (at + "discord.com/api/webhooks/".len(), "discord-webhook")
+    const HOSTS: [(&[u8], &str); 5] = [
+        (b"hooks.slack.com/", "slack-webhook"),
+        (b"discord.com/api/webhooks/", "discord-webhook"),
+        (b"discordapp.com/api/webhooks/", "discord-webhook"),
+        (b"hooks.zapier.com/hooks/catch/", "zapier-webhook"),
+        (b".webhook.office.com/webhook", "teams-webhook"),
+    ];
+    let fits = |host: &[u8]| {
+        text[at..].get(..host.len()).is_some_and(|given| given.eq_ignore_ascii_case(host))
     };
+    let (host, rule) = HOSTS.into_iter().find(|(host, _)| fits(host))?;
+    let mut start = at + host.len();
+    if matches!(rule, "slack-webhook" | "teams-webhook") {
+        start += run(text.get(start..)?, alphanumeric);
+        start += usize::from(*text.get(start)? == b'/');
+    }
     let path = text.get(start..)?;
-    let first = &path[..path.len().min(16)];
-    let plausible = first.len() >= 12
-        && first.iter().all(|&byte| in_path(byte))
-        && first.iter().any(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
+    let judged = &path[..run(&path[..path.len().min(64)], in_path)];
+    let plausible = judged.len() >= 12
+        && !is_sample(judged)
+        && judged.iter().any(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
     plausible.then(|| Found { start, end: start + run(path, in_path), rule })
 }
 
 fn in_path(byte: u8) -> bool {
-    word(byte) || byte == b'/'
+    word(byte) || matches!(byte, b'/' | b'@')
 }
 
 /// `123456789:AA…`, with the number before the trigger.
@@ -218,7 +240,7 @@ pub(super) fn bearer(text: &[u8], at: usize) -> Option<Found> {
     let random =
         has(u8::is_ascii_digit) || has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
     let long = first.len() >= TOKEN_BYTES_MIN;
-    let plausible = starts_word(text, at) && long && random && !is_filler(first);
+    let plausible = starts_word(text, at) && long && random && !values::is_placeholder(first);
     plausible.then(|| Found {
         start,
         end: start + run(&text[start..], in_bearer),
@@ -227,5 +249,161 @@ pub(super) fn bearer(text: &[u8], at: usize) -> Option<Found> {
 }
 
 fn in_bearer(byte: u8) -> bool {
-    base64(byte) || matches!(byte, b'.' | b'~')
+    base64(byte) || matches!(byte, b'.' | b'~' | b':')
+}
+
+/// `pat`, 14 letters and digits, a dot and hexadecimal digits.
+pub(super) fn airtable(text: &[u8], at: usize) -> Option<Found> {
+    const ID_BYTES: usize = 14;
+    const SECRET_BYTES_MIN: usize = 24;
+    let dot = at + 3 + ID_BYTES;
+    let id = text.get(at + 3..dot)?;
+    let secret = text.get(dot + 1..)?;
+    let length = run(&secret[..secret.len().min(64)], hex);
+    let plausible = text[dot] == b'.'
+        && length >= SECRET_BYTES_MIN
+        && id.iter().all(u8::is_ascii_alphanumeric)
+        && starts_word(text, at);
+    plausible.then(|| Found { start: at, end: dot + 1 + length, rule: "airtable-token" })
+}
+
+/// `s.` and 24 letters and digits: the tokens of Vault before version 1.10.
+pub(super) fn vault_token(text: &[u8], at: usize) -> Option<Found> {
+    const BODY_BYTES: usize = 24;
+    let (start, body) = (at + 1, at + 3);
+    let rest = text.get(body..)?;
+    let length = run(&rest[..rest.len().min(BODY_BYTES + 1)], alphanumeric);
+    let plausible = text[start] == b's' && length == BODY_BYTES && is_generated(&rest[..length]);
+    plausible.then(|| Found { start, end: body + length, rule: "vault-token" })
+}
+
+/// 32 hexadecimal digits before the data centre: `…-us12`.
+pub(super) fn mailchimp(text: &[u8], at: usize) -> Option<Found> {
+    const KEY_BYTES: usize = 32;
+    let start = at.checked_sub(KEY_BYTES)?;
+    let digits = run(&text[at + 3..text.len().min(at + 6)], |byte| byte.is_ascii_digit());
+    let key = &text[start..at];
+    let plausible = digits > 0
+        && key.iter().all(u8::is_ascii_hexdigit)
+        && starts_word(text, start)
+        && is_generated(key);
+    plausible.then(|| Found { start, end: at + 3 + digits, rule: "mailchimp-key" })
+}
+
+/// Base64 of a PEM block with a private key, as Kubernetes and CI systems store it.
+pub(super) fn base64_pem(text: &[u8], at: usize) -> Option<Found> {
+    let mut room = [0; 48];
+    let says = decoded(&text[at..text.len().min(at + 64)], &mut room);
+    let plausible = memmem::find(says, b"PRIVATE").is_some() && starts_word(text, at);
+    plausible.then(|| Found { start: at, end: at + run(&text[at..], base64), rule: "private-key" })
+}
+
+/// A key file of `PuTTY`, whose private lines follow the public ones.
+pub(super) fn putty_key(text: &[u8], at: usize) -> Option<Found> {
+    const FILE_BYTES_MAX: usize = 2 << 10;
+    const LINES: &[u8] = b"Private-Lines:";
+    const MAC: &[u8] = b"Private-MAC:";
+    const LINE_BYTES_MAX: usize = 128;
+    let file = &text[at..text.len().min(at + FILE_BYTES_MAX)];
+    let lines = at + memmem::find(file, LINES)? + LINES.len();
+    let line_length = |at: usize| line_length(&text[at..text.len().min(at + LINE_BYTES_MAX)]);
+    let start = lines + line_length(lines);
+    let mut end = start;
+    while end < text.len() {
+        let next = end + newline_length(&text[end..]);
+        let length = line_length(next);
+        let line = text[next..next + length].trim_ascii();
+        let line = line.strip_prefix(b"+").unwrap_or(line); // a diff
+        let is_key = !line.is_empty() && line.iter().all(|&byte| base64(byte));
+        if !is_key && !line.starts_with(MAC) || length == LINE_BYTES_MAX {
+            break;
+        }
+        end = next + length;
+    }
+    (end > start).then_some(Found { start, end, rule: "private-key" })
+}
+
+/// A password as `crypt` and its successors store it: `$6$salt$hash`, `{SSHA}…`.
+pub(super) fn crypt_hash(text: &[u8], at: usize) -> Option<Found> {
+    const HASH_BYTES_MIN: usize = 20;
+    let rest = &text[at..];
+    let in_hash = |byte: u8| alphanumeric(byte) || b"$./+={},-_".contains(&byte);
+    let judged = &rest[..run(&rest[..rest.len().min(128)], in_hash)];
+    let last = judged.rsplit(|byte| matches!(byte, b'$' | b'}')).next()?;
+    let parts = judged.iter().filter(|byte| matches!(byte, b'$' | b'}')).count();
+    let plausible = parts >= 2 - usize::from(rest[0] == b'{')
+        && last.len() >= HASH_BYTES_MIN
+        && is_generated(last);
+    plausible.then(|| Found { start: at, end: at + run(rest, in_hash), rule: "password-hash" })
+}
+
+/// The signature of an address that lets anybody in who has it.
+pub(super) fn signature(text: &[u8], at: usize) -> Option<Found> {
+    let start = at + 1 + memchr(b'=', &text[at..text.len().min(at + 16)])?;
+    let rest = &text[start..];
+    let judged = &rest[..run(&rest[..rest.len().min(64)], percent_encoded)];
+    let plausible = judged.len() >= 20 && is_generated(judged);
+    plausible.then(|| Found { start, end: start + run(rest, percent_encoded), rule: "signature" })
+}
+
+/// A key in the query of an address.
+pub(super) fn query_key(text: &[u8], at: usize) -> Option<Found> {
+    let start = at + 1 + memchr(b'=', &text[at..text.len().min(at + 16)])?;
+    if let Some(token) = super::token_at(text, start) {
+        return Some(token);
+    }
+    let rest = &text[start..];
+    let judged = &rest[..run(&rest[..rest.len().min(64)], percent_encoded)];
+    let plausible = judged.len() >= 20 && is_generated(judged);
+    plausible.then(|| Found { start, end: start + run(rest, percent_encoded), rule: "api-key" })
+}
+
+/// An access key of AWS with the secret one right behind it, as in the file that the console offers.
+pub(super) fn aws_pair(text: &[u8], at: usize) -> Option<Found> {
+    const ID_BYTES: usize = 20;
+    const SECRET_BYTES: usize = 40;
+    let id = text.get(at..at + ID_BYTES)?;
+    let rest = text.get(at + ID_BYTES..)?;
+    let between = run(&rest[..rest.len().min(8)], |byte| b" \t,;:|\"'\n/".contains(&byte));
+    let secret = rest.get(between..between + SECRET_BYTES)?;
+    let plausible = between > 0
+        && starts_word(text, at)
+        && id.iter().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
+        && secret.iter().all(|&byte| base64(byte))
+        && rest.get(between + SECRET_BYTES).is_none_or(|&byte| !base64(byte))
+        && is_generated(secret);
+    let end = at + ID_BYTES + between + SECRET_BYTES;
+    plausible.then_some(Found { start: at, end, rule: "aws-access-key" })
+}
+
+/// The private part of a JSON Web Key: the member `d` beside `kty`.
+pub(super) fn jwk(text: &[u8], at: usize) -> Option<Found> {
+    const KEY_BYTES_MAX: usize = 1024;
+    let behind = at + 3;
+    let skipped = run(&text[behind..text.len().min(behind + 8)], |byte| b": \"\\".contains(&byte));
+    let start = behind + skipped;
+    let judged = &text[start..text.len().min(start + 64)];
+    let judged = &judged[..run(judged, word)];
+    let around = &text[at.saturating_sub(KEY_BYTES_MAX)..text.len().min(at + KEY_BYTES_MAX)];
+    let plausible =
+        judged.len() >= 40 && is_generated(judged) && memmem::find(around, b"kty").is_some();
+    let end = start + run(&text[start..], word);
+    plausible.then_some(Found { start, end, rule: "private-key" })
+}
+
+/// The password on a line of `.pgpass`: `host:5432:database:user:…`.
+pub(super) fn pgpass(text: &[u8], at: usize) -> Option<Found> {
+    const LINE_BYTES_MAX: usize = 256;
+    let start = at + ":5432:".len();
+    let line = &text[start..text.len().min(start + LINE_BYTES_MAX)];
+    let line = &line[..run(line, |byte| !byte.is_ascii_whitespace() && byte != b'\\')];
+    let mut parts = line.splitn(3, |byte| *byte == b':');
+    let (database, user, password) = (parts.next()?, parts.next()?, parts.next()?);
+    let plausible = !database.is_empty()
+        && !user.is_empty()
+        && password.len() >= 3
+        && line.len() < LINE_BYTES_MAX
+        && !values::is_placeholder(password);
+    let start = start + database.len() + user.len() + 2;
+    plausible.then_some(Found { start, end: start + password.len(), rule: "password" })
 }

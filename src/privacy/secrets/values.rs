@@ -6,8 +6,9 @@
 use super::{
     Found,
     cookies::cookies,
-    names::Kind,
-    rules::{is_filler, run},
+    looks::{decoded, is_sample, looks_random},
+    names::{Kind, kind_of},
+    rules::{base64, is_filler, run},
     shapes, token_at,
 };
 
@@ -24,6 +25,12 @@ pub(super) enum Written {
     Loose,
     /// `--name value`.
     Flag,
+    /// `name: value` or `a.name=value`, and nothing else on the line: a configuration file.
+    Line,
+    /// `("name", "value")`: arguments, or a list of words.
+    Listed,
+    /// `the name is value`: a sentence.
+    Spoken,
 }
 
 /// How much of a value is judged. A secret's beginning tells, and this bounds what a hostile text costs.
@@ -82,6 +89,13 @@ const WORDS: &[&str] = &[
     "and",
     "or",
     "valid",
+    "test",
+    "value",
+    "redacted",
+    "encrypted",
+    "unset",
+    "not set",
+    "changeit",
 ];
 
 /// How values begin when the reader is to put in their own.
@@ -101,7 +115,7 @@ const BEGINNINGS: &[&str] = &[
     "enter ",
     "enter_",
     "my-secret-here",
-    "xxx",
+    "xxxx",
     "%s",
     "{}",
     "***",
@@ -130,7 +144,7 @@ pub(super) fn secret_in(
         return Some(token);
     }
     let judged = &value[..value.len().min(JUDGED_BYTES_MAX)];
-    if is_placeholder(judged) || !is_plausible(kind, written, judged) {
+    if !is_plausible(kind, written, judged) || is_placeholder(judged) {
         return None;
     }
     Some(Found { start, end, rule: kind.rule() })
@@ -159,8 +173,11 @@ fn credentials(text: &[u8], start: usize, end: usize) -> Option<Found> {
         start + run(value, |byte| !byte.is_ascii_whitespace())
     };
     let bytes_min = if blanks > 0 { 6 } else { 12 };
+    let is_type = memchr::memmem::find(judged, b" = ").is_some();
     let plausible = judged.len() >= bytes_min
         && !prose
+        && !is_type
+        && !is_constant(judged.strip_suffix(b",").unwrap_or(judged))
         && !is_code(judged)
         && !is_placeholder(judged)
         && (blanks > 0 || has_digit(judged));
@@ -178,6 +195,7 @@ pub(super) fn is_placeholder(value: &[u8]) -> bool {
     };
     bare.is_empty()
         || is_filler(bare)
+        || is_sample(bare)
         || is_word(WORDS)
         || BEGINNINGS.iter().any(begins)
         || is_reference(bare)
@@ -197,7 +215,7 @@ fn is_reference(value: &[u8]) -> bool {
     };
     match value {
         [b'$', b'(', ..] | [b'$' | b'{' | b'#', b'{', ..] | [b'%', b's' | b'v' | b'd'] => true,
-        [b'$' | b'@', rest @ ..] => name(rest),
+        [b'$' | b'@', rest @ ..] => name(rest) && !looks_random(rest),
         [b'%', middle @ .., b'%'] | [b'<', middle @ .., b'>'] | [b'{', middle @ .., b'}'] => {
             !middle.is_empty()
         }
@@ -212,16 +230,47 @@ fn is_plausible(kind: Kind, written: Written, value: &[u8]) -> bool {
     match kind {
         Kind::Password => is_password(written, value),
         Kind::MaybePassword => {
-            !matches!(written, Written::Loose | Written::Flag)
+            !matches!(written, Written::Loose | Written::Line)
                 && is_random(value, 6)
                 && !is_path(value)
                 && !is_code(value)
                 && !value.contains(&b'/')
         }
-        Kind::AnyKey => written == Written::Environment && is_random(value, 16) && !is_path(value),
-        Kind::AwsSecretKey => is_random(value, 16),
+        Kind::AnyKey => match written {
+            Written::Environment => is_random(value, 16) && !is_path(value) && !is_sample(value),
+            Written::Quoted => value.len() >= 24 && is_generated_key(value),
+            _ => false,
+        },
+        Kind::AwsSecretKey => is_random(value, 16) && !is_sample(value),
+        Kind::Login => is_login(value),
         _ => is_made_secret(written, value),
     }
+}
+
+/// A user's name and password in base64.
+fn is_login(value: &[u8]) -> bool {
+    const LOGIN_BYTES_MIN: usize = 12;
+    let mut room = [0; JUDGED_BYTES_MAX];
+    let says = decoded(value, &mut room);
+    let printable = says.iter().all(u8::is_ascii_graphic);
+    value.len() >= LOGIN_BYTES_MIN && printable && says.contains(&b':')
+}
+
+/// Capitals, small letters and digits in disorder, as a key under any name has them.
+fn is_generated_key(value: &[u8]) -> bool {
+    let has = |class: fn(&u8) -> bool| value.iter().any(class);
+    has(u8::is_ascii_uppercase)
+        && has(u8::is_ascii_lowercase)
+        && has_digit(value)
+        && value.iter().all(|&byte| base64(byte))
+        && looks_random(value)
+        && !is_sample(value)
+}
+
+/// Whether what a sentence or a command names as a password can be one.
+pub(super) fn is_spoken_secret(value: &[u8], quoted: bool) -> bool {
+    let written = if quoted { Written::Quoted } else { Written::Loose };
+    !is_placeholder(value) && is_password(written, value)
 }
 
 fn is_password(written: Written, value: &[u8]) -> bool {
@@ -231,6 +280,11 @@ fn is_password(written: Written, value: &[u8]) -> bool {
             value.len() >= 3 && !is_call(value) && !is_directory(value) && value[0] != b'-'
         }
         Written::Quoted => value.len() >= 3 && !is_label(value) && !is_directory(value),
+        Written::Listed => {
+            is_random(value, 6) && !is_label(value) && !is_path(value) && kind_of(value).is_none()
+        }
+        Written::Line => is_password(Written::Loose, value) || is_plain_word(value),
+        Written::Spoken => is_random(value, 6) && !is_code(value) && !is_path(value),
         Written::Tight => value.len() >= 4 && !letters && !is_code(value) && !is_identifier(value),
         Written::Loose => {
             value.len() >= 6
@@ -242,17 +296,37 @@ fn is_password(written: Written, value: &[u8]) -> bool {
     }
 }
 
+/// A word of small letters that no type, no state and no variable has.
+fn is_plain_word(value: &[u8]) -> bool {
+    const BYTES_MIN: usize = 10;
+    value.len() >= BYTES_MIN && value.iter().all(u8::is_ascii_lowercase) && !is_label(value)
+}
+
 fn is_made_secret(written: Written, value: &[u8]) -> bool {
-    if is_path(value) || value.iter().any(u8::is_ascii_whitespace) {
+    let has_blank = value.iter().any(u8::is_ascii_whitespace);
+    if is_path(value) || has_blank || is_sample(value) || is_version(value) {
         return false;
     }
+    let long = value.len() >= 12;
     match written {
         Written::Environment => value.len() >= 6 && !is_call(value) && !is_number(value),
-        Written::Quoted => is_random(value, 8) || value.len() >= 12 && is_mixed(value),
-        Written::Tight | Written::Flag => {
-            is_random(value, 8) && !is_code(value) && !is_identifier(value)
+        Written::Quoted => {
+            is_random(value, 8)
+                || long && (is_mixed(value) || is_number(value) || looks_random(value))
         }
-        Written::Loose => is_random(value, 16) && !is_code(value) && !is_identifier(value),
+        Written::Listed | Written::Spoken => long && has_digit(value) && looks_random(value),
+        Written::Tight | Written::Flag => {
+            (is_random(value, 8) || long && looks_random(value))
+                && !is_code(value)
+                && !is_identifier(value)
+        }
+        Written::Loose | Written::Line => {
+            let is_word = value.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+            (is_random(value, 16) && !is_word || long && looks_random(value))
+                && !is_code(value)
+                && !is_identifier(value)
+                && !is_sized_type(value)
+        }
     }
 }
 
@@ -289,7 +363,9 @@ fn is_number(value: &[u8]) -> bool {
 
 /// A file or an address, which is where a secret lies and not the secret.
 fn is_path(value: &[u8]) -> bool {
-    is_directory(value)
+    let is_base64 =
+        value.len() >= 32 && value.iter().all(|&byte| base64(byte)) && looks_random(value);
+    is_directory(value) && !is_base64
         || memchr::memmem::find(&value[..value.len().min(16)], b"://").is_some()
         || memchr::memmem::find(value, b"/secrets/").is_some()
 }
@@ -331,7 +407,27 @@ fn is_identifier(value: &[u8]) -> bool {
     let path = value.contains(&b'.') || memchr::memmem::find(value, b"::").is_some();
     let separates = |byte: &u8| matches!(byte, b'.' | b':');
     let all_words = value.split(separates).filter(|part| !part.is_empty()).all(word);
-    all_words && (path || !has_digit(value))
+    let made = |part: &[u8]| part.len() >= 12 && looks_random(part);
+    let is_name = path || !has_digit(value) || is_constant(value);
+    all_words && is_name && !value.split(separates).any(made)
+}
+
+/// `WIN32_ERROR`: capitals, and words rather than chance.
+fn is_constant(value: &[u8]) -> bool {
+    value.contains(&b'_')
+        && value
+            .iter()
+            .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_')
+        && !looks_random(value)
+}
+
+/// `^9.0.2`, `4.0.1-beta.2`: a release of what the name says.
+fn is_version(value: &[u8]) -> bool {
+    let value = value.strip_prefix(b"^").or_else(|| value.strip_prefix(b"~")).unwrap_or(value);
+    let value = value.strip_prefix(b"v").unwrap_or(value);
+    let digits = run(value, |byte| byte.is_ascii_digit());
+    let is_dotted = matches!(value.get(digits..digits + 2), Some([b'.', b'0'..=b'9']));
+    digits > 0 && digits < 4 && is_dotted
 }
 
 /// `uint64`, `utf8`, `sha256`: letters and a number of bits.

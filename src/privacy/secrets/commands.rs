@@ -1,0 +1,235 @@
+//! Passwords on a command line: `curl -u me:…`, `mysql -p…`, `redis-cli -a …`, `echo … | sudo -S`.
+//!
+//! The command may stand some way before its option, so the trigger is the option, and the bytes before
+//! are looked at only when what follows could be a secret.
+
+use memchr::{memchr, memmem, memrchr};
+
+use super::{
+    Found,
+    cookies::cookies,
+    names::Kind,
+    rules::run,
+    values::{is_placeholder, is_spoken_secret},
+};
+
+/// How far before an option its command may stand.
+const BEFORE_BYTES_MAX: usize = 512;
+/// How much of a value is looked at.
+const VALUE_BYTES_MAX: usize = 256;
+
+/// What an option takes.
+#[derive(Clone, Copy, PartialEq)]
+enum Takes {
+    /// `me:password`
+    Login,
+    /// `me%password`
+    SambaLogin,
+    /// `name=value; name=value`
+    Cookies,
+    /// A password behind a blank.
+    Password,
+    /// A password without a blank before it.
+    GluedPassword,
+}
+
+/// An option that takes a secret, and the commands that have it.
+struct Login {
+    letter: u8,
+    takes: Takes,
+    commands: &'static [&'static str],
+}
+
+const OPTIONS: &[Login] = &[
+    Login { letter: b'u', takes: Takes::Login, commands: &["curl"] },
+    Login { letter: b'U', takes: Takes::Login, commands: &["curl"] },
+    Login {
+        letter: b'U',
+        takes: Takes::SambaLogin,
+        commands: &["smbclient", "rpcclient", "smbmap"],
+    },
+    Login { letter: b'b', takes: Takes::Cookies, commands: &["curl"] },
+    Login { letter: b'a', takes: Takes::Login, commands: &["http", "https", "xh", "xhs"] },
+    Login { letter: b'a', takes: Takes::Password, commands: &["redis-cli", "valkey-cli"] },
+    Login {
+        letter: b'p',
+        takes: Takes::GluedPassword,
+        commands: &["mysql", "mysqldump", "mysqladmin", "mysqlimport", "mariadb"],
+    },
+    Login {
+        letter: b'p',
+        takes: Takes::GluedPassword,
+        commands: &["mariadb-dump", "mycli", "7z", "7za", "sshpass"],
+    },
+    Login {
+        letter: b'p',
+        takes: Takes::Password,
+        commands: &["sshpass", "mongosh", "mongo", "mongodump", "mongorestore"],
+    },
+    Login {
+        letter: b'p',
+        takes: Takes::Password,
+        commands: &["docker login", "podman login", "az login", "oc login", "cf login"],
+    },
+    Login {
+        letter: b'p',
+        takes: Takes::Password,
+        commands: &["cqlsh", "twine", "nxc", "crackmapexec", "registry login"],
+    },
+    Login { letter: b'P', takes: Takes::Password, commands: &["zip", "unzip", "sqlcmd", "bcp"] },
+    Login {
+        letter: b'w',
+        takes: Takes::Password,
+        commands: &["ldapsearch", "ldapmodify", "ldapadd", "ldapwhoami", "vsql"],
+    },
+];
+
+/// What the option whose trigger stands at `at` gives away.
+pub(super) fn option(text: &[u8], at: usize) -> Option<Found> {
+    let (letter, behind) = letter_at(text, at)?;
+    let blanks = run(&text[behind..text.len().min(behind + 8)], |byte| matches!(byte, b' ' | b'='));
+    let value = behind + blanks;
+    let value = value + run(&text[value..text.len().min(value + 8)], |byte| byte == b'\\');
+    let quote = text.get(value).copied().filter(|byte| matches!(byte, b'"' | b'\''));
+    let start = value + usize::from(quote.is_some());
+    let secret = |takes: Takes| match takes {
+        Takes::Login => behind_sign(text, start, quote, b':'),
+        Takes::SambaLogin => behind_sign(text, start, quote, b'%'),
+        Takes::Password if blanks > 0 => password(text, start, quote),
+        Takes::GluedPassword if blanks == 0 => password(text, start, quote),
+        Takes::Password | Takes::GluedPassword => None,
+        // Cookies may go on to the end of the text: they are read when the command is known.
+        Takes::Cookies => Some(Found { start, end: start, rule: Kind::Cookie.rule() }),
+    };
+    let is_possible = |login: &&Login| login.letter == letter && secret(login.takes).is_some();
+    let possible: Vec<&Login> = OPTIONS.iter().filter(is_possible).collect();
+    match command_before(text, at, &possible)?.takes {
+        Takes::Cookies => cookies(text, start),
+        takes => secret(takes),
+    }
+}
+
+/// The letter of the option whose trigger stands at `at`, and the place behind it.
+fn letter_at(text: &[u8], at: usize) -> Option<(u8, usize)> {
+    /// Options without a value, which may stand before one that has one.
+    const PLAIN: &[u8] = b"sSfkLviIgNO#46";
+    let rest = &text[at..];
+    if rest[0] != b' ' {
+        let length = "-user".len();
+        let is_long = matches!(rest.get(length), Some(b' ' | b'='));
+        return is_long.then_some((b'u', at + length));
+    }
+    let plain = run(&rest[2..], |byte| PLAIN.contains(&byte));
+    let letter = *rest.get(2 + plain)?;
+    let is_known = OPTIONS.iter().any(|login| login.letter == letter);
+    is_known.then_some((letter, at + 3 + plain))
+}
+
+/// The value at `start`, to its closing quotation mark or the next blank.
+fn value_at(text: &[u8], start: usize, quote: Option<u8>) -> Option<&[u8]> {
+    let rest = text.get(start..text.len().min(start + VALUE_BYTES_MAX))?;
+    let length = match quote {
+        Some(quote) => memchr(quote, rest)?,
+        None => run(rest, |byte| !byte.is_ascii_whitespace() && !b"\"'`\\;|&)".contains(&byte)),
+    };
+    (length < VALUE_BYTES_MAX).then(|| &rest[..length])
+}
+
+/// What follows the name and the sign at `start`.
+fn behind_sign(text: &[u8], start: usize, quote: Option<u8>, sign: u8) -> Option<Found> {
+    let value = value_at(text, start, quote)?;
+    let at = memchr(sign, value)?;
+    let password = &value[at + 1..];
+    let plausible = at > 0
+        && !is_placeholder(value)
+        && !is_placeholder(password)
+        && !password.starts_with(b"//");
+    let (start, end) = (start + at + 1, start + value.len());
+    plausible.then_some(Found { start, end, rule: Kind::Password.rule() })
+}
+
+fn password(text: &[u8], start: usize, quote: Option<u8>) -> Option<Found> {
+    const BYTES_MIN: usize = 3;
+    let value = value_at(text, start, quote)?;
+    let plausible = value.len() >= BYTES_MIN && value[0] != b'-' && !is_placeholder(value);
+    plausible.then_some(Found { start, end: start + value.len(), rule: Kind::Password.rule() })
+}
+
+/// The option whose command stands before `at`. A command may go on over several lines.
+fn command_before<'a>(text: &[u8], at: usize, options: &[&'a Login]) -> Option<&'a Login> {
+    if options.is_empty() {
+        return None;
+    }
+    let before = &text[at.saturating_sub(BEFORE_BYTES_MAX)..at];
+    let mut lines = before.rsplit(|&byte| byte == b'\n');
+    let last = lines.next().unwrap_or_default();
+    let more = lines.take_while(|line| line.ends_with(b"\\"));
+    std::iter::once(last)
+        .chain(more)
+        .find_map(|line| {
+            word_starts(line).find_map(|at| options.iter().find(|login| login.is_at(&line[at..])))
+        })
+        .copied()
+}
+
+/// Where the words of a line start.
+fn word_starts(line: &[u8]) -> impl Iterator<Item = usize> {
+    (0..line.len()).filter(|&at| in_word(line[at]) && (at == 0 || !in_word(line[at - 1])))
+}
+
+fn in_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_')
+}
+
+impl Login {
+    /// Whether one of the commands stands here, in any letter case.
+    fn is_at(&self, rest: &[u8]) -> bool {
+        self.commands.iter().any(|command| {
+            let command = command.as_bytes();
+            let behind = rest.get(command.len()).copied().unwrap_or(b' ');
+            rest[0].eq_ignore_ascii_case(&command[0])
+                && rest
+                    .get(..command.len())
+                    .is_some_and(|given| given.eq_ignore_ascii_case(command))
+                && !in_word(behind)
+                && behind != b':'
+        })
+    }
+}
+
+/// The password of `openssl … -passin pass:…`.
+pub(super) fn openssl_pass(text: &[u8], at: usize) -> Option<Found> {
+    let start = at + 1 + memchr(b':', &text[at..text.len().min(at + 16)])?;
+    password(text, start, None)
+}
+
+/// The password that a shell feeds to a command: `echo me:… | chpasswd`, `echo … | sudo -S`.
+pub(super) fn piped(text: &[u8], at: usize) -> Option<Found> {
+    let line = text[..at].iter().rev().take(BEFORE_BYTES_MAX).take_while(|byte| **byte != b'\n');
+    let line = &text[at - line.count()..at];
+    let pipe = memrchr(b'|', line)?;
+    let echo = memmem::rfind(&line[..pipe], b"echo ")? + "echo ".len();
+    let fed = &line[echo..pipe];
+    let is_login = text[at..].get(..2).is_some_and(|word| word.eq_ignore_ascii_case(b"ch"));
+    let skipped = match is_login {
+        true => memchr(b':', fed)? + 1,
+        false => run(fed, |byte| matches!(byte, b' ' | b'-' | b'n' | b'e' | b'"' | b'\'')),
+    };
+    let secret = &fed[skipped..];
+    let length = run(secret, |byte| !byte.is_ascii_whitespace() && !matches!(byte, b'"' | b'\''));
+    let start = at - line.len() + echo + skipped;
+    let plausible = length >= 3 && !is_placeholder(&secret[..length]);
+    plausible.then_some(Found { start, end: start + length, rule: Kind::Password.rule() })
+}
+
+/// The password of `sqlplus me/…@database`.
+pub(super) fn sqlplus(text: &[u8], at: usize) -> Option<Found> {
+    let start = at + "sqlplus ".len();
+    let rest = text.get(start..text.len().min(start + VALUE_BYTES_MAX))?;
+    let flags = run(rest, |byte| !matches!(byte, b'/' | b'\n'));
+    let secret = rest.get(flags + 1..)?;
+    let length = run(secret, |byte| !byte.is_ascii_whitespace() && byte != b'@');
+    let plausible = secret.get(length) == Some(&b'@') && is_spoken_secret(&secret[..length], true);
+    let start = start + flags + 1;
+    plausible.then_some(Found { start, end: start + length, rule: Kind::Password.rule() })
+}

@@ -1,0 +1,118 @@
+//! What stands between a name and its value, and around a value: signs, blanks, quotation marks, tags.
+
+use super::rules::run;
+use crate::privacy::find::memchr2;
+
+/// What stands between a name and its value.
+#[derive(PartialEq, Clone, Copy)]
+pub(super) enum Sign {
+    Colon,
+    Equals,
+    /// `name || "value"`: what counts if nothing else is given.
+    Default,
+    /// `("name", "value")`
+    Comma,
+    /// `name == "value"`
+    Compares,
+}
+
+/// What assigns, and its length. Not `==`, `::` or `://`.
+pub(super) fn sign(rest: &[u8]) -> Option<(Sign, usize)> {
+    match rest {
+        [b'=', b'=', b'=', ..] => Some((Sign::Compares, 3)),
+        [b'=', b'=', ..] => Some((Sign::Compares, 2)),
+        [b':', b':', b':', b'=', ..] => Some((Sign::Equals, 4)),
+        [b':', b':', b'=', ..] | [b'|', b'|', b'=', ..] | [b'?', b'?', b'=', ..] => {
+            Some((Sign::Equals, 3))
+        }
+        [b':', b':' | b'/', ..] | [b'=', b'~', ..] => None,
+        [b':' | b'.' | b'?' | b'+', b'=', ..] | [b'=', b'>', ..] | [b'<', b'-', ..] => {
+            Some((Sign::Equals, 2))
+        }
+        [b'|', b'|', ..] | [b'?', b'?', ..] => Some((Sign::Default, 2)),
+        [b'=', ..] => Some((Sign::Equals, 1)),
+        [b':', ..] => Some((Sign::Colon, 1)),
+        [b',', ..] => Some((Sign::Comma, 1)),
+        _ => None,
+    }
+}
+
+pub(super) fn count_blanks(rest: &[u8]) -> usize {
+    rest.iter().take(16).take_while(|byte| matches!(byte, b' ' | b'\t')).count()
+}
+
+/// What may stand between a name and its sign: the end of an index, the size of an array.
+pub(super) fn brackets(rest: &[u8], is_quoted: bool) -> usize {
+    if is_quoted {
+        return usize::from(rest.first() == Some(&b']'));
+    }
+    let size = match rest {
+        [b'[', size @ ..] => run(&size[..size.len().min(8)], |byte| byte.is_ascii_digit()),
+        _ => return 0,
+    };
+    if rest.get(size + 1) == Some(&b']') { size + 2 } else { 0 }
+}
+
+/// Where the value of an XML element begins: `<name>…`, `<name kind="x">…`, `<key>name</key><string>…`.
+pub(super) fn element_start(text: &[u8], name: usize, end: usize) -> Option<usize> {
+    const TAG_BYTES_MAX: usize = 96;
+    let rest = &text[end..text.len().min(end + TAG_BYTES_MAX)];
+    if text[..name].ends_with(b"<") {
+        let attributes = match rest.first()? {
+            b'>' => 0,
+            b' ' => run(rest, |byte| !matches!(byte, b'>' | b'<' | b'/' | b'\n')),
+            _ => return None,
+        };
+        return (rest.get(attributes) == Some(&b'>')).then_some(end + attributes + 1);
+    }
+    let behind = rest.strip_prefix(b"</key>")?;
+    let between = run(behind, |byte| byte.is_ascii_whitespace() || byte == b'+');
+    let behind = behind[between..].strip_prefix(b"<string>")?;
+    Some(end + rest.len() - behind.len())
+}
+
+/// How much of a literal stands before its quotation mark: `r"…"`, `b'…'`, `@"…"`, `r#"…"#`.
+pub(super) fn literal_prefix(rest: &[u8]) -> usize {
+    let letters = run(&rest[..rest.len().min(2)], |byte| b"rbufRBUFL@$N".contains(&byte));
+    let hashes = run(&rest[letters..rest.len().min(letters + 3)], |byte| byte == b'#');
+    let prefix = letters + hashes;
+    let is_literal = letters > 0 && matches!(rest.get(prefix), Some(b'"' | b'\''));
+    if is_literal { prefix } else { 0 }
+}
+
+/// Whether nothing but blanks and what a listing puts there stands before this on its line.
+pub(super) fn starts_line(text: &[u8], at: usize) -> bool {
+    const LINE_BYTES_MAX: usize = 48;
+    let before = text[..at].iter().rev().take(LINE_BYTES_MAX);
+    let mut before = before.take_while(|byte| **byte != b'\n');
+    before.all(|byte| {
+        matches!(byte, b' ' | b'\t' | b'-' | b'+' | b'"' | b'\'' | b'0'..=b'9') || !byte.is_ascii()
+    })
+}
+
+/// A quotation mark, and the backslashes before it: JSON within a string has one, or three, or seven.
+pub(super) fn quote_at(rest: &[u8]) -> Option<(u8, usize)> {
+    let backslashes = run(&rest[..rest.len().min(16)], |byte| byte == b'\\');
+    match rest.get(backslashes) {
+        Some(quote @ (b'"' | b'\'')) => Some((*quote, backslashes)),
+        Some(b'`') if backslashes == 0 => Some((b'`', 0)),
+        _ => None,
+    }
+}
+
+pub(super) fn quoted_length(rest: &[u8], quote: u8, backslashes: usize) -> usize {
+    let mut at = 0;
+    while let Some(offset) = memchr2(quote, b'\n', &rest[at..]) {
+        at += offset;
+        let before = rest[..at].iter().rev().take(64).take_while(|byte| **byte == b'\\').count();
+        let closes = if backslashes == 0 { before % 2 == 0 } else { before <= backslashes };
+        if rest[at] == b'\n' {
+            return at;
+        }
+        if closes {
+            return at - before.min(backslashes);
+        }
+        at += 1;
+    }
+    rest.len()
+}

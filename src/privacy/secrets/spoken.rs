@@ -1,0 +1,88 @@
+//! Passwords named in other languages than English, and in SQL.
+
+use super::{Found, names::Kind, rules::run, values::is_spoken_secret};
+
+/// How much is looked at behind the word.
+const SIGN_BYTES_MAX: usize = 24;
+
+/// What stands behind `Passwort:`, `contraseña =`, `密码：` or `Kennwort ist`.
+pub(super) fn spoken_password(text: &[u8], at: usize) -> Option<Found> {
+    let end = at + word_length(&text[at..]);
+    let glued = text[..at].last().is_some_and(u8::is_ascii_lowercase);
+    let behind = text.get(end..text.len().min(end + SIGN_BYTES_MAX))?;
+    let start = end + sign_length(behind)?;
+    if glued && text[at].is_ascii_lowercase() {
+        return None;
+    }
+    secret_at(text, start)
+}
+
+/// The password in `CREATE USER app IDENTIFIED BY '…'`.
+pub(super) fn identified_by(text: &[u8], at: usize) -> Option<Found> {
+    let is_sql =
+        text[at].is_ascii_uppercase() || text.get(at + "identified by ".len()) == Some(&b'\'');
+    if is_sql { quoted_behind(text, at + "identified by".len()) } else { None }
+}
+
+/// The password in `ConvertTo-SecureString "…" -AsPlainText`.
+pub(super) fn secure_string(text: &[u8], at: usize) -> Option<Found> {
+    let mut start = at + "convertto-securestring".len();
+    if text[start..].starts_with(b" -String") {
+        start += " -String".len();
+    }
+    quoted_behind(text, start)
+}
+
+fn quoted_behind(text: &[u8], start: usize) -> Option<Found> {
+    let start = start + run(&text[start..text.len().min(start + 8)], |byte| byte == b' ');
+    let is_quoted = matches!(text.get(start), Some(b'\'' | b'"'));
+    if is_quoted { secret_at(text, start) } else { None }
+}
+
+/// The word is letters of any language, and what a name has: `db_passwort_neu`.
+fn word_length(rest: &[u8]) -> usize {
+    const MOT_DE_PASSE: &[u8] = b"mot de passe";
+    let spaced = rest.get(..MOT_DE_PASSE.len());
+    if spaced.is_some_and(|given| given.eq_ignore_ascii_case(MOT_DE_PASSE)) {
+        return MOT_DE_PASSE.len();
+    }
+    let rest = &rest[..rest.len().min(48)];
+    // A fullwidth colon ends a word, though its bytes could be a letter's.
+    let colon = memchr::memmem::find(rest, "：".as_bytes()).unwrap_or(rest.len());
+    let verb = ["是", "は", "为"];
+    let verb = verb.iter().filter_map(|verb| memchr::memmem::find(rest, verb.as_bytes())).min();
+    let end = colon.min(verb.unwrap_or(rest.len()));
+    run(&rest[..end], |byte| byte.is_ascii_alphanumeric() || byte >= 0x80 || byte == b'_')
+}
+
+/// The length of what says that the value follows.
+fn sign_length(behind: &[u8]) -> Option<usize> {
+    const SIGNS: [&str; 13] =
+        ["：", "=>", ":=", ":", "=", "ist ", "es ", "est ", "is ", "är ", "是", "は", "为"];
+    let quote = usize::from(matches!(behind.first(), Some(b'"' | b'\'')));
+    let blanks = run(&behind[quote..], |byte| byte == b' ');
+    let rest = &behind[quote + blanks..];
+    let sign = SIGNS.iter().find(|sign| rest.starts_with(sign.as_bytes()))?;
+    let length = quote + blanks + sign.len();
+    let more = run(&behind[length..], |byte| matches!(byte, b' ' | b':'));
+    Some(length + more)
+}
+
+/// The value that starts here, in quotation marks or not.
+fn secret_at(text: &[u8], start: usize) -> Option<Found> {
+    const VALUE_BYTES_MAX: usize = 128;
+    let quote = text.get(start).copied().filter(|byte| matches!(byte, b'"' | b'\'' | b'`'));
+    let start = start + usize::from(quote.is_some());
+    let rest = text.get(start..text.len().min(start + VALUE_BYTES_MAX))?;
+    let length = if let Some(quote) = quote {
+        memchr::memchr2(quote, b'\n', rest)?
+    } else {
+        let length = run(rest, |byte| !byte.is_ascii_whitespace() && !b"\"'`<;,".contains(&byte));
+        length - usize::from(rest[..length].ends_with(b"."))
+    };
+    if length == VALUE_BYTES_MAX {
+        return None;
+    }
+    let found = Found { start, end: start + length, rule: Kind::Password.rule() };
+    is_spoken_secret(&rest[..length], quote.is_some()).then_some(found)
+}
