@@ -25,7 +25,7 @@ use claude_mem_log::{
 };
 use claude_mem_projections::{Eraser, State, Store, Tidied};
 
-pub(crate) use redacting::{Redacted, redact};
+pub(crate) use redacting::{Redacted, Rules, redact};
 pub(crate) use retention::{raw_before, worth_it};
 
 use crate::{

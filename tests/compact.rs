@@ -240,6 +240,17 @@ fn redacting_applies_todays_rules_to_the_whole_past() {
     let looked = run(&sandbox, &["redact", "--dry-run", "--json"]).ok();
     let count = json_of(&looked)["events"].as_u64().unwrap();
     assert!(count >= 2, "{looked}");
+    assert!(json_of(&looked)["by_rule"]["aws-access-key"].as_u64() >= Some(2), "{looked}");
+    let table = run(&sandbox, &["redact", "--dry-run"]).ok();
+    let lines: Vec<Vec<&str>> =
+        table.lines().map(|line| line.split_whitespace().collect()).collect();
+    let day = json_of(&looked)["by_day"].as_object().unwrap().keys().next().unwrap().clone();
+    let secrets = json_of(&looked)["by_rule"]["aws-access-key"].to_string();
+    assert_eq!(lines[0], ["day", "rule", "secrets"]);
+    assert_eq!(lines[1], [day.as_str(), "aws-access-key", &secrets]);
+    assert_eq!(table.lines().last(), Some(format!("secrets in {count} events").as_str()));
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    assert!(!table.contains(&key), "{table}");
     run(&sandbox, &["redact"]).fails(2);
     run(&sandbox, &["redact", "--yes"]).ok();
     assert_nowhere(&sandbox, &[&key]);

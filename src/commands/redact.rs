@@ -4,7 +4,12 @@ use clap::Args;
 use serde_json::json;
 
 use super::{confirm::confirm, progress::Progress};
-use crate::{app::App, compact, failure::Failure, words};
+use crate::{
+    app::App,
+    compact::{self, Redacted, Rules},
+    failure::Failure,
+    words,
+};
 
 /// Take secrets out of everything that was recorded
 ///
@@ -12,7 +17,7 @@ use crate::{app::App, compact, failure::Failure, words};
 /// today's rules to the whole log, removes what they find for good, and draws memory again.
 #[derive(Debug, Args)]
 pub(crate) struct Redact {
-    /// Only say how many events have secrets in them
+    /// Only report which rules find secrets, by day
     #[arg(long)]
     dry_run: bool,
     /// Do not ask
@@ -30,8 +35,8 @@ impl Redact {
         let events = words::count(found.events, "event");
         if self.dry_run || found.events == 0 {
             return match self.json {
-                true => app.output.json(&json!({"events": found.events, "dry_run": true})),
-                false => app.output.line(format_args!("secrets in {events}")),
+                true => print_json(app, &found),
+                false => print_table(app, &found, &events),
             };
         }
         if !self.yes {
@@ -54,7 +59,52 @@ impl Redact {
     }
 }
 
-fn apply(app: &mut App, is_dry_run: bool) -> Result<compact::Redacted, Failure> {
+fn print_json(app: &mut App, found: &Redacted) -> Result<(), Failure> {
+    let by_day: serde_json::Map<_, _> =
+        found.by_day.iter().map(|(day, rules)| (day.to_string(), json!(rules))).collect();
+    let by_rule = by_rule(found);
+    let secrets: u64 = by_rule.values().sum();
+    app.output.json(&json!({
+        "events": found.events,
+        "secrets": secrets,
+        "by_rule": by_rule,
+        "by_day": by_day,
+        "dry_run": true,
+    }))
+}
+
+/// One line for each day and rule, one for each rule if there are several days, and one for all.
+fn print_table(app: &mut App, found: &Redacted, events: &str) -> Result<(), Failure> {
+    const DAY_COLUMNS: usize = 10;
+    let total = by_rule(found);
+    if !total.is_empty() {
+        let width = total.keys().map(String::len).max().unwrap_or(0);
+        let line = |day: &str, rule: &str, count: &str| {
+            format!("{day:<DAY_COLUMNS$}  {rule:<width$}  {count:>7}")
+        };
+        app.output.line(app.output.dim(&line("day", "rule", "secrets")))?;
+        for (day, rules) in &found.by_day {
+            for (rule, count) in rules {
+                app.output.line(line(&day.to_string(), rule, &count.to_string()))?;
+            }
+        }
+        let days = found.by_day.values().filter(|rules| !rules.is_empty()).count();
+        for (rule, count) in total.iter().filter(|_| days > 1) {
+            app.output.line(line("all", rule, &count.to_string()))?;
+        }
+    }
+    app.output.line(format_args!("secrets in {events}"))
+}
+
+fn by_rule(found: &Redacted) -> Rules {
+    let mut total = Rules::new();
+    for (rule, count) in found.by_day.values().flatten() {
+        *total.entry(rule.clone()).or_default() += count;
+    }
+    total
+}
+
+fn apply(app: &mut App, is_dry_run: bool) -> Result<Redacted, Failure> {
     const PERCENT: usize = 100;
     let progress = Progress::new(if is_dry_run { "looking" } else { "replacing" }, PERCENT);
     compact::redact(app, is_dry_run, |done, total| {

@@ -1,12 +1,17 @@
 //! Today's rules for secrets, applied to everything that was recorded before there were such rules.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
 
 use claude_mem_events::{Event, Left, Recorded, Versioned as _};
 use claude_mem_log::{
     Damage, Entry, Fate, Gap, Head, Item, Judge, Log, Options as LogOptions, SegmentInfo, maintain,
     roll,
 };
+
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
 
 use super::{begin, catch_up, purge, sealed};
 use crate::{
@@ -21,11 +26,16 @@ use crate::{
 pub(crate) struct Redacted {
     /// Events in which something was replaced, or would be.
     pub(crate) events: u64,
+    /// How many secrets each rule finds, by the day on which they were recorded.
+    pub(crate) by_day: BTreeMap<Date, Rules>,
     /// Segments that were rewritten for that.
     pub(crate) segments: u64,
     /// Segments that had to be left as they are, because they are damaged.
     pub(crate) left: Vec<u64>,
 }
+
+/// Rules, and how many secrets each of them finds.
+pub(crate) type Rules = BTreeMap<String, u64>;
 
 const BYTES_MAX: usize = 256 << 20;
 
@@ -49,10 +59,10 @@ pub(crate) fn redact(
     let done = AtomicU64::new(0);
     // Nothing is cut: a record is smaller than this.
     let (field_bytes_max, total_bytes_max) = (BYTES_MAX, BYTES_MAX);
-    let mut judge =
-        Redacting { policy: Policy { redact_secrets: true, field_bytes_max, total_bytes_max } };
+    let policy = Policy { redact_secrets: true, field_bytes_max, total_bytes_max };
+    let mut judge = Redacting { policy, rules: Rules::new() };
     for info in segments {
-        let found = judge.search(&log, &info)?;
+        let found = judge.search(&log, &info, &mut redacted.by_day)?;
         progress(done.fetch_add(info.bytes, Relaxed) + info.bytes, total);
         if found == 0 {
             continue;
@@ -79,11 +89,19 @@ pub(crate) fn redact(
 
 struct Redacting {
     policy: Policy,
+    /// What was found since this was last taken.
+    rules: Rules,
 }
 
 impl Redacting {
-    /// How many events of a segment are not clean.
-    fn search(&mut self, log: &Log, info: &SegmentInfo) -> Result<u64, Failure> {
+    /// How many events of a segment are not clean, and which rules say so.
+    fn search(
+        &mut self,
+        log: &Log,
+        info: &SegmentInfo,
+        by_day: &mut BTreeMap<Date, Rules>,
+    ) -> Result<u64, Failure> {
+        let zone = TimeZone::system();
         let mut reader = log.read_from(claude_mem_events::Seq::new(info.number, 0));
         let mut found = 0;
         while let Some(item) = reader.next()? {
@@ -91,32 +109,63 @@ impl Redacting {
             if entry.seq.segment() > info.number_last {
                 break;
             }
-            found += u64::from(self.judge(&entry) != Fate::Keep);
+            self.rules.clear();
+            if self.judge(&entry) == Fate::Keep {
+                continue;
+            }
+            found += 1;
+            let micros = i64::try_from(entry.id.time_us()).unwrap_or(i64::MAX);
+            let time = Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX);
+            let day = by_day.entry(time.to_zoned(zone.clone()).date()).or_default();
+            for (rule, count) in std::mem::take(&mut self.rules) {
+                *day.entry(rule).or_default() += count;
+            }
         }
         Ok(found)
     }
 
-    fn text(&self, text: &mut String) {
+    fn text(&mut self, text: &mut String) {
         if !text.is_empty() {
-            *text = clean_text(text, self.policy).text;
+            let cleaned = clean_text(text, self.policy).text;
+            self.replace(text, cleaned);
         }
     }
 
-    fn texts(&self, texts: &mut [String]) {
+    /// Counts the placeholders that the text did not have before.
+    fn replace(&mut self, text: &mut String, cleaned: String) {
+        if *text != cleaned {
+            let mut before: Rules = BTreeMap::new();
+            for rule in placeholders(text) {
+                *before.entry(rule.to_owned()).or_default() += 1;
+            }
+            for rule in placeholders(&cleaned) {
+                match before.get_mut(rule) {
+                    Some(count) if *count > 0 => *count -= 1,
+                    _ => *self.rules.entry(rule.to_owned()).or_default() += 1,
+                }
+            }
+            *text = cleaned;
+        }
+    }
+
+    fn texts(&mut self, texts: &mut [String]) {
         for text in texts {
             self.text(text);
         }
     }
 
     /// JSON, if it is that; cut in the middle it may be no longer.
-    fn json(&self, json: &mut String) {
+    fn json(&mut self, json: &mut String) {
         match serde_json::from_str::<serde::de::IgnoredAny>(json) {
-            Ok(_) => *json = clean_json(json, self.policy),
+            Ok(_) => {
+                let cleaned = clean_json(json, self.policy);
+                self.replace(json, cleaned);
+            }
             Err(_) => self.text(json),
         }
     }
 
-    fn clean(&self, event: &mut Event) {
+    fn clean(&mut self, event: &mut Event) {
         match event {
             Event::SessionStarted(started) => self.json(&mut started.extra),
             Event::PromptSubmitted(prompt) => {
@@ -161,7 +210,7 @@ impl Redacting {
         }
     }
 
-    fn clean_left(&self, left: &Left) -> Left {
+    fn clean_left(&mut self, left: &Left) -> Left {
         let mut left = left.clone();
         self.json(&mut left.reply);
         if let Some(event) = &mut left.event {
@@ -169,6 +218,18 @@ impl Redacting {
         }
         left
     }
+}
+
+/// The rules named by the placeholders in a text.
+fn placeholders(text: &str) -> impl Iterator<Item = &str> {
+    let is_name = |rule: &&str| {
+        !rule.is_empty() && rule.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    text.split("[redacted:")
+        .skip(1)
+        .filter_map(|rest| rest.split_once(']'))
+        .map(|(rule, _)| rule)
+        .filter(is_name)
 }
 
 impl Judge for Redacting {
