@@ -2,6 +2,7 @@
 
 use crate::{
     error::{Error, Result},
+    schema,
     store::Store,
 };
 use rusqlite::types::ValueRef;
@@ -52,12 +53,15 @@ impl Store {
         Ok(())
     }
 
-    /// What SQLite finds wrong with the file, in its own words; nothing if it is whole.
+    /// What is missing, and what SQLite finds wrong with the file, in its own words; nothing if it is whole.
     pub fn damage(&self) -> Result<Vec<String>> {
         let mut statement = self.connection.prepare("pragma quick_check(20)")?;
         let lines = statement.query_map((), |row| row.get::<_, String>(0))?;
-        let lines: Vec<String> = lines.collect::<rusqlite::Result<_>>()?;
-        Ok(if lines == ["ok"] { Vec::new() } else { lines })
+        let mut lines: Vec<String> = lines.collect::<rusqlite::Result<_>>()?;
+        lines.retain(|line| line != "ok");
+        let missing = schema::missing(&self.connection)?;
+        lines.extend(missing.into_iter().map(|name| format!("`{name}` is missing")));
+        Ok(lines)
     }
 
     fn tables(&self) -> Result<Vec<String>> {

@@ -46,6 +46,27 @@ pub enum Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
+    /// Whether the disk is full or the files cannot be written, so that reading may still work.
+    pub fn is_unwritable(&self) -> bool {
+        use rusqlite::ErrorCode::{
+            CannotOpen, DiskFull, PermissionDenied, ReadOnly, SystemIoFailure,
+        };
+        match self {
+            Self::Sqlite(error) => matches!(
+                error.sqlite_error_code(),
+                Some(CannotOpen | DiskFull | PermissionDenied | ReadOnly | SystemIoFailure)
+            ),
+            Self::Io { source, .. } => matches!(
+                source.kind(),
+                io::ErrorKind::StorageFull
+                    | io::ErrorKind::QuotaExceeded
+                    | io::ErrorKind::PermissionDenied
+                    | io::ErrorKind::ReadOnlyFilesystem
+            ),
+            _ => false,
+        }
+    }
+
     /// Whether the database file itself is broken, so that only drawing it again helps.
     pub fn is_damage(&self) -> bool {
         match self {
@@ -56,10 +77,14 @@ impl Error {
     }
 }
 
-/// Whether SQLite says that the file is broken.
+/// Whether SQLite says that the file is broken, or that it lacks a table that every database of ours has.
 pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
-    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
-    matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, Unknown};
+    match error.sqlite_error_code() {
+        Some(DatabaseCorrupt | NotADatabase) => true,
+        Some(Unknown) => error.to_string().contains("no such table"),
+        _ => false,
+    }
 }
 
 impl fmt::Display for Error {

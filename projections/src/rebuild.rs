@@ -2,9 +2,10 @@
 
 use crate::{
     error::{Error, Result},
+    files::{COMPANIONS, beside, open_lock},
     fold::{Batch, Folded, Redraw, Source, State, fold_within},
     indexing::Indexing,
-    store::{COMPANIONS, Options, Store, beside},
+    store::{Options, Store},
     system::replace,
 };
 use claude_mem_events::{
@@ -65,20 +66,15 @@ impl Store {
         let mut drawn = None;
         loop {
             self.follow()?;
-            let is_empty = self.position(0)? == Seq::START && self.hosts()?.is_empty();
-            // What was appended while all was drawn is folded here too: others may have done that into
-            // the file that was replaced.
-            if !is_empty || self.path().is_none() || drawn.is_some() {
-                let folded = self.fold(log, |folded| {
-                    progress(folded);
-                    true
-                })?;
-                if self.is_replaced() {
-                    continue;
-                }
-                if folded.state == State::Complete {
+            match self.fold_on(log, drawn.is_some(), &mut progress) {
+                Ok(_) if self.is_replaced() => continue,
+                Ok(Some(folded)) if folded.state == State::Complete => {
                     return Ok(drawn.unwrap_or(folded));
                 }
+                Ok(_) => {}
+                // A damaged file is drawn again, but only once: a new one must not be damaged.
+                Err(error) if error.is_damage() && drawn.is_none() => {}
+                Err(error) => return Err(error),
             }
             match self.redraw(log, &mut progress) {
                 Err(Error::Rebuilding { path }) => wait_for_rebuild(&path)?,
@@ -87,13 +83,39 @@ impl Store {
         }
     }
 
+    /// Folds what is new; `None` if everything must be drawn instead. What was appended while all was drawn is
+    /// folded here too: others may have done that into the file that was replaced.
+    ///
+    /// A connection whose write-ahead log was taken away must not be used, and neither must another one to the
+    /// same file in this process: SQLite has them share what it knows of the old write-ahead log. A new
+    /// file is free of that.
+    fn fold_on(
+        &mut self,
+        log: &Log,
+        is_drawn: bool,
+        progress: &mut impl FnMut(&Folded),
+    ) -> Result<Option<Folded>> {
+        if self.is_wal_replaced() {
+            return Ok(None);
+        }
+        let is_empty = self.position(0)? == Seq::START && self.hosts()?.is_empty();
+        if is_empty && self.path().is_some() && !is_drawn {
+            return Ok(None);
+        }
+        let folded = self.fold(log, |folded| {
+            progress(folded);
+            true
+        })?;
+        Ok(Some(folded))
+    }
+
     /// Opens the file that has taken the place of the one that is open, if one has.
     fn follow(&mut self) -> Result<()> {
         if !self.is_replaced() {
             return Ok(());
         }
-        let Some((path, _)) = &self.file else { return Ok(()) };
-        *self = Self::open(&path.clone(), self.options.clone())?;
+        let Some(path) = self.path().map(Path::to_owned) else { return Ok(()) };
+        *self = Self::open(&path, self.options.clone())?;
         Ok(())
     }
 
@@ -332,7 +354,7 @@ fn wait_for_rebuild(path: &Path) -> Result<()> {
 
 fn rebuild_lock(path: &Path) -> Result<(PathBuf, File)> {
     let lock = beside(path, ".rebuild");
-    match File::create(&lock) {
+    match open_lock(&lock) {
         Ok(file) => Ok((lock, file)),
         Err(source) => Err(Error::Io { action: "create", path: lock, source }),
     }

@@ -1,8 +1,14 @@
 //! The schema: numbered steps, each applied once, in one transaction with its number.
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    store::{Options, begin_log},
+};
 use rusqlite::{Connection, TransactionBehavior};
-use std::{fs::File, io::Read, path::Path};
+use std::{
+    collections::{BTreeSet, HashSet},
+    path::Path,
+};
 
 /// Found at build time in `migrations/`.
 const MIGRATIONS: &[&str] = &include!(concat!(env!("OUT_DIR"), "/migrations.rs"));
@@ -10,56 +16,67 @@ const MIGRATIONS: &[&str] = &include!(concat!(env!("OUT_DIR"), "/migrations.rs")
 /// Marks a database as ours: "clme".
 const APPLICATION_ID: i64 = 0x636c_6d65;
 
-/// What SQLite writes before anything else.
-const MAGIC: &[u8] = b"SQLite format 3\0";
-
 /// The newest schema that this version knows.
 pub(crate) fn known() -> u32 {
     MIGRATIONS.len() as u32
 }
 
-/// Looks at the first bytes of the file, before SQLite does: opening a database may already write.
-///
-/// An empty file is a new database. The schema may be newer in the write-ahead log than in the file;
-/// [`migrate`] looks again.
-pub(crate) fn check_file(path: &Path) -> Result<()> {
-    let mut header = Vec::new();
-    match File::open(path) {
-        Ok(file) => {
-            let read = file.take(100).read_to_end(&mut header);
-            read.map_err(|source| Error::Io { action: "read", path: path.into(), source })?;
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(source) => return Err(Error::Io { action: "open", path: path.into(), source }),
-    }
-    if header.is_empty() {
+/// Brings the schema up to date. A new database gets its schema and first rows in one transaction, so
+/// that nobody finds half of it.
+pub(crate) fn migrate(connection: &mut Connection, path: &Path, options: &Options) -> Result<()> {
+    if check_numbers(connection, path)? == known() && has_checkpoint(connection)? {
         return Ok(());
     }
-    if header.len() < 100 || !header.starts_with(MAGIC) {
-        return Err(Error::Unusable { path: path.into(), why: "it is no database".into() });
+    let all = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have been faster.
+    let applied = check_numbers(&all, path)?;
+    for sql in MIGRATIONS.iter().skip(applied as usize) {
+        all.execute_batch(sql)?;
     }
-    let number = |at: usize| header[at..at + 4].iter().fold(0, |n, byte| n << 8 | u32::from(*byte));
-    check(path, number(60), i64::from(number(68)))
+    all.pragma_update(None, "user_version", known())?;
+    all.pragma_update(None, "application_id", APPLICATION_ID)?;
+    begin_log(&all, options)?;
+    Ok(all.commit()?)
 }
 
-/// Brings the schema up to date.
-pub(crate) fn migrate(connection: &mut Connection, path: &Path) -> Result<()> {
-    let (version, _) = numbers(connection)?;
-    if version == known() {
-        return check_numbers(connection, path);
-    }
-    for (index, sql) in MIGRATIONS.iter().enumerate() {
-        let step = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        // Another process may have been faster.
-        check_numbers(&step, path)?;
-        if numbers(&step)?.0 as usize == index {
-            step.execute_batch(sql)?;
-            step.pragma_update(None, "user_version", index as i64 + 1)?;
-            step.pragma_update(None, "application_id", APPLICATION_ID)?;
+fn has_checkpoint(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row("select exists (select 1 from checkpoint)", (), |row| row.get(0))
+}
+
+/// Refuses a database from which somebody has removed a table or an index.
+pub(crate) fn check_complete(connection: &Connection, path: &Path) -> Result<()> {
+    match missing(connection)?.first() {
+        Some(name) => {
+            Err(Error::Unusable { path: path.into(), why: format!("`{name}` is missing") })
         }
-        step.commit()?;
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// What the migrations have made and the database does not hold.
+pub(crate) fn missing(connection: &Connection) -> rusqlite::Result<Vec<&'static str>> {
+    let mut statement = connection.prepare("select name from sqlite_schema")?;
+    let found: HashSet<String> =
+        statement.query_map((), |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    Ok(names().into_iter().filter(|name| !found.contains(*name)).collect())
+}
+
+/// Every table, index, view and trigger that the migrations make and do not remove again.
+fn names() -> BTreeSet<&'static str> {
+    let mut names = BTreeSet::new();
+    for line in MIGRATIONS.iter().flat_map(|sql| sql.lines()) {
+        let mut words = line.split([' ', ';']);
+        let is_made = match words.next() {
+            Some("create") => true,
+            Some("drop") => false,
+            _ => continue,
+        };
+        let mut words = words.skip_while(|word| ["unique", "virtual"].contains(word));
+        if let (Some(_kind), Some(name)) = (words.next(), words.next()) {
+            let _ = if is_made { names.insert(name) } else { names.remove(name) };
+        }
+    }
+    names
 }
 
 fn numbers(connection: &Connection) -> rusqlite::Result<(u32, i64)> {
@@ -67,12 +84,9 @@ fn numbers(connection: &Connection) -> rusqlite::Result<(u32, i64)> {
     Ok((number("user_version")? as u32, number("application_id")?))
 }
 
-pub(crate) fn check_numbers(connection: &Connection, path: &Path) -> Result<()> {
+/// The number of the schema, if the database is ours and not of a newer version. 0 for a new one.
+pub(crate) fn check_numbers(connection: &Connection, path: &Path) -> Result<u32> {
     let (schema, application_id) = numbers(connection)?;
-    check(path, schema, application_id)
-}
-
-fn check(path: &Path, schema: u32, application_id: i64) -> Result<()> {
     let is_new = schema == 0 && application_id == 0;
     if application_id != APPLICATION_ID && !is_new {
         let why = "it belongs to another program".into();
@@ -81,5 +95,27 @@ fn check(path: &Path, schema: u32, application_id: i64) -> Result<()> {
     if schema > known() {
         return Err(Error::Newer { path: path.into(), schema, known: known() });
     }
-    Ok(())
+    Ok(schema)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+
+    #[test]
+    fn the_names_read_from_the_migrations_are_those_in_the_database() {
+        let store = Store::in_memory().unwrap();
+        let sql = "select name from sqlite_schema where name not like 'sqlite\\_%' escape '\\'
+                   and name not like '%\\_fts\\__%' escape '\\' or type = 'trigger' order by name";
+        let expected = store.dump(sql).unwrap();
+        let names: Vec<&str> = names().into_iter().collect();
+        assert_eq!(names.join("\n") + "\n", expected);
+        assert_eq!(missing(&store.connection).unwrap(), [""; 0]);
+        store.connection.execute_batch("drop table imports; drop view visible_prompts").unwrap();
+        assert_eq!(
+            missing(&store.connection).unwrap(),
+            ["imports", "imports_once", "visible_prompts"]
+        );
+    }
 }

@@ -2,9 +2,10 @@
 
 use crate::{
     error::{Error, Result},
+    files::{COMPANIONS, beside, lock_exclusive},
     indexing::INDEXES,
     rebuild::{SCRATCH, lock_rebuild},
-    store::{COMPANIONS, Store, beside, lock_exclusive},
+    store::Store,
 };
 use std::{fs, path::Path};
 
@@ -67,9 +68,13 @@ fn size(path: &Path) -> u64 {
     len(path) + len(&beside(path, COMPANIONS[0]))
 }
 
-/// Says how many bytes it had; none if it was not there.
+/// Says how many bytes it had; none if it was not there. A directory that stood in the place of a database
+/// was not made by us and stays.
 fn remove(path: &Path) -> Result<u64> {
-    let Ok(metadata) = fs::metadata(path) else { return Ok(0) };
+    let Ok(metadata) = fs::symlink_metadata(path) else { return Ok(0) };
+    if metadata.is_dir() {
+        return Ok(0);
+    }
     fs::remove_file(path).map_err(|source| Error::Io {
         action: "remove",
         path: path.into(),

@@ -129,10 +129,12 @@ impl Site {
     }
 
     fn store(&self, app: &App) -> Result<Store, Refusal> {
-        let kept = lock(&self.stores).pop();
-        if let Some(store) = kept.filter(|store| !store.is_replaced()) {
+        let mut stores = lock(&self.stores);
+        stores.retain(|store| !store.is_replaced() && !store.is_wal_replaced());
+        if let Some(store) = stores.pop() {
             return Ok(store);
         }
+        drop(stores);
         match Store::open_read_only(&app.paths.memory())? {
             Some(store) => {
                 store.limit_cache(CACHE_KB_MAX)?;

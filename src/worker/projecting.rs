@@ -71,6 +71,8 @@ struct Projecting {
 struct Seen {
     active: Option<(u64, u64)>,
     spilled: Option<SystemTime>,
+    /// Whether the files of the database are no longer those that are open.
+    is_database_replaced: bool,
 }
 
 /// What ended a wait.
@@ -165,13 +167,15 @@ impl Projecting {
         Ok(())
     }
 
-    /// Whether the log is what it was, by one look at the active segment and one at what was put aside.
+    /// Whether log and database are what they were, by a look at the active segment, at what was put aside, and at the
+    /// files of the database.
     fn look(&self) -> Seen {
         let log = self.shared.paths.log();
         let spilled = fs::metadata(log.join("spill")).ok();
         Seen {
             active: system::inode_and_len(&log.join("active.log")).ok(),
             spilled: spilled.and_then(|found| found.modified().ok()),
+            is_database_replaced: self.store.is_replaced() || self.store.is_wal_replaced(),
         }
     }
 

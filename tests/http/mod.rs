@@ -1,5 +1,6 @@
 //! The API, over real HTTP from a real worker.
 
+mod database;
 mod described;
 mod limits;
 mod load;

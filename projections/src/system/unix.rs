@@ -2,10 +2,10 @@
 
 use crate::{
     error::{Error, Result},
-    store::{COMPANIONS, beside, lock_exclusive, rename},
+    files::{lock_exclusive, remove_companions, rename},
 };
 use claude_mem_log::system;
-use std::{fs, path::Path};
+use std::path::Path;
 
 /// The size of a page in a database that is being drawn, which is faster with large ones.
 pub(crate) const SCRATCH_PAGE_BYTES: u32 = 8192;
@@ -20,9 +20,7 @@ pub(crate) fn replace(path: &Path, scratch: &Path) -> Result<()> {
     };
     system::sync_file(scratch).map_err(failed(scratch))?;
     let _replacing = lock_exclusive(path)?;
-    for suffix in COMPANIONS {
-        let _ = fs::remove_file(beside(path, suffix));
-    }
+    remove_companions(path);
     rename(scratch, path)?;
     match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         Some(parent) => system::sync_dir(parent).map_err(failed(parent)),

@@ -1,10 +1,6 @@
 //! Windows.
 
-use crate::{
-    error::Result,
-    rebuild::remove,
-    store::{BUSY, lock_exclusive},
-};
+use crate::{error::Result, files::lock_exclusive, open::BUSY, rebuild::remove};
 use rusqlite::{Connection, backup::Backup};
 use std::{path::Path, time::Duration};
 

@@ -1,0 +1,164 @@
+//! The files of a database: their names, their kinds, and the lock under which they are replaced.
+
+use crate::error::{Error, Result};
+use claude_mem_log::system;
+use std::{
+    fmt::Write as _,
+    fs::{self, File, TryLockError},
+    io,
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// The companions of a database in WAL mode.
+pub(crate) const COMPANIONS: [&str; 2] = ["-wal", "-shm"];
+
+/// Between two attempts to get a lock.
+const LOCK_PAUSE: Duration = Duration::from_millis(1);
+
+/// Which files a connection has open, to notice when others take their place.
+#[derive(Debug)]
+pub(crate) struct OpenFile {
+    pub(crate) path: PathBuf,
+    database: u64,
+    /// 0 if there was none yet.
+    wal: u64,
+}
+
+impl OpenFile {
+    /// The files at `path`. A connection that has read something has opened them.
+    pub(crate) fn now(path: &Path) -> Self {
+        Self { path: path.into(), database: inode(path), wal: inode(&beside(path, COMPANIONS[0])) }
+    }
+
+    /// Whether another database has taken the place of this one, or none.
+    pub(crate) fn is_replaced(&self) -> bool {
+        inode(&self.path) != self.database
+    }
+
+    /// Whether the write-ahead log was deleted or replaced while the database was not.
+    pub(crate) fn is_wal_replaced(&self) -> bool {
+        self.wal != 0 && inode(&beside(&self.path, COMPANIONS[0])) != self.wal
+    }
+}
+
+/// Which file is at `path`; 0 for none.
+fn inode(path: &Path) -> u64 {
+    system::inode(path).unwrap_or(0)
+}
+
+/// `memory.db` with `suffix` behind its name.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// A path as a URI: every byte that could mean something else there is percent-encoded.
+pub(crate) fn uri(path: &Path) -> String {
+    let mut text = String::from("file:");
+    for byte in system::uri_path(path) {
+        if byte.is_ascii_alphanumeric() || b"/._-".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    text
+}
+
+/// Refuses a directory, FIFO or device in the place of a database file: opening a FIFO to read blocks until
+/// somebody writes. Returns whether the database exists.
+pub(crate) fn check_kinds(path: &Path) -> Result<bool> {
+    let is_there = check_kind(path)?;
+    for suffix in COMPANIONS {
+        check_kind(&beside(path, suffix))?;
+    }
+    Ok(is_there)
+}
+
+fn check_kind(path: &Path) -> Result<bool> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_file() => Ok(true),
+        Ok(found) => {
+            let why = if found.is_dir() { "it is a directory" } else { "it is not a regular file" };
+            Err(Error::Unusable { path: path.into(), why: why.into() })
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(source) => Err(Error::Io { action: "open", path: path.into(), source }),
+    }
+}
+
+/// Opens a lock file and leaves what is in it as it is: the name may be a link.
+pub(crate) fn open_lock(lock: &Path) -> io::Result<File> {
+    if fs::metadata(lock).is_ok_and(|found| !found.is_file()) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    File::options().write(true).create(true).truncate(false).open(lock)
+}
+
+/// How long a lock is waited for at most. Whoever holds it may be suspended.
+pub(crate) const LOCK_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// Held while a database is opened, so that its file and its write-ahead log belong together: both are
+/// replaced under the exclusive form. Where no lock file can be made, nothing can be replaced either.
+pub(crate) fn lock_shared(path: &Path, wait_max: Duration) -> Result<Option<File>> {
+    let Ok(file) = open_lock(&beside(path, ".lock")) else { return Ok(None) };
+    match wait_for(|| file.try_lock_shared(), wait_max) {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::Error(_)) => Ok(None),
+        Err(TryLockError::WouldBlock) => Err(Error::Rebuilding { path: path.into() }),
+    }
+}
+
+/// Held while files are replaced, created or removed.
+pub(crate) fn lock_exclusive(path: &Path) -> Result<File> {
+    let lock = beside(path, ".lock");
+    let failed = |source| Error::Io { action: "lock", path: lock.clone(), source };
+    let file = open_lock(&lock).map_err(failed)?;
+    match wait_for(|| file.try_lock(), LOCK_WAIT_MAX) {
+        Ok(()) => Ok(file),
+        Err(TryLockError::Error(source)) => Err(failed(source)),
+        Err(TryLockError::WouldBlock) => Err(Error::Rebuilding { path: path.into() }),
+    }
+}
+
+fn wait_for(
+    mut lock: impl FnMut() -> Result<(), TryLockError>,
+    wait_max: Duration,
+) -> Result<(), TryLockError> {
+    let since = Instant::now();
+    loop {
+        match lock() {
+            Err(TryLockError::WouldBlock) if since.elapsed() < wait_max => {
+                thread::sleep(LOCK_PAUSE);
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Moves a database that cannot be used out of the way, with its companions. Nothing is deleted.
+pub(crate) fn set_aside(path: &Path, now_us: u64) -> Result<PathBuf> {
+    let _replacing = lock_exclusive(path)?;
+    let aside = beside(path, &format!(".broken-{}", now_us / 1_000_000));
+    for suffix in COMPANIONS.into_iter().chain([""]) {
+        let (from, to) = (beside(path, suffix), beside(&aside, suffix));
+        if fs::symlink_metadata(&from).is_ok() {
+            rename(&from, &to)?;
+        }
+    }
+    Ok(aside)
+}
+
+/// Removes the companions of a database that is gone: SQLite would take them for those of the next one.
+pub(crate) fn remove_companions(path: &Path) {
+    for suffix in COMPANIONS {
+        let _ = fs::remove_file(beside(path, suffix));
+    }
+}
+
+pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {
+    fs::rename(from, to).map_err(|source| Error::Io { action: "rename", path: from.into(), source })
+}
