@@ -127,6 +127,9 @@ impl From<claude_mem_projections::Error> for Failure {
         let failure = Self::new(error.to_string());
         match error {
             E::Log(error) => error.into(),
+            error if error.is_unwritable() => failure
+                .meaning("the disk is full, or the files cannot be written")
+                .remedy("see what is wrong with `claude-mem doctor`"),
             E::Newer { .. } => failure
                 .meaning("the database was not touched")
                 .remedy("use the newer version of claude-mem that made it"),

@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use claude_mem_events::Seq;
 use claude_mem_log::{Log, Options, maintain};
-use claude_mem_projections::{Folded, Options as StoreOptions, State, Store, foreign, log_of};
+use claude_mem_projections::{
+    Error, Folded, Options as StoreOptions, State, Store, foreign, log_of,
+};
 
 use crate::{
     app::App,
@@ -15,6 +17,8 @@ use crate::{
 
 /// How long whoever asks may be kept waiting for the tables to catch up.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(2);
+
+const BEHIND: &str = "note: memory is behind the log; `claude-mem project` brings it up to date";
 
 /// Opens the log to read from it. What was spilled is taken in first, so that it is read, too.
 pub(crate) fn open_log(app: &App) -> Result<Log, Failure> {
@@ -41,6 +45,10 @@ pub(crate) fn open(app: &mut App) -> Result<Store, Failure> {
     let dir = &app.paths.data;
     app.paths.create_data().map_err(|error| Failure::no_directory(dir, &error))?;
     let options = options(app)?;
+    Ok(open_file(app, options)?)
+}
+
+fn open_file(app: &mut App, options: StoreOptions) -> Result<Store, Error> {
     let now_us = app.clock.now().as_microsecond().cast_unsigned();
     let (store, aside) = Store::open_or_set_aside(&app.paths.memory(), options, now_us)?;
     if let Some(aside) = aside {
@@ -75,7 +83,7 @@ pub(crate) fn open_folded(app: &mut App) -> Result<Store, Failure> {
     let mut store = open(app)?;
     let log = open_log(app)?;
     if fold_for(&mut store, &log, WAIT_MAX)? != State::Complete {
-        app.output.say("note: memory is behind the log; `claude-mem project` brings it up to date");
+        app.output.say(BEHIND);
     }
     Ok(store)
 }
@@ -86,6 +94,74 @@ pub(crate) fn open_whole(app: &mut App) -> Result<(Store, Log), Failure> {
     let log = open_log(app)?;
     fold(&mut store, &log)?;
     Ok((store, log))
+}
+
+/// The tables to read from, as [`open_folded`] has them if they can be written, else as far as they can be read.
+pub(crate) fn read_folded(app: &mut App) -> Result<Store, Failure> {
+    read(app, Some(WAIT_MAX))
+}
+
+/// The tables to read from, as [`open_whole`] has them if they can be written, else as far as they can be read.
+pub(crate) fn read_whole(app: &mut App) -> Result<Store, Failure> {
+    read(app, None)
+}
+
+/// Folds for at most `time_max`, then reads. Where nothing can be written (a full disk, a read-only directory, a
+/// database of a newer version) reading goes on without.
+fn read(app: &mut App, time_max: Option<Duration>) -> Result<Store, Failure> {
+    let dir = &app.paths.data;
+    if let Err(error) = app.paths.create_data()
+        && !dir.is_dir()
+    {
+        return Err(Failure::no_directory(dir, &error));
+    }
+    let options = options(app)?;
+    let log = open_log(app)?;
+    match fold_file(app, options.clone(), &log, time_max) {
+        Ok(store) => Ok(store),
+        Err(error) if error.is_unwritable() || matches!(error, Error::Newer { .. }) => {
+            read_without_writing(app, options, &log, &error)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn fold_file(
+    app: &mut App,
+    options: StoreOptions,
+    log: &Log,
+    time_max: Option<Duration>,
+) -> Result<Store, Error> {
+    let mut store = open_file(app, options)?;
+    let began = Instant::now();
+    let state = match time_max {
+        Some(time_max) => store.fold(log, |_| began.elapsed() < time_max)?.state,
+        None => store.catch_up(log, |_| ())?.state,
+    };
+    if state != State::Complete {
+        app.output.say(BEHIND);
+    }
+    Ok(store)
+}
+
+/// Reads memory.db as it is; if that is not possible either, folds the log into memory.
+fn read_without_writing(
+    app: &mut App,
+    options: StoreOptions,
+    log: &Log,
+    refused: &Error,
+) -> Result<Store, Failure> {
+    let is_newer = matches!(refused, Error::Newer { .. });
+    if !is_newer && let Ok(Some(store)) = Store::open_read_only(&app.paths.memory()) {
+        app.output.say(format_args!(
+            "note: memory.db cannot be written ({refused}); the newest events may be missing here"
+        ));
+        return Ok(store);
+    }
+    app.output.say(format_args!("note: {refused}; the answer is made from the log alone"));
+    let mut store = Store::in_memory_with(options)?;
+    store.catch_up(log, |_| ())?;
+    Ok(store)
 }
 
 /// The project that goes by this name or key, or is in this folder; the one we stand in, if none is named.

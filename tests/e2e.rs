@@ -12,6 +12,7 @@ mod compact;
 mod concurrency;
 mod context;
 mod credentials;
+mod database;
 mod demo;
 mod doctor;
 mod full_disk;

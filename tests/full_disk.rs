@@ -11,7 +11,12 @@ use std::{
 use claude_mem_tools::bucket::{Bucket, Lies};
 use serde_json::json;
 
-use crate::{model::dump, sandbox::Sandbox, serving::until};
+use crate::{
+    database,
+    model::dump,
+    sandbox::Sandbox,
+    serving::{Serving, until},
+};
 
 /// The data directory of a sandbox, on a small disk of its own. Says loudly if that cannot be had.
 struct SmallDisk {
@@ -54,6 +59,12 @@ impl SmallDisk {
             free.saturating_sub(left).max(1),
         )
         .unwrap();
+    }
+
+    fn remount(&self, mode: &str) {
+        let mode = format!("remount,{mode}");
+        let mounted = Command::new("mount").args(["-o", &mode]).arg(self.sandbox.data()).status();
+        assert!(mounted.unwrap().success());
     }
 
     fn make_room(&self) {
@@ -180,4 +191,94 @@ fn a_restore_with_room_for_the_log_alone_says_so_and_memory_is_drawn_later() {
     disk.make_room();
     sandbox.run(&["replay", "--offline"]).ok();
     assert_eq!(dump(&sandbox.data()), dump(&source.data()));
+}
+
+#[test]
+fn what_is_on_a_full_disk_can_be_read() {
+    let Some(disk) = SmallDisk::mount("24m") else { return };
+    let sandbox = &disk.sandbox;
+    database::work(sandbox, "s1", "walrus");
+    disk.fill_but(0);
+    let told = database::assert_readable(sandbox, "walrus");
+    assert!(told.contains("memory.db cannot be written"), "{told}");
+    assert!(database::begin_session(sandbox).contains("walrus"));
+    let error = sandbox.run(&["remember", "there is no room for this"]).fails(1);
+    assert!(error.contains("space") || error.contains("full"), "{error}");
+    disk.make_room();
+    assert_eq!(database::assert_readable(sandbox, "walrus"), "");
+}
+
+#[test]
+fn a_worker_answers_while_its_disk_is_full() {
+    let Some(disk) = SmallDisk::mount("24m") else { return };
+    let sandbox = &disk.sandbox;
+    database::work(sandbox, "s1", "walrus");
+    let _serving = Serving::start(sandbox, &[]);
+    disk.fill_but(0);
+    database::assert_readable(sandbox, "walrus");
+    assert!(database::begin_session(sandbox).contains("walrus"));
+}
+
+#[test]
+fn what_is_on_a_read_only_disk_can_be_read() {
+    let Some(disk) = SmallDisk::mount("24m") else { return };
+    let sandbox = &disk.sandbox;
+    database::work(sandbox, "s1", "walrus");
+    disk.remount("ro");
+    let told = database::assert_readable(sandbox, "walrus");
+    assert!(told.contains("memory.db cannot be written"), "{told}");
+    assert!(database::begin_session(sandbox).contains("walrus"));
+    disk.remount("rw");
+    // A process was killed with rows in the write-ahead log, and somebody removed the shared memory.
+    let serving = Serving::start(sandbox, &[]);
+    database::work(sandbox, "s2", "narwhal");
+    serving.kill();
+    fs::remove_file(sandbox.data().join("memory.db-shm")).unwrap();
+    disk.remount("ro");
+    database::assert_readable(sandbox, "narwhal");
+    // Without a database, everything is answered from the log.
+    disk.remount("rw");
+    for suffix in ["", "-wal"] {
+        let _ = fs::remove_file(sandbox.data().join(format!("memory.db{suffix}")));
+    }
+    disk.remount("ro");
+    let told = database::assert_readable(sandbox, "walrus");
+    assert!(told.contains("from the log alone"), "{told}");
+    disk.remount("rw");
+}
+
+#[test]
+fn events_that_a_full_disk_drops_are_counted_and_told_until_acknowledged() {
+    let Some(disk) = SmallDisk::mount("12m") else { return };
+    let sandbox = &disk.sandbox;
+    let prompt = |number: usize| {
+        let text = format!("{number} {}", "unlikely to be small ".repeat(50 + number));
+        let prompt = json!({"session_id": "s1", "cwd": "/p", "hook_event_name": "UserPromptSubmit", "prompt": text});
+        sandbox.hook("new", prompt.to_string());
+    };
+    prompt(0);
+    disk.fill_but(16 << 10);
+    (1..400).for_each(prompt);
+    let prompts = || {
+        let events = sandbox.events();
+        events.iter().filter(|event| event["kind"] == "PromptSubmitted").count()
+    };
+    let recorded = prompts();
+    let status = sandbox.run(&["status", "--json"]).ok();
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    let dropped = status["dropped"]["events"].as_u64().unwrap();
+    assert!(dropped > 0);
+    assert_eq!(recorded as u64 + dropped, 400, "every event is recorded or counted");
+    assert!(status["dropped"]["last"].as_str().unwrap().ends_with('Z'), "{status}");
+    let line = format!("{dropped} events could not be recorded, the last at ");
+    let shown = sandbox.run(&["status"]).ok();
+    assert!(shown.contains(&line), "{shown}");
+    let shown = sandbox.run(&["doctor"]).stdout;
+    assert!(shown.contains(&line) && shown.contains("doctor --fix"), "{shown}");
+    disk.make_room();
+    prompt(400);
+    assert_eq!(prompts(), recorded + 1);
+    let shown = sandbox.run(&["doctor", "--fix"]).stdout;
+    assert!(shown.contains("fixed   dropped events"), "{shown}");
+    assert!(!sandbox.run(&["status"]).ok().contains("could not be recorded"));
 }

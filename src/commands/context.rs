@@ -35,7 +35,7 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let store = memory::open_folded(app)?;
+        let store = memory::read_folded(app)?;
         let project = memory::project_meant(app, &store, self.project.as_deref())?;
         let now = app.clock.now();
         let now = self.as_of.as_ref().map_or(now, |when| when.end(now));

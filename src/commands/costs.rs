@@ -42,7 +42,7 @@ enum By {
 impl Costs {
     /// Prints a line for each, and one for all.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let (store, _) = memory::open_whole(app)?;
+        let store = memory::read_whole(app)?;
         let now = app.clock.now();
         let since = self.since.as_ref().map_or(0, |since| since.start(now).as_microsecond());
         let offset = TimeZone::system().to_offset(now).seconds();

@@ -28,7 +28,7 @@ pub(crate) struct Diff {
 impl Diff {
     /// Prints the changes in the order in which things happened.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let (store, _) = memory::open_whole(app)?;
+        let store = memory::read_whole(app)?;
         let (before, after) = self.chosen(&store)?;
         let changes = changes(store.replaced_by(after, before)?, store.made_by(after)?);
         if self.json {

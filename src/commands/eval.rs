@@ -37,7 +37,7 @@ impl Eval {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let sets = match (&self.docs, &self.queries) {
             (Some(docs), Some(queries)) => vec![Set::read(docs, queries)?],
-            _ => own::sets(&memory::open_folded(app)?, app)?,
+            _ => own::sets(&memory::read_folded(app)?, app)?,
         };
         let mut figures = Vec::new();
         for set in sets.iter().filter(|set| !set.queries.is_empty()) {

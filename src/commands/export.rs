@@ -12,7 +12,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use claude_mem_events::{EventReader, Met, Recorded, Seq};
-use claude_mem_projections::Chronicle;
+use claude_mem_projections::{Chronicle, Store};
 
 use super::select;
 use crate::{
@@ -53,14 +53,12 @@ enum Format {
 impl Export {
     /// Writes to a file beside the one that is wanted, which is replaced only when all is written.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let (store, log) = memory::open_whole(app)?;
-        let wanted = self.wanted(app, &store)?;
-        let write = |out: &mut dyn Write| match self.format {
-            Format::Jsonl => {
-                let mut reader = EventReader::from(&log, Seq::START);
-                events(&mut reader, &wanted, out)
-            }
-            Format::Markdown => markdown::write(&store, &wanted, out),
+        let store = if self.needs_memory() { Some(memory::read_whole(app)?) } else { None };
+        let wanted = self.wanted(app, store.as_ref())?;
+        let log = memory::open_log(app)?;
+        let write = |out: &mut dyn Write| match &store {
+            Some(store) if self.format == Format::Markdown => markdown::write(store, &wanted, out),
+            _ => events(&mut EventReader::from(&log, Seq::START), &wanted, out),
         };
         let written = match &self.output {
             None => {
@@ -83,14 +81,16 @@ impl Export {
         Ok(())
     }
 
-    fn wanted(
-        &self,
-        app: &App,
-        store: &claude_mem_projections::Store,
-    ) -> Result<Chronicle, Failure> {
+    /// Events are read from the log alone, unless a project or session must be found by its name.
+    fn needs_memory(&self) -> bool {
+        self.format == Format::Markdown || self.project.is_some() || self.session.is_some()
+    }
+
+    fn wanted(&self, app: &App, store: Option<&Store>) -> Result<Chronicle, Failure> {
         let now = app.clock.now();
-        let project = self.project.as_deref().map(|name| select::project(app, store, name));
-        let session = self.session.as_deref().map(|name| select::session(store, name));
+        let named = |name: &Option<String>| store.zip(name.clone());
+        let project = named(&self.project).map(|(store, name)| select::project(app, store, &name));
+        let session = named(&self.session).map(|(store, name)| select::session(store, &name));
         Ok(Chronicle {
             since_us: self.between.since_us(now).unwrap_or(0),
             until_us: self.between.until_us(now).unwrap_or(0),

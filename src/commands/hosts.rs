@@ -82,7 +82,7 @@ impl Hosts {
 }
 
 fn list(app: &mut App, is_json: bool) -> Result<(), Failure> {
-    let store = memory::open_folded(app)?;
+    let store = memory::read_folded(app)?;
     let folded = store.hosts()?;
     let all = pull::all(&app.paths)?;
     if all.is_empty() && !is_json {

@@ -45,7 +45,7 @@ impl RetryParked {
     }
 
     fn show(self, app: &mut App) -> Result<(), Failure> {
-        let (store, _) = memory::open_whole(app)?;
+        let store = memory::read_whole(app)?;
         let retry = Retry { ids: self.ids };
         for turn in retry.turns(&store)? {
             let (session, number, events) = (&turn.content_session, turn.turn, turn.pending.len());

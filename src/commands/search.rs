@@ -86,7 +86,7 @@ enum Order {
 impl Search {
     /// Finds and shows.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let store = memory::open_folded(app)?;
+        let store = memory::read_folded(app)?;
         let request = self.request(app);
         let found = store.search(&request)?;
         match self.json {

@@ -40,7 +40,7 @@ pub(crate) struct Show {
 impl Show {
     /// Shows each, and says which are not there.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let store = memory::open_folded(app)?;
+        let store = memory::read_folded(app)?;
         let found = store.details(&self.ids)?;
         for (at, details) in found.iter().enumerate() {
             let events = if self.raw { Some(sources(app, &details.provenance)?) } else { None };

@@ -20,7 +20,7 @@ use super::worker::next_start;
 use crate::{
     app::App,
     failure::Failure,
-    hooks::is_worker_running,
+    hooks::{Dropped, is_worker_running},
     install::registered::Hooks,
     project::ProjectId,
     settings::table::{ENABLED, SYNC},
@@ -49,6 +49,8 @@ struct Found {
     #[serde(flatten)]
     counted: Counted,
     durability: Durability,
+    /// Events that hooks could not record, as on a full disk.
+    dropped: Option<Dropped>,
     disk: Disk,
     hooks: Hooks,
     memory: Memory,
@@ -127,6 +129,7 @@ impl Found {
             counted: Counted::read(&log, app.clock.now())?,
             durability: durability(app),
             shipping: Standing::look(app, disk.log_bytes),
+            dropped: Dropped::look(&data_dir),
             disk,
             hooks: Hooks::look(app),
             memory: Memory::look(app, &log),

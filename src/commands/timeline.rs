@@ -46,7 +46,7 @@ pub(crate) struct Timeline {
 impl Timeline {
     /// Finds the anchor and shows what is around it.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let store = memory::open_folded(app)?;
+        let store = memory::read_folded(app)?;
         let request = Request {
             anchor: anchor(&self.anchor.join(" "), app.clock.now()),
             before: self.before,

@@ -40,6 +40,7 @@ const OURS: &[&str] = &[
     "worker.attempts",
     "ask.lock",
     "private",
+    "dropped-events",
     "observer-sessions",
     "logs",
     "backups",

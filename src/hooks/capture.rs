@@ -13,6 +13,7 @@ use claude_mem_log::{Options, sync_is_due};
 
 use super::{
     cleanup, context,
+    dropped::Dropped,
     input::Input,
     new,
     private_turn::PrivateTurn,
@@ -196,7 +197,10 @@ impl World {
             (None, Some(_)) => match call.fact(hook)? {
                 Ok(None) => return Ok(None),
                 Ok(Some(fact)) => {
-                    self.record(&envelope, &fact)?;
+                    // A session is told what is remembered, recorded or not.
+                    if let Err(problem) = self.record(&envelope, &fact) {
+                        self.report(hook, &problem);
+                    }
                     return Ok(Begun::of(fact, envelope));
                 }
                 Err(malformed) => malformed,
@@ -209,6 +213,14 @@ impl World {
         let error = event.error.clone();
         self.record(&envelope, &Fact::Synced(event.into()))?;
         Err(Problem::Unreadable(error))
+    }
+
+    /// Notes what went wrong, and counts an event that is lost by it.
+    pub(super) fn report(&self, hook: &'static str, problem: &Problem) {
+        if matches!(problem, Problem::Log(_) | Problem::Mark(_)) {
+            Dropped::add(&self.paths.data);
+        }
+        diagnostics::record(&self.paths.data, Level::Error, format_args!("{hook}: {problem}"));
     }
 
     /// Where the client stands: as it says, else where it started us.

@@ -6,6 +6,7 @@
 mod capture;
 mod cleanup;
 mod context;
+mod dropped;
 mod input;
 mod new;
 pub(crate) mod outside;
@@ -26,6 +27,7 @@ use std::{
 
 use capture::World;
 pub(crate) use capture::{PLATFORM, is_internal, is_worker_running};
+pub(crate) use dropped::Dropped;
 pub(crate) use new::MEDIA;
 use private_turn::PrivateTurn;
 pub(crate) use private_turn::sweep as sweep_private_turns;
@@ -78,7 +80,7 @@ pub(crate) fn run(name: &'static str) -> u8 {
 fn capture(world: &World, name: &'static str) -> Option<String> {
     let input = input::read();
     let begun = world.take(name, &input).unwrap_or_else(|problem| {
-        diagnostics::record(&world.paths.data, Level::Error, format_args!("{name}: {problem}"));
+        world.report(name, &problem);
         None
     });
     (name == "context").then(|| context::answer(world, begun.as_ref()))

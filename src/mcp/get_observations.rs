@@ -38,7 +38,7 @@ pub(super) static TOOL: Tool = Tool {
 };
 
 fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure> {
-    let store = memory::open_folded(server.app)?;
+    let store = memory::read_folded(server.app)?;
     let ids = arguments.ids("ids");
     let mut found = store.details(&ids)?;
     let is_found = |name: &&_| found.iter().any(|details: &Details| details.name == **name);

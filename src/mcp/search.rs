@@ -70,7 +70,7 @@ pub(super) static TOOL: Tool = Tool {
 };
 
 fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure> {
-    let store = memory::open_folded(server.app)?;
+    let store = memory::read_folded(server.app)?;
     let here = memory::project_meant(server.app, &store, None)?;
     let mut search = request(server, arguments)?;
     let (is_default, label) = match arguments.text("project") {

@@ -27,7 +27,7 @@ pub(super) static TOOL: Tool = Tool {
 };
 
 fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure> {
-    let store = memory::open_folded(server.app)?;
+    let store = memory::read_folded(server.app)?;
     let project = memory::project_meant(server.app, &store, arguments.text("project"))?;
     let now = server.app.clock.now();
     let budget = arguments.number("budget");

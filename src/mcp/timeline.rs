@@ -54,7 +54,7 @@ pub(super) static TOOL: Tool = Tool {
 };
 
 fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure> {
-    let store = memory::open_folded(server.app)?;
+    let store = memory::read_folded(server.app)?;
     let here = memory::project_meant(server.app, &store, None)?;
     let anchor = anchor(server, arguments)?;
     let project = arguments.text("project");

@@ -1,7 +1,7 @@
 //! `claude-mem mcp`: the protocol, and how a server ends.
 
 mod clients;
-mod talk;
+pub(crate) mod talk;
 mod tools;
 
 use std::{os::unix::process::ExitStatusExt, process::Command, sync::mpsc::RecvTimeoutError};

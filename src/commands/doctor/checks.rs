@@ -3,14 +3,14 @@
 use std::fs;
 
 use claude_mem_log::{Options, maintain, verify};
-use claude_mem_projections::Store;
+use claude_mem_projections::{Error, Store};
 
 use super::Finding;
 use crate::{
     app::App,
     commands::{ship::runtime, worker::next_start},
     failure::Failure,
-    hooks::is_worker_running,
+    hooks::{Dropped, is_worker_running},
     install::{Targets, registered::Hooks, rival},
     settings::{table, value::Kind},
     ship::{
@@ -30,6 +30,7 @@ const FREE_BYTES_MIN: u64 = 20 << 20;
 /// Every check, in the order in which things depend on each other.
 pub(super) fn all(app: &App, is_fixing: bool) -> Vec<Finding> {
     let mut findings = vec![permissions(app, is_fixing), disk(app)];
+    findings.extend(dropped(app, is_fixing));
     findings.extend(hooks(app));
     findings.extend(rivals(app));
     findings.extend(settings(app));
@@ -88,6 +89,22 @@ fn disk(app: &App) -> Finding {
         free if free < FREE_BYTES_FEW => Finding::warning(CHECK, what, remedy),
         _ => Finding::fine(CHECK, what),
     }
+}
+
+fn dropped(app: &App, is_fixing: bool) -> Option<Finding> {
+    const CHECK: &str = "dropped events";
+    let data = &app.paths.data;
+    let dropped = Dropped::look(data)?;
+    let what = format!(
+        "{} could not be recorded, the last at {}",
+        count(dropped.events, "event"),
+        dropped.last
+    );
+    if is_fixing && Dropped::acknowledge(data).is_ok() {
+        return Some(Finding::fixed(CHECK, format!("{what}; the count starts anew")));
+    }
+    let remedy = "make room if the disk is full; acknowledge it with `claude-mem doctor --fix`";
+    Some(Finding::warning(CHECK, what, remedy))
 }
 
 fn hooks(app: &App) -> Vec<Finding> {
@@ -185,6 +202,10 @@ fn memory(app: &App) -> Vec<Finding> {
     let store = match Store::open_read_only(&app.paths.memory()) {
         Ok(Some(store)) => store,
         Ok(None) => return vec![Finding::fine(CHECK, "is drawn from the log when it is needed")],
+        Err(error @ Error::Newer { .. }) => {
+            let remedy = "use the newer version of claude-mem that made it; until then answers come from the log";
+            return vec![Finding::problem(CHECK, error.to_string(), remedy)];
+        }
         Err(error) => return vec![Finding::problem(CHECK, error.to_string(), redraw)],
     };
     match store.damage() {

@@ -15,6 +15,8 @@ pub(super) struct Memory {
     pub(super) counts: Option<Counts>,
     /// The latest failure, if nobody was answered since.
     pub(super) trouble: Option<Trouble>,
+    /// Why the database cannot be read, if there is one.
+    pub(super) problem: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -39,8 +41,11 @@ pub(super) struct Trouble {
 impl Memory {
     /// Looks, and folds nothing: a status shows what is there.
     pub(super) fn look(app: &App, log: &Log) -> Self {
-        let store = Store::open_read_only(&app.paths.memory()).ok().flatten();
-        let Some(store) = store else { return Self { counts: None, trouble: None } };
+        let opened = Store::open_read_only(&app.paths.memory());
+        let problem = opened.as_ref().err().map(ToString::to_string);
+        let Some(store) = opened.ok().flatten() else {
+            return Self { counts: None, trouble: None, problem };
+        };
         let counts = store.counts().ok().map(|counts| Counts {
             observations: counts.observations,
             summaries: counts.summaries,
@@ -49,7 +54,7 @@ impl Memory {
             parked: counts.parked,
         });
         let trouble = store.trouble().ok().flatten().map(Trouble::of);
-        Self { counts, trouble }
+        Self { counts, trouble, problem }
     }
 }
 

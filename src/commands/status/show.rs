@@ -31,6 +31,7 @@ pub(super) fn page(found: &Found, output: &Output) -> String {
     page.line("project", &project(found, output));
     page.line("durability", &durability(found));
     page.line("damage", &damage(found, output));
+    page.line("dropped", &dropped(found, output));
     page.line("removed", &removed(found));
     page.line("disk", &disk(found));
     for line in hooks(&found.hooks, output) {
@@ -86,7 +87,9 @@ fn shipping(found: &Found, output: &Output) -> String {
 }
 
 fn memory(memory: &Memory) -> String {
-    let Some(counts) = &memory.counts else { return "not drawn yet".into() };
+    let Some(counts) = &memory.counts else {
+        return memory.problem.clone().unwrap_or_else(|| "not drawn yet".into());
+    };
     let mut text = format!(
         "{}, {}",
         count(counts.observations, "observation"),
@@ -194,6 +197,13 @@ fn damage(found: &Found, output: &Output) -> String {
         (false, true) => output.paint(BAD, &told.join(", ")),
         (false, false) => told.join(", "),
     }
+}
+
+fn dropped(found: &Found, output: &Output) -> String {
+    let Some(dropped) = &found.dropped else { return String::new() };
+    let text = format!("{} could not be recorded", events(dropped.events));
+    let last = local(&dropped.last);
+    format!("{}, the last at {last}; see `claude-mem doctor`", output.paint(BAD, &text))
 }
 
 /// What was forgotten and compacted, which is no damage.

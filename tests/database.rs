@@ -1,0 +1,257 @@
+//! memory.db when it is damaged, missing, too new, or on a disk that cannot be written: reading works as far as it
+//! can, and what can be rebuilt is.
+
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command, thread};
+
+use serde_json::{Value, json};
+
+use crate::{
+    mcp::talk::Talk,
+    model::dump,
+    sandbox::{Run, Sandbox},
+};
+
+/// Records a turn of a session and folds it. The rules make an observation and a summary of it.
+pub(crate) fn work(sandbox: &Sandbox, session: &str, word: &str) {
+    let event =
+        |name: &str| json!({"session_id": session, "cwd": sandbox.home(), "hook_event_name": name});
+    let mut prompt = event("UserPromptSubmit");
+    prompt["prompt"] = format!("find the {word}").into();
+    sandbox.hook("new", prompt.to_string());
+    let mut tool = event("PostToolUse");
+    tool["tool_name"] = "Edit".into();
+    tool["tool_use_id"] = format!("{session}-{word}").into();
+    let file = sandbox.home().join(format!("{word}.rs"));
+    tool["tool_input"] = json!({"file_path": file, "old_string": "a", "new_string": "b"});
+    tool["tool_response"] = json!({"filePath": file});
+    sandbox.hook("save", tool.to_string());
+    let mut stop = event("Stop");
+    stop["last_assistant_message"] = format!("The {word} is found.").into();
+    sandbox.hook("summary", stop.to_string());
+    sandbox.run_with(&["project"], &[("CLAUDE_MEM_PROVIDER", "extract")], "").ok();
+}
+
+/// Every command that only reads answers, and finds `word`. Gives what `search` says on stderr.
+pub(crate) fn assert_readable(sandbox: &Sandbox, word: &str) -> String {
+    let has_word = |run: Run, what: &str| {
+        assert_eq!(run.code, 0, "{what}: {run:?}");
+        assert!(run.stdout.contains(word), "{what}: {run:?}");
+        run.stderr
+    };
+    let told = has_word(sandbox.run(&["search", word]), "search");
+    has_word(sandbox.run(&["search", word, "--json"]), "search --json");
+    has_word(sandbox.run(&["context", "--project", "."]), "context");
+    has_word(sandbox.run(&["timeline"]), "timeline");
+    has_word(sandbox.run(&["log"]), "log");
+    has_word(sandbox.run(&["export"]), "export");
+    has_word(sandbox.run(&["export", "--format", "markdown"]), "export --format markdown");
+    has_word(sandbox.run(&["export", "--project", "home"]), "export --project");
+    for arguments in [&["status"][..], &["costs"], &["hosts"]] {
+        sandbox.run(arguments).ok();
+    }
+    let listed = sandbox.run(&["search", word, "--json"]).ok();
+    let first: Value = serde_json::from_str(listed.lines().next().unwrap()).unwrap();
+    let id = first["id"].as_str().map_or_else(|| first["id"].to_string(), str::to_owned);
+    sandbox.run(&["show", &id]).ok();
+    let mut talk = Talk::with(sandbox);
+    let (found, is_error) = talk.call("search", &json!({"query": word}));
+    assert!(!is_error && found.contains(word), "{found}");
+    talk.end();
+    told
+}
+
+/// A hook answers at the start of a session. Gives what it told.
+pub(crate) fn begin_session(sandbox: &Sandbox) -> String {
+    let start = json!({"session_id": "next", "cwd": sandbox.home(), "hook_event_name": "SessionStart", "source": "startup"});
+    let answer = sandbox.hook("context", start.to_string());
+    answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap().to_owned()
+}
+
+fn sql(sandbox: &Sandbox, sql: &str) {
+    let connection = rusqlite::Connection::open(sandbox.data().join("memory.db")).unwrap();
+    connection.execute_batch(sql).unwrap();
+}
+
+fn remove_all(data: &Path) {
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = fs::remove_file(data.join(format!("memory.db{suffix}")));
+    }
+}
+
+fn fifo(path: &Path) {
+    let _ = fs::remove_file(path);
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+#[test]
+fn whatever_stands_in_the_place_of_the_database_hooks_answer_and_it_is_rebuilt() {
+    type Damage = fn(&Sandbox);
+    let damages: [(&str, Damage); 8] = [
+        ("a dropped table", |sandbox| sql(sandbox, "drop table imports")),
+        ("a dropped index", |sandbox| sql(sandbox, "drop table observations_fts")),
+        ("a deleted checkpoint", |sandbox| sql(sandbox, "delete from checkpoint")),
+        ("a directory", |sandbox| {
+            remove_all(&sandbox.data());
+            fs::create_dir(sandbox.data().join("memory.db")).unwrap();
+            fs::write(sandbox.data().join("memory.db/kept"), "somebody's").unwrap();
+        }),
+        ("a FIFO", |sandbox| {
+            remove_all(&sandbox.data());
+            fifo(&sandbox.data().join("memory.db"));
+        }),
+        ("a FIFO as write-ahead log", |sandbox| fifo(&sandbox.data().join("memory.db-wal"))),
+        ("a FIFO as shared memory", |sandbox| fifo(&sandbox.data().join("memory.db-shm"))),
+        ("a device", |sandbox| {
+            remove_all(&sandbox.data());
+            std::os::unix::fs::symlink("/dev/zero", sandbox.data().join("memory.db")).unwrap();
+        }),
+    ];
+    for (what, damage) in damages {
+        let sandbox = Sandbox::new();
+        work(&sandbox, "s1", "walrus");
+        let before = dump(&sandbox.data());
+        damage(&sandbox);
+        // It tells what it can, or nothing; but it ends.
+        begin_session(&sandbox);
+        for (arguments, code) in [(["verify", "--json"], 1), (["status", "--json"], 0)] {
+            let run = sandbox.run(&arguments);
+            assert!(run.code == code || what == "a deleted checkpoint", "{what}: {run:?}");
+        }
+        let replayed = sandbox.run(&["replay", "--offline"]);
+        assert_eq!(replayed.code, 0, "{what}: {replayed:?}");
+        let after = dump(&sandbox.data());
+        // The session that began meanwhile is the only difference.
+        assert!(after.contains("find the walrus"), "{what}");
+        assert_eq!(after.matches("walrus").count(), before.matches("walrus").count(), "{what}");
+        assert_eq!(sandbox.run(&["verify"]).code, 0, "{what}");
+        assert!(begin_session(&sandbox).contains("walrus"), "{what}");
+        if what == "a directory" {
+            let aside = fs::read_dir(sandbox.data()).unwrap().find_map(|entry| {
+                let path = entry.unwrap().path();
+                path.to_str().unwrap().contains(".broken-").then_some(path)
+            });
+            assert_eq!(fs::read_to_string(aside.unwrap().join("kept")).unwrap(), "somebody's");
+            sandbox.run(&["compact"]).ok();
+        }
+    }
+}
+
+#[test]
+fn a_lock_file_that_is_a_fifo_or_a_link_does_no_harm() {
+    let sandbox = Sandbox::new();
+    work(&sandbox, "s1", "walrus");
+    let lock = sandbox.data().join("memory.db.lock");
+    fifo(&lock);
+    assert!(begin_session(&sandbox).contains("walrus"));
+    assert!(sandbox.run(&["search", "walrus"]).ok().contains("walrus"));
+    let error = sandbox.run(&["replay", "--offline"]).fails(1);
+    assert!(error.contains("memory.db.lock: it is not a regular file"), "{error}");
+    fs::remove_file(&lock).unwrap();
+    for name in ["memory.db.lock", "memory.db.rebuild"] {
+        let _ = fs::remove_file(sandbox.data().join(name));
+        let precious = sandbox.write(name, "x");
+        std::os::unix::fs::symlink(precious, sandbox.data().join(name)).unwrap();
+    }
+    sandbox.run(&["replay", "--offline"]).ok();
+    assert_eq!(sandbox.read("memory.db.lock") + &sandbox.read("memory.db.rebuild"), "xx");
+}
+
+#[test]
+fn beside_a_database_of_a_newer_version_everything_is_answered_from_the_log() {
+    let sandbox = Sandbox::new();
+    work(&sandbox, "s1", "walrus");
+    sql(&sandbox, "pragma user_version = 4711");
+    let before = fs::read(sandbox.data().join("memory.db")).unwrap();
+    let told = assert_readable(&sandbox, "walrus");
+    assert!(told.contains("has schema 4711") && told.contains("from the log alone"), "{told}");
+    let status = sandbox.run(&["status"]).ok();
+    assert!(status.contains("has schema 4711"), "{status}");
+    let doctor = sandbox.run(&["doctor"]);
+    assert!(doctor.stdout.contains("use the newer version"), "{doctor:?}");
+    // What would write to it is refused, and hooks go on recording.
+    let error = sandbox.run(&["project"]).fails(1);
+    assert!(error.contains("the database was not touched"), "{error}");
+    begin_session(&sandbox);
+    let events = sandbox.events().len();
+    sandbox.hook("new", json!({"session_id": "s2", "prompt": "more"}).to_string());
+    assert_eq!(sandbox.events().len(), events + 1);
+    assert_eq!(fs::read(sandbox.data().join("memory.db")).unwrap(), before);
+}
+
+#[test]
+fn a_directory_that_may_not_be_written_is_read() {
+    let sandbox = Sandbox::new();
+    work(&sandbox, "s1", "walrus");
+    let dirs = || {
+        let below = |dir: &Path| {
+            fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>()
+        };
+        let mut dirs = vec![sandbox.data()];
+        dirs.extend(below(&sandbox.data()).into_iter().filter(|path| path.is_dir()));
+        dirs
+    };
+    // Root may write everywhere, so another user has to try. Nothing but reading is left to that one.
+    let is_root = rustix::process::geteuid().is_root();
+    let owner = if is_root { Some(65534) } else { None };
+    let root = sandbox.home().parent().unwrap().to_owned();
+    fs::set_permissions(&root, fs::Permissions::from_mode(0o755)).unwrap();
+    for dir in dirs() {
+        for entry in fs::read_dir(&dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_file() {
+                fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+            }
+        }
+        let mode = if is_root { 0o755 } else { 0o555 };
+        fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let run = |arguments: &[&str]| {
+        let mut command = sandbox.command(arguments);
+        if let Some(owner) = owner {
+            std::os::unix::process::CommandExt::uid(&mut command, owner);
+        }
+        command.output().unwrap()
+    };
+    for arguments in [
+        &["search", "walrus"][..],
+        &["context", "--project", "."],
+        &["timeline"],
+        &["export"],
+        &["export", "--format", "markdown"],
+        &["log"],
+    ] {
+        let output = run(arguments);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && text.contains("walrus"), "{arguments:?}: {output:?}");
+    }
+    assert!(run(&["status"]).status.success());
+    for dir in dirs() {
+        fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+#[test]
+fn first_use_by_many_sessions_at_once_leaves_no_complaint() {
+    for round in 0..6 {
+        let sandbox = Sandbox::new();
+        thread::scope(|scope| {
+            for number in 0..8 {
+                let sandbox = &sandbox;
+                scope.spawn(move || {
+                    let session = format!("s{round}-{number}");
+                    let start = json!({"session_id": session, "cwd": "/p", "hook_event_name": "SessionStart", "source": "startup"});
+                    sandbox.hook("context", start.to_string());
+                    if number % 2 == 0 {
+                        sandbox.run(&["remember", "the walrus is in the cellar"]).ok();
+                    } else {
+                        sandbox.run(&["search", "walrus"]).ok();
+                    }
+                    sandbox.hook("context", start.to_string());
+                });
+            }
+        });
+        assert_eq!(sandbox.diagnostics(), "", "round {round}");
+        let found = sandbox.run(&["search", "walrus", "--json"]).ok();
+        assert_eq!(found.lines().count(), 4, "{found}");
+    }
+}
