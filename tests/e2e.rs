@@ -25,6 +25,7 @@ mod log;
 mod machines;
 mod mcp;
 mod model;
+mod oversized;
 mod plugin;
 mod project;
 mod readme;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::{
     model::{Session, answering, provider, reply, run, titles},
     sandbox::Sandbox,
+    serving::{Serving, until},
 };
 
 /// No request takes this long to come.
@@ -240,11 +241,12 @@ fn prose_is_asked_about_three_times_and_then_left_until_it_is_retried() {
 
 #[test]
 fn above_the_days_cap_everything_waits_for_the_next_day() {
-    let usage = Usage { input: 900, output: 100, ..Usage::default() };
+    let usage = Usage { input: 9000, output: 1000, ..Usage::default() };
     let server = Server::answering(move |request| Answer::text(reply("saw", request)).usage(usage));
     let (sandbox, server) = (Sandbox::new(), server.unwrap());
-    Session::worked(&sandbox, "a", 4);
-    for (name, value) in [("TOKENS", "1500"), ("COST", "0.001")] {
+    Session::worked(&sandbox, "a", 5);
+    // A request takes 10 000 tokens, which cost 1.4 cents.
+    for (name, value) in [("TOKENS", "25000"), ("COST", "0.03")] {
         let before = server.requests().len();
         let mut variables = provider("anthropic", &server);
         let tomorrow = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(48);
@@ -253,12 +255,46 @@ fn above_the_days_cap_everything_waits_for_the_next_day() {
         variables.push(("CLAUDE_MEM_NOW".into(), moment.to_string()));
         let told = run(&sandbox, &["project"], &variables);
         assert_eq!(told.code, 0, "{told:?}");
-        assert!(told.stderr.contains("a day are spent; the rest waits"), "{told:?}");
-        let expected = if name == "TOKENS" { 2 } else { 1 };
-        assert_eq!(server.requests().len() - before, expected, "{name}");
+        assert!(told.stderr.contains("a day are spent; a request takes"), "{told:?}");
+        assert!(told.stderr.contains("; the rest waits until tomorrow"), "{told:?}");
+        assert_eq!(server.requests().len() - before, 2, "{name}: a third has no room");
         run(&sandbox, &["project"], &variables).ok();
-        assert_eq!(server.requests().len() - before, expected, "{name}: still the same day");
+        assert_eq!(server.requests().len() - before, 2, "{name}: still the same day");
     }
+}
+
+#[test]
+fn the_days_cap_holds_with_agents_side_by_side() {
+    // The list price of so many tokens is 40 cents.
+    let usage = Usage { input: 400_000, output: 0, ..Usage::default() };
+    let server = Server::answering(move |request| Answer::text(reply("saw", request)).usage(usage));
+    let (sandbox, server) = (Sandbox::new(), server.unwrap());
+    for id in ["a", "b", "c", "d", "e", "f"] {
+        Session::worked(&sandbox, id, 1);
+    }
+    let spent = || {
+        let told = sandbox.run(&["costs", "--json"]).ok();
+        json(told.lines().last().unwrap())["cost_usd"].as_f64().unwrap()
+    };
+    let mut variables = provider("anthropic", &server);
+    variables.push(("CLAUDE_MEM_DAILY_TOKENS_MAX".into(), "0".into()));
+    variables.push(("CLAUDE_MEM_MAX_CONCURRENT_AGENTS".into(), "4".into()));
+    for (cap, requests) in [("1.00", 2), ("1.50", 3)] {
+        let mut variables = variables.clone();
+        variables.push(("CLAUDE_MEM_DAILY_COST_MAX".into(), cap.into()));
+        let told = run(&sandbox, &["project"], &variables);
+        assert!(told.stderr.contains("a day are spent; a request takes about $0.40"), "{told:?}");
+        assert_eq!(server.requests().len(), requests, "{cap}");
+        assert!(spent() <= cap.parse().unwrap(), "{} of {cap}", spent());
+    }
+    variables.push(("CLAUDE_MEM_DAILY_COST_MAX".into(), "2.10".into()));
+    let borrowed: Vec<_> = variables.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    let _serving = Serving::start(&sandbox, &borrowed);
+    until(|| {
+        let told = sandbox.run(&["status"]).ok();
+        told.contains("$2.00 of $2.10 a day are spent; a request takes about $0.40")
+    });
+    assert_eq!(server.requests().len(), 5, "{}", spent());
 }
 
 #[test]

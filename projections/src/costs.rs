@@ -53,6 +53,10 @@ pub struct Spent {
     pub tokens: u64,
     /// Millionths of a dollar.
     pub cost_micros: u64,
+    /// The most tokens that one request took.
+    pub tokens_largest: u64,
+    /// The most that one request cost.
+    pub cost_micros_largest: u64,
 }
 
 /// An attempt that failed.
@@ -100,7 +104,8 @@ impl Store {
     /// What was spent from `since_us` on, failures included.
     pub fn spent(&self, since_us: u64) -> Result<Spent> {
         let sql = format!(
-            "select coalesce(sum(tokens), 0), coalesce(sum(cost_micros), 0) from (
+            "select coalesce(sum(tokens), 0), coalesce(sum(cost_micros), 0),
+                coalesce(max(tokens), 0), coalesce(max(cost_micros), 0) from (
                 select tokens_in + tokens_out as tokens, cost_micros from replies
                 where at_us >= ?1 and seq < {FOREIGN}
                 union all
@@ -108,7 +113,12 @@ impl Store {
                 where at_us >= ?1 and seq < {FOREIGN})"
         );
         let spent = self.connection.prepare_cached(&sql)?.query_row([since_us as i64], |row| {
-            Ok(Spent { tokens: number(row, 0)?, cost_micros: number(row, 1)? })
+            Ok(Spent {
+                tokens: number(row, 0)?,
+                cost_micros: number(row, 1)?,
+                tokens_largest: number(row, 2)?,
+                cost_micros_largest: number(row, 3)?,
+            })
         })?;
         Ok(spent)
     }

@@ -70,10 +70,15 @@ impl<'a> Said<'a> {
 
     /// What one of its memories took, in tokens; the first one takes what cannot be shared.
     pub(crate) fn tokens(&self, index: usize) -> i64 {
-        let total = (self.replied.tokens_in + self.replied.tokens_out) as usize;
-        let count = self.memories().max(1);
-        (total / count + if index == 0 { total % count } else { 0 }) as i64
+        let total = bounded(self.replied.tokens_in) + bounded(self.replied.tokens_out);
+        let count = self.memories().max(1) as i64;
+        total / count + if index == 0 { total % count } else { 0 }
     }
+}
+
+/// A count that a provider reported, small enough that a sum of many is a number of the database.
+fn bounded(count: u64) -> i64 {
+    count.min(1 << 40) as i64
 }
 
 fn as_reply(failed: &AgentFailed) -> AgentReplied {
@@ -129,11 +134,11 @@ fn insert(rows: &Rows<'_>, event: &Recorded, said: &Said<'_>) -> Result<()> {
             reply.summary.is_some(),
             reply.summary_skipped,
             reply.cut,
-            replied.tokens_in as i64,
-            replied.tokens_cached as i64,
-            replied.tokens_out as i64,
-            replied.cost_micros as i64,
-            replied.duration_ms as i64,
+            bounded(replied.tokens_in),
+            bounded(replied.tokens_cached),
+            bounded(replied.tokens_out),
+            bounded(replied.cost_micros),
+            bounded(replied.duration_ms),
             rows.bytes(replied.reply.len()),
             sources as i64,
             is_current,
@@ -226,10 +231,10 @@ fn fail(rows: &Rows<'_>, event: &Recorded, failed: &AgentFailed) -> Result<()> {
             class(failed.class),
             some(&failed.message),
             failed.attempt,
-            failed.retry_after_ms as i64,
-            failed.tokens_in as i64,
-            failed.tokens_out as i64,
-            failed.cost_micros as i64,
+            bounded(failed.retry_after_ms),
+            bounded(failed.tokens_in),
+            bounded(failed.tokens_out),
+            bounded(failed.cost_micros),
             rows.bytes(failed.reply.len()),
             failed.answers.len() as i64,
         ],

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{
     Answer, Ask, Provider, Refusal, Setup, Spent,
     http::{Post, base_url},
-    prices,
+    name_of, prices, reported,
 };
 use crate::settings::table;
 
@@ -46,7 +46,7 @@ impl Provider for Anthropic {
             cancel: &question.cancel,
         };
         let response = post.send()?;
-        let model = response["model"].as_str().unwrap_or(&question.model).to_owned();
+        let model = name_of(&response["model"], &question.model);
         let spent = spent(&response["usage"], &model);
         let text = text(&response["content"]);
         let reason = response["stop_reason"].as_str().unwrap_or_default();
@@ -84,7 +84,7 @@ fn text(content: &Value) -> String {
 }
 
 fn spent(usage: &Value, model: &str) -> Spent {
-    let count = |name: &str| usage[name].as_u64().unwrap_or(0);
+    let count = |name: &str| reported(&usage[name]);
     let tokens_cached = count("cache_read_input_tokens");
     let stored = count("cache_creation_input_tokens");
     let spent = Spent {

@@ -1,16 +1,13 @@
 //! One JSON request to a model behind HTTP, and what its status means.
 
-use std::{sync::LazyLock, time::Duration};
+use std::{io::Read as _, sync::LazyLock, time::Duration};
 
 use claude_mem_events::FailureClass;
 use serde_json::Value;
 use ureq::tls::{RootCerts, TlsConfig};
 
-use super::{Cancel, Refusal, Setup};
+use super::{Cancel, REPLY_BYTES_MAX, Refusal, Setup};
 use crate::{settings::Setting, system};
-
-/// An answer has some kilobytes; what is larger than this is not one.
-const BODY_BYTES_MAX: u64 = 8 << 20;
 
 /// A machine that is there answers the call within this.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(15);
@@ -70,8 +67,13 @@ impl Post<'_> {
         let status = response.status().as_u16();
         let retry_after = response.headers().get("retry-after");
         let retry_after = retry_after.and_then(|value| seconds(value.to_str().ok()?));
-        let body = response.body_mut().with_config().limit(BODY_BYTES_MAX).read_to_vec();
-        let body = body.map_err(|error| self.unsent(&error))?;
+        // The limit is for what comes out of decompression: a few kilobytes may stand for gigabytes.
+        let mut body = Vec::new();
+        let mut reader = response.body_mut().as_reader().take(REPLY_BYTES_MAX as u64 + 1);
+        reader.read_to_end(&mut body).map_err(|error| self.unsent(&ureq::Error::from(error)))?;
+        if body.len() > REPLY_BYTES_MAX {
+            return Err(Refusal::too_large(self.place()));
+        }
         match status {
             200..=299 => serde_json::from_slice(&body).map_err(|error| {
                 let what =
@@ -120,7 +122,6 @@ impl Post<'_> {
                 Refusal::new(FailureClass::Transient, message)
             }
             ureq::Error::Timeout(_) => Refusal::too_slow(message),
-            ureq::Error::BodyExceedsLimit(_) => Refusal::new(FailureClass::Unreadable, message),
             _ => Refusal::new(FailureClass::Transient, message),
         }
     }

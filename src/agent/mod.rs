@@ -31,6 +31,16 @@ use crate::{
     settings::{Settings, Source, table},
 };
 
+/// The longest response that is read. One to a large request has some 30 KB; a longer one than this is a
+/// mistake or an attack, and neither memory nor the log has to hold it.
+pub(crate) const REPLY_BYTES_MAX: usize = 2 << 20;
+
+/// No provider is left alone longer than this, whatever it asks for.
+pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// The highest count of tokens, or of millionths of a dollar, that is believed of one request.
+const COUNT_MAX: u64 = 1 << 40;
+
 /// Someone who can be asked. Any number of threads may ask at once; a provider that can do only so much
 /// at a time makes the others wait.
 pub(crate) trait Provider: Send + Sync {
@@ -60,6 +70,23 @@ pub(crate) struct Ask {
     pub(crate) limits: Limits,
     /// Ends it early.
     pub(crate) cancel: Cancel,
+}
+
+/// Of English and code a token is about four bytes.
+const TOKEN_BYTES: u64 = 4;
+
+/// What an answer to a question of usual size has.
+const ANSWER_TOKENS: u64 = 600;
+
+impl Ask {
+    /// About what it will take; no money if the price of the model is not known.
+    pub(crate) fn expected(&self) -> Spent {
+        let parts = [&self.system, &self.digest, &self.text, &self.closing];
+        let bytes: usize = parts.into_iter().map(String::len).sum();
+        let tokens_in = (bytes as u64).div_ceil(TOKEN_BYTES);
+        let spent = Spent { tokens_in, tokens_out: ANSWER_TOKENS, ..Spent::default() };
+        Spent { cost_micros: price(&self.model, &spent), ..spent }
+    }
 }
 
 /// How much a question may take.
@@ -111,14 +138,45 @@ pub(crate) struct Spent {
 impl Spent {
     /// Adds what something else cost. Money that is not known counts as none.
     pub(crate) fn add(&mut self, other: &Self) {
-        self.tokens_in += other.tokens_in;
-        self.tokens_cached += other.tokens_cached;
-        self.tokens_out += other.tokens_out;
+        self.tokens_in = self.tokens_in.saturating_add(other.tokens_in);
+        self.tokens_cached = self.tokens_cached.saturating_add(other.tokens_cached);
+        self.tokens_out = self.tokens_out.saturating_add(other.tokens_out);
         self.cost_micros = match (self.cost_micros, other.cost_micros) {
             (None, None) => None,
-            (own, other) => Some(own.unwrap_or(0) + other.unwrap_or(0)),
+            (own, other) => Some(own.unwrap_or(0).saturating_add(other.unwrap_or(0))),
         };
     }
+
+    /// Takes back what was added.
+    pub(crate) fn remove(&mut self, other: &Self) {
+        self.tokens_in = self.tokens_in.saturating_sub(other.tokens_in);
+        self.tokens_cached = self.tokens_cached.saturating_sub(other.tokens_cached);
+        self.tokens_out = self.tokens_out.saturating_sub(other.tokens_out);
+        let cost = other.cost_micros.unwrap_or(0);
+        self.cost_micros = self.cost_micros.map(|own| own.saturating_sub(cost));
+    }
+
+    /// Tokens read and written.
+    pub(crate) fn tokens(&self) -> u64 {
+        self.tokens_in.saturating_add(self.tokens_out)
+    }
+}
+
+/// A count of tokens that a provider reports, or none.
+fn reported(count: &serde_json::Value) -> u64 {
+    count.as_u64().unwrap_or(0).min(COUNT_MAX)
+}
+
+/// Dollars that a provider reports, as millionths.
+fn micros(dollars: f64) -> u64 {
+    // A cast from a number that is negative, too large or none saturates.
+    ((dollars * 1_000_000.0).ceil() as u64).min(COUNT_MAX)
+}
+
+/// A name or id that a provider reports, as far as it is kept.
+fn name_of(reported: &serde_json::Value, otherwise: &str) -> String {
+    let name = reported.as_str().filter(|name| !name.is_empty()).unwrap_or(otherwise);
+    name.chars().take(NAME_CHARS_MAX).collect()
 }
 
 /// Why there is no answer.
@@ -164,13 +222,25 @@ impl Refusal {
         Self { concern: Concern::Provider, ..Self::new(FailureClass::Invalid, message) }
     }
 
+    /// The response is longer than [`REPLY_BYTES_MAX`]. Another one may be shorter, but not for ever.
+    fn too_large(from: &str) -> Self {
+        let what = format!("{from} sent a response of more than {} MB", REPLY_BYTES_MAX >> 20);
+        Self::new(FailureClass::Unreadable, what)
+    }
+
     /// The time for this question is up. The next try may be quicker, but not for ever.
     fn too_slow(message: impl Into<String>) -> Self {
         Self { concern: Concern::Question, ..Self::new(FailureClass::Transient, message) }
     }
 
     fn after(self, retry_after: Option<Duration>) -> Self {
-        Self { retry_after, ..self }
+        Self { retry_after: retry_after.map(|wanted| wanted.min(RETRY_AFTER_MAX)), ..self }
+    }
+
+    /// With the expected cost, if a response came and did not say what it cost.
+    pub(crate) fn paid_for(self, question: &Ask) -> Self {
+        let is_unknown = self.class == FailureClass::Unreadable && self.spent == Spent::default();
+        if is_unknown { self.costing(question.expected()) } else { self }
     }
 
     fn costing(self, spent: Spent) -> Self {
@@ -240,6 +310,9 @@ pub(crate) fn price(model: &str, spent: &Spent) -> Option<u64> {
 
 /// Longer messages help nobody.
 const MESSAGE_CHARS_MAX: usize = 300;
+
+/// No model and no session has a longer name.
+const NAME_CHARS_MAX: usize = 200;
 
 /// Messages of strangers are shown in one line, without the control characters they may hold.
 fn one_line(text: &str) -> String {

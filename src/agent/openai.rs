@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{
     Answer, Ask, Provider, Refusal, Setup, Spent,
     http::{Post, base_url},
-    prices,
+    micros, name_of, prices, reported,
 };
 use crate::settings::table;
 
@@ -43,7 +43,7 @@ impl Provider for OpenAi {
             cancel: &question.cancel,
         };
         let response = post.send()?;
-        let model = response["model"].as_str().unwrap_or(&question.model).to_owned();
+        let model = name_of(&response["model"], &question.model);
         let spent = spent(&response["usage"], &model);
         let choice = &response["choices"][0];
         let text = text(&choice["message"]["content"]);
@@ -88,14 +88,12 @@ fn text(content: &Value) -> String {
 
 /// Routers say what a call cost, in dollars; for others there is the list of prices.
 fn spent(usage: &Value, model: &str) -> Spent {
-    let count = |value: &Value| value.as_u64().unwrap_or(0);
     let spent = Spent {
-        tokens_in: count(&usage["prompt_tokens"]),
-        tokens_cached: count(&usage["prompt_tokens_details"]["cached_tokens"]),
-        tokens_out: count(&usage["completion_tokens"]),
+        tokens_in: reported(&usage["prompt_tokens"]),
+        tokens_cached: reported(&usage["prompt_tokens_details"]["cached_tokens"]),
+        tokens_out: reported(&usage["completion_tokens"]),
         cost_micros: None,
     };
-    let told = usage["cost"].as_f64().filter(|cost| *cost >= 0.0);
-    let told = told.map(|dollars| (dollars * 1_000_000.0).ceil() as u64);
+    let told = usage["cost"].as_f64().filter(|cost| *cost >= 0.0).map(micros);
     Spent { cost_micros: told.or_else(|| prices::cost_micros(model, &spent, 0)), ..spent }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use claude_mem_events::FailureClass;
 
-use super::{Concern, Refusal, Spent};
+use super::{Concern, RETRY_AFTER_MAX, Refusal, Spent};
 
 /// A moment, in milliseconds since 1970.
 pub(crate) type Millis = u64;
@@ -94,9 +94,6 @@ const TIME_ATTEMPTS_MAX: u32 = 5;
 /// So many questions in a row that the provider calls invalid are the settings' fault, not theirs.
 const INVALID_MAX: u32 = 3;
 
-/// No provider is left alone longer than this, whatever it wants.
-const REST_MAX: Duration = Duration::from_secs(24 * 3600);
-
 /// Whoever was let through to try and has not come back by then is not waited for any more.
 const PROBE_MAX: Duration = Duration::from_secs(600);
 
@@ -150,13 +147,13 @@ impl Circuit {
             (FailureClass::Quota, _) => self.patience.quota_rest,
             (FailureClass::Transient | FailureClass::RateLimit, _) => {
                 self.failures = self.failures.saturating_add(1);
-                let wanted = refusal.retry_after.unwrap_or_default().min(REST_MAX);
+                let wanted = refusal.retry_after.unwrap_or_default();
                 self.not_before = now + millis(self.backoff().max(wanted));
                 self.failure = Some((refusal.class, refusal.message.clone()));
                 return;
             }
         };
-        let rest = refusal.retry_after.map_or(rest, |wanted| wanted.clamp(rest, REST_MAX));
+        let rest = refusal.retry_after.map_or(rest, |wanted| wanted.clamp(rest, RETRY_AFTER_MAX));
         let (class, message) = (refusal.class, refusal.message.clone());
         self.pause = Some(Pause { class, message, until: now + millis(rest) });
     }
@@ -204,15 +201,27 @@ pub(crate) struct Caps {
 impl Caps {
     /// What stops asking for today, in one line, or `None`.
     pub(crate) fn reached(&self, today: &Spent) -> Option<String> {
-        let tokens = today.tokens_in.saturating_add(today.tokens_out);
-        let cost = today.cost_micros.unwrap_or(0);
-        if self.tokens_max > 0 && tokens >= self.tokens_max {
-            return Some(format!("{tokens} of {} tokens a day are spent", self.tokens_max));
+        self.reached_by(today, &Spent::default())
+    }
+
+    /// What stops a request that may take `next`, in one line, or `None`.
+    pub(crate) fn reached_by(&self, today: &Spent, next: &Spent) -> Option<String> {
+        let is_over =
+            |spent: u64, next: u64, max: u64| max > 0 && (spent >= max || next > max - spent);
+        let (tokens, more) = (today.tokens(), next.tokens());
+        if is_over(tokens, more, self.tokens_max) {
+            let text = format!("{tokens} of {} tokens a day are spent", self.tokens_max);
+            let is_spent = tokens >= self.tokens_max;
+            return Some(if is_spent { text } else { format!("{text}; a request takes {more}") });
         }
-        let dollars = |micros: u64| micros as f64 / 1e6;
-        (self.cost_micros_max > 0 && cost >= self.cost_micros_max).then(|| {
-            let (cost, max) = (dollars(cost), dollars(self.cost_micros_max));
-            format!("${cost:.2} of ${max:.2} a day are spent")
+        let (cost, more) = (today.cost_micros.unwrap_or(0), next.cost_micros.unwrap_or(0));
+        is_over(cost, more, self.cost_micros_max).then(|| {
+            let dollars = |micros: u64| format!("${:.2}", micros as f64 / 1e6);
+            let max = dollars(self.cost_micros_max);
+            let text = format!("{} of {max} a day are spent", dollars(cost));
+            let is_spent = cost >= self.cost_micros_max;
+            let more = dollars(more.max(10_000));
+            if is_spent { text } else { format!("{text}; a request takes about {more}") }
         })
     }
 }

@@ -44,7 +44,8 @@ const PRICES: &[Price] = &[
 /// `written_to_cache` are those of `tokens_in` that Anthropic stores for a quarter more.
 pub(super) fn cost_micros(model: &str, spent: &Spent, written_to_cache: u64) -> Option<u64> {
     let price = find(model)?;
-    let fresh = spent.tokens_in.saturating_sub(spent.tokens_cached + written_to_cache);
+    let fresh =
+        spent.tokens_in.saturating_sub(spent.tokens_cached.saturating_add(written_to_cache));
     let parts = [
         (fresh, price.input),
         (written_to_cache, price.input + price.input / 4),

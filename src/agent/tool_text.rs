@@ -63,7 +63,7 @@ fn read(input: &Value, output: &Value, bytes_max: usize) -> ToolText {
         (number("startLine"), number("numLines"), number("totalLines"))
         && lines < total
     {
-        let end = start + lines.saturating_sub(1);
+        let end = start.saturating_add(lines.saturating_sub(1));
         write!(path, " (lines {start}-{end} of {total})").expect("writing to a string cannot fail");
     }
     let content = match (file["content"].as_str(), output) {

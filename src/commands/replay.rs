@@ -244,7 +244,7 @@ impl Replay {
         match counts.gaps {
             0 => Ok(()),
             _ if self.allow_gaps => Ok(()),
-            gaps => Err(Failure::new(format!("the log is damaged in {gaps} places"))
+            gaps => Err(Failure::new(format!("the log is damaged in {}", count(gaps, "place")))
                 .meaning("everything that could be read was drawn")
                 .remedy("see where with `claude-mem verify`, or accept it with `--allow-gaps`")),
         }

@@ -94,6 +94,8 @@ struct Worker {
     version: Option<String>,
     url: Option<String>,
     problems: Vec<String>,
+    /// Why nobody can be asked, if so.
+    closed: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -202,6 +204,9 @@ fn worker(app: &App) -> Worker {
         pid: health.as_ref().and_then(|health| health["pid"].as_u64()),
         version: text("version"),
         url: text("url"),
+        closed: health
+            .as_ref()
+            .and_then(|health| Some(health["provider"]["message"].as_str()?.to_owned())),
         problems: problems.filter_map(|problem| problem.as_str().map(str::to_owned)).collect(),
     }
 }

@@ -16,6 +16,7 @@ use crate::{
     failure::Failure,
     hooks::is_worker_running,
     settings::{Settings, table::WORKER_AUTOSTART},
+    words::count,
     worker::{
         self, End,
         life::{self, Started},
@@ -210,7 +211,7 @@ fn page(health: &Value) -> String {
         ("queue", queue(&health["queue_history"])),
         ("asking", format!("{} sessions", health["asking"])),
         ("given up", format!("{} events", health["parked"])),
-        ("damage", format!("{} places", health["damage"])),
+        ("damage", count(health["damage"].as_u64().unwrap_or(0), "place")),
         (
             "today",
             format!(

@@ -241,7 +241,8 @@ impl Judge for Redacting {
         let mut recorded = Recorded::from_entry(entry);
         if let Event::Erased { left, .. } = &recorded.event {
             let Some(left) = left else { return Fate::Keep };
-            let payload = self.clean_left(left).encode(&recorded.envelope);
+            // A payload that no record can hold is erased: to keep it would keep the secret.
+            let payload = self.clean_left(left).encode(&recorded.envelope).unwrap_or_default();
             return if payload == entry.payload { Fate::Keep } else { Fate::Erase(payload) };
         }
         let before = recorded.event.clone();
@@ -249,8 +250,10 @@ impl Judge for Redacting {
         if recorded.event == before {
             return Fate::Keep;
         }
-        let (schema, codec, payload) = recorded.payload();
-        Fate::Replace { schema, codec, payload }
+        match recorded.payload() {
+            Ok((schema, codec, payload)) => Fate::Replace { schema, codec, payload },
+            Err(_) => Fate::Erase(Vec::new()),
+        }
     }
 
     /// Nobody can tell what is in there, and it may be mended.

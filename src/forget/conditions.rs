@@ -191,7 +191,6 @@ fn is_in(bytes: &[u8], wanted: &[String; 3]) -> bool {
 
 fn is_only_in_envelope(recorded: &Recorded, wanted: &[String; 3]) -> bool {
     let body = Recorded { envelope: claude_mem_events::Envelope::default(), ..recorded.clone() };
-    let (_, _, payload) = body.payload();
     !matches!(recorded.event, Event::Unknown { .. } | Event::Erased { .. })
-        && !is_in(&payload, wanted)
+        && body.payload().is_ok_and(|(_, _, payload)| !is_in(&payload, wanted))
 }

@@ -182,7 +182,7 @@ impl World {
             .take_text("session_id")
             .filter(|session| !session.is_empty())
             .or_else(|| self.environment.text("CLAUDE_CODE_SESSION_ID").map(Cow::Owned));
-        let session = session.map(|session| clean_text(&session, self.policy).text);
+        let session = session.map(|session| bounded(clean_text(&session, self.policy).text));
         let cwd = self.cwd(&mut payload);
         let Some(envelope) = self.admit(session.as_deref().unwrap_or_default(), &cwd) else {
             return Ok(None);
@@ -226,7 +226,7 @@ impl World {
     /// Where the client stands: as it says, else where it started us.
     fn cwd(&self, payload: &mut Payload<'_>) -> String {
         let told = payload.take_text("cwd").filter(|cwd| !cwd.is_empty());
-        let told = told.map(|cwd| clean_text(&cwd, self.policy).text);
+        let told = told.map(|cwd| bounded(clean_text(&cwd, self.policy).text));
         told.or_else(|| Some(env::current_dir().ok()?.to_string_lossy().into_owned()))
             .unwrap_or_default()
     }
@@ -251,12 +251,12 @@ impl World {
     pub(super) fn envelope(&self, project: ProjectId, platform: &str, session: &str) -> Envelope {
         Envelope {
             host: system::host_name(),
-            platform: platform.into(),
-            session: session.into(),
+            platform: bounded(platform.into()),
+            session: bounded(session.into()),
             project: Project {
-                key: project.key,
-                label: project.label,
-                root: project.root.to_string_lossy().into_owned(),
+                key: bounded(project.key),
+                label: bounded(project.label),
+                root: bounded(project.root.to_string_lossy().into_owned()),
             },
         }
     }
@@ -358,6 +358,20 @@ impl Call<'_> {
     pub(super) fn policy(&self) -> Policy {
         self.world.policy.after(self.bytes_taken)
     }
+}
+
+/// The longest name, id or path that is recorded beside an event. Paths are shorter on every system, and the
+/// record must have room for its texts.
+const NAME_BYTES_MAX: usize = 4096;
+
+/// As much of a name, id or path as is recorded.
+pub(super) fn bounded(mut text: String) -> String {
+    let mut end = text.len().min(NAME_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text
 }
 
 /// Whether the agent's own client is at work here. Links in the way to the data directory are only followed

@@ -5,7 +5,7 @@ use std::{borrow::Cow, path::Path};
 use claude_mem_events::{Envelope, Event};
 
 use super::{
-    capture::{Call, Fact, Problem, World},
+    capture::{Call, Fact, Problem, World, bounded},
     private_turn::PrivateTurn,
     wire::{Payload, text},
 };
@@ -114,9 +114,9 @@ pub(crate) fn hear(
     if told.session.trim().is_empty() {
         return Err("there is no session id".into());
     }
-    let session = clean_text(told.session, world.policy).text;
+    let session = bounded(clean_text(told.session, world.policy).text);
     let cwd = payload.take_text("cwd").map_or(Cow::Borrowed(""), |cwd| cwd);
-    let cwd = clean_text(&cwd, world.policy).text;
+    let cwd = bounded(clean_text(&cwd, world.policy).text);
     if !world.admits(&told.project, Path::new(&cwd)) {
         return Ok(Heard::Skipped(Skipped::Project));
     }

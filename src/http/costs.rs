@@ -102,7 +102,7 @@ async fn costs(State(site): State<Arc<Site>>, Asked(wanted): Asked<Wanted>) -> A
         for cost in &costs {
             total += cost;
         }
-        let (today, caps) = (spent_today(store, app.clock)?, caps(&app.settings));
+        let (today, caps) = (spent_today(store, app.clock)?.spent, caps(&app.settings));
         Ok(Costs {
             days: costs.into_iter().map(Line::from).collect(),
             total: Sum::from(&total),

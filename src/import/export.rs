@@ -3,13 +3,13 @@
 use std::{borrow::Cow, path::Path};
 
 use claude_mem_events::{Envelope, Event, Id, Recorded};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer, ser::Error as _};
 use serde_json::value::RawValue;
 
 use super::{
     cannot_read,
     lines::{Line, Lines},
-    sink::Sink,
+    sink::{DAMAGE_MAX, Sink},
 };
 use crate::failure::Failure;
 
@@ -33,9 +33,6 @@ struct Opaque {
     codec: u8,
     payload: String,
 }
-
-/// So many lines that cannot be read are told one by one.
-const DAMAGE_MAX: usize = 10;
 
 /// The kind of what is not known, which no event is called.
 const UNKNOWN: &str = "Unknown";
@@ -65,7 +62,7 @@ impl Serialize for Body<'_> {
                 Opaque { kind: *kind, codec: *codec, payload: hex(payload) }.serialize(serializer)
             }
             Event::Erased { kind, .. } => {
-                let (_, codec, payload) = self.0.payload();
+                let (_, codec, payload) = self.0.payload().map_err(S::Error::custom)?;
                 Opaque { kind: *kind, codec, payload: hex(&payload) }.serialize(serializer)
             }
             event => event.serialize_body(serializer),

@@ -12,6 +12,9 @@ use crate::failure::Failure;
 const BATCH_EVENTS: usize = 512;
 const BATCH_BYTES: usize = 2 << 20;
 
+/// So many problems are reported one by one.
+pub(super) const DAMAGE_MAX: usize = 10;
+
 /// An id that is the same whenever the same thing is imported.
 pub(super) fn stable_id(time_us: u64, parts: &[&str]) -> Id {
     let mut hash = Sha256::new();
@@ -94,7 +97,8 @@ impl<'a> Sink<'a> {
         Ok(self.scope.includes(id, envelope) && !is_met && !self.store.knows(id)?)
     }
 
-    /// Adds the event that `make` gives, if it is new and wanted; only then it is made.
+    /// Adds the event that `make` gives, if it is new and wanted; only then it is made. One that is too large
+    /// for the log is refused, and all others are taken.
     pub(super) fn add(
         &mut self,
         what: &'static str,
@@ -110,10 +114,17 @@ impl<'a> Sink<'a> {
             self.report.known += 1;
             return Ok(());
         }
+        let event = make();
+        let Ok(bytes) = event.payload_bytes(envelope) else {
+            if self.report.damage.len() < DAMAGE_MAX {
+                self.report.damage.push(format!("event {id} is larger than 16 MB"));
+            }
+            self.refuse("events larger than a record can be (16 MB)");
+            return Ok(());
+        };
         *self.report.added.entry(what).or_default() += 1;
         if self.log.is_some() {
-            let event = make();
-            self.batch_bytes += weight(&event);
+            self.batch_bytes += bytes;
             self.batch.push((id, envelope.clone(), event));
             if self.batch.len() >= BATCH_EVENTS || self.batch_bytes >= BATCH_BYTES {
                 self.flush()?;
@@ -157,19 +168,6 @@ impl<'a> Sink<'a> {
             Some(log) if self.report.added_total() > 0 => Ok(log.sync()?),
             _ => Ok(()),
         }
-    }
-}
-
-/// How large it is, about.
-fn weight(event: &Event) -> usize {
-    match event {
-        Event::ToolUsed(used) => used.input.len() + used.output.len() + used.error.len(),
-        Event::PromptSubmitted(prompt) => prompt.prompt.len(),
-        Event::SummaryRequested(stop) => stop.last_assistant_message.len(),
-        Event::AgentReplied(replied) => replied.reply.len(),
-        Event::Imported(imported) => imported.row.len(),
-        Event::Unknown { payload, .. } => payload.len(),
-        _ => 0,
     }
 }
 

@@ -150,7 +150,7 @@ impl Agent {
         let known = lock(conversations).remove(session);
         let resume = resumable(known.as_deref(), loaded.number, false);
         let question = Ask { cancel: cancel.clone(), ..words.ask(loaded, digest, resume) };
-        let answer = provider.ask(&question)?;
+        let answer = provider.ask(&question).map_err(|refusal| refusal.paid_for(&question))?;
         if let Some(id) = &answer.memory_session_id {
             lock(conversations).insert(session.clone(), id.clone());
         }

@@ -154,12 +154,23 @@ impl<'a> Asker<'a> {
         let digest = digest(told, first_at_us);
         // Attempts of the past are not those of a reprocessing.
         let mut attempt = if self.generation == 0 { planned.batch.attempt() } else { 1 };
+        let expected = match self.words.are_free() {
+            true => Spent::default(),
+            false => self.words.ask(loaded, digest.as_deref(), None).expected(),
+        };
         loop {
-            if self.is_over.load(Ordering::SeqCst) || !self.gate.pass() {
+            if self.is_over.load(Ordering::SeqCst) {
                 return false;
             }
+            let Some(pass) = self.gate.pass(&expected) else { return false };
             let asked = self.agent.ask(self.words, loaded, digest.as_deref(), &self.cancel);
             let read = asked.and_then(|answer| self.read(answer));
+            match &read {
+                Ok((answer, _)) => self.gate.succeeded(&pass, &answer.spent),
+                // It says nothing of the provider.
+                Err(refusal) if self.cancel.is_cancelled() => self.gate.cancelled(&pass, refusal),
+                Err(refusal) => self.gate.failed(&pass, refusal),
+            }
             let recorded = match &read {
                 Ok((answer, reply)) => self.succeed(planned, loaded, attempt, answer, reply),
                 Err(refusal) => self.fail(planned, loaded, attempt, refusal),
@@ -226,7 +237,6 @@ impl<'a> Asker<'a> {
                 duration_ms: u64::try_from(answer.duration.as_millis()).unwrap_or(u64::MAX),
             },
         )?;
-        self.gate.succeeded(&answer.spent);
         let mut done = lock(&self.done);
         done.answered += 1;
         done.events.extend(planned.batch.answers());
@@ -246,12 +256,6 @@ impl<'a> Asker<'a> {
         attempt: u32,
         refusal: &Refusal,
     ) -> Result<(), claude_mem_log::Error> {
-        if self.cancel.is_cancelled() {
-            // It says nothing of the provider.
-            self.gate.cancelled(refusal);
-        } else {
-            self.gate.failed(refusal);
-        }
         lock(&self.done).spent.add(&refusal.spent);
         // A wrong model is no question's fault, so that none is named.
         let is_of_settings =

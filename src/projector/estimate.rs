@@ -5,12 +5,6 @@ use claude_mem_log::{Error, Log};
 use super::{agent::Words, loaded::Loaded, plan::Plan};
 use crate::agent::{Spent, price};
 
-/// Of English and code a token is about four bytes.
-pub(crate) const TOKEN_BYTES: u64 = 4;
-
-/// What an answer to a question of usual size has.
-const ANSWER_TOKENS: u64 = 600;
-
 /// What a digest of the session so far has, when full.
 const DIGEST_TOKENS: u64 = 600;
 
@@ -41,18 +35,11 @@ impl Estimate {
                 let Some(loaded) = Loaded::read(log, planned)? else { continue };
                 let has_past = index > 0 || !session.lines.is_empty();
                 estimate.calls += 1;
-                estimate.spent.tokens_in += tokens(words, &loaded);
+                estimate.spent.add(&words.ask(&loaded, None, None).expected());
                 estimate.spent.tokens_in += if has_past { DIGEST_TOKENS } else { 0 };
-                estimate.spent.tokens_out += ANSWER_TOKENS;
             }
         }
         estimate.spent.cost_micros = price(&words.model, &estimate.spent);
         Ok(estimate)
     }
-}
-
-fn tokens(words: &Words, loaded: &Loaded) -> u64 {
-    let ask = words.ask(loaded, None, None);
-    let bytes = ask.system.len() + ask.text.len() + ask.closing.len();
-    (bytes as u64).div_ceil(TOKEN_BYTES)
 }

@@ -8,6 +8,7 @@ use std::{
 
 use claude_mem_events::FailureClass;
 
+use super::spend::Today;
 use crate::agent::{
     Refusal, Spent,
     policy::{Caps, Circuit, Millis, Patience, Permission},
@@ -64,45 +65,114 @@ pub(crate) struct Gate {
 #[derive(Debug)]
 struct State {
     circuit: Circuit,
-    today: Spent,
+    today: Today,
+    /// What the requests under way may take.
+    reserved: Spent,
+    /// How many requests are under way.
+    underway: usize,
+    /// What a request may take that the cap had no room for.
+    refused: Option<Spent>,
     stopped: Option<Stopped>,
     last_refusal: Option<Stopped>,
     /// Since when nothing but waiting is done.
     waiting_since: Option<Instant>,
 }
 
+/// The right to put one request, with what is reserved for it under the caps.
+#[derive(Debug)]
+#[must_use = "what is reserved has to be settled"]
+pub(crate) struct Pass {
+    reserved: Spent,
+}
+
+impl State {
+    /// What the next request is expected to take: no less than the largest one of the day.
+    fn next(&self, expected: &Spent) -> Spent {
+        let Some(largest) = self.today.largest else { return *expected };
+        let is_larger = largest.tokens() > expected.tokens();
+        Spent {
+            cost_micros: expected.cost_micros.max(largest.cost_micros),
+            ..if is_larger { largest } else { *expected }
+        }
+    }
+
+    /// Replaces what was reserved by what was spent.
+    fn settle(&mut self, pass: &Pass, spent: &Spent) {
+        self.underway = self.underway.saturating_sub(1);
+        self.reserved.remove(&pass.reserved);
+        self.today.spent.add(spent);
+        if spent.tokens() > 0 {
+            let largest = self.today.largest.get_or_insert_default();
+            *largest = Spent {
+                cost_micros: largest.cost_micros.max(spent.cost_micros),
+                ..if spent.tokens() > largest.tokens() { *spent } else { *largest }
+            };
+        }
+    }
+}
+
 impl Gate {
     /// `today` is what was spent already; without caps spending is not limited. From one answer to the
     /// next no more than `wait_max` is spent on waiting.
-    pub(crate) fn new(caps: Option<Caps>, today: Spent, wait_max: Duration) -> Self {
+    pub(crate) fn new(caps: Option<Caps>, today: Today, wait_max: Duration) -> Self {
         let circuit = Circuit::new(Patience::default(), u64::from(std::process::id()));
-        let (stopped, last_refusal, waiting_since) = (None, None, None);
-        let state = State { circuit, today, stopped, last_refusal, waiting_since };
+        let state = State {
+            circuit,
+            today,
+            reserved: Spent::default(),
+            underway: 0,
+            refused: None,
+            stopped: None,
+            last_refusal: None,
+            waiting_since: None,
+        };
         Self { state: Mutex::new(state), caps, wait_max }
     }
 
-    /// Waits until a question may be asked; says no once the run is over.
-    pub(crate) fn pass(&self) -> bool {
+    /// Waits until a question may be asked that is expected to take this much; says no once the run is over.
+    pub(crate) fn pass(&self, expected: &Spent) -> Option<Pass> {
         loop {
             let pause = {
                 let mut state = self.state();
-                if state.stopped.is_none() {
-                    let reached = self.caps.and_then(|caps| caps.reached(&state.today));
-                    state.stopped = reached.map(Stopped::Cap);
-                }
                 if state.stopped.is_some() {
-                    return false;
+                    return None;
                 }
-                match self.pause(&mut state) {
-                    Ok(None) => return true,
+                let next = state.next(expected);
+                match self.room(&mut state, &next).and_then(|pause| match pause {
+                    None => self.pause(&mut state),
+                    pause => Ok(pause),
+                }) {
+                    Ok(None) => {
+                        state.underway += 1;
+                        state.reserved.add(&next);
+                        return Some(Pass { reserved: next });
+                    }
                     Ok(Some(pause)) => pause,
                     Err(stopped) => {
                         state.stopped = Some(stopped);
-                        return false;
+                        return None;
                     }
                 }
             };
             thread::sleep(pause);
+        }
+    }
+
+    /// Whether the caps leave room for one more request, or may when those under way are settled. Until one
+    /// has told what a request takes, they are put one at a time.
+    fn room(&self, state: &mut State, next: &Spent) -> Result<Option<Duration>, Stopped> {
+        let Some(caps) = self.caps else { return Ok(None) };
+        let mut claimed = state.today.spent;
+        claimed.add(&state.reserved);
+        let is_first = state.today.largest.is_none();
+        match caps.reached_by(&claimed, next) {
+            _ if state.underway > 0 && is_first => Ok(Some(PROBE_PAUSE)),
+            None => Ok(None),
+            Some(_) if state.underway > 0 => Ok(Some(PROBE_PAUSE)),
+            Some(reached) => {
+                state.refused = Some(*next);
+                Err(Stopped::Cap(reached))
+            }
         }
     }
 
@@ -128,29 +198,29 @@ impl Gate {
     }
 
     /// A question was answered.
-    pub(crate) fn succeeded(&self, spent: &Spent) {
+    pub(crate) fn succeeded(&self, pass: &Pass, spent: &Spent) {
         let mut state = self.state();
         state.circuit.succeeded();
         state.waiting_since = None;
-        state.today.add(spent);
+        state.settle(pass, spent);
     }
 
     /// A question was not answered.
-    pub(crate) fn failed(&self, refusal: &Refusal) {
+    pub(crate) fn failed(&self, pass: &Pass, refusal: &Refusal) {
         let mut state = self.state();
         state.circuit.failed(now(), refusal);
-        state.today.add(&refusal.spent);
+        state.settle(pass, &refusal.spent);
         let (class, message) = (refusal.class, refusal.message.clone());
         state.last_refusal = Some(Stopped::Provider { class, message });
     }
 
     /// A question was cancelled by us.
-    pub(crate) fn cancelled(&self, refusal: &Refusal) {
-        self.state().today.add(&refusal.spent);
+    pub(crate) fn cancelled(&self, pass: &Pass, refusal: &Refusal) {
+        self.state().settle(pass, &refusal.spent);
     }
 
     /// Lets a new run begin, with what was spent up to now. The circuit stays as it is.
-    pub(crate) fn reopen(&self, today: Spent) {
+    pub(crate) fn reopen(&self, today: Today) {
         let mut state = self.state();
         state.stopped = None;
         state.waiting_since = None;
@@ -160,7 +230,8 @@ impl Gate {
     /// Why nothing can be asked at this moment, and how long that is so at least.
     pub(crate) fn closed(&self) -> Option<(Stopped, Duration)> {
         let state = self.state();
-        if let Some(cap) = self.caps.and_then(|caps| caps.reached(&state.today)) {
+        let next = state.refused.unwrap_or_default();
+        if let Some(cap) = self.caps.and_then(|caps| caps.reached_by(&state.today.spent, &next)) {
             return Some((Stopped::Cap(cap), CAP_PAUSE));
         }
         let now = now();
@@ -195,19 +266,58 @@ mod tests {
     use super::*;
 
     fn gate(caps: Option<Caps>) -> Gate {
-        Gate::new(caps, Spent::default(), Duration::ZERO)
+        Gate::new(caps, Today::default(), Duration::ZERO)
+    }
+
+    fn tokens(tokens_in: u64) -> Spent {
+        Spent { tokens_in, ..Spent::default() }
+    }
+
+    fn pass(gate: &Gate) -> Option<Pass> {
+        gate.pass(&Spent::default())
+    }
+
+    fn fail(gate: &Gate, refusal: &Refusal) {
+        gate.failed(&pass(gate).unwrap(), refusal);
+    }
+
+    fn succeed(gate: &Gate, spent: &Spent) {
+        gate.succeeded(&pass(gate).unwrap(), spent);
     }
 
     #[test]
-    fn the_cap_closes_the_gate_as_soon_as_it_is_reached() {
-        let gate = gate(Some(Caps { tokens_max: 100, cost_micros_max: 0 }));
-        let spent = Spent { tokens_in: 60, ..Spent::default() };
-        assert!(gate.pass());
-        gate.succeeded(&spent);
-        assert!(gate.pass());
-        gate.succeeded(&spent);
-        assert!(!gate.pass());
-        assert!(matches!(gate.stopped(), Some(Stopped::Cap(_))));
+    fn a_request_that_the_cap_has_no_room_for_is_not_put() {
+        let gate = gate(Some(Caps { tokens_max: 130, cost_micros_max: 0 }));
+        succeed(&gate, &tokens(60));
+        succeed(&gate, &tokens(60));
+        assert!(pass(&gate).is_none(), "the next one may take 60, too");
+        let message = gate.stopped().unwrap().message();
+        assert_eq!(message, "120 of 130 tokens a day are spent; a request takes 60");
+        gate.reopen(Today { spent: tokens(120), largest: Some(tokens(60)) });
+        assert!(matches!(gate.closed(), Some((Stopped::Cap(_), _))));
+        gate.reopen(Today::default());
+        assert!(gate.closed().is_none());
+    }
+
+    #[test]
+    fn the_cap_holds_however_many_ask_at_once() {
+        for each in [1_u64, 7, 40, 250, 999] {
+            let gate = gate(Some(Caps { tokens_max: 1000, cost_micros_max: 0 }));
+            let spent = std::sync::atomic::AtomicU64::new(0);
+            thread::scope(|scope| {
+                for _ in 0..8 {
+                    scope.spawn(|| {
+                        while let Some(pass) = gate.pass(&tokens(1)) {
+                            thread::yield_now();
+                            spent.fetch_add(each, std::sync::atomic::Ordering::SeqCst);
+                            gate.succeeded(&pass, &tokens(each));
+                        }
+                    });
+                }
+            });
+            let spent = spent.into_inner();
+            assert!(spent <= 1000 && spent + each > 1000, "{spent} of {each} each");
+        }
     }
 
     #[test]
@@ -215,15 +325,15 @@ mod tests {
         let gate = gate(Some(Caps { tokens_max: 0, cost_micros_max: 10 }));
         let mut refusal = Refusal::new(FailureClass::Unreadable, "prose");
         refusal.spent.cost_micros = Some(10);
-        gate.failed(&refusal);
-        assert!(!gate.pass());
+        fail(&gate, &refusal);
+        assert!(pass(&gate).is_none());
     }
 
     #[test]
     fn a_wrong_key_ends_the_run_and_says_so() {
         let gate = gate(None);
-        gate.failed(&Refusal::new(FailureClass::Auth, "invalid x-api-key"));
-        assert!(!gate.pass());
+        fail(&gate, &Refusal::new(FailureClass::Auth, "invalid x-api-key"));
+        assert!(pass(&gate).is_none());
         let message = gate.stopped().unwrap().message();
         assert_eq!(message, "the login was not accepted: invalid x-api-key");
     }
@@ -231,8 +341,8 @@ mod tests {
     #[test]
     fn a_pause_beyond_all_patience_ends_the_run_with_its_reason() {
         let gate = gate(None);
-        gate.failed(&Refusal::new(FailureClass::RateLimit, "slow down"));
-        assert!(!gate.pass());
+        fail(&gate, &Refusal::new(FailureClass::RateLimit, "slow down"));
+        assert!(pass(&gate).is_none());
         assert_eq!(gate.stopped().unwrap().message(), "slow down");
     }
 
@@ -240,26 +350,27 @@ mod tests {
     fn a_gate_that_closed_says_for_how_long_and_can_be_opened_again() {
         let patient = gate(None);
         assert!(patient.closed().is_none());
-        patient.failed(&Refusal::new(FailureClass::RateLimit, "slow down"));
-        assert!(!patient.pass());
+        let (first, second) = (pass(&patient).unwrap(), pass(&patient).unwrap());
+        patient.failed(&first, &Refusal::new(FailureClass::RateLimit, "slow down"));
+        assert!(pass(&patient).is_none());
         let (stopped, left) = patient.closed().unwrap();
         assert!(stopped.message() == "slow down" && left > Duration::ZERO, "{left:?}");
-        patient.succeeded(&Spent::default());
+        patient.succeeded(&second, &Spent::default());
         assert!(patient.closed().is_none());
-        assert!(!patient.pass(), "the run is over all the same");
-        patient.reopen(Spent::default());
-        assert!(patient.pass());
+        assert!(pass(&patient).is_none(), "the run is over all the same");
+        patient.reopen(Today::default());
+        assert!(pass(&patient).is_some());
         let capped = gate(Some(Caps { tokens_max: 100, cost_micros_max: 0 }));
-        capped.succeeded(&Spent { tokens_in: 100, ..Spent::default() });
+        succeed(&capped, &tokens(100));
         assert!(matches!(capped.closed(), Some((Stopped::Cap(_), _))));
-        capped.reopen(Spent::default());
+        capped.reopen(Today::default());
         assert!(capped.closed().is_none());
     }
 
     #[test]
     fn an_unreadable_answer_is_no_reason_to_wait() {
         let gate = gate(None);
-        gate.failed(&Refusal::new(FailureClass::Unreadable, "prose"));
-        assert!(gate.pass());
+        fail(&gate, &Refusal::new(FailureClass::Unreadable, "prose"));
+        assert!(pass(&gate).is_some());
     }
 }

@@ -109,7 +109,7 @@ impl Prepared {
         if self.words.are_free() {
             return Ok(false);
         }
-        let mut spent = spent_today(store, app.clock)?;
+        let mut spent = spent_today(store, app.clock)?.spent;
         spent.add(&self.estimate.spent);
         Ok(caps(&app.settings).reached(&spent).is_some())
     }

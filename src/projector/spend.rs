@@ -18,13 +18,27 @@ pub(crate) fn caps(settings: &Settings) -> Caps {
     }
 }
 
+/// What was spent in a day.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Today {
+    /// In all.
+    pub(crate) spent: Spent,
+    /// By the request that took most; nothing if there was none.
+    pub(crate) largest: Option<Spent>,
+}
+
 /// What was spent since midnight, where the user is.
-pub(crate) fn spent_today(store: &Store, clock: Clock) -> Result<Spent> {
+pub(crate) fn spent_today(store: &Store, clock: Clock) -> Result<Today> {
     let now = clock.now().to_zoned(TimeZone::system());
     let midnight = now.start_of_day().map_or(now.timestamp(), |midnight| midnight.timestamp());
-    let spent = store.spent(midnight.as_microsecond().cast_unsigned())?;
-    let cost_micros = Some(spent.cost_micros);
-    Ok(Spent { tokens_in: spent.tokens, cost_micros, ..Spent::default() })
+    let found = store.spent(midnight.as_microsecond().cast_unsigned())?;
+    let spent =
+        |tokens, cost| Spent { tokens_in: tokens, cost_micros: Some(cost), ..Spent::default() };
+    Ok(Today {
+        spent: spent(found.tokens, found.cost_micros),
+        largest: (found.tokens_largest > 0)
+            .then(|| spent(found.tokens_largest, found.cost_micros_largest)),
+    })
 }
 
 /// Money as people read it; fractions of a cent are told apart.

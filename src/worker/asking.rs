@@ -59,6 +59,17 @@ pub(super) struct Asking {
     left: Arc<Left>,
 }
 
+/// Who has the right to ask.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Claim {
+    /// This process, for a while.
+    Held,
+    /// This process, from now on.
+    New,
+    /// Another process.
+    Elsewhere,
+}
+
 /// Why not everything that is due was put.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Put {
@@ -147,7 +158,7 @@ impl Asking {
         if let Err(why) = &parts.agent {
             return Ok(Put::Closed(why.clone(), LOOK_AGAIN.saturating_sub(self.looked.elapsed())));
         }
-        if !self.take_lock(&app.paths.data)? {
+        if self.lock.is_none() {
             return Ok(Put::Elsewhere);
         }
         let free = projector::concurrency(&parts.app).saturating_sub(self.underway.len());
@@ -174,14 +185,16 @@ impl Asking {
         Ok(())
     }
 
-    fn take_lock(&mut self, data: &Path) -> Result<bool, Failure> {
-        if self.lock.is_none() {
-            let taken = AskLock::try_take(data).map_err(|error| {
-                Failure::new(format!("{} cannot be locked: {error}", data.display()))
-            })?;
-            self.lock = taken;
+    /// Takes the right to ask, unless another process has it. What is planned under a new claim must be
+    /// planned again: whoever had it before may have asked the same.
+    pub(super) fn claim(&mut self, data: &Path) -> Result<Claim, Failure> {
+        if self.lock.is_some() {
+            return Ok(Claim::Held);
         }
-        Ok(self.lock.is_some())
+        self.lock = AskLock::try_take(data).map_err(|error| {
+            Failure::new(format!("{} cannot be locked: {error}", data.display()))
+        })?;
+        Ok(if self.lock.is_some() { Claim::New } else { Claim::Elsewhere })
     }
 
     /// Loads what is asked with, if it was not loaded or is not what it was.

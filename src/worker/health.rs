@@ -210,7 +210,7 @@ fn read(shared: &Shared, store: Option<&Store>) -> Result<Tables, Failure> {
         unfolded.events += 1;
     }
     let Some(store) = store else { return Ok(Tables { unfolded, ..Tables::default() }) };
-    let spent = spent_today(store, shared.clock)?;
+    let spent = spent_today(store, shared.clock)?.spent;
     let spent = SpentToday {
         tokens: spent.tokens_in + spent.tokens_out,
         cost_usd: spent.cost_micros.unwrap_or(0) as f64 / 1e6,

@@ -17,7 +17,7 @@ use claude_mem_projections::{Pending, Range, Store, Turn, Waiting};
 
 use super::{
     Shared,
-    asking::{Asking, Put},
+    asking::{Asking, Claim, Put},
     pace::Pace,
     shared::{Change, End},
     start::forget_attempts,
@@ -73,6 +73,15 @@ struct Seen {
     spilled: Option<SystemTime>,
     /// Whether the files of the database are no longer those that are open.
     is_database_replaced: bool,
+}
+
+/// What there is to ask.
+struct Due {
+    plan: Plan,
+    /// Events that wait, due or not.
+    count: u64,
+    oldest_us: Option<u64>,
+    now_us: u64,
 }
 
 /// What ended a wait.
@@ -202,6 +211,24 @@ impl Projecting {
     /// Has everything put that is due, and finds out when there will be more.
     fn plan(&mut self) -> Result<(), Failure> {
         self.plan_at = Some(Instant::now() + PAUSE);
+        let mut due = self.due()?;
+        if !due.plan.is_empty() && self.asking.claim(&self.shared.paths.data)? == Claim::New {
+            // Another process may have asked, and spent, until now.
+            self.fold()?;
+            due = self.due()?;
+        }
+        let Due { plan, count, oldest_us, now_us } = due;
+        let before = self.asking.underway();
+        let put = self.asking.put(&self.app, &self.store, plan)?;
+        let has_moved = self.asking.underway() != before;
+        self.plan_at = self.next_plan(&put, oldest_us, now_us, &Limits::default());
+        self.has_prospects = count > 0 && !matches!(put, Put::Closed(..));
+        self.publish(count, &put, has_moved);
+        Ok(())
+    }
+
+    /// Finds out what is due, and what waits.
+    fn due(&mut self) -> Result<Due, Failure> {
         let mut turns = self.store.outstanding(&Range::default(), TURNS_MAX)?;
         self.forget_folded(&turns);
         for turn in &mut turns {
@@ -217,13 +244,7 @@ impl Projecting {
         let limits = Limits::default();
         let now_us = self.app.clock.now().as_microsecond().cast_unsigned();
         let plan = Plan::new(&self.store, turns, None, &limits, now_us)?;
-        let before = self.asking.underway();
-        let put = self.asking.put(&self.app, &self.store, plan)?;
-        let has_moved = self.asking.underway() != before;
-        self.plan_at = self.next_plan(&put, oldest_us, now_us, &limits);
-        self.has_prospects = count > 0 && !matches!(put, Put::Closed(..));
-        self.publish(count, &put, has_moved);
-        Ok(())
+        Ok(Due { plan, count, oldest_us, now_us })
     }
 
     /// What is folded is not outstanding any more.

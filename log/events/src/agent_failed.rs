@@ -87,7 +87,7 @@ mod tests {
             cost_micros: 3,
         };
         let mut bytes = Vec::new();
-        codec::write(&event, &mut bytes);
+        codec::write(&event, &mut bytes).unwrap();
         assert_eq!(
             bytes.escape_ascii().to_string(),
             r"\x01\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x06claude\x01m\x01v\x00\x03\x02no\x01r\x02\xfb\xe8\x03\x01\x02\x03"

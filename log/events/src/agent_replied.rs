@@ -69,7 +69,7 @@ mod tests {
             duration_ms: 251,
         };
         let mut bytes = Vec::new();
-        codec::write(&event, &mut bytes);
+        codec::write(&event, &mut bytes).unwrap();
         assert_eq!(
             bytes.escape_ascii().to_string(),
             r"\x01\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x06claude\x01m\x01v\x01\x07<skip/>\x02ms\x01\xfb\xe8\x03\xfb\x84\x032\xfcp\x11\x01\x00\xfb\xfb\x00"

@@ -6,8 +6,9 @@
 
 use crate::DecodeError;
 use bincode::Options as _;
-use claude_mem_log::format::PAYLOAD_BYTES_MAX;
+use claude_mem_log::{Error, format::PAYLOAD_BYTES_MAX};
 use serde::{Serialize, de::DeserializeOwned};
+use std::io;
 
 /// The codec byte of what [`write`] makes: bincode 1.3.3, variable-length integers, little-endian.
 pub(crate) const CODEC: u8 = 1;
@@ -16,10 +17,21 @@ fn options() -> impl bincode::Options {
     bincode::DefaultOptions::new().with_limit(PAYLOAD_BYTES_MAX as u64).allow_trailing_bytes()
 }
 
-/// Adds `value` to `out`.
-pub(crate) fn write(value: &impl Serialize, out: &mut Vec<u8>) {
-    out.reserve_exact(options().serialized_size(value).map_or(0, |size| size as usize));
-    options().serialize_into(out, value).expect("events hold nothing that cannot be encoded");
+/// Adds `value` to `out`, the payload of one record. A payload that a record cannot hold is an error, and
+/// nothing is added.
+pub(crate) fn write(value: &impl Serialize, out: &mut Vec<u8>) -> Result<(), Error> {
+    let failed = |error: bincode::Error| Error::Io {
+        action: "encode",
+        path: "an event".into(),
+        source: io::Error::other(error.to_string()),
+    };
+    let bytes = options().with_no_limit().serialized_size(value).map_err(failed)?;
+    let len = usize::try_from(bytes).unwrap_or(usize::MAX).saturating_add(out.len());
+    if len > PAYLOAD_BYTES_MAX {
+        return Err(Error::TooLarge { len, max: PAYLOAD_BYTES_MAX });
+    }
+    out.reserve_exact(len - out.len());
+    options().serialize_into(out, value).map_err(failed)
 }
 
 /// Reads a value that takes up all of `bytes`.

@@ -1,6 +1,7 @@
 //! What every event carries, whatever its kind.
 
 use crate::{DecodeError, codec};
+use claude_mem_log::Error;
 use serde::{Deserialize, Serialize};
 
 /// Who and where.
@@ -31,9 +32,9 @@ pub struct Project {
 const VERSION: u8 = 1;
 
 impl Envelope {
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) -> Result<(), Error> {
         out.push(VERSION);
-        codec::write(self, out);
+        codec::write(self, out)
     }
 
     /// Reads the envelope in front of a body, and gives back the body.
@@ -62,7 +63,7 @@ mod tests {
             project: Project { key: "k".into(), label: "l".into(), root: "/r".into() },
         };
         let mut bytes = Vec::new();
-        envelope.write(&mut bytes);
+        envelope.write(&mut bytes).unwrap();
         assert_eq!(bytes, b"\x01\x01h\x0bclaude-code\x01s\x01k\x01l\x02/r");
         bytes.extend_from_slice(b"body");
         assert_eq!(Envelope::read(&bytes), Ok((envelope, b"body".as_slice())));

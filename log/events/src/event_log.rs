@@ -3,6 +3,7 @@
 use crate::{DecodeError, Envelope, Event, Left, codec};
 use claude_mem_log::{
     Appended, Appender, Entry, Error, Gap, Id, Item, Log, Options, Reader, Record, Seq,
+    format::PAYLOAD_BYTES_MAX,
 };
 use std::path::Path;
 
@@ -31,10 +32,10 @@ impl Recorded {
     }
 
     /// What it would have to be recorded as, were it recorded now: the schema, the codec, and the payload.
-    pub fn payload(&self) -> (u16, u8, Vec<u8>) {
+    pub fn payload(&self) -> Result<(u16, u8, Vec<u8>), Error> {
         let mut payload = Vec::new();
-        let (schema, codec) = encode(&self.envelope, &self.event, &mut payload);
-        (schema, codec, payload)
+        let (schema, codec) = encode(&self.envelope, &self.event, &mut payload)?;
+        Ok((schema, codec, payload))
     }
 
     /// Reads a record of the log. What cannot be understood becomes [`Event::Unknown`], intact.
@@ -93,7 +94,7 @@ impl EventLog {
         event: &Event,
     ) -> Result<Appended, Error> {
         self.payload.clear();
-        let (schema, codec) = encode(envelope, event, &mut self.payload);
+        let (schema, codec) = encode(envelope, event, &mut self.payload)?;
         let record = Record { id, kind: event.kind(), schema, codec, payload: &self.payload };
         match event {
             Event::Erased { .. } => self.appender.append_erased(&record),
@@ -117,14 +118,12 @@ impl EventLog {
     }
 
     fn record_run(&mut self, events: &[(Id, Envelope, Event)]) -> Result<(), Error> {
-        let encoded: Vec<_> = events
-            .iter()
-            .map(|(id, envelope, event)| {
-                let mut payload = Vec::new();
-                let (schema, codec) = encode(envelope, event, &mut payload);
-                (*id, event.kind(), schema, codec, payload)
-            })
-            .collect();
+        let encoded = events.iter().map(|(id, envelope, event)| {
+            let mut payload = Vec::new();
+            let (schema, codec) = encode(envelope, event, &mut payload)?;
+            Ok((*id, event.kind(), schema, codec, payload))
+        });
+        let encoded: Vec<_> = encoded.collect::<Result<_, Error>>()?;
         let records: Vec<_> = encoded
             .iter()
             .map(|(id, kind, schema, codec, payload)| Record {
@@ -144,21 +143,33 @@ impl EventLog {
     }
 }
 
+impl Event {
+    /// How many bytes its record would hold; an error if they are more than a record can hold.
+    pub fn payload_bytes(&self, envelope: &Envelope) -> Result<usize, Error> {
+        let mut payload = Vec::new();
+        encode(envelope, self, &mut payload)?;
+        match payload.len() {
+            len if len > PAYLOAD_BYTES_MAX => Err(Error::TooLarge { len, max: PAYLOAD_BYTES_MAX }),
+            len => Ok(len),
+        }
+    }
+}
+
 /// Writes the payload; gives the schema and the codec that go with it.
-fn encode(envelope: &Envelope, event: &Event, payload: &mut Vec<u8>) -> (u16, u8) {
+fn encode(envelope: &Envelope, event: &Event, payload: &mut Vec<u8>) -> Result<(u16, u8), Error> {
     if let Event::Unknown { version, codec, .. } = event {
         // What we do not understand is passed on as it came, envelope and all.
-        event.write_body(payload);
-        return (*version, *codec);
+        event.write_body(payload)?;
+        return Ok((*version, *codec));
     }
     if let Event::Erased { left, .. } = event {
-        let Some(left) = left else { return (0, codec::CODEC) };
-        payload.extend(left.encode(envelope));
-        return (left.event.as_ref().map_or(0, Event::version), codec::CODEC);
+        let Some(left) = left else { return Ok((0, codec::CODEC)) };
+        payload.extend(left.encode(envelope)?);
+        return Ok((left.event.as_ref().map_or(0, Event::version), codec::CODEC));
     }
-    envelope.write(payload);
-    event.write_body(payload);
-    (event.version(), codec::CODEC)
+    envelope.write(payload)?;
+    event.write_body(payload)?;
+    Ok((event.version(), codec::CODEC))
 }
 
 /// Reads events in the order of the log.
@@ -263,11 +274,28 @@ mod tests {
     }
 
     #[test]
+    fn an_event_above_the_limit_is_an_error_and_the_next_one_is_recorded() {
+        let dir = tempfile::tempdir().unwrap();
+        let envelope = Envelope::default();
+        let event = |bytes: usize| {
+            Event::from(SessionEnded { reason: "x".repeat(bytes), ..SessionEnded::default() })
+        };
+        let mut log = EventLog::open(dir.path(), Options::default()).unwrap();
+        let too_large = event(17 << 20);
+        let refused = log.record(Id::new(1, 1), &envelope, &too_large);
+        assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
+        let batch = [(Id::new(2, 2), envelope.clone(), too_large)];
+        assert!(matches!(log.record_all(&batch), Err(Error::TooLarge { .. })));
+        log.record(Id::new(3, 3), &envelope, &event(15 << 20)).unwrap();
+        assert_eq!(read_all(dir.path()).len(), 1);
+    }
+
+    #[test]
     fn an_event_of_the_future_is_kept_byte_for_byte() {
         let dir = tempfile::tempdir().unwrap();
         let mut payload = Vec::new();
         let envelope = Envelope { session: "s".into(), ..Envelope::default() };
-        envelope.write(&mut payload);
+        envelope.write(&mut payload).unwrap();
         payload.extend_from_slice(b"whatever comes");
         let event = Event::Unknown { kind: 999, version: 3, codec: codec::CODEC, payload };
         let mut log = EventLog::open(dir.path(), Options::default()).unwrap();

@@ -61,7 +61,7 @@ mod tests {
             reason: "w".into(),
         };
         let mut bytes = Vec::new();
-        codec::write(&event, &mut bytes);
+        codec::write(&event, &mut bytes).unwrap();
         assert_eq!(
             bytes.escape_ascii().to_string(),
             r"\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x03r/1\x01s\x01p\x01\x05\x00\x01f\x01h\x01\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x02\x01w"

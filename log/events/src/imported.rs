@@ -45,7 +45,7 @@ mod tests {
             row: "{}".into(),
         };
         let mut bytes = Vec::new();
-        codec::write(&event, &mut bytes);
+        codec::write(&event, &mut bytes).unwrap();
         assert_eq!(bytes.escape_ascii().to_string(), r"\ntranscript\x01o\x06prompt\x019\x02{}");
         assert_eq!(Imported::read(1, &bytes), Ok(event));
         assert!(Imported::read(Imported::VERSION + 1, &bytes).is_err());

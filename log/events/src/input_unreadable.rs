@@ -38,7 +38,7 @@ mod tests {
         let event =
             InputUnreadable { hook: "save".into(), error: "e".into(), text: "{".into(), bytes: 1 };
         let mut bytes = Vec::new();
-        codec::write(&event, &mut bytes);
+        codec::write(&event, &mut bytes).unwrap();
         assert_eq!(bytes.escape_ascii().to_string(), r"\x04save\x01e\x01{\x01");
         assert_eq!(InputUnreadable::read(1, &bytes), Ok(event));
         assert!(InputUnreadable::read(InputUnreadable::VERSION + 1, &bytes).is_err());

@@ -1,6 +1,7 @@
 //! What is left of an event whose payload was removed: enough to draw all other rows as before.
 
 use crate::{DecodeError, Envelope, Event, codec};
+use claude_mem_log::Error;
 use serde::{Deserialize, Serialize};
 
 /// What is left of an event. On disk it is the payload of a tombstone: the envelope, and this.
@@ -46,10 +47,10 @@ impl Left {
         }
     }
 
-    /// The payload of the tombstone.
-    pub fn encode(&self, envelope: &Envelope) -> Vec<u8> {
+    /// The payload of the tombstone, unless a record cannot hold it.
+    pub fn encode(&self, envelope: &Envelope) -> Result<Vec<u8>, Error> {
         let mut payload = Vec::new();
-        envelope.write(&mut payload);
+        envelope.write(&mut payload)?;
         payload.push(VERSION);
         let rest = V1 {
             version: self.event.as_ref().map(Event::version),
@@ -59,11 +60,11 @@ impl Left {
             reply: self.reply.clone(),
             hash: self.hash,
         };
-        codec::write(&rest, &mut payload);
+        codec::write(&rest, &mut payload)?;
         if let Some(event) = &self.event {
-            event.write_body(&mut payload);
+            event.write_body(&mut payload)?;
         }
-        payload
+        Ok(payload)
     }
 
     /// Reads the payload of a tombstone of this kind.
@@ -121,7 +122,7 @@ mod tests {
     #[test]
     fn v1_bytes_are_fixed() {
         let (envelope, left) = example();
-        let payload = left.encode(&envelope);
+        let payload = left.encode(&envelope).unwrap();
         assert_eq!(
             payload.escape_ascii().to_string(),
             r"\x01\x00\x00\x01s\x00\x00\x00\x01\x01\x01\x07\x01\x01a\x01\x01b\x02{}\x00\x01r\x00"
@@ -135,7 +136,7 @@ mod tests {
             assert!(Left::read(1, payload).is_err());
         }
         let unknown = Left::of_forgotten(None);
-        let payload = unknown.encode(&Envelope::default());
+        let payload = unknown.encode(&Envelope::default()).unwrap();
         assert_eq!(Left::read(999, &payload), Ok((Envelope::default(), unknown)));
     }
 }

@@ -48,6 +48,7 @@ pub use session_started::SessionStarted;
 pub use summary_requested::{StopScope, SummaryRequested};
 pub use tool_used::ToolUsed;
 
+use claude_mem_log::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
@@ -179,12 +180,13 @@ macro_rules! events {
                 }
             }
 
-            fn write_body(&self, out: &mut Vec<u8>) {
+            fn write_body(&self, out: &mut Vec<u8>) -> Result<(), Error> {
                 match self {
-                    $(Self::$name(body) => codec::write(body, out),)*
+                    $(Self::$name(body) => codec::write(body, out)?,)*
                     Self::Erased { .. } => {}
                     Self::Unknown { payload, .. } => out.extend_from_slice(payload),
                 }
+                Ok(())
             }
 
             fn read_body(kind: u16, version: u16, body: &[u8]) -> Result<Option<Self>, DecodeError> {

@@ -42,7 +42,7 @@ mod tests {
             raw_before_us: Some(5),
         };
         let mut bytes = Vec::new();
-        codec::write(&event, &mut bytes);
+        codec::write(&event, &mut bytes).unwrap();
         assert_eq!(bytes.escape_ascii().to_string(), r"\x01\x01\x01t\x01\x05");
         assert_eq!(LogCompacted::read(1, &bytes), Ok(event));
         assert!(LogCompacted::read(LogCompacted::VERSION + 1, &bytes).is_err());

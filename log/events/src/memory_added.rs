@@ -51,7 +51,7 @@ mod tests {
             metadata: "{}".into(),
         };
         let mut bytes = Vec::new();
-        codec::write(&event, &mut bytes);
+        codec::write(&event, &mut bytes).unwrap();
         assert_eq!(
             bytes.escape_ascii().to_string(),
             r"\x01t\x01x\x08decision\x01\x01c\x01\x01f\x03cli\x02{}"

@@ -35,7 +35,7 @@ mod tests {
     fn v1_bytes_are_fixed() {
         let event = ProjectMerged { from: "a".into(), into: "b".into(), label: "l".into() };
         let mut bytes = Vec::new();
-        codec::write(&event, &mut bytes);
+        codec::write(&event, &mut bytes).unwrap();
         assert_eq!(bytes.escape_ascii().to_string(), r"\x01a\x01b\x01l");
         assert_eq!(ProjectMerged::read(1, &bytes), Ok(event));
         assert!(ProjectMerged::read(ProjectMerged::VERSION + 1, &bytes).is_err());

@@ -62,7 +62,7 @@ mod tests {
             extra: "{}".into(),
         };
         let mut bytes = Vec::new();
-        codec::write(&event, &mut bytes);
+        codec::write(&event, &mut bytes).unwrap();
         assert_eq!(bytes.escape_ascii().to_string(), r"\x06fix it\x00\x02\x02p1\x02/p\x02{}");
         assert_eq!(PromptSubmitted::read(1, &bytes), Ok(event));
         assert!(PromptSubmitted::read(PromptSubmitted::VERSION + 1, &bytes).is_err());

@@ -34,7 +34,7 @@ mod tests {
     fn v1_bytes_are_fixed() {
         let event = ReprocessFinished { generation: 300, is_current: true };
         let mut bytes = Vec::new();
-        codec::write(&event, &mut bytes);
+        codec::write(&event, &mut bytes).unwrap();
         assert_eq!(bytes.escape_ascii().to_string(), r"\xfb,\x01\x01");
         assert_eq!(ReprocessFinished::read(1, &bytes), Ok(event));
         assert!(ReprocessFinished::read(ReprocessFinished::VERSION + 1, &bytes).is_err());

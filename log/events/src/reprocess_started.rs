@@ -63,7 +63,7 @@ mod tests {
             is_shadow: false,
         };
         let mut bytes = Vec::new();
-        codec::write(&event, &mut bytes);
+        codec::write(&event, &mut bytes).unwrap();
         assert_eq!(
             bytes.escape_ascii().to_string(),
             r"\x01\x01v\x01t\x07extract\x01m\x01\x01\x00\x01p\x01s\x01\x00"

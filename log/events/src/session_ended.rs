@@ -34,7 +34,7 @@ mod tests {
     fn v1_bytes_are_fixed() {
         let event = SessionEnded { reason: "clear".into(), extra: "{}".into() };
         let mut bytes = Vec::new();
-        codec::write(&event, &mut bytes);
+        codec::write(&event, &mut bytes).unwrap();
         assert_eq!(bytes.escape_ascii().to_string(), r"\x05clear\x02{}");
         assert_eq!(SessionEnded::read(1, &bytes), Ok(event));
         assert!(SessionEnded::read(SessionEnded::VERSION + 1, &bytes).is_err());

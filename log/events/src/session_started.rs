@@ -46,7 +46,7 @@ mod tests {
             extra: "{}".into(),
         };
         let mut bytes = Vec::new();
-        codec::write(&event, &mut bytes);
+        codec::write(&event, &mut bytes).unwrap();
         assert_eq!(bytes.escape_ascii().to_string(), r"\x07startup\x02/p\x01m\x02/t\x02{}");
         assert_eq!(SessionStarted::read(1, &bytes), Ok(event));
         assert!(SessionStarted::read(SessionStarted::VERSION + 1, &bytes).is_err());

@@ -73,7 +73,7 @@ mod tests {
             extra: "{}".into(),
         };
         let mut bytes = Vec::new();
-        codec::write(&event, &mut bytes);
+        codec::write(&event, &mut bytes).unwrap();
         assert_eq!(
             bytes.escape_ascii().to_string(),
             r"\x01\x01u\x01a\x01\x02\x01i\x01t\x02p1\x02/p\x02{}"

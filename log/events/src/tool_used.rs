@@ -70,7 +70,7 @@ mod tests {
             extra: "{}".into(),
         };
         let mut bytes = Vec::new();
-        codec::write(&event, &mut bytes);
+        codec::write(&event, &mut bytes).unwrap();
         assert_eq!(
             bytes.escape_ascii().to_string(),
             r"\x04Read\x02{}\x02ok\x00\x00\x01\x02t1\x02/p\x01a\x01b\x02p1\x01\xfb,\x01\x02{}"

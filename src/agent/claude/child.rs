@@ -15,14 +15,17 @@ use claude_mem_events::FailureClass;
 use serde_json::{Value, json};
 
 use super::{
-    super::{Answer, Ask, Cancel, Refusal},
+    super::{Answer, Ask, Cancel, REPLY_BYTES_MAX, Refusal},
     stream::{Step, Turn},
     world::{self, World},
 };
 use crate::system::{ARGUMENT_BYTES_MAX, Family, watched};
 
-/// One message of the client; a whole answer is in one.
-const LINE_BYTES_MAX: u64 = 32 << 20;
+/// One message of the client; a whole answer is in one, and as JSON it is up to twice as long.
+const LINE_BYTES_MAX: u64 = 2 * REPLY_BYTES_MAX as u64;
+
+/// Messages that are read before anybody takes them. A client that says more waits.
+const LINES_MAX: usize = 16;
 
 /// What the client complains about is kept up to here.
 const STDERR_BYTES_MAX: usize = 8 << 10;
@@ -120,7 +123,11 @@ impl Child {
     pub(super) fn ask(&mut self, question: &Ask, deadline: Instant) -> Result<Answer, Refusal> {
         let began = Instant::now();
         // What came between two turns belongs to neither.
-        while self.output.try_recv().is_ok() {}
+        for _ in 0..=LINES_MAX {
+            if self.output.try_recv().is_err() {
+                break;
+            }
+        }
         self.send(&message(question, self.turns == 0));
         let mut turn = Turn::new(self.paid, question.limits.tokens_out_max);
         loop {
@@ -135,8 +142,7 @@ impl Child {
                 Err(RecvTimeoutError::Disconnected) => return Err(self.ended(&turn)),
             };
             let Line::Message(line) = line else {
-                let why = format!("claude sent a line of more than {LINE_BYTES_MAX} bytes");
-                return Err(Refusal::new(FailureClass::Unreadable, why));
+                return Err(Refusal::too_large("claude"));
             };
             match turn.take(&line) {
                 Step::More => {}
@@ -244,7 +250,7 @@ fn writer(stdin: Option<ChildStdin>) -> Sender<Vec<u8>> {
 
 /// The channel closes when the client, and all that holds its output, has ended.
 fn reader(stdout: Option<ChildStdout>) -> Receiver<Line> {
-    let (sender, receiver) = mpsc::channel();
+    let (sender, receiver) = mpsc::sync_channel(LINES_MAX);
     thread::spawn(move || {
         let Some(stdout) = stdout else { return };
         let mut stdout = BufReader::new(stdout);

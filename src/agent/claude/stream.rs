@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use claude_mem_events::FailureClass;
 use serde_json::Value;
 
-use super::super::{Answer, Refusal, Spent, prices};
+use super::super::{Answer, REPLY_BYTES_MAX, Refusal, Spent, micros, name_of, prices, reported};
 
 /// A pause of the client that is longer than this is not waited for: the question is taken back.
 const CLIENT_PAUSE_MAX: Duration = Duration::from_secs(5);
@@ -58,8 +58,8 @@ impl Turn {
 
     /// Reads one line. Types that are not known are none of our business; newer clients have more.
     pub(super) fn take(&mut self, line: &Value) -> Step {
-        if let Some(id) = line["session_id"].as_str().filter(|id| !id.is_empty()) {
-            self.session_id = Some(id.to_owned());
+        if line["session_id"].as_str().is_some_and(|id| !id.is_empty()) {
+            self.session_id = Some(name_of(&line["session_id"], ""));
         }
         match (line["type"].as_str(), line["subtype"].as_str()) {
             (Some("system"), Some("api_retry")) => retry(line),
@@ -88,10 +88,13 @@ impl Turn {
             self.text.clear();
             id.clone_into(&mut self.message_id);
         }
-        message["model"].as_str().unwrap_or_default().clone_into(&mut self.model);
+        self.model = name_of(&message["model"], "");
         self.usage = message["usage"].clone();
         let blocks = message["content"].as_array().map(Vec::as_slice).unwrap_or_default();
         self.text.extend(blocks.iter().filter_map(|block| block["text"].as_str()));
+        if self.text.len() > REPLY_BYTES_MAX {
+            return Step::Refused(Refusal::too_large("claude").costing(self.estimate()));
+        }
         Step::More
     }
 
@@ -162,8 +165,8 @@ impl Turn {
 
     /// `usage` is that of the turn, the cost that of the whole process.
     fn spent(&self, usage: &Value, paid: f64) -> Spent {
-        let micros = ((paid - self.paid_before).max(0.0) * 1_000_000.0).ceil();
-        Spent { cost_micros: Some(micros as u64), ..tokens(usage) }
+        let cost_micros = Some(micros((paid - self.paid_before).max(0.0)));
+        Spent { cost_micros, ..tokens(usage) }
     }
 
     /// What a turn without a `result` must have cost: the tokens read are told at the beginning of an
@@ -173,7 +176,7 @@ impl Turn {
             return Spent::default();
         }
         let spent = Spent { tokens_out: u64::from(self.tokens_out_max), ..tokens(&self.usage) };
-        let stored = self.usage["cache_creation_input_tokens"].as_u64().unwrap_or(0);
+        let stored = reported(&self.usage["cache_creation_input_tokens"]);
         Spent { cost_micros: prices::cost_micros(&self.model, &spent, stored), ..spent }
     }
 }
@@ -193,7 +196,7 @@ fn retry(line: &Value) -> Step {
 }
 
 fn tokens(usage: &Value) -> Spent {
-    let count = |name: &str| usage[name].as_u64().unwrap_or(0);
+    let count = |name: &str| reported(&usage[name]);
     let tokens_cached = count("cache_read_input_tokens");
     Spent {
         tokens_in: count("input_tokens") + count("cache_creation_input_tokens") + tokens_cached,

@@ -211,7 +211,7 @@ impl FileChange {
                     (_, Some(_)) => break,
                     (_, None) => {
                         let first = hunk.lines.iter().take_while(|(sign, _)| *sign == ' ').count();
-                        let before = hunk.start.saturating_sub(1) + first;
+                        let before = hunk.start.saturating_sub(1).saturating_add(first);
                         inside = inside.or_else(|| last_defined(original, before, &extension));
                         break;
                     }

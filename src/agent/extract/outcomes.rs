@@ -63,16 +63,21 @@ pub(super) fn counts(output: &str) -> Option<Counts> {
     found.filter(|counts| counts.passed + counts.failed > 0)
 }
 
+/// A count of tests. None has more than 32 bits, so that sums of them never overflow.
+fn number(text: &str) -> Option<u64> {
+    text.parse::<u32>().ok().map(u64::from)
+}
+
 /// Numbers of passed and failed in a line such as `2 failed, 12 passed in 3s`, `# pass 4`,
 /// `Tests run: 12, Failures: 1, Errors: 0` or `12 examples, 1 failure`.
 fn counted(line: &str) -> (Option<u64>, Option<u64>) {
     if let Some(rest) = line.strip_prefix("Tests run:") {
         let numbers: Vec<u64> =
-            rest.split([',', ':']).filter_map(|part| part.trim().parse().ok()).collect();
+            rest.split([',', ':']).filter_map(|part| number(part.trim())).collect();
         let [run, failures, errors, ..] = numbers[..] else { return (None, None) };
         return (Some(run.saturating_sub(failures + errors)), Some(failures + errors));
     }
-    let tap = |mark: &str| line.strip_prefix(mark).and_then(|n| n.trim().parse().ok());
+    let tap = |mark: &str| line.strip_prefix(mark).and_then(|n| number(n.trim()));
     if let Some(passed) = tap("# pass ") {
         return (Some(passed), None);
     }
@@ -82,7 +87,7 @@ fn counted(line: &str) -> (Option<u64>, Option<u64>) {
     let words: Vec<&str> = line.split_whitespace().take(40).collect();
     let (mut passed, mut failed, mut examples) = (None, None, None);
     for pair in words.windows(2) {
-        let Ok(number) = pair[0].trim_matches(['(', '=', '[']).parse::<u64>() else { continue };
+        let Some(number) = number(pair[0].trim_matches(['(', '=', '['])) else { continue };
         match pair[1].trim_end_matches([',', ';', '.', ')', '|', ':']) {
             "passed" | "passing" => passed = Some(number),
             "failed" | "failing" | "failures" | "failure" => failed = Some(number),

@@ -129,7 +129,10 @@ fn worker(worker: &Worker, output: &Output) -> String {
             let problems = worker.problems.join("; ");
             output.paint(WARNING, &format!("runs{pid}, but {problems}"))
         }
-        "degraded" => output.paint(WARNING, &format!("runs{pid}, but nobody can be asked")),
+        "degraded" => {
+            let why = worker.closed.as_deref().unwrap_or("the reason is not known");
+            output.paint(WARNING, &format!("runs{pid}, but nobody can be asked: {why}"))
+        }
         "silent" => output.paint(BAD, "runs, but does not answer (`claude-mem worker restart`)"),
         _ => {
             let problems = worker.problems.join("; ");
