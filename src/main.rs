@@ -10,6 +10,7 @@ mod commands;
 mod compact;
 mod context;
 mod diagnostics;
+mod distilling;
 mod document;
 mod environment;
 mod failure;

@@ -5,7 +5,10 @@ mod file;
 pub(crate) mod table;
 pub(crate) mod value;
 
-use std::{fs, io, path::PathBuf};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use serde_json::{Map, Value};
 pub(crate) use table::Setting;
@@ -115,6 +118,27 @@ impl Settings {
             Some(line.trim_matches(['"', '\'']).to_owned()).filter(|value| !value.is_empty())
         })
     }
+}
+
+/// The variables in `.env` that are no settings or keys of ours: what the user wants programs to get that
+/// work for all projects, such as the client that distils.
+pub(crate) fn variables(credentials: &Path) -> Vec<(String, String)> {
+    let is_ours = |name: &str| {
+        let is_key =
+            |setting: &&Setting| matches!(setting.kind, Kind::Secret(other) if other == name);
+        name.starts_with("CLAUDE_MEM_")
+            || table::ALL.iter().copied().any(|setting| is_key(&setting))
+    };
+    let text = fs::read_to_string(credentials).unwrap_or_default();
+    let variable = |line: &str| {
+        let line = line.trim();
+        let (name, value) = line.strip_prefix("export ").unwrap_or(line).split_once('=')?;
+        let (name, value) = (name.trim(), value.trim().trim_matches(['"', '\'']));
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let is_usable = !name.is_empty() && name.chars().all(is_name) && !value.contains('\0');
+        (is_usable && !is_ours(name)).then(|| (name.to_owned(), value.to_owned()))
+    };
+    text.lines().filter_map(variable).collect()
 }
 
 /// The value of a line `NAME=value` or `export NAME=value` of this name.

@@ -38,7 +38,8 @@ fn record_turn(sandbox: &Sandbox) {
 }
 
 /// `claude-mem project` with the client as its agent.
-fn project(sandbox: &Sandbox, client: &Client, executable: &Path) -> Command {
+fn project(sandbox: &Sandbox, server: &Server, client: &Client, executable: &Path) -> Command {
+    sandbox.use_gateway(&server.url());
     let mut command = sandbox.command(&["project"]);
     command.envs(client.environment().iter().map(|(name, value)| (name, value)));
     command.env("HOME", sandbox.home()).env("CLAUDE_CODE_PATH", executable);
@@ -65,7 +66,7 @@ fn killing_our_program_in_the_middle_of_a_question_leaves_no_child_behind() {
     let executable = claude_mem_tools::client::executable().unwrap();
     let sandbox = Sandbox::new();
     record_turn(&sandbox);
-    let mut ours = project(&sandbox, &client, &executable).spawn().unwrap();
+    let mut ours = project(&sandbox, &server, &client, &executable).spawn().unwrap();
     server.wait_for_requests(1, PATIENCE).expect("the model is asked");
     let children = processes_in(&sandbox.data().join("observer-sessions"));
     assert_eq!(children.len(), 2, "the client, and who watches over it");
@@ -88,7 +89,7 @@ fn the_clients_reply_is_recorded_with_its_session_and_its_cost() {
     let executable = claude_mem_tools::client::executable().unwrap();
     let sandbox = Sandbox::new();
     record_turn(&sandbox);
-    let status = project(&sandbox, &client, &executable).status().unwrap();
+    let status = project(&sandbox, &server, &client, &executable).status().unwrap();
     assert!(status.success(), "{status}");
     let replied: Vec<_> = sandbox.events();
     let replied = replied.iter().find(|event| event["kind"] == "AgentReplied").unwrap();

@@ -158,7 +158,6 @@ impl Kit {
 /// A home with a worker in it.
 struct Stage {
     sandbox: Sandbox,
-    variables: Vec<(String, String)>,
 }
 
 impl Stage {
@@ -166,13 +165,16 @@ impl Stage {
         let mut variables = provider("anthropic", server);
         // A worker of another test may have the usual one.
         variables.push(("CLAUDE_MEM_WORKER_PORT".into(), "0".into()));
-        Self { sandbox: Sandbox::new(), variables }
+        let sandbox = Sandbox::new();
+        for (name, value) in variables {
+            sandbox.run(&["settings", "set", &name, &value]).ok();
+        }
+        Self { sandbox }
     }
 
-    /// `claude-mem viewer` starts the worker, which keeps the variables for as long as it lives.
+    /// `claude-mem viewer` starts the worker, which gets no variables from it.
     fn link(&self) -> String {
-        let printed =
-            crate::model::run(&self.sandbox, &["viewer", "--print"], &self.variables).ok();
+        let printed = self.sandbox.run(&["viewer", "--print"]).ok();
         let link = printed.trim().to_owned();
         assert!(link.starts_with("http://127.0.0.1:") && link.contains("/open#"), "{link}");
         link

@@ -39,6 +39,7 @@ fn the_users_own_client_distils_and_two_sessions_never_share_a_conversation() {
     let sandbox = Sandbox::new();
     Session::worked(&sandbox, "alpha", 3);
     Session::worked(&sandbox, "beta", 2);
+    sandbox.use_gateway(&server.url());
     let mut command = sandbox.command(&["project"]);
     command.env("CLAUDE_MEM_PROVIDER", "claude").env("CLAUDE_CODE_PATH", executable().unwrap());
     command.env("CLAUDE_MEM_CLAUDE_AUTH_METHOD", "api-key");

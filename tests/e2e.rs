@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod agent;
+mod auto;
 mod bad_input;
 mod browser;
 mod by_hand;
@@ -28,6 +29,7 @@ mod model;
 mod oversized;
 mod plugin;
 mod project;
+mod projects_apart;
 mod readme;
 mod recall;
 mod replay;

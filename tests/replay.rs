@@ -247,7 +247,7 @@ fn damage_is_told_by_the_exit_code_unless_it_is_accepted() {
     bytes[middle] ^= 0x55;
     fs::write(&file, bytes).unwrap();
     let error = sandbox.run(&["replay", "--offline"]).fails(1);
-    assert!(error.contains("damaged in 1 places"), "{error}");
+    assert!(error.contains("damaged in 1 place\n"), "{error}");
     sandbox.run(&["replay", "--offline", "--allow-gaps"]).ok();
     assert!(!titles(&sandbox).is_empty(), "everything else is there");
 }

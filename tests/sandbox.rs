@@ -120,6 +120,12 @@ impl Sandbox {
         self.run_with(&[name], environment, stdin).answer()
     }
 
+    /// Has the client that distils reach the model server at `url`, whatever project it works for.
+    pub(crate) fn use_gateway(&self, url: &str) {
+        let lines = format!("ANTHROPIC_BASE_URL={url}\nANTHROPIC_API_KEY=sk-ant-scripted\n");
+        self.write(".claude-mem/.env", &lines);
+    }
+
     /// Everything recorded, as `claude-mem log --json --raw` tells it.
     pub(crate) fn events(&self) -> Vec<Value> {
         let listed = self.run(&["log", "--json", "--raw"]).ok();

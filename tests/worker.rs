@@ -22,12 +22,11 @@ use crate::{
 
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Variables with which hooks start the worker by themselves.
-const AUTOSTART: [(&str, &str); 3] = [
-    ("CLAUDE_MEM_WORKER_AUTOSTART", "true"),
-    ("CLAUDE_MEM_WORKER_PORT", "0"),
-    ("CLAUDE_MEM_PROVIDER", "extract"),
-];
+/// The variable with which hooks start the worker by themselves.
+const AUTOSTART: [(&str, &str); 1] = [("CLAUDE_MEM_WORKER_AUTOSTART", "true")];
+
+/// What a worker that hooks start is told: it gets no variables from them.
+const SETTINGS: &str = r#"{"CLAUDE_MEM_WORKER_PORT": "0", "CLAUDE_MEM_PROVIDER": "extract"}"#;
 
 /// Ends the worker that hooks started, however its test ends.
 struct Stopped<'a>(&'a Sandbox);
@@ -63,6 +62,7 @@ fn kinds(sandbox: &Sandbox) -> Vec<String> {
 #[test]
 fn a_session_becomes_memory_without_anybody_asking_for_it() {
     let sandbox = Sandbox::new();
+    sandbox.write(".claude-mem/settings.json", SETTINGS);
     let _stopped = Stopped(&sandbox);
     let cwd = sandbox.home();
     let send = |hook: &str, event: &str, fields: Value| {
@@ -98,6 +98,7 @@ fn a_session_becomes_memory_without_anybody_asking_for_it() {
 #[test]
 fn the_hook_does_not_wait_and_its_pipes_close_with_it() {
     let sandbox = Sandbox::new();
+    sandbox.write(".claude-mem/settings.json", SETTINGS);
     let _stopped = Stopped(&sandbox);
     let sent = json!({"session_id": "s1", "hook_event_name": "Stop", "cwd": sandbox.home(),
         "last_assistant_message": "done"});
@@ -327,6 +328,7 @@ fn killed_in_the_middle_of_a_question_it_leaves_no_child_and_the_next_one_goes_o
     let client = real_client(&hanging.url());
     let executable = claude_mem_tools::client::executable().unwrap();
     let sandbox = Sandbox::new();
+    sandbox.use_gateway(&hanging.url());
     let home = sandbox.home().to_string_lossy().into_owned();
     let executable = executable.to_string_lossy().into_owned();
     let mut variables: Vec<(&str, &str)> = client

@@ -4,6 +4,7 @@
 //! ask again and what an answer means are decided elsewhere, by [`policy`] and by whoever asks.
 
 mod anthropic;
+pub(crate) mod auto;
 mod cancel;
 mod claude;
 pub(crate) mod extract;
@@ -28,7 +29,7 @@ use claude_mem_events::FailureClass;
 use crate::{
     environment::Environment,
     paths::Paths,
-    settings::{Settings, Source, table},
+    settings::{Settings, table},
 };
 
 /// The longest response that is read. One to a large request has some 30 KB; a longer one than this is a
@@ -269,27 +270,6 @@ type Open = fn(&Setup<'_>) -> Result<Box<dyn Provider>, Refusal>;
 pub(crate) const PROVIDERS: &[(&str, Open)] =
     &[("claude", claude::open), ("anthropic", anthropic::open), ("openai", openai::open)];
 
-/// The name of the provider in force: the one that was set, or for `auto` the user's own Claude Code if
-/// it answers, else whoever there is a key for, else the rules that need nobody.
-pub(crate) fn chosen(setup: &Setup<'_>) -> String {
-    let set = |setting| !setup.settings.text(setting).is_empty();
-    let name = setup.settings.text(&table::PROVIDER);
-    if name != "auto" {
-        return name;
-    }
-    let is_elsewhere = setup.settings.find(&table::OPENAI_BASE_URL).1 != Source::Default;
-    let name = if claude::answers(setup) {
-        "claude"
-    } else if set(&table::ANTHROPIC_API_KEY) {
-        "anthropic"
-    } else if set(&table::OPENAI_MODEL) && (set(&table::OPENAI_API_KEY) || is_elsewhere) {
-        "openai"
-    } else {
-        "extract"
-    };
-    name.into()
-}
-
 /// The provider of that name, or one line that says what is wrong with its settings.
 pub(crate) fn open(name: &str, setup: &Setup<'_>) -> Result<Box<dyn Provider>, Refusal> {
     match PROVIDERS.iter().find(|(known, _)| *known == name) {
@@ -329,28 +309,29 @@ fn one_line(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn chosen_with(variables: &[(&str, &str)]) -> String {
+    fn candidates_with(variables: &[(&str, &str)]) -> Vec<&'static str> {
         let environment = Environment::fixed(variables);
         let paths = Paths { home: None, data: "/nowhere".into() };
         let settings = Settings::load(&paths, &environment);
-        chosen(&Setup { settings: &settings, paths: &paths, environment: &environment })
+        auto::candidates(&Setup { settings: &settings, paths: &paths, environment: &environment })
     }
 
     #[test]
-    fn auto_takes_the_first_that_can_work_and_a_choice_is_kept() {
+    fn auto_knows_who_is_set_up_and_in_which_order() {
         // Nothing answers at this path, wherever else the client may be installed.
         let nobody = ("CLAUDE_CODE_PATH", "/nowhere/claude");
         let anthropic = ("CLAUDE_MEM_ANTHROPIC_API_KEY", "sk-1");
         let openai = ("CLAUDE_MEM_OPENAI_API_KEY", "sk-2");
         let model = ("CLAUDE_MEM_OPENAI_MODEL", "gpt-5-mini");
         let local = ("CLAUDE_MEM_OPENAI_BASE_URL", "http://localhost:11434/v1");
-        assert_eq!(chosen_with(&[nobody]), "extract");
-        assert_eq!(chosen_with(&[nobody, openai]), "extract", "no model to ask");
-        assert_eq!(chosen_with(&[nobody, openai, model]), "openai");
-        assert_eq!(chosen_with(&[nobody, model]), "extract", "no key to ask with");
-        assert_eq!(chosen_with(&[nobody, local, model]), "openai", "local ones need no key");
-        assert_eq!(chosen_with(&[nobody, openai, model, anthropic]), "anthropic");
-        assert_eq!(chosen_with(&[nobody, anthropic, ("CLAUDE_MEM_PROVIDER", "claude")]), "claude");
+        assert_eq!(candidates_with(&[nobody]), ["extract"]);
+        assert_eq!(candidates_with(&[nobody, openai]), ["extract"], "no model to ask");
+        assert_eq!(candidates_with(&[nobody, openai, model]), ["openai", "extract"]);
+        assert_eq!(candidates_with(&[nobody, model]), ["extract"], "no key to ask with");
+        let of_local = candidates_with(&[nobody, local, model]);
+        assert_eq!(of_local, ["openai", "extract"], "local ones need no key");
+        let all = candidates_with(&[nobody, openai, model, anthropic]);
+        assert_eq!(all, ["anthropic", "openai", "extract"]);
     }
 
     #[test]

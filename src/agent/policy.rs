@@ -158,6 +158,11 @@ impl Circuit {
         self.pause = Some(Pause { class, message, until: now + millis(rest) });
     }
 
+    /// How many requests failed in a row.
+    pub(crate) fn failures(&self) -> u32 {
+        self.failures
+    }
+
     /// Why nothing is asked at this moment, and until when; `None` if nothing is in the way.
     pub(crate) fn waits(&self, now: Millis) -> Option<Pause> {
         if let Some(pause) = &self.pause {

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use clap::Args;
+use claude_mem_events::FailureClass;
 use serde_json::json;
 
 use crate::{
+    agent::auto::remedy,
     app::App,
     failure::Failure,
     projector::{self, Limits, Manner, Projected, Stopped, dollars, tokens},
@@ -67,8 +69,17 @@ pub(crate) fn report(app: &mut App, projected: &Projected, is_json: bool) -> Res
         }
         Some(stopped) => {
             let who = &projected.provider;
-            Err(Failure::new(format!("{who} cannot be asked: {}", stopped.message()))
-                .meaning("everything waits in the log and is asked about later"))
+            let failure = Failure::new(format!("{who} cannot be asked: {}", stopped.message()))
+                .meaning("everything waits in the log and is asked about later");
+            Err(match stopped {
+                Stopped::Provider { class: FailureClass::Auth, .. } => {
+                    failure.remedy(remedy(who, "auth"))
+                }
+                Stopped::Provider { class: FailureClass::Quota, .. } => {
+                    failure.remedy(remedy(who, "quota"))
+                }
+                _ => failure,
+            })
         }
     }
 }

@@ -117,6 +117,7 @@ impl Replay {
                 provider: self.provider.as_deref(),
                 model: self.model.as_deref(),
                 prompt: self.prompt.as_deref().map(Instructions::File),
+                ..Wishes::default()
             },
             is_fresh: self.fresh,
             is_shadow: self.shadow,
@@ -158,6 +159,7 @@ impl Replay {
             progress.show(asked.answered, &format!("questions, {} tokens", tokens(spent)));
             true
         };
+        prepared.is_watched = true;
         let asked = prepared.run(app, store, (is_limited, threads), &show)?;
         drop(progress);
         // A reply that could not be appended in time was put aside. It must be in the log before its end.

@@ -13,9 +13,10 @@ use crate::{
     words::count,
 };
 
-/// Ask once more about what the agent failed at
+/// Ask once more about what the agent failed at, and about all that waits
 ///
-/// A question whose answers could not be read three times, or which was refused as it is, waits here.
+/// A question whose answers could not be read three times, or which was refused as it is, is parked until you
+/// retry it. What waits for a login or for credit is asked about, too, without waiting any longer.
 #[derive(Debug, Args)]
 pub(crate) struct RetryParked {
     /// Only these: ids of sessions or events, or the beginning of them [default: all]
@@ -23,7 +24,7 @@ pub(crate) struct RetryParked {
     /// All of them, which is also what happens without ids
     #[arg(long, conflicts_with = "ids")]
     all: bool,
-    /// Show them, and ask nobody
+    /// Show what is parked, and ask nobody
     #[arg(long)]
     list: bool,
     /// Print one JSON object, or one per question with `--list`
@@ -47,7 +48,7 @@ impl RetryParked {
     fn show(self, app: &mut App) -> Result<(), Failure> {
         let store = memory::read_whole(app)?;
         let retry = Retry { ids: self.ids };
-        for turn in retry.turns(&store)? {
+        for turn in retry.parked(&store)? {
             let (session, number, events) = (&turn.content_session, turn.turn, turn.pending.len());
             let attempts = turn.pending.iter().map(|pending| pending.attempts).max().unwrap_or(0);
             if self.json {

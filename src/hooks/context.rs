@@ -15,10 +15,11 @@ use serde_json::json;
 
 use super::capture::{Begun, Call, Fact, World};
 use crate::{
-    agent::modes::Mode,
+    agent::{Setup, modes::Mode},
     clock::Clock,
     context::{Page, Request, compose},
     diagnostics::{self, Level},
+    distilling,
     project::ProjectId,
     settings::table::{CONTEXT_SHOW_TERMINAL_OUTPUT, MODE},
 };
@@ -42,31 +43,33 @@ pub(super) fn fact(call: &mut Call<'_>) -> Fact {
 
 /// What Claude is told at the beginning of a session, in the client's own form.
 pub(super) fn answer(world: &World, begun: Option<&Begun>) -> String {
-    let page = begun.and_then(|begun| {
+    let (page, notice) = begun.map_or((None, None), |begun| {
         tell(world, begun).unwrap_or_else(|error| {
             let message = format_args!("context: nothing was told: {error}");
             diagnostics::record(&world.paths.data, Level::Error, message);
-            None
+            (None, None)
         })
     });
     let text = page.as_ref().map_or("", |page| &page.text);
     let output = json!({"hookEventName": "SessionStart", "additionalContext": text});
     let mut answer =
         json!({"continue": true, "suppressOutput": true, "hookSpecificOutput": output});
-    if let Some(page) = page
-        && world.settings.flag(&CONTEXT_SHOW_TERMINAL_OUTPUT)
-    {
+    let shown = page.filter(|_| world.settings.flag(&CONTEXT_SHOW_TERMINAL_OUTPUT)).map(|page| {
         let Page { observations, observations_total, tokens, .. } = page;
-        answer["systemMessage"] = json!(format!(
+        format!(
             "claude-mem: {observations} of {observations_total} observations, about {tokens} tokens"
-        ));
+        )
+    });
+    let message: Vec<String> = shown.into_iter().chain(notice).collect();
+    if !message.is_empty() {
+        answer["systemMessage"] = json!(message.join("\n"));
     }
     format!("{answer}\n")
 }
 
-/// The memory that fits this session. After a resume the old context is still in its history, so only
-/// what others have added since is told.
-fn tell(world: &World, begun: &Begun) -> Result<Option<Page>, Error> {
+/// The memory that fits this session, and what the user should know about who distils. After a resume the
+/// old context is still in its history, so only what others have added since is told.
+fn tell(world: &World, begun: &Begun) -> Result<(Option<Page>, Option<String>), Error> {
     let log = Log::open(&world.paths.log(), Options::default())?;
     let mut store = Store::open_for_a_look(&world.paths.memory())?;
     let position = store
@@ -80,7 +83,7 @@ fn tell(world: &World, begun: &Begun) -> Result<Option<Page>, Error> {
             caught_up => caught_up,
         };
     }
-    let Some(store) = store else { return Ok(None) };
+    let Some(store) = store else { return Ok((None, None)) };
     let is_resumed = matches!(begun.source.as_str(), "resume" | "fork");
     let project = ProjectId::of(Path::new(&begun.project.root));
     let request = Request {
@@ -90,9 +93,12 @@ fn tell(world: &World, begun: &Begun) -> Result<Option<Page>, Error> {
         budget: None,
     };
     let page = compose(&store, &world.settings, &request);
+    let setup =
+        Setup { settings: &world.settings, paths: &world.paths, environment: &world.environment };
+    let notice = distilling::notice(&store, &setup).ok().flatten();
     // The process ends with the answer, which is quicker than giving back what was opened piece by piece.
     std::mem::forget(store);
-    page
+    Ok((page?, notice))
 }
 
 /// Folds what was recorded since, but not for long: the session waits. Somebody else may be at it, or may

@@ -333,6 +333,7 @@ fn request<'a>(app: &App, store: &Store, wanted: &'a Wanted) -> Result<Request<'
             provider: wanted.provider.as_deref().filter(|name| !name.is_empty()),
             model: wanted.model.as_deref().filter(|name| !name.is_empty()),
             prompt: wanted.prompt_text.as_deref().map(Instructions::Text),
+            ..Wishes::default()
         },
         is_fresh: wanted.fresh,
         is_shadow: wanted.shadow,

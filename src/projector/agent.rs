@@ -5,12 +5,15 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use claude_mem_projections::Store;
 use sha2::{Digest as _, Sha256};
 
 use super::loaded::Loaded;
 use crate::{
     agent::{
-        self, Answer, Ask, Cancel, Limits, Provider, Refusal, Setup, extract,
+        self, Answer, Ask, Cancel, Limits, Provider, Refusal, Setup,
+        auto::{self, RULES},
+        extract,
         identity::resumable,
         modes::{Mode, Verbosity},
         prompts::{Choice, Instructions, Prompts},
@@ -21,9 +24,6 @@ use crate::{
     settings::table,
 };
 
-/// The provider that is none, as settings and events name it.
-const RULES: &str = "extract";
-
 /// What the user wants other than the settings say, for one run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wishes<'a> {
@@ -33,6 +33,10 @@ pub(crate) struct Wishes<'a> {
     pub(crate) model: Option<&'a str>,
     /// Other instructions.
     pub(crate) prompt: Option<Instructions<'a>>,
+    /// For `auto`: failures before this moment do not count.
+    pub(crate) failures_since_us: u64,
+    /// For `auto`: the rules are no choice where there is another one.
+    pub(crate) wants_model: bool,
 }
 
 /// The words of every question, and who they are for.
@@ -46,6 +50,8 @@ pub(crate) struct Words {
     pub(crate) version: String,
     /// The types an observation can have.
     pub(crate) kinds: Vec<String>,
+    /// Whom `auto` can ask, the best first; empty if the user chose.
+    candidates: Vec<&'static str>,
     prompts: Prompts,
     mode: Mode,
     verbosity: Verbosity,
@@ -54,16 +60,23 @@ pub(crate) struct Words {
 impl Words {
     /// Loads the texts in force. Nobody is asked for that, and nothing is started but, for `auto`, the
     /// client that may be there.
-    pub(crate) fn load(app: &App, wishes: &Wishes<'_>) -> Result<Self, Failure> {
+    pub(crate) fn load(app: &App, store: &Store, wishes: &Wishes<'_>) -> Result<Self, Failure> {
         let mode = mode(app)?;
         let verbosity = Verbosity::of(&app.settings.text(&table::VERBOSITY));
         let language = app.settings.text(&table::LANGUAGE);
         let choice = Choice { verbosity, language: &language, prompt: wishes.prompt };
         let prompts = Prompts::load(&app.paths.data, &mode, &choice)
             .map_err(|error| Failure::new(error.to_string()).meaning("nothing was asked"))?;
-        let provider = match wishes.provider {
-            Some(name) if name != "auto" => name.to_owned(),
-            _ => agent::chosen(&setup(app)),
+        let set = app.settings.text(&table::PROVIDER);
+        let (provider, candidates) = match wishes.provider.unwrap_or(&set) {
+            "auto" => {
+                let candidates = auto::candidates(&setup(app));
+                let chosen = chosen(app, store, &candidates, wishes.failures_since_us)?;
+                let is_wrong = wishes.wants_model && chosen == RULES;
+                let chosen = if is_wrong { candidates[0] } else { chosen };
+                (chosen.to_owned(), candidates)
+            }
+            name => (name.to_owned(), Vec::new()),
         };
         let is_rules = provider == RULES;
         let model = match wishes.model {
@@ -76,7 +89,13 @@ impl Words {
             false => prompts.version().to_owned(),
         };
         let kinds = mode.kinds().into_iter().map(str::to_owned).collect();
-        Ok(Self { provider, model, version, kinds, prompts, mode, verbosity })
+        Ok(Self { provider, model, version, kinds, candidates, prompts, mode, verbosity })
+    }
+
+    /// Whether `auto` would still choose the same one, as far as the log tells.
+    pub(crate) fn are_still_chosen(&self, app: &App, store: &Store) -> Result<bool, Failure> {
+        let is_chosen = self.candidates.is_empty();
+        Ok(is_chosen || chosen(app, store, &self.candidates, 0)? == self.provider)
     }
 
     /// Whether nobody has to be paid, or even to be there.
@@ -162,7 +181,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn setup(app: &App) -> Setup<'_> {
+/// The provider that `auto` takes now.
+fn chosen(
+    app: &App,
+    store: &Store,
+    candidates: &[&'static str],
+    since_us: u64,
+) -> Result<&'static str, Failure> {
+    let outages = store.outages(auto::changed_us(&setup(app)).max(since_us))?;
+    let now_us = app.clock.now().as_microsecond().cast_unsigned();
+    Ok(auto::choose(candidates, &outages, now_us))
+}
+
+/// What providers are made from.
+pub(crate) fn setup(app: &App) -> Setup<'_> {
     Setup { settings: &app.settings, paths: &app.paths, environment: &app.environment }
 }
 

@@ -240,6 +240,33 @@ impl Gate {
         Some((Stopped::Provider { class: pause.class, message: pause.message }, left))
     }
 
+    /// What is waited for, for a person who waits, too.
+    pub(crate) fn waiting(&self, who: &str) -> String {
+        let state = self.state();
+        let limit = self.wait_max.as_secs();
+        let attempt = state.circuit.failures() + 1;
+        match (attempt, &state.last_refusal) {
+            (2.., Some(refusal)) => format!(
+                "{who} does not answer: {}; attempt {attempt} follows, giving up after {limit} s",
+                refusal.message()
+            ),
+            _ => format!(
+                "waiting for {who}: attempt 1; if it fails, giving up after {limit} s of trying"
+            ),
+        }
+    }
+
+    /// Whether nothing is asked until the user has seen to a login or an account.
+    pub(crate) fn waits_for_user(&self) -> bool {
+        let waits = self.state().circuit.waits(now());
+        waits.is_some_and(|pause| matches!(pause.class, FailureClass::Auth | FailureClass::Quota))
+    }
+
+    /// Forgets what failed.
+    pub(crate) fn forgive(&self) {
+        self.state().circuit.succeeded();
+    }
+
     /// Nothing more is asked in this run.
     pub(crate) fn stop(&self, why: Stopped) {
         self.state().stopped.get_or_insert(why);

@@ -16,8 +16,9 @@ mod lock;
 mod plan;
 mod replay;
 mod spend;
+mod watch;
 
-pub(crate) use agent::{Agent, Wishes, Words, mode};
+pub(crate) use agent::{Agent, Wishes, Words, mode, setup};
 pub(crate) use ask::{Asked, Asker};
 pub(crate) use batches::Limits;
 pub(crate) use compare::{Change, changes};
@@ -45,7 +46,7 @@ pub(crate) struct Manner {
     pub(crate) limits: Limits,
     /// How long to wait in all for a provider that does not answer.
     pub(crate) wait_max: Duration,
-    /// Ask about what was given up on, instead of what waits.
+    /// Ask about what was given up on, too.
     pub(crate) retry: Option<Retry>,
 }
 
@@ -57,9 +58,20 @@ pub(crate) struct Retry {
 }
 
 impl Retry {
-    /// The turns that are meant.
-    pub(crate) fn turns(&self, store: &Store) -> Result<Vec<Turn>, Failure> {
+    /// The turns that are meant: those that were given up on.
+    pub(crate) fn parked(&self, store: &Store) -> Result<Vec<Turn>, Failure> {
+        Ok(self.meant(store.parked(&Range::default())?))
+    }
+
+    /// The turns that are meant: those that were given up on, and those that wait.
+    fn turns(&self, store: &Store) -> Result<Vec<Turn>, Failure> {
         let mut turns = store.parked(&Range::default())?;
+        turns.extend(store.outstanding(&Range::default(), usize::MAX)?);
+        turns.sort_by_key(|turn| (turn.session, turn.turn));
+        Ok(self.meant(turns))
+    }
+
+    fn meant(&self, mut turns: Vec<Turn>) -> Vec<Turn> {
         turns.retain(|turn| {
             let is_meant = |id: &String| {
                 let mut events = turn.pending.iter().map(|pending| pending.id.to_string());
@@ -67,7 +79,7 @@ impl Retry {
             };
             self.ids.is_empty() || self.ids.iter().any(is_meant)
         });
-        Ok(turns)
+        turns
     }
 }
 
@@ -90,6 +102,9 @@ pub(crate) fn project(app: &mut App, manner: &Manner) -> Result<Projected, Failu
     let mut store = memory::open(app)?;
     let _asking = take_lock(app)?;
     let mut projected = Projected::default();
+    // Whoever runs this wants it now, so that what failed before is tried once more.
+    let failures_since_us = app.clock.now().as_microsecond().cast_unsigned();
+    let wishes = Wishes { failures_since_us, ..Wishes::default() };
     loop {
         let log = memory::open_log(app)?;
         projected.folded += memory::fold(&mut store, &log)?.events;
@@ -107,12 +122,23 @@ pub(crate) fn project(app: &mut App, manner: &Manner) -> Result<Projected, Failu
         if plan.is_empty() {
             return Ok(projected);
         }
-        let asked = ask_all(app, &store, plan, manner, &mut projected)?;
+        let words = Words::load(app, &store, &wishes)?;
+        let asked = ask_all(app, &store, &words, plan, manner)?;
+        (projected.provider, projected.model) = (words.provider.clone(), words.model.clone());
         let is_done = asked.stopped.is_some() || asked.answered == 0 || manner.retry.is_some();
         projected.asked.add(asked);
         if is_done {
             let log = memory::open_log(app)?;
             projected.folded += memory::fold(&mut store, &log)?.events;
+            let next = Words::load(app, &store, &wishes)?.provider;
+            let stopped = projected.asked.stopped.take();
+            if let (Some(Stopped::Provider { .. }), false) = (&stopped, next == words.provider) {
+                let why = stopped.map(|stopped| stopped.message()).unwrap_or_default();
+                let who = &words.provider;
+                app.output.say(format_args!("{who} cannot be asked: {why}; asking {next} instead"));
+                continue;
+            }
+            projected.asked.stopped = stopped;
             return Ok(projected);
         }
     }
@@ -132,7 +158,7 @@ pub(crate) fn estimate(app: &App, store: &Store, log: &Log) -> Result<Estimate, 
     let limits = Limits { age_max_us: None, ..Limits::default() };
     let manner = Manner { limits, wait_max: Duration::ZERO, retry: None };
     let plan = plan(app, store, store.outstanding(&Range::default(), usize::MAX)?, &manner)?;
-    let words = Words::load(app, &Wishes::default())?;
+    let words = Words::load(app, store, &Wishes::default())?;
     Ok(Estimate::of(&plan, &words, log)?)
 }
 
@@ -144,21 +170,18 @@ fn plan(app: &App, store: &Store, turns: Vec<Turn>, manner: &Manner) -> Result<P
 fn ask_all(
     app: &App,
     store: &Store,
+    words: &Words,
     plan: Plan,
     manner: &Manner,
-    projected: &mut Projected,
 ) -> Result<Asked, Failure> {
-    let words = Words::load(app, &Wishes::default())?;
-    projected.provider.clone_from(&words.provider);
-    projected.model.clone_from(&words.model);
-    let agent = match Agent::open(app, &words) {
+    let agent = match Agent::open(app, words) {
         Ok(agent) => agent,
-        Err(refusal) => return refused(app, &words, &refusal),
+        Err(refusal) => return refused(app, words, &refusal),
     };
     let caps = (!words.are_free()).then(|| caps(&app.settings));
     let gate = Gate::new(caps, spent_today(store, app.clock)?, manner.wait_max);
-    let asker = Asker::new(app, (&words, &agent, &gate), 0, &|_| true)?;
-    Ok(asker.run(plan, concurrency(app)))
+    let asker = Asker::new(app, (words, &agent, &gate), 0, &|_| true)?;
+    Ok(watch::watched(&gate, words, || asker.run(plan, concurrency(app))))
 }
 
 /// Nobody can be asked. That is recorded, so that `status` and `doctor` can tell, and everything waits.

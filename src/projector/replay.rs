@@ -18,6 +18,7 @@ use super::{
     plan::Plan,
     refused,
     spend::{caps, spent_today},
+    watch::watched,
 };
 use crate::{app::App, failure::Failure};
 
@@ -58,6 +59,8 @@ pub(crate) struct Prepared {
     pub(crate) estimate: Estimate,
     /// How many events there are in the range.
     pub(crate) events: u64,
+    /// A person waits for it at a terminal or reads its stderr.
+    pub(crate) is_watched: bool,
     range: Range,
     is_fresh: bool,
     is_shadow: bool,
@@ -71,7 +74,8 @@ impl Prepared {
         log: &Log,
         request: &Request<'_>,
     ) -> Result<Self, Failure> {
-        let words = Words::load(app, &request.wishes)?;
+        let wishes = Wishes { wants_model: true, ..request.wishes.clone() };
+        let words = Words::load(app, store, &wishes)?;
         let generations = store.generations()?;
         let begun = generations.iter().find(|begun| is_same(begun, request, &words));
         let last = generations.first().map_or(0, |last| last.generation);
@@ -98,6 +102,7 @@ impl Prepared {
             is_begun,
             is_needed,
             plan,
+            is_watched: false,
             range,
             is_fresh: request.is_fresh,
             is_shadow: request.is_shadow,
@@ -139,7 +144,9 @@ impl Prepared {
         let caps = is_limited.then(|| caps(&app.settings));
         let gate = Gate::new(caps, spent_today(store, app.clock)?, WAIT_MAX);
         let parts = (&self.words, &agent, &gate);
-        Ok(Asker::new(app, parts, self.generation, progress)?.run(plan, concurrency))
+        let asker = Asker::new(app, parts, self.generation, progress)?;
+        let run = || asker.run(plan, concurrency);
+        Ok(if self.is_watched { watched(&gate, &self.words, run) } else { run() })
     }
 
     /// Records that everything was asked, and whether that is now what is remembered.

@@ -50,7 +50,7 @@ settings! {
     PROVIDER: "CLAUDE_MEM_PROVIDER", "auto", Choice(&["auto", "claude", "anthropic", "openai", "extract"]), "Who distils events into memory; auto takes the first that works";
     MODEL: "CLAUDE_MEM_MODEL", "claude-haiku-4-5", Text, "Model asked by claude and anthropic";
     CLAUDE_CODE_PATH: "CLAUDE_CODE_PATH", "", Text, "Claude Code's executable, if not `claude` on the PATH";
-    CLAUDE_AUTH_METHOD: "CLAUDE_MEM_CLAUDE_AUTH_METHOD", "subscription", Choice(&["subscription", "api-key"]), "What the claude provider logs in with; api-key lets it use a key, its own or the environment's";
+    CLAUDE_AUTH_METHOD: "CLAUDE_MEM_CLAUDE_AUTH_METHOD", "subscription", Choice(&["subscription", "api-key"]), "What the claude provider logs in with; api-key lets it use `CLAUDE_MEM_ANTHROPIC_API_KEY`";
     ANTHROPIC_API_KEY: "CLAUDE_MEM_ANTHROPIC_API_KEY", "", Secret("ANTHROPIC_API_KEY"), "Key of the anthropic provider";
     ANTHROPIC_BASE_URL: "CLAUDE_MEM_ANTHROPIC_BASE_URL", "https://api.anthropic.com", Text, "Where the anthropic provider asks";
     OPENAI_API_KEY: "CLAUDE_MEM_OPENAI_API_KEY", "", Secret("OPENAI_API_KEY"), "Key of the openai provider";

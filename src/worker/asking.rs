@@ -17,6 +17,7 @@ use claude_mem_projections::Store;
 
 use super::left::Left;
 use crate::{
+    agent::auto,
     app::App,
     failure::Failure,
     projector::{
@@ -147,10 +148,17 @@ impl Asking {
         if plan.is_empty() {
             return Ok(Put::Done);
         }
-        self.refresh(app, store)?;
+        if !self.refresh(app, store)? {
+            return Ok(Put::Done);
+        }
         let Some(parts) = self.parts.clone() else { return Ok(Put::Done) };
         if self.underway.is_empty() {
             parts.gate.reopen(spent_today(store, app.clock)?);
+        }
+        let is_idle = self.underway.is_empty();
+        if is_idle && parts.gate.waits_for_user() && !is_out(&parts, store)? {
+            // The user has mended it, and another process was answered.
+            parts.gate.forgive();
         }
         if let Some((stopped, left)) = parts.gate.closed() {
             return Ok(Put::Closed(stopped.message(), left));
@@ -197,23 +205,31 @@ impl Asking {
         Ok(if self.lock.is_some() { Claim::New } else { Claim::Elsewhere })
     }
 
-    /// Loads what is asked with, if it was not loaded or is not what it was.
-    fn refresh(&mut self, app: &App, store: &Store) -> Result<(), Failure> {
+    /// Loads what is asked with, if it was not loaded or is not what it was. Says no if what is under way has
+    /// to end first: it holds a part of the day's cap.
+    fn refresh(&mut self, app: &App, store: &Store) -> Result<bool, Failure> {
         let fingerprint = fingerprint(&app.paths.data);
         let is_same = self.parts.as_ref().is_some_and(|parts| parts.fingerprint == fingerprint);
-        let is_fresh = self.looked.elapsed() < LOOK_AGAIN || !self.underway.is_empty();
-        if is_same && is_fresh {
-            return Ok(());
+        let is_chosen = match &self.parts {
+            Some(parts) => parts.words.are_still_chosen(&parts.app, store)?,
+            None => false,
+        };
+        let is_idle = self.underway.is_empty();
+        if is_same && is_chosen && (self.looked.elapsed() < LOOK_AGAIN || !is_idle) {
+            return Ok(true);
+        }
+        if self.parts.is_some() && !is_idle {
+            return Ok(false);
         }
         let app = App::new(app.environment.clone(), app.paths.clone());
-        let words = Words::load(&app, &Wishes::default())?;
+        let words = Words::load(&app, store, &Wishes::default())?;
         self.looked = Instant::now();
         if let Some(parts) = &self.parts
             && is_same
             && parts.agent.is_ok()
             && parts.words.are_same(&words)
         {
-            return Ok(());
+            return Ok(true);
         }
         let caps = (!words.are_free()).then(|| caps(&app.settings));
         // Nobody waits in the gate: a thread that would is better gone.
@@ -226,7 +242,7 @@ impl Asking {
             }
         };
         self.parts = Some(Arc::new(Parts { app, words, agent, gate, fingerprint }));
-        Ok(())
+        Ok(true)
     }
 
     /// Begins nothing more, and waits for what is under way, but not for long: what is not answered by then
@@ -242,6 +258,12 @@ impl Asking {
             self.underway.retain(|other| *other != session);
         }
     }
+}
+
+/// Whether the log says that the provider does not answer.
+fn is_out(parts: &Parts, store: &Store) -> Result<bool, Failure> {
+    let outages = store.outages(auto::changed_us(&projector::setup(&parts.app)))?;
+    Ok(outages.iter().any(|outage| outage.provider == parts.words.provider))
 }
 
 fn ask(parts: &Parts, session: SessionPlan, left: &Left) -> Asked {

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use crate::system;
+use crate::{environment::Environment, settings, system};
 
 /// Has a byte for each attempt since a worker last did some work. When it was written is when the last
 /// attempt was made.
@@ -18,17 +18,6 @@ pub(super) const ATTEMPTS: &str = "worker.attempts";
 const PAUSE_MIN: Duration = Duration::from_secs(5);
 /// Pauses do not grow beyond this many doublings, which is some ten minutes.
 const DOUBLINGS_MAX: u32 = 7;
-
-/// What Claude Code sets for its own children and what would mislead a client started from here.
-const NOT_OURS: [&str; 7] = [
-    "CLAUDECODE",
-    "CLAUDE_PROJECT_DIR",
-    "CLAUDE_CODE_SESSION_ID",
-    "CLAUDE_PID",
-    "CLAUDE_EFFORT",
-    "CLAUDE_ENV_FILE",
-    "AI_AGENT",
-];
 
 /// Starts the worker, unless that was tried in vain a short while ago. It is not waited for: if it does not
 /// come up, a later hook tries again, and everything waits in the log.
@@ -39,17 +28,16 @@ pub(crate) fn start_if_due(data: &Path) {
     }
 }
 
-/// Starts the worker, whatever was tried before. It holds none of our descriptors.
+/// Starts the worker, whatever was tried before. It holds none of our descriptors, and nothing of our
+/// environment that may belong to a project: it serves all of them, and outlives us.
 pub(super) fn start(data: &Path) -> io::Result<Child> {
     let mut command = Command::new(env::current_exe()?);
     command.args(["worker", "run", "--background"]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let data = absolute(data)?;
     // Not a folder that somebody may want to unmount or delete.
-    command.current_dir(&data).env("CLAUDE_MEM_DATA_DIR", &data);
-    for name in NOT_OURS {
-        command.env_remove(name);
-    }
+    command.current_dir(&data).env_clear().envs(Environment::of_process().own());
+    command.envs(settings::variables(&data.join(".env"))).env("CLAUDE_MEM_DATA_DIR", &data);
     system::start_detached(&mut command)
 }
 

@@ -19,8 +19,9 @@ await open(async (stage) => {
   await shot(page, "away");
   session.prompt("said while nobody was there");
 
-  const settings = { CLAUDE_MEM_PROVIDER: "extract", CLAUDE_MEM_WORKER_PORT: String(port) };
-  const link = run(["viewer", "--print"], "", settings).trim();
+  run(["settings", "set", "PROVIDER", "extract"]);
+  run(["settings", "set", "WORKER_PORT", String(port)]);
+  const link = run(["viewer", "--print"]).trim();
   assert.notEqual(presence().pid, pid);
   assert.equal(new URL(link).port, String(port));
   await sees(page.locator("#live"), "Locked");

@@ -44,6 +44,12 @@ impl World {
         let variables = client.environment().iter();
         let mut variables: Vec<_> =
             variables.map(|(name, value)| (text(name), text(value))).collect();
+        // Where the model is, and the key for it, is what the user chose for all projects.
+        let data = client.home().join(".claude-mem");
+        fs::create_dir_all(&data).unwrap();
+        let of_user = variables.iter().filter(|(name, _)| name.contains("ANTHROPIC"));
+        let of_user = of_user.map(|(name, value)| format!("{name}={value}\n"));
+        fs::write(data.join(".env"), of_user.collect::<String>()).unwrap();
         variables.push(("CLAUDE_MEM_CLAUDE_AUTH_METHOD".into(), "api-key".into()));
         Self { server, client, variables }
     }

@@ -9,10 +9,12 @@ use super::Finding;
 use crate::{
     app::App,
     commands::{ship::runtime, worker::next_start},
+    distilling::Distilling,
     failure::Failure,
     hooks::{Dropped, is_worker_running},
     install::{Targets, registered::Hooks, rival},
-    settings::{table, value::Kind},
+    projector::setup,
+    settings::{Source, table, value::Kind, variables},
     ship::{
         head, local,
         remote::{Purpose, Remote},
@@ -34,6 +36,7 @@ pub(super) fn all(app: &App, is_fixing: bool) -> Vec<Finding> {
     findings.extend(hooks(app));
     findings.extend(rivals(app));
     findings.extend(settings(app));
+    findings.extend(environment(app));
     findings.push(spilled(app, is_fixing));
     findings.push(log(app));
     findings.extend(memory(app));
@@ -157,6 +160,60 @@ fn settings(app: &App) -> Vec<Finding> {
     table::ALL.iter().filter_map(refused).collect()
 }
 
+/// Variables that a login, a gateway or a company network may depend on.
+const NETWORK: [&str; 18] = [
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_BASE_URL",
+    "ANTHROPIC_CUSTOM_HEADERS",
+    "AWS_PROFILE",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_FOUNDRY",
+    "CLAUDE_CODE_USE_VERTEX",
+    "CLAUDE_CONFIG_DIR",
+    "ALL_PROXY",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NODE_EXTRA_CA_CERTS",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "all_proxy",
+    "http_proxy",
+    "https_proxy",
+];
+
+/// What the shell has and the worker does not get, because it serves all projects.
+fn environment(app: &App) -> Vec<Finding> {
+    const CHECK: &str = "environment";
+    let file = app.paths.credentials();
+    let chosen = variables(&file);
+    let is_missing = |name: &&&str| {
+        app.environment.get(name).is_some() && chosen.iter().all(|(known, _)| known != **name)
+    };
+    let network: Vec<&str> = NETWORK.iter().filter(is_missing).copied().collect();
+    let mut findings = Vec::new();
+    if !network.is_empty() {
+        let what = format!("{} count in this shell only, not for the worker", network.join(", "));
+        let remedy = format!("for all projects, write them into {} as NAME=value", file.display());
+        findings.push(Finding::warning(CHECK, what, remedy));
+    }
+    // Who distils, where copies go and what it may cost; all others are for the hook or command that has them.
+    let groups = ["PROVIDER", "MODEL", "CLAUDE_", "ANTHROPIC_", "OPENAI_", "DAILY_", "SHIP_"];
+    let is_set = |setting: &&table::Setting| {
+        let name = setting.name.strip_prefix("CLAUDE_MEM_").unwrap_or(setting.name);
+        let is_of_worker = groups.iter().any(|group| name.starts_with(group));
+        is_of_worker && app.settings.find(setting).1 == Source::Environment
+    };
+    let own: Vec<&str> =
+        table::ALL.iter().copied().filter(is_set).map(|setting| setting.name).collect();
+    if !own.is_empty() {
+        let what = format!("{} count in this shell only, not for the worker", own.join(", "));
+        let remedy = "for all projects, keep them with `claude-mem settings set NAME VALUE`";
+        findings.push(Finding::warning(CHECK, what, remedy));
+    }
+    findings
+}
+
 fn spilled(app: &App, is_fixing: bool) -> Finding {
     const CHECK: &str = "events put aside";
     let dir = app.paths.log();
@@ -227,11 +284,31 @@ fn memory(app: &App) -> Vec<Finding> {
             findings.push(Finding::warning(CHECK, what, "try again with `claude-mem retry`"));
         }
     }
-    if let Ok(Some(failure)) = store.trouble() {
+    findings.extend(agent(app, &store));
+    findings
+}
+
+/// Who distils, and why not a better one.
+fn agent(app: &App, store: &Store) -> Vec<Finding> {
+    const CHECK: &str = "agent";
+    let mut findings = Vec::new();
+    let Ok(distilling) = Distilling::look(store, &setup(app)) else { return findings };
+    if let Ok(Some(failure)) = store.trouble()
+        && distilling.outages.iter().all(|out| out.provider != failure.provider)
+    {
         let message = failure.message.unwrap_or_default();
         let what = format!("{} did not answer last: {} {message}", failure.provider, failure.class);
         let remedy = "try it with `claude-mem project`; choose another with `claude-mem settings set PROVIDER`";
-        findings.push(Finding::warning("agent", what.trim_end(), remedy));
+        findings.push(Finding::warning(CHECK, what.trim_end(), remedy));
+    }
+    for out in &distilling.outages {
+        let instead =
+            if distilling.is_fallback() { "; the built-in rules distil meanwhile" } else { "" };
+        let what = format!("{}{instead}", out.line());
+        findings.push(Finding::warning(CHECK, what, out.remedy.clone()));
+    }
+    if let Some(redo) = &distilling.by_rules {
+        findings.push(Finding::fine(CHECK, redo.line()));
     }
     findings
 }

@@ -5,7 +5,7 @@ use claude_mem_projections::{Failure as Unanswered, Store};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::{app::App, failure::Failure};
+use crate::{app::App, distilling::Distilling, failure::Failure, projector};
 
 /// The tables, as they are.
 #[derive(Debug, Serialize)]
@@ -17,6 +17,8 @@ pub(super) struct Memory {
     pub(super) trouble: Option<Trouble>,
     /// Why the database cannot be read, if there is one.
     pub(super) problem: Option<String>,
+    /// Who distils, and why not a better one.
+    pub(super) distilling: Option<Distilling>,
 }
 
 #[derive(Debug, Serialize)]
@@ -44,7 +46,7 @@ impl Memory {
         let opened = Store::open_read_only(&app.paths.memory());
         let problem = opened.as_ref().err().map(ToString::to_string);
         let Some(store) = opened.ok().flatten() else {
-            return Self { counts: None, trouble: None, problem };
+            return Self { counts: None, trouble: None, problem, distilling: None };
         };
         let counts = store.counts().ok().map(|counts| Counts {
             observations: counts.observations,
@@ -54,7 +56,8 @@ impl Memory {
             parked: counts.parked,
         });
         let trouble = store.trouble().ok().flatten().map(Trouble::of);
-        Self { counts, trouble, problem }
+        let distilling = Distilling::look(&store, &projector::setup(app)).ok();
+        Self { counts, trouble, problem, distilling }
     }
 }
 

@@ -7,6 +7,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use super::{Found, Hooks, Memory, Worker};
 use crate::{
     app::Output,
+    distilling::Redo,
     words::{bytes, count},
 };
 
@@ -38,7 +39,9 @@ pub(super) fn page(found: &Found, output: &Output) -> String {
         page.line("hooks", &line);
     }
     page.line("memory", &memory(&found.memory));
-    page.line("agent", &agent(&found.memory, output));
+    for line in agent(&found.memory, output) {
+        page.line("agent", &line);
+    }
     page.line("worker", &worker(&found.worker, output));
     page.line("shipping", &shipping(found, output));
     page.line("diagnostics", &diagnostics(found));
@@ -111,11 +114,28 @@ fn waiting(count: u64) -> String {
     format!("{} {}", events(count), if count == 1 { "waits" } else { "wait" })
 }
 
-fn agent(memory: &Memory, output: &Output) -> String {
-    let Some(trouble) = &memory.trouble else { return String::new() };
-    let who = format!("{} {}", trouble.provider, trouble.model);
-    let text = format!("{}: {}, {}", who.trim(), trouble.class, trouble.message);
-    format!("{} ({})", output.paint(BAD, &text), local(&trouble.at))
+/// What failed last, who is out and what helps, and what could be done again.
+fn agent(memory: &Memory, output: &Output) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(trouble) = &memory.trouble {
+        let who = format!("{} {}", trouble.provider, trouble.model);
+        let text = format!("{}: {}, {}", who.trim(), trouble.class, trouble.message);
+        lines.push(format!("{} ({})", output.paint(BAD, &text), local(&trouble.at)));
+    }
+    let Some(distilling) = &memory.distilling else { return lines };
+    if distilling.is_fallback() {
+        lines.push(
+            output.paint(WARNING, "the built-in rules distil now, because a better one is out"),
+        );
+    }
+    for out in &distilling.outages {
+        if memory.trouble.as_ref().is_none_or(|trouble| trouble.provider != out.provider) {
+            lines.push(output.paint(WARNING, &out.line()));
+        }
+        lines.push(out.remedy.clone());
+    }
+    lines.extend(distilling.by_rules.as_ref().map(Redo::line));
+    lines
 }
 
 fn worker(worker: &Worker, output: &Output) -> String {

@@ -96,7 +96,9 @@ fn a_projects_key_is_not_used_unless_the_user_says_so() {
         "{}",
         refusal.message
     );
-    let world = world.with("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-test");
+    let token = "CLAUDE_CODE_OAUTH_TOKEN=sk-ant-oat01-test\n";
+    let own = world.data().join(".env");
+    fs::write(&own, fs::read_to_string(&own).unwrap() + token).unwrap();
     world.provider().ask(&question("s")).unwrap();
     let [request] = world.questions().try_into().unwrap();
     assert_eq!(request.header("authorization"), Some("Bearer sk-ant-oat01-test"));

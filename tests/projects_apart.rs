@@ -1,0 +1,108 @@
+//! What one project's environment holds never serves another project.
+
+use claude_mem_tools::{
+    client::executable,
+    model::{Answer, Request, Server},
+};
+use serde_json::json;
+
+use crate::{model::reply, sandbox::Sandbox, serving::until};
+
+/// A gateway that answers whatever it is asked.
+fn gateway() -> Server {
+    Server::answering(|request: &Request| Answer::text(reply("saw", request))).unwrap()
+}
+
+/// What a project of a company may have in its environment, pointing at its own gateway.
+fn of_project(url: &str) -> Vec<(String, String)> {
+    let pairs = [
+        ("ANTHROPIC_BASE_URL", url),
+        ("ANTHROPIC_AUTH_TOKEN", "token-of-a"),
+        ("ANTHROPIC_API_KEY", "key-of-a"),
+        ("ANTHROPIC_CUSTOM_HEADERS", "x-team: a"),
+        ("AWS_PROFILE", "a"),
+        ("HTTP_PROXY", url),
+        ("NODE_OPTIONS", "--no-warnings"),
+        ("CLAUDE_CONFIG_DIR", "/nowhere"),
+        ("CLAUDE_CODE_OAUTH_TOKEN", "oauth-of-a"),
+    ];
+    pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// One turn in the project of this name, whose hooks have these variables.
+fn work(sandbox: &Sandbox, project: &str, variables: &[(String, String)]) {
+    let cwd = sandbox.home().join(project);
+    std::fs::create_dir_all(&cwd).unwrap();
+    let variables: Vec<_> = variables.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    let send = |hook: &str, event: &str, fields: serde_json::Value| {
+        let mut sent = json!({"session_id": project, "hook_event_name": event, "cwd": cwd});
+        sent.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        sandbox.hook_with(hook, &variables, sent.to_string());
+    };
+    let marker = format!("MARK-{project}");
+    send("new", "UserPromptSubmit", json!({"prompt": marker}));
+    let tool = json!({"tool_name": "Bash", "tool_use_id": "t", "tool_input": {"command": marker},
+        "tool_response": {"stdout": marker, "stderr": ""}});
+    send("save", "PostToolUse", tool);
+    send("summary", "Stop", json!({"last_assistant_message": marker}));
+}
+
+fn has_seen(server: &Server, marker: &str) -> bool {
+    server.requests().iter().any(|request| request.all_text().contains(marker))
+}
+
+/// The client is the provider, and the user's own gateway is what all projects use.
+fn use_client(sandbox: &Sandbox, url: &str) {
+    let settings = json!({
+        "CLAUDE_MEM_PROVIDER": "claude",
+        "CLAUDE_CODE_PATH": executable().unwrap(),
+        "CLAUDE_MEM_CLAUDE_AUTH_METHOD": "api-key",
+        "CLAUDE_MEM_WORKER_PORT": "0",
+    });
+    sandbox.write(".claude-mem/settings.json", &settings.to_string());
+    sandbox.use_gateway(url);
+}
+
+/// Where `node` is.
+fn path() -> (String, String) {
+    ("PATH".into(), std::env::var("PATH").unwrap())
+}
+
+#[test]
+fn a_worker_that_one_project_starts_serves_no_project_with_its_tokens_and_addresses() {
+    let (of_a, of_user) = (gateway(), gateway());
+    let sandbox = Sandbox::new();
+    use_client(&sandbox, &of_user.url());
+    let mut variables = of_project(&of_a.url());
+    // Settings in the environment of one project are not those of another one either.
+    for (name, value) in [
+        ("CLAUDE_MEM_WORKER_AUTOSTART", "true"),
+        ("CLAUDE_MEM_PROVIDER", "openai"),
+        ("CLAUDE_MEM_OPENAI_BASE_URL", &format!("{}/v1", of_a.url())),
+        ("CLAUDE_MEM_OPENAI_MODEL", "m"),
+        ("CLAUDE_MEM_OPENAI_API_KEY", "k"),
+    ] {
+        variables.push((name.into(), value.into()));
+    }
+    variables.push(path());
+    work(&sandbox, "a", &variables);
+    work(&sandbox, "b", &[]);
+    until(|| has_seen(&of_user, "MARK-a") && has_seen(&of_user, "MARK-b"));
+    sandbox.run(&["worker", "stop"]).ok();
+    assert_eq!(of_a.requests().len(), 0, "nothing goes to the gateway of one project");
+}
+
+#[test]
+fn a_command_in_one_project_distils_the_others_without_its_tokens_and_addresses() {
+    let (of_a, of_user) = (gateway(), gateway());
+    let sandbox = Sandbox::new();
+    use_client(&sandbox, &of_user.url());
+    work(&sandbox, "a", &[]);
+    work(&sandbox, "b", &[]);
+    let mut command = sandbox.command(&["project"]);
+    command.envs(of_project(&of_a.url())).envs([path()]);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(has_seen(&of_user, "MARK-a") && has_seen(&of_user, "MARK-b"));
+    assert_eq!(of_a.requests().len(), 0, "nothing goes to the gateway of one project");
+}
