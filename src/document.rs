@@ -4,12 +4,11 @@
 //! So only the outermost object is taken apart; what stands in it is kept as the text it was.
 
 use std::{
-    fmt, fs,
-    io::{self, Write},
+    fmt, fs, io,
     path::{Path, PathBuf},
 };
 
-use crate::system::{self, Making as _};
+use crate::user_file::{self, Readers};
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{
@@ -129,7 +128,7 @@ impl Document {
         }
         let dir = self.file.parent().unwrap_or(Path::new("/"));
         fs::create_dir_all(dir)
-            .and_then(|()| replace(&self.file, self.text().as_bytes()))
+            .and_then(|()| user_file::write(&self.file, self.text().as_bytes(), Readers::Owner))
             .map_err(|error| Unusable::new(&self.file, error))
     }
 
@@ -145,8 +144,8 @@ impl Document {
 }
 
 fn read(file: &Path) -> Result<Option<String>, Unusable> {
-    match fs::read_to_string(file) {
-        Ok(text) => Ok(Some(text)),
+    match user_file::read(file) {
+        Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|error| Unusable::new(file, error)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Unusable::new(file, error)),
     }
@@ -208,35 +207,8 @@ impl<'de> Deserialize<'de> for Members {
     }
 }
 
-/// Replaces a file so that a reader, or a crash, finds the old text or the new and nothing between. What a
-/// symbolic link points to is replaced, not the link. Permissions are kept; a new file is its owner's.
-pub(crate) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
-    let file = system::canonicalize(file).unwrap_or_else(|_| file.into());
-    let dir = file.parent().unwrap_or(Path::new("/"));
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let draft = dir.join(format!(".{name}.{}.tmp", std::process::id()));
-    let written = write_draft(&draft, &file, text).and_then(|()| system::rename(&draft, &file));
-    if written.is_err() {
-        let _ = fs::remove_file(&draft);
-    }
-    written?;
-    system::sync_dir(dir)
-}
-
-fn write_draft(draft: &Path, file: &Path, text: &[u8]) -> io::Result<()> {
-    let mut opened =
-        fs::OpenOptions::new().write(true).create(true).truncate(true).owner_only().open(draft)?;
-    if let Ok(existing) = fs::metadata(file) {
-        opened.set_permissions(existing.permissions())?;
-    }
-    opened.write_all(text)?;
-    opened.sync_all()
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
-
     use serde_json::json;
 
     use super::*;
@@ -287,28 +259,5 @@ mod tests {
         }
         fs::write(&file, b"{\"\xff\": 1}").unwrap();
         assert!(Document::open(&file).is_err());
-    }
-
-    #[test]
-    fn a_replaced_file_keeps_its_mode_and_the_link_to_it() {
-        let dir = tempfile::tempdir().unwrap();
-        let (real, link) = (dir.path().join("dotfiles.json"), dir.path().join("settings.json"));
-        fs::write(&real, "old").unwrap();
-        fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
-        symlink(&real, &link).unwrap();
-        replace(&link, b"new").unwrap();
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert_eq!(fs::read_to_string(&real).unwrap(), "new");
-        assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "no draft is left");
-    }
-
-    #[test]
-    fn a_failed_replacement_leaves_the_old_file_and_no_draft() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("settings.json");
-        fs::create_dir_all(file.join("not empty")).unwrap();
-        assert!(replace(&file, b"new").is_err());
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 }

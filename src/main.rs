@@ -32,6 +32,7 @@ mod remember;
 mod settings;
 mod ship;
 mod system;
+mod user_file;
 mod viewer;
 mod when;
 mod words;

@@ -6,7 +6,7 @@ pub(crate) mod table;
 pub(crate) mod value;
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -16,9 +16,10 @@ pub(crate) use value::Kind;
 
 use crate::{
     diagnostics::{self, Level},
-    document::{Document, Unusable, replace},
+    document::{Document, Unusable},
     environment::Environment,
     paths::Paths,
+    user_file::{self, Readers},
 };
 
 /// Values in force. Loading reads one file, or finds none; each value is looked up when asked for, so a
@@ -112,7 +113,7 @@ impl Settings {
     /// The first of these names in `.env`. That file is ours alone, so a name as plain as
     /// `ANTHROPIC_API_KEY` is safe there; in the environment it would belong to somebody's project.
     fn credential(&self, names: &[&str]) -> Option<String> {
-        let text = fs::read_to_string(&self.credentials).ok()?;
+        let text = String::from_utf8(user_file::read(&self.credentials).ok()?).ok()?;
         names.iter().find_map(|name| {
             let line = text.lines().rev().find_map(|line| assignment(line, name))?;
             Some(line.trim_matches(['"', '\'']).to_owned()).filter(|value| !value.is_empty())
@@ -129,7 +130,7 @@ pub(crate) fn variables(credentials: &Path) -> Vec<(String, String)> {
         name.starts_with("CLAUDE_MEM_")
             || table::ALL.iter().copied().any(|setting| is_key(&setting))
     };
-    let text = fs::read_to_string(credentials).unwrap_or_default();
+    let text = String::from_utf8(user_file::read(credentials).unwrap_or_default()).unwrap_or_default();
     let variable = |line: &str| {
         let line = line.trim();
         let (name, value) = line.strip_prefix("export ").unwrap_or(line).split_once('=')?;
@@ -183,9 +184,9 @@ pub(crate) fn masked(setting: &Setting, value: &str) -> String {
 }
 
 fn keep_credential(paths: &Paths, names: &[&str], value: Option<&str>) -> io::Result<()> {
-    let text = match fs::read_to_string(paths.credentials()) {
+    let text = match user_file::read(&paths.credentials()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        other => other?,
+        read => String::from_utf8(read?).map_err(io::Error::other)?,
     };
     let is_ours = |line: &str| names.iter().any(|name| assignment(line, name).is_some());
     let mut lines: Vec<String> =
@@ -193,12 +194,12 @@ fn keep_credential(paths: &Paths, names: &[&str], value: Option<&str>) -> io::Re
     lines.extend(value.map(|value| format!("{}={value}", names[0])));
     let mut text = lines.join("\n");
     text.push('\n');
-    replace(&paths.credentials(), text.as_bytes())
+    user_file::write(&paths.credentials(), text.as_bytes(), Readers::Owner)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::{fs, os::unix::fs::PermissionsExt};
 
     use super::{table::*, *};
 

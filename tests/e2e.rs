@@ -26,6 +26,7 @@ mod log;
 mod machines;
 mod mcp;
 mod model;
+mod output_files;
 mod oversized;
 mod plugin;
 mod project;

@@ -180,3 +180,13 @@ pub(crate) fn ours(client: &Client, arguments: &[&str]) -> String {
 pub(crate) fn binary() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_claude-mem"))
 }
+
+/// A terminal of our own: the end that shows what is written to it, and the path of the other end.
+pub(crate) fn terminal() -> (fs::File, String) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let shown = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&shown).unwrap();
+    unlockpt(&shown).unwrap();
+    let name = ptsname(&shown, Vec::new()).unwrap().into_string().unwrap();
+    (shown.into(), name)
+}

@@ -4,10 +4,8 @@ mod markdown;
 
 use std::{
     collections::HashSet,
-    fs::{self, File, OpenOptions},
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
-    process,
 };
 
 use clap::{Args, ValueEnum};
@@ -16,7 +14,11 @@ use claude_mem_projections::{Chronicle, Store};
 
 use super::select;
 use crate::{
-    app::App, failure::Failure, import::export::Exported, memory, system::Making as _,
+    app::App,
+    failure::Failure,
+    import::export::Exported,
+    memory,
+    user_file::{Readers, UserFile},
     when::Between,
 };
 
@@ -29,7 +31,7 @@ pub(crate) struct Export {
     /// In which form
     #[arg(long, value_enum, default_value_t = Format::Jsonl)]
     format: Format,
-    /// Into this file [default: stdout]
+    /// Into this file, device or pipe [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -51,7 +53,7 @@ enum Format {
 }
 
 impl Export {
-    /// Writes to a file beside the one that is wanted, which is replaced only when all is written.
+    /// Replaces a regular file only when all is written.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let store = if self.needs_memory() { Some(memory::read_whole(app)?) } else { None };
         let wanted = self.wanted(app, store.as_ref())?;
@@ -178,34 +180,13 @@ fn is_wanted(recorded: &Recorded, wanted: &Chronicle) -> bool {
         && (wanted.session.is_empty() || envelope.session == wanted.session)
 }
 
-/// Memories are their owner's: nobody else may read the file.
+/// Memories are their owner's: nobody else may read a new file.
 fn into_file(
     file: &Path,
     write: impl FnOnce(&mut dyn Write) -> Result<Written, Problem>,
 ) -> Result<Written, Problem> {
-    let mut name = file.as_os_str().to_owned();
-    name.push(format!(".{}.part", process::id()));
-    let part = PathBuf::from(name);
-    let written = write_part(&part, write).and_then(|written| {
-        fs::rename(&part, file)?;
-        Ok(written)
-    });
-    if written.is_err() {
-        // It is half a file at best.
-        let _ = fs::remove_file(&part);
-    }
-    written
-}
-
-fn write_part(
-    part: &Path,
-    write: impl FnOnce(&mut dyn Write) -> Result<Written, Problem>,
-) -> Result<Written, Problem> {
-    let file: File =
-        OpenOptions::new().write(true).create(true).truncate(true).owner_only().open(part)?;
-    let mut out = BufWriter::new(file);
+    let mut out = BufWriter::new(UserFile::create(file, Readers::Owner)?);
     let written = write(&mut out)?;
-    let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-    file.sync_all()?;
+    out.into_inner().map_err(io::IntoInnerError::into_error)?.commit()?;
     Ok(written)
 }

@@ -1,11 +1,18 @@
 //! `claude-mem man`: manual pages, drawn from the same definition as the help.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
-use clap::Args;
+use clap::{Args, Command};
 
 use super::help;
-use crate::{app::App, failure::Failure};
+use crate::{
+    app::App,
+    failure::Failure,
+    user_file::{self, Readers},
+};
 
 /// Write manual pages to a folder
 ///
@@ -20,12 +27,24 @@ pub(crate) struct Man {
 impl Man {
     /// Writes `claude-mem.1` and one page for each command.
     pub(crate) fn run(&self, app: &mut App) -> Result<(), Failure> {
-        let written = fs::create_dir_all(&self.dir)
-            .and_then(|()| clap_mangen::generate_to(help::command(), &self.dir));
+        let mut command = help::command().disable_help_subcommand(true);
+        command.build();
+        let written = fs::create_dir_all(&self.dir).and_then(|()| write_pages(command, &self.dir));
         written.map_err(|error| {
             Failure::new(format!("{} cannot be written: {error}", self.dir.display()))
                 .remedy("name a folder that you may write to")
         })?;
         app.output.line(format_args!("manual pages are in {}", self.dir.display()))
     }
+}
+
+/// Writes the page of a command and those of its subcommands.
+fn write_pages(command: Command, dir: &Path) -> io::Result<()> {
+    for subcommand in command.get_subcommands().filter(|command| !command.is_hide_set()) {
+        write_pages(subcommand.clone(), dir)?;
+    }
+    let page = clap_mangen::Man::new(command);
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    user_file::write(&dir.join(page.get_filename()), &text, Readers::Everyone)
 }

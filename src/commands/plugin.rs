@@ -11,10 +11,9 @@ use serde_json::{Value, json};
 
 use crate::{
     app::App,
-    document::replace,
     failure::Failure,
     install::{self, MARKETPLACE, NAME, PLUGIN, SKILL, SLASH_COMMAND, quoted_for_shell},
-    system::open_to_all,
+    user_file::{self, Readers},
 };
 
 /// Where Claude Code will find the binary, but for the end of its name.
@@ -40,7 +39,7 @@ impl Plugin {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         check(&self.dir)?;
         for (path, text) in texts() {
-            write(&self.dir.join(path), text.as_bytes(), false)?;
+            write(&self.dir.join(path), text.as_bytes(), Readers::Everyone)?;
         }
         copy_program(&self.dir.join("plugin/bin").join(format!("{NAME}{EXE_SUFFIX}")))?;
         // The client takes a relative path without `./` for the name of a repository.
@@ -90,7 +89,8 @@ fn check(dir: &Path) -> Result<(), Failure> {
         Err(error) => return Err(not_written(dir, &error)),
     };
     let is_ours = || {
-        let text = fs::read(dir.join(".claude-plugin/marketplace.json")).unwrap_or_default();
+        let text =
+            user_file::read(&dir.join(".claude-plugin/marketplace.json")).unwrap_or_default();
         let marketplace: Value = serde_json::from_slice(&text).unwrap_or_default();
         marketplace["name"] == MARKETPLACE
     };
@@ -103,10 +103,9 @@ fn check(dir: &Path) -> Result<(), Failure> {
 }
 
 /// A plugin is there to be shared, so others may read it.
-fn write(file: &Path, bytes: &[u8], is_program: bool) -> Result<(), Failure> {
+fn write(file: &Path, bytes: &[u8], readers: Readers) -> Result<(), Failure> {
     fs::create_dir_all(file.parent().unwrap_or(file))
-        .and_then(|()| replace(file, bytes))
-        .and_then(|()| open_to_all(file, is_program))
+        .and_then(|()| user_file::write(file, bytes, readers))
         .map_err(|error| not_written(file, &error))
 }
 
@@ -114,7 +113,7 @@ fn write(file: &Path, bytes: &[u8], is_program: bool) -> Result<(), Failure> {
 fn copy_program(file: &Path) -> Result<(), Failure> {
     let copied =
         std::env::current_exe().and_then(fs::read).map_err(|error| not_written(file, &error))?;
-    write(file, &copied, true)
+    write(file, &copied, Readers::EveryoneRuns)
 }
 
 fn not_written(file: &Path, error: &io::Error) -> Failure {

@@ -13,6 +13,7 @@ use crate::{
     document::Document,
     failure::Failure,
     install::{self, Targets, manifest::Manifest},
+    user_file,
     worker::{
         life,
         service::{Manager, Service},
@@ -143,7 +144,7 @@ fn clean(app: &mut App, file: &Path, is_our_file: bool) -> Result<(), Failure> {
         return Ok(());
     }
     if document.is_empty() && is_our_file {
-        fs::remove_file(file).map_err(|error| not_restored(file, &error))?;
+        user_file::remove(file).map_err(|error| not_restored(file, &error))?;
     } else {
         document.save()?;
     }

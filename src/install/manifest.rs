@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    document::{Document, Unusable, replace},
+    document::{Document, Unusable},
     paths::{Paths, create_private},
+    user_file::{self, Readers, remove},
 };
 
 /// Everything `claude-mem install` did and did not yet undo.
@@ -58,7 +59,7 @@ impl Manifest {
     /// What is installed; nothing, if nothing was.
     pub(crate) fn load(paths: &Paths) -> Result<Self, Unusable> {
         let file = Self::file(paths);
-        match fs::read(&file) {
+        match user_file::read(&file) {
             Ok(bytes) => {
                 serde_json::from_slice(&bytes).map_err(|error| Unusable::new(&file, error))
             }
@@ -72,11 +73,11 @@ impl Manifest {
         let file = Self::file(paths);
         let is_empty = self.edited.is_empty() && self.written.is_empty() && self.folders.is_empty();
         let saved = if is_empty {
-            removed(&file)
+            remove(&file)
         } else {
             let mut text = serde_json::to_vec_pretty(self).expect("a manifest is plain data");
             text.push(b'\n');
-            paths.create_data().and_then(|()| replace(&file, &text))
+            paths.create_data().and_then(|()| user_file::write(&file, &text, Readers::Owner))
         };
         saved.map_err(|error| Unusable::new(&file, error))
     }
@@ -116,7 +117,11 @@ impl Manifest {
         text: &str,
     ) -> Result<bool, Unusable> {
         let known = self.written.iter().position(|written| written.file == file);
-        let current = fs::read(file).ok().map(|bytes| hash(&bytes));
+        let current = match user_file::read(file) {
+            Ok(bytes) => Some(hash(&bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(_) => return Ok(false),
+        };
         let is_ours = match (&current, known) {
             (None, _) => true,
             (Some(current), Some(at)) => *current == self.written[at].sha256,
@@ -130,7 +135,7 @@ impl Manifest {
         self.note_folders(file);
         self.save(paths)?;
         let written = fs::create_dir_all(file.parent().unwrap_or(file))
-            .and_then(|()| replace(file, text.as_bytes()));
+            .and_then(|()| user_file::write(file, text.as_bytes(), Readers::Owner));
         written.map_err(|error| Unusable::new(file, error)).map(|()| true)
     }
 
@@ -153,13 +158,13 @@ impl Manifest {
 impl Edited {
     /// Puts the backup back if nobody touched the file since. Says whether that was possible.
     pub(crate) fn restore(&self) -> io::Result<bool> {
-        if !fs::read(&self.file).is_ok_and(|bytes| hash(&bytes) == self.sha256) {
+        if !user_file::read(&self.file).is_ok_and(|bytes| hash(&bytes) == self.sha256) {
             return Ok(false);
         }
         match &self.backup {
-            None => removed(&self.file).map(|()| true),
+            None => remove(&self.file).map(|()| true),
             Some(backup) => match fs::read(backup) {
-                Ok(bytes) => replace(&self.file, &bytes).map(|()| true),
+                Ok(bytes) => user_file::write(&self.file, &bytes, Readers::Owner).map(|()| true),
                 Err(_) => Ok(false),
             },
         }
@@ -169,9 +174,10 @@ impl Edited {
 impl Written {
     /// Removes the file if nobody touched it since. Says whether it is gone.
     pub(crate) fn remove(&self) -> io::Result<bool> {
-        match fs::read(&self.file) {
-            Ok(bytes) if hash(&bytes) != self.sha256 => Ok(false),
-            _ => removed(&self.file).map(|()| true),
+        match user_file::read(&self.file) {
+            Ok(bytes) if hash(&bytes) == self.sha256 => remove(&self.file).map(|()| true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+            _ => Ok(false),
         }
     }
 }
@@ -182,16 +188,9 @@ fn backed_up(paths: &Paths, document: &Document, stamp: &str) -> Result<Option<P
     let name = document.file().file_name().unwrap_or_default().to_string_lossy();
     let backup = dir.join(format!("{stamp}-{}", name.trim_start_matches('.')));
     create_private(&dir)
-        .and_then(|()| replace(&backup, text.as_bytes()))
+        .and_then(|()| user_file::write(&backup, text.as_bytes(), Readers::Owner))
         .map_err(|error| Unusable::new(&backup, error))?;
     Ok(Some(backup))
-}
-
-fn removed(file: &Path) -> io::Result<()> {
-    match fs::remove_file(file) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
 }
 
 fn hash(bytes: &[u8]) -> String {

@@ -1,15 +1,15 @@
 //! `settings.json`, read with forgiveness.
 
-use std::{fs, io, path::Path};
+use std::{io, path::Path};
 
 use serde_json::{Map, Value};
 
-use crate::document::Unusable;
+use crate::{document::Unusable, user_file};
 
 /// Reads one JSON object. A file that is not there is an empty one: asking costs one failed `open`.
 /// Never changes the file, whatever is in it.
 pub(super) fn read_object(file: &Path) -> Result<Map<String, Value>, Unusable> {
-    let bytes = match fs::read(file) {
+    let bytes = match user_file::read(file) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Map::new()),
         Err(error) => return Err(Unusable::new(file, error)),

@@ -1,15 +1,8 @@
 //! The key that what is shipped is encrypted with, if the user wants that.
 
-use std::{
-    fmt, fs,
-    io::{self, Write as _},
-    path::Path,
-};
+use std::{fmt, io, path::Path};
 
-use crate::{
-    ship::Error,
-    system::{self, Making as _},
-};
+use crate::{ship::Error, system, user_file};
 
 /// 256 bits that only the user's machines know. Shown by its fingerprint, so that it can be spoken of.
 #[derive(Clone, PartialEq, Eq)]
@@ -76,8 +69,8 @@ impl Key {
 
     /// Reads the key file; `None` if there is none.
     pub(crate) fn load(path: &Path) -> Result<Option<Self>, Error> {
-        let text = match fs::read_to_string(path) {
-            Ok(text) => text,
+        let text = match user_file::read(path) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::io("read", path, error)),
         };
@@ -88,15 +81,8 @@ impl Key {
     /// Writes the key file, for nobody but its owner. Never over another key: that would be the end of
     /// everything shipped with it.
     pub(crate) fn save(&self, path: &Path) -> Result<(), Error> {
-        let write = || {
-            let mut file =
-                fs::OpenOptions::new().write(true).create_new(true).owner_only().open(path)?;
-            system::give_to_owner(&file)?;
-            file.write_all(self.to_text().as_bytes())?;
-            file.write_all(b"\n")?;
-            file.sync_all()
-        };
-        write().map_err(|error| Error::io("write", path, error))
+        let text = format!("{}\n", self.to_text());
+        user_file::write_new(path, text.as_bytes()).map_err(|error| Error::io("write", path, error))
     }
 }
 
@@ -183,7 +169,7 @@ mod tests {
         assert_eq!(Key::load(&path).unwrap(), None);
         let key = Key::generate().unwrap();
         key.save(&path).unwrap();
-        let mode = std::os::unix::fs::MetadataExt::mode(&fs::metadata(&path).unwrap());
+        let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(&path).unwrap());
         assert_eq!(mode & 0o777, 0o600);
         assert!(Key::generate().unwrap().save(&path).is_err());
         assert_eq!(Key::load(&path).unwrap(), Some(key));

@@ -9,7 +9,12 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{document::replace, paths::Paths, ship::Error, system::Making as _};
+use crate::{
+    paths::Paths,
+    ship::Error,
+    system::Making as _,
+    user_file::{self, Readers},
+};
 
 /// Kept in `ship.json`. Losing it loses nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +49,8 @@ impl State {
     pub(super) fn save(&self, paths: &Paths) -> Result<(), Error> {
         let path = paths.ship_state();
         let text = serde_json::to_vec_pretty(self).expect("a state is plain data");
-        replace(&path, &text).map_err(|error| Error::io("write", path, error))
+        user_file::write(&path, &text, Readers::Owner)
+            .map_err(|error| Error::io("write", path, error))
     }
 }
 

@@ -81,6 +81,20 @@ pub(crate) fn is_writable(dir: &Path) -> bool {
     rustix::fs::access(dir, Access::WRITE_OK).is_ok()
 }
 
+/// Whether this user may write to a file.
+pub(crate) fn may_write(file: &Path) -> bool {
+    rustix::fs::access(file, Access::WRITE_OK).is_ok()
+}
+
+/// Gives a file the owner and group of another one, as far as this user may.
+pub(crate) fn copy_owner(from: &Metadata, to: &File) {
+    let (user, group) = (from.uid(), from.gid());
+    // The group alone can still be kept where the owner cannot.
+    if std::os::unix::fs::fchown(to, Some(user), Some(group)).is_err() {
+        let _ = std::os::unix::fs::fchown(to, None, Some(group));
+    }
+}
+
 /// What to do about a directory that cannot be written.
 pub(crate) fn how_to_own(dir: &Path) -> String {
     format!("own it: `sudo chown -R \"$USER\" '{}'`", dir.display())

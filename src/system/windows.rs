@@ -75,6 +75,14 @@ pub(crate) fn is_writable(dir: &Path) -> bool {
     options.open(dir).is_ok()
 }
 
+/// The read-only attribute is all that is looked at, and not here.
+pub(crate) fn may_write(_file: &Path) -> bool {
+    true
+}
+
+/// Owners are inherited from the folder.
+pub(crate) fn copy_owner(_from: &Metadata, _to: &File) {}
+
 /// What to do about a directory that cannot be written.
 pub(crate) fn how_to_own(dir: &Path) -> String {
     format!(

@@ -5,7 +5,10 @@ use std::{io, path::Path};
 use claude_mem_events::Id;
 use serde::{Deserialize, Serialize};
 
-use crate::{document::replace, system};
+use crate::{
+    system,
+    user_file::{self, Readers},
+};
 
 const FILE: &str = "worker.json";
 
@@ -54,7 +57,7 @@ impl Presence {
         Self::remove(data);
         let mut text = serde_json::to_vec_pretty(self)?;
         text.push(b'\n');
-        replace(&file, &text)
+        user_file::write(&file, &text, Readers::Owner)
     }
 
     /// Takes it back.

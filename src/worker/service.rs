@@ -6,7 +6,11 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::{app::App, failure::Failure};
+use crate::{
+    app::App,
+    failure::Failure,
+    user_file::{self, Readers},
+};
 
 /// What manages services here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +65,7 @@ impl Service {
         if let Some(dir) = self.file.parent() {
             fs::create_dir_all(dir)?;
         }
-        fs::write(&self.file, &self.text)?;
+        user_file::write(&self.file, self.text.as_bytes(), Readers::Everyone)?;
         Ok(run_all(&self.enable))
     }
 
@@ -71,7 +75,7 @@ impl Service {
             return Ok(false);
         }
         run_all(&self.disable);
-        fs::remove_file(&self.file)?;
+        user_file::remove(&self.file)?;
         run_all(&self.forget);
         Ok(true)
     }
