@@ -1,12 +1,20 @@
 //! What every command gets: settings, paths, clock, output. Nothing else reads the environment.
 
-use std::io::{self, IsTerminal, Write};
+use std::{
+    fs,
+    io::{self, IsTerminal, Write},
+};
 
 use serde::Serialize;
 
 use crate::{
-    clock::Clock, environment::Environment, failure::Failure, paths::Paths, settings::Settings,
-    system::columns,
+    clock::Clock,
+    data_dir,
+    environment::Environment,
+    failure::Failure,
+    paths::Paths,
+    settings::Settings,
+    system::{self, columns},
 };
 
 /// The world as a command sees it.
@@ -25,13 +33,20 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// Reads the environment and the settings file.
-    pub(crate) fn from_process() -> Result<Self, Failure> {
+    /// Reads the environment and the settings file. A data directory of another user is refused.
+    pub(crate) fn from_process(uses_data: bool) -> Result<Self, Failure> {
         let environment = Environment::of_process();
         let paths = Paths::find(&environment)?;
+        if uses_data {
+            data_dir::check(&paths)?;
+            // Older versions created it with the user's umask.
+            if fs::metadata(paths.memory()).is_ok_and(|found| system::is_open_to_others(&found)) {
+                let _ = data_dir::tighten(&paths);
+            }
+        }
         let mut app = Self::new(environment, paths);
-        if let Some(unusable) = app.settings.unusable() {
-            app.output.say(format_args!("warning: {unusable}; the defaults are in force"));
+        for problem in app.settings.problems() {
+            app.output.say(format_args!("warning: {problem}"));
         }
         Ok(app)
     }

@@ -4,11 +4,14 @@
 //! So only the outermost object is taken apart; what stands in it is kept as the text it was.
 
 use std::{
-    fmt, fs, io,
+    fmt, io,
     path::{Path, PathBuf},
 };
 
-use crate::user_file::{self, Readers};
+use crate::{
+    system,
+    user_file::{self, Readers},
+};
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{
@@ -127,7 +130,7 @@ impl Document {
             return Ok(());
         }
         let dir = self.file.parent().unwrap_or(Path::new("/"));
-        fs::create_dir_all(dir)
+        system::create_dirs_for_all(dir)
             .and_then(|()| user_file::write(&self.file, self.text().as_bytes(), Readers::Owner))
             .map_err(|error| Unusable::new(&self.file, error))
     }
@@ -209,6 +212,8 @@ impl<'de> Deserialize<'de> for Members {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use serde_json::json;
 
     use super::*;

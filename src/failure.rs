@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, io, path::Path};
 
-use crate::{document::Unusable, paths::NoHome};
+use crate::{data_dir::OtherOwner, document::Unusable, paths::NoHome};
 
 /// Why a command did not do what it was asked. Libraries say what happened; advice is added here, because
 /// only the binary knows its own commands.
@@ -90,6 +90,14 @@ impl From<NoHome> for Failure {
         Self::new(error.to_string())
             .meaning("there is no place to keep memory")
             .remedy("set `CLAUDE_MEM_DATA_DIR` to a directory of your own")
+    }
+}
+
+impl From<OtherOwner> for Failure {
+    fn from(refused: OtherOwner) -> Self {
+        Self::new(refused.to_string())
+            .meaning("the memory of another user is neither read nor written")
+            .remedy("run it as that user, or set `CLAUDE_MEM_DATA_DIR` to a directory of your own")
     }
 }
 

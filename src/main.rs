@@ -9,6 +9,7 @@ mod clock;
 mod commands;
 mod compact;
 mod context;
+mod data_dir;
 mod diagnostics;
 mod distilling;
 mod document;
@@ -45,6 +46,7 @@ use std::{
 };
 
 fn main() -> ExitCode {
+    system::make_files_private();
     let mut arguments = env::args_os().skip(1);
     let first = arguments.next();
     if first.as_deref().is_some_and(|first| first == system::CHILD_COMMAND) {

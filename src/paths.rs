@@ -6,6 +6,7 @@ use std::{
 };
 
 use crate::{
+    data_dir,
     environment::Environment,
     system::{self, Making as _},
 };
@@ -86,10 +87,11 @@ impl Paths {
         self.data.join("ship.lock")
     }
 
-    /// Makes the data directory, open to nobody but its owner. One that is there already is left as it
-    /// is: its owner may have shared it on purpose.
+    /// Creates the data directory, private to this user. One that is there is checked.
     pub(crate) fn create_data(&self) -> io::Result<()> {
-        create_private(&self.data)
+        create_private(&self.data)?;
+        data_dir::check(self)
+            .map_err(|refused| io::Error::new(io::ErrorKind::PermissionDenied, refused.to_string()))
     }
 }
 

@@ -145,10 +145,12 @@ fn admit(app: &App, project: &ProjectId, session: &str) -> Result<(), Failure> {
     let cwd = std::env::current_dir().unwrap_or_default();
     if let Some(setting) = app.settings.excluded_by(project, &cwd, app.paths.home.as_deref()) {
         let label = &project.label;
-        return Err(Failure::new(format!(
-            "nothing was remembered: {label} is left out by {setting}"
-        ))
-        .remedy(format!("see it with `claude-mem settings get {setting}`")));
+        let failure =
+            Failure::new(format!("nothing was remembered: {label} is left out by {setting}"));
+        return Err(match app.settings.problems().into_iter().next() {
+            Some(problem) => failure.meaning(problem).remedy("correct settings.json"),
+            None => failure.remedy(format!("see it with `claude-mem settings get {setting}`")),
+        });
     }
     if hooks::is_turn_private(&app.paths.data, session) {
         return Err(Failure::new("nothing was remembered: this turn is private")

@@ -2,6 +2,7 @@
 
 mod exclusion;
 mod file;
+mod last_good;
 pub(crate) mod table;
 pub(crate) mod value;
 
@@ -30,7 +31,29 @@ pub(crate) struct Settings {
     file: Map<String, Value>,
     /// Why the file could not be read, if it could not.
     unusable: Option<Unusable>,
+    /// The file could not be read, nor a copy of it: nobody knows what the user excluded.
+    is_unknown: bool,
     credentials: PathBuf,
+}
+
+/// Settings that keep data from being recorded or from leaving this machine, and the value each of them has
+/// when what was written cannot be understood. All others fall back to their default.
+static FAIL_CLOSED: &[(&Setting, &str)] = &[
+    (&table::ENABLED, "false"),
+    (&table::EXCLUDED_PROJECTS, ""),
+    (&table::DISABLED_PROJECTS, ""),
+    (&table::SKIP_TOOLS, ""),
+    (&table::REDACT_SECRETS, "true"),
+    (&table::PROVIDER, "extract"),
+];
+
+/// A value that its setting does not accept.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    /// As it was written.
+    pub(crate) given: String,
+    /// What would have been accepted.
+    pub(crate) accepted: String,
 }
 
 /// Who decided on a value.
@@ -47,31 +70,68 @@ pub(crate) enum Source {
 }
 
 impl Settings {
-    /// Reads the settings file. One that cannot be used is left as it is and said so in the diagnostics;
-    /// then the defaults are in force, and the environment still wins.
+    /// Reads the settings file. One that cannot be used is left as it is and reported in the diagnostics; then
+    /// the last good copy is in force. Without one, nothing is recorded. The environment still wins.
     pub(crate) fn load(paths: &Paths, environment: &Environment) -> Self {
-        let (file, unusable) = match file::read_object(&paths.settings()) {
-            Ok(file) => (file, None),
+        let mut settings = Self {
+            environment: environment.clone(),
+            file: Map::new(),
+            unusable: None,
+            is_unknown: false,
+            credentials: paths.credentials(),
+        };
+        let path = paths.settings();
+        let read = file::read(&path).and_then(|read| {
+            let Some((bytes, metadata)) = read else { return Ok(Map::new()) };
+            let parsed = file::parse(&path, &bytes)?;
+            last_good::keep(&paths.data, &bytes, &metadata);
+            Ok(parsed)
+        });
+        match read {
+            Ok(file) => settings.file = file,
             Err(unusable) => {
                 diagnostics::record(&paths.data, Level::Warn, &unusable);
-                (Map::new(), Some(unusable))
+                let copy = last_good::load(&paths.data);
+                match copy.and_then(|bytes| file::parse(&path, &bytes).ok()) {
+                    Some(copy) => settings.file = copy,
+                    None => settings.is_unknown = true,
+                }
+                settings.unusable = Some(unusable);
             }
-        };
-        Self {
-            environment: environment.clone(),
-            file: file::flatten(file),
-            unusable,
-            credentials: paths.credentials(),
         }
+        settings
     }
 
-    /// Why none of the file's values is in force, if that is so.
-    pub(crate) fn unusable(&self) -> Option<&Unusable> {
-        self.unusable.as_ref()
+    /// What is wrong with the settings and what that means, in sentences for people. Empty if all is well.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let file = self.unusable.iter().map(|unusable| match self.is_unknown {
+            false => format!("{unusable}; the settings last read without an error are in force"),
+            true => format!("{unusable}; nothing is recorded until it can be read"),
+        });
+        let values = FAIL_CLOSED.iter().filter_map(|(setting, closed)| {
+            let Refused { given, accepted } = self.refusal(setting)?;
+            let effect = match setting.kind {
+                Kind::List if **setting == table::SKIP_TOOLS => "no tool use is recorded".into(),
+                Kind::List => "nothing is recorded".into(),
+                _ => format!("it counts as `{closed}`"),
+            };
+            Some(format!("{} is `{given}`, not {accepted}; {effect}", setting.name))
+        });
+        file.chain(values).collect()
     }
 
-    /// The value in force. One that its setting does not accept counts as absent: a typing error in a
-    /// file must not stop a session.
+    /// Whether something was written for this setting that cannot be understood, or nobody knows what was.
+    pub(crate) fn is_doubtful(&self, setting: &Setting) -> bool {
+        self.is_unknown || self.refusal(setting).is_some()
+    }
+
+    /// Whether neither the settings file nor a copy of it could be read.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.is_unknown
+    }
+
+    /// The value in force. One that its setting does not accept counts as absent, or as the most private value
+    /// if the setting is about privacy: a typing error must neither stop a session nor expose it.
     pub(crate) fn text(&self, setting: &Setting) -> String {
         self.find(setting).0
     }
@@ -83,31 +143,58 @@ impl Settings {
 
     /// The value in force, and who decided on it.
     pub(crate) fn find(&self, setting: &Setting) -> (String, Source) {
-        self.candidates(setting)
-            .find_map(|(text, source)| Some((setting.kind.check(&text).ok()?, source)))
-            .unwrap_or_else(|| (setting.default.into(), Source::Default))
+        let closed = FAIL_CLOSED.iter().find(|(known, _)| *known == setting);
+        for (value, source) in self.candidates(setting) {
+            match (value, closed) {
+                (Ok(text), _) => return (text, source),
+                (Err(_), Some((_, closed))) => return ((*closed).into(), Source::Default),
+                (Err(_), None) => {}
+            }
+        }
+        match closed {
+            Some((_, closed)) if self.is_unknown => ((*closed).into(), Source::Default),
+            _ => (setting.default.into(), Source::Default),
+        }
     }
 
     /// What somebody wrote and the setting does not accept, for whoever wants to mend it.
-    pub(crate) fn refused(&self, setting: &Setting) -> Option<(String, String)> {
-        self.candidates(setting)
-            .find_map(|(text, _)| setting.kind.check(&text).err().map(|accepted| (text, accepted)))
+    pub(crate) fn refused(&self, setting: &Setting) -> Option<Refused> {
+        self.candidates(setting).find_map(|(value, _)| value.err())
     }
 
-    fn candidates(&self, setting: &Setting) -> impl Iterator<Item = (String, Source)> {
+    /// Why the value that should decide is not accepted.
+    fn refusal(&self, setting: &Setting) -> Option<Refused> {
+        self.candidates(setting).next()?.0.err()
+    }
+
+    fn candidates(
+        &self,
+        setting: &Setting,
+    ) -> impl Iterator<Item = (Result<String, Refused>, Source)> {
+        let check = |given: String| {
+            setting.kind.check(&given).map_err(|accepted| Refused { given, accepted })
+        };
         let environment = self.environment.text(setting.name);
         let credentials = match setting.kind {
             Kind::Secret(other_name) => self.credential(&[setting.name, other_name]),
             _ => None,
         };
-        let file = self.file.get(setting.name).and_then(file::as_text);
+        let written = self.file.get(setting.name).filter(|value| !value.is_null());
+        let file = written.and_then(|value| match file::as_text(value, &setting.kind) {
+            Some(text) if text.trim().is_empty() => None,
+            Some(text) => Some(check(text)),
+            None => {
+                let accepted = setting.kind.accepted_types().into();
+                Some(Err(Refused { given: value.to_string(), accepted }))
+            }
+        });
         [
-            (environment, Source::Environment),
-            (credentials, Source::Credentials),
-            (file.filter(|text| !text.trim().is_empty()), Source::File),
+            (environment.map(check), Source::Environment),
+            (credentials.map(check), Source::Credentials),
+            (file, Source::File),
         ]
         .into_iter()
-        .filter_map(|(text, source)| Some((text?, source)))
+        .filter_map(|(value, source)| Some((value?, source)))
     }
 
     /// The first of these names in `.env`. That file is ours alone, so a name as plain as
@@ -257,8 +344,11 @@ mod tests {
         let settings =
             case(r#"{"CLAUDE_MEM_SYNC": "always"}"#, &[("CLAUDE_MEM_SYNC", "sometimes")]).load();
         assert_eq!(settings.find(&SYNC), ("always".into(), Source::File));
-        let refused = settings.refused(&SYNC).unwrap();
-        assert_eq!(refused, ("sometimes".into(), "one of `default`, `always`".into()));
+        let Refused { given, accepted } = settings.refused(&SYNC).unwrap();
+        assert_eq!(
+            (given.as_str(), accepted.as_str()),
+            ("sometimes", "one of `default`, `always`")
+        );
     }
 
     #[test]
@@ -266,14 +356,55 @@ mod tests {
         for broken in ["{\"a\": ", "[1]", "null", "\u{0}\u{1}"] {
             let case = case(broken, &[("CLAUDE_MEM_MODEL", "still-wins")]);
             let settings = case.load();
-            assert_eq!(settings.text(&PROVIDER), "auto");
+            assert!(settings.is_unknown() && !settings.flag(&ENABLED));
+            assert_eq!(settings.text(&PROVIDER), "extract", "nothing leaves this machine");
             assert_eq!(settings.text(&MODEL), "still-wins");
             assert_eq!(case.read("settings.json"), broken);
             assert!(case.read("logs/claude-mem.log").contains("settings.json cannot be used"));
             assert!(keep(&case.paths(), &MODEL, Some("x")).is_err());
             assert_eq!(case.read("settings.json"), broken);
         }
-        assert_eq!(case("", &[]).load().text(&PROVIDER), "auto");
+    }
+
+    #[test]
+    fn an_unusable_file_is_replaced_by_the_last_one_that_could_be_read() {
+        let case = case(r#"{"CLAUDE_MEM_EXCLUDED_PROJECTS": "~/secret"}"#, &[]);
+        assert_eq!(case.load().problems(), [""; 0]);
+        for broken in
+            ["", " \n", "{\"CLAUDE_MEM_EXCLUDED_PROJECTS\": \"~/secret\",}", "{\"env\": 1}"]
+        {
+            fs::write(case.paths().settings(), broken).unwrap();
+            let settings = case.load();
+            assert_eq!(settings.text(&EXCLUDED_PROJECTS), "~/secret", "{broken}");
+            assert!(settings.flag(&ENABLED) && !settings.is_unknown());
+            let problems = settings.problems();
+            assert!(problems[0].contains("last read without an error"), "{problems:?}");
+        }
+        fs::write(case.dir.path().join("settings.good"), "damaged").unwrap();
+        assert!(case.load().is_unknown());
+    }
+
+    #[test]
+    fn a_privacy_setting_that_cannot_be_understood_takes_its_most_private_value() {
+        for (written, setting, closed) in [
+            ("{\"CLAUDE_MEM_ENABLED\": \"flase\"}", &ENABLED, "false"),
+            ("{\"CLAUDE_MEM_ENABLED\": {}}", &ENABLED, "false"),
+            ("{\"CLAUDE_MEM_REDACT_SECRETS\": \"ture\"}", &REDACT_SECRETS, "true"),
+            ("{\"CLAUDE_MEM_PROVIDER\": \"extrct\"}", &PROVIDER, "extract"),
+            ("{\"CLAUDE_MEM_SKIP_TOOLS\": 7}", &SKIP_TOOLS, ""),
+            ("{\"CLAUDE_MEM_EXCLUDED_PROJECTS\": {\"~/secret\": true}}", &EXCLUDED_PROJECTS, ""),
+            ("{\"CLAUDE_MEM_DISABLED_PROJECTS\": [[1]]}", &DISABLED_PROJECTS, ""),
+        ] {
+            let settings = case(written, &[]).load();
+            assert_eq!(settings.text(setting), closed, "{written}");
+            assert!(settings.is_doubtful(setting), "{written}");
+            assert!(settings.problems()[0].starts_with(setting.name), "{written}");
+        }
+        for (setting, closed) in FAIL_CLOSED {
+            assert!(setting.kind.check(closed).is_ok(), "{}", setting.name);
+        }
+        let environment = [("CLAUDE_MEM_ENABLED", "flase")];
+        assert!(!case(r#"{"CLAUDE_MEM_ENABLED": true}"#, &environment).load().flag(&ENABLED));
     }
 
     #[test]

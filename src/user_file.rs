@@ -11,7 +11,7 @@
 //! - a read-only file is refused, also for root.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File, Metadata, OpenOptions},
     io::{self, Read as _, Write},
     path::{Path, PathBuf},
 };
@@ -52,6 +52,11 @@ pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Reads a regular file to its end. Anything else is an error: a FIFO would block and a device may never end.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    read_with_metadata(path).map(|(bytes, _)| bytes)
+}
+
+/// As [`read`], with what the system knows of the file.
+pub(crate) fn read_with_metadata(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
     let mut file = OpenOptions::new().read(true).no_wait().open(path)?;
     let found = file.metadata()?;
     if !found.is_file() {
@@ -59,7 +64,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     }
     let mut bytes = Vec::with_capacity(found.len() as usize);
     file.read_to_end(&mut bytes)?;
-    Ok(bytes)
+    Ok((bytes, found))
 }
 
 /// Removes a file. Of a symbolic link the target is removed; the link stays.

@@ -44,15 +44,19 @@ fn what_is_not_installed_is_a_problem_with_a_remedy_and_what_is_installed_is_fin
 }
 
 #[test]
-fn an_open_data_directory_is_closed_when_asked() {
+fn an_open_data_directory_with_other_things_in_it_is_closed_when_asked() {
     let sandbox = Sandbox::new();
     sandbox.run(&["install"]).ok();
-    prompt(&sandbox);
-    let mode = || fs::metadata(sandbox.data()).unwrap().permissions().mode() & 0o777;
-    fs::set_permissions(sandbox.data(), fs::Permissions::from_mode(0o755)).unwrap();
-    assert_eq!(wrong(&findings(&sandbox, &[], 0)), ["data directory: warning"]);
+    let shared = sandbox.write("shared/notes.txt", "mine").parent().unwrap().to_path_buf();
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o755)).unwrap();
+    let doctor = |arguments: &[&str]| {
+        let data = [("CLAUDE_MEM_DATA_DIR", shared.to_str().unwrap())];
+        sandbox.run_with(&[&["doctor"], arguments].concat(), &data, "").ok()
+    };
+    let mode = || fs::metadata(&shared).unwrap().permissions().mode() & 0o777;
+    assert!(doctor(&[]).contains("can be read by other users"));
     assert_eq!(mode(), 0o755, "it only looks");
-    assert_eq!(wrong(&findings(&sandbox, &["--fix"], 0)), ["data directory: fixed"]);
+    assert!(doctor(&["--fix"]).contains("is now readable by you alone"));
     assert_eq!(mode(), 0o700);
 }
 

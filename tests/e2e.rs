@@ -5,6 +5,7 @@
 mod agent;
 mod auto;
 mod bad_input;
+mod broken_settings;
 mod browser;
 mod by_hand;
 mod client;
@@ -28,6 +29,7 @@ mod mcp;
 mod model;
 mod output_files;
 mod oversized;
+mod permissions;
 mod plugin;
 mod project;
 mod projects_apart;

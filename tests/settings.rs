@@ -54,7 +54,7 @@ fn a_broken_file_is_told_and_never_overwritten() {
     let sandbox = Sandbox::new();
     sandbox.write(".claude-mem/settings.json", "{\"CLAUDE_MEM_MODEL\": oops");
     let run = sandbox.run(&["settings", "get", "model"]);
-    assert!(run.stderr.contains("the defaults are in force"), "{run:?}");
+    assert!(run.stderr.contains("nothing is recorded until it can be read"), "{run:?}");
     assert_eq!(run.ok(), "claude-haiku-4-5\n");
     assert!(sandbox.run(&["settings", "set", "model", "x"]).fails(1).contains("not valid JSON"));
     assert_eq!(sandbox.read(".claude-mem/settings.json"), "{\"CLAUDE_MEM_MODEL\": oops");

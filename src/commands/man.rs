@@ -1,7 +1,7 @@
 //! `claude-mem man`: manual pages, drawn from the same definition as the help.
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -11,6 +11,7 @@ use super::help;
 use crate::{
     app::App,
     failure::Failure,
+    system::create_dirs_for_all,
     user_file::{self, Readers},
 };
 
@@ -29,7 +30,7 @@ impl Man {
     pub(crate) fn run(&self, app: &mut App) -> Result<(), Failure> {
         let mut command = help::command().disable_help_subcommand(true);
         command.build();
-        let written = fs::create_dir_all(&self.dir).and_then(|()| write_pages(command, &self.dir));
+        let written = create_dirs_for_all(&self.dir).and_then(|()| write_pages(command, &self.dir));
         written.map_err(|error| {
             Failure::new(format!("{} cannot be written: {error}", self.dir.display()))
                 .remedy("name a folder that you may write to")

@@ -121,6 +121,11 @@ impl Command {
         }
     }
 
+    /// Whether it reads or writes the data directory.
+    fn uses_data(&self) -> bool {
+        !matches!(self, Self::Completions(_) | Self::Demo(_) | Self::Man(_) | Self::Plugin(_))
+    }
+
     fn run(self, app: &mut App) -> Result<(), Failure> {
         match self {
             Self::Demo(demo) => demo.run(app),
@@ -171,7 +176,7 @@ pub(crate) fn main() -> u8 {
         Ok(CommandLine { command }) => command,
         Err(error) => return explain(&error),
     };
-    let outcome = App::from_process().and_then(|mut app| {
+    let outcome = App::from_process(command.uses_data()).and_then(|mut app| {
         let _pager = if command.is_long() { Pager::start(&app.environment) } else { None };
         command.run(&mut app)
     });

@@ -13,6 +13,7 @@ use crate::{
     app::App,
     failure::Failure,
     install::{self, MARKETPLACE, NAME, PLUGIN, SKILL, SLASH_COMMAND, quoted_for_shell},
+    system::create_dirs_for_all,
     user_file::{self, Readers},
 };
 
@@ -104,7 +105,7 @@ fn check(dir: &Path) -> Result<(), Failure> {
 
 /// A plugin is there to be shared, so others may read it.
 fn write(file: &Path, bytes: &[u8], readers: Readers) -> Result<(), Failure> {
-    fs::create_dir_all(file.parent().unwrap_or(file))
+    create_dirs_for_all(file.parent().unwrap_or(file))
         .and_then(|()| user_file::write(file, bytes, readers))
         .map_err(|error| not_written(file, &error))
 }

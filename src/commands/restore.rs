@@ -11,7 +11,7 @@ use crate::{
     app::App,
     failure::Failure,
     memory,
-    paths::{Paths, create_private},
+    paths::Paths,
     ship::{
         Error, head,
         manifest::HostId,
@@ -65,7 +65,7 @@ impl Restore {
         refuse_if_used(&paths)?;
         let remote =
             Remote::open(&place, Purpose::Read, &app.paths, &app.settings, &app.environment)?;
-        create_private(&paths.data).map_err(|error| Failure::no_directory(&paths.data, &error))?;
+        paths.create_data().map_err(|error| Failure::no_directory(&paths.data, &error))?;
         let progress = OnceCell::new();
         let restored = ship::runtime()?.block_on(async {
             let host = choose(&remote, self.host.as_deref()).await?;

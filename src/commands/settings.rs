@@ -10,7 +10,7 @@ use crate::{
     failure::{Failure, nearest},
     project::{self, ProjectId},
     settings::{
-        Setting, Source, keep, masked,
+        Refused, Setting, Source, keep, masked,
         table::{ALL, DISABLED_PROJECTS, find},
         value::words,
     },
@@ -100,7 +100,7 @@ fn list(app: &mut App, is_json: bool) -> Result<(), Failure> {
             let meaning = app.output.dim(&format!("  # {}{}", setting.meaning, whence(source)));
             app.output.line(format_args!("{}={shown}{meaning}", setting.name))?;
         }
-        if let Some((text, accepted)) = app.settings.refused(setting) {
+        if let Some(Refused { given: text, accepted }) = app.settings.refused(setting) {
             let text = masked(setting, &text);
             app.output.say(format_args!(
                 "warning: {} is `{text}`, which is not {accepted}; it is ignored",

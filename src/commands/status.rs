@@ -45,6 +45,7 @@ struct Found {
     log_dir: PathBuf,
     is_writable: bool,
     is_enabled: bool,
+    settings_problems: Vec<String>,
     project: Project,
     #[serde(flatten)]
     counted: Counted,
@@ -127,6 +128,7 @@ impl Found {
             version: env!("CARGO_PKG_VERSION"),
             is_writable: is_writable(&data_dir),
             is_enabled: app.settings.flag(&ENABLED),
+            settings_problems: app.settings.problems(),
             project: project(app),
             counted: Counted::read(&log, app.clock.now())?,
             durability: durability(app),

@@ -10,6 +10,7 @@ use clap::Args;
 use super::{confirm::confirm, install::here};
 use crate::{
     app::App,
+    data_dir::{OURS, SHARED, UPSTREAM_DATABASE},
     document::Document,
     failure::Failure,
     install::{self, Targets, manifest::Manifest},
@@ -19,40 +20,6 @@ use crate::{
         service::{Manager, Service},
     },
 };
-
-/// Everything of ours in the data directory. A user may have pointed it at a folder with other things in it,
-/// and the TypeScript claude-mem keeps its own in the same place: nothing else is ever deleted.
-const OURS: &[&str] = &[
-    "log",
-    "foreign",
-    "memory.db",
-    "memory.db-wal",
-    "memory.db-shm",
-    "memory.db.rebuild",
-    "memory.db.new",
-    "memory.db.new-fts",
-    "memory.db.lock",
-    "prompts",
-    "modes",
-    "worker.lock",
-    "worker.json",
-    "worker.sock",
-    "worker.wake",
-    "worker.attempts",
-    "ask.lock",
-    "private",
-    "dropped-events",
-    "observer-sessions",
-    "logs",
-    "backups",
-    "install.json",
-    "ship.key",
-    "ship.json",
-    "ship.lock",
-    "restoring",
-];
-/// Ours as well, unless the TypeScript claude-mem shares them.
-const SHARED: &[&str] = &["settings.json", ".env"];
 
 /// Take this memory out of Claude Code
 ///
@@ -158,9 +125,11 @@ fn not_restored(file: &Path, error: &io::Error) -> Failure {
         .remedy("mend that and run `claude-mem uninstall` again")
 }
 
+/// A user may have pointed the data directory at a folder with other things in it, and the TypeScript claude-mem
+/// keeps its own in the same place: nothing else is ever deleted.
 fn purge(app: &mut App) -> Result<(), Failure> {
     let data = app.paths.data.clone();
-    let is_shared = data.join("claude-mem.db").exists();
+    let is_shared = data.join(UPSTREAM_DATABASE).exists();
     let shared = if is_shared { &[][..] } else { SHARED };
     for name in OURS.iter().chain(shared) {
         let path = data.join(name);

@@ -22,6 +22,7 @@ use super::{
 };
 use crate::{
     clock::Clock,
+    data_dir,
     diagnostics::{self, Level},
     environment::Environment,
     install::registered,
@@ -140,6 +141,7 @@ impl World {
             return None;
         }
         let paths = Paths::find(&environment).ok()?;
+        data_dir::check(&paths).ok()?;
         Some(Self::new(environment, paths))
     }
 

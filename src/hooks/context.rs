@@ -60,7 +60,9 @@ pub(super) fn answer(world: &World, begun: Option<&Begun>) -> String {
             "claude-mem: {observations} of {observations_total} observations, about {tokens} tokens"
         )
     });
-    let message: Vec<String> = shown.into_iter().chain(notice).collect();
+    let problems = world.settings.problems().into_iter();
+    let problems = problems.map(|problem| format!("claude-mem: {problem}"));
+    let message: Vec<String> = problems.chain(shown).chain(notice).collect();
     if !message.is_empty() {
         answer["systemMessage"] = json!(message.join("\n"));
     }

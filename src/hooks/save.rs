@@ -12,7 +12,10 @@ use crate::{
 /// what memory said must not come back as news.
 pub(super) fn fact(call: &mut Call<'_>) -> Option<Fact> {
     let tool = call.text("tool_name");
-    if words(&call.world.settings.text(&SKIP_TOOLS)).any(|skipped| skipped == tool) {
+    let settings = &call.world.settings;
+    if settings.is_doubtful(&SKIP_TOOLS)
+        || words(&settings.text(&SKIP_TOOLS)).any(|skipped| skipped == tool)
+    {
         return None;
     }
     if is_our_tool(&tool) || call.turn.is_on() {

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::{
     document::{Document, Unusable},
     paths::{Paths, create_private},
+    system,
     user_file::{self, Readers, remove},
 };
 
@@ -134,7 +135,7 @@ impl Manifest {
         self.written.push(Written { file: file.into(), sha256: hash(text.as_bytes()) });
         self.note_folders(file);
         self.save(paths)?;
-        let written = fs::create_dir_all(file.parent().unwrap_or(file))
+        let written = system::create_dirs_for_all(file.parent().unwrap_or(file))
             .and_then(|()| user_file::write(file, text.as_bytes(), Readers::Owner));
         written.map_err(|error| Unusable::new(file, error)).map(|()| true)
     }

@@ -6,6 +6,8 @@ use std::{
     path::Path,
 };
 
+use crate::system::open_lock;
+
 /// The right to ask. It ends with this value, or with the process, however that ends.
 #[derive(Debug)]
 pub(crate) struct AskLock {
@@ -16,7 +18,7 @@ impl AskLock {
     /// Takes the right to ask about what is recorded in this data directory. If another process has it,
     /// `waiting` is told once, and this returns when that one is done.
     pub(crate) fn take(data: &Path, waiting: impl FnOnce()) -> io::Result<Self> {
-        let file = File::create(data.join("ask.lock"))?;
+        let file = open_lock(&data.join("ask.lock"))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -30,7 +32,7 @@ impl AskLock {
 
     /// Takes the right to ask, if no other process has it.
     pub(crate) fn try_take(data: &Path) -> io::Result<Option<Self>> {
-        let file = File::create(data.join("ask.lock"))?;
+        let file = open_lock(&data.join("ask.lock"))?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Self { _file: file })),
             Err(TryLockError::WouldBlock) => Ok(None),

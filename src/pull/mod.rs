@@ -10,13 +10,14 @@ mod hosts;
 
 pub(crate) use hosts::{Known, all, find, keep};
 
-use std::fs::{self, File};
+use std::fs::File;
 
 use copy::Copy;
 
 use crate::{
     paths::{Paths, create_private},
     ship::{Error, head, local, manifest::HostId, remote::Remote},
+    system::open_lock,
 };
 
 /// What came of one machine.
@@ -105,8 +106,7 @@ async fn bring(
 /// Two pulls at the same time would write to the same files.
 fn lock(paths: &Paths) -> Result<File, Error> {
     let path = paths.foreign().join("lock");
-    let file = fs::OpenOptions::new().create(true).append(true).open(&path);
-    let file = file.map_err(|error| Error::io("create", &path, error))?;
+    let file = open_lock(&path).map_err(|error| Error::io("create", &path, error))?;
     file.lock().map_err(|error| Error::io("lock", &path, error))?;
     Ok(file)
 }

@@ -9,6 +9,9 @@ use super::{
 };
 use crate::{glob, project::ProjectId};
 
+/// Given as the reason when nobody knows what the user excluded.
+const FILE: &str = "settings.json";
+
 impl Settings {
     /// The setting that keeps this session out of memory, or `None` if it may be recorded. Of all folders
     /// the session has to do with, one that is excluded is enough: a worktree of a private repository is
@@ -19,6 +22,14 @@ impl Settings {
         cwd: &Path,
         home: Option<&Path>,
     ) -> Option<&'static str> {
+        if self.is_unknown() {
+            return Some(FILE);
+        }
+        for setting in [&EXCLUDED_PROJECTS, &DISABLED_PROJECTS] {
+            if self.is_doubtful(setting) {
+                return Some(setting.name);
+            }
+        }
         if !self.flag(&ENABLED) {
             return Some(ENABLED.name);
         }

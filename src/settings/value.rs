@@ -20,6 +20,14 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// What to write in JSON.
+    pub(crate) fn accepted_types(&self) -> &'static str {
+        match self {
+            Self::List => "text, or a list of texts",
+            _ => "text, a number, `true` or `false`",
+        }
+    }
+
     /// The value as it should be kept, or what would have been accepted.
     pub(crate) fn check(&self, text: &str) -> Result<String, String> {
         let text = text.trim();

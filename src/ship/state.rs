@@ -1,7 +1,7 @@
 //! What this machine remembers of its shipping: for `status`, and against remotes that forget.
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{self, File, TryLockError},
     io,
     path::Path,
     time::Duration,
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     paths::Paths,
     ship::Error,
-    system::Making as _,
+    system::open_lock,
     user_file::{self, Readers},
 };
 
@@ -65,13 +65,7 @@ impl Lock {
     /// Waits its turn, for about a minute.
     pub(super) async fn take(path: &Path) -> Result<Self, Error> {
         let failed = |error: io::Error| Error::io("lock", path, error);
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .owner_only()
-            .open(path)
-            .map_err(failed)?;
+        let file = open_lock(path).map_err(failed)?;
         for _ in 0..LOCK_WAITS_MAX {
             match file.try_lock() {
                 Ok(()) => return Ok(Self(file)),

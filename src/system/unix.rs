@@ -20,6 +20,7 @@ use std::{
     },
     path::{Path, PathBuf},
     process::{Child, Command},
+    sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
 
@@ -27,7 +28,7 @@ use rustix::{
     buffer::spare_capacity,
     event::{PollFd, PollFlags, Timespec, poll},
     fd::BorrowedFd,
-    fs::Access,
+    fs::{Access, Mode},
     io::Errno,
     process::{Pid, Signal, getppid, kill_process},
 };
@@ -104,6 +105,39 @@ pub(crate) fn how_to_own(dir: &Path) -> String {
 pub(crate) fn free_bytes(dir: &Path) -> Option<u64> {
     let room = rustix::fs::statvfs(dir).ok()?;
     Some(room.f_bavail.saturating_mul(room.f_frsize))
+}
+
+/// Files that this process creates are for their owner alone, whatever umask it was started with.
+pub(crate) fn make_files_private() {
+    let user_umask = rustix::process::umask(Mode::from_raw_mode(0o077));
+    USER_UMASK.store(user_umask.as_raw_mode(), Ordering::Relaxed);
+}
+
+/// The umask before [`make_files_private`].
+static USER_UMASK: AtomicU32 = AtomicU32::new(0o022);
+
+/// Creates a directory, and those above it, as the user's shell would: for files that others may read.
+pub(crate) fn create_dirs_for_all(dir: &Path) -> io::Result<()> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    let ours = rustix::process::umask(Mode::from_raw_mode(USER_UMASK.load(Ordering::Relaxed)));
+    let created = fs::create_dir_all(dir);
+    rustix::process::umask(ours);
+    created
+}
+
+/// As whom this process runs.
+#[inline]
+pub(crate) fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Who owns a directory, and whether somebody else may do something with it.
+#[inline]
+pub(crate) fn owner_and_openness(dir: &Path) -> io::Result<(u32, bool)> {
+    let found = rustix::fs::stat(dir)?;
+    Ok((found.st_uid, found.st_mode & 0o077 != 0))
 }
 
 /// Whether somebody other than its owner may do something with a file.

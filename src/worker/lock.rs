@@ -8,6 +8,8 @@ use std::{
     time::Duration,
 };
 
+use crate::system::open_lock;
+
 /// A hook that looks whether a worker is there holds the lock for some microseconds. It is asked so often
 /// before it counts as a worker.
 const TRIES: u32 = 10;
@@ -22,7 +24,7 @@ pub(crate) struct WorkerLock {
 impl WorkerLock {
     /// Takes the right, or says that another process has it.
     pub(crate) fn take(data: &Path) -> io::Result<Option<Self>> {
-        let file = File::create(data.join("worker.lock"))?;
+        let file = open_lock(&data.join("worker.lock"))?;
         for _ in 0..TRIES {
             match file.try_lock() {
                 Ok(()) => return Ok(Some(Self { _file: file })),

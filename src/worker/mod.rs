@@ -36,6 +36,7 @@ pub(crate) use wake::wake;
 
 use crate::{
     app::App,
+    data_dir,
     diagnostics::{self, Level},
     failure::Failure,
     http,
@@ -66,6 +67,8 @@ pub(crate) fn run(app: &App, is_background: bool) -> Result<Option<End>, Failure
     let data = app.paths.data.clone();
     let lock = WorkerLock::take(&data).map_err(|error| broken("lock worker.lock", &error))?;
     let Some(_lock) = lock else { return Ok(None) };
+    // Older versions created some files with the user's umask; what cannot be changed is told by `doctor`.
+    let _ = data_dir::tighten(&app.paths);
     let doors = Doors::open(&app)?;
     let address = doors.http.local_addr().map_err(|error| broken("listen", &error))?;
     let now_us = app.clock.now().as_microsecond().cast_unsigned();

@@ -1,7 +1,7 @@
 //! Service files, for those who want the worker to be there from login on. Hooks start it without any.
 
 use std::{
-    env, fs, io,
+    env, io,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -9,6 +9,7 @@ use std::{
 use crate::{
     app::App,
     failure::Failure,
+    system,
     user_file::{self, Readers},
 };
 
@@ -63,7 +64,7 @@ impl Service {
     /// Writes it and puts it into force. Says which commands did not work, for the user to run.
     pub(crate) fn install(&self) -> io::Result<Vec<String>> {
         if let Some(dir) = self.file.parent() {
-            fs::create_dir_all(dir)?;
+            system::create_dirs_for_all(dir)?;
         }
         user_file::write(&self.file, self.text.as_bytes(), Readers::Everyone)?;
         Ok(run_all(&self.enable))

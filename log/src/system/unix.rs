@@ -71,6 +71,15 @@ pub fn position(file: &File) -> io::Result<u64> {
     Ok(rustix::fs::tell(file)?)
 }
 
+/// Opens a lock file, and creates it if need be. Its content means nothing, so it is neither read nor emptied; a
+/// symbolic link in its place is refused rather than followed.
+pub fn open_lock(path: &Path) -> io::Result<File> {
+    let nofollow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).owner_only().custom_flags(nofollow);
+    options.open(path)
+}
+
 /// Takes a lock if it is free. It dies with the process, and keeps nobody from reading and writing.
 #[inline]
 pub fn try_lock(file: &File, lock: Lock) -> io::Result<bool> {

@@ -123,6 +123,11 @@ pub fn position(mut file: &File) -> io::Result<u64> {
     file.stream_position()
 }
 
+/// Opens a lock file, and creates it if need be. Its content means nothing, so it is neither read nor emptied.
+pub fn open_lock(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(false).open(path)
+}
+
 /// Takes a lock if it is free. It dies with the process, and keeps nobody from reading and writing.
 #[expect(unsafe_code, reason = "the standard library locks the very bytes that are to be written")]
 pub fn try_lock(file: &File, lock: Lock) -> io::Result<bool> {

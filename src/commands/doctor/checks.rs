@@ -14,7 +14,7 @@ use crate::{
     hooks::{Dropped, is_worker_running},
     install::{Targets, registered::Hooks, rival},
     projector::setup,
-    settings::{Source, table, value::Kind, variables},
+    settings::{Refused, Source, table, value::Kind, variables},
     ship::{
         head, local,
         remote::{Purpose, Remote},
@@ -143,19 +143,21 @@ fn rivals(app: &App) -> Vec<Finding> {
 }
 
 fn settings(app: &App) -> Vec<Finding> {
-    if let Some(unusable) = app.settings.unusable() {
-        let what = format!("{unusable}; the defaults are in force, and nothing is excluded");
-        let remedy = format!("mend or delete {}", app.paths.settings().display());
-        return vec![Finding::problem("settings", what, remedy)];
+    const CHECK: &str = "settings";
+    let mend = || format!("correct {}", app.paths.settings().display());
+    let problems = app.settings.problems();
+    if !problems.is_empty() {
+        let problem = |problem| Finding::problem(CHECK, problem, mend());
+        return problems.into_iter().map(problem).collect();
     }
     let refused = |setting: &&table::Setting| {
-        let (given, accepted) = app.settings.refused(setting)?;
+        let Refused { given, accepted } = app.settings.refused(setting)?;
         let what = format!("{} is `{given}`, which is not accepted: {accepted}", setting.name);
         let remedy = format!("set it with `claude-mem settings set {}`", setting.name);
         // A secret in the wrong place is nothing to be printed.
         let is_secret = matches!(setting.kind, Kind::Secret(_));
         let what = if is_secret { format!("{} is not accepted", setting.name) } else { what };
-        Some(Finding::warning("settings", what, remedy))
+        Some(Finding::warning(CHECK, what, remedy))
     };
     table::ALL.iter().filter_map(refused).collect()
 }

@@ -29,6 +29,9 @@ pub(super) fn page(found: &Found, output: &Output) -> String {
             count(found.counted.today.sessions, "session")
         ),
     );
+    for problem in &found.settings_problems {
+        page.line("settings", &output.paint(BAD, problem));
+    }
     page.line("project", &project(found, output));
     page.line("durability", &durability(found));
     page.line("damage", &damage(found, output));

@@ -1,0 +1,171 @@
+//! A settings file that cannot be read: nothing that was excluded or switched off is recorded.
+
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    path::Path,
+};
+
+use serde_json::{Value, json};
+
+use crate::sandbox::Sandbox;
+
+/// Ways to break a file with these settings in it.
+const BREAKS: &[(&str, fn(&Path))] = &[
+    ("trailing comma", |file| edit(file, |text| text.replace("\"\n}", "\",\n}"))),
+    ("missing quote", |file| edit(file, |text| text.replacen('"', "", 1))),
+    ("comment", |file| edit(file, |text| text.replacen('{', "{ // mine\n", 1))),
+    ("truncated", |file| edit(file, |text| text[..text.len() - 3].into())),
+    ("empty", |file| edit(file, |_| String::new())),
+    ("not an object", |file| edit(file, |text| format!("[{text}]"))),
+    ("not UTF-8", |file| fs::write(file, b"{\"\xff\": 1}").unwrap()),
+    ("a directory", |file| {
+        fs::remove_file(file).unwrap();
+        fs::create_dir(file).unwrap();
+    }),
+    ("a FIFO", |file| {
+        fs::remove_file(file).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, file, 0o600.into()).unwrap();
+    }),
+    // Root may read it all the same, and then it is not broken.
+    ("unreadable", |file| {
+        fs::set_permissions(file, fs::Permissions::from_mode(0o000)).unwrap();
+    }),
+];
+
+fn edit(file: &Path, change: impl FnOnce(String) -> String) {
+    fs::write(file, change(fs::read_to_string(file).unwrap())).unwrap();
+}
+
+fn prompt(sandbox: &Sandbox, dir: &str, text: &str) {
+    let cwd = sandbox.home().join(dir);
+    fs::create_dir_all(&cwd).unwrap();
+    let event = json!({"session_id": "s", "cwd": cwd, "hook_event_name": "UserPromptSubmit", "prompt": text});
+    sandbox.hook("new", event.to_string());
+}
+
+fn session_start(sandbox: &Sandbox) -> Value {
+    let event = json!({"session_id": "s", "cwd": sandbox.home(), "hook_event_name": "SessionStart",
+        "source": "startup"});
+    sandbox.hook("context", event.to_string())
+}
+
+/// Whether a text is anywhere below the data directory.
+fn is_stored(sandbox: &Sandbox, text: &str) -> bool {
+    sandbox.run(&["export"]).ok().contains(text)
+}
+
+#[test]
+fn what_was_excluded_stays_excluded_and_the_rest_is_recorded() {
+    for (name, break_it) in BREAKS {
+        let sandbox = Sandbox::new();
+        sandbox.run(&["settings", "set", "EXCLUDED_PROJECTS", "~/secret"]).ok();
+        prompt(&sandbox, "open", "before");
+        break_it(&sandbox.data().join("settings.json"));
+        prompt(&sandbox, "secret", "WALRUS");
+        prompt(&sandbox, "open", "after");
+        assert!(!is_stored(&sandbox, "WALRUS"), "{name}");
+        assert!(is_stored(&sandbox, "before") && is_stored(&sandbox, "after"), "{name}");
+    }
+}
+
+#[test]
+fn what_was_switched_off_stays_off() {
+    for setting in ["ENABLED=false", "DISABLED_PROJECTS="] {
+        let (setting, value) = setting.split_once('=').unwrap();
+        for (name, break_it) in BREAKS {
+            let sandbox = Sandbox::new();
+            match value {
+                "" => sandbox.run(&["settings", "project", "off"]).ok(),
+                value => sandbox.run(&["settings", "set", setting, value]).ok(),
+            };
+            break_it(&sandbox.data().join("settings.json"));
+            prompt(&sandbox, ".", "WALRUS");
+            assert!(!is_stored(&sandbox, "WALRUS"), "{setting} {name}");
+        }
+    }
+}
+
+#[test]
+fn a_change_by_hand_is_known_to_the_next_hook_and_survives_the_typing_error_after_it() {
+    let sandbox = Sandbox::new();
+    prompt(&sandbox, "open", "before");
+    let file = sandbox.write(
+        ".claude-mem/settings.json",
+        "{\n  \"CLAUDE_MEM_EXCLUDED_PROJECTS\": \"~/secret\"\n}\n",
+    );
+    prompt(&sandbox, "open", "a hook that reads it");
+    edit(&file, |text| text.replace('}', "},"));
+    prompt(&sandbox, "secret", "WALRUS");
+    assert!(!is_stored(&sandbox, "WALRUS"));
+}
+
+#[test]
+fn without_a_good_copy_nothing_is_recorded_and_everybody_is_told() {
+    let sandbox = Sandbox::new();
+    sandbox.write(".claude-mem/settings.json", "{\"CLAUDE_MEM_EXCLUDED_PROJECTS\": \"~/secret\",}");
+    let told = session_start(&sandbox)["systemMessage"].as_str().unwrap_or_default().to_owned();
+    assert!(told.contains("nothing is recorded until it can be read"), "{told}");
+    prompt(&sandbox, "open", "WALRUS");
+    for arguments in [&["status"][..], &["status", "--json"], &["doctor"], &["doctor", "--json"]] {
+        let shown = sandbox.run(arguments).stdout;
+        assert!(
+            shown.contains("nothing is recorded until it can be read"),
+            "{arguments:?}: {shown}"
+        );
+    }
+    let refused = sandbox.run(&["remember", "WALRUS"]).fails(1);
+    assert!(refused.contains("nothing is recorded until it can be read"), "{refused}");
+    assert!(!is_stored(&sandbox, "WALRUS"));
+    // Mended, everything goes on.
+    sandbox.write(".claude-mem/settings.json", "\u{feff}{}");
+    assert_eq!(session_start(&sandbox)["systemMessage"], Value::Null);
+    prompt(&sandbox, "open", "WALRUS");
+    assert!(is_stored(&sandbox, "WALRUS"));
+}
+
+#[test]
+fn a_value_of_the_wrong_type_or_spelling_records_nothing_and_is_told_at_session_start() {
+    for settings in [
+        r#"{"CLAUDE_MEM_ENABLED": "flase"}"#,
+        r#"{"CLAUDE_MEM_ENABLED": []}"#,
+        r#"{"CLAUDE_MEM_EXCLUDED_PROJECTS": {"~/secret": true}}"#,
+        r#"{"CLAUDE_MEM_EXCLUDED_PROJECTS": 1}"#,
+        r#"{"CLAUDE_MEM_DISABLED_PROJECTS": [{"key": "x"}]}"#,
+        r#"{"env": "CLAUDE_MEM_ENABLED=false"}"#,
+    ] {
+        let sandbox = Sandbox::new();
+        sandbox.write(".claude-mem/settings.json", settings);
+        prompt(&sandbox, "open", "WALRUS");
+        assert!(!is_stored(&sandbox, "WALRUS"), "{settings}");
+        assert!(session_start(&sandbox)["systemMessage"].is_string(), "{settings}");
+    }
+}
+
+#[test]
+fn tools_are_not_recorded_when_nobody_knows_which_to_skip() {
+    let sandbox = Sandbox::new();
+    sandbox.write(".claude-mem/settings.json", r#"{"CLAUDE_MEM_SKIP_TOOLS": {"Bash": true}}"#);
+    let tool = json!({"session_id": "s", "cwd": "/p", "hook_event_name": "PostToolUse",
+        "tool_name": "Bash", "tool_input": {}, "tool_response": "WALRUS"});
+    sandbox.hook("save", tool.to_string());
+    prompt(&sandbox, "open", "a prompt");
+    assert!(!is_stored(&sandbox, "WALRUS") && is_stored(&sandbox, "a prompt"));
+}
+
+#[test]
+fn the_copy_is_written_only_when_settings_change() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["settings", "set", "EXCLUDED_PROJECTS", "~/secret"]).ok();
+    prompt(&sandbox, "open", "one");
+    let copy = || fs::metadata(sandbox.data().join("settings.good")).unwrap();
+    let first = copy();
+    assert_eq!(first.mode() & 0o777, 0o600);
+    for text in ["two", "three"] {
+        prompt(&sandbox, "open", text);
+    }
+    assert_eq!((copy().ino(), copy().ctime_nsec()), (first.ino(), first.ctime_nsec()));
+    sandbox.run(&["settings", "set", "EXCLUDED_PROJECTS", "~/other"]).ok();
+    prompt(&sandbox, "open", "four");
+    assert_ne!(copy().ino(), first.ino());
+}
