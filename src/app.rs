@@ -1,10 +1,12 @@
 //! What every command gets: settings, paths, clock, output. Nothing else reads the environment.
 
 use std::{
+    fmt::Write as _,
     fs,
-    io::{self, IsTerminal, Write},
+    io::{self, IsTerminal, Write as _},
 };
 
+use claude_mem_events::Id;
 use serde::Serialize;
 
 use crate::{
@@ -13,6 +15,7 @@ use crate::{
     environment::Environment,
     failure::Failure,
     paths::Paths,
+    safe_text::{clean, write_json},
     settings::Settings,
     system::{self, columns},
 };
@@ -54,28 +57,33 @@ impl App {
     /// Reads the settings file of this data directory.
     pub(crate) fn new(environment: Environment, paths: Paths) -> Self {
         let settings = Settings::load(&paths, &environment);
-        let output =
-            Output { is_coloured: is_coloured(&environment, &io::stdout()), columns: columns() };
+        let style_mark = is_coloured(&environment, &io::stdout())
+            .then(|| format!("{STYLE_START}{}", Id::random(0)));
+        let output = Output { style_mark, columns: columns() };
         let clock = Clock::new(&environment);
         Self { environment, paths, settings, clock, output }
     }
 }
 
-/// Data on stdout, talk on stderr.
+/// Around the number of a colour, in texts that are still to be printed.
+const STYLE_START: char = '\u{fdd0}';
+const STYLE_END: char = '\u{fdd1}';
+
+/// Data on stdout, talk on stderr. Whatever is printed is cleaned of control and invisible characters here; only
+/// JSON is escaped instead.
 #[derive(Debug)]
 pub(crate) struct Output {
-    is_coloured: bool,
+    /// Stands before the number of each colour until it is printed, so that the escape sequences we mean can be
+    /// told from those in recorded text. Random, so that no recorded text can hold it. `None` without colours.
+    style_mark: Option<String>,
     /// Found out before a pager takes the terminal's place.
     columns: Option<usize>,
 }
 
 impl Output {
     /// One line of data.
-    #[expect(
-        clippy::unused_self,
-        reason = "a caller that may print is one that was given the output"
-    )]
     pub(crate) fn line(&mut self, text: impl std::fmt::Display) -> Result<(), Failure> {
+        let text = self.printable(&text.to_string());
         finish(writeln!(io::stdout().lock(), "{text}"))
     }
 
@@ -86,31 +94,39 @@ impl Output {
     )]
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
         let mut stdout = io::stdout().lock();
-        let written = serde_json::to_writer(&mut stdout, value).map_err(io::Error::from);
-        finish(written.and_then(|()| writeln!(stdout)))
+        finish(write_json(&mut stdout, value).and_then(|()| writeln!(stdout)))
     }
 
     /// What is happening, for a person who watches. Scripts read stdout and never see it.
-    #[expect(
-        clippy::unused_self,
-        reason = "a caller that may talk is one that was given the output"
-    )]
     pub(crate) fn say(&mut self, text: impl std::fmt::Display) {
+        let text = self.printable(&text.to_string());
         // Talk that nobody can hear changes nothing about the work.
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
 
+    /// The text as it may reach a terminal: cleaned, but for the colours we put in.
+    fn printable(&self, text: &str) -> String {
+        let Some(mark) = &self.style_mark else { return clean(text).into_owned() };
+        let mut pieces = text.split(mark.as_str());
+        let mut printable = clean(pieces.next().unwrap_or_default()).into_owned();
+        for piece in pieces {
+            let (colour, rest) = piece.split_once(STYLE_END).unwrap_or(("0", piece));
+            let _ = write!(printable, "\x1b[{colour}m{}", clean(rest));
+        }
+        printable
+    }
+
     /// A page with headings, in colours where they are wanted.
     pub(crate) fn page(&self, text: &str) -> String {
-        if !self.is_coloured {
+        if self.style_mark.is_none() {
             return text.into();
         }
         let line = |line: &str| match line.as_bytes().first() {
             Some(b'#') if line.starts_with("# ") || line.starts_with("## ") => {
-                format!("\x1b[1m{line}\x1b[0m")
+                self.paint("1", line)
             }
-            Some(b'<') => format!("\x1b[2m{line}\x1b[0m"),
-            Some(b'#' | b'S' | b'-') => coloured_id(line),
+            Some(b'<') => self.dim(line),
+            Some(b'#' | b'S' | b'-') => self.with_coloured_id(line),
             _ => line.into(),
         };
         text.lines().map(line).collect::<Vec<_>>().join("\n")
@@ -123,7 +139,19 @@ impl Output {
 
     /// The text in this colour, where colours are wanted: the number of an ANSI escape, such as `31`.
     pub(crate) fn paint(&self, colour: &str, text: &str) -> String {
-        if self.is_coloured { format!("\x1b[{colour}m{text}\x1b[0m") } else { text.into() }
+        match &self.style_mark {
+            Some(mark) => format!("{mark}{colour}{STYLE_END}{text}{mark}0{STYLE_END}"),
+            None => text.into(),
+        }
+    }
+
+    /// The id in front stands out, and what it says stays plain.
+    fn with_coloured_id(&self, line: &str) -> String {
+        let (bullet, rest) = line.strip_prefix("- ").map_or(("", line), |rest| ("- ", rest));
+        match rest.split_once(' ') {
+            Some((id, rest)) => format!("{bullet}{} {rest}", self.paint("36", id)),
+            None => line.into(),
+        }
     }
 
     /// How many columns there are, if somebody looks at a terminal.
@@ -148,11 +176,21 @@ pub(crate) fn is_coloured(environment: &Environment, stream: &impl IsTerminal) -
         && environment.get("TERM").is_none_or(|terminal| terminal != "dumb")
 }
 
-/// The id in front stands out, and what it says stays plain.
-fn coloured_id(line: &str) -> String {
-    let (bullet, rest) = line.strip_prefix("- ").map_or(("", line), |rest| ("- ", rest));
-    match rest.split_once(' ') {
-        Some((id, rest)) => format!("{bullet}\x1b[36m{id}\x1b[0m {rest}"),
-        None => line.into(),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_colours_are_printed_and_those_of_others_are_not() {
+        let coloured = Output { style_mark: Some("\u{fdd0}secret".into()), columns: None };
+        let painted = coloured.paint("31", "\x1b[8mhid\u{202e}den");
+        assert_eq!(
+            coloured.printable(&format!("a\x1b]0;x\x07 {painted} b")),
+            "a]0;x \x1b[31m[8mhidden\x1b[0m b"
+        );
+        let forged = "\u{fdd0}guess31\u{fdd1}red";
+        assert_eq!(coloured.printable(forged), "guess31red");
+        let plain = Output { style_mark: None, columns: None };
+        assert_eq!(plain.printable(&plain.paint("31", "\x1b[8mx")), "[8mx");
     }
 }

@@ -40,9 +40,11 @@ pub(crate) const OURS: &[&str] = &[
     "ship.json",
     "ship.lock",
     "restoring",
+    "settings.good",
+    "viewer.html",
 ];
 /// Ours as well, unless the TypeScript claude-mem shares them.
-pub(crate) const SHARED: &[&str] = &["settings.json", "settings.good", ".env"];
+pub(crate) const SHARED: &[&str] = &["settings.json", ".env"];
 /// The database of the TypeScript claude-mem, by which its data directory is known.
 pub(crate) const UPSTREAM_DATABASE: &str = "claude-mem.db";
 

@@ -12,6 +12,7 @@ use std::{
 
 use crate::{
     paths::create_private,
+    safe_text::is_unsafe,
     system::{Making as _, Opening as _},
 };
 
@@ -108,7 +109,7 @@ fn line(level: Level, message: &str) -> String {
             line.push('…');
             break;
         }
-        if character.is_control() {
+        if character == '\n' || character == '\t' || is_unsafe(character) {
             line.extend(character.escape_default());
         } else {
             line.push(character);

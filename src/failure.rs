@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, io, path::Path};
 
-use crate::{data_dir::OtherOwner, document::Unusable, paths::NoHome};
+use crate::{data_dir::OtherOwner, document::Unusable, paths::NoHome, safe_text::clean};
 
 /// Why a command did not do what it was asked. Libraries say what happened; advice is added here, because
 /// only the binary knows its own commands.
@@ -75,9 +75,9 @@ impl Failure {
         for (label, colour, part) in parts {
             let Some(part) = part else { continue };
             let line = if is_coloured {
-                writeln!(text, "\x1b[{colour}m{label}:\x1b[0m {part}")
+                writeln!(text, "\x1b[{colour}m{label}:\x1b[0m {}", clean(part))
             } else {
-                writeln!(text, "{label}: {part}")
+                writeln!(text, "{label}: {}", clean(part))
             };
             line.expect("writing to a string cannot fail");
         }

@@ -30,6 +30,7 @@ mod project;
 mod projector;
 mod pull;
 mod remember;
+mod safe_text;
 mod settings;
 mod ship;
 mod system;

@@ -37,7 +37,7 @@ pub(crate) struct Note {
     pub(crate) files: Vec<String>,
     /// The name, key or folder of a project; the one that the caller stands in, if not given.
     pub(crate) project: Option<String>,
-    /// By which way it came: `cli`, `mcp`, `http`.
+    /// By which way it came: `cli`, `mcp`, `http`, `viewer`.
     pub(crate) via: &'static str,
 }
 

@@ -12,6 +12,7 @@ use std::{
 };
 
 use serde_json::{Map, Value};
+use strsim::osa_distance;
 pub(crate) use table::Setting;
 pub(crate) use value::Kind;
 
@@ -46,6 +47,9 @@ static FAIL_CLOSED: &[(&Setting, &str)] = &[
     (&table::REDACT_SECRETS, "true"),
     (&table::PROVIDER, "extract"),
 ];
+
+/// So many letters may be wrong, missing or too many in a key that is taken for a misspelling.
+const LETTERS_WRONG_MAX: usize = 2;
 
 /// A value that its setting does not accept.
 #[derive(Debug, PartialEq, Eq)]
@@ -109,20 +113,27 @@ impl Settings {
             true => format!("{unusable}; nothing is recorded until it can be read"),
         });
         let values = FAIL_CLOSED.iter().filter_map(|(setting, closed)| {
-            let Refused { given, accepted } = self.refusal(setting)?;
+            let name = setting.name;
+            let what = match (self.refusal(setting), self.misspelling(setting)) {
+                (Some(Refused { given, accepted }), _) => {
+                    format!("{name} is `{given}`, not {accepted}")
+                }
+                (None, Some(key)) => format!("settings.json has `{key}`, which looks like {name}"),
+                (None, None) => return None,
+            };
             let effect = match setting.kind {
                 Kind::List if **setting == table::SKIP_TOOLS => "no tool use is recorded".into(),
                 Kind::List => "nothing is recorded".into(),
-                _ => format!("it counts as `{closed}`"),
+                _ => format!("{name} counts as `{closed}`"),
             };
-            Some(format!("{} is `{given}`, not {accepted}; {effect}", setting.name))
+            Some(format!("{what}; until that is corrected, {effect}"))
         });
         file.chain(values).collect()
     }
 
     /// Whether something was written for this setting that cannot be understood, or nobody knows what was.
     pub(crate) fn is_doubtful(&self, setting: &Setting) -> bool {
-        self.is_unknown || self.refusal(setting).is_some()
+        self.is_unknown || self.refusal(setting).is_some() || self.misspelling(setting).is_some()
     }
 
     /// Whether neither the settings file nor a copy of it could be read.
@@ -152,7 +163,9 @@ impl Settings {
             }
         }
         match closed {
-            Some((_, closed)) if self.is_unknown => ((*closed).into(), Source::Default),
+            Some((_, closed)) if self.is_unknown || self.misspelling(setting).is_some() => {
+                ((*closed).into(), Source::Default)
+            }
             _ => (setting.default.into(), Source::Default),
         }
     }
@@ -165,6 +178,19 @@ impl Settings {
     /// Why the value that should decide is not accepted.
     fn refusal(&self, setting: &Setting) -> Option<Refused> {
         self.candidates(setting).next()?.0.err()
+    }
+
+    /// A key of the file that no setting has, a letter or two from the name of this one, which is not there.
+    fn misspelling(&self, setting: &Setting) -> Option<&str> {
+        if self.candidates(setting).next().is_some() {
+            return None;
+        }
+        let is_near = |key: &&String| {
+            key.len().abs_diff(setting.name.len()) <= LETTERS_WRONG_MAX
+                && table::ALL.iter().all(|known| known.name != key.as_str())
+                && osa_distance(&key.to_ascii_uppercase(), setting.name) <= LETTERS_WRONG_MAX
+        };
+        self.file.keys().find(is_near).map(String::as_str)
     }
 
     fn candidates(
@@ -217,7 +243,8 @@ pub(crate) fn variables(credentials: &Path) -> Vec<(String, String)> {
         name.starts_with("CLAUDE_MEM_")
             || table::ALL.iter().copied().any(|setting| is_key(&setting))
     };
-    let text = String::from_utf8(user_file::read(credentials).unwrap_or_default()).unwrap_or_default();
+    let text =
+        String::from_utf8(user_file::read(credentials).unwrap_or_default()).unwrap_or_default();
     let variable = |line: &str| {
         let line = line.trim();
         let (name, value) = line.strip_prefix("export ").unwrap_or(line).split_once('=')?;
@@ -394,15 +421,21 @@ mod tests {
             ("{\"CLAUDE_MEM_SKIP_TOOLS\": 7}", &SKIP_TOOLS, ""),
             ("{\"CLAUDE_MEM_EXCLUDED_PROJECTS\": {\"~/secret\": true}}", &EXCLUDED_PROJECTS, ""),
             ("{\"CLAUDE_MEM_DISABLED_PROJECTS\": [[1]]}", &DISABLED_PROJECTS, ""),
+            ("{\"CLAUDE_MEM_EXCLUDE_PROJECTS\": \"~/secret\"}", &EXCLUDED_PROJECTS, ""),
+            ("{\"CLAUDE_MEM_ENBALED\": false}", &ENABLED, "false"),
+            ("{\"claude_mem_enabled\": false}", &ENABLED, "false"),
         ] {
             let settings = case(written, &[]).load();
             assert_eq!(settings.text(setting), closed, "{written}");
             assert!(settings.is_doubtful(setting), "{written}");
-            assert!(settings.problems()[0].starts_with(setting.name), "{written}");
+            assert!(settings.problems()[0].contains(setting.name), "{written}");
         }
         for (setting, closed) in FAIL_CLOSED {
             assert!(setting.kind.check(closed).is_ok(), "{}", setting.name);
         }
+        let other = r#"{"CLAUDE_MEM_ENABLED_X": 1, "CLAUDE_MEM_MODEL": "m", "CLAUDE_MEM_ENABLED": true,
+            "CLAUDE_MEM_ENABLE": false}"#;
+        assert_eq!(case(other, &[]).load().problems(), [""; 0], "the right key is there");
         let environment = [("CLAUDE_MEM_ENABLED", "flase")];
         assert!(!case(r#"{"CLAUDE_MEM_ENABLED": true}"#, &environment).load().flag(&ENABLED));
     }

@@ -10,8 +10,10 @@ use serde_json::{Value, json};
 
 use crate::sandbox::Sandbox;
 
-/// Ways to break a file with these settings in it.
-const BREAKS: &[(&str, fn(&Path))] = &[
+/// A name, and what breaks a settings file.
+type Break = (&'static str, fn(&Path));
+
+const BREAKS: &[Break] = &[
     ("trailing comma", |file| edit(file, |text| text.replace("\"\n}", "\",\n}"))),
     ("missing quote", |file| edit(file, |text| text.replacen('"', "", 1))),
     ("comment", |file| edit(file, |text| text.replacen('{', "{ // mine\n", 1))),
@@ -132,6 +134,8 @@ fn a_value_of_the_wrong_type_or_spelling_records_nothing_and_is_told_at_session_
         r#"{"CLAUDE_MEM_EXCLUDED_PROJECTS": {"~/secret": true}}"#,
         r#"{"CLAUDE_MEM_EXCLUDED_PROJECTS": 1}"#,
         r#"{"CLAUDE_MEM_DISABLED_PROJECTS": [{"key": "x"}]}"#,
+        r#"{"CLAUDE_MEM_EXCLUDE_PROJECTS": "~/secret"}"#,
+        r#"{"CLAUDE_MEM_ENABLD": false}"#,
         r#"{"env": "CLAUDE_MEM_ENABLED=false"}"#,
     ] {
         let sandbox = Sandbox::new();

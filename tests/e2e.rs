@@ -20,6 +20,7 @@ mod doctor;
 mod full_disk;
 mod google;
 mod hooks;
+mod hostile_text;
 mod http;
 mod import;
 mod install;

@@ -26,8 +26,10 @@ pub struct Wanted<'a> {
 /// What there is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Material {
-    /// Memories written by hand, the latest one first.
+    /// Notes of the user, the latest one first.
     pub by_hand: Vec<Memory>,
+    /// Notes of Claude and of programs, the latest one first.
+    pub noted: Vec<Note>,
     /// What the agent observed, the latest one first.
     pub observations: Vec<Memory>,
     /// Summaries, the latest one first, one for each session.
@@ -59,6 +61,17 @@ pub struct Memory {
     pub files: Vec<String>,
     /// Whether a subagent did all of it.
     pub is_of_subagent: bool,
+}
+
+/// A note that the user did not write.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Note {
+    /// What it says.
+    pub memory: Memory,
+    /// Claude wrote it; else a program did, over HTTP.
+    pub is_of_claude: bool,
+    /// The watched program's id of the session in which it was written, if there was one.
+    pub session: Option<String>,
 }
 
 /// What was done in a session, up to its last stop.
@@ -95,6 +108,11 @@ struct Stops {
     earlier: Vec<i64>,
 }
 
+/// Notes that the user did not write. In the words of the index `observations_noted`.
+const NOTED: &str = "origin in ('claude', 'program')";
+/// What is no note.
+const OBSERVED: &str = "origin not in ('user', 'claude', 'program')";
+
 /// What is written by hand is told first, so there is a bound to it.
 const BY_HAND_MAX: u32 = 50;
 
@@ -113,11 +131,25 @@ impl Store {
         let limit = wanted.observations_max;
         Ok(Material {
             by_hand,
-            observations: self.memories(wanted, &projects, "origin != 'user'", limit)?,
+            noted: self.notes(wanted, &projects)?,
+            observations: self.memories(wanted, &projects, OBSERVED, limit)?,
             summaries: self.last_summaries(wanted, &projects)?,
             observations_total: self.total(&projects, "observations where is_visible and")?,
             sessions_total: self.total(&projects, "sessions where forgotten_by is null and")?,
         })
+    }
+
+    fn notes(&self, wanted: &Wanted<'_>, projects: &[i64]) -> Result<Vec<Note>> {
+        let memories = self.memories(wanted, projects, NOTED, BY_HAND_MAX)?;
+        let sql = "select origin = 'claude', sessions.session from observations
+             left join sessions on sessions.id = observations.session where observations.id = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let note = |memory: Memory| {
+            let (is_of_claude, session) =
+                statement.query_row([memory.id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok(Note { memory, is_of_claude, session })
+        };
+        memories.into_iter().map(note).collect()
     }
 
     /// The moment something was last recorded of a session, before `until_us`.

@@ -66,7 +66,7 @@ pub use addresses::{Addressed, Forgetting};
 pub use asking::{Progress, Remembered};
 pub use chronicle::{Chapter, Chronicle, Entry};
 pub use compactions::Compacted;
-pub use context::{Material, Memory, Summary, Wanted};
+pub use context::{Material, Memory, Note, Summary, Wanted};
 pub use costs::{Cost, Failure, Spent};
 pub use daily::{Damage, Day, Share};
 pub use erasing::{Eraser, Erasure};

@@ -20,7 +20,7 @@ impl Projection for Observations {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {
@@ -184,6 +184,17 @@ fn is_same(claim: &str, file: &str) -> bool {
     file == claim || file.strip_suffix(claim).is_some_and(|rest| rest.ends_with('/'))
 }
 
+/// Who wrote a note. Claude calls `remember` over MCP, or runs the command in a session; what made it do so may be
+/// the output of a tool. Only a command outside of every session, and the viewer, are the user.
+fn author(event: &Recorded, memory: &MemoryAdded) -> &'static str {
+    match memory.via.as_str() {
+        "mcp" => "claude",
+        "http" => "program",
+        "cli" if !event.envelope.session.is_empty() => "claude",
+        _ => "user",
+    }
+}
+
 fn add_by_hand(rows: &Rows<'_>, event: &Recorded, memory: &MemoryAdded) -> Result<()> {
     let id = rows.numbers("observations", 1)?;
     let place = sessions::place(rows, event)?;
@@ -196,7 +207,7 @@ fn add_by_hand(rows: &Rows<'_>, event: &Recorded, memory: &MemoryAdded) -> Resul
         session: place.session,
         project: place.project,
         prompt_number: Some(place.prompt_number).filter(|number| *number > 0),
-        origin: "user",
+        origin: author(event, memory),
         kind: some(&memory.kind).or(Some("note")),
         title: some(&memory.title),
         narrative: some(&memory.text),
@@ -272,6 +283,25 @@ mod tests {
         let rows =
             "select origin, type, session, narrative, files_read, is_visible from observations";
         assert_eq!(scene.fold().dump(rows).unwrap(), "user|note||use tabs|[\"x\"]|1\n");
+    }
+
+    #[test]
+    fn a_note_is_the_users_only_if_nobody_else_can_have_written_it() {
+        for (via, session, origin) in [
+            ("cli", "", "user"),
+            ("viewer", "", "user"),
+            ("cli", "s", "claude"),
+            ("mcp", "s", "claude"),
+            ("mcp", "", "claude"),
+            ("http", "", "program"),
+        ] {
+            let mut scene = Scene::new();
+            scene.envelope.session = session.into();
+            let (text, via) = ("use tabs".into(), via.into());
+            scene.add(MemoryAdded { text, via, ..MemoryAdded::default() });
+            let rows = scene.fold().dump("select origin from observations").unwrap();
+            assert_eq!(rows.trim(), origin);
+        }
     }
 
     #[test]

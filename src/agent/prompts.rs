@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 use super::modes::{Mode, Verbosity, Word};
 use super::question::{self, Limits, Question, Turn};
 use super::wording::escaped;
+use crate::safe_text::clean;
 
 /// The texts that may be replaced, by the name of their file.
 const TEXTS: [(&str, &str); 4] = [
@@ -124,7 +125,7 @@ impl Prompts {
         let closing = if turn.is_over { &self.summary } else { &self.observation };
         Question {
             system: self.system.clone(),
-            data: question::data(turn, earlier.as_deref(), limits),
+            data: clean(&question::data(turn, earlier.as_deref(), limits)).into_owned(),
             closing: closing.trim().to_owned(),
         }
     }
@@ -234,6 +235,23 @@ mod tests {
     }
 
     /// Every word here is paid for with every question: look twice before it grows.
+    #[test]
+    fn recorded_text_is_sent_without_control_and_invisible_characters() {
+        let hostile = "a\x1b[2J\u{9b}b\u{202e}\u{200b}\u{e0041}c";
+        let turn = Turn {
+            project: hostile,
+            cwd: hostile,
+            prompt: hostile,
+            last_assistant_message: Some(hostile),
+            digest: Some(hostile),
+            is_over: true,
+            ..Turn::default()
+        };
+        let data = built_in(&Choice::default()).question(&turn, &Limits::default()).data;
+        assert!(!data.contains(crate::safe_text::is_unsafe), "{data:?}");
+        assert!(data.contains("a[2Jbc"), "{data}");
+    }
+
     #[test]
     fn the_instructions_are_these() {
         let prompts = built_in(&Choice::default());

@@ -18,6 +18,7 @@ use crate::{
     failure::Failure,
     import::export::Exported,
     memory,
+    safe_text::write_json,
     user_file::{Readers, UserFile},
     when::Between,
 };
@@ -165,7 +166,7 @@ fn events(
         if !is_wanted(&recorded, wanted) || !seen.insert(recorded.id) {
             continue;
         }
-        serde_json::to_writer(&mut *out, &Exported::of(&recorded)).map_err(io::Error::from)?;
+        write_json(out, &Exported::of(&recorded))?;
         out.write_all(b"\n")?;
         written.count += 1;
     }

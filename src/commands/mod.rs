@@ -55,6 +55,7 @@ use crate::{
     failure::{Failure, nearest},
     hooks,
     pager::Pager,
+    safe_text::clean,
 };
 
 /// Long-term memory for Claude Code
@@ -200,7 +201,12 @@ fn explain(error: &clap::Error) -> u8 {
     {
         return report(&unknown_command(typed, error));
     }
-    let _ = error.print();
+    if error.use_stderr() {
+        // It quotes what was typed.
+        let _ = io::stderr().write_all(clean(&error.render().to_string()).as_bytes());
+    } else {
+        let _ = error.print();
+    }
     u8::try_from(error.exit_code()).unwrap_or(2)
 }
 

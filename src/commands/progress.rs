@@ -5,6 +5,8 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
+use crate::safe_text::clean;
+
 /// The bar's own width.
 const CELLS: usize = 24;
 
@@ -27,6 +29,7 @@ impl Progress {
     /// So much is done; `note` says what else there is to say.
     pub(crate) fn show(&self, done: usize, note: &str) {
         let Self { what, total, .. } = self;
+        let note = clean(note);
         let tenths = done * 10 / (*total).max(1);
         let is_new = self.tenths.swap(tenths, Ordering::Relaxed) != tenths;
         // Nobody may be watching, which changes nothing about the work.

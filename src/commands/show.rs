@@ -177,8 +177,6 @@ fn body(text: &mut String, output: &Output, body: &Body) {
 fn one(text: &mut String, output: &Output, name: &str, value: Option<&str>) {
     let Some(value) = value else { return };
     let name = if name.is_empty() { String::new() } else { output.dim(&format!("{name}: ")) };
-    let safe = |c: char| c == '\n' || c == '\t' || !c.is_control();
-    let value: String = value.chars().filter(|c| safe(*c)).collect();
     let _ = writeln!(text, "{name}{value}");
 }
 

@@ -13,11 +13,11 @@ use serde_json::Value;
 
 use crate::{
     app::App,
-    document::replace,
     environment::Environment,
     failure::Failure,
     paths::Paths,
     system,
+    user_file::{self, Readers},
     worker::{
         Presence,
         life::{self, Started},
@@ -101,9 +101,9 @@ fn page(paths: &Paths, link: &str) -> Result<PathBuf, Failure> {
         "<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">\
          <meta http-equiv=\"refresh\" content=\"0;url={link}\"><title>claude-mem</title>\n"
     );
-    // `replace` would keep the permissions of the file that was there.
+    // Writing would keep the permissions of the file that was there.
     let _ = fs::remove_file(&file);
-    match replace(&file, text.as_bytes()) {
+    match user_file::write(&file, text.as_bytes(), Readers::Owner) {
         Ok(()) => Ok(file),
         Err(error) => Err(Failure::new(format!("{} cannot be written: {error}", file.display()))
             .remedy("print the link instead with `claude-mem viewer --print`")),

@@ -71,6 +71,7 @@ pub(crate) fn compose(
     if material.observations.is_empty()
         && material.summaries.is_empty()
         && material.by_hand.is_empty()
+        && material.noted.is_empty()
     {
         return Ok(None);
     }

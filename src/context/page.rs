@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use claude_mem_projections::{Material, Memory, Summary};
+use claude_mem_projections::{Material, Memory, Note, Summary};
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 
 use super::{choice::Chosen, freshness::FileState};
-use crate::clock;
+use crate::{clock, safe_text::clean};
 
 /// The client cuts what a hook says to a preview above 10,000 UTF-16 units. Counted as JSON, because it is
 /// not certain which form it counts; the rest is for what stands around the text.
@@ -43,6 +43,8 @@ const SESSIONS_SHARE: f64 = 0.4;
 const FRAME_UNITS: usize = 900;
 
 const BY_HAND_CHARS_MAX: usize = 500;
+/// Ids of sessions are 36 letters long; the first of them tell sessions apart.
+const SESSION_ID_CHARS: usize = 13;
 const FIELD_CHARS_MAX: usize = 600;
 const SESSION_CHARS_MAX: usize = 260;
 const TITLE_CHARS_MAX: usize = 140;
@@ -54,16 +56,19 @@ pub(super) fn write(layout: &Layout<'_>, material: &Material, chosen: &[Chosen<'
     let units_max = (layout.tokens_max * 4).min(UNITS_MAX);
     let mut budget = Budget { left: units_max.saturating_sub(FRAME_UNITS) };
     let by_hand = by_hand(&material.by_hand, &mut budget, &zone);
+    let noted = noted(&material.noted, &mut budget, &zone);
     let (last, earlier) = sessions(&material.summaries, &mut budget, &zone, layout.now);
     let lines = observations(chosen, &mut budget, &zone, layout.full_count);
     let shown = lines.len();
     let mut body = String::new();
     section(&mut body, "Written down by the user", &by_hand);
+    section(&mut body, "Noted by Claude or a program, not by the user", &noted);
     section(&mut body, "The last session", &last);
     section(&mut body, "Sessions before it", &earlier);
     section(&mut body, "Observations", &by_day(lines));
     let sessions = usize::from(!last.is_empty()) + earlier.len();
     let text = framed(layout, material, &zone, &body, (shown, sessions));
+    let text = clean(&text).into_owned();
     Page {
         tokens: tokens(&text),
         tokens_max: layout.tokens_max,
@@ -118,9 +123,29 @@ impl Budget {
 }
 
 fn by_hand(memories: &[Memory], budget: &mut Budget, zone: &TimeZone) -> Vec<String> {
+    notes(memories.iter().map(|memory| (memory, String::new())), budget, zone)
+}
+
+fn noted(notes_found: &[Note], budget: &mut Budget, zone: &TimeZone) -> Vec<String> {
+    let author = |note: &Note| match (&note.session, note.is_of_claude) {
+        (Some(session), true) => {
+            format!(", Claude in session {}", clipped(session, SESSION_ID_CHARS))
+        }
+        (None, true) => ", Claude".into(),
+        (_, false) => ", a program over HTTP".into(),
+    };
+    notes(notes_found.iter().map(|note| (&note.memory, author(note))), budget, zone)
+}
+
+/// A line for each note, with its author behind the date.
+fn notes<'a>(
+    memories: impl Iterator<Item = (&'a Memory, String)>,
+    budget: &mut Budget,
+    zone: &TimeZone,
+) -> Vec<String> {
     let mut part = budget.share(BY_HAND_SHARE);
     let mut lines = Vec::new();
-    for memory in memories {
+    for (memory, author) in memories {
         let told = if memory.narrative.is_empty() {
             memory.facts.join("; ")
         } else {
@@ -138,7 +163,8 @@ fn by_hand(memories: &[Memory], budget: &mut Budget, zone: &TimeZone) -> Vec<Str
             (title, told) => format!("{title}: {told}"),
         };
         let date = day(memory.at_us, zone);
-        let line = format!("- #{} ({date}) {}", memory.id, clipped(&text, BY_HAND_CHARS_MAX));
+        let text = clipped(&text, BY_HAND_CHARS_MAX);
+        let line = format!("- #{} ({date}{author}) {text}", memory.id);
         if !part.take(&line) {
             break;
         }

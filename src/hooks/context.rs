@@ -21,6 +21,7 @@ use crate::{
     diagnostics::{self, Level},
     distilling,
     project::ProjectId,
+    safe_text::clean,
     settings::table::{CONTEXT_SHOW_TERMINAL_OUTPUT, MODE},
 };
 
@@ -64,7 +65,7 @@ pub(super) fn answer(world: &World, begun: Option<&Begun>) -> String {
     let problems = problems.map(|problem| format!("claude-mem: {problem}"));
     let message: Vec<String> = problems.chain(shown).chain(notice).collect();
     if !message.is_empty() {
-        answer["systemMessage"] = json!(message.join("\n"));
+        answer["systemMessage"] = json!(clean(&message.join("\n")));
     }
     format!("{answer}\n")
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::{Json, extract::State};
+use axum::{Json, extract::State, http::HeaderMap};
 use claude_mem_projections::{
     Store,
     search::{Kind, Name, Search},
@@ -236,7 +236,14 @@ struct Saved {
 #[utoipa::path(post, path = "/api/memory/save", tag = "writing", security(("token" = [])),
     request_body = Written,
     responses((status = 200, body = Saved), (status = "4XX", body = Problem)))]
-async fn save(State(site): State<Arc<Site>>, Given(written): Given<Written>) -> Answer<Saved> {
+async fn save(
+    State(site): State<Arc<Site>>,
+    headers: HeaderMap,
+    Given(written): Given<Written>,
+) -> Answer<Saved> {
+    // Browsers say where a request comes from, and programs do not: the user writes in the viewer, and over HTTP
+    // Claude or another program may.
+    let via = if headers.contains_key("sec-fetch-site") { "viewer" } else { "http" };
     let name = match written.project.as_deref().map(str::trim).filter(|name| !name.is_empty()) {
         Some(name) => name.to_owned(),
         None => site
@@ -254,7 +261,7 @@ async fn save(State(site): State<Arc<Site>>, Given(written): Given<Written>) -> 
                 concepts: written.concepts,
                 files: written.files,
                 project: Some(name),
-                via: "http",
+                via,
             };
             let saved = remember_in(app, store, &note, &project, String::new())
                 .map_err(|failure| Refusal::unfit(&failure))?;

@@ -167,7 +167,9 @@ fn list(text: &mut String, name: &str, values: &[String]) {
 fn origin(provenance: &Provenance) -> String {
     let Some(reply) = &provenance.reply else {
         return match provenance.origin.as_str() {
-            "user" => "written down on request".into(),
+            "user" => "written down by the user".into(),
+            "claude" => "noted by Claude".into(),
+            "program" => "noted by a program over HTTP".into(),
             "hook" => "the user's own words".into(),
             origin => origin.to_owned(),
         };

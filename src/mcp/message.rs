@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 use serde_json::{Value, value::RawValue};
 
+use crate::safe_text::{clean, clean_json};
+
 /// The line is no JSON.
 pub(super) const PARSE_ERROR: i32 = -32700;
 /// It is JSON, but no request.
@@ -75,9 +77,15 @@ enum Outcome {
 
 impl<'a> Answer<'a> {
     pub(super) fn new(id: Option<&'a RawValue>, outcome: Result<Value, Fault>) -> Self {
+        // A model reads it, and sees what people do not.
         let outcome = match outcome {
-            Ok(result) => Outcome::Result(result),
-            Err(fault) => Outcome::Error(fault),
+            Ok(mut result) => {
+                clean_json(&mut result);
+                Outcome::Result(result)
+            }
+            Err(Fault { code, message }) => {
+                Outcome::Error(Fault { code, message: clean(&message).into_owned() })
+            }
         };
         Self { jsonrpc: "2.0", id, outcome }
     }

@@ -61,7 +61,7 @@ fn a_memory_is_written_by_hand() {
     let row = site.get("/api/observation/1");
     assert_eq!(
         (&row["origin"], &row["title"], &row["files_modified"]),
-        (&json!("user"), &json!("tabs"), &json!([]))
+        (&json!("program"), &json!("tabs"), &json!([]))
     );
     assert_eq!(site.get("/api/search?query=walrus")["hits"][0]["id"], "1");
     for wrong in [json!({"text": "x", "extra": 1}), json!({}), json!({"text": 7}), json!([])] {

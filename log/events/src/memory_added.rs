@@ -16,7 +16,7 @@ pub struct MemoryAdded {
     pub concepts: Vec<String>,
     /// Files that it is about.
     pub files: Vec<String>,
-    /// `cli`, `mcp`, `http`.
+    /// `cli`, `mcp`, `http`, `viewer`.
     pub via: String,
     /// Whatever a program wants to keep with it, as JSON; else empty.
     pub metadata: String,

@@ -6,6 +6,7 @@ use claude_mem_projections::{Chapter, Chronicle, Entry, Store};
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::{Problem, Written};
+use crate::safe_text::clean;
 
 /// Writes every memory that is wanted.
 pub(super) fn write(
@@ -13,22 +14,26 @@ pub(super) fn write(
     wanted: &Chronicle,
     out: &mut dyn Write,
 ) -> Result<Written, Problem> {
-    let mut page = Page { out, project: None, day: String::new() };
+    let mut page = Page { out: Vec::new(), project: None, day: String::new() };
     let mut written = Written { what: "memories", ..Written::default() };
     store.chronicle(wanted, |entry| {
         written.count += 1;
-        Ok::<(), Problem>(page.entry(&entry)?)
+        page.entry(&entry)?;
+        out.write_all(clean(&String::from_utf8_lossy(&page.out)).as_bytes())?;
+        page.out.clear();
+        Ok::<(), Problem>(())
     })?;
     Ok(written)
 }
 
-struct Page<'a> {
-    out: &'a mut dyn Write,
+struct Page {
+    /// One entry at a time.
+    out: Vec<u8>,
     project: Option<String>,
     day: String,
 }
 
-impl Page<'_> {
+impl Page {
     fn entry(&mut self, entry: &Entry) -> io::Result<()> {
         let (day, time) = moment(entry.at_us);
         if self.project.as_deref() != Some(&entry.project) {

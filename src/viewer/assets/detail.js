@@ -64,6 +64,8 @@ function head(memory, copy, take) {
           memory.prompt_number ? `Prompt ${memory.prompt_number} of its session` : "Its session",
         ),
       memory.origin === "user" && h("span", null, "written by hand"),
+      memory.origin === "claude" && h("span", null, "noted by Claude"),
+      memory.origin === "program" && h("span", null, "noted by a program"),
       memory.origin === "import" && h("span", null, "imported"),
     ),
     h(

@@ -11,6 +11,8 @@ const STATES = {
 };
 const ORIGINS = {
   user: "Written by hand",
+  claude: "Noted by Claude",
+  program: "Noted by a program",
   import: "Imported",
   hook: "Recorded by a hook",
 };

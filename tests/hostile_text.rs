@@ -1,0 +1,293 @@
+//! Control, bidirectional and invisible characters, planted wherever text is recorded or typed.
+
+use std::{fs::OpenOptions, io::Read as _, process::Stdio};
+
+use serde_json::{Value, json};
+
+use crate::sandbox::{Sandbox, terminal};
+
+/// A window title, the clipboard, a cleared screen, hidden text, C1 forms of them, a bell, backspaces, overrides of
+/// the direction, zero-width characters, and "RUN" in tag characters.
+const HOSTILE: &str = "walrus \x1b]0;PWNED\x07 \x1b]52;c;ZXZpbA==\x07 \x1b[2J\x1b[8mhidden\x1b[0m \u{9b}2J \u{9d}0;x\u{9c} \
+    \x08\x08\x7f \u{202e}txt.exe\u{202c} \u{2066}x\u{2069}\u{200f}\u{61c} pass\u{200b}word\u{feff}\u{2060} \
+    \u{e0001}\u{e0052}\u{e0055}\u{e004e}\u{e007f} end";
+
+/// Written down a second time, so that a mistake in the program's own list is found.
+fn is_hostile(character: char) -> bool {
+    let code = character as u32;
+    character.is_control() && character != '\n' && character != '\t'
+        || [0xad, 0x61c, 0xfeff].contains(&code)
+        || (0x200b..=0x200f).contains(&code)
+        || (0x2028..=0x202e).contains(&code)
+        || (0x2060..=0x206f).contains(&code)
+        || (0xe0000..=0xe0fff).contains(&code)
+}
+
+fn assert_clean(what: &str, text: &str) {
+    let found: Vec<_> =
+        text.char_indices().filter(|(_, character)| is_hostile(*character)).collect();
+    let around = found.first().map(|(at, _)| {
+        let start = (0..=at.saturating_sub(60)).rev().find(|at| text.is_char_boundary(*at));
+        format!("{:?}", text[start.unwrap_or(0)..].chars().take(120).collect::<String>())
+    });
+    assert!(found.is_empty(), "{what}: {} characters, first in {}", found.len(), around.unwrap());
+}
+
+fn assert_clean_json(what: &str, value: &Value) {
+    match value {
+        Value::String(text) => assert_clean(what, text),
+        Value::Array(items) => items.iter().for_each(|item| assert_clean_json(what, item)),
+        Value::Object(members) => members.values().for_each(|item| assert_clean_json(what, item)),
+        _ => {}
+    }
+}
+
+/// A home in which everything that can be recorded holds hostile text.
+fn planted() -> Sandbox {
+    let sandbox = Sandbox::new();
+    let project = sandbox.home().join(format!("shop {}", HOSTILE.replace('/', "_")));
+    std::fs::create_dir(&project).unwrap();
+    let hook = |name: &str, event: &str, fields: Value| {
+        let mut payload = json!({"session_id": format!("s{HOSTILE}"), "cwd": project,
+            "hook_event_name": event, "transcript_path": HOSTILE});
+        payload.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        sandbox.hook_with(name, &[("CLAUDE_MEM_PROVIDER", "extract")], payload.to_string());
+    };
+    let file = project.join("src.rs");
+    hook("context", "SessionStart", json!({"source": HOSTILE, "model": HOSTILE}));
+    hook("new", "UserPromptSubmit", json!({"prompt": HOSTILE}));
+    for tool in ["Bash", "Edit", "Write", "Read", HOSTILE] {
+        let input = json!({"command": format!("git commit -m '{HOSTILE}'"), "file_path": file,
+            "old_string": HOSTILE, "new_string": HOSTILE, "content": HOSTILE, "description": HOSTILE});
+        let response = json!({"stdout": HOSTILE, "stderr": HOSTILE, "filePath": file,
+            "structuredPatch": [{"oldStart": 1, "oldLines": 1, "newStart": 1, "newLines": 1,
+                "lines": [format!("+{HOSTILE}")]}]});
+        hook(
+            "save",
+            "PostToolUse",
+            json!({"tool_name": tool, "tool_input": input,
+            "tool_response": response, "tool_use_id": format!("{tool}{HOSTILE}")}),
+        );
+        hook(
+            "save",
+            "PostToolUseFailure",
+            json!({"tool_name": tool, "tool_input": input,
+            "error": HOSTILE, "tool_use_id": format!("f{tool}")}),
+        );
+    }
+    hook("summary", "Stop", json!({"last_assistant_message": format!("Fixed: {HOSTILE}")}));
+    hook("cleanup", "SessionEnd", json!({"reason": HOSTILE}));
+    sandbox.hook("save", format!("{{\"session_id\": \"s\", \"broken {HOSTILE}"));
+    let note = ["remember", HOSTILE, "--title", HOSTILE, "--concept", HOSTILE, "--file", HOSTILE];
+    let output = sandbox.command(&note).current_dir(&project).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    sandbox.run_with(&["project"], &[("CLAUDE_MEM_PROVIDER", "extract")], "").ok();
+    sandbox
+}
+
+/// What a terminal shows of a command, in which it also writes its errors.
+fn shown(sandbox: &Sandbox, arguments: &[&str]) -> String {
+    let (mut shown, name) = terminal();
+    let open = || OpenOptions::new().read(true).write(true).open(&name).unwrap();
+    let mut command = sandbox.command(arguments);
+    command.env("TERM", "xterm-256color").env("CLAUDE_MEM_PROVIDER", "extract");
+    command.stdin(Stdio::null()).stdout(open()).stderr(open());
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let mut bytes = Vec::new();
+    // It ends with an error once nobody has the other end open.
+    let _ = shown.read_to_end(&mut bytes);
+    child.wait().unwrap();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Without what the program itself may send to a terminal: its colours and its progress bar. The planted text has a
+/// colour that the program does not use.
+fn without_ours(shown: &str) -> String {
+    let text = shown.replace("\r\n", "\n").replace("\r\x1b[K", "");
+    let mut pieces = text.split("\x1b[");
+    let mut kept = pieces.next().unwrap().to_owned();
+    for piece in pieces {
+        let digits = piece.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';');
+        let colour = &piece[..piece.len() - digits.len()];
+        match digits.strip_prefix('m').filter(|_| colour != "8") {
+            Some(rest) => kept.push_str(rest),
+            None => kept.extend(["\x1b[", piece]),
+        }
+    }
+    kept
+}
+
+#[test]
+fn no_command_shows_it_on_a_terminal() {
+    let sandbox = planted();
+    let place = sandbox.home().join("copy");
+    let place = place.to_str().unwrap();
+    let hostile_option = format!("--{HOSTILE}");
+    let commands: &[&[&str]] = &[
+        &["status"],
+        &["log"],
+        &["log", "--raw"],
+        &["search", "walrus"],
+        &["search", HOSTILE],
+        &["search", "walrus", "--project", HOSTILE],
+        &["timeline"],
+        &["timeline", "--all-projects"],
+        &["show", "1", "2", "P1", "S1"],
+        &["show", HOSTILE],
+        &["context", "--budget", "4000"],
+        &["context", "--project", HOSTILE],
+        &["costs"],
+        &["diff"],
+        &["doctor"],
+        &["verify"],
+        &["eval"],
+        &["export", "--format", "markdown"],
+        &["export"],
+        &["export", "--session", HOSTILE],
+        &["forget", "1"],
+        &["forget", "--text", "walrus"],
+        &["redact"],
+        &["replay", "--dry-run"],
+        &["replay", "--offline"],
+        &["project"],
+        &["retry"],
+        &["compact"],
+        &["hosts"],
+        &["hosts", HOSTILE],
+        &["settings"],
+        &["settings", "get", HOSTILE],
+        &["settings", "set", "provider", HOSTILE],
+        &["settings", "set", "mode", HOSTILE],
+        &["settings", "get", "mode"],
+        &["settings", "unset", "mode"],
+        &["settings", "project"],
+        &["import", HOSTILE],
+        &["export", "--output", "no/such/\u{1b}]0;x\u{7}dir"],
+        &["ship", "--to", place],
+        &["verify", "--remote"],
+        &["restore", "--from", HOSTILE],
+        &["restore", "--from", place, "--into", "elsewhere \u{1b}]0;x\u{7}"],
+        &["key", "import", HOSTILE],
+        &["plugin", "plugin \u{202e}"],
+        &["man", "man \u{1b}[2J"],
+        &["worker", "status"],
+        &["install", "--help"],
+        &["uninstall", HOSTILE],
+        &[HOSTILE],
+        &["status", &hostile_option],
+        &["search", "--limit", HOSTILE],
+        &["log", "--since", HOSTILE],
+        &["remember", "--type", HOSTILE, "x"],
+        &["completions", HOSTILE],
+    ];
+    let mut told = 0;
+    for arguments in commands {
+        let shown = shown(&sandbox, arguments);
+        assert!(!shown.is_empty() || ["redact", "retry"].contains(&arguments[0]), "{arguments:?}");
+        assert_clean(&format!("{arguments:?}"), &without_ours(&shown));
+        told += usize::from(shown.contains("walrus"));
+    }
+    assert!(told > 20, "hostile text was told by {told} commands");
+}
+
+#[test]
+fn json_for_programs_escapes_it_and_loses_nothing() {
+    let sandbox = planted();
+    for arguments in [
+        &["log", "--json", "--raw"][..],
+        &["search", "walrus", "--json"],
+        &["timeline", "--json"],
+        &["show", "1", "--json"],
+        &["status", "--json"],
+        &["settings", "--json"],
+        &["export"],
+    ] {
+        let printed = sandbox.run(arguments).ok();
+        assert_clean(&format!("{arguments:?}"), &printed);
+        for line in printed.lines() {
+            serde_json::from_str::<Value>(line).unwrap();
+        }
+    }
+    let exported = sandbox.run(&["export"]).ok();
+    let has_it = |line: &str| format!("{:?}", serde_json::from_str::<Value>(line).unwrap());
+    let hostile = format!("{HOSTILE:?}");
+    assert!(exported.lines().any(|line| has_it(line).contains(hostile.trim_matches('"'))));
+    let other = Sandbox::new();
+    let file = other.write("all.jsonl", &exported);
+    other.run(&["import", file.to_str().unwrap()]).ok();
+    assert_eq!(other.run(&["export"]).ok(), exported, "an import brings the same bytes");
+}
+
+#[test]
+fn the_session_start_hook_does_not_tell_it() {
+    let sandbox = planted();
+    let project = sandbox.home().join(format!("shop {}", HOSTILE.replace('/', "_")));
+    let event = json!({"session_id": "next", "cwd": project, "hook_event_name": "SessionStart",
+        "source": "startup"});
+    let shown = [("CLAUDE_MEM_CONTEXT_SHOW_TERMINAL_OUTPUT", "true")];
+    let answer = sandbox.hook_with("context", &shown, event.to_string());
+    let told = answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+    assert!(told.contains("walrus") && told.contains("txt.exe"), "{told}");
+    assert_clean_json("the hook", &answer);
+}
+
+#[test]
+fn no_mcp_tool_answers_with_it() {
+    let sandbox = planted();
+    let calls = [
+        ("search", json!({"query": "walrus", "project": "*"})),
+        ("search", json!({"query": HOSTILE, "project": HOSTILE})),
+        ("timeline", json!({"anchor": "1"})),
+        ("timeline", json!({"query": HOSTILE})),
+        ("get_observations", json!({"ids": [1, 2, "S1", "P1"]})),
+        ("get_observations", json!({"ids": [HOSTILE]})),
+        ("session_start_context", json!({"project": "*"})),
+        ("remember", json!({"text": HOSTILE, "project": HOSTILE})),
+        ("forget", json!({"ids": ["1"]})),
+        ("forget", json!({"text": "walrus"})),
+        (HOSTILE, json!({})),
+        ("search", json!({HOSTILE: HOSTILE})),
+    ];
+    let mut lines = vec![json!({"jsonrpc": "2.0", "id": 99, "method": HOSTILE}).to_string()];
+    for (id, (name, arguments)) in calls.iter().enumerate() {
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": {"name": name, "arguments": arguments}});
+        lines.push(call.to_string());
+    }
+    let answers = sandbox.run_with(&["mcp"], &[], lines.join("\n") + "\n").ok();
+    assert_eq!(answers.lines().count(), calls.len() + 1);
+    for answer in answers.lines() {
+        assert_clean_json("MCP", &serde_json::from_str(answer).unwrap());
+    }
+    assert!(answers.matches("walrus").count() > 5, "{answers}");
+}
+
+#[test]
+fn the_name_of_another_machine_does_not_reach_the_terminal() {
+    let (sandbox, other) = (planted(), planted());
+    let place = sandbox.home().join("copy");
+    let place = place.to_str().unwrap();
+    let named = |name: &'static str| {
+        [("CLAUDE_MEM_SHIP_TO", place.to_owned()), ("CLAUDE_MEM_SHIP_NAME", name.to_owned())]
+    };
+    for (sandbox, name) in [(&other, HOSTILE), (&sandbox, "mine")] {
+        let variables = named(name);
+        let variables = variables.each_ref().map(|(key, value)| (*key, value.as_str()));
+        sandbox.run_with(&["ship"], &variables, "").ok();
+    }
+    let variables = named("mine");
+    let variables = variables.each_ref().map(|(key, value)| (*key, value.as_str()));
+    for arguments in [&["pull"][..], &["hosts"], &["search", "walrus"], &["log"], &["status"]] {
+        let run = sandbox.run_with(arguments, &variables, "");
+        assert_clean(&format!("{arguments:?}"), &format!("{}{}", run.stdout, run.stderr));
+    }
+    let hosts = sandbox.run_with(&["hosts"], &variables, "").ok();
+    assert!(hosts.contains("txt.exe"), "the other machine is told: {hosts}");
+}
+
+#[test]
+fn the_diagnostics_escape_it() {
+    let sandbox = planted();
+    assert_clean("diagnostics", &sandbox.diagnostics());
+}
