@@ -20,6 +20,7 @@ fn steady_load_leaves_no_descriptors_threads_or_entries_behind() {
             binary: binary().to_path_buf(),
             home: sandbox.home(),
             rounds: 60,
+            time_max: Duration::MAX,
             pace: Duration::ZERO,
             sample_rounds: 5,
         },

@@ -19,7 +19,7 @@ const JOBS_MAX: usize = 4;
 const STORES_MAX: usize = 2;
 /// What each of them keeps in memory. The system keeps the file in memory, too, and a larger cache here only made the
 /// worker grow with the database, to 64 MB.
-const CACHE_KB_MAX: u32 = 1024;
+const CACHE_KB_MAX: u32 = 512;
 /// Folders whose projects are remembered.
 const PROJECTS_MAX: usize = 256;
 

@@ -186,10 +186,7 @@ struct Tables {
 }
 
 fn tables(shared: &Shared) -> Result<Tables, Failure> {
-    let store = shared.reader()?;
-    let tables = read(shared, store.as_ref());
-    shared.keep_reader(store);
-    tables
+    shared.read(|store| read(shared, store))
 }
 
 fn read(shared: &Shared, store: Option<&Store>) -> Result<Tables, Failure> {

@@ -44,6 +44,9 @@ const TURNS_MAX: usize = 1000;
 /// How long questions under way are waited for at the end.
 const END_MAX: Duration = Duration::from_secs(5);
 
+/// Of the database, in memory.
+const CACHE_KB: u32 = 512;
+
 /// The thread's own state.
 struct Projecting {
     shared: Arc<Shared>,
@@ -96,7 +99,7 @@ enum Heard {
 /// Starts the thread. It ends when the worker does.
 pub(super) fn start(shared: &Arc<Shared>, bell: Bell) -> Result<thread::JoinHandle<()>, Failure> {
     let mut app = shared.app();
-    let store = memory::open(&mut app)?;
+    let store = open(&mut app)?;
     let waker = Arc::clone(shared);
     let projecting = Projecting {
         shared: Arc::clone(shared),
@@ -118,6 +121,13 @@ pub(super) fn start(shared: &Arc<Shared>, bell: Bell) -> Result<thread::JoinHand
         .name("project".into())
         .spawn(move || projecting.run())
         .map_err(|error| Failure::new(format!("no thread can be started: {error}")))
+}
+
+/// Opens the database to write to it. What is kept of it in memory must not grow with it.
+fn open(app: &mut App) -> Result<Store, Failure> {
+    let store = memory::open(app)?;
+    store.limit_cache(CACHE_KB)?;
+    Ok(store)
 }
 
 impl Projecting {
@@ -194,7 +204,7 @@ impl Projecting {
         if settings != self.settings {
             self.app = self.shared.app();
             // Which types a memory can have is a setting, too.
-            self.store = memory::open(&mut self.app)?;
+            self.store = open(&mut self.app)?;
             self.settings = settings;
         }
         if self.seen.is_none_or(|seen| seen.spilled != self.look().spilled) {

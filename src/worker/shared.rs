@@ -20,6 +20,8 @@ use crate::{app::App, clock::Clock, environment::Environment, failure::Failure, 
 /// Changes that a slow listener may be behind by; then it is told that it missed some.
 const CHANGES_MAX: usize = 256;
 
+/// What the reader keeps of the database in memory.
+const READER_CACHE_KB: u32 = 128;
 /// Between two looks whether it is.
 const LEAVE_PAUSE: Duration = Duration::from_millis(20);
 
@@ -166,18 +168,20 @@ impl Shared {
         true
     }
 
-    /// The database, to read from and to give back; nothing if there is none yet.
-    pub(super) fn reader(&self) -> claude_mem_projections::Result<Option<Store>> {
-        let kept = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match kept.filter(|store| !store.is_replaced()) {
-            Some(store) => Ok(Some(store)),
-            None => Store::open_read_only(&self.paths.memory()),
+    /// Reads from the database; `work` gets nothing if there is none yet. One reads at a time, so that the database is
+    /// opened once.
+    pub(super) fn read<T>(
+        &self,
+        work: impl FnOnce(Option<&Store>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        if reader.as_ref().is_none_or(Store::is_replaced) {
+            *reader = Store::open_read_only(&self.paths.memory())?;
+            if let Some(store) = &*reader {
+                store.limit_cache(READER_CACHE_KB)?;
+            }
         }
-    }
-
-    /// Keeps the database open for the next one.
-    pub(super) fn keep_reader(&self, store: Option<Store>) {
-        *self.reader.lock().unwrap_or_else(PoisonError::into_inner) = store;
+        work(reader.as_ref())
     }
 
     /// Whether nothing of this session is put to the agent, because somebody deleted it.

@@ -46,8 +46,10 @@ pub struct Soak {
     pub binary: PathBuf,
     /// An empty directory that serves as a home.
     pub home: PathBuf,
-    /// How many rounds.
+    /// How many rounds, at most.
     pub rounds: u32,
+    /// No round begins after this time.
+    pub time_max: Duration,
     /// Each round takes at least so long.
     pub pace: Duration,
     /// Rounds between two looks at the worker.
@@ -167,10 +169,14 @@ pub fn soak(soak: &Soak, mut sampled: impl FnMut(&Sample)) -> Outcome<Report> {
             http.ask("GET", &format!("/api/search?query={}+{}", words[0], words[1]), None)?;
             report.searches += 1;
         }
-        if round % soak.sample_rounds == 0 || round + 1 == soak.rounds {
+        let is_last = round + 1 == soak.rounds || began.elapsed() >= soak.time_max;
+        if round % soak.sample_rounds == 0 || is_last {
             let sample = worker.sample(&mut http, round, began.elapsed())?;
             sampled(&sample);
             report.samples.push(sample);
+        }
+        if is_last {
+            break;
         }
     }
     report.streamed = streamed.load(Ordering::Relaxed);

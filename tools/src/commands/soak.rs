@@ -31,6 +31,7 @@ impl Soak {
             binary: self.binary.canonicalize()?,
             home: home.path().to_path_buf(),
             rounds: self.minutes * 60,
+            time_max: Duration::from_secs(60) * self.minutes,
             pace: Duration::from_secs(1),
             sample_rounds: 10,
         };
