@@ -29,6 +29,8 @@ mod indexing;
 mod kin;
 mod known;
 mod listed;
+#[cfg(test)]
+mod looks;
 mod news;
 mod observations;
 mod open;

@@ -64,11 +64,12 @@ impl Query {
         }
         let mut rest = text;
         while let Some((clause, after)) = Clause::next(rest) {
+            #[cfg(test)]
+            crate::looks::add(rest.len() - after.len());
             query.add(&clause);
             rest = after;
         }
         query.keep_stop_words_if_alone();
-        query.terms.truncate(TERMS_MAX);
         query.excluded.truncate(TERMS_MAX);
         if query.terms.is_empty() {
             query.hint = Some(match (text.trim().is_empty(), query.excluded.is_empty()) {
@@ -114,8 +115,13 @@ impl Query {
 
     fn push(&mut self, term: Term) {
         let known = |other: &&mut Term| other.stems == term.stems && other.shape == term.shape;
+        #[cfg(test)]
+        crate::looks::add(self.terms.len() + term.text.len());
+        let is_full = self.terms.len() == TERMS_MAX;
         match self.terms.iter_mut().find(known) {
             Some(other) => other.is_required |= term.is_required,
+            // Comparing with ever more of them would take time that grows with the square of the query.
+            None if is_full => {}
             None => self.terms.push(term),
         }
     }
@@ -235,6 +241,7 @@ impl<'a> Clause<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::looks;
     use proptest::{
         prelude::*,
         test_runner::{Config, TestRunner},
@@ -300,6 +307,22 @@ mod tests {
             assert!(query.hint.is_some_and(|given| given.contains(hint)), "{text:.20} {query:?}");
         }
         assert_eq!(Query::parse("word").hint, None);
+    }
+
+    #[test]
+    fn a_query_of_hostile_fragments_is_read_in_linear_time() {
+        looks::assert_linear(|fragment, size| {
+            // What is longer is not read; below that limit four times as much is four times the work, too.
+            let bytes = size * QUERY_BYTES_MAX / (4 << 20);
+            Query::parse(&fragment.repeat(bytes / fragment.len()));
+        });
+        looks::assert_linear(|fragment, size| {
+            Query::parse(&fragment.repeat(size / fragment.len()));
+        });
+        let words: String = (0..2000).map(|word| format!("w{word} ")).collect();
+        let words = &words[..QUERY_BYTES_MAX];
+        let looks = looks::count(|| drop(Query::parse(words)));
+        assert!(looks < 80 * words.len(), "{looks}");
     }
 
     #[test]

@@ -196,7 +196,9 @@ impl<'a> Matcher<'a> {
     fn look(&self, text: &str) -> Seen {
         let mut seen = Seen { words: 0, stems: Vec::new() };
         let mut folded = String::new();
-        for (_, word) in tokens::words(text) {
+        for (_, word) in tokens::words_said(text) {
+            #[cfg(test)]
+            crate::looks::add(word.len());
             seen.stems.extend(self.meets(word, &mut folded).map(|stem| (seen.words, stem)));
             seen.words += 1;
         }
@@ -209,7 +211,7 @@ impl<'a> Matcher<'a> {
         let is_met =
             |(_, word): &(Range<usize>, &str)| self.meets(word, &mut folded).next().is_some();
         let mut marks: Vec<_> =
-            tokens::words(text).filter(is_met).map(|(range, _)| range).collect();
+            tokens::words_said(text).filter(is_met).map(|(range, _)| range).collect();
         for term in query.terms.iter().filter(|term| term.shape == Shape::Characters) {
             marks.extend(text.match_indices(&term.text).map(|(at, found)| at..at + found.len()));
         }
@@ -225,8 +227,11 @@ impl Seen {
         let first = wanted.first().copied();
         self.stems.iter().filter(move |(_, stem)| Some(*stem) == first).map(|(at, _)| *at).filter(
             move |start| {
+                // They are in order, and a long text has many of them.
                 let stands = |(offset, stem): (usize, &usize)| {
-                    self.stems.contains(&(start + offset as u32, *stem))
+                    #[cfg(test)]
+                    crate::looks::add(1);
+                    self.stems.binary_search(&(start + offset as u32, *stem)).is_ok()
                 };
                 wanted.iter().enumerate().skip(1).all(stands)
             },
@@ -265,6 +270,20 @@ mod tests {
         assert!(scored("\"read the log\"", "", "the log we read").total <= 0.0);
         assert!(scored("migr*", "", "Migrations").total > 0.0);
         assert!(scored("本語", "", "日本語").total > 0.0);
+    }
+
+    #[test]
+    fn texts_of_hostile_fragments_are_scored_in_linear_time() {
+        for fragment in ["a b ", "b a a ", "[redacted:a] ", "[redacted:", "ab", "日 本 "] {
+            let work = [1 << 16, 1 << 18, 1 << 20].map(|size| {
+                let query = Query::parse("\"a b\" \"b a\" a b ab redacted 日 本");
+                let scorer = Scorer::new(&query, vec![1.0; query.terms.len()], 10.0);
+                let text = fragment.repeat(size / fragment.len());
+                let columns = [Column { text: &text, role: Role::Text }];
+                crate::looks::count(|| drop(scorer.score(&columns)))
+            });
+            assert!(work.windows(2).all(|pair| pair[1] <= 5 * pair[0]), "{fragment}: {work:?}");
+        }
     }
 
     #[test]

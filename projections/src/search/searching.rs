@@ -148,8 +148,12 @@ impl Searching<'_> {
                 let text = row.get_ref(at + 1)?.as_str_or_null().map_err(rusqlite::Error::from)?;
                 texts.extend(text.map(|text| Column { text, role }));
             }
-            let worth = (scorer.score(&texts), number(row, 0)?);
-            self.scored.insert(Name { kind, id }, worth);
+            let score = scorer.score(&texts);
+            // The index also has the words of placeholders, which nobody said.
+            let has_placeholder = || texts.iter().any(|column| column.text.contains("[redacted:"));
+            if score.total > 0.0 || !has_placeholder() {
+                self.scored.insert(Name { kind, id }, (score, number(row, 0)?));
+            }
         }
         Ok(())
     }

@@ -131,6 +131,14 @@ fn newer_memories_come_first_only_where_scores_are_close() {
 }
 
 #[test]
+fn the_words_of_placeholders_are_not_found() {
+    let store = notes(&["plan [redacted:private] of the cart", "a private cart"]);
+    assert_eq!(searched(&store, "private"), "2");
+    assert_eq!(searched(&store, "redacted"), "");
+    assert_eq!(searched(&store, "plan"), "1");
+}
+
+#[test]
 fn a_search_explains_itself() {
     let search =
         Search { query: "the fast -slow parser".into(), is_explained: true, ..Search::default() };

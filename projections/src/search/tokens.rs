@@ -16,6 +16,21 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
     })
 }
 
+/// The words of `text` that somebody said, without those of placeholders such as `[redacted:private]`.
+pub(crate) fn words_said(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
+    const OPEN: &str = "[redacted:";
+    const BYTES_MAX: usize = 64;
+    let mut end = 0;
+    words(text).filter(move |(range, _)| {
+        let open = range.start.saturating_sub(1);
+        if range.start >= end && text.as_bytes()[open..].starts_with(OPEN.as_bytes()) {
+            let rest = &text.as_bytes()[open..text.len().min(open + BYTES_MAX)];
+            end = rest.iter().position(|byte| *byte == b']').map_or(end, |length| open + length);
+        }
+        range.start >= end
+    })
+}
+
 /// A word as it stands in the index: lower case, without accents, stemmed. `out` is used again and again,
 /// because a search looks at a hundred thousand words.
 pub(crate) fn fold(word: &str, out: &mut String) {
@@ -44,6 +59,14 @@ mod tests {
             out.clone()
         };
         words(text).map(fold).collect()
+    }
+
+    #[test]
+    fn placeholders_say_nothing() {
+        let said = |text| words_said(text).map(|(_, word)| word).collect::<Vec<_>>().join(" ");
+        assert_eq!(said("a [redacted:private] b[redacted:aws-access-key]c"), "a b c");
+        assert_eq!(said("[redacted:private][redacted:jwt]"), "");
+        assert_eq!(said("redacted: private, [redacted: é"), "redacted private redacted é");
     }
 
     #[test]

@@ -166,6 +166,8 @@ impl Tag {
     /// The value of an attribute, as written.
     pub(super) fn attribute<'t>(&self, text: &'t str, key: &str) -> Option<Cow<'t, str>> {
         let inside = text[self.start as usize..self.end as usize].trim_matches(['<', '>', '/']);
+        #[cfg(test)]
+        crate::looks::add(inside.len());
         let name_bytes = inside.bytes().take_while(|b| is_name_byte(*b)).count();
         if name_bytes == inside.len() {
             return None;
@@ -187,7 +189,7 @@ pub(super) fn find(text: &str) -> Vec<Tag> {
     while let Some(found) = memchr(b'<', &bytes[at..]) {
         let start = at + found;
         #[cfg(test)]
-        looks::add(1);
+        crate::looks::add(found + 1);
         let before = tags.last().map_or(0, |tag| tag.end as usize);
         at = match tag_at(bytes, start) {
             Some(mut tag) => {
@@ -246,6 +248,8 @@ fn is_name_byte(byte: u8) -> bool {
 /// the text ends there, or the next tag begins.
 fn closing_end(bytes: &[u8], at: usize) -> Option<usize> {
     let blanks = bytes[at..].iter().take_while(|b| b.is_ascii_whitespace()).count();
+    #[cfg(test)]
+    crate::looks::add(blanks);
     match bytes.get(at + blanks) {
         Some(b'>') => Some(at + blanks + 1),
         Some(b'<') | None => Some(at),
@@ -262,7 +266,7 @@ fn opening_end(bytes: &[u8], at: usize) -> Option<(usize, bool)> {
     let (mut quote, mut assigned) = (None, false);
     for (here, byte) in bytes.iter().enumerate().skip(at) {
         #[cfg(test)]
-        looks::add(1);
+        crate::looks::add(1);
         match (quote, *byte) {
             (None, b'>') => {
                 let empty = bytes[here - 1] == b'/';
@@ -286,6 +290,8 @@ fn opening_end(bytes: &[u8], at: usize) -> Option<(usize, bool)> {
 /// since the beginning; `initial` the first byte of its name.
 fn leads(gap: &[u8], initial: u8) -> bool {
     let blanks = gap.iter().rev().take_while(|b| matches!(b, b' ' | b'\t' | b'\r')).count();
+    #[cfg(test)]
+    crate::looks::add(blanks);
     match gap.len().checked_sub(blanks + 1) {
         Some(last) => gap[last] == b'\n' || (blanks == 0 && initial.is_ascii_lowercase()),
         None => true,
@@ -298,7 +304,10 @@ fn cdata_end(bytes: &[u8], element: usize, start: usize) -> Option<usize> {
     if !bytes[start..].starts_with(b"<![CDATA[") || !bytes[element..start].trim_ascii().is_empty() {
         return None;
     }
-    Some(memmem::find(&bytes[start..], b"]]>").map_or(bytes.len(), |end| start + end + 3))
+    let end = memmem::find(&bytes[start..], b"]]>").map_or(bytes.len(), |end| start + end + 3);
+    #[cfg(test)]
+    crate::looks::add(end - start);
+    Some(end)
 }
 
 /// Links each tag to those after it, from the last to the first.
@@ -321,25 +330,5 @@ fn link(tags: &mut [Tag]) {
             }
             _ => {}
         }
-    }
-}
-
-/// Counts how often tags and bytes are looked at, for the test that this grows with the text only.
-#[cfg(test)]
-pub(super) mod looks {
-    use std::cell::Cell;
-
-    thread_local!(static COUNT: Cell<usize> = const { Cell::new(0) });
-
-    pub(crate) fn add(looks: usize) {
-        COUNT.set(COUNT.get() + looks);
-    }
-
-    pub(crate) fn reset() {
-        COUNT.set(0);
-    }
-
-    pub(crate) fn count() -> usize {
-        COUNT.get()
     }
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use proptest::prelude::*;
 
 use super::*;
+use crate::looks;
 
 const KINDS: [&str; 4] = ["bugfix", "feature", "change", "security_alert"];
 
@@ -380,14 +381,37 @@ fn hostile_replies_take_linear_time() {
             let work = |times: usize| {
                 let text =
                     format!("{prefix}{}\n<observation></title></fact>", pattern.repeat(times));
-                tags::looks::reset();
-                let _ = read(&text);
-                tags::looks::count()
+                looks::count(|| {
+                    let _ = read(&text);
+                })
             };
             let (some, many) = (work(500), work(4000));
             assert!(many <= some * 9 + 100, "{prefix}{pattern}: {some} looks became {many}");
         }
     }
+}
+
+/// Reads each of the hostile fragments behind a prefix, at growing sizes.
+fn read_fragments(prefix: &str) {
+    looks::assert_linear(|fragment, size| {
+        let text = format!("{prefix}{}", fragment.repeat(size / fragment.len()));
+        let _ = read(&text);
+    });
+}
+
+#[test]
+fn fragments_are_read_in_linear_time() {
+    read_fragments("<title>");
+}
+
+#[test]
+fn fragments_in_a_list_are_read_in_linear_time() {
+    read_fragments("<observation>\n<facts>");
+}
+
+#[test]
+fn fragments_in_a_narrative_are_read_in_linear_time() {
+    read_fragments("<observation><title>t</title><narrative>");
 }
 
 #[test]

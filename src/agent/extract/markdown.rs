@@ -131,6 +131,8 @@ fn item(text: &str) -> Option<&str> {
 
 /// Text without emphasis, links and pictures at its start. Code keeps its backticks and all it holds.
 pub(super) fn inline(text: &str) -> String {
+    #[cfg(test)]
+    super::looks::add(text.len());
     let mut out = String::with_capacity(text.len());
     for (number, piece) in text.split('`').enumerate() {
         if number > 0 {
@@ -158,6 +160,8 @@ fn without_links(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(middle) = rest.find("](") {
+        #[cfg(test)]
+        super::looks::add(middle + rest[middle..].find(')').unwrap_or(rest.len() - middle));
         let Some(open) = rest[..middle].rfind('[') else { break };
         let Some(close) = rest[middle..].find(')') else { break };
         out.push_str(rest[..open].trim_end_matches('!'));
@@ -186,12 +190,17 @@ pub(super) fn sentences(text: &str) -> Vec<&str> {
             '.' | '!' | '?' => next.is_none_or(char::is_whitespace),
             _ => false,
         };
-        let sentence = text[start..end].trim();
-        if is_end && !in_code && !alternatives(ABBREVIATIONS).any(|short| sentence.ends_with(short))
-        {
-            if !sentence.is_empty() {
-                found.push(sentence);
-            }
+        #[cfg(test)]
+        super::looks::add(1);
+        if !is_end || in_code {
+            continue;
+        }
+        let sentence = text[start..end].trim_start();
+        #[cfg(test)]
+        super::looks::add(end - start - sentence.len());
+        start = end - sentence.len();
+        if !alternatives(ABBREVIATIONS).any(|short| sentence.ends_with(short)) {
+            found.push(sentence);
             start = end;
         }
     }
@@ -204,7 +213,7 @@ pub(super) fn sentences(text: &str) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::looks, *};
 
     fn shown(message: &str) -> String {
         let show = |block| match block {
@@ -232,6 +241,16 @@ mod tests {
         let expected =
             ["Use e.g. `a. b` in v1.2 of main.rs.", "Then?", "これは文です。", "次。", "rest"];
         assert_eq!(sentences(text), expected);
+    }
+
+    #[test]
+    fn messages_of_hostile_fragments_are_read_in_linear_time() {
+        looks::assert_linear(MESSAGE_BYTES_MAX, |message| drop(blocks(message)));
+        looks::assert_linear(MESSAGE_BYTES_MAX, |message| {
+            let ends = (0..=message.len().min(MESSAGE_BYTES_MAX)).rev();
+            let end = ends.into_iter().find(|end| message.is_char_boundary(*end));
+            drop(sentences(&message[..end.unwrap_or(0)]));
+        });
     }
 
     #[test]

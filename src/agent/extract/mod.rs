@@ -10,6 +10,8 @@ mod commands;
 mod evidence;
 mod files;
 mod kinds;
+#[cfg(test)]
+mod looks;
 mod markdown;
 mod messages;
 mod names;

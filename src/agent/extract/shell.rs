@@ -35,6 +35,8 @@ impl Splitter {
         let mut quote = None;
         let mut chars = command.char_indices().peekable();
         while let Some((at, c)) = chars.next() {
+            #[cfg(test)]
+            super::looks::add(1);
             match (quote, c) {
                 (Some(open), c) if c == open => quote = None,
                 (Some('\''), c) => self.word.push(c),
@@ -93,7 +95,10 @@ impl Splitter {
 }
 
 fn delimiter(after: &str) -> Option<String> {
-    let word = after.trim_start_matches('-').split_whitespace().next()?;
+    let rest = after.trim_start_matches('-').trim_start();
+    let word = rest.split_whitespace().next()?;
+    #[cfg(test)]
+    super::looks::add(after.len() - rest.len() + word.len());
     Some(word.trim_matches(['\'', '"', '\\']).to_owned())
 }
 
@@ -102,6 +107,8 @@ fn document_bytes(text: &str, delimiter: &str) -> usize {
     let mut bytes = 0;
     for line in text.split_inclusive('\n') {
         bytes += line.len();
+        #[cfg(test)]
+        super::looks::add(line.len());
         if line.trim() == delimiter {
             break;
         }
@@ -128,26 +135,32 @@ const RUNNERS: &str =
     "sudo|time|env|nohup|npx|bunx|exec|command|then|do|else|if|!|while|xargs|nice";
 
 fn bare(mut words: Vec<String>) -> Vec<String> {
+    // Moved once, at the end: a command of nothing but assignments has thousands of words.
+    let mut from = 0;
     loop {
-        let Some(first) = words.first() else { return words };
+        #[cfg(test)]
+        super::looks::add(1);
+        let Some(first) = words.get(from) else { return Vec::new() };
         let is_assignment = first.split_once('=').is_some_and(|(name, _)| {
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         });
         let skip = match first.as_str() {
             _ if is_assignment => 1,
-            "timeout" => 2.min(words.len()),
+            "timeout" => 2,
             word if is_among(word, RUNNERS) => {
-                1 + words[1..].iter().take_while(|word| word.starts_with('-')).count()
+                1 + words[from + 1..].iter().take_while(|word| word.starts_with('-')).count()
             }
-            _ => return words,
+            _ => return words.split_off(from),
         };
-        words.drain(..skip);
+        #[cfg(test)]
+        super::looks::add(skip);
+        from += skip;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::looks, *};
 
     fn shown(command: &str) -> String {
         steps(command).iter().map(|words| words.join(" ")).collect::<Vec<_>>().join(" | ")
@@ -172,6 +185,11 @@ mod tests {
         for (command, expected) in cases {
             assert_eq!(shown(command), expected, "{command}");
         }
+    }
+
+    #[test]
+    fn commands_of_hostile_fragments_are_read_in_linear_time() {
+        looks::assert_linear(COMMAND_BYTES_MAX, |command| drop(steps(command)));
     }
 
     #[test]
