@@ -12,6 +12,7 @@ use std::{
 
 use crate::{
     paths::create_private,
+    privacy::{Policy, clean_text},
     safe_text::is_unsafe,
     system::{Making as _, Opening as _},
 };
@@ -47,7 +48,9 @@ impl Level {
 /// Adds one line to the diagnostics of this data directory. Costs nothing until there is something to
 /// say; one `write`, so that lines of parallel hooks do not mix.
 pub(crate) fn record(data: &Path, level: Level, message: impl Display) {
-    let line = line(level, &message.to_string());
+    // A message may quote a path, an answer or an input.
+    let message = clean_text(&message.to_string(), Policy::default()).text;
+    let line = line(level, &message);
     let file = data.join("logs/claude-mem.log");
     // Whoever reads the log will find a gap; nobody can be told about it here.
     let _ = append(&file, &line);
@@ -60,7 +63,7 @@ pub(crate) fn worker_log(data: &Path) -> PathBuf {
 
 /// Adds one line to the worker's own log. What did not work is also said where everybody looks.
 pub(crate) fn record_worker(data: &Path, level: Level, message: impl Display) {
-    let message = message.to_string();
+    let message = clean_text(&message.to_string(), Policy::default()).text;
     let _ = append(&worker_log(data), &line(level, &message));
     if level != Level::Note {
         record(data, level, format_args!("worker: {message}"));

@@ -29,6 +29,7 @@ mod privacy;
 mod project;
 mod projector;
 mod pull;
+mod redaction;
 mod remember;
 mod safe_text;
 mod settings;

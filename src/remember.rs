@@ -13,6 +13,7 @@ use crate::{
     privacy::{Policy, clean_text},
     project::ProjectId,
     projector::mode,
+    redaction,
     settings::table::{FIELD_BYTES_MAX, REDACT_SECRETS},
     system, worker,
 };
@@ -106,7 +107,7 @@ pub(crate) fn record(
 ) -> Result<Id, Failure> {
     let dir = &app.paths.data;
     app.paths.create_data().map_err(|error| Failure::no_directory(dir, &error))?;
-    let envelope = Envelope {
+    let mut envelope = Envelope {
         host: system::host_name(),
         platform: PLATFORM.into(),
         session,
@@ -117,8 +118,10 @@ pub(crate) fn record(
         },
     };
     let id = Id::random(app.clock.now().as_microsecond().cast_unsigned());
+    let mut event = event.clone();
+    redaction::redact(&mut envelope, &mut event, policy(app));
     let mut log = EventLog::open(&app.paths.log(), Options::default())?;
-    log.record(id, &envelope, event)?;
+    log.record(id, &envelope, &event)?;
     log.sync()?;
     worker::wake(&app.paths.data);
     Ok(id)
@@ -189,7 +192,7 @@ struct Cleaning {
 
 impl Cleaning {
     fn text(&mut self, text: &str) -> String {
-        let cleaned = clean_text(text, self.policy).text;
+        let cleaned = clean_text(text, self.policy).unless_private();
         self.is_redacted |= cleaned != text;
         cleaned.trim().to_owned()
     }

@@ -8,6 +8,7 @@ mod bad_input;
 mod broken_settings;
 mod browser;
 mod by_hand;
+mod channels;
 mod client;
 mod command_line;
 mod compact;

@@ -31,7 +31,11 @@ pub(crate) fn assert_nowhere(sandbox: &Sandbox, texts: &[&str]) {
 fn each_file(dir: &Path, visit: &mut dyn FnMut(&Path)) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() { each_file(&path, visit) } else { visit(&path) }
+        if path.is_dir() {
+            each_file(&path, visit);
+        } else if path.is_file() {
+            visit(&path);
+        }
     }
 }
 

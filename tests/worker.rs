@@ -221,7 +221,7 @@ fn programs_tell_in_lines_and_a_wrong_line_does_no_harm() {
     assert_eq!(lines.answer().unwrap()["status"], "ok");
     assert_eq!(lines.answer().unwrap()["events"].as_array().unwrap().len(), 2);
     let events = sandbox.events();
-    assert_eq!(events[0]["event"]["input"]["command"], "ls", "{:#}", events[0]);
+    assert_eq!(events[0]["event"]["input"]["command"], "[redacted:private]ls", "{:#}", events[0]);
     assert!(!events[0].to_string().contains("aB3aB3"));
     let kinds: Vec<_> = events[..3].iter().map(|event| event["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["ToolUsed", "SummaryRequested", "SessionEnded"]);

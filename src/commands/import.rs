@@ -13,6 +13,7 @@ use crate::{
     import::{self, DATABASE, From, Report, Scope, Sink, transcripts_dir},
     memory, paths,
     projector::{self, Estimate, dollars, tokens},
+    remember,
     when::When,
     words::count,
 };
@@ -58,7 +59,7 @@ impl Import {
             true => None,
             false => Some(EventLog::open(&app.paths.log(), Options::default())?),
         };
-        let mut sink = Sink::new(&store, log, scope);
+        let mut sink = Sink::new(&store, log, scope, remember::policy(app));
         let imported = import::import(app, &mut sink, from, &path);
         let report = sink.report;
         imported?;

@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use claude_mem_events::{Event, Left, Recorded, Versioned as _};
+use claude_mem_events::{Event, Recorded, Versioned as _};
 use claude_mem_log::{
     Damage, Entry, Fate, Gap, Head, Item, Judge, Log, Options as LogOptions, SegmentInfo, maintain,
     roll,
@@ -15,10 +15,7 @@ use jiff::{Timestamp, civil::Date, tz::TimeZone};
 
 use super::{begin, catch_up, purge, sealed};
 use crate::{
-    app::App,
-    failure::Failure,
-    memory,
-    privacy::{Policy, clean_json, clean_text},
+    app::App, failure::Failure, memory, privacy::Policy, redaction::redact as redact_event,
 };
 
 /// What it came to.
@@ -36,8 +33,6 @@ pub(crate) struct Redacted {
 
 /// Rules, and how many secrets each of them finds.
 pub(crate) type Rules = BTreeMap<String, u64>;
-
-const BYTES_MAX: usize = 256 << 20;
 
 /// Applies the rules to every event. What was made of events that are others now is drawn again. Killed at any
 /// moment, it can be done again: what is clean stays as it is.
@@ -57,9 +52,7 @@ pub(crate) fn redact(
     let segments = if is_dry_run { log.segments()? } else { sealed(&log)? };
     let total = segments.iter().map(|info| info.bytes).sum();
     let done = AtomicU64::new(0);
-    // Nothing is cut: a record is smaller than this.
-    let (field_bytes_max, total_bytes_max) = (BYTES_MAX, BYTES_MAX);
-    let policy = Policy { redact_secrets: true, field_bytes_max, total_bytes_max };
+    let policy = Policy { redact_secrets: true, ..Policy::default() };
     let mut judge = Redacting { policy, rules: Rules::new() };
     for info in segments {
         let found = judge.search(&log, &info, &mut redacted.by_day)?;
@@ -124,99 +117,18 @@ impl Redacting {
         Ok(found)
     }
 
-    fn text(&mut self, text: &mut String) {
-        if !text.is_empty() {
-            let cleaned = clean_text(text, self.policy).text;
-            self.replace(text, cleaned);
+    /// Counts the placeholders that an event did not have before.
+    fn count(&mut self, before: &str, after: &str) {
+        let mut known: Rules = BTreeMap::new();
+        for rule in placeholders(before) {
+            *known.entry(rule.to_owned()).or_default() += 1;
         }
-    }
-
-    /// Counts the placeholders that the text did not have before.
-    fn replace(&mut self, text: &mut String, cleaned: String) {
-        if *text != cleaned {
-            let mut before: Rules = BTreeMap::new();
-            for rule in placeholders(text) {
-                *before.entry(rule.to_owned()).or_default() += 1;
+        for rule in placeholders(after) {
+            match known.get_mut(rule) {
+                Some(count) if *count > 0 => *count -= 1,
+                _ => *self.rules.entry(rule.to_owned()).or_default() += 1,
             }
-            for rule in placeholders(&cleaned) {
-                match before.get_mut(rule) {
-                    Some(count) if *count > 0 => *count -= 1,
-                    _ => *self.rules.entry(rule.to_owned()).or_default() += 1,
-                }
-            }
-            *text = cleaned;
         }
-    }
-
-    fn texts(&mut self, texts: &mut [String]) {
-        for text in texts {
-            self.text(text);
-        }
-    }
-
-    /// JSON, if it is that; cut in the middle it may be no longer.
-    fn json(&mut self, json: &mut String) {
-        match serde_json::from_str::<serde::de::IgnoredAny>(json) {
-            Ok(_) => {
-                let cleaned = clean_json(json, self.policy);
-                self.replace(json, cleaned);
-            }
-            Err(_) => self.text(json),
-        }
-    }
-
-    fn clean(&mut self, event: &mut Event) {
-        match event {
-            Event::SessionStarted(started) => self.json(&mut started.extra),
-            Event::PromptSubmitted(prompt) => {
-                self.text(&mut prompt.prompt);
-                self.json(&mut prompt.extra);
-            }
-            Event::ToolUsed(used) => {
-                self.json(&mut used.input);
-                self.json(&mut used.output);
-                self.text(&mut used.error);
-                self.json(&mut used.extra);
-            }
-            Event::SummaryRequested(stop) => {
-                self.text(&mut stop.last_user_message);
-                self.text(&mut stop.last_assistant_message);
-                self.json(&mut stop.extra);
-            }
-            Event::SessionEnded(ended) => self.json(&mut ended.extra),
-            Event::AgentReplied(replied) => self.text(&mut replied.reply),
-            Event::AgentFailed(failed) => {
-                self.text(&mut failed.message);
-                self.text(&mut failed.reply);
-            }
-            Event::MemoryAdded(memory) => {
-                self.text(&mut memory.title);
-                self.text(&mut memory.text);
-                self.texts(&mut memory.concepts);
-                self.json(&mut memory.metadata);
-            }
-            Event::Forgotten(forgotten) => self.text(&mut forgotten.reason),
-            Event::Imported(imported) => self.json(&mut imported.row),
-            Event::InputUnreadable(input) => {
-                self.text(&mut input.error);
-                self.text(&mut input.text);
-            }
-            Event::ReprocessStarted(_)
-            | Event::ReprocessFinished(_)
-            | Event::ProjectMerged(_)
-            | Event::LogCompacted(_)
-            | Event::Erased { .. }
-            | Event::Unknown { .. } => {}
-        }
-    }
-
-    fn clean_left(&mut self, left: &Left) -> Left {
-        let mut left = left.clone();
-        self.json(&mut left.reply);
-        if let Some(event) = &mut left.event {
-            self.clean(event);
-        }
-        left
     }
 }
 
@@ -239,20 +151,22 @@ impl Judge for Redacting {
 
     fn judge(&mut self, entry: &Entry<'_>) -> Fate {
         let mut recorded = Recorded::from_entry(entry);
-        if let Event::Erased { left, .. } = &recorded.event {
-            let Some(left) = left else { return Fate::Keep };
-            // A payload that no record can hold is erased: to keep it would keep the secret.
-            let payload = self.clean_left(left).encode(&recorded.envelope).unwrap_or_default();
-            return if payload == entry.payload { Fate::Keep } else { Fate::Erase(payload) };
-        }
-        let before = recorded.event.clone();
-        self.clean(&mut recorded.event);
-        if recorded.event == before {
+        let is_unknown =
+            matches!(recorded.event, Event::Unknown { .. } | Event::Erased { left: None, .. });
+        if is_unknown {
             return Fate::Keep;
         }
-        match recorded.payload() {
-            Ok((schema, codec, payload)) => Fate::Replace { schema, codec, payload },
-            Err(_) => Fate::Erase(Vec::new()),
+        let before = (recorded.envelope.clone(), recorded.event.clone());
+        redact_event(&mut recorded.envelope, &mut recorded.event, self.policy);
+        if (&recorded.envelope, &recorded.event) == (&before.0, &before.1) {
+            return Fate::Keep;
+        }
+        self.count(&format!("{before:?}"), &format!("{:?}", (&recorded.envelope, &recorded.event)));
+        // A payload that no record can hold is erased: to keep it would keep the secret.
+        match (recorded.payload(), &recorded.event) {
+            (Ok((_, _, payload)), Event::Erased { .. }) => Fate::Erase(payload),
+            (Ok((schema, codec, payload)), _) => Fate::Replace { schema, codec, payload },
+            (Err(_), _) => Fate::Erase(Vec::new()),
         }
     }
 

@@ -27,8 +27,12 @@ use crate::{
     environment::Environment,
     install::registered,
     paths::Paths,
-    privacy::{Policy, clean_bytes, clean_json, clean_text},
+    privacy::{
+        Policy, clean_bytes, clean_json, clean_text,
+        work::{EVENT_BYTES_MAX, Scope},
+    },
     project::{self, ProjectId},
+    redaction::redact_envelope,
     settings::{
         Settings,
         table::{FIELD_BYTES_MAX, REDACT_SECRETS, SYNC},
@@ -57,6 +61,8 @@ pub(super) struct World {
     pub(super) settings: Settings,
     pub(super) environment: Environment,
     pub(super) policy: Policy,
+    /// How much redaction may read for one event.
+    pub(super) work_bytes_max: u64,
     /// Something was recorded, and no worker heard of it.
     is_alone: Cell<bool>,
 }
@@ -162,7 +168,8 @@ impl World {
                 .unwrap_or(Policy::default().field_bytes_max),
             ..Policy::default()
         };
-        Self { paths, settings, environment, policy, is_alone: Cell::new(false) }
+        let (work_bytes_max, is_alone) = (EVENT_BYTES_MAX, Cell::new(false));
+        Self { paths, settings, environment, policy, work_bytes_max, is_alone }
     }
 
     /// Whether something was recorded and there is no worker to make something of it.
@@ -172,6 +179,25 @@ impl World {
 
     /// Records what the hook of this name was given, if it may be. Says if a session has begun by it.
     pub(super) fn take(&self, hook: &'static str, input: &Input) -> Result<Option<Begun>, Problem> {
+        self.limited(hook, || self.take_input(hook, input))
+    }
+
+    /// Captures within the work limit, and reports what was left unread because of it.
+    pub(super) fn limited<T>(&self, hook: &'static str, capture: impl FnOnce() -> T) -> T {
+        let scope = Scope::new(self.work_bytes_max);
+        let captured = capture();
+        let count = scope.fields_cut();
+        if count > 0 {
+            let read = scope.bytes_read();
+            let message = format_args!(
+                "{hook}: {count} texts were cut: redaction reached its work limit after {read} bytes"
+            );
+            diagnostics::record(&self.paths.data, Level::Warn, message);
+        }
+        captured
+    }
+
+    fn take_input(&self, hook: &'static str, input: &Input) -> Result<Option<Begun>, Problem> {
         if input.bytes.trim_ascii().is_empty() {
             return Err(Problem::Empty);
         }
@@ -249,9 +275,8 @@ impl World {
     }
 
     /// Who and where.
-    #[expect(clippy::unused_self, reason = "only who has been admitted to this world has one")]
     pub(super) fn envelope(&self, project: ProjectId, platform: &str, session: &str) -> Envelope {
-        Envelope {
+        let mut envelope = Envelope {
             host: system::host_name(),
             platform: bounded(platform.into()),
             session: bounded(session.into()),
@@ -260,7 +285,9 @@ impl World {
                 label: bounded(project.label),
                 root: bounded(project.root.to_string_lossy().into_owned()),
             },
-        }
+        };
+        redact_envelope(&mut envelope, self.policy);
+        envelope
     }
 
     fn record(&self, envelope: &Envelope, fact: &Fact) -> Result<(), Problem> {
@@ -404,7 +431,7 @@ fn without_last_word(bytes: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::input::Bytes, *};
 
     #[test]
     fn half_a_secret_at_the_end_is_left_out() {
@@ -412,6 +439,33 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(without_last_word(text.as_bytes()), expected.as_bytes());
         }
+    }
+
+    #[test]
+    fn past_the_work_limit_an_event_is_stored_cut_and_the_diagnostics_say_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let data = dir.path().join("data");
+        let paths = Paths { home: None, data: data.clone() };
+        let secret = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
+        let text = serde_json::json!({
+            "session_id": "s", "cwd": dir.path(), "hook_event_name": "PostToolUse", "tool_name": "Bash",
+            "tool_input": {"command": "ls"},
+            "tool_response": format!("{} {secret}", "password ".repeat(10_000)),
+        })
+        .to_string();
+        let world = World { work_bytes_max: 50_000, ..World::new(Environment::fixed(&[]), paths) };
+        let bytes = Bytes::Small(text.clone().into_bytes());
+        let input = Input { bytes, len: text.len() as u64, cut: None };
+        world.take("save", &input).unwrap();
+        let log = claude_mem_log::Log::open(&data.join("log"), Options::default()).unwrap();
+        let mut reader = claude_mem_events::EventReader::from(&log, claude_mem_events::Seq::START);
+        let Some(claude_mem_events::Met::Event(met)) = reader.next().unwrap() else { panic!() };
+        let Event::ToolUsed(used) = met.event else { panic!("{:?}", met.event) };
+        assert_eq!(used.tool, "Bash");
+        assert!(used.output.contains("[not read: "), "{}", used.output);
+        assert!(!used.output.contains("16C7e42F"), "{}", used.output);
+        let diagnostics = fs::read_to_string(data.join("logs/claude-mem.log")).unwrap();
+        assert!(diagnostics.contains("redaction reached its work limit"), "{diagnostics}");
     }
 
     #[test]

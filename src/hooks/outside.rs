@@ -105,6 +105,10 @@ pub(crate) fn hear(
     told: Told<'_>,
 ) -> Result<Heard, String> {
     let world = World::new(environment.clone(), paths.clone());
+    world.limited(told.hook, || hear_in(&world, paths, told))
+}
+
+fn hear_in(world: &World, paths: &Paths, told: Told<'_>) -> Result<Heard, String> {
     let Message(mut payload) = told.message;
     // A hook reads the end of the transcript where the client does not say what was said last. What it is and of
     // which session was said beside it.
@@ -123,8 +127,7 @@ pub(crate) fn hear(
     let envelope = world.envelope(told.project, told.platform, &session);
     let turn = PrivateTurn::of(&paths.data, &session);
     let is_ours = payload.peek_text("tool_name").is_some_and(|tool| is_our_tool(&tool));
-    let call =
-        Call { world: &world, payload, event_name: String::new(), cwd, turn, bytes_taken: 0 };
+    let call = Call { world, payload, event_name: String::new(), cwd, turn, bytes_taken: 0 };
     let fact = call.fact(told.hook).map_err(|problem: Problem| problem.to_string())?;
     match fact.map_err(|malformed| malformed.error)? {
         Some(Fact::Synced(event) | Fact::Plain(event)) => Ok(Heard::Event { envelope, event }),
@@ -180,7 +183,7 @@ mod tests {
             panic!("{heard:?}");
         };
         assert_eq!((envelope.session.as_str(), envelope.project.label.as_str()), ("s", "shop"));
-        assert_eq!(used.input, r#"{"command": "ls"}"#);
+        assert_eq!(used.input, r#"{"command": "[redacted:private]ls"}"#);
         assert!(!used.output.contains("aB3aB3"), "{}", used.output);
     }
 

@@ -6,7 +6,7 @@ use claude_mem_events::{Envelope, Event, EventLog, Id};
 use claude_mem_projections::Store;
 use sha2::{Digest, Sha256};
 
-use crate::failure::Failure;
+use crate::{failure::Failure, privacy::Policy, redaction};
 
 /// A batch is one write. Hooks that come in between wait for it.
 const BATCH_EVENTS: usize = 512;
@@ -77,6 +77,7 @@ pub(crate) struct Sink<'a> {
     /// Nothing if it is only to be said what would be done.
     log: Option<EventLog>,
     scope: Scope,
+    policy: Policy,
     batch: Vec<(Id, Envelope, Event)>,
     batch_bytes: usize,
     /// Met in this run.
@@ -86,9 +87,14 @@ pub(crate) struct Sink<'a> {
 
 impl<'a> Sink<'a> {
     /// The tables must be up to date with the log.
-    pub(crate) fn new(store: &'a Store, log: Option<EventLog>, scope: Scope) -> Self {
+    pub(crate) fn new(
+        store: &'a Store,
+        log: Option<EventLog>,
+        scope: Scope,
+        policy: Policy,
+    ) -> Self {
         let (batch, met, report) = (Vec::new(), HashSet::new(), Report::default());
-        Self { store, log, scope, batch, batch_bytes: 0, met, report }
+        Self { store, log, scope, policy, batch, batch_bytes: 0, met, report }
     }
 
     /// Whether [`add`](Self::add) would add this event.
@@ -114,22 +120,31 @@ impl<'a> Sink<'a> {
             self.report.known += 1;
             return Ok(());
         }
-        let event = make();
-        let Ok(bytes) = event.payload_bytes(envelope) else {
+        let (mut envelope, mut event) = (envelope.clone(), make());
+        if !redaction::is_storable(&event, self.policy) {
+            self.refuse("an unknown kind of event, with secrets in it that cannot be redacted");
+            return Ok(());
+        }
+        // Nobody waits for megabytes to be redacted that are refused then; and placeholders take room.
+        let is_small = event.payload_bytes(&envelope).is_ok();
+        if is_small {
+            redaction::redact(&mut envelope, &mut event, self.policy);
+        }
+        let Ok(bytes) = event.payload_bytes(&envelope) else {
             if self.report.damage.len() < DAMAGE_MAX {
                 self.report.damage.push(format!("event {id} is larger than 16 MB"));
             }
             self.refuse("events larger than a record can be (16 MB)");
             return Ok(());
         };
-        *self.report.added.entry(what).or_default() += 1;
         if self.log.is_some() {
             self.batch_bytes += bytes;
-            self.batch.push((id, envelope.clone(), event));
+            self.batch.push((id, envelope, event));
             if self.batch.len() >= BATCH_EVENTS || self.batch_bytes >= BATCH_BYTES {
                 self.flush()?;
             }
         }
+        *self.report.added.entry(what).or_default() += 1;
         Ok(())
     }
 

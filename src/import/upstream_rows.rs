@@ -73,7 +73,7 @@ pub(super) fn cleaned(row: &UpstreamRow, policy: Policy) -> Map<String, Value> {
             Value::String(text) if JSON.contains(&name.as_str()) => {
                 Value::String(clean_json(text, policy))
             }
-            Value::String(text) => Value::String(clean_text(text, policy).text),
+            Value::String(text) => Value::String(clean_text(text, policy).unless_private()),
             Value::Number(_) | Value::Bool(_) => value.clone(),
             other => Value::String(clean_json(&other.to_string(), policy)),
         };
@@ -96,7 +96,7 @@ fn list(value: &Value, policy: Policy) -> Value {
     };
     let mut taken = 0;
     let clean = |item: &Value| {
-        let text = clean_text(item.as_str()?, policy.after(taken)).text;
+        let text = clean_text(item.as_str()?, policy.after(taken)).unless_private();
         taken += text.len();
         (!text.trim().is_empty()).then_some(Value::String(text))
     };
@@ -148,8 +148,8 @@ mod tests {
             "facts": ["one"],
             "files_read": ["src/a.rs"],
             "concepts": ["how-it-works"],
-            "narrative": "a  b",
-            "tool_input": "{\"a\": \"\"}",
+            "narrative": "a [redacted:private] b",
+            "tool_input": "{\"a\": \"[redacted:private]\"}",
             "discovery_tokens": 5,
         });
         assert_eq!(Value::Object(found), expected);

@@ -14,7 +14,7 @@ use super::{
     clip::{ceil_boundary, floor_boundary, side},
     secrets,
     strings::{is_escaped, unescape, write_escaped},
-    tags, write_redacted,
+    tags, work, write_redacted,
 };
 
 /// What is read beyond what stays, since a placeholder may be shorter than its secret.
@@ -100,7 +100,7 @@ fn may_be_tag(mut rest: &[u8]) -> bool {
         rest = match rest {
             [b'\\', b'u', ..] => rest.get(6..).unwrap_or_default(),
             [b'\\', _, rest @ ..] | [b'/', rest @ ..] => rest,
-            [byte, rest @ ..] if byte.is_ascii_whitespace() => rest,
+            _ if tags::blank(rest) > 0 => &rest[tags::blank(rest)..],
             _ => break,
         }
     }
@@ -149,6 +149,9 @@ fn cleaned<'a>(raw: &str, redact: bool, text: &'a mut String) -> Option<Cow<'a, 
         *text = plain;
     }
     let first = if redact { secrets::next(text.as_bytes(), 0) } else { None };
+    if work::is_over() {
+        return None;
+    }
     if first.is_none() {
         return Some(Cow::Borrowed(text));
     }

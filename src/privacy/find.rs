@@ -5,6 +5,8 @@
 //! twentieth of what a hook takes in all. Nearly all inputs are so short that any way to search them is
 //! over before the first answer.
 
+use super::work;
+
 /// From here on the questions pay.
 const LONG_BYTES: usize = 32 << 10;
 /// As many bytes as are compared at a time.
@@ -12,25 +14,30 @@ const STEP_BYTES: usize = 32;
 
 /// Where the first such byte is.
 pub(super) fn memchr(one: u8, bytes: &[u8]) -> Option<usize> {
-    if bytes.len() < LONG_BYTES { first(bytes, [one]) } else { memchr::memchr(one, bytes) }
+    let found =
+        if bytes.len() < LONG_BYTES { first(bytes, [one]) } else { memchr::memchr(one, bytes) };
+    counted(found, bytes)
 }
 
 /// Where the first one of two is.
 pub(super) fn memchr2(one: u8, two: u8, bytes: &[u8]) -> Option<usize> {
-    if bytes.len() < LONG_BYTES {
+    let found = if bytes.len() < LONG_BYTES {
         first(bytes, [one, two])
     } else {
         memchr::memchr2(one, two, bytes)
-    }
+    };
+    counted(found, bytes)
 }
 
-/// Where the first one of three is.
-pub(super) fn memchr3(one: u8, two: u8, three: u8, bytes: &[u8]) -> Option<usize> {
-    if bytes.len() < LONG_BYTES {
-        first(bytes, [one, two, three])
-    } else {
-        memchr::memchr3(one, two, three, bytes)
-    }
+/// Where the first one of four is, for searches that are short in nearly all texts.
+pub(super) fn memchr4(wanted: [u8; 4], bytes: &[u8]) -> Option<usize> {
+    counted(first(bytes, wanted), bytes)
+}
+
+#[inline]
+fn counted(found: Option<usize>, bytes: &[u8]) -> Option<usize> {
+    work::count(found.unwrap_or(bytes.len()) + 1);
+    found
 }
 
 #[inline]
@@ -51,15 +58,12 @@ mod tests {
     fn the_first_one_is_found_wherever_it_is() {
         for len in (0..200).chain([LONG_BYTES - 1, LONG_BYTES, LONG_BYTES + 1]) {
             let mut bytes = vec![b'.'; len];
-            assert_eq!(memchr3(b'a', b'b', b'c', &bytes), None);
+            assert_eq!(memchr4(*b"abcd", &bytes), None);
             for at in (0..len.min(200)).rev() {
-                bytes[at] = b"abc"[at % 3];
-                let found = [
-                    memchr(b'a', &bytes),
-                    memchr2(b'a', b'b', &bytes),
-                    memchr3(b'a', b'b', b'c', &bytes),
-                ];
-                let expected = [b"a".as_slice(), b"ab", b"abc"]
+                bytes[at] = b"abcd"[at % 4];
+                let found =
+                    [memchr(b'a', &bytes), memchr2(b'a', b'b', &bytes), memchr4(*b"abcd", &bytes)];
+                let expected = [b"a".as_slice(), b"ab", b"abcd"]
                     .map(|wanted| bytes.iter().position(|byte| wanted.contains(byte)));
                 assert_eq!(found, expected, "{len} {at}");
             }

@@ -3,12 +3,14 @@
 //! What needs no change is copied as it stands, in spans as long as possible. The nesting is a list of
 //! brackets and no recursion, so ten thousand levels cost ten thousand bytes.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use blake3::Hasher;
 
 use super::{
-    Policy, clean_text, clip, ends, hide,
+    Policy,
+    arrays::Neighbours,
+    clean_text, clip, ends, hide,
     secrets::{self, Name},
     strings::{end_of_string, read_string, write_string},
     tags,
@@ -52,6 +54,10 @@ struct Pass<'a> {
     out: String,
     /// The closing brackets that are due, innermost last.
     open: Vec<u8>,
+    /// For each open list, up to where its strings were read as one text.
+    read_together: Vec<usize>,
+    /// What to write for strings that say something else together than each by itself, by where they stand.
+    replaced: BTreeMap<usize, String>,
     names: Names,
     /// The length of the output after the last value or bracket that fitted: where it may be cut.
     whole: usize,
@@ -98,6 +104,8 @@ impl<'a> Pass<'a> {
             copied: 0,
             out: String::with_capacity(raw.len().min(policy.field_bytes_max + ends::NOTE_BYTES)),
             open: Vec::new(),
+            read_together: Vec::new(),
+            replaced: BTreeMap::new(),
             names: Names::default(),
             whole: 0,
             rest: None,
@@ -131,7 +139,12 @@ impl<'a> Pass<'a> {
                 self.names = Names::default();
                 return Some(self.open(b'}', Expect::NameOrEnd));
             }
-            b'[' => return Some(self.open(b']', Expect::ValueOrEnd)),
+            b'[' => {
+                let expect = self.open(b']', Expect::ValueOrEnd);
+                self.read_together.push(self.at);
+                self.read_neighbours(true);
+                return Some(expect);
+            }
             b'"' => self.string_value()?,
             _ => self.scalar()?,
         }
@@ -154,18 +167,30 @@ impl<'a> Pass<'a> {
         self.names = Names::default();
         self.value_done();
         self.open.pop();
+        if closing == b']' {
+            self.read_together.pop();
+        }
         Some(Expect::CommaOrEnd)
+    }
+
+    /// Reads the strings of a list from here on as one text: what begins in one of them may end in another.
+    fn read_neighbours(&mut self, is_first: bool) {
+        let Some(read_to) = self.read_together.last_mut().filter(|to| **to <= self.at) else {
+            return;
+        };
+        let neighbours = Neighbours::gather(self.raw, self.at, is_first);
+        *read_to = neighbours.end;
+        self.replaced.extend(neighbours.clean(self.policy.redact_secrets));
     }
 
     fn comma(&mut self) -> Option<Expect> {
         self.at += 1;
-        match self.open.last()? {
-            b'}' => {
-                self.names.name = None;
-                Some(Expect::Name)
-            }
-            _ => Some(Expect::Value),
+        if *self.open.last()? == b'}' {
+            self.names.name = None;
+            return Some(Expect::Name);
         }
+        self.read_neighbours(false);
+        Some(Expect::Value)
     }
 
     fn name(&mut self) -> Option<Expect> {
@@ -188,10 +213,14 @@ impl<'a> Pass<'a> {
     }
 
     fn string_value(&mut self) -> Option<()> {
-        if self.long_string().is_some() {
+        let replaced = self.replaced.remove(&self.at);
+        if replaced.is_none() && self.long_string().is_some() {
             return Some(());
         }
-        let string = self.string()?;
+        let mut string = self.string()?;
+        if let Some(text) = replaced {
+            string = Given { text: Cow::Owned(text), changed: true, ..string };
+        }
         if self.names.tells {
             self.names.told = name_of(string.text.as_bytes());
         }
@@ -338,7 +367,7 @@ fn short_string(rest: &str) -> Option<&str> {
 }
 
 /// What a name says of its value. Most say nothing, and that is cheap to see.
-fn name_of(name: &[u8]) -> Option<Name> {
+pub(super) fn name_of(name: &[u8]) -> Option<Name> {
     if secrets::may_hold(name) { Name::of(name) } else { None }
 }
 
@@ -367,7 +396,7 @@ fn close_early(out: &mut String, rest: &Rest) {
 }
 
 /// The length of the number or word at the start, or nothing when there is none.
-fn scalar_length(rest: &[u8]) -> Option<usize> {
+pub(super) fn scalar_length(rest: &[u8]) -> Option<usize> {
     for word in [&b"true"[..], b"false", b"null"] {
         if rest.starts_with(word) {
             return Some(word.len());

@@ -2,8 +2,10 @@
 //!
 //! In this order: the tags whose content is not ours are removed, secrets become placeholders that name
 //! their kind, and what is still too long keeps its head and its tail. Clipping comes last, so that no
-//! secret is cut in two and survives by halves. Nothing here touches the world.
+//! secret is cut in two and survives by halves. All of it takes linear time, and [`work`] stops it if a text is more
+//! work than that. Nothing here touches the world.
 
+mod arrays;
 mod clip;
 mod ends;
 mod find;
@@ -11,6 +13,7 @@ mod json;
 mod secrets;
 mod strings;
 mod tags;
+pub(crate) mod work;
 
 use std::borrow::Cow;
 
@@ -55,6 +58,13 @@ pub(crate) struct Cleaned {
     pub(crate) wholly_private: bool,
 }
 
+impl Cleaned {
+    /// The text, or nothing if all of it was private.
+    pub(crate) fn unless_private(self) -> String {
+        if self.wholly_private { String::new() } else { self.text }
+    }
+}
+
 /// Cleans a prompt or a message.
 pub(crate) fn clean_text(text: &str, policy: Policy) -> Cleaned {
     clean_owned(Cow::Borrowed(text), policy)
@@ -67,7 +77,7 @@ pub(crate) fn clean_bytes(bytes: &[u8], policy: Policy) -> String {
 
 fn clean_owned(text: Cow<'_, str>, policy: Policy) -> Cleaned {
     let stripped = tags::strip(text);
-    let wholly_private = stripped.private && stripped.text.trim().is_empty();
+    let wholly_private = stripped.wholly_private;
     let limit = policy.field_bytes_max.min(policy.total_bytes_max);
     let text = match hide(&stripped.text, None, policy.redact_secrets, limit) {
         Some(text) => text,
@@ -91,7 +101,8 @@ fn hide(text: &str, name: Option<Name>, redact: bool, limit: usize) -> Option<St
         }
         _ => None,
     };
-    if first.is_none() && text.len() <= limit.max(clip::LIMIT_BYTES_MIN) {
+    let is_read = !work::is_over();
+    if first.is_none() && is_read && text.len() <= limit.max(clip::LIMIT_BYTES_MIN) {
         return plain;
     }
     Some(without(text, first, limit))
@@ -106,17 +117,23 @@ fn without(text: &str, first: Option<Found>, limit: usize) -> String {
     clip.finish()
 }
 
-/// Gives out the text piece by piece, with a placeholder for what was found first and for all that follows.
+/// Gives out the text piece by piece, with a placeholder for what was found first and for all that follows. What the
+/// work limit leaves unread is not given out.
 fn write_redacted(text: &str, first: Option<Found>, mut push: impl FnMut(&str)) {
     let mut at = 0;
     let mut next = first;
-    while let Some(Found { start, end, rule }) = next {
+    while let Some(Found { start, end, rule }) = next
+        && !work::is_over()
+    {
         push(&text[at..start]);
         write_placeholder(rule, &mut push);
         at = end;
         next = secrets::next(text.as_bytes(), at);
     }
-    push(&text[at..]);
+    match work::is_over() {
+        true => push(&work::cut_note(text.len() - at)),
+        false => push(&text[at..]),
+    }
 }
 
 fn write_placeholder(rule: &str, mut push: impl FnMut(&str)) {

@@ -1,11 +1,15 @@
 //! Removing the tags whose content is not ours to remember.
 //!
 //! One pass, in place, linear in the text: hooks see hostile input, and ten megabytes of `<private>`
-//! must not cost more than ten megabytes of anything else.
+//! must not cost more than ten megabytes of anything else. Removed private text leaves a mark, so that a removal
+//! that nobody meant can be seen.
 
 use std::borrow::Cow;
 
-use super::find::{memchr2, memchr3};
+use super::{
+    find::{memchr, memchr2, memchr4},
+    work,
+};
 
 /// What is removed with everything inside. `private` comes first: [`PRIVATE`] is its place.
 pub(super) const NAMES: [&str; 6] = [
@@ -17,6 +21,12 @@ pub(super) const NAMES: [&str; 6] = [
     "persisted-output",
 ];
 const PRIVATE: usize = 0;
+
+/// What stands where private text was. It has the form of the placeholders for secrets, so no rule changes it again.
+pub(super) const MARK: &str = "[redacted:private]";
+
+/// How far a quoted value of an attribute is followed. A quotation mark that is not closed by then is no quotation mark.
+const ATTRIBUTE_BYTES_MAX: usize = 1 << 10;
 
 /// How many blanks a tag may have before its name. `<` and a line of spaces is no tag to anyone.
 const BLANKS_MAX: usize = 8;
@@ -30,23 +40,75 @@ pub(super) struct Stripped<'a> {
     pub(super) text: Cow<'a, str>,
     /// Whether anything was removed.
     pub(super) changed: bool,
-    /// Whether a `<private>` was opened.
-    pub(super) private: bool,
+    /// A `<private>` was opened, and nothing but blanks is left.
+    pub(super) wholly_private: bool,
 }
 
 /// Removes the tags and what they hold: in any letter case, with attributes, nested, to the end of
 /// the text when unclosed. A closing tag without an opening one loses only itself.
 pub(super) fn strip(text: Cow<'_, str>) -> Stripped<'_> {
-    let Some(first) = next_tag(text.as_bytes(), 0) else {
-        return Stripped { text, changed: false, private: false };
-    };
-    let mut bytes = text.into_owned().into_bytes();
-    let private = strip_in_place(&mut bytes, first.start);
+    if next_tag(text.as_bytes(), 0).is_none() {
+        return Stripped { text, changed: false, wholly_private: false };
+    }
+    let (text, wholly_private) = strip_joined(text.into_owned(), &mut []);
+    Stripped { text: Cow::Owned(text), changed: true, wholly_private }
+}
+
+/// Removes the tags of a text that is made of several parts. `starts` says where the parts begin, and is brought up to
+/// date. Returns what is left, and whether all of it was private.
+pub(super) fn strip_joined(text: String, starts: &mut [usize]) -> (String, bool) {
+    let mut bytes = text.into_bytes();
+    let places = strip_in_place(&mut bytes, starts);
     // Cuts are made beside ASCII bytes only, so this is the text unchanged; were that ever wrong,
     // a replacement character is better than a hook that panics.
     let text = String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-    Stripped { text: Cow::Owned(text), changed: true, private }
+    let has_private = places.iter().any(|place| place.kind == Kind::Private);
+    // What was not read because of the work limit is not kept either, and counts as what was read of it.
+    let wholly_private = has_private && (text.trim().is_empty() || work::is_over());
+    (marked(&text, &places, starts), wholly_private)
+}
+
+/// A place in what is left of a text.
+struct Place {
+    at: usize,
+    kind: Kind,
+}
+
+#[derive(PartialEq)]
+enum Kind {
+    /// Something was removed here.
+    Removed,
+    /// Private text was removed here.
+    Private,
+    /// A part begins here.
+    Start,
+}
+
+/// Puts a mark where private text was, and notes where the parts begin now.
+fn marked(text: &str, places: &[Place], starts: &mut [usize]) -> String {
+    let mut out = String::with_capacity(text.len());
+    let (mut copied, mut marked_at) = (0, None);
+    let mut starts = starts.iter_mut();
+    for Place { at, kind } in places {
+        out.push_str(&text[copied..*at]);
+        copied = *at;
+        match kind {
+            Kind::Removed => {}
+            Kind::Private if marked_at == Some(*at) => {}
+            Kind::Private => {
+                out.push_str(MARK);
+                marked_at = Some(*at);
+            }
+            Kind::Start => {
+                if let Some(start) = starts.next() {
+                    *start = out.len();
+                }
+            }
+        }
+    }
+    out.push_str(&text[copied..]);
+    out
 }
 
 /// Whether the text is nothing but `<task-notification>` blocks, which the client sends by itself.
@@ -66,25 +128,43 @@ pub(crate) fn is_only_task_notification(text: &str) -> bool {
     seen && rest.is_empty()
 }
 
-/// Moves what stays to the front and cuts the rest off. Returns whether a `<private>` was opened.
-fn strip_in_place(bytes: &mut Vec<u8>, first: usize) -> bool {
-    let (mut kept, mut at) = (first, first);
-    let mut private = false;
-    while let Some(tag) = next_tag(bytes, at) {
-        private |= tag.name == PRIVATE && !tag.closing;
+/// Moves what stays to the front and cuts the rest off. Returns the places of removals and of the parts, in order.
+fn strip_in_place(bytes: &mut Vec<u8>, starts: &[usize]) -> Vec<Place> {
+    let (mut kept, mut at) = (0, 0);
+    let mut places = Vec::new();
+    let mut starts = starts.iter().copied().peekable();
+    while let Some(tag) = next_tag(bytes, at)
+        && !work::is_over()
+    {
+        while let Some(start) = starts.next_if(|start| *start <= tag.start) {
+            places.push(Place { at: kept + (start - at), kind: Kind::Start });
+        }
         bytes.copy_within(at..tag.start, kept);
         kept += tag.start - at;
-        at = if tag.closing || tag.empty { tag.end } else { close_of(bytes, &tag) };
+        let opens = !tag.closing && !tag.empty;
+        at = if opens { close_of(bytes, &tag) } else { tag.end };
+        let is_private = opens && tag.name == PRIVATE;
+        let kind = if is_private { Kind::Private } else { Kind::Removed };
+        places.push(Place { at: kept, kind });
+        while starts.next_if(|start| *start <= at).is_some() {
+            places.push(Place { at: kept, kind: Kind::Start });
+        }
         // What a removal joins may itself be a tag, as in `<pri<private/>vate>`: look at it again.
         let beginning = beginning_before(&bytes[..kept]);
         bytes.copy_within(kept - beginning..kept, at - beginning);
         kept -= beginning;
         at -= beginning;
     }
+    places.extend(starts.map(|start| Place { at: kept + (start - at), kind: Kind::Start }));
     let end = bytes.len();
     bytes.copy_within(at..end, kept);
     bytes.truncate(kept + end - at);
-    private
+    // A tag that a removal joined took what stood between its halves with it.
+    places.iter_mut().rev().fold(usize::MAX, |least, place| {
+        place.at = place.at.min(least);
+        place.at
+    });
+    places
 }
 
 /// How many bytes at the end of `kept` could be the beginning of a tag.
@@ -94,7 +174,7 @@ fn beginning_before(kept: &[u8]) -> usize {
         match byte {
             b'<' => return distance + 1,
             b'\\' => longest = distance + 1,
-            b'_' | b'-' | b'/' => {}
+            b'_' | b'-' | b'/' | 0xc2 | 0xa0 => {}
             _ if byte.is_ascii_alphanumeric() || byte.is_ascii_whitespace() => {}
             _ => break,
         }
@@ -161,10 +241,10 @@ fn tag_at(bytes: &[u8], start: usize) -> Option<Tag> {
             || rest.get(..name.len()).is_some_and(|given| given.eq_ignore_ascii_case(name))
     })?;
     at += NAMES[name].len();
-    match bytes.get(at) {
-        None | Some(b'>' | b'/' | b'<' | b'\\') => {}
-        Some(byte) if byte.is_ascii_whitespace() => {}
-        Some(_) => return None, // `<privateer>`, `Map<private, _>`
+    match bytes.get(at..)? {
+        [] | [b'>' | b'/' | b'<' | b'\\', ..] => {}
+        rest if blank(rest) > 0 => {}
+        _ => return None, // `<privateer>`, `Map<private, _>`
     }
     let (attributes, end) = end_of(bytes, at);
     Some(Tag {
@@ -181,14 +261,14 @@ struct End {
     closed: bool,
 }
 
-/// Reads the rest of a tag. The next `<` ends it as well as `>` does: scanning goes on from there, so
-/// no byte is looked at again for every tag before it, and a malformed tag hides none behind it.
+/// Reads the rest of a tag. The next `<` ends it as well as `>` does, outside of a quoted value: scanning goes on from
+/// there, so no byte is looked at again for every tag before it, and a malformed tag hides none behind it.
 fn end_of(bytes: &[u8], from: usize) -> (&[u8], End) {
     if bytes.get(from) == Some(&b'>') {
         return (&[], End { at: from + 1, closed: true });
     }
     let mut at = from;
-    while let Some(offset) = memchr3(b'<', b'>', b'\\', &bytes[at..]) {
+    while let Some(offset) = memchr4([b'<', b'>', b'\\', b'='], &bytes[at..]) {
         at += offset;
         let rest = &bytes[at..];
         if let Some(length) = angle(rest, b'>', b'e') {
@@ -197,9 +277,19 @@ fn end_of(bytes: &[u8], from: usize) -> (&[u8], End) {
         if angle(rest, b'<', b'c').is_some() {
             return (&bytes[from..at], End { at, closed: false });
         }
-        at += 1;
+        at += quoted_value(rest).unwrap_or(1);
     }
     (&bytes[from..], End { at: bytes.len(), closed: false })
+}
+
+/// The length of `="…"` at the start, unless the value is too long to be one.
+fn quoted_value(rest: &[u8]) -> Option<usize> {
+    let value = skip_blanks(rest.strip_prefix(b"=")?, 0) + 1;
+    let backslashes = rest[value..].iter().take(3).take_while(|byte| **byte == b'\\').count();
+    let start = value + backslashes + 1;
+    let quote = rest.get(start - 1).filter(|byte| matches!(byte, b'"' | b'\''))?;
+    let inside = &rest[start..rest.len().min(start + ATTRIBUTE_BYTES_MAX)];
+    memchr(*quote, inside).map(|length| start + length + 1)
 }
 
 /// A slash before the `>` ends the tag only outside quotes: `<private note="a/>b">` is an opening.
@@ -220,8 +310,20 @@ fn angle(rest: &[u8], plain: u8, last_digit: u8) -> Option<usize> {
 }
 
 fn skip_blanks(bytes: &[u8], from: usize) -> usize {
-    let rest = bytes.get(from..).unwrap_or_default();
-    from + rest.iter().take(BLANKS_MAX).take_while(|byte| byte.is_ascii_whitespace()).count()
+    let mut at = from;
+    for _ in 0..BLANKS_MAX {
+        at += bytes.get(at..).map_or(0, blank);
+    }
+    at
+}
+
+/// The length of the blank at the start. A page that was copied from a browser has blanks that do not break.
+pub(super) fn blank(rest: &[u8]) -> usize {
+    match rest {
+        [byte, ..] if byte.is_ascii_whitespace() => 1,
+        [0xc2, 0xa0, ..] => 2,
+        _ => 0,
+    }
 }
 
 #[cfg(test)]
@@ -229,7 +331,7 @@ mod tests {
     use super::*;
 
     fn stripped(text: &str) -> String {
-        strip(Cow::Borrowed(text)).text.into_owned()
+        strip(Cow::Borrowed(text)).text.replace(MARK, "")
     }
 
     #[test]
@@ -262,6 +364,14 @@ mod tests {
             (r"a\u003cprivate\u003eb\u003c/private\u003ec", "ac"),
             (r"a\u003Cprivate\u003Eb\u003C\/private\u003Ec", "ac"),
             (r"a<private>b<\/private>c", "ac"),
+            ("a<private x=\"</private>\">b</private>c", "ac"),
+            ("a<private x='</private>' y = \"<private>\">b</private>c", "ac"),
+            (r#"a<private x=\"</private>\">b</private>c"#, "ac"),
+            ("a<private x=\"b>c</private>d", "ad"),
+            ("a<private it's>b</private>c'd", "ac'd"),
+            ("a<private x=1>b</private>c=\"d>e\"", "ac=\"d>e\""),
+            ("a<\u{a0}private>b</private\u{a0}>c<\u{a0}/\u{a0}private>", "ac"),
+            ("a<private\u{a0}x>b</\u{a0}private>c", "ac"),
         ];
         for (text, expected) in cases {
             assert_eq!(stripped(text), expected, "{text}");
@@ -285,8 +395,44 @@ mod tests {
         ] {
             let stripped = strip(Cow::Borrowed(text));
             assert!(matches!(stripped.text, Cow::Borrowed(same) if same == text), "{text}");
-            assert!(!stripped.private);
+            assert!(!stripped.wholly_private);
         }
+    }
+
+    #[test]
+    fn private_text_leaves_one_mark_and_other_tags_none() {
+        let cases = [
+            ("a <private>b</private> c", "a [redacted:private] c"),
+            ("a<private>b</private><private>c", "a[redacted:private]"),
+            ("a<private/>b</private>c", "abc"),
+            ("a<system-reminder>b<private>c</private></system-reminder>d", "ad"),
+            ("a<pri<private>x</private>vate>secret</private>b", "a[redacted:private]b"),
+            ("a<sys<private>x</private>tem-reminder>secret", "a[redacted:private]"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(strip(Cow::Borrowed(text)).text, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_parts_of_a_text_are_found_again_behind_what_was_removed() {
+        let parts = |parts: &[&str]| {
+            let mut starts = vec![0];
+            for part in &parts[1..] {
+                starts.push(starts[starts.len() - 1] + parts[starts.len() - 1].len());
+                assert!(!part.is_empty());
+            }
+            let (text, _) = strip_joined(parts.concat(), &mut starts);
+            let ends = starts.iter().copied().skip(1).chain([text.len()]);
+            let parts = starts.iter().zip(ends).map(|(start, end)| text[*start..end].to_owned());
+            parts.collect::<Vec<_>>()
+        };
+        assert_eq!(
+            parts(&["a", "b<private>c", "d", "e</private>f", "g"]),
+            ["a", "b[redacted:private]", "", "f", "g"]
+        );
+        assert_eq!(parts(&["<pri<private>", "x</private>", "vate>", "y"]), [MARK, "", "", ""]);
+        assert_eq!(parts(&["a<private/>", "b"]), ["a", "b"]);
     }
 
     #[test]
@@ -303,11 +449,12 @@ mod tests {
 
     #[test]
     fn only_an_opened_private_makes_a_text_private() {
-        let private = |text| strip(Cow::Borrowed(text)).private;
+        let private = |text| strip(Cow::Borrowed(text)).wholly_private;
         assert!(private("<private>x</private>"));
-        assert!(private("a <PRIVATE"));
+        assert!(private(" <PRIVATE"));
+        assert!(!private("a <PRIVATE"));
         assert!(!private("</private>"));
-        assert!(!private("<system-reminder><private>x</private></system-reminder>y"));
+        assert!(!private("<system-reminder><private>x</private></system-reminder>"));
     }
 
     #[test]

@@ -107,7 +107,9 @@ fn a_prompt_with_nothing_left_is_wholly_private() {
 fn tags_go_from_every_string_of_a_json_text() {
     let raw =
         r#"{"a":"x<private>y</private>z","b":["\u003cprivate>y",{"<private>c</private>d":1}]}"#;
-    assert_eq!(json(raw), r#"{"a":"xz","b":["",{"d":1}]}"#);
+    let expected =
+        r#"{"a":"x[redacted:private]z","b":["[redacted:private]",{"[redacted:private]d":1}]}"#;
+    assert_eq!(json(raw), expected);
 }
 
 #[test]
@@ -147,7 +149,8 @@ fn a_name_can_be_a_secret_too() {
 fn without_redaction_only_tags_go() {
     let policy = Policy { redact_secrets: false, ..Policy::default() };
     let raw = r#"{"password":"hunter2","a":"<private>x</private>DB_PASSWORD=hunter2"}"#;
-    assert_eq!(clean_json(raw, policy), r#"{"password":"hunter2","a":"DB_PASSWORD=hunter2"}"#);
+    let expected = r#"{"password":"hunter2","a":"[redacted:private]DB_PASSWORD=hunter2"}"#;
+    assert_eq!(clean_json(raw, policy), expected);
 }
 
 #[test]
@@ -192,7 +195,7 @@ fn what_is_not_json_becomes_a_string() {
         assert_eq!(serde_json::from_str::<String>(&json(raw)).unwrap(), raw);
     }
     let truncated = r#"{"a":"DB_PASSWORD=hunter2\nx","b":"\u003cprivate\u003etop sec"#;
-    let expected = r#"{"a":"DB_PASSWORD=[redacted:password]\nx","b":""#;
+    let expected = r#"{"a":"DB_PASSWORD=[redacted:password]\nx","b":"[redacted:private]"#;
     assert_eq!(serde_json::from_str::<String>(&json(truncated)).unwrap(), expected);
 }
 
@@ -261,6 +264,39 @@ fn what_was_cut_from_a_list_is_counted() {
     assert!(raw.starts_with(kept));
     let cut = raw.len() - kept.len();
     assert!(note.starts_with(&format!("{cut} of {} bytes, blake3 ", raw.len())), "{cleaned}");
+}
+
+#[test]
+fn past_the_work_limit_a_field_is_cut_and_marked_and_never_kept_unread() {
+    let secret = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
+    let text = format!("{} {secret} <private>x", "word ".repeat(1000));
+    let raw =
+        serde_json::json!({ "a": text, "b": [secret, "<private>", "x"], secret: 1 }).to_string();
+    for limit in [0, 10, 1000, 10_000, 100_000] {
+        let scope = work::Scope::new(limit);
+        let cleaned = [
+            clean_text(&text, Policy::default()).text,
+            clean_json(&raw, Policy::default()),
+            clean_json(&raw[1..], Policy::default()),
+            clean_bytes(raw.as_bytes(), Policy::default()),
+        ];
+        for cleaned in &cleaned {
+            assert!(!cleaned.contains("16C7e42F"), "{limit}: {cleaned}");
+        }
+        let is_cut = cleaned.iter().any(|cleaned| cleaned.contains("[not read: "));
+        assert_eq!(scope.fields_cut() > 0, is_cut, "{limit}");
+        assert_eq!(is_cut, limit < 100_000, "{limit}");
+        assert!(serde_json::from_str::<serde_json::Value>(&cleaned[1]).is_ok(), "{}", cleaned[1]);
+    }
+    assert_eq!(clean_text("word", Policy::default()).text, "word");
+}
+
+#[test]
+fn what_is_wholly_private_stays_so_past_the_work_limit() {
+    let text = "<private>".to_owned() + &"x <b>".repeat(10_000);
+    let scope = work::Scope::new(1000);
+    let cleaned = clean_text(&text, Policy::default());
+    assert!(cleaned.wholly_private && scope.fields_cut() > 0, "{}", cleaned.text);
 }
 
 /// Valid at any depth, which `Value` would not be.

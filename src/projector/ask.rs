@@ -28,6 +28,9 @@ use crate::{
     app::App,
     clock::Clock,
     failure::Failure,
+    privacy::Policy,
+    redaction::redact,
+    remember,
 };
 
 /// What a run of questions came to.
@@ -69,6 +72,7 @@ pub(crate) struct Asker<'a> {
     gate: &'a Gate,
     log: Log,
     events: Mutex<EventLog>,
+    policy: Policy,
     clock: Clock,
     generation: u32,
     done: Mutex<Asked>,
@@ -92,6 +96,7 @@ impl<'a> Asker<'a> {
             gate,
             log: Log::open(&dir, Options::default())?,
             events: Mutex::new(EventLog::open(&dir, Options::default())?),
+            policy: remember::policy(app),
             clock: app.clock,
             generation,
             done: Mutex::default(),
@@ -270,8 +275,10 @@ impl<'a> Asker<'a> {
         envelope: &Envelope,
         event: impl Into<Event>,
     ) -> Result<(), claude_mem_log::Error> {
+        let (mut envelope, mut event) = (envelope.clone(), event.into());
+        redact(&mut envelope, &mut event, self.policy);
         let mut events = lock(&self.events);
-        events.record(new_id(self.clock), envelope, &event.into())?;
+        events.record(new_id(self.clock), &envelope, &event)?;
         // It was paid for: a loss of power shall not lose it. If that fails it is recorded all the same.
         let _ = events.sync();
         Ok(())

@@ -36,7 +36,8 @@ use claude_mem_log::{Log, Options};
 use claude_mem_projections::{Range, Store, Turn};
 
 use crate::{
-    agent::Refusal, app::App, failure::Failure, memory, settings::table::MAX_CONCURRENT_AGENTS,
+    agent::Refusal, app::App, failure::Failure, memory, redaction::redact, remember,
+    settings::table::MAX_CONCURRENT_AGENTS,
 };
 
 /// How a run of the projector goes about it.
@@ -187,8 +188,9 @@ fn ask_all(
 /// Nobody can be asked. That is recorded, so that `status` and `doctor` can tell, and everything waits.
 pub(crate) fn refused(app: &App, words: &Words, refusal: &Refusal) -> Result<Asked, Failure> {
     let mut events = EventLog::open(&app.paths.log(), Options::default())?;
-    let failed = ask::failed(words, 0, refusal);
-    events.record(ask::new_id(app.clock), &Envelope::default(), &failed.into())?;
+    let (mut envelope, mut failed) = (Envelope::default(), ask::failed(words, 0, refusal).into());
+    redact(&mut envelope, &mut failed, remember::policy(app));
+    events.record(ask::new_id(app.clock), &envelope, &failed)?;
     let (class, message) = (refusal.class, refusal.message.clone());
     Ok(Asked { stopped: Some(Stopped::Provider { class, message }), ..Asked::default() })
 }

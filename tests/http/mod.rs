@@ -23,21 +23,21 @@ use crate::{
 };
 
 /// A worker, and a sandbox that it serves.
-struct Site {
-    sandbox: Sandbox,
+pub(crate) struct Site {
+    pub(crate) sandbox: Sandbox,
     serving: Serving,
 }
 
 /// What was answered.
 #[derive(Debug)]
-struct Reply {
-    status: u16,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
     headers: Vec<(String, String)>,
     body: String,
 }
 
 impl Site {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(&[])
     }
 
@@ -80,7 +80,7 @@ impl Site {
     }
 
     /// Sends a request as a program that knows the token does.
-    fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Reply {
+    pub(crate) fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Reply {
         let bearer = format!("Bearer {}", self.token());
         let authority = self.authority();
         let mut headers = vec![("host", authority.as_str()), ("authorization", bearer.as_str())];
@@ -91,12 +91,12 @@ impl Site {
     }
 
     /// What is there.
-    fn get(&self, path: &str) -> Value {
+    pub(crate) fn get(&self, path: &str) -> Value {
         self.ask("GET", path, None).ok()
     }
 
     /// What comes of this.
-    fn post(&self, path: &str, body: &Value) -> Value {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Value {
         self.ask("POST", path, Some(body)).ok()
     }
 

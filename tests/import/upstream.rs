@@ -97,7 +97,7 @@ fn every_row_that_holds_memory_comes_over_once() {
     let sql =
         "select upstream_id, type, title, narrative, facts, concepts, files_read, files_modified,
         at_us / 1000, origin from observations order by id";
-    let expected = "40|bugfix|First|the  story|[\"one\",\"two\"]|[\"gotcha\"]|[\"src/a.rs\"]|[\"src/b.rs\"]|1759363202000|import\n\
+    let expected = "40|bugfix|First|the [redacted:private] story|[\"one\",\"two\"]|[\"gotcha\"]|[\"src/a.rs\"]|[\"src/b.rs\"]|1759363202000|import\n\
         41|discovery||old body|[\"not [json\"]||||1759363203000|import\n\
         42|note|Note|by hand|||||1759363204000|user\n";
     assert_eq!(rows(&sandbox, sql), expected);
@@ -107,7 +107,10 @@ fn every_row_that_holds_memory_comes_over_once() {
         "c1|The title|0\nc2||1\norphan-gone||1\norphan-manual-shop||1\n"
     );
     let prompts = rows(&sandbox, "select number, text from prompts order by id");
-    assert_eq!(prompts, "1|only  here\n1|fix  [redacted:aws-access-key]\n");
+    assert_eq!(
+        prompts,
+        "1|only [redacted:private] here\n1|fix [redacted:private] [redacted:aws-access-key]\n"
+    );
     assert_eq!(
         rows(&sandbox, "select upstream_id, request from summaries"),
         "7|asked\n8|asked more\n"

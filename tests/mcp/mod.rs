@@ -10,7 +10,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::sandbox::{Sandbox, binary};
-use talk::{PATIENCE, Talk};
+use talk::PATIENCE;
+pub(crate) use talk::Talk;
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":"alive","method":"ping"}"#;
 

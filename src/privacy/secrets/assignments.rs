@@ -10,6 +10,7 @@ use super::{
     },
     values::{Written, secret_in},
 };
+use crate::privacy::work;
 
 /// How far a name reaches to either side of the word that announced it.
 const NAME_BYTES_MAX: usize = 64;
@@ -289,13 +290,16 @@ impl Place {
         };
         let mut length =
             rest.iter().enumerate().position(|(at, &byte)| is_end(at, byte)).unwrap_or(rest.len());
-        // What ends a statement or a sentence is no part of the value.
+        work::count(length + 1);
+        // What ends a statement or a sentence is no part of the value. Looked for once: a value may end in a megabyte
+        // of brackets.
+        let opening = rest[..length].iter().position(|byte| b"({[".contains(byte));
         while length > 0
             && matches!(rest[length - 1], b';' | b',' | b')' | b'}' | b']')
             && !self.element
         {
             if matches!(rest[length - 1], b')' | b'}' | b']')
-                && rest[..length].iter().any(|b| b"({[".contains(b))
+                && opening.is_some_and(|opening| opening < length)
             {
                 break;
             }

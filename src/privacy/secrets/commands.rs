@@ -12,6 +12,7 @@ use super::{
     rules::run,
     values::{is_placeholder, is_spoken_secret},
 };
+use crate::privacy::work;
 
 /// How far before an option its command may stand.
 const BEFORE_BYTES_MAX: usize = 512;
@@ -161,6 +162,7 @@ fn command_before<'a>(text: &[u8], at: usize, options: &[&'a Login]) -> Option<&
         return None;
     }
     let before = &text[at.saturating_sub(BEFORE_BYTES_MAX)..at];
+    work::count(before.len());
     let mut lines = before.rsplit(|&byte| byte == b'\n');
     let last = lines.next().unwrap_or_default();
     let more = lines.take_while(|line| line.ends_with(b"\\"));

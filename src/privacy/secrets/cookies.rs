@@ -18,15 +18,14 @@ const ATTRIBUTES: &[&str] = &["path", "domain", "expires", "max-age", "samesite"
 /// The cookies in the header's value at `start`, from behind the first one's name to the last one's end,
 /// if one of them looks like more than a preference.
 pub(super) fn cookies(text: &[u8], start: usize) -> Option<Found> {
-    let first = Cookie::at(text, start)?;
-    let judged = |cookie: &Cookie| cookie.value - start < JUDGED_BYTES_MAX;
-    let follow = |cookie: &Cookie| cookie.next(text);
-    let mut cookies = std::iter::successors(Some(first), follow).take_while(judged);
-    let secret = cookies.find(|cookie| {
-        let value = &text[cookie.value..cookie.end];
+    let judged = &text[..text.len().min(start + JUDGED_BYTES_MAX)];
+    let first = Cookie::at(judged, start)?;
+    let secret = first.and_next(judged).find(|cookie| {
+        let value = &judged[cookie.value..cookie.end];
         looks_made(&value[..value.len().min(COOKIE_BYTES_MAX)])
     })?;
-    let last = std::iter::successors(Some(secret), follow).last()?;
+    let whole = Cookie { end: secret.value + run(&text[secret.value..], in_value), ..secret };
+    let last = whole.and_next(text).last()?;
     Some(Found { start: first.value, end: last.end, rule: Kind::Cookie.rule() })
 }
 
@@ -49,6 +48,11 @@ impl Cookie {
         }
         let value = start + name.len() + 1;
         Some(Self { value, end: value + run(&text[value..], in_value) })
+    }
+
+    /// This cookie and all that follow it.
+    fn and_next(self, text: &[u8]) -> impl Iterator<Item = Self> {
+        std::iter::successors(Some(self), |cookie| cookie.next(text))
     }
 
     fn next(&self, text: &[u8]) -> Option<Self> {

@@ -6,6 +6,7 @@
 use memchr::memmem;
 
 use super::{Found, names::Kind, rules::run, values::is_placeholder};
+use crate::privacy::work;
 
 /// How far before a password the word that tells what it is may stand.
 const BEFORE_BYTES_MAX: usize = 512;
@@ -15,13 +16,24 @@ pub(super) fn netrc(text: &[u8], at: usize) -> Option<Found> {
     const PASSWORD: &[u8] = b"password";
     let behind = at + PASSWORD.len();
     let blanks = run(text.get(behind..)?, |byte| matches!(byte, b' ' | b'\t'));
-    let start = behind + blanks;
-    let end = start + run(&text[start..], |byte| !byte.is_ascii_whitespace() && byte != b'\\');
-    if blanks == 0 || is_placeholder(&text[start..end]) {
+    // Without a blank the value would be all that follows, once for every mention in a text without blanks.
+    if blanks == 0 {
         return None;
     }
-    let before = &text[at.saturating_sub(BEFORE_BYTES_MAX)..at];
-    let mut words = before.rsplit(u8::is_ascii_whitespace).filter_map(behind_line_number);
+    let start = behind + blanks;
+    let end = start + run(&text[start..], |byte| !byte.is_ascii_whitespace() && byte != b'\\');
+    if is_placeholder(&text[start..end]) {
+        return None;
+    }
+    let mut before = text[at.saturating_sub(BEFORE_BYTES_MAX)..at].to_vec();
+    work::count(before.len());
+    // JSON within a text has its line breaks as escapes.
+    for at in 1..before.len() {
+        if before[at - 1] == b'\\' && matches!(before[at], b'n' | b'r' | b't') {
+            before[at - 1..=at].fill(b' ');
+        }
+    }
+    let mut words = before.rsplit(u8::is_ascii_whitespace).filter_map(behind_prefix);
     let is_entry = loop {
         match (words.next(), words.next()) {
             (Some(_), Some(b"machine")) | (Some(b"default"), _) => break true,
@@ -32,9 +44,10 @@ pub(super) fn netrc(text: &[u8], at: usize) -> Option<Found> {
     is_entry.then_some(Found { start, end, rule: Kind::Password.rule() })
 }
 
-/// The word, without the number and arrow that a listing puts before a line.
-fn behind_line_number(word: &[u8]) -> Option<&[u8]> {
+/// The word, without what a listing or a diff puts before a line: a number and an arrow, a plus or a minus.
+fn behind_prefix(word: &[u8]) -> Option<&[u8]> {
     const ARROW: &[u8] = "→".as_bytes();
     let word = memmem::rfind(word, ARROW).map_or(word, |at| &word[at + ARROW.len()..]);
+    let word = word.strip_prefix(b"+").or_else(|| word.strip_prefix(b"-")).unwrap_or(word);
     (!word.is_empty()).then_some(word)
 }

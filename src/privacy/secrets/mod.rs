@@ -21,6 +21,7 @@ mod values;
 pub(super) use assignments::Name;
 pub(super) use escapes::redact_escaped;
 
+use super::work;
 use rules::{Rule, Shape};
 use table::RULES;
 
@@ -33,13 +34,16 @@ pub(super) struct Found {
     pub(super) rule: &'static str,
 }
 
-/// The first secret at or after `from`. Both its ends are character boundaries of the text.
+/// The first secret at or after `from`. Both its ends are character boundaries of the text. Nothing is known of the
+/// text if the work limit was reached meanwhile.
 pub(super) fn next(text: &[u8], from: usize) -> Option<Found> {
     let mut first: Option<Found> = None;
     let mut at = from;
     // A secret may begin some way behind its trigger, and another one in between.
     let before = |first: Option<Found>| first.map_or(text, |found| &text[..found.start]);
-    while let Some(trigger) = next_trigger(before(first), at) {
+    while let Some(trigger) = next_trigger(before(first), at)
+        && !work::is_over()
+    {
         if let Some(found) = at_trigger(text, trigger)
             && found.start >= from
             && first.is_none_or(|first| found.start < first.start)
@@ -94,6 +98,12 @@ fn rules_at(text: &[u8], at: usize) -> impl Iterator<Item = (&'static Rule, usiz
 
 /// Where the next three bytes are those of a trigger, or share its slot.
 fn next_trigger(text: &[u8], from: usize) -> Option<usize> {
+    let found = find_trigger(text, from);
+    work::count(found.unwrap_or(text.len()).saturating_sub(from) + 1);
+    found
+}
+
+fn find_trigger(text: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     // Eight bytes hold six windows of three; one branch for all six is what makes this fast.
     while let Some(block) = text[at..].first_chunk::<8>() {

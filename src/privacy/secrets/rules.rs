@@ -4,6 +4,7 @@ use super::{
     Found,
     looks::{JUDGED_BYTES_MAX, is_generated, is_varied},
 };
+use crate::privacy::work;
 
 /// One kind of secret.
 pub(super) struct Rule {
@@ -125,7 +126,9 @@ pub(super) fn is_filler(body: &[u8]) -> bool {
 
 /// How many bytes from the start are of a class.
 pub(super) fn run(bytes: &[u8], class: fn(u8) -> bool) -> usize {
-    bytes.iter().position(|&byte| !class(byte)).unwrap_or(bytes.len())
+    let length = bytes.iter().position(|&byte| !class(byte)).unwrap_or(bytes.len());
+    work::count(length + 1);
+    length
 }
 
 pub(super) fn alphanumeric(byte: u8) -> bool {

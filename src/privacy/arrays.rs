@@ -1,0 +1,339 @@
+//! Strings that stand side by side in a list, read as one text.
+//!
+//! A client sends a diff as a list of lines, and a tool answers with several blocks of text. A `<private>` or a key
+//! that begins in one string may end in another. Command lines and headers come in lists, too, with the name in one
+//! string and the secret in the next.
+
+use super::{
+    hide,
+    json::{name_of, scalar_length},
+    secrets::{self, Found},
+    strings::{end_of_string, unescape},
+    tags, work,
+};
+
+/// How deep an element of a list is looked into for its text. Each byte is passed over once for every list around it
+/// within this depth.
+const DEPTH_MAX: usize = 4;
+
+/// Headers whose value is a secret, wherever they stand in a list.
+const HEADERS: [&str; 5] =
+    ["authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"];
+
+/// Strings of one list that follow one another, with no other list between them.
+pub(super) struct Neighbours<'a> {
+    /// Where each begins, and what stands between its quotation marks.
+    strings: Vec<(usize, &'a str)>,
+    /// Whether they are elements of the list, rather than the texts of blocks.
+    are_elements: bool,
+    /// Whether they are all of the list.
+    is_whole_list: bool,
+    /// Up to where the list was looked at.
+    pub(super) end: usize,
+}
+
+impl<'a> Neighbours<'a> {
+    /// The strings of the list from `start` on. What is not JSON ends them, and is left to whoever reads it next.
+    pub(super) fn gather(raw: &'a str, start: usize, is_list_start: bool) -> Self {
+        let mut found =
+            Self { strings: Vec::new(), are_elements: true, is_whole_list: false, end: start };
+        let mut at = start;
+        while let Some(end) = found.element(raw, skip_blanks(raw, at)) {
+            found.end = end;
+            at = skip_blanks(raw, end);
+            if raw.as_bytes().get(at) != Some(&b',') {
+                found.is_whole_list = is_list_start && raw.as_bytes().get(at) == Some(&b']');
+                break;
+            }
+            at += 1;
+        }
+        work::count(found.end - start + 1);
+        found
+    }
+
+    /// Looks at the element at `at`, and says where it ends. Nothing, if it is a list or too deep.
+    fn element(&mut self, raw: &'a str, at: usize) -> Option<usize> {
+        match raw.as_bytes().get(at)? {
+            b'"' => {
+                let string = string_at(raw, at)?;
+                self.strings.push((at, string));
+                Some(at + string.len() + 2)
+            }
+            b'{' => self.block(raw, at),
+            _ => Some(at + scalar_length(&raw.as_bytes()[at..])?),
+        }
+    }
+
+    /// Looks at the object at `start` for its text, and passes over everything else in it.
+    fn block(&mut self, raw: &'a str, start: usize) -> Option<usize> {
+        let (mut at, mut depth) = (start, 0);
+        let (mut name, mut is_value) = ("", false);
+        loop {
+            match raw.as_bytes().get(at)? {
+                b'"' => {
+                    let string = string_at(raw, at)?;
+                    match (is_value, depth, name) {
+                        (false, ..) => name = string,
+                        (true, 1, "text") => {
+                            self.strings.push((at, string));
+                            self.are_elements = false;
+                        }
+                        _ => {}
+                    }
+                    at += string.len() + 1;
+                }
+                b'{' | b'[' if depth == DEPTH_MAX => {
+                    work::count(at - start);
+                    return None;
+                }
+                b'{' | b'[' => (depth, is_value) = (depth + 1, false),
+                b'}' | b']' if depth == 1 => return Some(at + 1),
+                b'}' | b']' => depth -= 1,
+                b':' => is_value = true,
+                b',' => is_value = false,
+                _ => {}
+            }
+            at += 1;
+        }
+    }
+
+    /// What to write for those strings that are to be written otherwise, by where they stand. If the work limit is
+    /// reached there is nothing here: then none of them is written at all.
+    pub(super) fn clean(self, redact: bool) -> Vec<(usize, String)> {
+        let may_matter = |(_, string): &(usize, &str)| may_matter(string.as_bytes(), redact);
+        let is_command = redact && self.are_elements && is_command(&self.strings);
+        let matters = is_command || self.strings.iter().any(may_matter);
+        if self.strings.len() < 2 || !matters {
+            return Vec::new();
+        }
+        let joint = if is_command { ' ' } else { '\n' };
+        let Some(joined) = Joined::of(&self.strings, joint) else { return Vec::new() };
+        let before = joined.parts();
+        let mut after = joined.clean(redact);
+        if redact && self.are_elements {
+            for (pair, text) in before.windows(2).zip(&mut after[1..]) {
+                self.hide_named(&pair[0], text);
+            }
+        }
+        if work::is_over() {
+            return Vec::new();
+        }
+        let changed = before.iter().zip(after).zip(&self.strings);
+        changed
+            .filter(|((before, after), _)| *before != after)
+            .map(|((_, after), (at, _))| (*at, after))
+            .collect()
+    }
+
+    /// Hides a string that stands behind a telling name: an option, a header, or the first of two.
+    fn hide_named(&self, before: &str, text: &mut String) {
+        let is_header = HEADERS.iter().any(|header| before.eq_ignore_ascii_case(header));
+        let is_pair = self.strings.len() == 2 && self.is_whole_list;
+        if text.starts_with('-') || !(before.starts_with('-') || is_header || is_pair) {
+            return;
+        }
+        let name = name_of(before.as_bytes());
+        if let Some(hidden) = name.and_then(|name| hide(text, Some(name), true, usize::MAX)) {
+            *text = hidden;
+        }
+    }
+}
+
+/// Whether a string, as JSON has it, may hold something that reaches into another one.
+fn may_matter(raw: &[u8], redact: bool) -> bool {
+    memchr::memchr(b'<', raw).is_some()
+        || memchr::memmem::find(raw, b"u00").is_some()
+        || redact && secrets::may_hold(raw)
+}
+
+/// The texts of several strings as one.
+struct Joined {
+    text: String,
+    /// Where each of them begins.
+    starts: Vec<usize>,
+    /// What stands between them.
+    joint: char,
+}
+
+impl Joined {
+    /// Nothing, if one of them is not a valid string.
+    fn of(strings: &[(usize, &str)], joint: char) -> Option<Self> {
+        let (mut text, mut starts) = (String::new(), Vec::with_capacity(strings.len()));
+        for (_, string) in strings {
+            if !starts.is_empty() {
+                text.push(joint);
+            }
+            starts.push(text.len());
+            unescape(string, &mut text)?;
+        }
+        Some(Self { text, starts, joint })
+    }
+
+    fn parts(&self) -> Vec<String> {
+        let ends = self.starts.iter().copied().skip(1).chain([self.text.len()]).enumerate();
+        let parts = self.starts.iter().zip(ends).map(|(start, (number, end))| {
+            let part = &self.text[*start..end];
+            let is_last = number + 1 == self.starts.len();
+            let without = part.strip_suffix(self.joint).filter(|_| !is_last);
+            without.unwrap_or(part).to_owned()
+        });
+        parts.collect()
+    }
+
+    fn clean(self, redact: bool) -> Vec<String> {
+        let Self { text, mut starts, joint } = self;
+        let (mut text, _) = tags::strip_joined(text, &mut starts);
+        if redact {
+            text = redacted(&text, &mut starts);
+        }
+        Self { text, starts, joint }.parts()
+    }
+}
+
+/// The text with placeholders for its secrets. `starts` is brought up to date.
+fn redacted(text: &str, starts: &mut [usize]) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut starts = starts.iter_mut().peekable();
+    let mut at = 0;
+    loop {
+        let found = secrets::next(text.as_bytes(), at);
+        let to = found.map_or(text.len(), |found| found.start);
+        while let Some(start) = starts.next_if(|start| **start <= to) {
+            *start = out.len() + start.saturating_sub(at);
+        }
+        out.push_str(&text[at..to]);
+        let Some(Found { end, rule, .. }) = found else { return out };
+        out.extend(["[redacted:", rule, "]"]);
+        at = end;
+    }
+}
+
+/// Whether the strings are a program and its arguments rather than the lines of a diff: some of them are options, and
+/// none has the beginning of a line that stays or comes, or is several lines.
+fn is_command(strings: &[(usize, &str)]) -> bool {
+    let is_option = |(_, string): &(usize, &str)| string.starts_with('-');
+    let is_line =
+        |(_, string): &(usize, &str)| string.starts_with([' ', '+']) || string.contains("\\n");
+    strings.iter().any(is_option) && !strings.iter().all(is_option) && !strings.iter().any(is_line)
+}
+
+/// What stands between the quotation marks of the string at `at`.
+fn string_at(raw: &str, at: usize) -> Option<&str> {
+    let rest = &raw[at + 1..];
+    end_of_string(rest.as_bytes()).map(|end| &rest[..end])
+}
+
+fn skip_blanks(raw: &str, at: usize) -> usize {
+    let rest = &raw.as_bytes()[at..];
+    at + rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::privacy::{Policy, clean_json};
+
+    fn check(cases: &[(&str, &str)]) {
+        for (raw, expected) in cases {
+            let cleaned = clean_json(raw, Policy::default());
+            assert_eq!(&cleaned, expected, "{raw}");
+            assert_eq!(clean_json(&cleaned, Policy::default()), cleaned, "{raw}");
+        }
+    }
+
+    #[test]
+    fn a_private_block_is_removed_across_the_lines_of_a_diff() {
+        check(&[
+            (
+                r#"[{"lines":[" a","+<private>","+the WALRUS plan","+</private>","+b"]}]"#,
+                r#"[{"lines":[" a","+[redacted:private]","","","+b"]}]"#,
+            ),
+            (
+                r#"["x <private>a", 1, "b", null, "c"]"#,
+                r#"["x [redacted:private]", 1, "", null, ""]"#,
+            ),
+            (r#"["a<private>b",["c"],"d</private>e"]"#, r#"["a[redacted:private]",["c"],"de"]"#),
+            (r#"["a\u003cprivate>b","c</private\u003ed"]"#, r#"["a[redacted:private]","d"]"#),
+        ]);
+    }
+
+    #[test]
+    fn a_private_block_is_removed_across_blocks_of_text() {
+        check(&[(
+            r#"{"content":[{"type":"text","text":"<private>a"},{"type":"text","text":"WALRUS","n":{"text":"kept"}},{"text":"b</private>c"}]}"#,
+            r#"{"content":[{"type":"text","text":"[redacted:private]"},{"type":"text","text":"","n":{"text":"kept"}},{"text":"c"}]}"#,
+        )]);
+    }
+
+    #[test]
+    fn a_key_is_replaced_across_the_lines_of_a_diff() {
+        let key = "MIIEpAIBAAKCAQEA75mJZ0Zb5u1J8bqv7QMIIEpAIBAAKCAQEA75mJZ0Zb5u1J8";
+        for kind in ["RSA PRIVATE KEY", "OPENSSH PRIVATE KEY", "PGP PRIVATE KEY BLOCK"] {
+            for sign in ["+", "-", " ", ""] {
+                let lines: Vec<String> = [
+                    format!("{sign}-----BEGIN {kind}-----"),
+                    format!("{sign}{key}"),
+                    format!("{sign}{key}"),
+                    format!("{sign}-----END {kind}-----"),
+                    format!("{sign}done"),
+                ]
+                .into();
+                let raw = serde_json::to_string(&lines).unwrap();
+                let cleaned = clean_json(&raw, Policy::default());
+                let after: Vec<String> = serde_json::from_str(&cleaned).unwrap();
+                assert!(!cleaned.contains("AKCAQEA"), "{cleaned}");
+                assert_eq!((after.len(), after[4].as_str()), (5, lines[4].as_str()), "{cleaned}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_password_of_netrc_is_replaced_across_the_lines_of_a_diff() {
+        check(&[(
+            r#"["+machine db.example","+  login ada","-  password hunter2","+x"]"#,
+            r#"["+machine db.example","+  login ada","-  password [redacted:password]","+x"]"#,
+        )]);
+    }
+
+    #[test]
+    fn a_password_of_netrc_is_replaced_in_json_within_a_text() {
+        for lines in [
+            r"machine db\nlogin ada\npassword hunter2\n",
+            r"x\nmachine db\n login ada\n password hunter2\n",
+        ] {
+            let raw = serde_json::to_string(lines).unwrap();
+            let cleaned = clean_json(&raw, Policy::default());
+            assert!(!cleaned.contains("hunter2"), "{cleaned}");
+        }
+    }
+
+    #[test]
+    fn options_and_headers_tell_of_the_string_behind_them() {
+        check(&[
+            (
+                r#"["psql","--password","hunter2","-v"]"#,
+                r#"["psql","--password","[redacted:password]","-v"]"#,
+            ),
+            (r#"["--password","a b c"]"#, r#"["--password","[redacted:password]"]"#),
+            (r#"["curl","-u","me:hunter2","x"]"#, r#"["curl","-u","me:[redacted:password]","x"]"#),
+            (
+                r#"[["Authorization","Basic dXNlcjpwYXNz"],["Accept","x"]]"#,
+                r#"[["Authorization","Basic [redacted:authorization]"],["Accept","x"]]"#,
+            ),
+            (
+                r#"["Host","x","authorization","Basic dXNlcjpwYXNz","Accept","y"]"#,
+                r#"["Host","x","authorization","Basic [redacted:authorization]","Accept","y"]"#,
+            ),
+            (r#"["password","hunter2"]"#, r#"["password","[redacted:password]"]"#),
+            // Names of columns are no secrets.
+            (r#"["id","password","created_at"]"#, r#"["id","password","created_at"]"#),
+            (r#"["--password","--verbose"]"#, r#"["--password","--verbose"]"#),
+        ]);
+    }
+
+    #[test]
+    fn lists_in_lists_are_each_read_once() {
+        let deep = format!("{}\"<private>\"{}", "[{\"a\":".repeat(50_000), "}]".repeat(50_000));
+        let expected = deep.replace("<private>", "[redacted:private]");
+        assert_eq!(clean_json(&deep, Policy::default()), expected);
+    }
+}
