@@ -1,13 +1,13 @@
 //! Checking the rear of a segment on another thread while its front is being read.
 //!
-//! Reading is mostly checksums and page faults, and both halves of a mapped segment can have theirs at the
-//! same time. The thread begins at a frame that the segment's index names, goes on to the end or to the
+//! Reading is mostly checksums, and both halves of a segment can have theirs at the same time. The thread begins at a frame that the segment's index names, goes on to the end or to the
 //! first bytes that are not a whole frame, and hands over the headers of the frames that are.
 
 use crate::{
+    disk::File,
     format::{FrameHeader, Seal},
-    map::Map,
     recovery::{Found, scan},
+    segment::Buffered,
 };
 use std::{
     sync::{
@@ -39,12 +39,10 @@ pub(crate) struct Ahead {
 
 #[derive(Debug)]
 struct Job {
-    map: Arc<Map>,
+    file: Arc<dyn File>,
     start: u64,
     salt: u32,
     batches: SyncSender<Vec<FrameHeader>>,
-    /// What was read before. To unmap it takes a while as well, and nobody waits for that.
-    _read: Option<Arc<Map>>,
 }
 
 impl Checker {
@@ -57,19 +55,13 @@ impl Checker {
     }
 
     /// Begins to check the rear of a segment; `None` if that does not pay.
-    pub(crate) fn begin(
-        &self,
-        map: &Arc<Map>,
-        seal: &Seal,
-        salt: u32,
-        read: Option<Arc<Map>>,
-    ) -> Option<Ahead> {
+    pub(crate) fn begin(&self, file: &Arc<dyn File>, seal: &Seal, salt: u32) -> Option<Ahead> {
         if seal.bytes < SEGMENT_BYTES_MIN {
             return None;
         }
         let start = seal.index.iter().find(|entry| entry.offset >= seal.bytes / 2)?.offset;
         let (send, batches) = mpsc::sync_channel(BATCHES_MAX);
-        let job = Job { map: Arc::clone(map), start, salt, batches: send, _read: read };
+        let job = Job { file: Arc::clone(file), start, salt, batches: send };
         self.0.send(job).ok()?;
         Some(Ahead { offset: start, batch: Vec::new().into_iter(), batches })
     }
@@ -99,7 +91,7 @@ impl Ahead {
 
 /// Ends as well when nobody wants the headers any more.
 fn check(job: &Job) {
-    let mut bytes: &[u8] = &job.map;
+    let mut bytes = Buffered::new(Arc::clone(&job.file));
     let mut offset = job.start;
     loop {
         let mut batch = Vec::with_capacity(BATCH);

@@ -264,7 +264,7 @@ impl Compactor {
     fn open(&self, info: &SegmentInfo) -> Result<Segment, Error> {
         let SegmentInfo { number, number_last, generation, ref path, .. } = *info;
         let file = SegmentFile { number, number_last, generation, path: path.clone() };
-        Segment::open_unmapped(&self.directory, &file)
+        Segment::open(&self.directory, &file)
     }
 
     /// Removes what a killed compactor left: files half written, and files whose records are all in a later
@@ -293,7 +293,7 @@ impl Compactor {
     }
 
     fn is_whole(&self, file: &SegmentFile) -> Result<bool, Error> {
-        let mut segment = Segment::open_unmapped(&self.directory, file)?;
+        let mut segment = Segment::open(&self.directory, file)?;
         let Some(seal) = segment.seal.clone() else { return Ok(false) };
         let found = survey(&mut segment, u64::MAX)?.seal;
         Ok(found.hash == seal.hash && found.records == seal.records)

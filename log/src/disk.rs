@@ -1,7 +1,5 @@
 //! The few calls the log makes on a disk. Tests pass in one that tears, drops, lies and fills up.
 
-pub use crate::map::Map;
-
 use std::{
     fmt::Debug,
     fs, io,
@@ -80,8 +78,6 @@ pub trait File: Debug + Send + Sync {
     fn allocate(&self, len: u64) -> io::Result<()>;
     /// Whether appending to this file from several processes is a race: a network file system.
     fn is_shared_over_network(&self) -> bool;
-    /// The file as memory; `None` where it cannot be mapped. Never for a file that may be truncated.
-    fn map(&self) -> Option<Map>;
 }
 
 /// What became of a `write`.
@@ -226,9 +222,5 @@ impl File for RealFile {
 
     fn is_shared_over_network(&self) -> bool {
         system::is_shared_over_network(&self.0)
-    }
-
-    fn map(&self) -> Option<Map> {
-        system::CAN_MAP.then(|| Map::of(&self.0).ok()).flatten()
     }
 }

@@ -64,7 +64,6 @@ mod id;
 mod item;
 mod log;
 mod maintain;
-mod map;
 mod reader;
 pub mod recovery;
 mod roll;

@@ -6,19 +6,17 @@ use crate::{
     ahead::Checker,
     format::{FLAG_AGAIN, FrameHeader, KIND_RESERVED, SEGMENT_HEADER_LEN},
     item::{Unpacker, entry, seq_of},
-    map::Map,
     recovery::Found,
     seen::Seen,
     segment::Segment,
     sync,
 };
-use std::{io, sync::Arc};
+use std::io;
 
 /// Reads forwards. At the end [`next`](Self::next) gives `None`, and goes on when called again after the
 /// log has grown.
 ///
-/// Holds one segment at a time, mapped, or 256 KB of it while it grows, and the ids met in it: some
-/// megabytes, however long the log is.
+/// Holds 256 KB of one segment at a time, and the ids met in it: some megabytes, however long the log is.
 #[derive(Debug)]
 pub struct Reader {
     log: Log,
@@ -38,8 +36,6 @@ pub struct Reader {
     seen: Seen,
     originals: Originals,
     checker: Option<Checker>,
-    /// The bytes of the segment before, to be let go of on the checker's thread.
-    read: Option<Arc<Map>>,
     unpacker: Unpacker,
 }
 
@@ -64,7 +60,6 @@ impl Reader {
             seen: Seen::default(),
             originals: Originals::default(),
             checker: None,
-            read: None,
             unpacker: Unpacker::default(),
         }
     }
@@ -180,7 +175,6 @@ impl Reader {
         self.number_expected = Some(next);
         self.from = self.from.max(Seq::new(next, 0));
         self.seen.clear();
-        self.read = segment.into_map();
     }
 
     fn open_next(&mut self) -> Result<bool, Error> {
@@ -195,9 +189,8 @@ impl Reader {
         // Whoever comes from the segment before is likely to read this one to its end.
         if self.left.is_some() && self.offset == SEGMENT_HEADER_LEN as u64 {
             self.checker = self.checker.take().or_else(Checker::start);
-            let read = self.read.take();
             if let Some(checker) = &self.checker {
-                segment.check_ahead(checker, read);
+                segment.check_ahead(checker);
             }
         }
         if let Some((number, len)) = self.left.take()

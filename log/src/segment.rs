@@ -9,7 +9,6 @@ use crate::{
         self, FORMAT, FRAME_HEADER_LEN, FrameHeader, KIND_SEAL, SEGMENT_HEADER_LEN, Seal,
         SegmentHeader, Synced,
     },
-    map::Map,
     recovery::{Found, Source, scan},
 };
 use std::{io, path::PathBuf, sync::Arc};
@@ -57,7 +56,7 @@ pub(crate) struct Segment {
     pub(crate) header: Option<SegmentHeader>,
     pub(crate) is_active: bool,
     pub(crate) seal: Option<Seal>,
-    pub(crate) bytes: Bytes,
+    pub(crate) bytes: Buffered,
     ahead: Option<Ahead>,
     pub(crate) file: Arc<dyn File>,
 }
@@ -65,15 +64,6 @@ pub(crate) struct Segment {
 impl Segment {
     /// Opens a segment that nobody appends to any more.
     pub(crate) fn open(directory: &Directory, file: &SegmentFile) -> Result<Self, Error> {
-        let mut segment = Self::open_unmapped(directory, file)?;
-        if let Some(map) = segment.file.map() {
-            segment.bytes = Bytes::Map(Arc::new(map));
-        }
-        Ok(segment)
-    }
-
-    /// The same, but what is read of it is held only for that moment: for those who read much at a time.
-    pub(crate) fn open_unmapped(directory: &Directory, file: &SegmentFile) -> Result<Self, Error> {
         let handle = directory
             .disk
             .open_read(&file.path)
@@ -113,18 +103,10 @@ impl Segment {
             header,
             is_active: false,
             seal: None,
-            bytes: Bytes::File(Buffered { file: Arc::clone(&handle), start: 0, bytes: Vec::new() }),
+            bytes: Buffered::new(Arc::clone(&handle)),
             ahead: None,
             file: handle,
         })
-    }
-
-    /// The bytes, if they are mapped.
-    pub(crate) fn into_map(self) -> Option<Arc<Map>> {
-        match self.bytes {
-            Bytes::Map(map) => Some(map),
-            Bytes::File(_) => None,
-        }
     }
 
     /// Whether places in the file are places in the log. In a compacted one they are not: there every
@@ -135,9 +117,9 @@ impl Segment {
 
     /// Has the rear of the segment checked by another thread, if it is complete: for those who are going to
     /// read all of it.
-    pub(crate) fn check_ahead(&mut self, checker: &Checker, read: Option<Arc<Map>>) {
-        if let (Bytes::Map(map), Some(seal)) = (&self.bytes, &self.seal) {
-            self.ahead = checker.begin(map, seal, self.salt, read);
+    pub(crate) fn check_ahead(&mut self, checker: &Checker) {
+        if let Some(seal) = &self.seal {
+            self.ahead = checker.begin(&self.file, seal, self.salt);
         }
     }
 
@@ -327,46 +309,48 @@ fn decode_seal_frame(frame: &[u8], salt: u32) -> Option<Seal> {
     (header.kind == KIND_SEAL && header.fits(payload)).then(|| Seal::decode(payload))?
 }
 
-/// The bytes of a segment: mapped if nobody appends to it, read piece by piece if somebody may.
-#[derive(Debug)]
-pub(crate) enum Bytes {
-    Map(Arc<Map>),
-    File(Buffered),
-}
-
-impl Source for Bytes {
-    #[inline]
-    fn window(&mut self, offset: u64, len: usize) -> io::Result<&[u8]> {
-        match self {
-            Self::Map(map) => Ok(map.get(offset as usize..).unwrap_or_default()),
-            Self::File(buffered) => buffered.window(offset, len),
-        }
-    }
-}
-
-/// A piece of a file in memory.
+/// A piece of a segment file in memory.
+///
+/// Segments are read, not mapped. Any program may truncate a file, and touching a mapped page behind its end
+/// kills the process (SIGBUS); a read there is merely short.
 #[derive(Debug)]
 pub(crate) struct Buffered {
-    pub(crate) file: Arc<dyn File>,
-    pub(crate) start: u64,
-    pub(crate) bytes: Vec<u8>,
+    file: Arc<dyn File>,
+    start: u64,
+    bytes: Vec<u8>,
+    /// How much the last read asked for.
+    read_len: usize,
 }
 
 /// Large enough that reading costs little, small enough not to count.
 const BUFFER_BYTES: usize = 256 << 10;
+/// What is read at a place that does not follow the one before: often it is one record.
+const FIRST_READ_BYTES: usize = 16 << 10;
 
 impl Source for Buffered {
+    #[inline]
     fn window(&mut self, offset: u64, len: usize) -> io::Result<&[u8]> {
         let held = offset.checked_sub(self.start).and_then(|from| self.bytes.get(from as usize..));
         if held.is_none_or(|held| held.len() < len) {
-            self.fill(offset, len.max(BUFFER_BYTES))?;
+            self.fill(offset, len)?;
         }
         Ok(&self.bytes[(offset - self.start) as usize..])
     }
 }
 
 impl Buffered {
+    pub(crate) fn new(file: Arc<dyn File>) -> Self {
+        Self { file, start: 0, bytes: Vec::new(), read_len: 0 }
+    }
+
+    #[cold]
     fn fill(&mut self, offset: u64, len: usize) -> io::Result<()> {
+        let end = self.start + self.bytes.len() as u64;
+        self.read_len = match (self.start..=end).contains(&offset) {
+            true => (self.read_len * 4).clamp(FIRST_READ_BYTES, BUFFER_BYTES),
+            false => FIRST_READ_BYTES,
+        };
+        let len = len.max(self.read_len);
         // What is not there needs no room: a reader who has little left to read is not to pay for more.
         let there = self.file.len()?.saturating_sub(offset);
         let len = len.min(usize::try_from(there).unwrap_or(len));

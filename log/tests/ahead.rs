@@ -72,8 +72,6 @@ fn damage_anywhere_costs_one_record_whoever_finds_it() {
         for (within, reason) in [(100, GapReason::DamagedPayload), (9, GapReason::DamagedFrames)] {
             let mut damaged = whole.clone();
             damaged[64 + frame * frame_len + within] ^= 4;
-            // A new file, because what is mapped must not change.
-            fs::remove_file(&path).unwrap();
             fs::write(&path, &damaged).unwrap();
             let (numbers, gaps) = read(dir.path());
             let lost = (before + frame) as u64;
@@ -81,5 +79,39 @@ fn damage_anywhere_costs_one_record_whoever_finds_it() {
             assert_eq!(numbers, expected, "byte {within} of frame {frame}");
             assert_eq!(gaps, [(2, (64 + frame * frame_len) as u64, reason)]);
         }
+    }
+}
+
+#[test]
+fn a_segment_truncated_while_it_is_read_costs_what_was_cut_and_crashes_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    for segment in [1, 2] {
+        let dir = dir.path().join(segment.to_string());
+        fill(&dir);
+        let path = dir.join(format!("000000000000000{segment}.g00.seg"));
+        let mut reader = Log::open(&dir, options()).unwrap().read_from_start();
+        let (mut records, mut gaps, mut is_cut) = (0, Vec::new(), false);
+        while let Some(item) = reader.next().unwrap() {
+            match item {
+                Item::Record(entry) => {
+                    records += 1;
+                    if !is_cut && entry.seq.segment() == segment {
+                        fs::OpenOptions::new()
+                            .write(true)
+                            .open(&path)
+                            .unwrap()
+                            .set_len(1 << 20)
+                            .unwrap();
+                        is_cut = true;
+                    }
+                }
+                Item::Gap(gap) => gaps.push((gap.segment, gap.reason)),
+            }
+        }
+        assert!(gaps.contains(&(segment, GapReason::Truncated)), "{gaps:?}");
+        // What lies before the cut and in the other segments is all there.
+        let whole = RECORDS as usize * (PAYLOAD_LEN + 40);
+        let least = (whole - SEGMENT_BYTES as usize + (1 << 20)) / (PAYLOAD_LEN + 40) - 2;
+        assert!(records >= least && records < RECORDS as usize, "{records}");
     }
 }

@@ -1,6 +1,6 @@
 //! A file that keeps nothing, to see how large it would be.
 
-use crate::disk::{File, Lock, Map, Written};
+use crate::disk::{File, Lock, Written};
 use std::{
     io,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
@@ -50,9 +50,5 @@ impl File for Nowhere {
 
     fn is_shared_over_network(&self) -> bool {
         false
-    }
-
-    fn map(&self) -> Option<Map> {
-        None
     }
 }

@@ -16,9 +16,6 @@ use std::{
 use super::{Making, Opening};
 use crate::disk::Lock;
 
-/// Whether files that are mapped can still be renamed and removed.
-pub const CAN_MAP: bool = true;
-
 impl Making for OpenOptions {
     #[inline]
     fn owner_only(&mut self) -> &mut Self {
@@ -155,12 +152,6 @@ pub fn is_shared_over_network(file: &File) -> bool {
 #[cfg(not(target_os = "linux"))]
 pub fn is_shared_over_network(_file: &File) -> bool {
     false
-}
-
-/// Reads ahead, since segments are read from front to back. Only advice, so a refusal is fine.
-#[inline]
-pub fn advise_sequential(map: &memmap2::Mmap) {
-    let _ = map.advise(memmap2::Advice::Sequential);
 }
 
 /// Fills the bits with randomness, if there is any at this moment.

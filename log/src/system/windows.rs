@@ -23,9 +23,6 @@ use windows_sys::Win32::{
 use super::{Making, Opening};
 use crate::disk::Lock;
 
-/// Whether files that are mapped can still be renamed and removed. Here they cannot, so they are read instead.
-pub const CAN_MAP: bool = false;
-
 /// A lock keeps others from the bytes it is on, and a shared one even its owner from writing them. So one byte
 /// far behind the end of any file is locked, and stands for the whole.
 const LOCKED: u64 = 0x7FFF_FFFF_FFFF_FF00;
@@ -197,9 +194,6 @@ pub fn allocate(file: &File, len: u64) -> io::Result<()> {
 pub fn is_shared_over_network(_file: &File) -> bool {
     false
 }
-
-/// Nothing is mapped here.
-pub fn advise_sequential(_map: &memmap2::Mmap) {}
 
 /// Fills the bits with randomness, if there is any at this moment.
 pub fn is_filled_at_random(bits: &mut [u8; 8]) -> bool {

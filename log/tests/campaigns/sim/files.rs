@@ -1,7 +1,7 @@
 //! Open files of the simulated disk, and the locks they hold.
 
 use super::{Fault, Sim};
-use claude_mem_log::disk::{File, Lock, Map, Written};
+use claude_mem_log::disk::{File, Lock, Written};
 use std::{fmt, io};
 
 pub struct SimFile {
@@ -76,9 +76,5 @@ impl File for SimFile {
 
     fn is_shared_over_network(&self) -> bool {
         false
-    }
-
-    fn map(&self) -> Option<Map> {
-        None
     }
 }

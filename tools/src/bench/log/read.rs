@@ -86,8 +86,8 @@ fn against_peers(samples: &[Samples]) -> Figure {
     Figure {
         title: "Verify and read 1 GB".into(),
         about: "Open, check every checksum and hand out every payload of 1,048,576 records of 1 KB, as any \
-                replay does. Every engine checks all it can. Segments are sealed and so mapped; another \
-                thread checks the rear of a segment while its front is read."
+                replay does. Every engine checks all it can. Another thread \
+                checks the rear of a segment while its front is read."
             .into(),
         columns: report::TIMES.to_vec(),
         rows: report::against_first(samples),
