@@ -111,8 +111,9 @@
 //! 3. The header is not whole: look forward, byte by byte, for a whole frame; what lies before it is
 //!    damaged.
 //! 4. Nothing whole up to the end of the file: in `active.log` an append may be under way, so wait, because
-//!    only a whole frame further on proves that nothing before it is still being written. In any other
-//!    segment these bytes are damaged: the frame if its header is whole, else all of them.
+//!    only a whole frame further on proves that nothing before it is still being written. Rules 2 and 3 hold
+//!    there only for bytes that were read after that frame was seen: what was read before may be half of a
+//!    write. In any other segment these bytes are damaged: the frame if its header is whole, else all of them.
 //! 5. Never truncate, overwrite or pass over silently. A segment shorter than its successor's header or
 //!    `synced` says has lost its end.
 //! 6. An id seen before in the same segment is the same record, and is given once.

@@ -131,9 +131,28 @@ impl Segment {
         {
             return Ok(Found::Frame(header));
         }
-        let found = scan(&mut self.bytes, offset, self.salt)
-            .map_err(|error| Error::io("read", &self.path, error))?;
-        Ok(if self.is_active { found } else { found.when_closed(offset) })
+        let found = self.scan_bytes(offset)?;
+        match found {
+            found if !self.is_active => Ok(found.when_closed(offset)),
+            Found::Gap { .. } => self.scan_again(offset),
+            found => Ok(found),
+        }
+    }
+
+    fn scan_bytes(&mut self, offset: u64) -> Result<Found, Error> {
+        scan(&mut self.bytes, offset, self.salt)
+            .map_err(|error| Error::io("read", &self.path, error))
+    }
+
+    /// Looks again at what seems damaged in a segment that grows.
+    ///
+    /// One scan makes several reads. A frame that was half written at the first of them is taken for damaged
+    /// when the next frame is whole at a later one. But appends are serialised: a whole frame further on
+    /// proves that nothing before it is still being written. So what a second look finds is final.
+    #[cold]
+    fn scan_again(&mut self, offset: u64) -> Result<Found, Error> {
+        self.bytes.clear();
+        self.scan_bytes(offset)
     }
 
     /// The payload of a frame that [`scan`](Self::scan) has found at `offset`, as stored.
@@ -341,6 +360,11 @@ impl Source for Buffered {
 impl Buffered {
     pub(crate) fn new(file: Arc<dyn File>) -> Self {
         Self { file, start: 0, bytes: Vec::new(), read_len: 0 }
+    }
+
+    /// Forgets what was read, so that it is read anew.
+    fn clear(&mut self) {
+        self.bytes.clear();
     }
 
     #[cold]

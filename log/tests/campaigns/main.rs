@@ -15,6 +15,7 @@ mod damage;
 mod failing_calls;
 mod fuzz;
 mod golden;
+mod growing;
 mod power_loss;
 mod programs;
 mod random;

@@ -112,6 +112,22 @@ impl Sim {
         self.platter().put(path, content);
     }
 
+    /// Adds bytes to a file, as a write that is under way does. Not a call: nobody is let in before it.
+    pub fn grow(&self, path: &Path, bytes: &[u8]) {
+        let mut platter = self.platter();
+        let inode = platter.file(path).unwrap();
+        platter.append(inode, bytes);
+    }
+
+    /// The content of a file, as programs see it.
+    pub fn get(&self, path: &Path) -> Vec<u8> {
+        let mut platter = self.platter();
+        let inode = platter.file(path).unwrap();
+        let mut bytes = vec![0; platter.len(inode) as usize];
+        platter.read(inode, &mut bytes, 0);
+        bytes
+    }
+
     fn platter(&self) -> MutexGuard<'_, Platter> {
         self.0.platter.lock().unwrap_or_else(PoisonError::into_inner)
     }
