@@ -3,16 +3,19 @@
 use std::time::{Duration, Instant};
 
 use claude_mem_events::Seq;
-use claude_mem_log::{Log, Options, maintain};
+use claude_mem_log::{Appender, Log, Options, maintain};
 use claude_mem_projections::{
-    Error, Folded, Options as StoreOptions, State, Store, foreign, log_of,
+    Error, Folded, Options as StoreOptions, Redraw, State, Store, foreign, log_of,
 };
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use crate::{
     app::App,
+    diagnostics::{self, Level},
     failure::Failure,
     project::{self, ProjectId},
     projector::mode,
+    words::count,
 };
 
 /// How long whoever asks may be kept waiting for the tables to catch up.
@@ -71,28 +74,74 @@ pub(crate) fn fold(store: &mut Store, log: &Log) -> Result<Folded, Failure> {
     Ok(store.catch_up(log, |_| ())?)
 }
 
-/// Folds for no longer than about `time_max`, for whoever only wants to read. What must be drawn anew is left
-/// as it is.
-pub(crate) fn fold_for(store: &mut Store, log: &Log, time_max: Duration) -> Result<State, Failure> {
+/// Folds for no longer than about `time_max`, for whoever only wants to read. What is merely outdated is left as
+/// it is; what is of another past of the log is wrong, so it is rebuilt.
+pub(crate) fn fold_for(store: &mut Store, log: &Log, time_max: Duration) -> Result<State, Error> {
     let began = Instant::now();
-    Ok(store.fold(log, |_| began.elapsed() < time_max)?.state)
+    match store.fold(log, |_| began.elapsed() < time_max)?.state {
+        State::Redraw(Redraw::OtherLog | Redraw::OtherPast | Redraw::Healed) => {
+            Ok(store.catch_up(log, |_| ())?.state)
+        }
+        state => Ok(state),
+    }
 }
 
 /// The tables, with what was recorded up to now as far as that takes no longer than [`WAIT_MAX`].
 pub(crate) fn open_folded(app: &mut App) -> Result<Store, Failure> {
     let mut store = open(app)?;
     let log = open_log(app)?;
-    if fold_for(&mut store, &log, WAIT_MAX)? != State::Complete {
+    let before = store.checkpoint()?.position;
+    let state = fold_for(&mut store, &log, WAIT_MAX)?;
+    if store.checkpoint()?.position != before {
+        sync_log(app);
+    }
+    if state != State::Complete {
         app.output.say(BEHIND);
     }
     Ok(store)
+}
+
+/// How long a rebuild that lost events is reported.
+const REBUILT_REPORTED: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// That the database was rebuilt lately because the log no longer held what it was built from.
+pub(crate) fn rebuild_report(app: &App, store: &Store) -> Option<String> {
+    let rebuilt = store.rebuilt().ok().flatten()?;
+    let moment = |at_us: u64| Timestamp::from_microsecond(at_us.cast_signed()).unwrap_or_default();
+    if app.clock.now().duration_since(moment(rebuilt.at_us)) > REBUILT_REPORTED {
+        return None;
+    }
+    let lost = count(rebuilt.lost_events, "event");
+    let until = moment(rebuilt.lost_until_us).to_zoned(TimeZone::system());
+    let lost = match rebuilt.lost_events {
+        0 => "no event is lost".to_owned(),
+        _ => format!("{lost}, the latest of {}, no longer in the log", until.strftime("%F %H:%M")),
+    };
+    Some(match rebuilt.is_other_log {
+        true => format!("memory.db was rebuilt because the log was replaced: {lost}"),
+        false => format!(
+            "memory.db was rebuilt because it was ahead of the log, after a power loss or with an older log: {lost}"
+        ),
+    })
+}
+
+/// Has the log on disk before SQLite brings what was folded from it there, when the last connection closes. A
+/// power loss would otherwise leave a database that is ahead of the log. If this fails, it is rebuilt then.
+pub(crate) fn sync_log(app: &App) {
+    let synced =
+        Appender::open(&app.paths.log(), Options::default()).and_then(|mut log| log.sync());
+    if let Err(error) = synced {
+        diagnostics::record(&app.paths.data, Level::Warn, error);
+    }
 }
 
 /// The log, and the tables with everything that was recorded, whatever that takes.
 pub(crate) fn open_whole(app: &mut App) -> Result<(Store, Log), Failure> {
     let mut store = open(app)?;
     let log = open_log(app)?;
-    fold(&mut store, &log)?;
+    if fold(&mut store, &log)?.events > 0 {
+        sync_log(app);
+    }
     Ok((store, log))
 }
 
@@ -133,11 +182,14 @@ fn fold_file(
     time_max: Option<Duration>,
 ) -> Result<Store, Error> {
     let mut store = open_file(app, options)?;
-    let began = Instant::now();
+    let before = store.checkpoint()?.position;
     let state = match time_max {
-        Some(time_max) => store.fold(log, |_| began.elapsed() < time_max)?.state,
+        Some(time_max) => fold_for(&mut store, log, time_max)?,
         None => store.catch_up(log, |_| ())?.state,
     };
+    if store.checkpoint()?.position != before {
+        sync_log(app);
+    }
     if state != State::Complete {
         app.output.say(BEHIND);
     }

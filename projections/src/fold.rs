@@ -10,7 +10,7 @@ use crate::{
     store::Store,
     xml,
 };
-use claude_mem_events::{Event, EventReader, Gap, Met, Recorded, Seq};
+use claude_mem_events::{Event, EventReader, Gap, Id, Met, Recorded, Seq};
 use claude_mem_log::Log;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use std::sync::Arc;
@@ -52,6 +52,10 @@ pub enum Redraw {
     Outdated,
     /// The rows are of another log.
     OtherLog,
+    /// The log has another past than the rows: it was cut short, or restored from an older copy.
+    OtherPast,
+    /// What was damaged in the log is whole again.
+    Healed,
     /// A forgetting was taken back, and what it removed is only in the log; or two projects were one, on
     /// another machine, before something that depends on it.
     Restored,
@@ -215,9 +219,15 @@ impl Store {
         if self.is_outdated()? {
             return Ok(Some(Redraw::Outdated));
         }
-        let folded = self.checkpoint()?.log;
-        if folded.is_some() && log.id().is_some() && folded != log.id() {
-            return Ok(Some(Redraw::OtherLog));
+        if let Some(redraw) = self.other_past(log)? {
+            return Ok(Some(redraw));
+        }
+        let copies = self.foreign()?;
+        if self.is_other_past_of_hosts(&copies)? {
+            return Ok(Some(Redraw::OtherPast));
+        }
+        if self.has_healed(log, &copies)? {
+            return Ok(Some(Redraw::Healed));
         }
         Ok(self.is_other_company()?.then_some(Redraw::Company))
     }
@@ -293,6 +303,8 @@ struct Done {
     duplicates: u64,
     gaps: Vec<Gap>,
     position: Seq,
+    /// The last record before that: its place in its own log, and its id.
+    last: Option<(Seq, Id)>,
     at_us: u64,
     is_restored: bool,
 }
@@ -302,6 +314,10 @@ fn apply_all(transaction: &Transaction<'_>, kinds: &[String], batch: &Batch) -> 
     let is_hidden = batch.host.as_ref().is_some_and(|host| host.is_hidden);
     let mut done = Done { position: batch.to, ..Done::default() };
     for met in &batch.met {
+        let before = done.last;
+        if let Met::Event(event) = met {
+            done.last = Some((crate::at_home(event.seq), event.id));
+        }
         match met {
             Met::Gap(gap) => {
                 note_gap(&rows, gap)?;
@@ -310,7 +326,7 @@ fn apply_all(transaction: &Transaction<'_>, kinds: &[String], batch: &Batch) -> 
             // What a hidden machine wants forgotten is forgotten all the same.
             Met::Event(event) if is_hidden && !matches!(event.event, Event::Forgotten(_)) => {}
             Met::Event(event) if is_restoring(&rows, event)? => {
-                done.position = crate::at_home(event.seq);
+                (done.position, done.last) = (crate::at_home(event.seq), before);
                 done.is_restored = true;
                 break;
             }
@@ -430,16 +446,24 @@ fn own_position(connection: &Connection) -> Result<i64> {
 fn move_checkpoint(transaction: &Transaction<'_>, batch: &Batch, done: &Done) -> Result<()> {
     let (position, events, at_us) =
         (done.position.raw() as i64, done.events as i64, done.at_us as i64);
+    let last_seq = done.last.map(|(seq, _)| seq.raw() as i64);
+    let last_event = done.last.map(|(_, id)| *id.as_bytes());
     if let Some(Host { number, name, is_hidden, .. }) = &batch.host {
-        let sql = "insert into hosts values (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+        let sql = "insert into hosts
+                       (log, id, name, is_hidden, position, events, at_us, last_seq, last_event)
+                   values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
                    on conflict do update set name = ?3, position = ?5, events = events + ?6,
-                       at_us = max(at_us, ?7)";
-        let values = (number, batch.log, name, is_hidden, position, events, at_us);
+                       at_us = max(at_us, ?7), last_seq = coalesce(?8, last_seq),
+                       last_event = coalesce(?9, last_event)";
+        let values =
+            (number, batch.log, name, is_hidden, position, events, at_us, last_seq, last_event);
         transaction.prepare_cached(sql)?.execute(values)?;
         return Ok(());
     }
     let sql = "update checkpoint set log = coalesce(?1, log), position = ?2, events = events + ?3,
-                   at_us = max(at_us, ?4)";
-    transaction.prepare_cached(sql)?.execute((batch.log, position, events, at_us))?;
+                   at_us = max(at_us, ?4), last_seq = coalesce(?5, last_seq),
+                   last_event = coalesce(?6, last_event)";
+    let values = (batch.log, position, events, at_us, last_seq, last_event);
+    transaction.prepare_cached(sql)?.execute(values)?;
     Ok(())
 }

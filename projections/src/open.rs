@@ -17,6 +17,7 @@ use crate::{
 };
 use rusqlite::{Connection, OpenFlags, config::DbConfig, ffi};
 use std::{
+    cell::Cell,
     fs::{self, File},
     path::{Path, PathBuf},
     sync::Once,
@@ -71,7 +72,7 @@ impl Store {
         schema::migrate(&mut connection, path, &options)?;
         schema::check_complete(&connection, path)?;
         let file = Some(OpenFile::now(path));
-        let store = Self { connection, options, file };
+        let store = Self { connection, options, file, are_gaps_checked: Cell::default() };
         store.checkpoint()?;
         Ok(store)
     }
@@ -150,7 +151,8 @@ impl Store {
             return Ok(None);
         }
         let file = Some(OpenFile::now(path));
-        Ok(Some(Self { connection, options: Options::default(), file }))
+        let options = Options::default();
+        Ok(Some(Self { connection, options, file, are_gaps_checked: Cell::default() }))
     }
 
     /// Opens the database at `path`; one that cannot be used is first moved away, and its new name given.
@@ -180,7 +182,7 @@ impl Store {
         let mut connection = Connection::open_in_memory()?;
         prepare(&connection)?;
         schema::migrate(&mut connection, Path::new(":memory:"), &options)?;
-        Ok(Self { connection, options, file: None })
+        Ok(Self { connection, options, file: None, are_gaps_checked: Cell::default() })
     }
 
     /// Opens a database that is being drawn: nobody else reads it, and nobody mourns it if power fails.
@@ -196,7 +198,7 @@ impl Store {
         connection.pragma_update(None, "foreign_keys", false)?;
         connection.pragma_update(None, "cache_size", -65_536)?;
         schema::migrate(&mut connection, path, &options)?;
-        Ok(Self { connection, options, file: None })
+        Ok(Self { connection, options, file: None, are_gaps_checked: Cell::default() })
     }
 }
 

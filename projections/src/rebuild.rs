@@ -36,7 +36,18 @@ pub fn rebuild(
     path: &Path,
     log: &Log,
     options: &Options,
+    progress: impl FnMut(&Folded),
+) -> Result<Folded> {
+    rebuild_as(path, log, options, progress, |_| Ok(()))
+}
+
+/// As [`rebuild`]; `complete` adds what is not in the log before the new file takes its place.
+fn rebuild_as(
+    path: &Path,
+    log: &Log,
+    options: &Options,
     mut progress: impl FnMut(&Folded),
+    complete: impl FnOnce(&Store) -> Result<()>,
 ) -> Result<Folded> {
     let _rebuilding = lock_rebuild(path)?;
     let scratch = beside(path, ".new");
@@ -50,6 +61,7 @@ pub fn rebuild(
             foreseen = store.look_ahead(log)?;
             continue;
         }
+        complete(&store)?;
         store.finish()?;
         replace(path, &scratch)?;
         return Ok(folded);
@@ -66,17 +78,19 @@ impl Store {
         let mut drawn = None;
         loop {
             self.follow()?;
+            let mut because = None;
             match self.fold_on(log, drawn.is_some(), &mut progress) {
                 Ok(_) if self.is_replaced() => continue,
                 Ok(Some(folded)) if folded.state == State::Complete => {
                     return Ok(drawn.unwrap_or(folded));
                 }
+                Ok(Some(Folded { state: State::Redraw(redraw), .. })) => because = Some(redraw),
                 Ok(_) => {}
                 // A damaged file is drawn again, but only once: a new one must not be damaged.
                 Err(error) if error.is_damage() && drawn.is_none() => {}
                 Err(error) => return Err(error),
             }
-            match self.redraw(log, &mut progress) {
+            match self.redraw_because(because, log, &mut progress) {
                 Err(Error::Rebuilding { path }) => wait_for_rebuild(&path)?,
                 redrawn => drawn = Some(redrawn?),
             }
@@ -121,11 +135,24 @@ impl Store {
 
     /// Draws everything again.
     pub fn redraw(&mut self, log: &Log, progress: impl FnMut(&Folded)) -> Result<Folded> {
+        self.redraw_because(None, log, progress)
+    }
+
+    fn redraw_because(
+        &mut self,
+        because: Option<Redraw>,
+        log: &Log,
+        progress: impl FnMut(&Folded),
+    ) -> Result<Folded> {
         let options = self.options.clone();
         let Some(path) = self.path().map(Path::to_owned) else {
             return self.redraw_in_memory(log, progress);
         };
-        let folded = rebuild(&path, log, &options, progress)?;
+        let note = |new: &Self| match self.is_wal_replaced() {
+            true => Ok(()),
+            false => new.note_rebuild(self, because),
+        };
+        let folded = rebuild_as(&path, log, &options, progress, note)?;
         *self = Self::open(&path, options)?;
         Ok(folded)
     }
@@ -250,8 +277,11 @@ impl Store {
 
     /// Turns a scratch file into a database like any other, and closes it.
     fn finish(self) -> Result<()> {
-        // A few hundred rows of each index tell the planner enough.
-        self.connection.execute_batch("pragma analysis_limit = 400; analyze")?;
+        // A few hundred rows of each index tell the planner enough. Of a table with few rows it would learn that
+        // scanning it is fine, and go on doing so when the table has grown.
+        let sql = "pragma analysis_limit = 400; analyze;
+                   delete from sqlite_stat1 where cast(stat as integer) < 1000";
+        self.connection.execute_batch(sql)?;
         self.connection.pragma_update(None, "journal_mode", "delete")?;
         self.connection.pragma_update(None, "locking_mode", "normal")?;
         self.connection.pragma_update(None, "journal_mode", "wal")?;

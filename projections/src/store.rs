@@ -8,7 +8,10 @@ use crate::{
 };
 use claude_mem_events::Seq;
 use rusqlite::{Connection, OptionalExtension};
-use std::path::{Path, PathBuf};
+use std::{
+    cell::Cell,
+    path::{Path, PathBuf},
+};
 
 /// The types of observations of the mode that everybody starts with.
 pub const KINDS: &[&str] = &[
@@ -48,6 +51,8 @@ pub struct Store {
     pub(crate) options: Options,
     /// The files that are open; nothing for one in memory.
     pub(crate) file: Option<OpenFile>,
+    /// Whether damage noted earlier was compared with the log since this was opened.
+    pub(crate) are_gaps_checked: Cell<bool>,
 }
 
 /// Where folding stands.
@@ -115,7 +120,8 @@ impl Store {
 
 /// A new database stands at the beginning, and is drawn as today.
 pub(crate) fn begin_log(connection: &Connection, options: &Options) -> Result<()> {
-    let sql = "insert or ignore into checkpoint values (1, null, 0, 0, 0, ?1)";
+    let sql = "insert or ignore into checkpoint (one, position, events, at_us, kinds)
+               values (1, 0, 0, 0, ?1)";
     connection.execute(sql, [options.kinds.join(",")])?;
     for projection in ALL {
         let sql = "insert or ignore into projections values (?1, ?2)";

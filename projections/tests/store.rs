@@ -376,3 +376,17 @@ fn two_processes_folding_at_once_fold_each_event_once() {
     .unwrap();
     assert_eq!(dump(&one), drawn(&log));
 }
+
+#[test]
+fn a_database_that_began_empty_does_not_scan_its_index_when_it_has_grown() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("memory.db");
+    let log = Log::open(&dir.path().join("log"), LogOptions::default()).unwrap();
+    open(&path).catch_up(&log, |_| {}).unwrap();
+    rebuild(&path, &log, &Options::default(), |_| {}).unwrap();
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    // What a full-text index does when it merges.
+    let sql = "explain query plan delete from prompts_fts_data where id >= ?1 and id <= ?2";
+    let plan: String = connection.query_row(sql, [1, 2], |row| row.get(3)).unwrap();
+    assert!(plan.starts_with("SEARCH"), "{plan}");
+}

@@ -151,6 +151,7 @@ impl Projecting {
             heard = self.wait();
         }
         self.asking.end(END_MAX);
+        memory::sync_log(&self.app);
     }
 
     /// Looks, folds, tells, asks.

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use claude_mem_log::{Options, maintain, verify};
+use claude_mem_log::{Log, Options, maintain, verify};
 use claude_mem_projections::{Error, Store};
 
 use super::Finding;
@@ -13,6 +13,7 @@ use crate::{
     failure::Failure,
     hooks::{Dropped, is_worker_running},
     install::{Targets, registered::Hooks, rival},
+    memory::rebuild_report,
     projector::setup,
     settings::{Refused, Source, table, value::Kind, variables},
     ship::{
@@ -273,6 +274,14 @@ fn memory(app: &App) -> Vec<Finding> {
         Err(error) => return vec![Finding::problem(CHECK, error.to_string(), redraw)],
     }
     let mut findings = Vec::new();
+    let log = Log::open(&app.paths.log(), Options::default());
+    if log.is_ok_and(|log| store.other_past(&log).ok().flatten().is_some()) {
+        let what = "memory.db holds events that the log does not";
+        findings.push(Finding::warning(CHECK, what, "rebuild it with `claude-mem project`"));
+    } else if let Some(what) = rebuild_report(app, &store) {
+        let remedy = "look for them in a backup of the log with `claude-mem restore`";
+        findings.push(Finding::warning(CHECK, what, remedy));
+    }
     if let Ok(counts) = store.counts() {
         let what = format!(
             "{}, {}; to be asked about: {}",

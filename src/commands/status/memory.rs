@@ -5,10 +5,12 @@ use claude_mem_projections::{Failure as Unanswered, Store};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::{app::App, distilling::Distilling, failure::Failure, projector};
+use crate::{
+    app::App, distilling::Distilling, failure::Failure, memory::rebuild_report, projector,
+};
 
 /// The tables, as they are.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct Memory {
     /// Nothing if there is no database, or none that can be read.
     #[serde(flatten)]
@@ -19,6 +21,10 @@ pub(super) struct Memory {
     pub(super) problem: Option<String>,
     /// Who distils, and why not a better one.
     pub(super) distilling: Option<Distilling>,
+    /// Whether the tables were folded from another past of the log, and are rebuilt at the next use.
+    pub(super) is_rebuild_due: bool,
+    /// That they were rebuilt for that reason lately, and what the log no longer holds.
+    pub(super) rebuilt: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -46,7 +52,7 @@ impl Memory {
         let opened = Store::open_read_only(&app.paths.memory());
         let problem = opened.as_ref().err().map(ToString::to_string);
         let Some(store) = opened.ok().flatten() else {
-            return Self { counts: None, trouble: None, problem, distilling: None };
+            return Self { problem, ..Self::default() };
         };
         let counts = store.counts().ok().map(|counts| Counts {
             observations: counts.observations,
@@ -57,7 +63,9 @@ impl Memory {
         });
         let trouble = store.trouble().ok().flatten().map(Trouble::of);
         let distilling = Distilling::look(&store, &projector::setup(app)).ok();
-        Self { counts, trouble, problem, distilling }
+        let is_rebuild_due = store.other_past(log).ok().flatten().is_some();
+        let rebuilt = rebuild_report(app, &store);
+        Self { counts, trouble, problem, distilling, is_rebuild_due, rebuilt }
     }
 }
 

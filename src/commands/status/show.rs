@@ -42,6 +42,7 @@ pub(super) fn page(found: &Found, output: &Output) -> String {
         page.line("hooks", &line);
     }
     page.line("memory", &memory(&found.memory));
+    page.line("rebuilt", &rebuilt(&found.memory, output));
     for line in agent(&found.memory, output) {
         page.line("agent", &line);
     }
@@ -111,6 +112,16 @@ fn memory(memory: &Memory) -> String {
         let _ = write!(text, "; {} given up on (`claude-mem retry`)", events(counts.parked));
     }
     text
+}
+
+/// That memory was folded from another past of the log than there is now.
+fn rebuilt(memory: &Memory, output: &Output) -> String {
+    if memory.is_rebuild_due {
+        let text =
+            "due: memory.db holds events that the log does not; `claude-mem project` rebuilds it";
+        return output.paint(WARNING, text);
+    }
+    memory.rebuilt.as_ref().map(|text| output.paint(WARNING, text)).unwrap_or_default()
 }
 
 fn waiting(count: u64) -> String {

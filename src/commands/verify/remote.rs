@@ -146,7 +146,7 @@ impl Looked {
             app.output.line("the remote was mended from here")?;
         }
         if !after.here.mended.is_empty() {
-            app.output.say("what came back is drawn into memory by `claude-mem replay --offline`");
+            app.output.say("what came back becomes memory with the next command that reads it");
         }
         Ok(())
     }
