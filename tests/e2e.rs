@@ -31,6 +31,7 @@ mod mcp;
 mod model;
 mod output_files;
 mod oversized;
+mod past;
 mod permissions;
 mod plugin;
 mod project;

@@ -1,5 +1,5 @@
 //! What the tests of claude-mem stand on: a scripted model server, a bucket that lies, the real Claude Code
-//! client, a storm of killed processes, and steady load on a worker. All of it needs Unix.
+//! client, a storm of killed processes, one of socket events, and steady load on a worker. All of it needs Unix.
 
 #![cfg(unix)]
 
@@ -10,4 +10,5 @@ pub mod crash;
 pub mod model;
 pub mod s3;
 pub mod soak;
+pub mod socket_storm;
 pub mod tls;

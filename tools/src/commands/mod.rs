@@ -6,6 +6,7 @@ mod dump;
 mod inspect;
 mod model_server;
 mod soak;
+mod storm;
 
 use std::error::Error;
 use std::io::{self, Write as _};
@@ -36,6 +37,7 @@ pub(crate) fn main() -> ExitCode {
 enum Command {
     Bench(bench::Bench),
     Crash(crash::Crash),
+    Storm(storm::Storm),
     #[command(subcommand)]
     Inspect(inspect::Inspect),
     ModelServer(model_server::ModelServer),
@@ -48,6 +50,7 @@ impl Command {
         match self {
             Self::Bench(command) => command.run(),
             Self::Crash(command) => command.run(),
+            Self::Storm(command) => command.run(),
             Self::Inspect(command) => command.run(),
             Self::ModelServer(command) => command.run(),
             Self::Dump(command) => command.run(),

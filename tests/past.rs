@@ -1,0 +1,215 @@
+//! A log with another past than memory.db: power loss, an older copy, another log, one directory on two machines.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use claude_mem_projections::Store;
+use claude_mem_tools::socket_storm::{SocketStorm, storm};
+use serde_json::json;
+
+use crate::{
+    sandbox::{Sandbox, binary},
+    serving::{Lines, Serving, until},
+    ship::{EXTRACT, work},
+};
+
+fn prompt(sandbox: &Sandbox, text: &str) {
+    let payload = json!({"session_id": "z", "cwd": sandbox.home(), "prompt": text,
+        "hook_event_name": "UserPromptSubmit"});
+    sandbox.hook("new", payload.to_string());
+}
+
+fn active(sandbox: &Sandbox) -> PathBuf {
+    sandbox.data().join("log/active.log")
+}
+
+/// Takes away the end of the log, as a power loss takes what was not synced.
+fn cut(sandbox: &Sandbox, bytes: u64) {
+    let file = fs::OpenOptions::new().write(true).open(active(sandbox)).unwrap();
+    file.set_len(file.metadata().unwrap().len() - bytes).unwrap();
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap() {
+            kind if kind.is_dir() => copy_all(&entry.path(), &to),
+            kind if kind.is_file() => _ = fs::copy(entry.path(), to).unwrap(),
+            _ => {}
+        }
+    }
+}
+
+/// The ids of the events in the log, which may not hold one twice.
+fn log_ids(sandbox: &Sandbox) -> BTreeSet<String> {
+    let simple = |id: &str| id.replace('-', "").to_uppercase();
+    let mut events = sandbox.events();
+    // What a cut left of a record is no event.
+    events.retain(|event| event["reason"].is_null());
+    let ids: BTreeSet<String> =
+        events.iter().map(|event| simple(event["id"].as_str().unwrap())).collect();
+    assert_eq!(ids.len(), events.len(), "an event is in the log twice");
+    ids
+}
+
+/// The tables hold the events of the log, each once.
+#[track_caller]
+fn assert_equal(sandbox: &Sandbox) {
+    let store = Store::open_read_only(&sandbox.data().join("memory.db")).unwrap().unwrap();
+    let in_tables = store.dump("select hex(event) from events").unwrap();
+    let lines = in_tables.lines().count();
+    let in_tables: BTreeSet<String> = in_tables.lines().map(str::to_owned).collect();
+    assert_eq!(in_tables.len(), lines, "an event is in the tables twice");
+    assert_eq!(in_tables, log_ids(sandbox));
+}
+
+/// Status and doctor say what happened, and everything is well otherwise.
+#[track_caller]
+fn assert_told(sandbox: &Sandbox, what: &str) {
+    for command in ["status", "doctor"] {
+        let run = sandbox.run(&[command]);
+        assert_eq!(run.stdout.matches(what).count(), 1, "{run:?}");
+    }
+    sandbox.run(&["verify"]).ok();
+}
+
+const AHEAD: &str = "memory.db was rebuilt because it was ahead of the log";
+const REPLACED: &str = "memory.db was rebuilt because the log was replaced";
+
+#[test]
+fn what_is_recorded_after_a_power_loss_is_found_and_the_loss_is_said() {
+    for bytes in [1, 200, 700] {
+        let sandbox = Sandbox::new();
+        work(&sandbox, "first", 4);
+        sandbox.run(&["search", "x"]).ok();
+        assert_equal(&sandbox);
+        cut(&sandbox, bytes);
+        let status = sandbox.run(&["status"]).ok();
+        assert!(status.contains("memory.db holds events that the log does not"), "{status}");
+        prompt(&sandbox, "zebra crossing");
+        sandbox.run_with(&["project"], &EXTRACT, "").ok();
+        let found = sandbox.run(&["search", "zebra"]).ok();
+        assert!(found.contains("zebra crossing"), "{bytes}: {found}");
+        assert_equal(&sandbox);
+        assert_told(&sandbox, AHEAD);
+    }
+}
+
+#[test]
+fn a_search_alone_finds_what_was_recorded_after_a_power_loss() {
+    let sandbox = Sandbox::new();
+    work(&sandbox, "first", 2);
+    sandbox.run(&["search", "x"]).ok();
+    cut(&sandbox, 300);
+    prompt(&sandbox, "zebra crossing");
+    let found = sandbox.run(&["search", "zebra"]).ok();
+    assert!(found.contains("zebra crossing"), "{found}");
+    assert_told(&sandbox, AHEAD);
+}
+
+#[test]
+fn a_worker_notices_a_power_loss_that_happened_before_it_and_goes_on() {
+    let sandbox = Sandbox::new();
+    let serving = Serving::start(&sandbox, &[]);
+    work(&sandbox, "first", 2);
+    until(|| {
+        let health = Lines::open(&sandbox).ask(&json!({"type": "health"}));
+        health["unfolded"]["events"] == 0 && health["unanswered"]["events"] == 0
+    });
+    drop(serving);
+    cut(&sandbox, 300);
+    prompt(&sandbox, "zebra crossing");
+    let _serving = Serving::start(&sandbox, &[]);
+    until(|| sandbox.run(&["search", "zebra"]).ok().contains("zebra crossing"));
+    until(|| sandbox.run(&["status"]).ok().contains(AHEAD));
+}
+
+#[test]
+fn an_older_log_under_a_newer_database_loses_and_doubles_nothing() {
+    for added in [1, 60] {
+        let sandbox = Sandbox::new();
+        work(&sandbox, "first", 2);
+        sandbox.run(&["search", "x"]).ok();
+        let (log, backup) = (sandbox.data().join("log"), sandbox.home().join("backup"));
+        copy_all(&log, &backup);
+        work(&sandbox, "second", 4);
+        sandbox.run(&["search", "x"]).ok();
+        fs::remove_dir_all(&log).unwrap();
+        copy_all(&backup, &log);
+        for number in 0..added {
+            prompt(&sandbox, &format!("zebra number {number}"));
+        }
+        sandbox.run_with(&["project"], &EXTRACT, "").ok();
+        for command in [&["search", "zebra"][..], &["context"], &["export"]] {
+            sandbox.run(command).ok();
+        }
+        let found = sandbox.run(&["search", "zebra", "--json", "--limit", "100"]).ok();
+        assert_eq!(found.lines().count(), added, "{found}");
+        assert_equal(&sandbox);
+        assert_told(&sandbox, AHEAD);
+    }
+}
+
+#[test]
+fn a_log_directory_that_was_replaced_by_another_is_said_and_folded() {
+    let (sandbox, other) = (Sandbox::new(), Sandbox::new());
+    work(&sandbox, "first", 3);
+    sandbox.run(&["search", "x"]).ok();
+    prompt(&other, "zebra crossing");
+    fs::remove_dir_all(sandbox.data().join("log")).unwrap();
+    copy_all(&other.data().join("log"), &sandbox.data().join("log"));
+    let found = sandbox.run(&["search", "zebra"]).ok();
+    assert!(found.contains("zebra crossing"), "{found}");
+    assert_equal(&sandbox);
+    assert_told(&sandbox, REPLACED);
+}
+
+#[test]
+fn one_data_directory_on_two_machines_that_ship_to_one_place_loses_and_doubles_nothing() {
+    let (one, two) = (Sandbox::new(), Sandbox::new());
+    work(&one, "first", 2);
+    one.run_with(&["project"], &EXTRACT, "").ok();
+    copy_all(&one.data(), &two.data());
+    work(&one, "of one", 2);
+    work(&two, "of two", 3);
+    let remote = one.home().join("remote");
+    let ship = ["ship", "--to", remote.to_str().unwrap()];
+    let repair = ["verify", "--remote", "--from", remote.to_str().unwrap(), "--repair"];
+    one.run(&ship).ok();
+    let error = two.run(&ship).fails(1);
+    assert!(error.contains("holds another history of this log"), "{error}");
+    assert!(error.contains("neither side loses events"), "{error}");
+    let (of_one, of_two) = (log_ids(&one), log_ids(&two));
+    assert!(!of_one.is_subset(&of_two) && !of_two.is_subset(&of_one));
+    // Each takes home what it lacks: nothing is lost, nothing is there twice.
+    two.run(&repair).ok();
+    assert_eq!(log_ids(&two), &of_one | &of_two);
+    let error = one.run(&ship).fails(1);
+    assert!(error.contains("holds another history of this log"), "{error}");
+    one.run(&repair).ok();
+    assert_eq!(log_ids(&one), &of_one | &of_two);
+    for sandbox in [&one, &two] {
+        sandbox.run_with(&["project"], &EXTRACT, "").ok();
+        assert_equal(sandbox);
+    }
+}
+
+/// `claude-mem-tools storm` does the same with a million.
+#[test]
+fn a_storm_of_socket_events_ends_with_log_and_tables_equal() {
+    let dir = tempfile::tempdir().unwrap();
+    let outcome = storm(&SocketStorm {
+        program: binary().to_owned(),
+        home: dir.path().to_owned(),
+        events: 10_000,
+        connections: 8,
+    })
+    .unwrap();
+    assert!(outcome.is_good(), "{outcome:#?}");
+    assert_eq!(outcome.acknowledged, 10_000);
+}
