@@ -7,7 +7,9 @@ use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 use claude_mem_log::{Item, Log, Options};
 use serde_json::json;
 
-use crate::sandbox::Sandbox;
+use claude_mem_tools::placeholders::measure;
+
+use crate::sandbox::{Sandbox, binary};
 use generator::Example;
 
 /// Looks for texts in every byte below the data directory, and in every payload of the log once it is
@@ -238,4 +240,31 @@ fn colours_diffs_and_utf16_hide_no_secret_that_is_known() {
         })
         .collect();
     Rates::redacted(&dressed).assert_at_least(97, 95);
+}
+
+#[test]
+fn source_code_loses_next_to_nothing_and_the_tool_counts_what_it_loses_by_rule() {
+    const PER_MEGABYTE_MAX: f64 = 3.0;
+    let measured = |folder: &Path| {
+        let sandbox = Sandbox::new();
+        measure(binary(), &sandbox.home(), folder, &["rs", "toml", "md", "sql"]).unwrap()
+    };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for folder in ["log", "projections", "migrations", "src/http", "src/ship"] {
+        let report = measured(&root.join(folder));
+        let lines = report.lines.join("\n");
+        assert!(report.files > 0 && report.bytes > 0, "{folder}");
+        // Less than a megabyte may hold as many as a whole one.
+        let megabytes = (report.bytes as f64 / 1e6).max(1.0);
+        let count = report.placeholders() as f64;
+        assert!(count <= PER_MEGABYTE_MAX * megabytes, "{folder}: {count}\n{lines}");
+    }
+    let planted = Sandbox::new();
+    let filler = "let total = lines.iter().sum();\n".repeat(10_000);
+    let token = format!("ghp_{}", generator::made_up("alnum:36", 7));
+    planted.write("code/a.rs", &format!("{filler}{token}\n{filler}[redacted:jwt]\n"));
+    planted.write("code/b.bin", &token);
+    let report = measured(&planted.home().join("code"));
+    assert_eq!(report.rules, BTreeMap::from([("github-token".to_owned(), 1)]));
+    assert_eq!((report.files, report.lines), (1, vec!["[redacted:github-token]".to_owned()]));
 }

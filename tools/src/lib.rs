@@ -8,6 +8,7 @@ pub mod bucket;
 pub mod client;
 pub mod crash;
 pub mod model;
+pub mod placeholders;
 pub mod s3;
 pub mod soak;
 pub mod socket_storm;

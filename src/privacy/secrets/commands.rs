@@ -16,6 +16,8 @@ use crate::privacy::work;
 
 /// How far before an option its command may stand.
 const BEFORE_BYTES_MAX: usize = 512;
+/// How long the name of a cookie may be.
+const COOKIE_NAME_BYTES_MAX: usize = 64;
 /// How much of a value is looked at.
 const VALUE_BYTES_MAX: usize = 256;
 
@@ -100,7 +102,12 @@ pub(super) fn option(text: &[u8], at: usize) -> Option<Found> {
         Takes::GluedPassword if blanks == 0 => password(text, start, quote),
         Takes::Password | Takes::GluedPassword => None,
         // Cookies may go on to the end of the text: they are read when the command is known.
-        Takes::Cookies => Some(Found { start, end: start, rule: Kind::Cookie.rule() }),
+        Takes::Cookies => {
+            let name = &text[start..text.len().min(start + COOKIE_NAME_BYTES_MAX)];
+            let name = &name[..run(name, |byte| in_word(byte) || b"$%".contains(&byte))];
+            let has_value = !name.is_empty() && text.get(start + name.len()) == Some(&b'=');
+            has_value.then_some(Found { start, end: start, rule: Kind::Cookie.rule() })
+        }
     };
     let is_possible = |login: &&Login| login.letter == letter && secret(login.takes).is_some();
     let possible: Vec<&Login> = OPTIONS.iter().filter(is_possible).collect();

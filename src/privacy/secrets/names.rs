@@ -168,6 +168,9 @@ const HARMLESS: &[&str] = &[
     "host",
     "site",
     "measurement",
+    "change",
+    "idempotency",
+    "action",
 ];
 
 /// What the name says of its value, if anything. At most 128 bytes are looked at.
@@ -301,6 +304,7 @@ mod tests {
             ("token_count", None),
             ("nextToken", None),
             ("pad_token", None),
+            ("ChangeToken", None),
             ("public_key", None),
             ("primary_key", None),
             ("passwords_file", None),

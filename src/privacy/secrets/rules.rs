@@ -97,7 +97,9 @@ impl Token {
         let (start, body) = (at - before, at + length);
         let rest = text.get(body..)?;
         let after = run(&rest[..rest.len().min(JUDGED_BYTES_MAX)], self.body);
-        let is_long = before >= before_min && after >= self.bytes_min;
+        // What stands behind a placeholder was looked at with what the placeholder replaced.
+        let is_whole = text[..start].last() != Some(&b']');
+        let is_long = is_whole && before >= before_min && after >= self.bytes_min;
         if !is_long || !starts_word(text, start) || !is_generated(&text[start..body + after]) {
             return None;
         }

@@ -403,6 +403,7 @@ pub(super) fn pgpass(text: &[u8], at: usize) -> Option<Found> {
         && !user.is_empty()
         && password.len() >= 3
         && line.len() < LINE_BYTES_MAX
+        && !values::holds_placeholder(line)
         && !values::is_placeholder(password);
     let start = start + database.len() + user.len() + 2;
     plausible.then_some(Found { start, end: start + password.len(), rule: "password" })

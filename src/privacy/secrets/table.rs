@@ -57,7 +57,7 @@ pub(super) const RULES: &[Rule] = &[
     ),
     token("fly-token", &["fo1_", "fm1r_", "fm1a_", "fm2_"], at_least(20, base64)),
     token("deno-token", &["ddp_", "ddo_", "ddw_"], at_least(20, alphanumeric)),
-    token("exoscale-key", &["EXO"], exactly(29, alphanumeric)),
+    token("exoscale-key", &["EXO"], at_least(24, alphanumeric)),
     token("upcloud-token", &["ucat_"], at_least(14, alphanumeric)),
     token("scalingo-token", &["tk-us-"], at_least(24, word)),
     token("databricks-token", &["dapi"], at_least(32, hex)),
@@ -167,7 +167,7 @@ pub(super) const RULES: &[Rule] = &[
     token("cartesia-key", &["sk_car_"], at_least(16, alphanumeric)),
     token("runpod-key", &["rpa_"], at_least(24, alphanumeric)),
     token("devin-key", &["apk_", "cog_"], at_least(36, base64)),
-    token("brave-key", &["BSA"], exactly(28, word)),
+    token("brave-key", &["BSA"], at_least(24, word)),
     token("apify-token", &["apify_api_"], at_least(20, alphanumeric)),
     // Money and trade
     token(

@@ -5,6 +5,7 @@ mod crash;
 mod dump;
 mod inspect;
 mod model_server;
+mod secrets;
 mod soak;
 mod storm;
 
@@ -43,6 +44,7 @@ enum Command {
     ModelServer(model_server::ModelServer),
     Dump(dump::Dump),
     Soak(soak::Soak),
+    Secrets(secrets::Secrets),
 }
 
 impl Command {
@@ -55,6 +57,7 @@ impl Command {
             Self::ModelServer(command) => command.run(),
             Self::Dump(command) => command.run(),
             Self::Soak(command) => command.run(),
+            Self::Secrets(command) => command.run(),
         }
     }
 }
