@@ -94,9 +94,69 @@ fn a_new_prompt_asks_once_for_each_turn_and_going_back_asks_nobody() {
     run(&sandbox, &arguments, &variables).ok();
     assert_eq!(server.requests().len(), 3, "every reply under that prompt is recorded");
     assert_eq!(dump(&sandbox.data()), folded);
-    run(&sandbox, &["replay"], &variables).ok();
+    run(&sandbox, &["replay", "--prompt", "default"], &variables).ok();
     assert_eq!(server.requests().len(), 3);
     assert_eq!(titles(&sandbox), ["saw work 1 of a", "saw work 1 of b", "saw work 2 of a"]);
+}
+
+#[test]
+fn alone_it_rebuilds_what_is_current_byte_for_byte_whatever_the_settings_say_now() {
+    let (sandbox, server) = (remembered("saw"), answering("new"));
+    let mut variables = provider("anthropic", &server);
+    run(&sandbox, &["replay", "--since", "1d", "--prompt", "new.txt"], &variables).ok();
+    assert_eq!(titles(&sandbox), ["new work 1 of a", "new work 1 of b", "new work 2 of a"]);
+    let before = dump(&sandbox.data());
+    variables.push(("CLAUDE_MEM_VERBOSITY".into(), "verbose".into()));
+    variables.push(("CLAUDE_MEM_MODEL".into(), "claude-sonnet-4-5".into()));
+    for provider in ["anthropic", "extract"] {
+        variables.push(("CLAUDE_MEM_PROVIDER".into(), provider.into()));
+        delete_memory(&sandbox);
+        run(&sandbox, &["replay"], &variables).ok();
+        assert_eq!(dump(&sandbox.data()), before, "{provider}");
+    }
+    let told = run(&sandbox, &["replay", "--dry-run", "--json"], &variables).ok();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!((&told["calls"], &told["generation"]), (&0.into(), &Value::Null), "{told}");
+    assert_eq!(server.requests().len(), 3, "nobody was asked since");
+}
+
+#[test]
+fn an_adopted_prompt_stays_in_force_until_it_is_withdrawn() {
+    let (sandbox, server) = (remembered("saw"), answering("new"));
+    let variables = provider("anthropic", &server);
+    let asks_as_adopted = |name: &str| {
+        let before = server.requests().len();
+        Session::worked(&sandbox, name, 1);
+        run(&sandbox, &["project"], &variables).ok();
+        let asked = server.requests().split_off(before);
+        assert_eq!(asked.len(), 1);
+        asked[0].system_text().contains("Tell what happened")
+    };
+    let in_force = || -> String {
+        let status = run(&sandbox, &["status", "--json"], &variables).ok();
+        serde_json::from_str::<Value>(&status).unwrap()["prompt"].as_str().unwrap().to_owned()
+    };
+    run(&sandbox, &["replay", "--prompt", "new.txt", "--shadow"], &variables).ok();
+    assert!(!asks_as_adopted("c"), "a shadow changes nothing");
+    assert_eq!(in_force(), "built-in");
+    run(&sandbox, &["replay", "--adopt", "1"], &variables).ok();
+    assert!(asks_as_adopted("d"));
+    assert_eq!(in_force(), "adopted");
+    assert!(run(&sandbox, &["status"], &variables).ok().contains("prompts/adopted.txt"));
+    // What is asked under it is not asked again when everything is reprocessed with it.
+    let before = server.requests().len();
+    run(&sandbox, &["replay", "--since", "1970-01-01"], &variables).ok();
+    assert_eq!(server.requests().len(), before + 1, "only what the shadow did not know of");
+    run(&sandbox, &["replay", "--adopt", "0"], &variables).ok();
+    assert_eq!(in_force(), "built-in");
+    assert!(!asks_as_adopted("e"));
+    run(&sandbox, &["replay", "--prompt", "new.txt", "--session", "a"], &variables).ok();
+    assert!(asks_as_adopted("f"));
+    sandbox.write(".claude-mem/prompts/init.txt", "Mine, and not adopted. {{record}}");
+    assert!(asks_as_adopted("g"), "it wins over the user's own file, which is left as it is");
+    run(&sandbox, &["replay", "--prompt", "default", "--session", "a"], &variables).ok();
+    assert_eq!(in_force(), "own");
+    assert!(!asks_as_adopted("h"));
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! Which reprocessings there were, and what one changed.
 
 use crate::{
-    columns::{number, number_if_any},
+    columns::{number, number_if_any, seq},
     error::Result,
     outstanding::{Range, in_range, with_range},
     projection::items,
     store::Store,
 };
+use claude_mem_events::Seq;
 use rusqlite::{Row, ToSql};
 
 /// A reprocessing, as it was begun, and how it stands.
@@ -15,6 +16,8 @@ use rusqlite::{Row, ToSql};
 pub struct Generation {
     /// Its number, from 1.
     pub generation: u32,
+    /// Where the log has its beginning.
+    pub seq: Seq,
     /// When it was begun, in microseconds since 1970.
     pub at_us: u64,
     /// The prompts that were in force.
@@ -64,7 +67,7 @@ impl Store {
         let sql =
             "select generation, at_us, prompt_version, coalesce(provider, ''), coalesce(model, ''),
                        since_us, until_us, project, session, is_fresh, is_shadow,
-                       finished_at_us is not null, is_current
+                       finished_at_us is not null, is_current, seq
                    from reprocesses where seq >> 55 = 0 order by generation desc";
         let mut statement = self.connection.prepare_cached(sql)?;
         let generations = statement.query_map((), read_generation)?;
@@ -164,6 +167,7 @@ impl Store {
 fn read_generation(row: &Row<'_>) -> rusqlite::Result<Generation> {
     Ok(Generation {
         generation: row.get(0)?,
+        seq: seq(row, 13)?,
         at_us: number(row, 1)?,
         prompt_version: row.get(2)?,
         provider: row.get(3)?,

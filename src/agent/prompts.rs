@@ -1,7 +1,8 @@
 //! The words the agent is asked with: text files, compiled in, that the user may replace.
 //!
 //! A file of the same name in `prompts/` of the data directory takes the place of one compiled in, and
-//! `--prompt FILE` that of `init`. The version is a hash of all texts in force: a reply recorded under
+//! `--prompt FILE` that of `init`. A prompt that was adopted is kept in `prompts/adopted.txt` and stays in
+//! force until another one is adopted or the file is deleted. The version is a hash of all texts in force: a reply recorded under
 //! one version answers only questions put in the same words.
 
 use std::{
@@ -14,7 +15,11 @@ use sha2::{Digest, Sha256};
 use super::modes::{Mode, Verbosity, Word};
 use super::question::{self, Limits, Question, Turn};
 use super::wording::escaped;
-use crate::safe_text::clean;
+use crate::{
+    paths::create_private,
+    safe_text::clean,
+    user_file::{self, Readers},
+};
 
 /// The texts that may be replaced, by the name of their file.
 const TEXTS: [(&str, &str); 4] = [
@@ -27,6 +32,10 @@ const TEXTS: [(&str, &str); 4] = [
 /// What replies are read by, so the user's own text gets it too.
 const FORMAT: &str = include_str!("prompts/format.txt");
 
+/// The instructions of the generation that was adopted last. They win over `init.txt`, which is the user's own
+/// file and is never written by us.
+const ADOPTED: &str = "adopted.txt";
+
 /// More is not a prompt but a mistaken path.
 const TEXT_BYTES_MAX: u64 = 256 << 10;
 
@@ -37,6 +46,47 @@ pub(crate) enum Instructions<'a> {
     File(&'a Path),
     /// This is them. Whoever must not have us open files gives this.
     Text(&'a str),
+    /// Those of `init.txt` or the built-in ones, whatever was adopted.
+    Default,
+}
+
+/// Which instructions new questions are put with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum InForce {
+    /// The ones in the binary.
+    BuiltIn,
+    /// `prompts/init.txt`.
+    Own,
+    /// `prompts/adopted.txt`.
+    Adopted,
+}
+
+impl InForce {
+    /// Looks which files are there.
+    pub(crate) fn look(data: &Path) -> Self {
+        let has = |name: &str| data.join("prompts").join(name).exists();
+        match () {
+            () if has(ADOPTED) => Self::Adopted,
+            () if has("init.txt") => Self::Own,
+            () => Self::BuiltIn,
+        }
+    }
+}
+
+/// Puts instructions in force for what comes next; `None` goes back to `init.txt` or the built-in ones.
+pub(crate) fn adopt(data: &Path, instructions: Option<&str>) -> io::Result<()> {
+    let dir = data.join("prompts");
+    match instructions {
+        Some(text) => {
+            create_private(&dir)?;
+            user_file::write(&dir.join(ADOPTED), text.as_bytes(), Readers::Owner)
+        }
+        None => match fs::remove_file(dir.join(ADOPTED)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        },
+    }
 }
 
 /// What the user chose of it all.
@@ -46,13 +96,15 @@ pub(crate) struct Choice<'a> {
     pub(crate) verbosity: Verbosity,
     /// The language to write in, such as `de`; empty for that of the session.
     pub(crate) language: &'a str,
-    /// Replaces the instructions.
+    /// Replaces the instructions in force.
     pub(crate) prompt: Option<Instructions<'a>>,
 }
 
 /// The texts in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Prompts {
+    /// As given by the user or adopted; `None` if they are those of `init.txt` or built in.
+    instructions: Option<String>,
     system: String,
     earlier: String,
     observation: String,
@@ -86,18 +138,19 @@ impl Prompts {
                 *text = own;
             }
         }
-        let [mut init, earlier, observation, summary] = texts;
-        match choice.prompt {
-            Some(Instructions::File(path)) => init = read(path, true)?.unwrap_or_default(),
+        let [init, earlier, observation, summary] = texts;
+        let instructions = match choice.prompt {
+            Some(Instructions::File(path)) => read(path, true)?,
             Some(Instructions::Text(text)) => {
                 let problem = |error| PromptError { path: None, error };
-                init = usable(text.to_owned()).map_err(problem)?;
+                Some(usable(text.to_owned()).map_err(problem)?)
             }
-            None => {}
-        }
-        let system = system(&init, mode, choice);
+            Some(Instructions::Default) => None,
+            None => read(&data.join("prompts").join(ADOPTED), false)?,
+        };
+        let system = system(instructions.as_deref().unwrap_or(&init), mode, choice);
         let version = version(&[&system, &earlier, &observation, &summary]);
-        Ok(Self { system, earlier, observation, summary, version })
+        Ok(Self { instructions, system, earlier, observation, summary, version })
     }
 
     /// Under which replies are recorded: 16 hexadecimal digits.
@@ -105,13 +158,22 @@ impl Prompts {
         &self.version
     }
 
-    /// All of them, as JSON: what a reprocessing records of them.
+    /// All of them, as JSON: what a reprocessing records of them. `instructions` is there only if the user
+    /// gave some, and before they were filled in, so that they can be adopted later.
     pub(crate) fn texts(&self) -> String {
-        let Self { system, earlier, observation, summary, .. } = self;
-        serde_json::json!({
+        let Self { instructions, system, earlier, observation, summary, .. } = self;
+        let mut texts = serde_json::json!({
             "init": system, "continue": earlier, "observation": observation, "summary": summary,
-        })
-        .to_string()
+        });
+        if let Some(instructions) = instructions {
+            texts["instructions"] = instructions.as_str().into();
+        }
+        texts.to_string()
+    }
+
+    /// The user's own instructions, if they are those of neither `init.txt` nor the binary.
+    pub(crate) fn instructions(&self) -> Option<&str> {
+        self.instructions.as_deref()
     }
 
     /// Tells an agent that does not remember it what is remembered of a session.
@@ -296,6 +358,30 @@ mod tests {
         assert!(prompts.system.contains(" {{unknown}}\n\nAnswer with these elements"));
         assert!(prompts.system.contains("in this language: fr."));
         assert_eq!(prompts.question(&Turn::default(), &Limits::default()).closing, "Go.");
+    }
+
+    #[test]
+    fn adopted_instructions_win_over_the_users_file_until_they_are_withdrawn() {
+        let data = tempfile::tempdir().unwrap();
+        let version = |prompt| {
+            let prompts = load(data.path(), &Choice { prompt, ..Choice::default() });
+            (prompts.version.clone(), InForce::look(data.path()))
+        };
+        let (built_in, _) = version(None);
+        fs::create_dir(data.path().join("prompts")).unwrap();
+        fs::write(data.path().join("prompts/init.txt"), "Mine.").unwrap();
+        let (own, in_force) = version(None);
+        assert_eq!(in_force, InForce::Own);
+        let (given, _) = version(Some(Instructions::Text("Given {{record}}.")));
+        adopt(data.path(), Some("Given {{record}}.")).unwrap();
+        assert_eq!(version(None), (given, InForce::Adopted), "the same words, the same version");
+        assert_eq!(version(Some(Instructions::Default)).0, own);
+        for _ in 0..2 {
+            adopt(data.path(), None).unwrap();
+            assert_eq!(version(None), (own.clone(), InForce::Own));
+        }
+        assert_ne!(own, built_in);
+        assert_eq!(fs::read_to_string(data.path().join("prompts/init.txt")).unwrap(), "Mine.");
     }
 
     #[test]

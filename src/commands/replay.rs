@@ -1,4 +1,4 @@
-//! `claude-mem replay`: draw memory from the log again, under today's prompt.
+//! `claude-mem replay`: rebuild memory from the log, as it is or under another prompt or model.
 
 use std::{
     io::{self, BufRead, IsTerminal},
@@ -23,11 +23,18 @@ use crate::{
     words::count,
 };
 
-/// Draw memory from the log again
+/// The word for the instructions of `prompts/init.txt`, or the built-in ones.
+const DEFAULT: &str = "default";
+
+/// Rebuild memory from the log, or reprocess it
 ///
-/// Makes memory what it would be had today's prompt always been in force over the chosen events. Replies
-/// already recorded under it are used again; the others are asked for, and are shown all at once when the
-/// last one has come. Interrupted, it goes on where it stopped. The log only grows.
+/// Alone, it rebuilds what is remembered now, byte for byte, and asks nobody.
+///
+/// With a selection (`--since`, `--until`, `--project`, `--session`) or a word (`--prompt`, `--model`,
+/// `--provider`, `--fresh`, `--shadow`) it reprocesses: memory becomes what it would be had that prompt
+/// always been in force over the selected events, by default the prompt in force today. Recorded replies
+/// are reused, missing ones are asked for, and the result is shown all at once when it is complete.
+/// Interrupted, it goes on where it stopped. Select everything with `--since 1970-01-01`.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags on the command line")]
 pub(crate) struct Replay {
@@ -39,7 +46,8 @@ pub(crate) struct Replay {
     /// Only this session: its id, or the beginning of it
     #[arg(long)]
     session: Option<String>,
-    /// Ask with these instructions
+    /// Ask with the instructions in this file, and keep them in force for new events; `default` goes back to
+    /// the built-in ones, or those in `prompts/init.txt`
     #[arg(long, value_name = "FILE")]
     prompt: Option<PathBuf>,
     /// Ask this model; replies of others do not count
@@ -51,8 +59,9 @@ pub(crate) struct Replay {
     /// Ask again even where a reply under the same prompt is recorded
     #[arg(long)]
     fresh: bool,
-    /// Ask nobody: only fold what is recorded
-    #[arg(long, conflicts_with_all = ["fresh", "prompt", "model", "provider", "dry_run", "shadow"])]
+    /// Ask nobody; the same as `claude-mem replay` alone
+    #[arg(long, conflicts_with_all = ["since", "until", "project", "session", "fresh", "prompt", "model",
+        "provider", "dry_run", "shadow"])]
     offline: bool,
     /// Say what it would take, and stop there
     #[arg(long)]
@@ -66,7 +75,8 @@ pub(crate) struct Replay {
     /// Make it to be compared with `claude-mem diff`, and leave memory as it is
     #[arg(long)]
     shadow: bool,
-    /// Show the memories of this generation from now on; 0 is memory as it was first made
+    /// Show the memories of this generation from now on, and use its prompt for new events; 0 is memory as it
+    /// was first made
     #[arg(long, value_name = "GENERATION", exclusive = true)]
     adopt: Option<u32>,
     /// Take what there is, even if the log is damaged or questions could not be answered
@@ -90,8 +100,12 @@ impl Replay {
         if self.offline {
             return self.redraw(app, &mut store, &log, &Asked::default(), None);
         }
+        let request = self.request(app, &store)?;
+        if request.is_rebuild() && !self.dry_run {
+            return self.redraw(app, &mut store, &log, &Asked::default(), None);
+        }
         memory::fold(&mut store, &log)?;
-        let prepared = Prepared::new(app, &store, &log, &self.request(app, &store)?)?;
+        let prepared = Prepared::new(app, &store, &log, &request)?;
         self.announce(app, &prepared)?;
         if self.dry_run {
             return Ok(());
@@ -116,7 +130,10 @@ impl Replay {
             wishes: Wishes {
                 provider: self.provider.as_deref(),
                 model: self.model.as_deref(),
-                prompt: self.prompt.as_deref().map(Instructions::File),
+                prompt: self.prompt.as_deref().map(|path| match path.to_str() {
+                    Some(DEFAULT) => Instructions::Default,
+                    _ => Instructions::File(path),
+                }),
                 ..Wishes::default()
             },
             is_fresh: self.fresh,
@@ -256,10 +273,7 @@ impl Replay {
 fn announcement(prepared: &Prepared) -> String {
     let Prepared { estimate, words, events, generation, is_begun, is_needed, .. } = prepared;
     if !is_needed {
-        return format!(
-            "{}, all answered under this prompt: nothing to ask",
-            count(*events, "event")
-        );
+        return format!("{}: nothing to ask", count(*events, "event"));
     }
     let verb = if *is_begun { "going on with" } else { "making" };
     let text = format!(
@@ -304,8 +318,8 @@ fn outcome(generation: u32, is_shadow: bool) -> String {
              then show it with `claude-mem replay --adopt {generation}`"
         ),
         false => format!(
-            "generation {generation} is now what is remembered; see what changed with \
-             `claude-mem diff {generation}`"
+            "generation {generation} is now what is remembered, and its prompt is used for new events; see \
+             what changed with `claude-mem diff {generation}`"
         ),
     }
 }
@@ -343,7 +357,7 @@ fn take_over(app: &mut App, store: &mut Store, log: &Log, generation: u32) -> Re
         }
         _ => {}
     }
-    adopt(app, generation, true)?;
+    adopt(app, store, log, generation)?;
     memory::fold(store, log)?;
     app.output.say(outcome(generation, false));
     Ok(())

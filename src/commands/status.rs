@@ -18,6 +18,7 @@ use serde_json::json;
 
 use super::worker::next_start;
 use crate::{
+    agent::prompts::InForce,
     app::App,
     failure::Failure,
     hooks::{Dropped, is_worker_running},
@@ -55,6 +56,8 @@ struct Found {
     disk: Disk,
     hooks: Hooks,
     memory: Memory,
+    /// Which instructions new questions are put with.
+    prompt: InForce,
     worker: Worker,
     shipping: Option<Standing>,
     diagnostics: Diagnostics,
@@ -137,6 +140,7 @@ impl Found {
             disk,
             hooks: Hooks::look(app),
             memory: Memory::look(app, &log),
+            prompt: InForce::look(&data_dir),
             worker: worker(app),
             diagnostics: diagnostics(&data_dir),
             data_dir,

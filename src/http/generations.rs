@@ -53,8 +53,8 @@ async fn show(State(site): State<Arc<Site>>, Named(generation): Named<u32>) -> A
         if !is_there(store, generation)? {
             return Err(Refusal::conflict(format!("generation {generation} is not complete")));
         }
-        adopt(app, generation, true)?;
         let log = memory::open_log(app)?;
+        adopt(app, store, &log, generation)?;
         memory::fold(store, &log)?;
         Ok(Adopted { success: true })
     };

@@ -100,7 +100,8 @@ struct Wanted {
     provider: Option<String>,
     /// Which model.
     model: Option<String>,
-    /// Instructions in place of those in force, as they are: no path from a request is opened.
+    /// Instructions in place of those in force, as they are: no path from a request is opened. Unless it is a
+    /// shadow, they stay in force for new events.
     prompt_text: Option<String>,
     /// Ask again even where a reply under the same prompts is recorded.
     #[serde(default)]
@@ -163,7 +164,8 @@ async fn list(State(site): State<Arc<Site>>) -> Answer<Replays> {
     Ok(Json(Replays { items, running: site.running.look() }))
 }
 
-/// Says what a reprocessing would take, or starts it.
+/// Says what a reprocessing would take, or starts it. Without a range, provider, model, prompt, `fresh` or
+/// `shadow` memory is rebuilt from the log as it is, and nobody is asked.
 #[utoipa::path(post, path = "/api/replays", tag = "replays", security(("token" = [])),
     request_body = Wanted,
     responses((status = 200, body = Estimate), (status = 202, body = Replay),

@@ -16,7 +16,7 @@ use crate::{
         extract,
         identity::resumable,
         modes::{Mode, Verbosity},
-        prompts::{Choice, Instructions, Prompts},
+        prompts::{self, Choice, Instructions, Prompts},
         question,
     },
     app::App,
@@ -114,6 +114,14 @@ impl Words {
         if self.are_free() { String::new() } else { self.prompts.texts() }
     }
 
+    /// Uses these instructions for what comes next. Rules follow none, and change nothing.
+    pub(crate) fn put_in_force(&self, app: &App) -> Result<(), Failure> {
+        match self.are_free() {
+            true => Ok(()),
+            false => adopt_instructions(app, self.prompts.instructions()),
+        }
+    }
+
     /// Puts a turn into words.
     pub(crate) fn ask(&self, loaded: &Loaded, digest: Option<&str>, resume: Option<&str>) -> Ask {
         let question = self.prompts.question(&loaded.turn(None), &question::Limits::default());
@@ -129,6 +137,14 @@ impl Words {
             cancel: Cancel::default(),
         }
     }
+}
+
+/// Keeps instructions for what comes next; without any, goes back to those of the settings.
+pub(crate) fn adopt_instructions(app: &App, instructions: Option<&str>) -> Result<(), Failure> {
+    prompts::adopt(&app.paths.data, instructions).map_err(|error| {
+        Failure::new(format!("the prompt cannot be kept in prompts/adopted.txt: {error}"))
+            .meaning("memory is as it was")
+    })
 }
 
 /// Someone who answers.

@@ -5,12 +5,15 @@
 
 use std::time::Duration;
 
-use claude_mem_events::{Envelope, Event, EventLog, ReprocessFinished, ReprocessStarted};
+use claude_mem_events::{
+    Envelope, Event, EventLog, EventReader, Met, Recorded, ReprocessFinished, ReprocessStarted,
+};
 use claude_mem_log::{Log, Options};
 use claude_mem_projections::{Generation, Range, Reprocessing, Store};
+use serde_json::Value;
 
 use super::{
-    agent::{Agent, Wishes, Words},
+    agent::{Agent, Wishes, Words, adopt_instructions},
     ask::{Asked, Asker, new_id},
     batches::Limits,
     estimate::Estimate,
@@ -39,6 +42,16 @@ pub(crate) struct Request<'a> {
     pub(crate) is_fresh: bool,
     /// Make it to be compared.
     pub(crate) is_shadow: bool,
+}
+
+impl Request<'_> {
+    /// Whether it names neither events nor another way to ask. Then memory is rebuilt as it is: nobody is
+    /// asked, and nothing becomes current that was not.
+    pub(crate) fn is_rebuild(&self) -> bool {
+        let Wishes { provider, model, prompt, .. } = &self.wishes;
+        let has_wish = provider.is_some() || model.is_some() || prompt.is_some();
+        self.range == Range::default() && !has_wish && !self.is_fresh && !self.is_shadow
+    }
 }
 
 /// A reprocessing that is ready to begin, or to go on.
@@ -77,7 +90,9 @@ impl Prepared {
         let wishes = Wishes { wants_model: true, ..request.wishes.clone() };
         let words = Words::load(app, store, &wishes)?;
         let generations = store.generations()?;
-        let begun = generations.iter().find(|begun| is_same(begun, request, &words));
+        let begun = generations
+            .iter()
+            .find(|begun| !request.is_rebuild() && is_same(begun, request, &words));
         let last = generations.first().map_or(0, |last| last.generation);
         let generation = begun.map_or(last + 1, |begun| begun.generation);
         let range = begun.map_or_else(|| request.range.clone(), |begun| begun.range.clone());
@@ -87,13 +102,16 @@ impl Prepared {
             prompt_version: (!request.is_fresh).then(|| words.version.clone()),
             model: is_chosen.then(|| words.model.clone()),
         };
-        let turns = store.to_reprocess(&range, &by, usize::MAX)?;
+        let turns = match request.is_rebuild() {
+            true => Vec::new(),
+            false => store.to_reprocess(&range, &by, usize::MAX)?,
+        };
         let now_us = app.clock.now().as_microsecond().cast_unsigned();
         // A turn that is still going on is not yet the past.
         let plan = Plan::new(store, turns, Some(&by), &Limits::default(), now_us)?;
         let is_begun = begun.is_some();
-        let is_needed =
-            is_begun || !plan.is_empty() || store.shows_others(&range, &words.version)?;
+        let is_needed = !request.is_rebuild()
+            && (is_begun || !plan.is_empty() || store.shows_others(&range, &words.version)?);
         Ok(Self {
             estimate: Estimate::of(&plan, &words, log)?,
             events: store.events_in(&range)?,
@@ -149,9 +167,13 @@ impl Prepared {
         Ok(if self.is_watched { watched(&gate, &self.words, run) } else { run() })
     }
 
-    /// Records that everything was asked, and whether that is now what is remembered.
+    /// Records that everything was asked, and whether that is now what is remembered. Its prompt then stays
+    /// in force; it is kept first, because memory must not change under a prompt that could not be.
     pub(crate) fn finish(&self, app: &App) -> Result<(), Failure> {
-        adopt(app, self.generation, !self.is_shadow)
+        if !self.is_shadow {
+            self.words.put_in_force(app)?;
+        }
+        record(app, ReprocessFinished { generation: self.generation, is_current: !self.is_shadow })
     }
 
     fn started(&self) -> ReprocessStarted {
@@ -171,9 +193,28 @@ impl Prepared {
     }
 }
 
-/// Records whether a generation's memories are the ones to show.
-pub(crate) fn adopt(app: &App, generation: u32, is_current: bool) -> Result<(), Failure> {
-    record(app, ReprocessFinished { generation, is_current })
+/// Makes a complete generation the one to show, and its prompt the one in force. Generation 0 is memory as it
+/// was first made, under the prompt of the settings.
+pub(crate) fn adopt(app: &App, store: &Store, log: &Log, generation: u32) -> Result<(), Failure> {
+    let generations = store.generations()?;
+    let found = generations.iter().find(|found| found.generation == generation);
+    let prompt = found.map(|found| prompt_of(log, found)).transpose()?;
+    // What rules made has no prompt, and leaves the one in force as it is.
+    if prompt.as_ref().is_none_or(|texts| !texts.is_null()) {
+        let instructions = prompt.as_ref().and_then(|texts| texts["instructions"].as_str());
+        adopt_instructions(app, instructions)?;
+    }
+    record(app, ReprocessFinished { generation, is_current: true })
+}
+
+/// The prompt texts that a generation was made with; null if there are none.
+fn prompt_of(log: &Log, generation: &Generation) -> Result<Value, Failure> {
+    let mut reader = EventReader::from(log, generation.seq);
+    let started = match reader.next()? {
+        Some(Met::Event(Recorded { event: Event::ReprocessStarted(started), .. })) => started,
+        _ => ReprocessStarted::default(),
+    };
+    Ok(serde_json::from_str(&started.prompt).unwrap_or_default())
 }
 
 fn record(app: &App, event: impl Into<Event>) -> Result<(), Failure> {

@@ -92,6 +92,21 @@ fn settings_are_shown_changed_and_put_back() {
 }
 
 #[test]
+fn a_replay_without_a_word_rebuilds_and_asks_nobody() {
+    let site = Site::new();
+    site.remember_turn("s1", "fix the cart", "cart.rs");
+    let before = site.get("/api/observations")["items"].clone();
+    let estimate = site.post("/api/replays", &json!({"dry_run": true}));
+    assert_eq!((&estimate["questions"], &estimate["generation"]), (&json!(0), &json!(null)));
+    let started = site.ask("POST", "/api/replays", Some(&json!({})));
+    assert_eq!(started.status, 202, "{started:?}");
+    let id = started.json()["id"].as_u64().unwrap();
+    until(|| site.get(&format!("/api/replays/{id}"))["state"] == "finished");
+    assert_eq!(site.get("/api/replays")["items"], json!([]), "no generation was made");
+    assert_eq!(site.get("/api/observations")["items"], before);
+}
+
+#[test]
 fn the_past_is_put_to_the_agent_again_and_the_difference_is_told() {
     let site = Site::new();
     site.remember_turn("s1", "fix the cart", "cart.rs");

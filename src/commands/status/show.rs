@@ -6,6 +6,7 @@ use jiff::{Timestamp, tz::TimeZone};
 
 use super::{Found, Hooks, Memory, Worker};
 use crate::{
+    agent::prompts::InForce,
     app::Output,
     distilling::Redo,
     words::{bytes, count},
@@ -46,10 +47,23 @@ pub(super) fn page(found: &Found, output: &Output) -> String {
     for line in agent(&found.memory, output) {
         page.line("agent", &line);
     }
+    page.line("prompt", prompt(found.prompt));
     page.line("worker", &worker(&found.worker, output));
     page.line("shipping", &shipping(found, output));
     page.line("diagnostics", &diagnostics(found));
     page.text
+}
+
+/// Nothing, if it is the built-in one.
+fn prompt(in_force: InForce) -> &'static str {
+    match in_force {
+        InForce::BuiltIn => "",
+        InForce::Own => "your own, in prompts/init.txt",
+        InForce::Adopted => {
+            "adopted, in prompts/adopted.txt; go back with `claude-mem replay --prompt default`, or delete \
+             that file for new events only"
+        }
+    }
 }
 
 struct Page<'a> {

@@ -214,7 +214,7 @@ function instructions() {
     "details",
     { class: "instructions" },
     h("summary", null, "Another prompt"),
-    h("p", { class: "hint" }, "Only for this replay. The types and the form of replies are added to it."),
+    h("p", { class: "hint" }, "Once shown, it stays in force for new events. Types and the form of replies are added to it."),
     text,
     h("p", { class: "from" }, h("span", null, "or from a file"), file),
   );
