@@ -240,6 +240,41 @@ fn damage_on_either_side_is_told_exactly_and_mended_from_the_other() {
 }
 
 #[test]
+fn a_remote_that_was_set_back_is_told_and_not_silently_extended() {
+    let sandbox = remembered();
+    ship(&sandbox).ok();
+    work(&sandbox, "later", 1);
+    ship(&sandbox).ok();
+    let chain = || -> Vec<PathBuf> {
+        let mut entries: Vec<PathBuf> = files(&sandbox.home().join("remote"))
+            .into_iter()
+            .filter(|path| path.parent().is_some_and(|dir| dir.ends_with("chain")))
+            .collect();
+        entries.sort();
+        entries
+    };
+    let newest = chain().pop().unwrap();
+    fs::remove_file(&newest).unwrap();
+    let left = chain();
+    work(&sandbox, "after", 1);
+    let error = ship(&sandbox).fails(1);
+    assert!(error.contains("is older than what was shipped"), "{error}");
+    assert!(error.contains("claude-mem verify --remote --repair"), "{error}");
+    assert_eq!(chain(), left, "nothing was put on top of it");
+    let place = remote(&sandbox);
+    let verify = ["verify", "--remote", "--from", place.as_str()];
+    let told = sandbox.run(&verify);
+    assert_eq!(told.code, 1, "{told:?}");
+    assert!(told.stdout.contains("is older than what was shipped"), "{told:?}");
+    sandbox.run(&[&verify[..], &["--repair"]].concat()).ok();
+    ship(&sandbox).ok();
+    sandbox.run(&verify).ok();
+    let (elsewhere, restored) = restore(&sandbox);
+    restored.ok();
+    assert_eq!(elsewhere.events(), sandbox.events());
+}
+
+#[test]
 fn a_restore_that_is_killed_leaves_nothing_in_use_and_goes_on() {
     let sandbox = remembered();
     let bucket = Bucket::start().unwrap();

@@ -85,6 +85,15 @@ pub(crate) enum Error {
         /// In which way.
         why: String,
     },
+    /// The remote is older than what was shipped to it: newest entries were deleted, or it was set back.
+    RolledBack {
+        /// Where.
+        place: String,
+        /// The newest entry that is there.
+        found: u64,
+        /// The newest entry that was put.
+        shipped: u64,
+    },
     /// There is nothing in the remote.
     NoHosts {
         /// Where.
@@ -160,6 +169,10 @@ impl fmt::Display for Error {
             Self::Diverged { place, why } => {
                 write!(out, "{place} holds another history of this log: {why}")
             }
+            Self::RolledBack { place, found, shipped } => write!(
+                out,
+                "{place} is older than what was shipped: its newest entry is {found:x}, and {shipped:x} was put"
+            ),
             Self::NoHosts { place } => write!(out, "there is no log in {place}"),
             Self::WhichHost { place, hosts } => {
                 write!(out, "there are several logs in {place}: {}", hosts.join(", "))
@@ -211,6 +224,9 @@ impl From<Error> for Failure {
             E::Diverged { .. } => failure
                 .meaning("nothing was shipped, so that neither side loses events")
                 .remedy("see what differs with `claude-mem verify --remote`, bring home what is missing here with `--repair`, or ship to another place"),
+            E::RolledBack { .. } => failure
+                .meaning("somebody deleted entries there or set it back; nothing was shipped on top of that")
+                .remedy("bring it up to date from this log with `claude-mem verify --remote --repair`, or ship to another place"),
             E::NoHosts { .. } => failure.remedy("ship a log there first: `claude-mem ship --to URL`"),
             E::WhichHost { .. } => failure.remedy("choose one with `--host`"),
             E::Io { ref source, .. } if source.kind() == io::ErrorKind::StorageFull => {

@@ -209,6 +209,19 @@ impl Shipper {
             .filter(|state| state.place == self.remote.place() && state.host == host.to_string());
         let number_known = known.map_or(0, |state| state.number);
         let newest = head::newest(&self.remote, host, 0).await;
+        let newest = match newest {
+            Ok(Some(head)) if head.number < number_known && !is_repair => {
+                self.later(head.number, host, number_known).await.map(Some)
+            }
+            // All entries are gone and the rest is there: nobody who empties a place leaves that.
+            Ok(None) if number_known > 0 && !is_repair => {
+                match head::describe(&self.remote, host).await? {
+                    Some(_) => self.later(0, host, number_known).await.map(Some),
+                    None => Ok(None),
+                }
+            }
+            newest => newest,
+        };
         self.head = match newest {
             // It was there, and is not any more: somebody emptied the place. What is here is put again.
             Ok(None) => None,
@@ -218,6 +231,17 @@ impl Shipper {
         };
         let listed = head::entries(&self.remote, host).await?.last().copied().unwrap_or(0);
         Ok(self.head.as_ref().map_or(0, |head| head.number).max(number_known).max(listed) + 1)
+    }
+
+    /// The entry that was put last, where the listing ends before it. A listing may be late; an entry that
+    /// is not there was deleted.
+    async fn later(&self, found: u64, host: HostId, shipped: u64) -> Result<Head, Error> {
+        match head::load(&self.remote, host, shipped).await {
+            Err(Error::Missing { .. }) => {
+                Err(Error::RolledBack { place: self.remote.place().into(), found, shipped })
+            }
+            loaded => loaded,
+        }
     }
 
     /// Says which machine this is, if the remote does not say so yet.

@@ -14,6 +14,7 @@ use crate::{
         manifest::HostId,
         mend::{self, Mended},
         remote::{Purpose, Remote},
+        state::State,
     },
     words::{bytes, count},
 };
@@ -49,13 +50,25 @@ pub(super) fn look(
     };
     let remote = Remote::open(&place, Purpose::Read, &app.paths, &app.settings, &app.environment)?;
     let runtime = runtime()?;
-    let findings = runtime.block_on(check(&remote, host, &app.paths.log()))?;
+    let mut findings = runtime.block_on(check(&remote, host, &app.paths.log()))?;
+    findings.differences.extend(rollback(app, &remote, host, &findings));
     let mut looked = Looked { place, findings, after: None };
     let is_something_wrong = report.is_damaged() || !looked.findings.is_sound();
     if is_repair && is_something_wrong {
         looked.after = Some(runtime.block_on(repair(app, &remote, host, report, &looked))?);
     }
     Ok(looked)
+}
+
+/// Says so if the remote is older than what was shipped to it from here.
+fn rollback(app: &App, remote: &Remote, host: HostId, findings: &Findings) -> Option<String> {
+    let shipped = State::load(&app.paths)?;
+    let found = findings.head.as_ref().map_or(0, |head| head.number);
+    let is_same = shipped.place == remote.place() && shipped.host == host.to_string();
+    (is_same && found < shipped.number).then(|| {
+        let (place, shipped) = (remote.place().into(), shipped.number);
+        Error::RolledBack { place, found, shipped }.to_string()
+    })
 }
 
 /// First what is wrong here, from there; then what is wrong there, from here.
@@ -71,7 +84,8 @@ async fn repair(
     if let Some(head) = &looked.findings.head {
         here = mend::mend(remote, head, &dir, report).await?;
     }
-    let between = check(remote, host, &dir).await?;
+    let mut between = check(remote, host, &dir).await?;
+    between.differences.extend(rollback(app, remote, host, &between));
     let mut is_remote_mended = false;
     if !between.is_sound() {
         if let Some(head) = &between.head

@@ -8,8 +8,14 @@ use super::*;
 /// there must be a log without damage; at the end it must be all.
 fn dies_at_every_request(bucket: &Bucket, machine: &Machine, least: u64) {
     let before = bucket.objects();
+    let state = fs::read(machine.paths.ship_state());
     for requests_max in 0.. {
         bucket.set(before.clone());
+        // What this machine remembers goes back with it, or it would notice.
+        let _ = match &state {
+            Ok(state) => fs::write(machine.paths.ship_state(), state),
+            Err(_) => fs::remove_file(machine.paths.ship_state()),
+        };
         bucket.lie(Lies { requests_max: Some(requests_max), ..Lies::default() });
         let is_enough = machine.ship().is_ok();
         bucket.lie(Lies::default());
