@@ -190,7 +190,7 @@ fn a_directory_that_may_not_be_written_is_read() {
         dirs.extend(below(&sandbox.data()).into_iter().filter(|path| path.is_dir()));
         dirs
     };
-    // Root may write everywhere, so another user has to try. Nothing but reading is left to that one.
+    // Root may write everywhere, so the directory is given to another user, to whom only reading is left.
     let is_root = rustix::process::geteuid().is_root();
     let owner = if is_root { Some(65534) } else { None };
     let root = sandbox.home().parent().unwrap().to_owned();
@@ -200,10 +200,11 @@ fn a_directory_that_may_not_be_written_is_read() {
             let path = entry.unwrap().path();
             if path.is_file() {
                 fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+                std::os::unix::fs::chown(&path, owner, None).unwrap();
             }
         }
-        let mode = if is_root { 0o755 } else { 0o555 };
-        fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
+        fs::set_permissions(&dir, fs::Permissions::from_mode(0o555)).unwrap();
+        std::os::unix::fs::chown(&dir, owner, None).unwrap();
     }
     let run = |arguments: &[&str]| {
         let mut command = sandbox.command(arguments);

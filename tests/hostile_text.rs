@@ -184,7 +184,6 @@ fn no_command_shows_it_on_a_terminal() {
     let mut told = 0;
     for arguments in commands {
         let shown = shown(&sandbox, arguments);
-        assert!(!shown.is_empty() || ["redact", "retry"].contains(&arguments[0]), "{arguments:?}");
         assert_clean(&format!("{arguments:?}"), &without_ours(&shown));
         told += usize::from(shown.contains("walrus"));
     }

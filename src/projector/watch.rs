@@ -8,6 +8,7 @@ use std::{
 };
 
 use super::{agent::Words, gate::Gate};
+use crate::safe_text::clean;
 
 /// Between two looks. A run that ends before the first one says nothing.
 const LOOK: Duration = Duration::from_millis(500);
@@ -47,5 +48,5 @@ fn say(line: &str) {
     let mut stderr = io::stderr().lock();
     // There may be a progress bar on this line.
     let clear = if stderr.is_terminal() { "\r\x1b[K" } else { "" };
-    let _ = writeln!(stderr, "{clear}{line}");
+    let _ = writeln!(stderr, "{clear}{}", clean(line));
 }
