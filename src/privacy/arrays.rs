@@ -307,6 +307,14 @@ mod tests {
     }
 
     #[test]
+    fn a_login_is_replaced_in_a_line_that_a_diff_removes() {
+        check(&[(
+            r#"["-Curl -u ada:hunter2 x","-y"]"#,
+            r#"["-Curl -u ada:[redacted:password] x","-y"]"#,
+        )]);
+    }
+
+    #[test]
     fn options_and_headers_tell_of_the_string_behind_them() {
         check(&[
             (

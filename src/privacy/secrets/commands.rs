@@ -181,9 +181,13 @@ fn command_before<'a>(text: &[u8], at: usize, options: &[&'a Login]) -> Option<&
         .copied()
 }
 
-/// Where the words of a line start.
+/// Where the words of a line start: also behind the minus of a diff, and behind an escaped line break.
 fn word_starts(line: &[u8]) -> impl Iterator<Item = usize> {
-    (0..line.len()).filter(|&at| in_word(line[at]) && (at == 0 || !in_word(line[at - 1])))
+    let is_start = |at: usize| match line[..at] {
+        [] | [b'-'] | [.., b'\\', b'n' | b'r' | b't'] => true,
+        [.., before] => !in_word(before),
+    };
+    (0..line.len()).filter(move |&at| in_word(line[at]) && is_start(at))
 }
 
 fn in_word(byte: u8) -> bool {
