@@ -203,6 +203,8 @@ impl Gate {
         state.circuit.succeeded();
         state.waiting_since = None;
         state.settle(pass, spent);
+        // A provider that reports no tokens is known as well as it ever will be.
+        state.today.largest.get_or_insert_default();
     }
 
     /// A question was not answered.
@@ -345,6 +347,14 @@ mod tests {
             let spent = spent.into_inner();
             assert!(spent <= 1000 && spent + each > 1000, "{spent} of {each} each");
         }
+    }
+
+    #[test]
+    fn after_the_first_answer_several_ask_at_once_even_if_no_tokens_are_reported() {
+        let gate = gate(Some(Caps { tokens_max: 1000, cost_micros_max: 0 }));
+        succeed(&gate, &Spent::default());
+        let (first, second) = (pass(&gate), pass(&gate));
+        assert!(first.is_some() && second.is_some());
     }
 
     #[test]

@@ -110,6 +110,7 @@ fn systemd(dir: &Path, program: &Path, data: &Path) -> Service {
          \n\
          [Service]\n\
          ExecStart={} worker run\n\
+         EnvironmentFile=-{data}/.env\n\
          Environment=\"CLAUDE_MEM_DATA_DIR={data}\" CLAUDE_MEM_WORKER_IDLE=0\n\
          Restart=on-failure\n\
          RestartSec=5\n\
