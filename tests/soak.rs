@@ -9,6 +9,9 @@ use crate::sandbox::{Sandbox, binary};
 
 /// The runtime, the projecting and the appending thread, eight that may block, and two for each of two agents.
 const THREADS_MAX: usize = 3 + 8 + 2 * 2;
+/// SQLite keeps a descriptor open that is closed while another connection holds a lock, and uses it again. A leak of
+/// one in each round would be ten times as many.
+const DESCRIPTORS_SPARE: usize = 4;
 /// Samples until everything that is kept for reuse is there.
 const WARM: usize = 3;
 
@@ -30,7 +33,7 @@ fn steady_load_leaves_no_descriptors_threads_or_entries_behind() {
     assert!(report.streamed > report.events, "somebody listened: {report:?}");
     let warm = &report.samples[WARM];
     for sample in &report.samples[WARM..] {
-        assert_eq!(sample.descriptors, warm.descriptors, "{report:?}");
+        assert!(sample.descriptors <= warm.descriptors + DESCRIPTORS_SPARE, "{report:?}");
         assert!(sample.threads <= THREADS_MAX, "{report:?}");
         for table in ["projects", "databases", "links", "keys", "deleted_sessions"] {
             assert_eq!(sample.tables[table], warm.tables[table], "{report:?}");

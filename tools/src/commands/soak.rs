@@ -7,10 +7,13 @@ use claude_mem_tools::soak;
 /// Growth of resident memory that counts as flat, in megabytes a minute.
 const SLOPE_MAX: f64 = 0.1;
 
+/// Descriptors that may come and go.
+const SPARE: usize = 4;
+
 /// Put steady load on a worker, and watch its memory, descriptors and threads
 ///
 /// Each second one session is told over HTTP, one by hooks, and some searches are made, with a stream of events open.
-/// Fails if resident memory grows after the first minute, or if descriptors do.
+/// Fails if resident memory grows after the first minute, or if descriptors pile up.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Soak {
     /// The program to test
@@ -45,7 +48,8 @@ impl Soak {
         fs::write(&self.report, report.markdown())?;
         let descriptors = report.settled().iter().map(|sample| sample.descriptors);
         let (least, most) = (descriptors.clone().min(), descriptors.max());
-        let is_flat = report.slope() <= SLOPE_MAX && least == most;
+        // SQLite keeps some descriptors for reuse, whose number depends on who closes when.
+        let is_flat = report.slope() <= SLOPE_MAX && most <= least.map(|least| least + SPARE);
         super::say(&format!(
             "{:+.3} MB a minute, written to {}",
             report.slope(),
