@@ -1,4 +1,4 @@
-//! Who may use the data directory: its owner, and nobody else.
+//! Access to the data directory: its owner alone.
 //!
 //! Everything we create is private because of the process's umask ([`system::make_files_private`]). That leaves
 //! two cases, checked here with one `stat`: a directory of another user, which is refused, and a directory that

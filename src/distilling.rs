@@ -17,9 +17,9 @@ use crate::{
 /// How distilling stands, as far as the log tells. Nothing is started or asked to find out.
 #[derive(Debug, Serialize)]
 pub(crate) struct Distilling {
-    /// Who answered last; nothing if nobody did.
+    /// The provider of the last response, if there is one.
     pub(crate) provider: Option<String>,
-    /// Who does not answer.
+    /// Providers that fail now.
     pub(crate) outages: Vec<Out>,
     /// What the rules did that a model could do better, if there is a model.
     pub(crate) by_rules: Option<Redo>,
@@ -34,7 +34,7 @@ pub(crate) struct Out {
     /// When it was last asked, and when it is asked again.
     pub(crate) at: String,
     pub(crate) retry_at: String,
-    /// What helps.
+    /// The remedy.
     pub(crate) remedy: String,
 }
 

@@ -79,7 +79,7 @@ impl Environment {
 
     /// The variables that a program gets which works for all projects: those of the machine and its user.
     /// Tokens, addresses, profiles and proxies are left out, because they may be those of the one project
-    /// that we were started from. Whoever wants them for all projects puts them into `.env` of the data
+    /// that we were started from. To set them for all projects, write them into `.env` of the data
     /// directory.
     pub(crate) fn own(&self) -> Vec<(OsString, OsString)> {
         let mut all = self.all();

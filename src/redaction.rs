@@ -1,4 +1,4 @@
-//! The door into the log: redacts a whole event, whoever brings it.
+//! Redacts a whole event before it is appended, on every channel other than hooks.
 //!
 //! Hooks and programs have each field redacted while it is read, by `hooks::capture`. Everything else that is recorded
 //! passes through here: imported events, replies of models, notes, and the past when `claude-mem redact` runs.

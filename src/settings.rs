@@ -32,7 +32,7 @@ pub(crate) struct Settings {
     file: Map<String, Value>,
     /// Why the file could not be read, if it could not.
     unusable: Option<Unusable>,
-    /// The file could not be read, nor a copy of it: nobody knows what the user excluded.
+    /// The file could not be read, nor its last good copy: the exclusions are unknown.
     is_unknown: bool,
     credentials: PathBuf,
 }
@@ -131,7 +131,7 @@ impl Settings {
         file.chain(values).collect()
     }
 
-    /// Whether something was written for this setting that cannot be understood, or nobody knows what was.
+    /// Whether something was written for this setting that is invalid, or the file could not be read.
     pub(crate) fn is_doubtful(&self, setting: &Setting) -> bool {
         self.is_unknown || self.refusal(setting).is_some() || self.misspelling(setting).is_some()
     }

@@ -179,7 +179,7 @@ fn dir_of(path: &Path) -> &Path {
     }
 }
 
-/// A new file, opened exclusively: nobody can have placed a link under its name.
+/// A new file, opened exclusively, so that no link can stand under its name.
 fn create_draft(dir: &Path) -> io::Result<(File, PathBuf)> {
     let mut number = 0;
     loop {

@@ -343,7 +343,7 @@ pub(crate) struct Buffered {
 
 /// Large enough that reading costs little, small enough not to count.
 const BUFFER_BYTES: usize = 256 << 10;
-/// What is read at a place that does not follow the one before: often it is one record.
+/// Bytes of the first read after a seek: often one record is wanted.
 const FIRST_READ_BYTES: usize = 16 << 10;
 
 impl Source for Buffered {

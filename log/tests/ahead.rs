@@ -109,7 +109,7 @@ fn a_segment_truncated_while_it_is_read_costs_what_was_cut_and_crashes_nobody() 
             }
         }
         assert!(gaps.contains(&(segment, GapReason::Truncated)), "{gaps:?}");
-        // What lies before the cut and in the other segments is all there.
+        // Everything before the cut and in the other segments is there.
         let whole = RECORDS as usize * (PAYLOAD_LEN + 40);
         let least = (whole - SEGMENT_BYTES as usize + (1 << 20)) / (PAYLOAD_LEN + 40) - 2;
         assert!(records >= least && records < RECORDS as usize, "{records}");

@@ -66,7 +66,7 @@ pub struct Memory {
 /// A note that the user did not write.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Note {
-    /// What it says.
+    /// Its text.
     pub memory: Memory,
     /// Claude wrote it; else a program did, over HTTP.
     pub is_of_claude: bool,
@@ -110,7 +110,7 @@ struct Stops {
 
 /// Notes that the user did not write. In the words of the index `observations_noted`.
 const NOTED: &str = "origin in ('claude', 'program')";
-/// What is no note.
+/// Everything but notes.
 const OBSERVED: &str = "origin not in ('user', 'claude', 'program')";
 
 /// What is written by hand is told first, so there is a bound to it.

@@ -98,7 +98,7 @@ pub(crate) fn open_lock(lock: &Path) -> io::Result<File> {
     File::options().write(true).create(true).truncate(false).open(lock)
 }
 
-/// How long a lock is waited for at most. Whoever holds it may be suspended.
+/// Maximum wait for a lock. The process that holds it may be suspended.
 pub(crate) const LOCK_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Held while a database is opened, so that its file and its write-ahead log belong together: both are

@@ -54,7 +54,7 @@ pub enum Redraw {
     OtherLog,
     /// The log has another past than the rows: it was cut short, or restored from an older copy.
     OtherPast,
-    /// What was damaged in the log is whole again.
+    /// A damaged part of the log is whole again.
     Healed,
     /// A forgetting was taken back, and what it removed is only in the log; or two projects were one, on
     /// another machine, before something that depends on it.

@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 thread_local!(static COUNT: Cell<usize> = const { Cell::new(0) });
 
-/// What readers begin with, and what might keep them reading.
+/// Hostile fragments: the start of each construct a reader knows.
 const FRAGMENTS: &str = include_str!("../../tests/fixtures/fragments.json");
 const FRAGMENTS_MIN: usize = 118;
 const SIZES: [usize; 3] = [256 << 10, 1 << 20, 4 << 20];
@@ -15,7 +15,7 @@ pub(crate) fn add(looks: usize) {
     COUNT.set(COUNT.get() + looks);
 }
 
-/// How many looks something takes.
+/// Counts the work of a function.
 pub(crate) fn count(read: impl FnOnce()) -> usize {
     let before = COUNT.get();
     read();

@@ -38,7 +38,7 @@ enum Reading {
     Shared,
     /// A single look at one moment. The shared memory is not made, only read if somebody else has made it.
     Look,
-    /// The file alone: there is no write-ahead log, and nobody can write one.
+    /// The file alone: there is no write-ahead log, and none can be written.
     Immutable,
 }
 
@@ -171,7 +171,7 @@ impl Store {
         }
     }
 
-    /// A database that nobody else sees and that is gone with this value.
+    /// A private in-memory database, dropped with this value.
     pub fn in_memory() -> Result<Self> {
         Self::in_memory_with(Options::default())
     }
@@ -185,7 +185,7 @@ impl Store {
         Ok(Self { connection, options, file: None, are_gaps_checked: Cell::default() })
     }
 
-    /// Opens a database that is being drawn: nobody else reads it, and nobody mourns it if power fails.
+    /// Opens a database that is being rebuilt: it has no other readers, and a power loss only costs the rebuild.
     pub(crate) fn open_scratch(path: &Path, options: Options) -> Result<Self> {
         count_no_memory();
         let mut connection = Connection::open(path)?;
@@ -221,7 +221,7 @@ fn prepare(connection: &Connection) -> Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "synchronous", "normal")?;
-    // What is forgotten shall not linger in free pages.
+    // Forgotten text must not stay in free pages.
     connection.pragma_update(None, "secure_delete", true)?;
     Ok(())
 }

@@ -20,7 +20,7 @@ pub struct Outage {
     pub provider: String,
     /// `auth`, `quota`, `invalid` or `rate limit`.
     pub class: String,
-    /// What was said, for people.
+    /// The error message, for people.
     pub message: String,
     /// When the last request failed, in microseconds since 1970.
     pub at_us: u64,
@@ -30,7 +30,7 @@ pub struct Outage {
     pub retry_after_ms: u64,
 }
 
-/// What the built-in rules distilled.
+/// Events distilled by the built-in rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ByRules {
     /// How many events.
@@ -89,14 +89,14 @@ impl Store {
         Ok(statement.query_row((provider, after), |_| Ok(())).optional()?.is_some())
     }
 
-    /// Who answered last, if anybody did.
+    /// The provider of the last response, if there is one.
     pub fn last_provider(&self) -> Result<Option<String>> {
         let sql =
             format!("select provider from replies where seq < {FOREIGN} order by seq desc limit 1");
         Ok(self.connection.prepare_cached(&sql)?.query_row((), |row| row.get(0)).optional()?)
     }
 
-    /// What is shown that the built-in rules distilled.
+    /// Visible memories that the built-in rules distilled.
     pub fn distilled_by_rules(&self) -> Result<Option<ByRules>> {
         let sql = format!(
             "select count(*), coalesce(min(events.at_us), 0) from replies

@@ -25,7 +25,7 @@ struct Reached {
     position: Seq,
 }
 
-/// What became of the database when the log turned out to have another past.
+/// A rebuild that was needed because the log's history differs from the database's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rebuilt {
     /// Whether it is another log, rather than the same one cut short or restored from an older copy.

@@ -53,7 +53,7 @@ pub(crate) fn check_complete(connection: &Connection, path: &Path) -> Result<()>
     }
 }
 
-/// What the migrations have made and the database does not hold.
+/// Tables and indexes of the schema that the database lacks.
 pub(crate) fn missing(connection: &Connection) -> rusqlite::Result<Vec<&'static str>> {
     let mut statement = connection.prepare("select name from sqlite_schema")?;
     let found: HashSet<String> =

@@ -93,8 +93,8 @@ impl Store {
         self.file.as_ref().is_some_and(OpenFile::is_replaced)
     }
 
-    /// Whether somebody has deleted or replaced the write-ahead log under this connection. What is
-    /// committed from then on reaches nobody, and what was committed before may be incomplete.
+    /// Whether the write-ahead log was deleted or replaced under this connection. What is
+    /// committed from then on is lost, and what was committed before may be incomplete.
     pub fn is_wal_replaced(&self) -> bool {
         self.file.as_ref().is_some_and(OpenFile::is_wal_replaced)
     }

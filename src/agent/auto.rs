@@ -11,7 +11,7 @@ use claude_mem_projections::Outage;
 use super::{Setup, claude};
 use crate::settings::{Source, table};
 
-/// The provider that needs nobody.
+/// The built-in provider, which is always available.
 pub(crate) const RULES: &str = "extract";
 
 /// How long a provider rests after the first failure; the rest doubles with each further one.
@@ -64,7 +64,7 @@ fn modified_us(file: &Path) -> Option<u64> {
     u64::try_from(modified.duration_since(UNIX_EPOCH).ok()?.as_micros()).ok()
 }
 
-/// What the user can do about an outage, with commands ready to paste.
+/// The remedy for an outage, with commands ready to paste.
 pub(crate) fn remedy(provider: &str, class: &str) -> String {
     let help = match (provider, class) {
         ("claude", "auth") => {

@@ -76,7 +76,7 @@ pub(crate) struct Ask {
 /// Of English and code a token is about four bytes.
 const TOKEN_BYTES: u64 = 4;
 
-/// What an answer to a question of usual size has.
+/// Tokens of a usual response.
 const ANSWER_TOKENS: u64 = 600;
 
 impl Ask {

@@ -209,7 +209,7 @@ impl Caps {
         self.reached_by(today, &Spent::default())
     }
 
-    /// What stops a request that may take `next`, in one line, or `None`.
+    /// The limit that stops a request of this estimated cost, in one line.
     pub(crate) fn reached_by(&self, today: &Spent, next: &Spent) -> Option<String> {
         let is_over =
             |spent: u64, next: u64, max: u64| max > 0 && (spent >= max || next > max - spent);

@@ -181,7 +181,7 @@ fn is_wanted(recorded: &Recorded, wanted: &Chronicle) -> bool {
         && (wanted.session.is_empty() || envelope.session == wanted.session)
 }
 
-/// Memories are their owner's: nobody else may read a new file.
+/// New files are readable by their owner alone.
 fn into_file(
     file: &Path,
     write: impl FnOnce(&mut dyn Write) -> Result<Written, Problem>,

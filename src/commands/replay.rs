@@ -28,7 +28,7 @@ const DEFAULT: &str = "default";
 
 /// Rebuild memory from the log, or reprocess it
 ///
-/// Alone, it rebuilds what is remembered now, byte for byte, and asks nobody.
+/// Alone, it rebuilds the current memory, byte for byte, and sends no request.
 ///
 /// With a selection (`--since`, `--until`, `--project`, `--session`) or a word (`--prompt`, `--model`,
 /// `--provider`, `--fresh`, `--shadow`) it reprocesses: memory becomes what it would be had that prompt
@@ -59,7 +59,7 @@ pub(crate) struct Replay {
     /// Ask again even where a reply under the same prompt is recorded
     #[arg(long)]
     fresh: bool,
-    /// Ask nobody; the same as `claude-mem replay` alone
+    /// Send no request; the same as `claude-mem replay` alone
     #[arg(long, conflicts_with_all = ["since", "until", "project", "session", "fresh", "prompt", "model",
         "provider", "dry_run", "shadow"])]
     offline: bool,

@@ -24,7 +24,7 @@ pub(crate) struct RetryParked {
     /// All of them, which is also what happens without ids
     #[arg(long, conflicts_with = "ids")]
     all: bool,
-    /// Show what is parked, and ask nobody
+    /// Show what is parked, and send no request
     #[arg(long)]
     list: bool,
     /// Print one JSON object, or one per question with `--list`

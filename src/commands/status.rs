@@ -98,7 +98,7 @@ struct Worker {
     version: Option<String>,
     url: Option<String>,
     problems: Vec<String>,
-    /// Why nobody can be asked, if so.
+    /// Why no provider can be used, if so.
     closed: Option<String>,
 }
 

@@ -21,7 +21,7 @@ use crate::system::{Making as _, Opening as _};
 const LOCK_ATTEMPTS_MAX: u32 = 50;
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
 
-/// What could not be recorded since somebody last acknowledged it.
+/// Events that could not be recorded since the last acknowledgement.
 #[derive(Debug, Serialize)]
 pub(crate) struct Dropped {
     pub(crate) events: u64,

@@ -105,7 +105,7 @@ fn router(site: &Arc<Site>) -> Router {
         .merge(viewer_login::closed_routes())
         .merge(stream::routes());
     let known = parameters::Known::of(closed.get_openapi());
-    // The last layer is the first to see a request: no body is read for whoever has no token.
+    // The last layer is the first to see a request: no body is read without a token.
     closed = closed
         // Limited by `bodies::read`, and only there.
         .route_layer(DefaultBodyLimit::disable())

@@ -165,7 +165,7 @@ async fn list(State(site): State<Arc<Site>>) -> Answer<Replays> {
 }
 
 /// Says what a reprocessing would take, or starts it. Without a range, provider, model, prompt, `fresh` or
-/// `shadow` memory is rebuilt from the log as it is, and nobody is asked.
+/// `shadow` memory is rebuilt from the log as it is, without a request to a model.
 #[utoipa::path(post, path = "/api/replays", tag = "replays", security(("token" = [])),
     request_body = Wanted,
     responses((status = 200, body = Estimate), (status = 202, body = Replay),

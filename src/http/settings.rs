@@ -1,6 +1,6 @@
 //! The settings, for the viewer. Only what can do no harm is changed here.
 //!
-//! Whoever takes over a browser must not send the diary elsewhere, read a key, lift a limit or switch a protection
+//! An attacker who controls the browser must not ship memory elsewhere, read a key, lift a limit or switch a protection
 //! off. Such settings need a second proof: the command line, which only the user has.
 
 use std::{collections::BTreeMap, sync::Arc};

@@ -115,7 +115,7 @@ impl Site {
         Ok(found)
     }
 
-    /// How many entries each table has that could grow with use, for whoever looks for leaks.
+    /// How many entries each table has that could grow with use, to detect leaks.
     pub(super) fn entries(&self) -> Value {
         let (links, keys) = self.viewers.entries();
         json!({

@@ -125,7 +125,7 @@ impl<'a> Sink<'a> {
             self.refuse("an unknown kind of event, with secrets in it that cannot be redacted");
             return Ok(());
         }
-        // Nobody waits for megabytes to be redacted that are refused then; and placeholders take room.
+        // Checked before redacting, which is slow for megabytes, and after, because placeholders can be longer.
         let is_small = event.payload_bytes(&envelope).is_ok();
         if is_small {
             redaction::redact(&mut envelope, &mut event, self.policy);

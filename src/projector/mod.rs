@@ -103,7 +103,7 @@ pub(crate) fn project(app: &mut App, manner: &Manner) -> Result<Projected, Failu
     let mut store = memory::open(app)?;
     let _asking = take_lock(app)?;
     let mut projected = Projected::default();
-    // Whoever runs this wants it now, so that what failed before is tried once more.
+    // Run by hand, so retry what failed before.
     let failures_since_us = app.clock.now().as_microsecond().cast_unsigned();
     let wishes = Wishes { failures_since_us, ..Wishes::default() };
     loop {

@@ -43,7 +43,7 @@ pub(super) fn watched<T>(gate: &Gate, words: &Words, run: impl FnOnce() -> T) ->
     })
 }
 
-/// Nobody may be watching, which changes nothing about the work.
+/// A closed stderr must not stop the work.
 fn say(line: &str) {
     let mut stderr = io::stderr().lock();
     // There may be a progress bar on this line.

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{glob, project::ProjectId};
 
-/// Given as the reason when nobody knows what the user excluded.
+/// The reason given when the exclusions are unknown.
 const FILE: &str = "settings.json";
 
 impl Settings {

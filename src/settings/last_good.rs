@@ -17,7 +17,7 @@ const FILE: &str = "settings.good";
 const CHECKSUM_DIGITS: usize = 64;
 
 /// Keeps a copy of a settings file that could be read. It costs nothing that a hook would notice unless the
-/// file has changed, and a copy that cannot be written fails nobody.
+/// file has changed, and a failure to write the copy is ignored.
 pub(super) fn keep(data: &Path, bytes: &[u8], original: &Metadata) {
     let Ok(modified) = original.modified() else { return };
     let file = path(data);

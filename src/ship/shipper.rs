@@ -213,7 +213,7 @@ impl Shipper {
             Ok(Some(head)) if head.number < number_known && !is_repair => {
                 self.later(head.number, host, number_known).await.map(Some)
             }
-            // All entries are gone and the rest is there: nobody who empties a place leaves that.
+            // Only the entries are gone, which is not how a remote is emptied.
             Ok(None) if number_known > 0 && !is_repair => {
                 match head::describe(&self.remote, host).await? {
                     Some(_) => self.later(0, host, number_known).await.map(Some),

@@ -133,7 +133,7 @@ pub(crate) fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Who owns a directory, and whether somebody else may do something with it.
+/// A directory's owner, and whether its mode gives access to other users.
 #[inline]
 pub(crate) fn owner_and_openness(dir: &Path) -> io::Result<(u32, bool)> {
     let found = rustix::fs::stat(dir)?;

@@ -194,7 +194,7 @@ impl Asking {
     }
 
     /// Takes the right to ask, unless another process has it. What is planned under a new claim must be
-    /// planned again: whoever had it before may have asked the same.
+    /// planned again: its previous holder may have sent the same request.
     pub(super) fn claim(&mut self, data: &Path) -> Result<Claim, Failure> {
         if self.lock.is_some() {
             return Ok(Claim::Held);

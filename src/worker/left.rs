@@ -24,7 +24,7 @@ impl Left {
     pub(super) fn begin(&self, session: &str) -> Cancel {
         let cancel = Cancel::default();
         self.requests().insert(session.into(), cancel.clone());
-        // Somebody may have deleted the session since it was planned.
+        // The session may have been deleted since it was planned.
         if self.has(session) {
             cancel.cancel();
         }

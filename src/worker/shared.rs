@@ -42,7 +42,7 @@ pub(crate) struct Shared {
     pub(crate) changes: broadcast::Sender<Change>,
     /// How far the projecting thread is.
     pub(super) board: Board,
-    /// The database, open for whoever asks how the worker is. Pages ask whenever something happens.
+    /// The database, open for health requests. Pages ask whenever something happens.
     reader: Mutex<Option<Store>>,
     /// How many events were pending when.
     pub(crate) queue: QueueHistory,
@@ -184,7 +184,7 @@ impl Shared {
         work(reader.as_ref())
     }
 
-    /// Whether nothing of this session is put to the agent, because somebody deleted it.
+    /// Whether nothing of this session is sent to the provider, because it was deleted.
     pub(crate) fn is_left(&self, session: &str) -> bool {
         self.left.has(session)
     }

@@ -25,7 +25,7 @@ impl Site {
         let status = self.sandbox.run(&["worker", "status", "--json"]).ok();
         let status: Value = serde_json::from_str(&status).unwrap();
         assert_eq!(status["status"], "ok", "{status}");
-        // Whoever reads lets go of what was replaced.
+        // Readers close the replaced file.
         until(|| {
             self.get("/api/prompts");
             let open = fs::read_dir(format!("/proc/{}/fd", self.serving.child.id())).unwrap();

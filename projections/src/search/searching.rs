@@ -149,7 +149,7 @@ impl Searching<'_> {
                 texts.extend(text.map(|text| Column { text, role }));
             }
             let score = scorer.score(&texts);
-            // The index also has the words of placeholders, which nobody said.
+            // The index also has the words of placeholders, which are not recorded text.
             let has_placeholder = || texts.iter().any(|column| column.text.contains("[redacted:"));
             if score.total > 0.0 || !has_placeholder() {
                 self.scored.insert(Name { kind, id }, (score, number(row, 0)?));

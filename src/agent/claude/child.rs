@@ -24,7 +24,7 @@ use crate::system::{ARGUMENT_BYTES_MAX, Family, watched};
 /// One message of the client; a whole answer is in one, and as JSON it is up to twice as long.
 const LINE_BYTES_MAX: u64 = 2 * REPLY_BYTES_MAX as u64;
 
-/// Messages that are read before anybody takes them. A client that says more waits.
+/// Capacity of the message channel. The client blocks while it is full.
 const LINES_MAX: usize = 16;
 
 /// What the client complains about is kept up to here.

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 thread_local!(static COUNT: Cell<usize> = const { Cell::new(0) });
 
-/// What readers begin with, and what might keep them reading.
+/// Hostile fragments: the start of each construct a reader knows.
 const FRAGMENTS: &str = include_str!("../../../tests/fixtures/fragments.json");
 const FRAGMENTS_MIN: usize = 118;
 

@@ -337,7 +337,7 @@ pub(super) fn crypt_hash(text: &[u8], at: usize) -> Option<Found> {
     plausible.then(|| Found { start: at, end: at + run(rest, in_hash), rule: "password-hash" })
 }
 
-/// The signature of an address that lets anybody in who has it.
+/// The signature in a presigned URL.
 pub(super) fn signature(text: &[u8], at: usize) -> Option<Found> {
     let start = at + 1 + memchr(b'=', &text[at..text.len().min(at + 16)])?;
     let rest = &text[start..];

@@ -112,7 +112,7 @@ impl Sim {
         self.platter().put(path, content);
     }
 
-    /// Adds bytes to a file, as a write that is under way does. Not a call: nobody is let in before it.
+    /// Adds bytes to a file, like a write in progress. Not a scheduling point.
     pub fn grow(&self, path: &Path, bytes: &[u8]) {
         let mut platter = self.platter();
         let inode = platter.file(path).unwrap();
