@@ -23,7 +23,7 @@ use claude_mem_log::{
     Compactor, Fate, Item, Judge, Log, Options as LogOptions, Packing, Rewritten, SegmentInfo,
     SegmentState, maintain, roll,
 };
-use claude_mem_projections::{Eraser, State, Store, Tidied};
+use claude_mem_projections::{Eraser, FoldState, Store, Vacuumed};
 
 pub(crate) use redacting::{Redacted, Rules, redact};
 pub(crate) use retention::{raw_before, worth_it};
@@ -65,7 +65,7 @@ pub(crate) struct Outcome {
     /// Whether one of those holds something that was forgotten.
     pub(crate) is_forgotten_left: bool,
     /// What became of the database.
-    pub(crate) memory: Tidied,
+    pub(crate) memory: Vacuumed,
     /// Bytes of databases set aside, of quarantine and of diagnostics that are gone.
     pub(crate) purged_bytes: u64,
 }
@@ -108,7 +108,7 @@ pub(crate) fn run(
     if !all.forgotten().is_empty() {
         outcome.purged_bytes = purge::leftovers(app, &store, &all)?;
     }
-    outcome.memory = store.tidy()?;
+    outcome.memory = store.vacuum()?;
     Ok(outcome)
 }
 
@@ -129,7 +129,7 @@ fn begin(app: &App) -> Result<Option<Compactor>, Failure> {
 /// Rows decide what may go, so there must be no doubt about them.
 fn catch_up(store: &mut Store, log: &Log) -> Result<(), Failure> {
     match memory::fold(store, log)?.state {
-        State::Complete => Ok(()),
+        FoldState::Complete => Ok(()),
         _ => Err(Failure::new("memory could not be brought up to date with the log")
             .meaning("nothing was removed")
             .remedy("see what is wrong with `claude-mem doctor`")),

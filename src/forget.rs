@@ -10,8 +10,8 @@ pub(crate) use conditions::{Condition, forget_meant, select};
 
 use claude_mem_events::{Event, Forgotten, Id};
 use claude_mem_projections::{
-    Addressed, Store,
-    search::{Kind, Name},
+    MemorySource, Store,
+    search::{Kind, MemoryId},
 };
 
 use crate::{
@@ -27,17 +27,17 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Taken {
     /// The memories that were named.
-    pub(crate) named: Vec<Addressed>,
+    pub(crate) named: Vec<MemorySource>,
     /// What goes with them, because it was made of one of them.
-    pub(crate) also: Vec<Addressed>,
+    pub(crate) also: Vec<MemorySource>,
 }
 
 /// Finds what these names stand for, and what goes with it.
-pub(crate) fn find(store: &Store, ids: &[Name]) -> Result<Taken, Failure> {
+pub(crate) fn find(store: &Store, ids: &[MemoryId]) -> Result<Taken, Failure> {
     let mut named = Vec::new();
     let mut missing = Vec::new();
     for id in ids {
-        match store.addressed(*id)? {
+        match store.memory_source(*id)? {
             Some(memory) => named.push(memory),
             None => missing.push(id.to_string()),
         }
@@ -49,10 +49,10 @@ pub(crate) fn find(store: &Store, ids: &[Name]) -> Result<Taken, Failure> {
     }
     let mut also = Vec::new();
     for memory in named.iter().filter(|memory| memory.number.is_none()) {
-        for name in store.made_of(memory.event)? {
+        for name in store.memories_of_event(memory.event)? {
             let is_new =
-                !ids.contains(&name) && also.iter().all(|other: &Addressed| other.name != name);
-            also.extend(if is_new { store.addressed(name)? } else { None });
+                !ids.contains(&name) && also.iter().all(|other: &MemorySource| other.name != name);
+            also.extend(if is_new { store.memory_source(name)? } else { None });
         }
     }
     Ok(Taken { named, also })
@@ -70,7 +70,7 @@ pub(crate) fn forget(
     let (parts, wholes): (Vec<_>, Vec<_>) =
         taken.named.iter().partition(|memory| memory.number.is_some());
     let address =
-        |memory: &&Addressed| memory.number.map(|number| format!("{}/{number}", memory.event));
+        |memory: &&MemorySource| memory.number.map(|number| format!("{}/{number}", memory.event));
     let forgotten = Forgotten {
         events: wholes.iter().map(|memory| *memory.event.as_bytes()).collect(),
         rows: parts.iter().filter_map(address).collect(),
@@ -122,7 +122,7 @@ fn append(app: &App, project: &ProjectId, forgotten: Forgotten) -> Result<Id, Fa
 }
 
 /// The project that all of these are of, wherever one stands while one forgets them; none, if there are several.
-fn project_of(store: &Store, memories: &[Addressed]) -> Result<ProjectId, Failure> {
+fn project_of(store: &Store, memories: &[MemorySource]) -> Result<ProjectId, Failure> {
     let mut projects = Vec::new();
     for memory in memories {
         projects.push(store.project_of_event(memory.event)?);
@@ -142,9 +142,9 @@ fn known(found: Option<(String, String, String)>) -> ProjectId {
 }
 
 /// One line for each memory: ID, type, title.
-pub(crate) fn lines(memories: &[Addressed]) -> impl Iterator<Item = String> {
+pub(crate) fn lines(memories: &[MemorySource]) -> impl Iterator<Item = String> {
     memories.iter().map(|memory| {
-        let Addressed { name, type_, title, project, .. } = memory;
+        let MemorySource { name, type_, title, project, .. } = memory;
         let type_ = if name.kind == Kind::Prompt { "prompt" } else { type_ };
         format!("{name} | {type_} | {project} | {title}")
     })

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use claude_mem_events::Seq;
 use claude_mem_log::{Appender, Log, Options, maintain};
 use claude_mem_projections::{
-    Error, Folded, Options as StoreOptions, Redraw, State, Store, foreign, log_of,
+    Error, FoldState, Folded, Options as StoreOptions, RebuildReason, Store, host_logs, host_of,
 };
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
@@ -33,11 +33,11 @@ pub(crate) fn open_log(app: &App) -> Result<Log, Failure> {
 
 /// Opens the log that this place of the tables is in: our own, or the copy of another machine's.
 pub(crate) fn open_log_of(app: &App, seq: Seq) -> Result<Log, Failure> {
-    let number = log_of(seq);
+    let number = host_of(seq);
     if number == 0 {
         return open_log(app);
     }
-    let mut copies = foreign(&app.paths.foreign())?.into_iter();
+    let mut copies = host_logs(&app.paths.foreign())?.into_iter();
     let copy = copies.find(|copy| copy.host.number == number);
     copy.map(|copy| copy.log).ok_or_else(|| Failure::new("the log of that machine is gone"))
 }
@@ -76,12 +76,16 @@ pub(crate) fn fold(store: &mut Store, log: &Log) -> Result<Folded, Failure> {
 
 /// Folds for no longer than about `time_max`, for whoever only wants to read. What is merely outdated is left as
 /// it is; what is of another past of the log is wrong, so it is rebuilt.
-pub(crate) fn fold_for(store: &mut Store, log: &Log, time_max: Duration) -> Result<State, Error> {
+pub(crate) fn fold_for(
+    store: &mut Store,
+    log: &Log,
+    time_max: Duration,
+) -> Result<FoldState, Error> {
     let began = Instant::now();
     match store.fold(log, |_| began.elapsed() < time_max)?.state {
-        State::Redraw(Redraw::OtherLog | Redraw::OtherPast | Redraw::Healed) => {
-            Ok(store.catch_up(log, |_| ())?.state)
-        }
+        FoldState::NeedsRebuild(
+            RebuildReason::OtherLog | RebuildReason::HistoryDiffers | RebuildReason::DamageHealed,
+        ) => Ok(store.catch_up(log, |_| ())?.state),
         state => Ok(state),
     }
 }
@@ -95,7 +99,7 @@ pub(crate) fn open_folded(app: &mut App) -> Result<Store, Failure> {
     if store.checkpoint()?.position != before {
         sync_log(app);
     }
-    if state != State::Complete {
+    if state != FoldState::Complete {
         app.output.say(BEHIND);
     }
     Ok(store)
@@ -106,7 +110,7 @@ const REBUILT_REPORTED: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// That the database was rebuilt lately because the log no longer held what it was built from.
 pub(crate) fn rebuild_report(app: &App, store: &Store) -> Option<String> {
-    let rebuilt = store.rebuilt().ok().flatten()?;
+    let rebuilt = store.last_history_rebuild().ok().flatten()?;
     let moment = |at_us: u64| Timestamp::from_microsecond(at_us.cast_signed()).unwrap_or_default();
     if app.clock.now().duration_since(moment(rebuilt.at_us)) > REBUILT_REPORTED {
         return None;
@@ -190,7 +194,7 @@ fn fold_file(
     if store.checkpoint()?.position != before {
         sync_log(app);
     }
-    if state != State::Complete {
+    if state != FoldState::Complete {
         app.output.say(BEHIND);
     }
     Ok(store)

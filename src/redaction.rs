@@ -3,7 +3,7 @@
 //! Hooks and programs have each field redacted while it is read, by `hooks::capture`. Everything else that is recorded
 //! passes through here: imported events, replies of models, notes, and the past when `claude-mem redact` runs.
 
-use claude_mem_events::{Envelope, Event, Left};
+use claude_mem_events::{Envelope, Event, Tombstone};
 
 use crate::privacy::{Policy, clean_bytes, clean_json, clean_text, work};
 
@@ -166,7 +166,7 @@ impl Door {
         }
     }
 
-    fn left(&self, left: &mut Left) {
+    fn left(&self, left: &mut Tombstone) {
         self.json(&mut left.reply);
         self.texts(left.files_read.iter_mut().chain(&mut left.files_written));
         if let Some(event) = &mut left.event {

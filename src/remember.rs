@@ -4,7 +4,7 @@ use std::path::Path;
 
 use claude_mem_events::{Envelope, Event, EventLog, Id, MemoryAdded, Project};
 use claude_mem_log::Options;
-use claude_mem_projections::{Store, search::Name};
+use claude_mem_projections::{Store, search::MemoryId};
 
 use crate::{
     app::App,
@@ -48,7 +48,7 @@ pub(crate) struct Remembered {
     /// The event.
     pub(crate) event: Id,
     /// How to call it; nothing if the tables are too far behind to tell.
-    pub(crate) name: Option<Name>,
+    pub(crate) name: Option<MemoryId>,
     /// The label of the project that it belongs to.
     pub(crate) project: String,
     /// Whether something was left out because it is private or a secret.
@@ -93,7 +93,7 @@ pub(crate) fn remember_in(
     let id = record(app, project, session, &event.into())?;
     let log = memory::open_log(app)?;
     memory::fold_for(store, &log, memory::WAIT_MAX)?;
-    let name = store.made_of(id)?.first().copied();
+    let name = store.memories_of_event(id)?.first().copied();
     let (project, is_redacted) = (project.label.clone(), clean.is_redacted);
     Ok(Remembered { event: id, name, project, is_redacted })
 }

@@ -4,7 +4,7 @@ use claude_mem_log::{
     format::{
         FRAME_HEADER_LEN, FrameHeader, GapReason, Seal, SegmentHeader, Synced, decode_log_id,
     },
-    recovery::{self, Found, Source},
+    recovery::{self, ScanResult, Source},
 };
 use std::io;
 
@@ -40,17 +40,17 @@ impl Source for Narrow<'_> {
 }
 
 /// The reading rules, one byte after another.
-fn slow(bytes: &[u8], offset: usize, salt: u32) -> Found {
+fn slow(bytes: &[u8], offset: usize, salt: u32) -> ScanResult {
     let Some(header) = bytes.get(offset..).filter(|rest| !rest.is_empty()) else {
-        return Found::End;
+        return ScanResult::End;
     };
     let header = FrameHeader::decode(header, salt);
     if let Some(header) = header.filter(|_| is_whole(bytes, offset, salt)) {
-        return Found::Frame(header);
+        return ScanResult::Frame(header);
     }
     let next = (offset + 1..bytes.len()).find(|at| is_whole(bytes, *at, salt));
     let Some(next) = next else {
-        return Found::Tail { len: (bytes.len() - offset) as u64, header };
+        return ScanResult::Tail { len: (bytes.len() - offset) as u64, header };
     };
     let (end, reason) = match header {
         Some(header) => {
@@ -63,7 +63,7 @@ fn slow(bytes: &[u8], offset: usize, salt: u32) -> Found {
         None if next - offset < FRAME_HEADER_LEN => (next, GapReason::TornWrite),
         None => (next, GapReason::DamagedFrames),
     };
-    Found::Gap { range: offset as u64..end as u64, reason, header }
+    ScanResult::Gap { range: offset as u64..end as u64, reason, header }
 }
 
 fn is_whole(bytes: &[u8], offset: usize, salt: u32) -> bool {

@@ -2,11 +2,11 @@
 
 use crate::{
     Error, Gap, Item, Log, Seq,
-    again::Originals,
+    dedup::Seen,
     format::{FLAG_AGAIN, FrameHeader, KIND_RESERVED, SEGMENT_HEADER_LEN},
     item::{Unpacker, entry, seq_of},
-    recovery::Found,
-    seen::Seen,
+    recovery::ScanResult,
+    rewritten::Originals,
     segment::{Segment, following, snapshot},
 };
 
@@ -21,7 +21,7 @@ pub struct Backwards {
     /// Where blocks of the current segment begin, those not yet given.
     blocks: Vec<u64>,
     /// Frames and damage of the current block, those not yet given.
-    found: Vec<(u64, Found)>,
+    found: Vec<(u64, ScanResult)>,
     /// Damage that concerns a whole segment, yet to be given; the last one first.
     pending: Vec<Gap>,
     /// What is left lies before this place.
@@ -88,15 +88,15 @@ impl Backwards {
         }
     }
 
-    fn wanted(&mut self, offset: u64, found: Found) -> Result<Option<Step>, Error> {
+    fn wanted(&mut self, offset: u64, found: ScanResult) -> Result<Option<Step>, Error> {
         let segment = self.segment.as_mut().expect("something was just found in it");
         let header = match found {
-            Found::Frame(header) => header,
-            Found::Gap { range, reason, header } => {
+            ScanResult::Frame(header) => header,
+            ScanResult::Gap { range, reason, header } => {
                 let gap = segment.gap(offset, range.end - offset, reason).of_record(header);
                 return Ok(Some(Step::Gap(gap)));
             }
-            Found::Tail { .. } | Found::End => return Ok(None),
+            ScanResult::Tail { .. } | ScanResult::End => return Ok(None),
         };
         if header.kind >= KIND_RESERVED {
             return Ok(None);

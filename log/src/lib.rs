@@ -52,10 +52,9 @@
 //! # Ok::<(), claude_mem_log::Error>(())
 //! ```
 
-mod again;
-mod ahead;
 mod backwards;
 mod compaction;
+mod dedup;
 mod directory;
 pub mod disk;
 mod error;
@@ -64,11 +63,12 @@ mod id;
 mod item;
 mod log;
 mod maintain;
+mod readahead;
 mod reader;
 pub mod recovery;
+mod rewritten;
 mod roll;
 mod seal;
-mod seen;
 mod segment;
 mod spill;
 mod sync;

@@ -2,12 +2,12 @@
 
 use crate::{
     Error, Gap, GapReason, Item, Log, Seq,
-    again::Originals,
-    ahead::Checker,
+    dedup::Seen,
     format::{FLAG_AGAIN, FrameHeader, KIND_RESERVED, SEGMENT_HEADER_LEN},
     item::{Unpacker, entry, seq_of},
-    recovery::Found,
-    seen::Seen,
+    readahead::Checker,
+    recovery::ScanResult,
+    rewritten::Originals,
     segment::Segment,
     sync,
 };
@@ -122,14 +122,14 @@ impl Reader {
             let segment = self.segment.as_mut().expect("opened above");
             let offset = self.offset;
             match segment.scan(offset)? {
-                Found::Frame(header) => {
+                ScanResult::Frame(header) => {
                     let is_wanted = self.is_wanted(offset, &header)?;
                     self.offset += header.frame_len() as u64;
                     if is_wanted {
                         return Ok(Some(Step::Frame(offset, header)));
                     }
                 }
-                Found::Gap { range, reason, header } => {
+                ScanResult::Gap { range, reason, header } => {
                     self.offset = range.end;
                     let gap = segment.gap(offset, range.end - offset, reason).of_record(header);
                     let is_behind = Seq::new(segment.number, range.end) > self.from;
@@ -137,12 +137,12 @@ impl Reader {
                         return Ok(Some(Step::Gap(gap)));
                     }
                 }
-                Found::End | Found::Tail { .. } if segment.is_active => {
+                ScanResult::End | ScanResult::Tail { .. } if segment.is_active => {
                     if self.is_end_of_log()? {
                         return Ok(None);
                     }
                 }
-                Found::End | Found::Tail { .. } => self.leave_segment(),
+                ScanResult::End | ScanResult::Tail { .. } => self.leave_segment(),
             }
         }
     }
@@ -244,7 +244,7 @@ impl Reader {
             self.from = Seq::new(segment.number, len);
             self.offset = self.offset.max(len);
         } else if wanted > self.offset
-            && matches!(segment.scan(wanted)?, Found::Frame(_) | Found::End)
+            && matches!(segment.scan(wanted)?, ScanResult::Frame(_) | ScanResult::End)
         {
             self.offset = wanted;
         }
@@ -288,7 +288,7 @@ fn near(segment: &mut Segment, from: Seq) -> Result<u64, Error> {
         let middle = usize::midpoint(low, high);
         let offset = index[middle].offset;
         // Damage, or the log's own frames: from the front then.
-        let Found::Frame(header) = segment.scan(offset)? else {
+        let ScanResult::Frame(header) = segment.scan(offset)? else {
             return Ok(SEGMENT_HEADER_LEN as u64);
         };
         if header.kind < KIND_RESERVED && seq_of(segment, offset, &header)? <= from {

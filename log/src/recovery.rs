@@ -18,7 +18,7 @@ impl Source for &[u8] {
 
 /// What is found at an offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum ScanResult {
     /// A whole frame, checksums verified.
     Frame(FrameHeader),
     /// Bytes that are no record, up to where reading goes on.
@@ -41,7 +41,7 @@ pub enum Found {
     End,
 }
 
-impl Found {
+impl ScanResult {
     /// Where reading goes on behind what was found at `offset`; `None` at the end.
     pub fn end(&self, offset: u64) -> Option<u64> {
         match self {
@@ -74,17 +74,17 @@ fn is_too_short_for_a_frame(len: u64) -> bool {
 
 /// Applies the reading rules at `offset`.
 #[inline]
-pub fn scan(source: &mut impl Source, offset: u64, salt: u32) -> io::Result<Found> {
+pub fn scan(source: &mut impl Source, offset: u64, salt: u32) -> io::Result<ScanResult> {
     let window = source.window(offset, FRAME_HEADER_LEN)?;
     if window.is_empty() {
-        return Ok(Found::End);
+        return Ok(ScanResult::End);
     }
     let Some(header) = FrameHeader::decode(window, salt) else {
         return resynchronise(source, offset, salt);
     };
     let window = source.window(offset, header.frame_len())?;
     match window.get(FRAME_HEADER_LEN..header.frame_len()) {
-        Some(payload) if header.fits(payload) => Ok(Found::Frame(header)),
+        Some(payload) if header.fits(payload) => Ok(ScanResult::Frame(header)),
         _ => damaged_payload(source, offset, salt, header),
     }
 }
@@ -96,28 +96,28 @@ fn damaged_payload(
     offset: u64,
     salt: u32,
     header: FrameHeader,
-) -> io::Result<Found> {
+) -> io::Result<ScanResult> {
     let end = offset + header.frame_len() as u64;
     let Some(next) = find_frame(source, offset + 1, salt)? else {
-        return Ok(Found::Tail { len: remaining(source, offset)?, header: Some(header) });
+        return Ok(ScanResult::Tail { len: remaining(source, offset)?, header: Some(header) });
     };
     // A frame right behind it means that all bytes of this one arrived, and then changed.
     let is_torn = next < end && !is_whole(source, end, salt)?;
     let reason = if is_torn { GapReason::TornWrite } else { GapReason::DamagedPayload };
-    Ok(Found::Gap { range: offset..next.min(end), reason, header: Some(header) })
+    Ok(ScanResult::Gap { range: offset..next.min(end), reason, header: Some(header) })
 }
 
 /// Rules 3 and 4: no head here; what comes next that is whole?
 #[cold]
-fn resynchronise(source: &mut impl Source, offset: u64, salt: u32) -> io::Result<Found> {
+fn resynchronise(source: &mut impl Source, offset: u64, salt: u32) -> io::Result<ScanResult> {
     let Some(next) = find_frame(source, offset + 1, salt)? else {
-        return Ok(Found::Tail { len: remaining(source, offset)?, header: None });
+        return Ok(ScanResult::Tail { len: remaining(source, offset)?, header: None });
     };
     let reason = match is_too_short_for_a_frame(next - offset) {
         true => GapReason::TornWrite,
         false => GapReason::DamagedFrames,
     };
-    Ok(Found::Gap { range: offset..next, reason, header: None })
+    Ok(ScanResult::Gap { range: offset..next, reason, header: None })
 }
 
 /// The least that is worth looking at in one go. A source gives all it holds, which is usually much more;

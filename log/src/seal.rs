@@ -5,7 +5,7 @@ use crate::{
     directory::{Directory, SegmentFile},
     disk::{File, Lock},
     format::{FrameHeader, IndexEntry, KIND_RESERVED, KIND_SEAL, SEGMENT_HEADER_LEN, Seal},
-    recovery::Found,
+    recovery::ScanResult,
     segment::{Segment, following},
     sync,
 };
@@ -104,11 +104,11 @@ pub(crate) fn survey(segment: &mut Segment, index_interval: u64) -> Result<Surve
     let mut index_next = offset;
     loop {
         match segment.scan(offset)? {
-            Found::Frame(header) if header.kind == KIND_SEAL => break,
-            Found::Frame(header) if header.kind >= KIND_RESERVED => {
+            ScanResult::Frame(header) if header.kind == KIND_SEAL => break,
+            ScanResult::Frame(header) if header.kind >= KIND_RESERVED => {
                 offset += header.frame_len() as u64;
             }
-            Found::Frame(header) => {
+            ScanResult::Frame(header) => {
                 if offset >= index_next {
                     seal.index.push(IndexEntry { offset, time_max_before_us: seal.time_max_us });
                     index_next = offset.saturating_add(index_interval);
@@ -116,12 +116,12 @@ pub(crate) fn survey(segment: &mut Segment, index_interval: u64) -> Result<Surve
                 count(&mut seal, header.id);
                 offset += header.frame_len() as u64;
             }
-            Found::Gap { range, reason, header } => {
+            ScanResult::Gap { range, reason, header } => {
                 gaps.push((offset, range.end - offset, reason, header));
                 offset = range.end;
             }
             // Of the active segment: an append may be under way.
-            Found::Tail { .. } | Found::End => break,
+            ScanResult::Tail { .. } | ScanResult::End => break,
         }
     }
     seal.bytes = offset;

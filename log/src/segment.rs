@@ -2,14 +2,14 @@
 
 use crate::{
     Error, Gap, GapReason,
-    ahead::{Ahead, Checker},
     directory::{Directory, SegmentFile},
     disk::File,
     format::{
         self, FORMAT, FRAME_HEADER_LEN, FrameHeader, KIND_SEAL, SEGMENT_HEADER_LEN, Seal,
         SegmentHeader, Synced,
     },
-    recovery::{Found, Source, scan},
+    readahead::{Ahead, Checker},
+    recovery::{ScanResult, Source, scan},
 };
 use std::{io, path::PathBuf, sync::Arc};
 
@@ -125,21 +125,21 @@ impl Segment {
 
     /// What is at `offset`. There are no tails in a segment that nobody appends to.
     #[inline]
-    pub(crate) fn scan(&mut self, offset: u64) -> Result<Found, Error> {
+    pub(crate) fn scan(&mut self, offset: u64) -> Result<ScanResult, Error> {
         if let Some(ahead) = &mut self.ahead
             && let Some(header) = ahead.next(offset)
         {
-            return Ok(Found::Frame(header));
+            return Ok(ScanResult::Frame(header));
         }
         let found = self.scan_bytes(offset)?;
         match found {
             found if !self.is_active => Ok(found.when_closed(offset)),
-            Found::Gap { .. } => self.scan_again(offset),
+            ScanResult::Gap { .. } => self.scan_again(offset),
             found => Ok(found),
         }
     }
 
-    fn scan_bytes(&mut self, offset: u64) -> Result<Found, Error> {
+    fn scan_bytes(&mut self, offset: u64) -> Result<ScanResult, Error> {
         scan(&mut self.bytes, offset, self.salt)
             .map_err(|error| Error::io("read", &self.path, error))
     }
@@ -150,7 +150,7 @@ impl Segment {
     /// when the next frame is whole at a later one. But appends are serialised: a whole frame further on
     /// proves that nothing before it is still being written. So what a second look finds is final.
     #[cold]
-    fn scan_again(&mut self, offset: u64) -> Result<Found, Error> {
+    fn scan_again(&mut self, offset: u64) -> Result<ScanResult, Error> {
         self.bytes.clear();
         self.scan_bytes(offset)
     }
@@ -197,8 +197,8 @@ impl Segment {
         if synced.bytes > len {
             gaps.push(self.gap(len, synced.bytes - len, GapReason::Truncated));
         }
-        if let found @ Found::Tail { header, .. } = self.scan(offset)?
-            && let Found::Gap { range, reason, .. } = found.when_closed(offset)
+        if let found @ ScanResult::Tail { header, .. } = self.scan(offset)?
+            && let ScanResult::Gap { range, reason, .. } = found.when_closed(offset)
             && offset + header.map_or(FRAME_HEADER_LEN, |header| header.frame_len()) as u64
                 <= synced.bytes
         {

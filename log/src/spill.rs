@@ -5,7 +5,7 @@ use crate::{
     directory::{Directory, SegmentFile},
     disk::Lock,
     format::{SEGMENT_HEADER_LEN, SegmentHeader},
-    recovery::Found,
+    recovery::ScanResult,
     roll,
     segment::Segment,
     writer::{Part, Payload, Target},
@@ -54,7 +54,7 @@ pub(crate) fn write_again(appender: &mut Appender, spilled: Target) -> Result<()
     let file = SegmentFile::written(0, appender.directory.spill());
     let mut segment = Segment::with_header(&appender.directory, &file, spilled.file)?;
     each_frame(&mut segment, |found, segment, offset| {
-        let Found::Frame(header) = found else { return Ok(()) };
+        let ScanResult::Frame(header) = found else { return Ok(()) };
         let payload = Payload::Owned(segment.payload(offset, header)?.to_vec());
         append(appender, &[Part { fields: header.into(), payload }])
     })
@@ -122,7 +122,7 @@ fn copy(
     let mut is_damaged = segment.header.is_none();
     each_frame(segment, |found, _, _| {
         match found {
-            Found::Frame(header) => _ = ids.insert(header.id),
+            ScanResult::Frame(header) => _ = ids.insert(header.id),
             _ => is_damaged = true,
         }
         Ok(())
@@ -132,7 +132,7 @@ fn copy(
         Appender::open(&directory.path, Options { spill: Spill::Never, ..options.clone() })?;
     let mut count = 0;
     each_frame(segment, |found, segment, offset| {
-        let Found::Frame(header) = found else { return Ok(()) };
+        let ScanResult::Frame(header) = found else { return Ok(()) };
         if !present.contains(&header.id) {
             let payload = Payload::Owned(segment.payload(offset, header)?.to_vec());
             let part = Part { fields: header.into(), payload };
@@ -149,7 +149,7 @@ fn copy(
 
 fn each_frame(
     segment: &mut Segment,
-    mut work: impl FnMut(&Found, &mut Segment, u64) -> Result<(), Error>,
+    mut work: impl FnMut(&ScanResult, &mut Segment, u64) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let mut offset = SEGMENT_HEADER_LEN as u64;
     loop {

@@ -7,10 +7,10 @@
 
 use crate::{
     Appender, Error, Options, Seq,
-    again::Originals,
     directory::{Directory, SegmentFile},
     format::{FLAG_AGAIN, FrameFields, FrameHeader, KIND_SEAL, SEGMENT_HEADER_LEN, Synced},
-    recovery::Found,
+    recovery::ScanResult,
+    rewritten::Originals,
     roll,
     segment::Segment,
     spill,
@@ -205,7 +205,7 @@ fn write_segment_again(
     loop {
         let found = segment.scan(offset)?;
         let Some(next) = found.end(offset) else { return Ok(()) };
-        if let Found::Frame(header) = found
+        if let ScanResult::Frame(header) = found
             && header.kind != KIND_SEAL
             && next > bytes
             && let Some(part) =

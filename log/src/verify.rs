@@ -4,7 +4,7 @@ use crate::{
     Error, Gap, GapReason, Log, Options, SegmentInfo,
     directory::Directory,
     format::{KIND_CHAIN, Links, SEGMENT_HEADER_LEN, Synced},
-    recovery::{Found, Source as _},
+    recovery::{ScanResult, Source as _},
     roll,
     seal::survey,
     segment::Segment,
@@ -150,7 +150,9 @@ pub(crate) fn chain_in(segment: &mut Segment) -> Result<Option<Links>, Error> {
         return Ok(None);
     }
     let offset = SEGMENT_HEADER_LEN as u64;
-    let Found::Frame(header) = segment.scan(offset)? else { return Ok(Some(Links::default())) };
+    let ScanResult::Frame(header) = segment.scan(offset)? else {
+        return Ok(Some(Links::default()));
+    };
     let payload = segment.payload(offset, &header)?;
     let links = (header.kind == KIND_CHAIN).then(|| Links::decode(payload)).flatten();
     Ok(Some(links.unwrap_or_default()))

@@ -5,11 +5,10 @@
 //! `3000000057` here and 57 on that machine. Our own log has number 0, so that its rows keep small numbers.
 
 use crate::{
-    columns::number,
     error::{Error, Result},
-    store::Store,
+    store::{Store, sql_numbers::number},
 };
-use claude_mem_events::{Event, Met, Recorded, Seq};
+use claude_mem_events::{Event, EventItem, Recorded, Seq};
 use claude_mem_log::{Log, Options};
 use rusqlite::OptionalExtension;
 use serde::{Deserialize, Serialize};
@@ -47,7 +46,7 @@ pub struct Host {
 
 /// The copy of another machine's log.
 #[derive(Debug, Clone)]
-pub struct Foreign {
+pub struct HostLog {
     /// Whose it is.
     pub host: Host,
     /// Identity of the log.
@@ -73,7 +72,7 @@ impl Host {
 }
 
 /// The copies below `dir`, by their numbers. One that is still being made has no `host.json`, and is left out.
-pub fn foreign(dir: &Path) -> Result<Vec<Foreign>> {
+pub fn host_logs(dir: &Path) -> Result<Vec<HostLog>> {
     let failed = |source| Error::Io { action: "list", path: dir.into(), source };
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -86,7 +85,7 @@ pub fn foreign(dir: &Path) -> Result<Vec<Foreign>> {
         let Some(host) = Host::read(&dir).filter(Host::is_here) else { continue };
         let log = Log::open(&dir, Options::default())?;
         if let Some(id) = log.id() {
-            found.push(Foreign { host, id, dir, log });
+            found.push(HostLog { host, id, dir, log });
         }
     }
     found.sort_by_key(|foreign| foreign.host.number);
@@ -95,18 +94,18 @@ pub fn foreign(dir: &Path) -> Result<Vec<Foreign>> {
 }
 
 /// The number of the log that a place is in; 0 is our own.
-pub fn log_of(seq: Seq) -> u8 {
+pub fn host_of(seq: Seq) -> u8 {
     (seq.raw() >> LOG_SHIFT) as u8
 }
 
 /// A place as it is in its own log.
-pub fn at_home(seq: Seq) -> Seq {
+pub fn local_seq(seq: Seq) -> Seq {
     Seq::from_raw(seq.raw() & (FOREIGN as u64 - 1))
 }
 
 /// Something met in log `log`, as it is told apart here from what other logs hold.
-pub(crate) fn seen_from_here(met: Met, log: u8) -> Met {
-    let Met::Event(recorded) = met else { return met };
+pub(crate) fn with_host(met: EventItem, log: u8) -> EventItem {
+    let EventItem::Event(recorded) = met else { return met };
     let seq = Seq::from_raw(u64::from(log) << LOG_SHIFT | recorded.seq.raw());
     let mut recorded = Recorded { seq, ..recorded };
     let generation = match &mut recorded.event {
@@ -114,13 +113,13 @@ pub(crate) fn seen_from_here(met: Met, log: u8) -> Met {
         Event::AgentFailed(event) => &mut event.generation,
         Event::ReprocessStarted(event) => &mut event.generation,
         Event::ReprocessFinished(event) => &mut event.generation,
-        _ => return Met::Event(recorded),
+        _ => return EventItem::Event(recorded),
     };
     // Generation 0 is what was asked as the work went on, in every log.
     if *generation > 0 {
         *generation = u32::from(log) * GENERATIONS_PER_LOG + *generation % GENERATIONS_PER_LOG;
     }
-    Met::Event(recorded)
+    EventItem::Event(recorded)
 }
 
 /// How far the log of another machine is folded.
@@ -174,27 +173,27 @@ impl Store {
     }
 
     /// The copies that are to be folded beside our own log.
-    pub(crate) fn foreign(&self) -> Result<Vec<Foreign>> {
+    pub(crate) fn host_logs(&self) -> Result<Vec<HostLog>> {
         match self.options.foreign.as_os_str().is_empty() {
             true => Ok(Vec::new()),
-            false => foreign(&self.options.foreign),
+            false => host_logs(&self.options.foreign),
         }
     }
 
     /// Whether rows of other machines are there that should not be, or are of another log than the copy:
     /// hidden, shown again or dropped since they were drawn.
-    pub(crate) fn is_other_company(&self) -> Result<bool> {
+    pub(crate) fn have_hosts_changed(&self) -> Result<bool> {
         if self.options.foreign.as_os_str().is_empty() {
             return Ok(false);
         }
-        let copies = self.foreign()?;
+        let copies = self.host_logs()?;
         let mut statement =
             self.connection.prepare_cached("select log, id, is_hidden from hosts")?;
         let mut rows = statement.query(())?;
         while let Some(row) = rows.next()? {
             let (number, id, is_hidden): (u8, [u8; 16], bool) =
                 (row.get(0)?, row.get(1)?, row.get(2)?);
-            let is_same = |copy: &Foreign| {
+            let is_same = |copy: &HostLog| {
                 (copy.host.number, copy.id, copy.host.is_hidden) == (number, id, is_hidden)
             };
             if !copies.iter().any(is_same) {

@@ -10,7 +10,7 @@ use claude_mem_events::{
 use claude_mem_log::{
     Compactor, Item, Log, Options as LogOptions, Packing, SegmentState, Seq, maintain, roll, verify,
 };
-use claude_mem_projections::{Options, State, Store};
+use claude_mem_projections::{FoldState, Options, Store};
 use made::{Writer, dump};
 use std::{fs, path::Path};
 
@@ -19,7 +19,7 @@ const SECRET: &str = "xyzzy-plugh";
 
 fn drawn(log: &Log) -> String {
     let mut store = Store::in_memory().unwrap();
-    store.redraw(log, |_| {}).unwrap();
+    store.rebuild(log, |_| {}).unwrap();
     dump(&store)
 }
 
@@ -29,7 +29,7 @@ fn compact(dir: &Path, store: &mut Store, size: usize) -> u64 {
     roll(dir, &options).unwrap();
     maintain(dir, &options).unwrap();
     let log = Log::open(dir, options.clone()).unwrap();
-    assert_eq!(store.catch_up(&log, |_| {}).unwrap().state, State::Complete);
+    assert_eq!(store.catch_up(&log, |_| {}).unwrap().state, FoldState::Complete);
     let compactor = Compactor::begin(dir, &options, Packing::default()).unwrap().unwrap();
     let all = store.eraser().unwrap();
     let mut segments = log.segments().unwrap();
@@ -147,7 +147,7 @@ fn assert_same(forget: impl Fn(&Said) -> Forgotten) {
         assert!(erased > 10, "{erased}");
         assert_same_text(&drawn(&log), &before);
         assert_same_text(&dump(&store), &before);
-        store.tidy().unwrap();
+        store.vacuum().unwrap();
         drop(store);
         assert_nowhere(dir.path());
         assert!(!is_read(&log), "it is still there, packed");
@@ -262,7 +262,7 @@ fn what_a_compaction_has_passed_is_not_brought_back() {
     let undo = || Forgotten { undoes: Some(forgetting), ..Forgotten::default() };
     writer.add(undo());
     let folded = store.fold(&log, |_| true).unwrap();
-    assert_eq!(folded.state, State::Complete, "nothing is restored");
+    assert_eq!(folded.state, FoldState::Complete, "nothing is restored");
     let before = dump(&store);
     assert_eq!(drawn(&log), before);
     // A later one still is.

@@ -6,7 +6,7 @@ mod made;
 
 use claude_mem_events::{Forgotten, Id, Imported, MemoryAdded, ProjectMerged};
 use claude_mem_log::{Log, Options as LogOptions};
-use claude_mem_projections::{Host, Options, Range, Redraw, State, Store};
+use claude_mem_projections::{EventFilter, FoldState, Host, Options, RebuildReason, Store};
 use made::{BEGIN_US, Writer};
 use std::{
     collections::BTreeMap,
@@ -167,7 +167,7 @@ fn logs_that_arrive_in_any_order_come_to_the_same_rows_everywhere() {
     similar(&shared[0], &shared[2]);
     for (machine, before) in machines.iter_mut().zip(own) {
         let log = machine.log();
-        machine.store.redraw(&log, |_| {}).unwrap();
+        machine.store.rebuild(&log, |_| {}).unwrap();
         similar(&machine.shared(), &shared[0]);
         let after = own_numbers(machine);
         let is_renumbered =
@@ -207,7 +207,7 @@ fn own_rows_keep_small_numbers_and_others_have_the_numbers_of_their_machine() {
     machines[0].fold();
     assert_eq!(machines[0].titles(), "1|ours 3000000001|theirs ");
     let log = machines[0].log();
-    machines[0].store.redraw(&log, |_| {}).unwrap();
+    machines[0].store.rebuild(&log, |_| {}).unwrap();
     assert_eq!(machines[0].titles(), "1|ours 3000000001|theirs ");
     let details = machines[0].store.details(&["3000000001".parse().unwrap()]).unwrap();
     assert_eq!(details[0].provenance.host.as_deref(), Some("machine 3"));
@@ -220,12 +220,12 @@ fn nobody_is_asked_about_what_happened_on_another_machine() {
     machines[0].fetch(&machines[1], 1);
     machines[0].fold();
     let store = &machines[0].store;
-    assert_eq!(store.outstanding(&Range::default(), 9).unwrap(), []);
-    assert_eq!(store.parked(&Range::default()).unwrap(), []);
+    assert_eq!(store.pending_turns(&EventFilter::default(), 9).unwrap(), []);
+    assert_eq!(store.parked_turns(&EventFilter::default()).unwrap(), []);
     let counts = store.counts().unwrap();
     assert_eq!((counts.outstanding, counts.parked, counts.sessions), (0, 0, 1));
     assert_eq!(store.spent(0).unwrap().tokens, 0);
-    assert_eq!(store.trouble().unwrap(), None);
+    assert_eq!(store.last_failure().unwrap(), None);
 }
 
 #[test]
@@ -304,8 +304,8 @@ fn a_machine_is_hidden_and_shown_again_and_what_it_forgets_stays_forgotten() {
         let host = self::host(1, "other", is_hidden);
         write_host(&copy, &host);
         let log = machines[0].log();
-        let due = machines[0].store.redraw_due(&log).unwrap();
-        assert_eq!(due, Some(Redraw::Company));
+        let due = machines[0].store.rebuild_reason(&log).unwrap();
+        assert_eq!(due, Some(RebuildReason::HostsChanged));
         machines[0].fold();
         assert_eq!(machines[0].titles(), titles);
         assert_eq!(machines[0].store.hosts().unwrap()[0].is_hidden, is_hidden);
@@ -326,7 +326,7 @@ fn whoever_folds_only_our_own_log_leaves_the_others_rows_alone() {
     let mut store = Store::open(&path, Options::default()).unwrap();
     machines[0].note("more");
     let folded = store.fold(&machines[0].log(), |_| true).unwrap();
-    assert_eq!((folded.events, folded.state), (1, State::Complete));
+    assert_eq!((folded.events, folded.state), (1, FoldState::Complete));
     assert_eq!(machines[0].titles(), "1|ours 2|more 1000000001|theirs ");
 }
 

@@ -5,7 +5,7 @@
 mod made;
 
 use claude_mem_log::{Log, Options as LogOptions};
-use claude_mem_projections::{Options, State, Store, rebuild};
+use claude_mem_projections::{FoldState, Options, Store, rebuild};
 use made::{dump, fill};
 use std::{
     env, fs,
@@ -39,7 +39,7 @@ fn child() {
             true
         })
         .unwrap();
-    assert_eq!(folded.state, State::Complete);
+    assert_eq!(folded.state, FoldState::Complete);
     let _ = writeln!(out, "complete");
 }
 

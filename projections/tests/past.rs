@@ -6,7 +6,7 @@ mod made;
 
 use claude_mem_events::MemoryAdded;
 use claude_mem_log::{Log, Options as LogOptions};
-use claude_mem_projections::{Host, Options, Redraw, State, Store};
+use claude_mem_projections::{FoldState, Host, Options, RebuildReason, Store};
 use made::{BEGIN_US, Writer, dump, fill};
 use std::{
     fs,
@@ -113,13 +113,13 @@ fn a_log_that_was_cut_anywhere_is_folded_as_it_is_and_so_is_what_it_records_next
             place.cut_to(len - cut);
             place.add(added);
             let store = place.assert_folds_as_it_is(&what);
-            let rebuilt = store.rebuilt().unwrap().expect(&what);
+            let rebuilt = store.last_history_rebuild().unwrap().expect(&what);
             assert!(!rebuilt.is_other_log, "{what}");
             let now = store.checkpoint().unwrap().events;
             assert_eq!(now, events - rebuilt.lost_events + added, "{what}");
             assert!(rebuilt.lost_events > 0 && rebuilt.lost_until_us < BEGIN_US * 2, "{what}");
             // Once is enough.
-            assert_eq!(place.open().redraw_due(&place.log()).unwrap(), None, "{what}");
+            assert_eq!(place.open().rebuild_reason(&place.log()).unwrap(), None, "{what}");
         }
     }
 }
@@ -142,7 +142,7 @@ fn an_older_log_under_a_newer_database_is_noticed_whatever_it_records_next() {
             }
             mixed.add(added);
             let store = mixed.assert_folds_as_it_is(&format!("{sessions} sessions, {added} added"));
-            assert!(store.rebuilt().unwrap().unwrap().lost_events > 0);
+            assert!(store.last_history_rebuild().unwrap().unwrap().lost_events > 0);
         }
         fs::remove_dir_all(&place.0).unwrap();
     }
@@ -161,7 +161,7 @@ fn a_log_from_before_it_was_rolled_is_another_past_as_soon_as_it_grows() {
     drop(store);
     fs::remove_dir_all(place.log_dir()).unwrap();
     copy_all(&older.log_dir(), &place.log_dir());
-    assert_eq!(place.folded().rebuilt().unwrap(), None, "nothing is lost yet");
+    assert_eq!(place.folded().last_history_rebuild().unwrap(), None, "nothing is lost yet");
     place.add(1);
     place.assert_folds_as_it_is("one event in segment 1");
 }
@@ -175,7 +175,7 @@ fn another_log_in_the_place_of_the_first_is_folded_and_said_so() {
     fs::remove_dir_all(place.log_dir()).unwrap();
     place.add(3);
     let store = place.assert_folds_as_it_is("another log");
-    let rebuilt = store.rebuilt().unwrap().unwrap();
+    let rebuilt = store.last_history_rebuild().unwrap().unwrap();
     assert!(rebuilt.is_other_log);
     assert_eq!(rebuilt.lost_events, events);
 }
@@ -189,11 +189,11 @@ fn damage_to_the_record_that_was_folded_last_costs_no_row() {
     let len = fs::metadata(place.active()).unwrap().len() as usize;
     flip(&place.active(), len - 1);
     let mut store = place.open();
-    assert_eq!(store.fold(&log, |_| true).unwrap().state, State::Complete);
+    assert_eq!(store.fold(&log, |_| true).unwrap().state, FoldState::Complete);
     assert_eq!(dump(&store), before);
     place.add(2);
     let folded = store.fold(&log, |_| true).unwrap();
-    assert_eq!((folded.events, folded.state), (2, State::Complete));
+    assert_eq!((folded.events, folded.state), (2, FoldState::Complete));
 }
 
 #[test]
@@ -205,18 +205,18 @@ fn what_was_damaged_and_is_whole_again_becomes_memory() {
     flip(&place.active(), middle);
     assert_eq!(place.folded().counts().unwrap().gaps, 1);
     // Still damaged: nothing to be gained.
-    assert_eq!(place.open().redraw_due(&log).unwrap(), None);
+    assert_eq!(place.open().rebuild_reason(&log).unwrap(), None);
     flip(&place.active(), middle);
-    assert_eq!(place.open().redraw_due(&log).unwrap(), Some(Redraw::Healed));
+    assert_eq!(place.open().rebuild_reason(&log).unwrap(), Some(RebuildReason::DamageHealed));
     let store = place.assert_folds_as_it_is("repaired");
     assert_eq!(store.counts().unwrap().gaps, 0);
-    assert_eq!(store.rebuilt().unwrap(), None, "nothing is lost");
+    assert_eq!(store.last_history_rebuild().unwrap(), None, "nothing is lost");
     drop(store);
 
     let segment = place.log_dir().join("0000000000000001.g00.seg");
     let aside = dir.path().join("aside");
     fs::rename(&segment, &aside).unwrap();
-    place.open().redraw(&log, |_| {}).unwrap();
+    place.open().rebuild(&log, |_| {}).unwrap();
     assert_eq!(place.folded().counts().unwrap().gaps, 1);
     fs::rename(&aside, &segment).unwrap();
     let store = place.assert_folds_as_it_is("brought back");
@@ -256,10 +256,13 @@ fn a_database_of_an_older_version_learns_where_it_stands() {
     let (database, folded) = (dir.path().join("memory.db"), dir.path().join("folded.db"));
     fs::rename(&database, &folded).unwrap();
     older_database(&database, &folded);
-    assert_eq!(place.open().redraw_due(&place.log()).unwrap(), None);
+    assert_eq!(place.open().rebuild_reason(&place.log()).unwrap(), None);
     place.cut_to(fs::metadata(place.active()).unwrap().len() - 200);
     place.add(5);
-    assert_eq!(place.open().redraw_due(&place.log()).unwrap(), Some(Redraw::OtherPast));
+    assert_eq!(
+        place.open().rebuild_reason(&place.log()).unwrap(),
+        Some(RebuildReason::HistoryDiffers)
+    );
     place.assert_folds_as_it_is("cut after the upgrade");
 }
 
@@ -282,6 +285,9 @@ fn the_copy_of_another_machines_log_may_have_another_past_too() {
     place.assert_folds_as_it_is("the first copy");
     fork.add(300);
     fetch(&fork);
-    assert_eq!(place.open().redraw_due(&place.log()).unwrap(), Some(Redraw::OtherPast));
+    assert_eq!(
+        place.open().rebuild_reason(&place.log()).unwrap(),
+        Some(RebuildReason::HistoryDiffers)
+    );
     place.assert_folds_as_it_is("the copy of the fork");
 }

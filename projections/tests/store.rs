@@ -6,7 +6,7 @@ mod made;
 
 use claude_mem_events::{Forgotten, MemoryAdded};
 use claude_mem_log::{Log, Options as LogOptions};
-use claude_mem_projections::{Error, Options, Redraw, State, Store, rebuild};
+use claude_mem_projections::{Error, FoldState, Options, RebuildReason, Store, rebuild};
 use made::{Writer, dump, fill};
 use std::{fs, path::Path, thread, time::Duration};
 
@@ -17,7 +17,7 @@ fn open(path: &Path) -> Store {
 /// The tables of a log, drawn in one go elsewhere.
 fn drawn(log: &Log) -> String {
     let mut store = Store::in_memory().unwrap();
-    store.redraw(log, |_| {}).unwrap();
+    store.rebuild(log, |_| {}).unwrap();
     dump(&store)
 }
 
@@ -28,7 +28,7 @@ fn the_same_rows_come_back_after_the_database_is_deleted() {
     let log = fill(&log_dir, 12);
     let mut store = open(&path);
     let folded = store.fold(&log, |_| true).unwrap();
-    assert_eq!(folded.state, State::Complete);
+    assert_eq!(folded.state, FoldState::Complete);
     let before = dump(&store);
     assert!(before.contains("part 2 of thing 1 in v0") && before.contains("|user|note|"));
     drop(store);
@@ -86,7 +86,7 @@ fn folding_as_the_log_grows_comes_to_the_same_as_folding_at_once() {
     }
     writer.history(&tools);
     let limited = store.fold(&log, |_| false).unwrap();
-    assert_eq!((limited.events, limited.state), (7, State::Behind));
+    assert_eq!((limited.events, limited.state), (7, FoldState::Behind));
     store.fold(&log, |_| true).unwrap();
     assert_eq!(dump(&store), drawn(&log));
 }
@@ -105,7 +105,7 @@ fn a_damaged_log_folds_and_says_where() {
     let mut store = Store::in_memory().unwrap();
     let folded = store.fold(&log, |_| true).unwrap();
     assert_eq!((folded.events, folded.gaps.len()), (whole.events - 1, 1));
-    assert_eq!(folded.state, State::Complete);
+    assert_eq!(folded.state, FoldState::Complete);
     assert_eq!(store.counts().unwrap().gaps, 1);
     assert_eq!(drawn(&log), dump(&store));
 }
@@ -197,8 +197,8 @@ fn a_look_sees_what_is_there_whoever_else_has_the_file_open() {
     let log = fill(&log_dir, 2);
     let path = dir.path().join("a b?c%#.db");
     let events = |store: &Store| store.dump("select count(*) from events").unwrap();
-    let look = || events(&Store::open_for_a_look(&path).unwrap().unwrap());
-    assert!(Store::open_for_a_look(&path).unwrap().is_none());
+    let look = || events(&Store::open_snapshot(&path).unwrap().unwrap());
+    assert!(Store::open_snapshot(&path).unwrap().is_none());
     let mut writer = open(&path);
     writer.fold(&log, |_| true).unwrap();
     let before = events(&writer);
@@ -218,7 +218,7 @@ fn a_look_sees_what_is_there_whoever_else_has_the_file_open() {
         let name = |path: &std::path::Path| format!("{}{suffix}", path.display());
         fs::copy(name(&path), name(&copy)).unwrap();
     }
-    let killed = events(&Store::open_for_a_look(&copy).unwrap().unwrap());
+    let killed = events(&Store::open_snapshot(&copy).unwrap().unwrap());
     assert_eq!(killed, events(&writer));
     assert_ne!(killed, before);
 }
@@ -270,7 +270,7 @@ fn a_forgetting_that_is_taken_back_brings_back_the_same_rows() {
 
     let undoing = writer.add(Forgotten { undoes: Some(forgetting), ..Forgotten::default() });
     let folded = store.fold(&log, |_| true).unwrap();
-    assert_eq!(folded.state, State::Redraw(Redraw::Restored));
+    assert_eq!(folded.state, FoldState::NeedsRebuild(RebuildReason::EarlierEventsAffected));
     store.catch_up(&log, |_| {}).unwrap();
     assert_eq!(titles(&store), before);
     assert_eq!(dump(&store), drawn(&log));
@@ -334,7 +334,7 @@ fn what_is_forgotten_is_in_no_byte_of_the_database() {
     store.dump("pragma wal_checkpoint(truncate)").unwrap();
     assert!(!contains("xylophon"));
     // Drawn again, it is written and taken out within one go.
-    store.redraw(&log, |_| {}).unwrap();
+    store.rebuild(&log, |_| {}).unwrap();
     assert!(!contains("xylophon"));
     store.check_index().unwrap();
 }
@@ -346,13 +346,19 @@ fn rows_of_another_log_or_another_mode_are_drawn_again() {
     let (one, two) = (fill(&dir.path().join("1"), 2), fill(&dir.path().join("2"), 3));
     let mut store = open(&path);
     store.catch_up(&one, |_| {}).unwrap();
-    assert_eq!(store.fold(&two, |_| true).unwrap().state, State::Redraw(Redraw::OtherLog));
+    assert_eq!(
+        store.fold(&two, |_| true).unwrap().state,
+        FoldState::NeedsRebuild(RebuildReason::OtherLog)
+    );
     store.catch_up(&two, |_| {}).unwrap();
     assert_eq!(dump(&store), drawn(&two));
     drop(store);
     let options = Options { kinds: vec!["clue".into()], ..Options::default() };
     let mut store = Store::open(&path, options).unwrap();
-    assert_eq!(store.fold(&two, |_| true).unwrap().state, State::Redraw(Redraw::Outdated));
+    assert_eq!(
+        store.fold(&two, |_| true).unwrap().state,
+        FoldState::NeedsRebuild(RebuildReason::Outdated)
+    );
     store.catch_up(&two, |_| {}).unwrap();
     let types =
         store.dump("select distinct type from observations where origin = 'agent'").unwrap();

@@ -1,7 +1,7 @@
 //! `claude-mem diff`: what a reprocessing changed, or would change.
 
 use clap::Args;
-use claude_mem_projections::{Compared, Generation, Store};
+use claude_mem_projections::{ComparedObservation, Generation, Store};
 use serde_json::{Value, json};
 
 use crate::{
@@ -30,7 +30,10 @@ impl Diff {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let store = memory::read_whole(app)?;
         let (before, after) = self.chosen(&store)?;
-        let changes = changes(store.replaced_by(after, before)?, store.made_by(after)?);
+        let changes = changes(
+            store.replaced_observations(after, before)?,
+            store.generation_observations(after)?,
+        );
         if self.json {
             return changes.iter().try_for_each(|change| app.output.json(&described(change)));
         }
@@ -133,7 +136,7 @@ fn print(app: &mut App, changes: &[Change]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn name(observation: &Compared) -> String {
+fn name(observation: &ComparedObservation) -> String {
     format!("{}: {}", observation.kind, observation.title)
 }
 
@@ -145,7 +148,7 @@ fn described(change: &Change) -> Value {
         Change::Same(same) => ("same", Some(same), Some(same)),
     };
     let observation = change.observation();
-    let texts = |observation: &Compared| {
+    let texts = |observation: &ComparedObservation| {
         json!({
             "type": observation.kind, "title": observation.title, "subtitle": observation.subtitle,
             "narrative": observation.narrative, "facts": observation.facts, "files": observation.files,

@@ -9,8 +9,8 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use claude_mem_events::{EventReader, Met, Recorded, Seq};
-use claude_mem_projections::{Chronicle, Store};
+use claude_mem_events::{EventItem, EventReader, Recorded, Seq};
+use claude_mem_projections::{ExportQuery, Store};
 
 use super::select;
 use crate::{
@@ -89,12 +89,12 @@ impl Export {
         self.format == Format::Markdown || self.project.is_some() || self.session.is_some()
     }
 
-    fn wanted(&self, app: &App, store: Option<&Store>) -> Result<Chronicle, Failure> {
+    fn wanted(&self, app: &App, store: Option<&Store>) -> Result<ExportQuery, Failure> {
         let now = app.clock.now();
         let named = |name: &Option<String>| store.zip(name.clone());
         let project = named(&self.project).map(|(store, name)| select::project(app, store, &name));
         let session = named(&self.session).map(|(store, name)| select::session(store, &name));
-        Ok(Chronicle {
+        Ok(ExportQuery {
             since_us: self.between.since_us(now).unwrap_or(0),
             until_us: self.between.until_us(now).unwrap_or(0),
             project: project.transpose()?.unwrap_or_default(),
@@ -150,15 +150,15 @@ impl Written {
 
 fn events(
     reader: &mut EventReader,
-    wanted: &Chronicle,
+    wanted: &ExportQuery,
     out: &mut dyn Write,
 ) -> Result<Written, Problem> {
     let mut written = Written { what: "events", ..Written::default() };
     let mut seen = HashSet::new();
     while let Some(met) = reader.next()? {
         let recorded = match met {
-            Met::Event(recorded) => recorded,
-            Met::Gap(_) => {
+            EventItem::Event(recorded) => recorded,
+            EventItem::Gap(_) => {
                 written.gaps += 1;
                 continue;
             }
@@ -173,7 +173,7 @@ fn events(
     Ok(written)
 }
 
-fn is_wanted(recorded: &Recorded, wanted: &Chronicle) -> bool {
+fn is_wanted(recorded: &Recorded, wanted: &ExportQuery) -> bool {
     let (envelope, at_us) = (&recorded.envelope, recorded.at_us());
     at_us >= wanted.since_us
         && (wanted.until_us == 0 || at_us < wanted.until_us)

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clap::Args;
-use claude_mem_projections::{Store, search::Name};
+use claude_mem_projections::{Store, search::MemoryId};
 use serde_json::json;
 
 use super::{confirm::confirm, select};
@@ -28,7 +28,7 @@ use crate::{
 pub(crate) struct Forget {
     /// Memories, as `search` names them: `12`, `S3`, `P9`
     #[arg(value_name = "ID", conflicts_with_all = ["session", "project", "since", "until", "file", "text"])]
-    ids: Vec<Name>,
+    ids: Vec<MemoryId>,
     /// Everything of this session, by its ID or the beginning of it
     #[arg(long, value_name = "ID")]
     session: Option<String>,

@@ -3,7 +3,7 @@
 use std::fs;
 
 use clap::{Args, Subcommand};
-use claude_mem_events::{Event, EventReader, Forgotten, Met, Seq};
+use claude_mem_events::{Event, EventItem, EventReader, Forgotten, Seq};
 use claude_mem_projections::{Host, HostState, Store};
 use serde_json::json;
 
@@ -161,12 +161,12 @@ fn drop_log(app: &mut App, name: &str, is_sure: bool) -> Result<(), Failure> {
 /// What the machine wanted forgotten stays forgotten: it is said again in our own log, for what was there when
 /// it said so.
 fn keep_forgettings(app: &App, store: &Store, known: &Known) -> Result<(), Failure> {
-    let copies = claude_mem_projections::foreign(&app.paths.foreign())?;
+    let copies = claude_mem_projections::host_logs(&app.paths.foreign())?;
     let Some(copy) = copies.into_iter().find(|copy| copy.id == known.id.0) else { return Ok(()) };
     let project = memory::project_meant(app, store, None)?;
     let mut reader = EventReader::from(&copy.log, Seq::START);
     while let Some(met) = reader.next()? {
-        let Met::Event(recorded) = met else { continue };
+        let EventItem::Event(recorded) = met else { continue };
         let at_us = recorded.at_us();
         let Event::Forgotten(forgotten) = recorded.event else { continue };
         let found = store.forgettings(&recorded.id.to_string())?;

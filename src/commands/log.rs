@@ -8,7 +8,7 @@ pub(super) mod show;
 use std::{collections::HashSet, fs, path::Path, thread, time::Duration};
 
 use clap::Args;
-use claude_mem_events::{EventReader, Gap, Met, Recorded, Seq};
+use claude_mem_events::{EventItem, EventReader, Gap, Recorded, Seq};
 use claude_mem_log::{Item, Log as Segments, Options, maintain};
 use select::Selection;
 
@@ -108,10 +108,10 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    fn met(&mut self, met: &Met) -> Result<(), Failure> {
+    fn met(&mut self, met: &EventItem) -> Result<(), Failure> {
         match met {
-            Met::Event(recorded) => self.event(recorded),
-            Met::Gap(gap) => self.gap(gap),
+            EventItem::Event(recorded) => self.event(recorded),
+            EventItem::Gap(gap) => self.gap(gap),
         }
     }
 
@@ -173,15 +173,15 @@ fn list_last(
     let mut backwards = segments.read_backwards(None)?;
     while let Some(item) = backwards.next()? {
         let met = match item {
-            Item::Record(entry) => Met::Event(Recorded::from_entry(&entry)),
-            Item::Gap(gap) => Met::Gap(gap),
+            Item::Record(entry) => EventItem::Event(Recorded::from_entry(&entry)),
+            Item::Gap(gap) => EventItem::Gap(gap),
         };
-        if let Met::Event(recorded) = &met {
+        if let EventItem::Event(recorded) = &met {
             end = end.max(recorded.seq.next());
         }
         let is_new = match &met {
-            Met::Event(recorded) => seen.insert(recorded.id),
-            Met::Gap(_) => true,
+            EventItem::Event(recorded) => seen.insert(recorded.id),
+            EventItem::Gap(_) => true,
         };
         if !is_new || !selection.includes(&met) {
             continue;

@@ -7,7 +7,7 @@ use std::{
 
 use clap::Args;
 use claude_mem_log::Log;
-use claude_mem_projections::{Range, Store};
+use claude_mem_projections::{EventFilter, Store};
 use serde_json::json;
 
 use super::{diff::no_generation, progress::Progress, select};
@@ -121,7 +121,7 @@ impl Replay {
         let project = self.project.as_deref().map(|name| select::project(app, store, name));
         let session = self.session.as_deref().map(|name| select::session(store, name));
         Ok(Request {
-            range: Range {
+            range: EventFilter {
                 since_us: self.between.since_us(now),
                 until_us: self.between.until_us(now),
                 project: project.transpose()?,
@@ -228,7 +228,7 @@ impl Replay {
         let total = (total.tool_uses + total.prompts) as usize;
         let progress = Progress::new("folded", total);
         let is_large = total > 10_000;
-        let folded = store.redraw(log, |folded| {
+        let folded = store.rebuild(log, |folded| {
             if is_large {
                 progress.show(folded.events as usize, "events");
             }

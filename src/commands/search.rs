@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use claude_mem_projections::search::{
-    self, Explanation, Found, Hit, Kind, NoSuchName, Search as Request,
+    self, Explanation, Hit, InvalidMemoryId, Kind, Search as Request, SearchResults,
 };
 use serde::Serialize;
 
@@ -70,7 +70,7 @@ struct Filters {
 }
 
 fn kind(text: &str) -> Result<Kind, String> {
-    text.parse().map_err(|_: NoSuchName| "it is `observation`, `summary` or `prompt`".into())
+    text.parse().map_err(|_: InvalidMemoryId| "it is `observation`, `summary` or `prompt`".into())
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -127,7 +127,7 @@ impl Search {
 }
 
 /// Hits, one object each; before them, how the query was understood, if that was asked for.
-fn print_json(app: &mut App, found: &Found) -> Result<(), Failure> {
+fn print_json(app: &mut App, found: &SearchResults) -> Result<(), Failure> {
     #[derive(Serialize)]
     struct Explained<'a> {
         dropped: &'a [String],
@@ -140,7 +140,7 @@ fn print_json(app: &mut App, found: &Found) -> Result<(), Failure> {
     found.hits.iter().try_for_each(|hit| app.output.json(hit))
 }
 
-fn print(app: &mut App, found: &Found, is_explained: bool) -> Result<(), Failure> {
+fn print(app: &mut App, found: &SearchResults, is_explained: bool) -> Result<(), Failure> {
     for explanation in &found.explanation {
         print_explanation(app, explanation)?;
     }
@@ -211,7 +211,7 @@ fn place(hit: &Hit) -> String {
 }
 
 /// Id, age, project, kind and title; below them where the words are, unless the title says it all.
-fn lines(app: &App, found: &Found, hit: &Hit, widths: &Widths) -> Vec<String> {
+fn lines(app: &App, found: &SearchResults, hit: &Hit, widths: &Widths) -> Vec<String> {
     let output = &app.output;
     let name = format!("{:>1$}", hit.name.to_string(), widths.name);
     let age = format!("{:>4}", ago(hit.at_us, app.clock.now()));

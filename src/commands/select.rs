@@ -8,7 +8,7 @@ use crate::{app::App, failure::Failure, project};
 
 /// The key of the project that is meant: by its key, its name, or a folder in it.
 pub(crate) fn project(app: &App, store: &Store, name: &str) -> Result<String, Failure> {
-    let called = store.projects_called(name)?;
+    let called = store.project_keys_named(name)?;
     match &called[..] {
         [key] => return Ok(key.clone()),
         [] => {}
@@ -22,7 +22,7 @@ pub(crate) fn project(app: &App, store: &Store, name: &str) -> Result<String, Fa
         && let Ok(folder) = std::path::absolute(folder)
     {
         let key = project::identify(&folder.to_string_lossy(), &app.environment).key;
-        if !store.projects_called(&key)?.is_empty() {
+        if !store.project_keys_named(&key)?.is_empty() {
             return Ok(key);
         }
     }
@@ -31,7 +31,7 @@ pub(crate) fn project(app: &App, store: &Store, name: &str) -> Result<String, Fa
 
 /// The session that is meant: by its id, or the beginning of it.
 pub(crate) fn session(store: &Store, name: &str) -> Result<String, Failure> {
-    let called = store.sessions_called(name)?;
+    let called = store.session_ids_starting(name)?;
     match &called[..] {
         [only] => Ok(only.clone()),
         [exact, ..] if exact == name => Ok(exact.clone()),

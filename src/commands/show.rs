@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use claude_mem_events::{EventReader, Met, Recorded, Seq};
+use claude_mem_events::{EventItem, EventReader, Recorded, Seq};
 use claude_mem_projections::{
-    at_home,
-    details::{Body, Details, Provenance, Source},
-    search::Name,
+    details::{MemoryBody, MemoryDetails, Provenance, SourceEvent},
+    local_seq,
+    search::MemoryId,
 };
 use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
@@ -28,7 +28,7 @@ use crate::{
 pub(crate) struct Show {
     /// Observations (`12`), summaries (`S3`) or prompts (`P9`)
     #[arg(value_name = "ID", required = true)]
-    ids: Vec<Name>,
+    ids: Vec<MemoryId>,
     /// Show the events that they were made of, as recorded
     #[arg(long)]
     raw: bool,
@@ -57,8 +57,8 @@ impl Show {
     }
 }
 
-fn missing(asked: &[Name], found: &[Details]) -> Result<(), Failure> {
-    let is_there = |name: &&Name| found.iter().any(|details| details.name == **name);
+fn missing(asked: &[MemoryId], found: &[MemoryDetails]) -> Result<(), Failure> {
+    let is_there = |name: &&MemoryId| found.iter().any(|details| details.name == **name);
     let missing: Vec<String> =
         asked.iter().filter(|name| !is_there(name)).map(|name| format!("`{name}`")).collect();
     if missing.is_empty() {
@@ -78,8 +78,8 @@ fn sources(app: &App, provenance: &Provenance) -> Result<Vec<Recorded>, Failure>
     };
     let mut events = Vec::new();
     for place in places {
-        let place = at_home(place);
-        if let Some(Met::Event(recorded)) = EventReader::from(&log, place).next()?
+        let place = local_seq(place);
+        if let Some(EventItem::Event(recorded)) = EventReader::from(&log, place).next()?
             && recorded.seq == place
         {
             events.push(recorded);
@@ -90,13 +90,13 @@ fn sources(app: &App, provenance: &Provenance) -> Result<Vec<Recorded>, Failure>
 
 fn print_json(
     app: &mut App,
-    details: &Details,
+    details: &MemoryDetails,
     events: Option<&[Recorded]>,
 ) -> Result<(), Failure> {
     #[derive(Serialize)]
     struct Raw<'a> {
         #[serde(flatten)]
-        details: &'a Details,
+        details: &'a MemoryDetails,
         #[serde(skip_serializing_if = "Option::is_none")]
         events: Option<Vec<log::json::Shown<'a>>>,
     }
@@ -105,7 +105,7 @@ fn print_json(
     app.output.json(&Raw { details, events })
 }
 
-fn print(app: &mut App, details: &Details, events: &[Recorded]) -> Result<(), Failure> {
+fn print(app: &mut App, details: &MemoryDetails, events: &[Recorded]) -> Result<(), Failure> {
     let mut text = heading(details, &app.output);
     body(&mut text, &app.output, &details.body);
     provenance(&mut text, &app.output, &details.provenance);
@@ -115,11 +115,11 @@ fn print(app: &mut App, details: &Details, events: &[Recorded]) -> Result<(), Fa
     app.output.line(text.trim_end())
 }
 
-fn heading(details: &Details, output: &Output) -> String {
+fn heading(details: &MemoryDetails, output: &Output) -> String {
     let moment = Timestamp::from_microsecond(details.at_us.cast_signed()).unwrap_or_default();
     let time = moment.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S");
     let kind = match &details.body {
-        Body::Observation { type_: Some(type_), .. } => type_,
+        MemoryBody::Observation { type_: Some(type_), .. } => type_,
         _ => details.kind.name(),
     };
     let superseded = if details.is_superseded { "  (superseded)" } else { "" };
@@ -129,9 +129,9 @@ fn heading(details: &Details, output: &Output) -> String {
     format!("{name}  {kind}  {place}{superseded}\n")
 }
 
-fn body(text: &mut String, output: &Output, body: &Body) {
+fn body(text: &mut String, output: &Output, body: &MemoryBody) {
     match body {
-        Body::Observation {
+        MemoryBody::Observation {
             type_: _,
             title,
             subtitle,
@@ -151,7 +151,7 @@ fn body(text: &mut String, output: &Output, body: &Body) {
             many(text, output, "read", files_read);
             many(text, output, "modified", files_modified);
         }
-        Body::Summary {
+        MemoryBody::Summary {
             request,
             investigated,
             learned,
@@ -170,7 +170,9 @@ fn body(text: &mut String, output: &Output, body: &Body) {
             many(text, output, "read", files_read);
             many(text, output, "edited", files_edited);
         }
-        Body::Prompt { text: said } => one(text, output, "", said.as_deref().or(Some("(private)"))),
+        MemoryBody::Prompt { text: said } => {
+            one(text, output, "", said.as_deref().or(Some("(private)")));
+        }
     }
 }
 
@@ -192,7 +194,7 @@ fn many(text: &mut String, output: &Output, name: &str, values: &[String]) {
 fn provenance(text: &mut String, output: &Output, provenance: &Provenance) {
     let host = provenance.host.as_ref().map(|host| format!("  on {host}")).unwrap_or_default();
     let Provenance { origin, event, .. } = provenance;
-    let mut lines = vec![format!("{origin} {}  {event}{host}", at_home(provenance.seq))];
+    let mut lines = vec![format!("{origin} {}  {event}{host}", local_seq(provenance.seq))];
     if let Some(reply) = &provenance.reply {
         let dollars = reply.cost_micros as f64 / 1e6;
         lines.push(format!(
@@ -209,8 +211,8 @@ fn provenance(text: &mut String, output: &Output, provenance: &Provenance) {
     }
     for source in &provenance.sources {
         let tool = source.tool.as_deref().unwrap_or("");
-        let Source { seq, event, kind, .. } = source;
-        lines.push(format!("from {}  {event}  {kind} {tool}", at_home(*seq)));
+        let SourceEvent { seq, event, kind, .. } = source;
+        lines.push(format!("from {}  {event}  {kind} {tool}", local_seq(*seq)));
     }
     for line in lines {
         let _ = writeln!(text, "{}", output.dim(recall::plain(line.trim_end()).as_str()));

@@ -3,7 +3,7 @@
 use clap::Args;
 use claude_mem_projections::{
     search::Hit,
-    timeline::{Anchor, Surroundings, Timeline as Request},
+    timeline::{Anchor, TimelineQuery as Request, TimelineWindow},
 };
 use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
@@ -81,7 +81,7 @@ fn anchor(text: &str, now: Timestamp) -> Anchor {
     }
 }
 
-fn print_json(app: &mut App, found: &Surroundings) -> Result<(), Failure> {
+fn print_json(app: &mut App, found: &TimelineWindow) -> Result<(), Failure> {
     #[derive(Serialize)]
     struct Moment<'a> {
         is_anchor: bool,
@@ -94,7 +94,7 @@ fn print_json(app: &mut App, found: &Surroundings) -> Result<(), Failure> {
 }
 
 /// A heading for each day, a line for each memory; the anchor has an arrow.
-fn print(app: &mut App, found: &Surroundings) -> Result<(), Failure> {
+fn print(app: &mut App, found: &TimelineWindow) -> Result<(), Failure> {
     let width = found.moments.iter().map(|hit| hit.name.to_string().len()).max().unwrap_or(0);
     let mut day = String::new();
     let mut is_behind = found.anchor.is_some();
@@ -121,7 +121,7 @@ fn print_moment(app: &mut App, at_us: u64) -> Result<(), Failure> {
     app.output.line(app.output.paint("1;33", &format!("▶ {moment}")))
 }
 
-fn line(app: &App, hit: &Hit, found: &Surroundings, width: usize) -> String {
+fn line(app: &App, hit: &Hit, found: &TimelineWindow, width: usize) -> String {
     const LABEL: usize = 11;
     let output = &app.output;
     let is_anchor = Some(hit.name) == found.anchor;

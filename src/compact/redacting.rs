@@ -65,17 +65,17 @@ pub(crate) fn redact(
             continue;
         }
         // Before the first byte changes: whoever folds from now on draws everything again.
-        store.outdate()?;
+        store.mark_outdated()?;
         match compactor.rewrite(std::slice::from_ref(&info), &mut judge).map_err(super::failed)? {
             Some(_) => redacted.segments += 1,
             None => redacted.left.push(info.number),
         }
     }
     if redacted.segments > 0 {
-        store.outdate()?;
+        store.mark_outdated()?;
         catch_up(&mut store, &log)?;
         purge::everything(app, &store)?;
-        store.tidy()?;
+        store.vacuum()?;
     }
     Ok(redacted)
 }

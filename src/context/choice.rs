@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use claude_mem_projections::{Material, Memory};
+use claude_mem_projections::{ContextMaterial, ContextObservation};
 
 use super::freshness::{FileState, Files};
 
 /// A memory that is worth a line.
 #[derive(Debug)]
 pub(crate) struct Chosen<'a> {
-    pub(crate) memory: &'a Memory,
+    pub(crate) memory: &'a ContextObservation,
     /// Earlier ones that say the same.
     pub(crate) repeats: usize,
     /// What became of the files that it names.
@@ -24,7 +24,7 @@ const SHARE_MAX: usize = 3;
 
 /// Chooses up to `count`, the best one first.
 pub(crate) fn choose<'a>(
-    material: &'a Material,
+    material: &'a ContextMaterial,
     files: &Files<'_>,
     now_us: u64,
     count: usize,
@@ -74,7 +74,12 @@ fn keep_shares(chosen: Vec<Chosen<'_>>, count: usize) -> Vec<Chosen<'_>> {
     kept
 }
 
-fn score(memory: &Memory, files: FileState, now_us: u64, mentions: &HashMap<&str, usize>) -> f64 {
+fn score(
+    memory: &ContextObservation,
+    files: FileState,
+    now_us: u64,
+    mentions: &HashMap<&str, usize>,
+) -> f64 {
     let days = now_us.saturating_sub(memory.at_us) as f64 / 86_400e6;
     let recency = 0.5_f64.powf(days / HALF_LIFE_DAYS);
     let kind = match memory.kind.as_str() {
@@ -99,7 +104,7 @@ fn score(memory: &Memory, files: FileState, now_us: u64, mentions: &HashMap<&str
 }
 
 /// How many memories name each file.
-fn mentions(memories: &[Memory]) -> HashMap<&str, usize> {
+fn mentions(memories: &[ContextObservation]) -> HashMap<&str, usize> {
     let mut counts = HashMap::new();
     for file in memories.iter().flat_map(|memory| &memory.files) {
         *counts.entry(file.as_str()).or_default() += 1;
@@ -111,7 +116,7 @@ fn mentions(memories: &[Memory]) -> HashMap<&str, usize> {
 const FILES_MAX: usize = 4;
 
 /// The worst that became of the files, except that one left over of several is enough not to be gone.
-fn state_of_all(memory: &Memory, files: &Files<'_>) -> FileState {
+fn state_of_all(memory: &ContextObservation, files: &Files<'_>) -> FileState {
     let states: Vec<_> =
         memory.files.iter().take(FILES_MAX).map(|file| files.state(file, memory.at_us)).collect();
     let has = |state| states.contains(&state);
@@ -133,7 +138,7 @@ type Identity<'a> = (&'a str, String, Vec<&'a str>);
 ///
 /// Titles are equal up to white space, a final full stop and the case of the first letter. Similarity is
 /// not enough: two titles that differ in one name or number are two facts, and a merged one is lost.
-fn identity(memory: &Memory) -> Option<Identity<'_>> {
+fn identity(memory: &ContextObservation) -> Option<Identity<'_>> {
     let words: Vec<&str> = memory.title.split_whitespace().collect();
     let title = words.join(" ");
     let mut letters = title.trim_end_matches('.').chars();
@@ -152,19 +157,19 @@ mod tests {
     const NOW_US: u64 = 1_763_000_000_000_000;
     const HOUR_US: u64 = 3_600_000_000;
 
-    fn memory(id: i64, kind: &str, title: &str, hours_ago: u64) -> Memory {
-        Memory {
+    fn memory(id: i64, kind: &str, title: &str, hours_ago: u64) -> ContextObservation {
+        ContextObservation {
             id,
             at_us: NOW_US - hours_ago * HOUR_US,
             session: Some(id),
             kind: kind.into(),
             title: title.into(),
-            ..Memory::default()
+            ..ContextObservation::default()
         }
     }
 
-    fn ids(observations: Vec<Memory>, count: usize) -> Vec<i64> {
-        let material = Material { observations, ..Material::default() };
+    fn ids(observations: Vec<ContextObservation>, count: usize) -> Vec<i64> {
+        let material = ContextMaterial { observations, ..ContextMaterial::default() };
         let files = Files::of(Path::new("/nowhere/at/all"), None);
         choose(&material, &files, NOW_US, count).iter().map(|one| one.memory.id).collect()
     }
@@ -189,7 +194,7 @@ mod tests {
     #[test]
     fn observations_that_differ_in_a_word_a_number_a_file_or_a_kind_are_never_merged() {
         let long = "Fixed the crash in the payment service when the basket of a guest is empty";
-        let with_file = |id, file: &str| Memory {
+        let with_file = |id, file: &str| ContextObservation {
             files: vec![file.into()],
             ..memory(id, "bugfix", long, id.cast_unsigned())
         };
@@ -224,16 +229,20 @@ mod tests {
             ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"];
         let title =
             |id: i64| format!("{} {}", words[(id % 10) as usize], words[(id / 10 % 10) as usize]);
-        let busy =
-            (20..50).map(|id| Memory { session: Some(1), ..memory(id, "feature", &title(id), 1) });
+        let busy = (20..50).map(|id| ContextObservation {
+            session: Some(1),
+            ..memory(id, "feature", &title(id), 1)
+        });
         let mut rows: Vec<_> = busy.collect();
         rows.push(memory(7, "change", "from another day", 200));
         let chosen = ids(rows, 12);
         assert_eq!(chosen.len(), 5);
         assert!(chosen.contains(&7));
 
-        let crowd = (20..50)
-            .map(|id| Memory { is_of_subagent: true, ..memory(id, "feature", &title(id), 1) });
+        let crowd = (20..50).map(|id| ContextObservation {
+            is_of_subagent: true,
+            ..memory(id, "feature", &title(id), 1)
+        });
         assert_eq!(ids(crowd.collect(), 12).len(), 4);
     }
 }

@@ -7,7 +7,7 @@ mod page;
 
 use std::path::Path;
 
-use claude_mem_projections::{Store, Wanted};
+use claude_mem_projections::{ContextQuery, Store};
 
 pub(crate) use freshness::FileState;
 pub(crate) use page::Page;
@@ -59,7 +59,7 @@ pub(crate) fn compose(
         words(&settings.text(&CONTEXT_OBSERVATION_TYPES)).map(str::to_owned).collect::<Vec<_>>();
     let concepts =
         words(&settings.text(&CONTEXT_OBSERVATION_CONCEPTS)).map(str::to_owned).collect::<Vec<_>>();
-    let material = store.material(&Wanted {
+    let material = store.context_material(&ContextQuery {
         project: &request.project.key,
         until_us: now_us,
         since,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use claude_mem_events::{Event, Forgotten, Id, Recorded};
 use claude_mem_log::{Item, Log};
-use claude_mem_projections::{Addressed, Store, Touching};
+use claude_mem_projections::{ForgetTargets, MemorySource, Store};
 
 use super::{append, known, project_of};
 use crate::{app::App, failure::Failure, memory, privacy::clean_text, remember::policy};
@@ -33,7 +33,7 @@ pub(crate) struct Meant {
     /// How many events it takes away.
     pub(crate) events: u64,
     /// The memories that go.
-    pub(crate) memories: Vec<Addressed>,
+    pub(crate) memories: Vec<MemorySource>,
     /// Keys of projects of which the text is only the name or the place.
     pub(crate) projects: BTreeSet<String>,
 }
@@ -55,10 +55,10 @@ pub(crate) fn select(app: &App, store: &Store, condition: &Condition) -> Result<
         until_us: condition.until_us,
         ..Forgotten::default()
     };
-    let mut found: Option<Touching> = None;
+    let mut found: Option<ForgetTargets> = None;
     let mut projects = BTreeSet::new();
     if let Some(file) = &condition.file {
-        found = Some(store.touching_file(file)?);
+        found = Some(store.forget_targets_by_file(file)?);
     }
     if let Some(text) = &condition.text {
         let holding = holding(app, store, text, &mut projects)?;
@@ -79,12 +79,12 @@ pub(crate) fn select(app: &App, store: &Store, condition: &Condition) -> Result<
         forgotten.rows = rows;
     }
     let would = match forgotten == Forgotten::default() {
-        true => claude_mem_projections::WouldForget::default(),
-        false => store.would_forget(&forgotten)?,
+        true => claude_mem_projections::ForgetPreview::default(),
+        false => store.forget_preview(&forgotten)?,
     };
     let mut memories = Vec::new();
     for name in would.memories {
-        memories.extend(store.addressed(name)?);
+        memories.extend(store.memory_source(name)?);
     }
     Ok(Meant { forgotten, events: would.events, memories, projects })
 }
@@ -114,11 +114,11 @@ fn fits(store: &Store, forgotten: &Forgotten, row: &str) -> bool {
     let event = row.split_once('/').map_or(row, |(event, _)| event);
     let Some(event) = Id::parse(event) else { return false };
     let alone = Forgotten { events: vec![*event.as_bytes()], ..forgotten.clone() };
-    store.would_forget(&alone).is_ok_and(|would| would.events > 0)
+    store.forget_preview(&alone).is_ok_and(|would| would.events > 0)
 }
 
-fn both(one: Touching, other: &Touching) -> Touching {
-    Touching {
+fn both(one: ForgetTargets, other: &ForgetTargets) -> ForgetTargets {
+    ForgetTargets {
         events: one.events.into_iter().filter(|id| other.events.contains(id)).collect(),
         rows: one.rows.into_iter().filter(|row| other.rows.contains(row)).collect(),
     }
@@ -131,14 +131,14 @@ fn holding(
     store: &Store,
     text: &str,
     projects: &mut BTreeSet<String>,
-) -> Result<Touching, Failure> {
+) -> Result<ForgetTargets, Failure> {
     if text.trim().is_empty() {
         return Err(
             Failure::usage("an empty text is in everything").meaning("nothing was forgotten")
         );
     }
     let wanted = written(text);
-    let mut touching = store.holding_text(text)?;
+    let mut touching = store.forget_targets_by_text(text)?;
     let mut events: BTreeSet<Id> = touching.events.iter().copied().collect();
     let of_replies: BTreeSet<&str> =
         touching.rows.iter().filter_map(|row| Some(row.split_once('/')?.0)).collect();

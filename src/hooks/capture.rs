@@ -459,7 +459,9 @@ mod tests {
         world.take("save", &input).unwrap();
         let log = claude_mem_log::Log::open(&data.join("log"), Options::default()).unwrap();
         let mut reader = claude_mem_events::EventReader::from(&log, claude_mem_events::Seq::START);
-        let Some(claude_mem_events::Met::Event(met)) = reader.next().unwrap() else { panic!() };
+        let Some(claude_mem_events::EventItem::Event(met)) = reader.next().unwrap() else {
+            panic!()
+        };
         let Event::ToolUsed(used) = met.event else { panic!("{:?}", met.event) };
         assert_eq!(used.tool, "Bash");
         assert!(used.output.contains("[not read: "), "{}", used.output);

@@ -74,7 +74,7 @@ pub(super) fn answer(world: &World, begun: Option<&Begun>) -> String {
 /// old context is still in its history, so only what others have added since is told.
 fn tell(world: &World, begun: &Begun) -> Result<(Option<Page>, Option<String>), Error> {
     let log = Log::open(&world.paths.log(), Options::default())?;
-    let mut store = Store::open_for_a_look(&world.paths.memory())?;
+    let mut store = Store::open_snapshot(&world.paths.memory())?;
     let position = store
         .as_ref()
         .map_or(Ok(Seq::START), |store| Ok::<_, Error>(store.checkpoint()?.position))?;
@@ -82,7 +82,7 @@ fn tell(world: &World, begun: &Begun) -> Result<(Option<Page>, Option<String>), 
         // Whoever writes needs the database without anybody in this process who only looks.
         drop(store.take());
         store = match caught_up(world, &log) {
-            None => Store::open_for_a_look(&world.paths.memory())?,
+            None => Store::open_snapshot(&world.paths.memory())?,
             caught_up => caught_up,
         };
     }

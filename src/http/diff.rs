@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use claude_mem_projections::{Compared, Store};
+use claude_mem_projections::{ComparedObservation, Store};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -73,7 +73,10 @@ async fn diff(
 ) -> Answer<Diff> {
     let found = move |store: &Store| {
         is_there(store, generation)?;
-        let found = changes(store.replaced_by(generation, before)?, store.made_by(generation)?);
+        let found = changes(
+            store.replaced_observations(generation, before)?,
+            store.generation_observations(generation)?,
+        );
         let mut diff = Diff {
             generation,
             before,
@@ -97,8 +100,8 @@ async fn diff(
     site.read(move |store, _| found(store)).await.map(Json)
 }
 
-impl From<Compared> for Short {
-    fn from(compared: Compared) -> Self {
+impl From<ComparedObservation> for Short {
+    fn from(compared: ComparedObservation) -> Self {
         Self {
             session: compared.session,
             prompt_number: compared.prompt_number,

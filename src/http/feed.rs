@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{Json, extract::State};
 use claude_mem_projections::{
-    Mark, Store,
+    PageCursor, Store,
     search::{Kind, Search},
 };
 use serde::{Deserialize, Serialize};
@@ -129,7 +129,7 @@ async fn page<T: Send + 'static>(
     pick: fn(Item) -> Option<T>,
 ) -> Answer<Page<T>> {
     let found = move |store: &Store, app: &App| {
-        let before: Option<Mark> = wanted
+        let before: Option<PageCursor> = wanted
             .before
             .as_deref()
             .filter(|mark| !mark.is_empty())
@@ -156,8 +156,8 @@ async fn page<T: Send + 'static>(
         let has_more = marks.len() > limit;
         marks.truncate(limit);
         let next_before = marks.last().filter(|_| has_more).map(ToString::to_string);
-        let names: Vec<_> = marks.iter().map(Mark::name).collect();
-        let items = store.listed(&names)?.into_iter().map(Item::from).filter_map(pick).collect();
+        let names: Vec<_> = marks.iter().map(PageCursor::name).collect();
+        let items = store.list_rows(&names)?.into_iter().map(Item::from).filter_map(pick).collect();
         Ok(Page { items, has_more, next_before, offset, limit })
     };
     site.read(found).await.map(Json)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use claude_mem_projections::search::{Kind, Name};
+use claude_mem_projections::search::{Kind, MemoryId};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -74,7 +74,7 @@ async fn forget_observation(
     State(site): State<Arc<Site>>,
     Named(id): Named<i64>,
 ) -> Answer<Forgot> {
-    forget(&site, Name { kind: Kind::Observation, id }).await
+    forget(&site, MemoryId { kind: Kind::Observation, id }).await
 }
 
 /// Forgets a summary.
@@ -82,7 +82,7 @@ async fn forget_observation(
     params(("id" = i64, Path)),
     responses((status = 200, body = Forgot), (status = "4XX", body = Problem)))]
 async fn forget_summary(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> Answer<Forgot> {
-    forget(&site, Name { kind: Kind::Summary, id }).await
+    forget(&site, MemoryId { kind: Kind::Summary, id }).await
 }
 
 /// Forgets a prompt, and what was made of it.
@@ -90,13 +90,13 @@ async fn forget_summary(State(site): State<Arc<Site>>, Named(id): Named<i64>) ->
     params(("id" = i64, Path)),
     responses((status = 200, body = Forgot), (status = "4XX", body = Problem)))]
 async fn forget_prompt(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> Answer<Forgot> {
-    forget(&site, Name { kind: Kind::Prompt, id }).await
+    forget(&site, MemoryId { kind: Kind::Prompt, id }).await
 }
 
-async fn forget(site: &Arc<Site>, name: Name) -> Answer<Forgot> {
+async fn forget(site: &Arc<Site>, name: MemoryId) -> Answer<Forgot> {
     let done = site
         .write(move |store, app| {
-            if store.addressed(name)?.is_none() {
+            if store.memory_source(name)?.is_none() {
                 return Err(Refusal::not_found(format!("there is no memory {name}")));
             }
             let taken = forget::find(store, &[name])?;

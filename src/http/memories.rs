@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{Json, extract::State, http::HeaderMap};
 use claude_mem_projections::{
     Store,
-    search::{Kind, Name, Search},
+    search::{Kind, MemoryId, Search},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -38,7 +38,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
     params(("id" = i64, Path)),
     responses((status = 200, body = Observation), (status = "4XX", body = Problem)))]
 async fn observation(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> Answer<Observation> {
-    one(&site, Name { kind: Kind::Observation, id }, Item::observation).await
+    one(&site, MemoryId { kind: Kind::Observation, id }, Item::observation).await
 }
 
 /// One summary.
@@ -46,7 +46,7 @@ async fn observation(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> An
     params(("id" = i64, Path)),
     responses((status = 200, body = Summary), (status = "4XX", body = Problem)))]
 async fn summary(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> Answer<Summary> {
-    one(&site, Name { kind: Kind::Summary, id }, Item::summary).await
+    one(&site, MemoryId { kind: Kind::Summary, id }, Item::summary).await
 }
 
 /// One prompt.
@@ -54,15 +54,15 @@ async fn summary(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> Answer
     params(("id" = i64, Path)),
     responses((status = 200, body = Prompt), (status = "4XX", body = Problem)))]
 async fn prompt(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> Answer<Prompt> {
-    one(&site, Name { kind: Kind::Prompt, id }, Item::prompt).await
+    one(&site, MemoryId { kind: Kind::Prompt, id }, Item::prompt).await
 }
 
 async fn one<T: Send + 'static>(
     site: &Arc<Site>,
-    name: Name,
+    name: MemoryId,
     pick: fn(Item) -> Option<T>,
 ) -> Answer<T> {
-    let found = site.read(move |store, _| Ok(store.listed(&[name])?.pop())).await?;
+    let found = site.read(move |store, _| Ok(store.list_rows(&[name])?.pop())).await?;
     let found = found.map(Item::from).and_then(pick);
     found.map(Json).ok_or_else(|| Refusal::not_found(format!("there is no memory {name}")))
 }
@@ -102,15 +102,16 @@ async fn batch(
     let mut found = move |store: &Store| {
         if let Some(project) = &batch.project {
             let projects = store.projects_named(project)?;
-            let belongs =
-                |id: &i64| store.is_of(Name { kind: Kind::Observation, id: *id }, &projects);
+            let belongs = |id: &i64| {
+                store.is_memory_of(MemoryId { kind: Kind::Observation, id: *id }, &projects)
+            };
             let kept: Result<Vec<bool>, _> = ids.iter().map(belongs).collect();
             let mut kept = kept?.into_iter();
             ids.retain(|_| kept.next().unwrap_or(false));
         }
-        let names: Vec<Name> =
-            ids.iter().map(|id| Name { kind: Kind::Observation, id: *id }).collect();
-        let mut listed = store.listed(&names)?;
+        let names: Vec<MemoryId> =
+            ids.iter().map(|id| MemoryId { kind: Kind::Observation, id: *id }).collect();
+        let mut listed = store.list_rows(&names)?;
         match order.as_str() {
             "date_desc" => listed.sort_by_key(|row| std::cmp::Reverse((row.at_us, row.name))),
             "date_asc" => listed.sort_by_key(|row| (row.at_us, row.name)),
@@ -186,12 +187,12 @@ async fn by_file(
         }
         marks.sort_unstable_by(|one, other| other.cmp(one));
         marks.dedup();
-        let names: Vec<Name> = marks
+        let names: Vec<MemoryId> = marks
             .iter()
-            .map(claude_mem_projections::Mark::name)
+            .map(claude_mem_projections::PageCursor::name)
             .take(limit.min(LIMIT_MAX))
             .collect();
-        let listed = store.listed(&names)?.into_iter();
+        let listed = store.list_rows(&names)?.into_iter();
         let observations: Vec<_> = listed.map(Item::from).filter_map(Item::observation).collect();
         Ok(AboutFiles { count: observations.len(), observations })
     };

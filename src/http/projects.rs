@@ -81,7 +81,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
 async fn projects(State(site): State<Arc<Site>>) -> Answer<Known> {
     let found = |store: &Store| {
         let details = store
-            .shares()?
+            .project_stats()?
             .into_iter()
             .filter(|share| share.sessions > 0 || share.observations > 0);
         let details = details.map(|share| Detail {

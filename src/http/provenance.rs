@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use claude_mem_events::{Event, EventReader, Met, Recorded, Seq};
+use claude_mem_events::{Event, EventItem, EventReader, Recorded, Seq};
 use claude_mem_log::Log;
 use claude_mem_projections::{
     Store,
-    details::{Body, Details, Source},
-    search::{Kind, Name},
+    details::{MemoryBody, MemoryDetails, SourceEvent},
+    search::{Kind, MemoryId},
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -128,7 +128,7 @@ async fn of_observation(
     State(site): State<Arc<Site>>,
     Named(id): Named<i64>,
 ) -> Answer<Provenance> {
-    of(&site, Name { kind: Kind::Observation, id }).await
+    of(&site, MemoryId { kind: Kind::Observation, id }).await
 }
 
 /// Where a summary comes from.
@@ -136,7 +136,7 @@ async fn of_observation(
     security(("token" = [])), params(("id" = i64, Path)),
     responses((status = 200, body = Provenance), (status = "4XX", body = Problem)))]
 async fn of_summary(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> Answer<Provenance> {
-    of(&site, Name { kind: Kind::Summary, id }).await
+    of(&site, MemoryId { kind: Kind::Summary, id }).await
 }
 
 /// Where a prompt comes from.
@@ -144,10 +144,10 @@ async fn of_summary(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> Ans
     security(("token" = [])), params(("id" = i64, Path)),
     responses((status = 200, body = Provenance), (status = "4XX", body = Problem)))]
 async fn of_prompt(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> Answer<Provenance> {
-    of(&site, Name { kind: Kind::Prompt, id }).await
+    of(&site, MemoryId { kind: Kind::Prompt, id }).await
 }
 
-async fn of(site: &Arc<Site>, name: Name) -> Answer<Provenance> {
+async fn of(site: &Arc<Site>, name: MemoryId) -> Answer<Provenance> {
     let found = move |store: &Store, app: &App| {
         let details = store.details(&[name])?.pop();
         let details =
@@ -157,13 +157,13 @@ async fn of(site: &Arc<Site>, name: Name) -> Answer<Provenance> {
     site.read(found).await.map(Json)
 }
 
-fn described(store: &Store, app: &App, details: Details) -> Result<Provenance, Refusal> {
+fn described(store: &Store, app: &App, details: MemoryDetails) -> Result<Provenance, Refusal> {
     let log = memory::open_log(app)?;
-    let Details { name, at_us, provenance, .. } = details;
+    let MemoryDetails { name, at_us, provenance, .. } = details;
     let sources = match &provenance.reply {
         Some(_) => provenance.sources,
         // What no agent said is its own source.
-        None => vec![Source {
+        None => vec![SourceEvent {
             seq: provenance.seq,
             event: provenance.event.clone(),
             kind: "",
@@ -189,11 +189,11 @@ fn described(store: &Store, app: &App, details: Details) -> Result<Provenance, R
         }),
     };
     let files = match &details.body {
-        Body::Observation { files_read, files_modified: files, .. }
-        | Body::Summary { files_read, files_edited: files, .. } => {
+        MemoryBody::Observation { files_read, files_modified: files, .. }
+        | MemoryBody::Summary { files_read, files_edited: files, .. } => {
             files_read.iter().chain(files).cloned().collect()
         }
-        Body::Prompt { .. } => Vec::new(),
+        MemoryBody::Prompt { .. } => Vec::new(),
     };
     Ok(Provenance {
         id: name.to_string(),
@@ -213,7 +213,7 @@ fn described(store: &Store, app: &App, details: Details) -> Result<Provenance, R
 /// The event at a place, if it is still there.
 fn recorded(log: &Log, seq: Seq) -> Result<Option<Recorded>, Refusal> {
     Ok(match EventReader::from(log, seq).next()? {
-        Some(Met::Event(recorded)) if recorded.seq == seq => Some(recorded),
+        Some(EventItem::Event(recorded)) if recorded.seq == seq => Some(recorded),
         _ => None,
     })
 }
@@ -225,7 +225,7 @@ fn said(log: &Log, seq: Seq) -> Result<Option<String>, Refusal> {
     })
 }
 
-fn told(log: &Log, source: Source) -> Result<Told, Refusal> {
+fn told(log: &Log, source: SourceEvent) -> Result<Told, Refusal> {
     let recorded = recorded(log, source.seq)?;
     let kind = recorded.as_ref().map_or(source.kind, |recorded| recorded.event.name());
     let (input, output) = match recorded.map(|recorded| recorded.event) {
@@ -266,13 +266,13 @@ fn clipped(text: &str) -> (String, bool) {
 
 fn freshness(
     store: &Store,
-    name: Name,
+    name: MemoryId,
     mut files: Vec<String>,
     at_us: u64,
 ) -> Result<Vec<File>, Refusal> {
     let mut seen = std::collections::HashSet::new();
     files.retain(|file| seen.insert(file.clone()));
-    let Some(root) = store.root_of(name)? else { return Ok(Vec::new()) };
+    let Some(root) = store.project_root_of(name)? else { return Ok(Vec::new()) };
     let states = file_states(root.as_ref(), &files, at_us);
     let word = |state| match state {
         FileState::Same => "same",
@@ -287,9 +287,9 @@ fn freshness(
         .collect())
 }
 
-fn generations(store: &Store, name: Name) -> Result<Vec<Generation>, Refusal> {
+fn generations(store: &Store, name: MemoryId) -> Result<Vec<Generation>, Refusal> {
     let mut generations = Vec::new();
-    for telling in store.tellings(name)? {
+    for telling in store.alternatives(name)? {
         generations.push(Generation {
             generation: telling.generation,
             is_current: telling.is_current,
@@ -297,7 +297,7 @@ fn generations(store: &Store, name: Name) -> Result<Vec<Generation>, Refusal> {
             model: telling.model,
             prompt_version: telling.prompt_version,
             created_at: text(telling.at_us),
-            memories: store.listed(&telling.memories)?.into_iter().map(Item::from).collect(),
+            memories: store.list_rows(&telling.memories)?.into_iter().map(Item::from).collect(),
         });
     }
     Ok(generations)

@@ -14,7 +14,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use claude_mem_projections::{Range, Store};
+use claude_mem_projections::{EventFilter, Store};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -281,7 +281,7 @@ fn work(
     lock(&run.replay).state = "folding";
     tell(shared, run);
     let log = memory::open_log(&app)?;
-    store.redraw(&log, |_| ())?;
+    store.rebuild(&log, |_| ())?;
     Ok(())
 }
 
@@ -321,11 +321,11 @@ fn request<'a>(app: &App, store: &Store, wanted: &'a Wanted) -> Result<Request<'
         _ => Err(Refusal::bad(format!("more than one {what} is called `{name}`"))),
     };
     let project = given(wanted.project.clone());
-    let project = project.map(|name| one("project", &name, store.projects_called(&name)?));
+    let project = project.map(|name| one("project", &name, store.project_keys_named(&name)?));
     let session = given(wanted.session.clone());
-    let session = session.map(|name| one("session", &name, store.sessions_called(&name)?));
+    let session = session.map(|name| one("session", &name, store.session_ids_starting(&name)?));
     Ok(Request {
-        range: Range {
+        range: EventFilter {
             since_us: moment(app, "since", wanted.since.as_deref(), End::Start)?,
             until_us: moment(app, "until", wanted.until.as_deref(), End::End)?,
             project: project.transpose()?,

@@ -1,6 +1,6 @@
 //! Memories and sessions as they are sent. Names of fields are those of the TypeScript claude-mem where it has them.
 
-use claude_mem_projections::{Listed, Told, details::Body};
+use claude_mem_projections::{ListRow, SessionView, details::MemoryBody};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -96,9 +96,9 @@ pub(super) enum Item {
     Prompt(Prompt),
 }
 
-impl From<Listed> for Item {
-    fn from(listed: Listed) -> Self {
-        let Listed { name, at_us, project, session, prompt_number, body, agent_type, .. } = listed;
+impl From<ListRow> for Item {
+    fn from(listed: ListRow) -> Self {
+        let ListRow { name, at_us, project, session, prompt_number, body, agent_type, .. } = listed;
         let (session_db_id, content_session_id) = session.unzip();
         let head = Head {
             id: name.id,
@@ -118,7 +118,7 @@ impl From<Listed> for Item {
             is_superseded: listed.is_superseded,
         };
         match body {
-            Body::Observation {
+            MemoryBody::Observation {
                 type_,
                 title,
                 subtitle,
@@ -140,7 +140,7 @@ impl From<Listed> for Item {
                 agent_type,
                 made,
             }),
-            Body::Summary {
+            MemoryBody::Summary {
                 request,
                 investigated,
                 learned,
@@ -161,7 +161,7 @@ impl From<Listed> for Item {
                 files_edited,
                 made,
             }),
-            Body::Prompt { text } => {
+            MemoryBody::Prompt { text } => {
                 Self::Prompt(Prompt { head, prompt_text: text.unwrap_or_default() })
             }
         }
@@ -230,8 +230,8 @@ pub(super) struct Session {
     completed_at_epoch: Option<u64>,
 }
 
-impl From<Told> for Session {
-    fn from(told: Told) -> Self {
+impl From<SessionView> for Session {
+    fn from(told: SessionView) -> Self {
         Self {
             id: told.id,
             content_session_id: told.session,

@@ -172,7 +172,7 @@ fn find(store: &Store, app: &App, wanted: Wanted, kinds: &[Kind]) -> Result<Resu
     }
     if has_rows {
         let names: Vec<_> = found.hits.iter().map(|hit| hit.name).collect();
-        for item in store.listed(&names)?.into_iter().map(Item::from) {
+        for item in store.list_rows(&names)?.into_iter().map(Item::from) {
             match item {
                 Item::Observation(observation) => results.observations.push(observation),
                 Item::Summary(summary) => results.sessions.push(summary),

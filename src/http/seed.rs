@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{Json, extract::State};
-use claude_mem_projections::{Told, Which};
+use claude_mem_projections::{SessionQuery, SessionView};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -212,18 +212,18 @@ fn called(id: i64) -> String {
 }
 
 /// The session that was begun under this number, else the one that has it.
-async fn find(site: &Arc<Site>, id: i64) -> Result<Option<Told>, Refusal> {
+async fn find(site: &Arc<Site>, id: i64) -> Result<Option<SessionView>, Refusal> {
     site.read(move |store, app| {
-        let mut told = store.told(Which::Id(&called(id)), now_us(app))?;
+        let mut told = store.session_views(SessionQuery::Id(&called(id)), now_us(app))?;
         if told.is_empty() {
-            told = store.told(Which::Number(id), now_us(app))?;
+            told = store.session_views(SessionQuery::Number(id), now_us(app))?;
         }
         Ok(told.pop())
     })
     .await
 }
 
-fn tale(id: i64, told: Option<Told>) -> Tale {
+fn tale(id: i64, told: Option<SessionView>) -> Tale {
     match told {
         None => Tale { session: called(id), ..Tale::default() },
         Some(told) => {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{Json, extract::State};
-use claude_mem_projections::{Store, Which};
+use claude_mem_projections::{SessionQuery, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
@@ -91,7 +91,10 @@ pub(super) async fn begin(
     let session = tale.session.clone();
     let is_new = {
         let session = session.clone();
-        site.read(move |store, _| Ok(store.told(Which::Id(&session), 0)?.is_empty())).await?
+        site.read(move |store, _| {
+            Ok(store.session_views(SessionQuery::Id(&session), 0)?.is_empty())
+        })
+        .await?
     };
     let mut events = Vec::new();
     let mut reason = None;
@@ -117,7 +120,7 @@ pub(super) async fn begin(
         .write(move |store, app| {
             let log = memory::open_log(app)?;
             memory::fold_for(store, &log, memory::WAIT_MAX)?;
-            Ok(store.told(Which::Id(&session), now_us(app))?.pop())
+            Ok(store.session_views(SessionQuery::Id(&session), now_us(app))?.pop())
         })
         .await?;
     Ok(Begun {
@@ -287,8 +290,8 @@ async fn list(State(site): State<Arc<Site>>, Asked(wanted): Asked<Wanted>) -> An
     let offset = wanted.offset.unwrap_or(0);
     let found = move |store: &Store, app: &App| {
         let project = wanted.project.as_deref().filter(|name| !name.is_empty());
-        let which = Which::Latest { project, offset, limit: limit + 1 };
-        let mut told = store.told(which, now_us(app))?;
+        let which = SessionQuery::Latest { project, offset, limit: limit + 1 };
+        let mut told = store.session_views(which, now_us(app))?;
         let has_more = told.len() > limit as usize;
         told.truncate(limit as usize);
         let items = told.into_iter().map(Session::from).collect();
@@ -332,14 +335,18 @@ async fn story(State(site): State<Arc<Site>>, Named(id): Named<String>) -> Answe
 }
 
 fn tell(store: &Store, app: &App, id: &str) -> Result<Story, Refusal> {
-    let mut told = store.told(Which::Id(id), now_us(app))?;
+    let mut told = store.session_views(SessionQuery::Id(id), now_us(app))?;
     if let (true, Ok(number)) = (told.is_empty(), id.parse()) {
-        told = store.told(Which::Number(number), now_us(app))?;
+        told = store.session_views(SessionQuery::Number(number), now_us(app))?;
     }
     let session =
         told.pop().ok_or_else(|| Refusal::not_found(format!("there is no session {id}")))?;
     let mut turns: BTreeMap<u32, Turn> = BTreeMap::new();
-    for item in store.listed(&store.story(session.id, STORY_MAX)?)?.into_iter().map(Item::from) {
+    for item in store
+        .list_rows(&store.session_memories(session.id, STORY_MAX)?)?
+        .into_iter()
+        .map(Item::from)
+    {
         let turn = turns.entry(item.prompt_number().unwrap_or(0)).or_default();
         match item {
             Item::Observation(observation) => turn.observations.push(observation),
@@ -347,7 +354,7 @@ fn tell(store: &Store, app: &App, id: &str) -> Result<Story, Refusal> {
             Item::Prompt(prompt) => turn.prompt = Some(prompt),
         }
     }
-    for uses in store.uses(session.id)? {
+    for uses in store.session_tool_counts(session.id)? {
         let turn = turns.entry(uses.prompt_number).or_default();
         turn.tools.push(Tool { tool: uses.tool, count: uses.count });
     }

@@ -180,8 +180,8 @@ async fn daily(State(site): State<Arc<Site>>, Asked(wanted): Asked<Wanted>) -> A
         let since_us = first.map_or(0, |first| first.timestamp().as_microsecond().max(0));
         let offset = i64::from(now.offset().seconds());
         let project = given(wanted.project);
-        let days = store.daily(since_us.cast_unsigned(), offset, project.as_deref())?;
-        let day = |day: claude_mem_projections::Day| Day {
+        let days = store.daily_stats(since_us.cast_unsigned(), offset, project.as_deref())?;
+        let day = |day: claude_mem_projections::DayStats| Day {
             day: day.day,
             events: day.events,
             prompts: day.prompts,
@@ -230,7 +230,7 @@ struct Gap {
 async fn log_health(State(site): State<Arc<Site>>) -> Answer<LogHealth> {
     let found = |store: &Store, app: &App| {
         let (counts, log) = (store.counts()?, log_size(app, store)?);
-        let gap = |gap: claude_mem_projections::Damage| Gap {
+        let gap = |gap: claude_mem_projections::DamagedRange| Gap {
             segment: gap.segment,
             offset: gap.offset,
             bytes: gap.bytes,
@@ -240,7 +240,7 @@ async fn log_health(State(site): State<Arc<Site>>) -> Answer<LogHealth> {
             segments: log.segments,
             bytes: log.size,
             events: log.events,
-            gaps: store.damaged_places(GAPS_MAX)?.into_iter().map(gap).collect(),
+            gaps: store.damaged_ranges(GAPS_MAX)?.into_iter().map(gap).collect(),
             unreadable: counts.unreadable,
             parked: counts.parked,
             outstanding: counts.outstanding,

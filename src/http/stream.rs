@@ -13,7 +13,7 @@ use axum::{
         sse::{Event, KeepAlive},
     },
 };
-use claude_mem_projections::{Happened, Heard, News, Store, Which};
+use claude_mem_projections::{FeedChange, FeedEntry, FeedPosition, SessionQuery, Store};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{broadcast::error::RecvError, mpsc};
@@ -98,7 +98,7 @@ struct Teller {
 struct Over;
 
 impl Teller {
-    async fn tell(&self, last: Option<Heard>) -> Result<(), Over> {
+    async fn tell(&self, last: Option<FeedPosition>) -> Result<(), Over> {
         let mut changes = self.site.shared.changes.subscribe();
         let presence = &self.site.shared.presence;
         let connected = json!({"version": presence.version, "instance": presence.instance});
@@ -125,8 +125,8 @@ impl Teller {
     }
 
     /// Tells what a page needs first, and what was missed. Gives the place up to which that is.
-    async fn begin(&self, last: Option<Heard>) -> Result<Heard, Over> {
-        let read = self.site.read(|store, _| Ok((named(store)?, store.newest()?)));
+    async fn begin(&self, last: Option<FeedPosition>) -> Result<FeedPosition, Over> {
+        let read = self.site.read(|store, _| Ok((named(store)?, store.feed_end()?)));
         let (projects, newest) = read.await.map_err(|_| Over)?;
         let projects = serde_json::to_value(projects).map_err(|_| Over)?;
         if let Some(last) = last {
@@ -138,7 +138,7 @@ impl Teller {
     }
 
     /// Tells everything that was not heard, and gives how far that goes.
-    async fn news(&self, mut after: Heard) -> Result<Heard, Over> {
+    async fn news(&self, mut after: FeedPosition) -> Result<FeedPosition, Over> {
         loop {
             let heard = after.clone();
             let read = self.site.read(move |store, app| news(store, app, &heard));
@@ -159,7 +159,12 @@ impl Teller {
         self.send("processing_status", body, None).await
     }
 
-    async fn send(&self, type_: &str, mut body: Value, id: Option<&Heard>) -> Result<(), Over> {
+    async fn send(
+        &self,
+        type_: &str,
+        mut body: Value,
+        id: Option<&FeedPosition>,
+    ) -> Result<(), Over> {
         let timestamp = self.site.shared.clock.now().as_millisecond();
         if let Value::Object(fields) = &mut body {
             fields.insert("type".into(), type_.into());
@@ -173,16 +178,20 @@ impl Teller {
     }
 }
 
-type Frame = (&'static str, Value, Option<Heard>);
+type Frame = (&'static str, Value, Option<FeedPosition>);
 
 /// The next piece of what was not heard, and how far it goes. A great many things at once, such as all that another
 /// machine ever did, are one: everything is to be looked at again.
-fn news(store: &Store, app: &App, after: &Heard) -> Result<(Vec<Frame>, Heard), Refusal> {
-    if store.news_count(after, MISSED_MAX + 1)? > MISSED_MAX.into() {
-        let newest = store.newest()?;
+fn news(
+    store: &Store,
+    app: &App,
+    after: &FeedPosition,
+) -> Result<(Vec<Frame>, FeedPosition), Refusal> {
+    if store.changes_count_after(after, MISSED_MAX + 1)? > MISSED_MAX.into() {
+        let newest = store.feed_end()?;
         return Ok((vec![("reload", json!({}), Some(newest.clone()))], newest));
     }
-    let (news, until) = store.news(after, NEWS_MAX)?;
+    let (news, until) = store.changes_after(after, NEWS_MAX)?;
     let (mut told, mut heard) = (Vec::new(), after.clone());
     for one in news {
         let mut frames = frames(store, app, &one)?;
@@ -197,35 +206,36 @@ fn news(store: &Store, app: &App, after: &Heard) -> Result<(Vec<Frame>, Heard), 
 }
 
 /// One piece of news as it is sent.
-fn frames(store: &Store, app: &App, news: &News) -> Result<Vec<Frame>, Refusal> {
+fn frames(store: &Store, app: &App, news: &FeedEntry) -> Result<Vec<Frame>, Refusal> {
     let session = |id: i64| -> Result<Value, Refusal> {
-        let told = store.told(Which::Number(id), now_us(app))?.pop().map(Session::from);
+        let told =
+            store.session_views(SessionQuery::Number(id), now_us(app))?.pop().map(Session::from);
         Ok(json!({"session": told}))
     };
     Ok(match &news.what {
-        Happened::SessionStarted(id) => vec![("session_started", session(*id)?, None)],
-        Happened::SessionEnded(id) => vec![("session_completed", session(*id)?, None)],
-        Happened::Prompt(name) => items(store, std::slice::from_ref(name))?,
-        Happened::Memories(names) => items(store, names)?,
-        Happened::ToolUsed { session, tool, prompt_number } => {
-            let told = store.told(Which::Number(*session), now_us(app))?.pop();
+        FeedChange::SessionStarted(id) => vec![("session_started", session(*id)?, None)],
+        FeedChange::SessionEnded(id) => vec![("session_completed", session(*id)?, None)],
+        FeedChange::Prompt(name) => items(store, std::slice::from_ref(name))?,
+        FeedChange::Memories(names) => items(store, names)?,
+        FeedChange::ToolUsed { session, tool, prompt_number } => {
+            let told = store.session_views(SessionQuery::Number(*session), now_us(app))?.pop();
             let (id, project) = told.map(|told| (told.session, told.project)).unzip();
             let body = json!({"content_session_id": id, "project": project, "tool": tool,
                 "prompt_number": prompt_number});
             vec![("observation_queued", body, None)]
         }
-        Happened::Forgotten(id) => {
+        FeedChange::Forgotten(id) => {
             vec![("forgotten", json!({"forgetting": id.to_string()}), None)]
         }
-        Happened::Redrawn => vec![("reload", json!({}), None)],
+        FeedChange::Redrawn => vec![("reload", json!({}), None)],
     })
 }
 
 fn items(
     store: &Store,
-    names: &[claude_mem_projections::search::Name],
+    names: &[claude_mem_projections::search::MemoryId],
 ) -> Result<Vec<Frame>, Refusal> {
-    let listed = store.listed(names)?.into_iter().filter(|listed| !listed.is_superseded);
+    let listed = store.list_rows(names)?.into_iter().filter(|listed| !listed.is_superseded);
     let frame = |item: Item| match item {
         Item::Observation(row) => ("new_observation", json!({"observation": row}), None),
         Item::Summary(row) => ("new_summary", json!({"summary": row}), None),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{Json, extract::State};
 use claude_mem_projections::{
     Store,
-    timeline::{Anchor, Timeline},
+    timeline::{Anchor, TimelineQuery},
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -71,7 +71,7 @@ fn look(store: &Store, app: &App, wanted: Wanted) -> Result<Around, Refusal> {
         _ => return Err(Refusal::bad("give either `anchor` or `query`")),
     };
     let depth = |depth: Option<usize>| depth.unwrap_or(DEPTH).min(DEPTH_MAX);
-    let timeline = Timeline {
+    let timeline = TimelineQuery {
         anchor,
         before: depth(wanted.depth_before),
         after: depth(wanted.depth_after),

@@ -142,7 +142,7 @@ fn opaque(json: &str) -> Option<(u16, u8, Vec<u8>)> {
 #[cfg(test)]
 mod tests {
     use claude_mem_events::{
-        AgentReplied, Left, PromptSubmitted, Seq, Submitter, ToolUsed, Versioned as _,
+        AgentReplied, PromptSubmitted, Seq, Submitter, Tombstone, ToolUsed, Versioned as _,
     };
 
     use super::*;
@@ -167,7 +167,8 @@ mod tests {
         there_and_back(AgentReplied { answers, ..AgentReplied::default() }.into());
         let payload = vec![1, 0, 255];
         there_and_back(Event::Unknown { kind: 999, version: 3, codec: 1, payload });
-        let left = Left { bytes: 9, ..Left::of_forgotten(Some(ToolUsed::default().into())) };
+        let left =
+            Tombstone { bytes: 9, ..Tombstone::of_forgotten(Some(ToolUsed::default().into())) };
         let kind = ToolUsed::KIND;
         there_and_back(Event::Erased { kind, left: Some(Box::new(left)) });
         there_and_back(Event::Erased { kind, left: None });

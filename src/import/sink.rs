@@ -100,7 +100,7 @@ impl<'a> Sink<'a> {
     /// Whether [`add`](Self::add) would add this event.
     pub(super) fn would_add(&self, id: Id, envelope: &Envelope) -> Result<bool, Failure> {
         let is_met = self.met.contains(&id);
-        Ok(self.scope.includes(id, envelope) && !is_met && !self.store.knows(id)?)
+        Ok(self.scope.includes(id, envelope) && !is_met && !self.store.has_event(id)?)
     }
 
     /// Adds the event that `make` gives, if it is new and wanted; only then it is made. One that is too large
@@ -116,7 +116,7 @@ impl<'a> Sink<'a> {
             self.leave_out("not asked for");
             return Ok(());
         }
-        if !self.met.insert(id) || self.store.knows(id)? {
+        if !self.met.insert(id) || self.store.has_event(id)? {
             self.report.known += 1;
             return Ok(());
         }

@@ -102,7 +102,7 @@ struct Before {
 
 /// Looks which events of the session were not made by importing these very files.
 fn recorded_before(store: &Store, session: &Recorded, habits: &Habits) -> Result<Before, Failure> {
-    let known = store.events_of(PLATFORM, &session.id)?;
+    let known = store.events_of_session(PLATFORM, &session.id)?;
     let mut before = Before { is_known: !known.is_empty(), hooks_from_us: u64::MAX };
     if known.is_empty() {
         return Ok(before);

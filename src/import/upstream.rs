@@ -216,7 +216,7 @@ impl<'a, 's> Import<'a, 's> {
         if let Some(known) = self.recorded.get(&envelope.session) {
             return Ok(*known);
         }
-        let events = self.sink.store.events_of(&envelope.platform, &envelope.session)?;
+        let events = self.sink.store.events_of_session(&envelope.platform, &envelope.session)?;
         let is_captured =
             |(_, kind): &(Id, u16)| matches!(Event::name_of(*kind), "PromptSubmitted" | "ToolUsed");
         let is_recorded = events.iter().any(is_captured);

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use claude_mem_projections::search::Name;
+use claude_mem_projections::search::MemoryId;
 use serde_json::{Map, Value, json};
 
 use crate::failure::nearest;
@@ -96,7 +96,7 @@ fn whole(value: &Value) -> Option<u64> {
     })
 }
 
-fn name(value: &Value) -> Option<Name> {
+fn name(value: &Value) -> Option<MemoryId> {
     match value {
         Value::String(text) => text.parse().ok(),
         value => whole(value)?.to_string().parse().ok(),
@@ -186,7 +186,7 @@ impl Arguments {
     }
 
     /// Names of memories, each once, in the order given.
-    pub(super) fn ids(&self, parameter: &str) -> Vec<Name> {
+    pub(super) fn ids(&self, parameter: &str) -> Vec<MemoryId> {
         let mut ids = Vec::new();
         for id in self.0.get(parameter).and_then(Value::as_array).into_iter().flatten() {
             ids.extend(name(id).filter(|id| !ids.contains(id)));

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use claude_mem_projections::Addressed;
+use claude_mem_projections::MemorySource;
 use sha2::{Digest, Sha256};
 
 use super::{
@@ -70,7 +70,7 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
 /// Good for exactly these memories, as long as they say the same and this process lives.
 fn confirmation(secret: [u8; 16], taken: &Taken) -> String {
     let mut hash = Sha256::new_with_prefix(secret);
-    for Addressed { name, event, text, .. } in taken.named.iter().chain(&taken.also) {
+    for MemorySource { name, event, text, .. } in taken.named.iter().chain(&taken.also) {
         hash.update(format!("{name} {event} {}\n", text.len()));
         hash.update(text);
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use claude_mem_projections::details::{Body, Details, Provenance};
+use claude_mem_projections::details::{MemoryBody, MemoryDetails, Provenance};
 
 use super::{
     Server,
@@ -41,7 +41,7 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
     let store = memory::read_folded(server.app)?;
     let ids = arguments.ids("ids");
     let mut found = store.details(&ids)?;
-    let is_found = |name: &&_| found.iter().any(|details: &Details| details.name == **name);
+    let is_found = |name: &&_| found.iter().any(|details: &MemoryDetails| details.name == **name);
     let missing: Vec<String> =
         ids.iter().filter(|id| !is_found(id)).map(ToString::to_string).collect();
     if let Some(project) = arguments.text("project").filter(|name| *name != EVERYWHERE) {
@@ -80,7 +80,7 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
     Ok(text)
 }
 
-fn written(details: &Details) -> String {
+fn written(details: &MemoryDetails) -> String {
     let mut text = heading(details);
     let mut line = |name: &str, value: &Option<String>| {
         if let Some(value) = value {
@@ -89,7 +89,7 @@ fn written(details: &Details) -> String {
         }
     };
     match &details.body {
-        Body::Observation {
+        MemoryBody::Observation {
             subtitle,
             narrative,
             facts,
@@ -107,7 +107,7 @@ fn written(details: &Details) -> String {
             list(&mut text, "files read", files_read);
             list(&mut text, "files modified", files_modified);
         }
-        Body::Summary {
+        MemoryBody::Summary {
             request: _,
             investigated,
             learned,
@@ -125,20 +125,20 @@ fn written(details: &Details) -> String {
             list(&mut text, "files read", files_read);
             list(&mut text, "files edited", files_edited);
         }
-        Body::Prompt { text: said } => line("", said),
+        MemoryBody::Prompt { text: said } => line("", said),
     }
     let _ = writeln!(text, "from: {}", origin(&details.provenance));
     text
 }
 
 /// `# 12 bugfix: title`, then when and where.
-fn heading(details: &Details) -> String {
+fn heading(details: &MemoryDetails) -> String {
     let (kind, title) = match &details.body {
-        Body::Observation { type_, title, .. } => {
+        MemoryBody::Observation { type_, title, .. } => {
             (type_.as_deref().unwrap_or("observation"), title.as_deref())
         }
-        Body::Summary { request, .. } => ("summary", request.as_deref()),
-        Body::Prompt { .. } => ("prompt", None),
+        MemoryBody::Summary { request, .. } => ("summary", request.as_deref()),
+        MemoryBody::Prompt { .. } => ("prompt", None),
     };
     let mut text = format!("# {} {kind}", details.name);
     if let Some(title) = title {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use claude_mem_projections::{
     Store,
-    search::{Found, Kind, Order, Search},
+    search::{Kind, Order, Search, SearchResults},
 };
 
 use super::{
@@ -150,7 +150,7 @@ fn elsewhere(store: &Store, search: &Search, label: &str) -> Result<String, Fail
 }
 
 /// How many there are, which of them are shown, and how to get the next.
-fn heading(found: &Found, search: &Search, label: &str) -> String {
+fn heading(found: &SearchResults, search: &Search, label: &str) -> String {
     let (first, last) = (search.offset + 1, search.offset + found.hits.len());
     let label = cell(label);
     if search.query.is_empty() {

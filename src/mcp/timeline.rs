@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use claude_mem_projections::{
     Store,
-    search::Name,
-    timeline::{Anchor, Surroundings, Timeline},
+    search::MemoryId,
+    timeline::{Anchor, TimelineQuery, TimelineWindow},
 };
 
 use super::{
@@ -58,7 +58,7 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
     let here = memory::project_meant(server.app, &store, None)?;
     let anchor = anchor(server, arguments)?;
     let project = arguments.text("project");
-    let mut timeline = Timeline {
+    let mut timeline = TimelineQuery {
         before: arguments.number("depth_before").unwrap_or(DEPTH),
         after: arguments.number("depth_after").unwrap_or(DEPTH),
         project: project.filter(|name| *name != EVERYWHERE).map(Into::into),
@@ -91,7 +91,7 @@ fn anchor(server: &Server<'_>, arguments: &Arguments) -> Result<Anchor, Failure>
         (Some(_), Some(_)) => Err(Failure::new("give either anchor or query, not both")),
         (None, Some(query)) => Ok(Anchor::Query(query.into())),
         (None, None) => Ok(Anchor::Time(u64::try_from(now.as_microsecond()).unwrap_or(0))),
-        (Some(text), None) => match text.parse::<Name>() {
+        (Some(text), None) => match text.parse::<MemoryId>() {
             Ok(name) => Ok(Anchor::Memory(name)),
             Err(_) => match moment(arguments, "anchor", |when| when.start(now)) {
                 Ok(Some(at_us)) => Ok(Anchor::Time(at_us)),
@@ -103,9 +103,10 @@ fn anchor(server: &Server<'_>, arguments: &Arguments) -> Result<Anchor, Failure>
 }
 
 /// A heading for each day, a line for each memory, the anchor marked.
-fn written(store: &Store, found: &Surroundings) -> Result<String, Failure> {
+fn written(store: &Store, found: &TimelineWindow) -> Result<String, Failure> {
     let mut text = String::new();
-    if let Some(anchor) = found.anchor.map(|name| store.addressed(name)).transpose()?.flatten() {
+    if let Some(anchor) = found.anchor.map(|name| store.memory_source(name)).transpose()?.flatten()
+    {
         let project = cell(&anchor.project);
         let _ = writeln!(text, "{project}, around {} ({})", anchor.name, cell(&anchor.title));
     }

@@ -1,6 +1,6 @@
 //! Which observation of one generation tells what another one of the other told.
 
-use claude_mem_projections::Compared;
+use claude_mem_projections::ComparedObservation;
 
 /// Above this, two observations of one prompt tell the same.
 const LIKENESS_MIN: f64 = 0.8;
@@ -9,18 +9,18 @@ const LIKENESS_MIN: f64 = 0.8;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Change {
     /// Nothing in the later generation tells it.
-    Gone(Compared),
+    Gone(ComparedObservation),
     /// Nothing in the earlier generation told it.
-    New(Compared),
+    New(ComparedObservation),
     /// Told in other words.
-    Reworded(Compared, Compared),
+    Reworded(ComparedObservation, ComparedObservation),
     /// Told in the same words.
-    Same(Compared),
+    Same(ComparedObservation),
 }
 
 impl Change {
     /// The later form of it, else the earlier.
-    pub(crate) fn observation(&self) -> &Compared {
+    pub(crate) fn observation(&self) -> &ComparedObservation {
         match self {
             Self::Gone(one) | Self::New(one) | Self::Same(one) | Self::Reworded(_, one) => one,
         }
@@ -28,7 +28,10 @@ impl Change {
 }
 
 /// Pairs observations of the same prompt by how alike they are, the most alike first.
-pub(crate) fn changes(before: Vec<Compared>, after: Vec<Compared>) -> Vec<Change> {
+pub(crate) fn changes(
+    before: Vec<ComparedObservation>,
+    after: Vec<ComparedObservation>,
+) -> Vec<Change> {
     let mut candidates: Vec<(f64, usize, usize)> = Vec::new();
     for (left, old) in before.iter().enumerate() {
         for (right, new) in after.iter().enumerate() {
@@ -39,8 +42,8 @@ pub(crate) fn changes(before: Vec<Compared>, after: Vec<Compared>) -> Vec<Change
         }
     }
     candidates.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
-    let mut before: Vec<Option<Compared>> = before.into_iter().map(Some).collect();
-    let mut after: Vec<Option<Compared>> = after.into_iter().map(Some).collect();
+    let mut before: Vec<Option<ComparedObservation>> = before.into_iter().map(Some).collect();
+    let mut after: Vec<Option<ComparedObservation>> = after.into_iter().map(Some).collect();
     let mut changes = Vec::new();
     for (_, left, right) in candidates {
         if let (Some(_), Some(_)) = (&before[left], &after[right])
@@ -57,7 +60,7 @@ pub(crate) fn changes(before: Vec<Compared>, after: Vec<Compared>) -> Vec<Change
 }
 
 /// 1 for the same words, 0 for what cannot be the same. Files that both name weigh as much as a better title.
-fn likeness(old: &Compared, new: &Compared) -> f64 {
+fn likeness(old: &ComparedObservation, new: &ComparedObservation) -> f64 {
     if old.session != new.session || old.prompt_number != new.prompt_number {
         return 0.0;
     }
@@ -70,8 +73,8 @@ fn likeness(old: &Compared, new: &Compared) -> f64 {
     (title + bonus).min(0.99)
 }
 
-fn texts(observation: &Compared) -> (&str, &str, &str, &str, &[String]) {
-    let Compared { kind, title, subtitle, narrative, facts, .. } = observation;
+fn texts(observation: &ComparedObservation) -> (&str, &str, &str, &str, &[String]) {
+    let ComparedObservation { kind, title, subtitle, narrative, facts, .. } = observation;
     (kind, title, subtitle, narrative, facts)
 }
 
@@ -79,13 +82,18 @@ fn texts(observation: &Compared) -> (&str, &str, &str, &str, &[String]) {
 mod tests {
     use super::*;
 
-    fn titled(prompt_number: u32, title: &str) -> Compared {
+    fn titled(prompt_number: u32, title: &str) -> ComparedObservation {
         let at_us = u64::from(prompt_number);
         let title = title.to_owned();
-        Compared { prompt_number: Some(prompt_number), at_us, title, ..Compared::default() }
+        ComparedObservation {
+            prompt_number: Some(prompt_number),
+            at_us,
+            title,
+            ..ComparedObservation::default()
+        }
     }
 
-    fn told(before: &[Compared], after: &[Compared]) -> Vec<String> {
+    fn told(before: &[ComparedObservation], after: &[ComparedObservation]) -> Vec<String> {
         let one = |change: &Change| match change {
             Change::Gone(old) => format!("- {}", old.title),
             Change::New(new) => format!("+ {}", new.title),
@@ -122,7 +130,10 @@ mod tests {
 
     #[test]
     fn a_shared_file_tells_that_two_titles_mean_the_same() {
-        let in_file = |file: &str, title| Compared { files: vec![file.into()], ..titled(1, title) };
+        let in_file = |file: &str, title| ComparedObservation {
+            files: vec![file.into()],
+            ..titled(1, title)
+        };
         let new = [in_file("cart.rs", "cart rounding is right now")];
         let old = [in_file("cart.rs", "cart prices round up")];
         assert_eq!(told(&old, &new), ["cart prices round up > cart rounding is right now"]);

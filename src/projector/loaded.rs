@@ -1,7 +1,7 @@
 //! The events of a batch, read from the log, and the turn they tell of.
 
 use claude_mem_events::{
-    Envelope, Event, EventReader, Met, Recorded, Seq, StopScope, SummaryRequested, ToolUsed,
+    Envelope, Event, EventItem, EventReader, Recorded, Seq, StopScope, SummaryRequested, ToolUsed,
 };
 use claude_mem_log::{Error, Log};
 use claude_mem_projections::imported_tool_use;
@@ -136,7 +136,7 @@ fn view(at_us: u64, used: &ToolUsed) -> ToolView<'_> {
 fn read(reader: &mut EventReader, seq: Seq) -> Result<Option<Recorded>, Error> {
     reader.seek(seq)?;
     match reader.next()? {
-        Some(Met::Event(recorded)) if recorded.seq == seq => Ok(Some(recorded)),
+        Some(EventItem::Event(recorded)) if recorded.seq == seq => Ok(Some(recorded)),
         _ => Ok(None),
     }
 }

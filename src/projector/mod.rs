@@ -33,7 +33,7 @@ use std::time::Duration;
 
 use claude_mem_events::{Envelope, EventLog};
 use claude_mem_log::{Log, Options};
-use claude_mem_projections::{Range, Store, Turn};
+use claude_mem_projections::{EventFilter, PendingTurn, Store};
 
 use crate::{
     agent::Refusal, app::App, failure::Failure, memory, redaction::redact, remember,
@@ -60,19 +60,19 @@ pub(crate) struct Retry {
 
 impl Retry {
     /// The turns that are meant: those that were given up on.
-    pub(crate) fn parked(&self, store: &Store) -> Result<Vec<Turn>, Failure> {
-        Ok(self.meant(store.parked(&Range::default())?))
+    pub(crate) fn parked(&self, store: &Store) -> Result<Vec<PendingTurn>, Failure> {
+        Ok(self.meant(store.parked_turns(&EventFilter::default())?))
     }
 
     /// The turns that are meant: those that were given up on, and those that wait.
-    fn turns(&self, store: &Store) -> Result<Vec<Turn>, Failure> {
-        let mut turns = store.parked(&Range::default())?;
-        turns.extend(store.outstanding(&Range::default(), usize::MAX)?);
+    fn turns(&self, store: &Store) -> Result<Vec<PendingTurn>, Failure> {
+        let mut turns = store.parked_turns(&EventFilter::default())?;
+        turns.extend(store.pending_turns(&EventFilter::default(), usize::MAX)?);
         turns.sort_by_key(|turn| (turn.session, turn.turn));
         Ok(self.meant(turns))
     }
 
-    fn meant(&self, mut turns: Vec<Turn>) -> Vec<Turn> {
+    fn meant(&self, mut turns: Vec<PendingTurn>) -> Vec<PendingTurn> {
         turns.retain(|turn| {
             let is_meant = |id: &String| {
                 let mut events = turn.pending.iter().map(|pending| pending.id.to_string());
@@ -111,7 +111,7 @@ pub(crate) fn project(app: &mut App, manner: &Manner) -> Result<Projected, Failu
         projected.folded += memory::fold(&mut store, &log)?.events;
         let mut turns = match &manner.retry {
             Some(retry) => retry.turns(&store)?,
-            None => store.outstanding(&Range::default(), usize::MAX)?,
+            None => store.pending_turns(&EventFilter::default(), usize::MAX)?,
         };
         // A reply that could not be appended in time was put aside, and may be folded only later. Whatever
         // was answered in this run is not asked again in it.
@@ -158,12 +158,18 @@ pub(crate) fn take_lock(app: &mut App) -> Result<AskLock, Failure> {
 pub(crate) fn estimate(app: &App, store: &Store, log: &Log) -> Result<Estimate, Failure> {
     let limits = Limits { age_max_us: None, ..Limits::default() };
     let manner = Manner { limits, wait_max: Duration::ZERO, retry: None };
-    let plan = plan(app, store, store.outstanding(&Range::default(), usize::MAX)?, &manner)?;
+    let plan =
+        plan(app, store, store.pending_turns(&EventFilter::default(), usize::MAX)?, &manner)?;
     let words = Words::load(app, store, &Wishes::default())?;
     Ok(Estimate::of(&plan, &words, log)?)
 }
 
-fn plan(app: &App, store: &Store, turns: Vec<Turn>, manner: &Manner) -> Result<Plan, Failure> {
+fn plan(
+    app: &App,
+    store: &Store,
+    turns: Vec<PendingTurn>,
+    manner: &Manner,
+) -> Result<Plan, Failure> {
     let now_us = app.clock.now().as_microsecond().cast_unsigned();
     Ok(Plan::new(store, turns, None, &manner.limits, now_us)?)
 }

@@ -1,7 +1,9 @@
 //! What there is to ask: every session with its questions in order.
 
 use claude_mem_events::Seq;
-use claude_mem_projections::{Pending, Remembered, Reprocessing, Result, Store, Turn, Waiting};
+use claude_mem_projections::{
+    PendingEvent, PendingKind, PendingTurn, RecapEntry, Reprocessing, Result, Store,
+};
 
 use super::{
     batches::{self, Batch, Limits, Source, Standing, What},
@@ -42,7 +44,7 @@ impl Plan {
     /// Gathers what waits in these turns into questions.
     pub(crate) fn new(
         store: &Store,
-        turns: Vec<Turn>,
+        turns: Vec<PendingTurn>,
         by: Option<&Reprocessing>,
         limits: &Limits,
         now_us: u64,
@@ -55,7 +57,7 @@ impl Plan {
             while let Some(turn) = turns.next_if(|turn| turn.session == row) {
                 of_session.push(turn);
             }
-            let progress = store.progress(row)?;
+            let progress = store.session_progress(row)?;
             let standing = Standing {
                 turn_last: progress.turn_last,
                 turns_stopped: progress.turns_stopped,
@@ -64,7 +66,7 @@ impl Plan {
             };
             let questions = questions(&of_session, &standing, limits);
             if !questions.is_empty() {
-                let remembered = store.remembered(row, by, REMEMBERED_MAX)?;
+                let remembered = store.session_recap(row, by, REMEMBERED_MAX)?;
                 let content_session = of_session.swap_remove(0).content_session;
                 let lines = remembered.into_iter().map(line).collect();
                 sessions.push(SessionPlan { content_session, questions, lines });
@@ -90,7 +92,7 @@ impl Plan {
     }
 }
 
-fn questions(turns: &[Turn], standing: &Standing, limits: &Limits) -> Vec<Planned> {
+fn questions(turns: &[PendingTurn], standing: &Standing, limits: &Limits) -> Vec<Planned> {
     let mut sources: Vec<Source> = turns
         .iter()
         .flat_map(|turn| turn.pending.iter().map(|pending| source(turn.turn, pending)))
@@ -106,11 +108,11 @@ fn questions(turns: &[Turn], standing: &Standing, limits: &Limits) -> Vec<Planne
         .collect()
 }
 
-fn source(turn: u32, pending: &Pending) -> Source {
+fn source(turn: u32, pending: &PendingEvent) -> Source {
     let what = match pending.what {
-        Waiting::ToolUse => What::ToolUse,
-        Waiting::Stop => What::Stop,
-        Waiting::SubagentStop | Waiting::CompactionStop => What::Aside,
+        PendingKind::ToolUse => What::ToolUse,
+        PendingKind::Stop => What::Stop,
+        PendingKind::SubagentStop | PendingKind::CompactionStop => What::Aside,
     };
     Source {
         seq: pending.seq,
@@ -123,7 +125,7 @@ fn source(turn: u32, pending: &Pending) -> Source {
     }
 }
 
-fn line(remembered: Remembered) -> Line {
-    let Remembered { at_us, kind, text } = remembered;
+fn line(remembered: RecapEntry) -> Line {
+    let RecapEntry { at_us, kind, text } = remembered;
     Line { at_us, text: one_line(&format!("{kind}: {text}")) }
 }

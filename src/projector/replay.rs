@@ -6,10 +6,11 @@
 use std::time::Duration;
 
 use claude_mem_events::{
-    Envelope, Event, EventLog, EventReader, Met, Recorded, ReprocessFinished, ReprocessStarted,
+    Envelope, Event, EventItem, EventLog, EventReader, Recorded, ReprocessFinished,
+    ReprocessStarted,
 };
 use claude_mem_log::{Log, Options};
-use claude_mem_projections::{Generation, Range, Reprocessing, Store};
+use claude_mem_projections::{EventFilter, Generation, Reprocessing, Store};
 use serde_json::Value;
 
 use super::{
@@ -35,7 +36,7 @@ const WAIT_MAX: Duration = Duration::from_secs(900);
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Request<'a> {
     /// Which events.
-    pub(crate) range: Range,
+    pub(crate) range: EventFilter,
     /// In which words, and by whom.
     pub(crate) wishes: Wishes<'a>,
     /// Ask again even where a reply under the same prompts is recorded.
@@ -50,7 +51,7 @@ impl Request<'_> {
     pub(crate) fn is_rebuild(&self) -> bool {
         let Wishes { provider, model, prompt, .. } = &self.wishes;
         let has_wish = provider.is_some() || model.is_some() || prompt.is_some();
-        self.range == Range::default() && !has_wish && !self.is_fresh && !self.is_shadow
+        self.range == EventFilter::default() && !has_wish && !self.is_fresh && !self.is_shadow
     }
 }
 
@@ -74,7 +75,7 @@ pub(crate) struct Prepared {
     pub(crate) events: u64,
     /// A person waits for it at a terminal or reads its stderr.
     pub(crate) is_watched: bool,
-    range: Range,
+    range: EventFilter,
     is_fresh: bool,
     is_shadow: bool,
 }
@@ -111,7 +112,9 @@ impl Prepared {
         let plan = Plan::new(store, turns, Some(&by), &Limits::default(), now_us)?;
         let is_begun = begun.is_some();
         let is_needed = !request.is_rebuild()
-            && (is_begun || !plan.is_empty() || store.shows_others(&range, &words.version)?);
+            && (is_begun
+                || !plan.is_empty()
+                || store.has_other_prompt_versions(&range, &words.version)?);
         Ok(Self {
             estimate: Estimate::of(&plan, &words, log)?,
             events: store.events_in(&range)?,
@@ -211,7 +214,7 @@ pub(crate) fn adopt(app: &App, store: &Store, log: &Log, generation: u32) -> Res
 fn prompt_of(log: &Log, generation: &Generation) -> Result<Value, Failure> {
     let mut reader = EventReader::from(log, generation.seq);
     let started = match reader.next()? {
-        Some(Met::Event(Recorded { event: Event::ReprocessStarted(started), .. })) => started,
+        Some(EventItem::Event(Recorded { event: Event::ReprocessStarted(started), .. })) => started,
         _ => ReprocessStarted::default(),
     };
     Ok(serde_json::from_str(&started.prompt).unwrap_or_default())

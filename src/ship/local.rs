@@ -10,7 +10,7 @@ use claude_mem_log::{
     Appender, Log, Options, SegmentState,
     format::{self, SEGMENT_HEADER_LEN, SegmentHeader},
     maintain,
-    recovery::{Found, scan},
+    recovery::{ScanResult, scan},
 };
 
 use crate::{
@@ -92,10 +92,10 @@ fn whole_end(path: &Path, host: HostId, number: u64, from: u64, len: u64) -> Res
     loop {
         let found = scan(&mut source, at, salt).map_err(|error| Error::io("read", path, error))?;
         match found {
-            Found::Frame(_) | Found::Gap { .. } => {
+            ScanResult::Frame(_) | ScanResult::Gap { .. } => {
                 at = found.end(at).expect("only the end has no end");
             }
-            Found::Tail { .. } | Found::End => return Ok(from + at),
+            ScanResult::Tail { .. } | ScanResult::End => return Ok(from + at),
         }
     }
 }

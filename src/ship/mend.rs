@@ -10,7 +10,7 @@ use std::{
 use claude_mem_log::{
     Appender, Id, Item, Log, Options, Record, Report,
     format::{SEGMENT_HEADER_LEN, SegmentHeader, encode_log_id, salt},
-    recovery::{Found, scan},
+    recovery::{ScanResult, scan},
     verify,
 };
 
@@ -149,9 +149,9 @@ fn set_right(path: &Path, host: HostId, there: &Segment, right: &[u8]) -> Result
         let is_lost = here.get(range.clone()).is_some_and(|here| *here != right[range.clone()])
             && !matches!(
                 scan(&mut here.as_slice(), offset, salt).map_err(failed)?,
-                Found::Frame(_)
+                ScanResult::Frame(_)
             );
-        if is_lost && matches!(found, Found::Frame(_)) {
+        if is_lost && matches!(found, ScanResult::Frame(_)) {
             write(range)?;
         }
         offset = end;

@@ -13,7 +13,7 @@ use claude_mem_log::{
     Id, Options,
     format::{KIND_SEAL, SEGMENT_HEADER_LEN, SegmentHeader, encode_log_id, salt},
     maintain,
-    recovery::{Found, scan},
+    recovery::{ScanResult, scan},
 };
 
 use crate::{
@@ -241,7 +241,7 @@ fn place(path: &Path, host: HostId, number: u64, until: Until) -> Result<Option<
         let found =
             scan(&mut source, offset, salt).map_err(|error| Error::io("read", path, error))?;
         let Some(end) = found.end(offset) else { return Ok(None) };
-        if let Found::Frame(header) = &found
+        if let ScanResult::Frame(header) = &found
             && header.kind != KIND_SEAL
         {
             match until {

@@ -177,7 +177,7 @@ impl Batch {
 mod tests {
     use std::sync::atomic::AtomicUsize;
 
-    use claude_mem_events::{EventReader, Met, Seq, SessionEnded};
+    use claude_mem_events::{EventItem, EventReader, Seq, SessionEnded};
     use claude_mem_log::Log;
 
     use super::*;
@@ -209,7 +209,7 @@ mod tests {
         let mut reader = EventReader::from(&log, Seq::START);
         let mut found = Vec::new();
         while let Some(met) = reader.next().unwrap() {
-            let Met::Event(recorded) = met else { panic!("{met:?}") };
+            let EventItem::Event(recorded) = met else { panic!("{met:?}") };
             found.push(recorded.id);
         }
         let mut ids: Vec<Id> = ids.into_iter().flatten().collect();

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use claude_mem_log::{Item, Log, Options};
-use claude_mem_projections::{Lag, Store};
+use claude_mem_projections::{PendingCounts, Store};
 use serde::Serialize;
 
 use super::{Shared, queue_history::Sample};
@@ -180,7 +180,7 @@ impl Health {
 #[derive(Default)]
 struct Tables {
     unfolded: Behind,
-    lag: Lag,
+    lag: PendingCounts,
     spent: SpentToday,
     active_sessions: u64,
 }
@@ -214,7 +214,7 @@ fn read(shared: &Shared, store: Option<&Store>) -> Result<Tables, Failure> {
     };
     let now_us = shared.clock.now().as_microsecond().cast_unsigned();
     let active_sessions = store.active_sessions(now_us)?;
-    Ok(Tables { unfolded, lag: store.lag()?, spent, active_sessions })
+    Ok(Tables { unfolded, lag: store.pending_counts()?, spent, active_sessions })
 }
 
 fn age(shared: &Shared, at_us: u64) -> u64 {

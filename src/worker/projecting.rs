@@ -13,7 +13,7 @@ use std::{
 };
 
 use claude_mem_log::{Log, Options, maintain};
-use claude_mem_projections::{Pending, Range, Store, Turn, Waiting};
+use claude_mem_projections::{EventFilter, PendingEvent, PendingKind, PendingTurn, Store};
 
 use super::{
     Shared,
@@ -240,7 +240,7 @@ impl Projecting {
 
     /// Finds out what is due, and what waits.
     fn due(&mut self) -> Result<Due, Failure> {
-        let mut turns = self.store.outstanding(&Range::default(), TURNS_MAX)?;
+        let mut turns = self.store.pending_turns(&EventFilter::default(), TURNS_MAX)?;
         self.forget_folded(&turns);
         for turn in &mut turns {
             turn.pending.retain(|pending| !self.answered.contains(pending.id.as_bytes()));
@@ -259,7 +259,7 @@ impl Projecting {
     }
 
     /// What is folded is not outstanding any more.
-    fn forget_folded(&mut self, turns: &[Turn]) {
+    fn forget_folded(&mut self, turns: &[PendingTurn]) {
         if !self.answered.is_empty() {
             let waiting: HashSet<[u8; 16]> = turns
                 .iter()
@@ -393,9 +393,9 @@ fn settings_time(app: &App) -> Option<SystemTime> {
 }
 
 /// What somebody will be asked about. That is not the end of a subagent alone.
-fn asked_about(turns: &[Turn]) -> impl Iterator<Item = &Pending> {
+fn asked_about(turns: &[PendingTurn]) -> impl Iterator<Item = &PendingEvent> {
     turns
         .iter()
         .flat_map(|turn| &turn.pending)
-        .filter(|pending| matches!(pending.what, Waiting::ToolUse | Waiting::Stop))
+        .filter(|pending| matches!(pending.what, PendingKind::ToolUse | PendingKind::Stop))
 }

@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use claude_mem_events::{EventReader, Met, Seq};
+use claude_mem_events::{EventItem, EventReader, Seq};
 use claude_mem_log::{Log, Options};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
@@ -182,9 +182,11 @@ fn compare(data: &Path, acknowledged: u64) -> Result<Outcome, Box<dyn Error>> {
     let mut in_log: HashSet<[u8; 16]> = HashSet::new();
     while let Some(met) = reader.next()? {
         match met {
-            Met::Event(recorded) if in_log.insert(*recorded.id.as_bytes()) => outcome.in_log += 1,
-            Met::Event(_) => outcome.different += 1,
-            Met::Gap(_) => outcome.gaps += 1,
+            EventItem::Event(recorded) if in_log.insert(*recorded.id.as_bytes()) => {
+                outcome.in_log += 1;
+            }
+            EventItem::Event(_) => outcome.different += 1,
+            EventItem::Gap(_) => outcome.gaps += 1,
         }
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;

@@ -1,6 +1,6 @@
 //! The log as a sequence of events.
 
-use crate::{DecodeError, Envelope, Event, Left, codec};
+use crate::{DecodeError, Envelope, Event, Tombstone, codec};
 use claude_mem_log::{
     Appended, Appender, Entry, Error, Gap, Id, Item, Log, Options, Reader, Record, Seq,
     format::PAYLOAD_BYTES_MAX,
@@ -42,7 +42,7 @@ impl Recorded {
     pub fn from_entry(entry: &Entry<'_>) -> Self {
         let Entry { seq, id, kind, .. } = *entry;
         if entry.is_tombstone {
-            let left = Left::read(kind, entry.payload).ok();
+            let left = Tombstone::read(kind, entry.payload).ok();
             let (envelope, left) = left
                 .map_or_else(Default::default, |(envelope, left)| (envelope, Some(Box::new(left))));
             return Self { seq, id, envelope, event: Event::Erased { kind, left } };
@@ -184,7 +184,7 @@ pub struct EventReader {
     clippy::large_enum_variant,
     reason = "gaps are rare; a box for each event is not worth it"
 )]
-pub enum Met {
+pub enum EventItem {
     /// An event.
     Event(Recorded),
     /// Damage. Reading goes on behind it.
@@ -207,10 +207,10 @@ impl EventReader {
         clippy::should_implement_trait,
         reason = "reading may fail, and may go on after `None`"
     )]
-    pub fn next(&mut self) -> Result<Option<Met>, Error> {
+    pub fn next(&mut self) -> Result<Option<EventItem>, Error> {
         Ok(self.reader.next()?.map(|item| match item {
-            Item::Record(entry) => Met::Event(Recorded::from_entry(&entry)),
-            Item::Gap(gap) => Met::Gap(gap),
+            Item::Record(entry) => EventItem::Event(Recorded::from_entry(&entry)),
+            Item::Gap(gap) => EventItem::Gap(gap),
         }))
     }
 
@@ -234,8 +234,8 @@ mod tests {
         let log = Log::open(dir, Options::default()).unwrap();
         let mut reader = EventReader::from(&log, Seq::START);
         std::iter::from_fn(|| match reader.next().unwrap()? {
-            Met::Event(recorded) => Some(recorded),
-            Met::Gap(gap) => panic!("{gap}"),
+            EventItem::Event(recorded) => Some(recorded),
+            EventItem::Gap(gap) => panic!("{gap}"),
         })
         .collect()
     }
@@ -256,7 +256,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let envelope = Envelope { session: "s".into(), ..Envelope::default() };
         let whole = Event::from(SessionEnded::default());
-        let left = Left { bytes: 7, ..Left::of_forgotten(Some(whole.clone())) };
+        let left = Tombstone { bytes: 7, ..Tombstone::of_forgotten(Some(whole.clone())) };
         let kind = whole.kind();
         let erased = |left| Event::Erased { kind, left };
         let events = [

@@ -16,7 +16,6 @@ mod event_log;
 mod forgotten;
 mod imported;
 mod input_unreadable;
-mod left;
 mod log_compacted;
 mod memory_added;
 mod project_merged;
@@ -26,17 +25,17 @@ mod reprocess_started;
 mod session_ended;
 mod session_started;
 mod summary_requested;
+mod tombstone;
 mod tool_used;
 
 pub use agent_failed::{AgentFailed, FailureClass};
 pub use agent_replied::AgentReplied;
 pub use claude_mem_log::{Gap, Id, Seq};
 pub use envelope::{Envelope, Project};
-pub use event_log::{EventLog, EventReader, Met, Recorded};
+pub use event_log::{EventItem, EventLog, EventReader, Recorded};
 pub use forgotten::Forgotten;
 pub use imported::Imported;
 pub use input_unreadable::InputUnreadable;
-pub use left::Left;
 pub use log_compacted::LogCompacted;
 pub use memory_added::MemoryAdded;
 pub use project_merged::ProjectMerged;
@@ -46,6 +45,7 @@ pub use reprocess_started::ReprocessStarted;
 pub use session_ended::SessionEnded;
 pub use session_started::SessionStarted;
 pub use summary_requested::{StopScope, SummaryRequested};
+pub use tombstone::Tombstone;
 pub use tool_used::ToolUsed;
 
 use claude_mem_log::Error;
@@ -103,7 +103,7 @@ macro_rules! events {
                 /// What it was.
                 kind: u16,
                 /// What is left of it, if anything is.
-                left: Option<Box<Left>>,
+                left: Option<Box<Tombstone>>,
             },
             /// Of a kind or version that this program does not know. Kept intact.
             Unknown {

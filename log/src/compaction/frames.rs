@@ -3,13 +3,13 @@
 use super::{Damage, Fate, Head, Judge, Output, Packing, Rewritten};
 use crate::{
     Error, Gap, GapReason, Item, Seq,
+    dedup::Seen,
     format::{
         FLAG_AGAIN, FLAG_MOVED, FLAG_TOMBSTONE, FLAG_ZSTD, FrameFields, FrameHeader, KIND_RESERVED,
         KIND_SEAL, SEGMENT_HEADER_LEN, split_seq, without_place,
     },
     item::{Unpacker, entry, seq_of},
-    recovery::{Found, Source as _},
-    seen::Seen,
+    recovery::{ScanResult, Source as _},
     segment::Segment,
 };
 use std::io;
@@ -57,15 +57,15 @@ impl<'a> Frames<'a> {
             let found = source.scan(offset)?;
             let Some(next) = found.end(offset) else { return Ok(true) };
             match found {
-                Found::Frame(header) if header.kind == KIND_SEAL => return Ok(true),
-                Found::Frame(header) => self.frame(source, offset, header, output)?,
-                Found::Gap { range, reason, header } => {
+                ScanResult::Frame(header) if header.kind == KIND_SEAL => return Ok(true),
+                ScanResult::Frame(header) => self.frame(source, offset, header, output)?,
+                ScanResult::Gap { range, reason, header } => {
                     let gap = source.gap(offset, range.end - offset, reason).of_record(header);
                     if !self.gap(source, &gap, header, output)? {
                         return Ok(false);
                     }
                 }
-                Found::Tail { .. } | Found::End => return Ok(true),
+                ScanResult::Tail { .. } | ScanResult::End => return Ok(true),
             }
             offset = next;
         }

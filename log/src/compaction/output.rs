@@ -1,6 +1,6 @@
 //! The file that a compaction writes.
 
-use super::{Chain, nowhere::Nowhere};
+use super::{Chain, dry_run_output::DryRunOutput};
 use crate::{
     Error, Id, Options, Seq,
     directory::{Directory, SegmentFile},
@@ -9,7 +9,7 @@ use crate::{
         FrameFields, GapReason, IndexEntry, KIND_CHAIN, KIND_RESERVED, KIND_SEAL, Links,
         SEGMENT_HEADER_LEN, Seal, SegmentHeader, encode_frame,
     },
-    recovery::Found,
+    recovery::ScanResult,
     roll::write_bytes,
     seal::count,
     segment::{Segment, read_seal},
@@ -51,7 +51,7 @@ impl<'a> Output<'a> {
 
     /// One that is only measured.
     pub(super) fn nowhere(header: SegmentHeader, options: &'a Options) -> Self {
-        Self::to(Arc::new(Nowhere::default()), Path::new(""), header, options)
+        Self::to(Arc::new(DryRunOutput::default()), Path::new(""), header, options)
     }
 
     fn to(file: Arc<dyn File>, path: &Path, header: SegmentHeader, options: &'a Options) -> Self {
@@ -157,10 +157,12 @@ impl<'a> Output<'a> {
         loop {
             let found = segment.scan(offset)?;
             match &found {
-                Found::Frame(header) if header.kind == KIND_SEAL => break,
-                Found::Frame(header) => records += u64::from(header.kind < KIND_RESERVED),
-                Found::Gap { .. } => gaps += 1,
-                Found::Tail { .. } | Found::End => return Err(failed("it ends too early")),
+                ScanResult::Frame(header) if header.kind == KIND_SEAL => break,
+                ScanResult::Frame(header) => records += u64::from(header.kind < KIND_RESERVED),
+                ScanResult::Gap { .. } => gaps += 1,
+                ScanResult::Tail { .. } | ScanResult::End => {
+                    return Err(failed("it ends too early"));
+                }
             }
             offset = found.end(offset).unwrap_or(u64::MAX);
         }

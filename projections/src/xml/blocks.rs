@@ -157,7 +157,7 @@ struct Reader<'t> {
 impl<'t> Reader<'t> {
     fn take(&mut self) -> Option<(usize, Tag)> {
         #[cfg(test)]
-        crate::looks::add(1);
+        crate::scan_counter::add(1);
         let here = self.next;
         let tag = *self.tags.get(here)?;
         self.next += 1;
@@ -284,7 +284,7 @@ impl<'t> Reader<'t> {
         let is_item = self.tags[open].name.is_item();
         let ends = |tag: &Tag| {
             #[cfg(test)]
-            crate::looks::add(1);
+            crate::scan_counter::add(1);
             tag.is_meant() && (is_item || tag.shape == Shape::Close || !tag.name.is_item())
         };
         let after = open + 1;

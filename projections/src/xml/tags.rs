@@ -167,7 +167,7 @@ impl Tag {
     pub(super) fn attribute<'t>(&self, text: &'t str, key: &str) -> Option<Cow<'t, str>> {
         let inside = text[self.start as usize..self.end as usize].trim_matches(['<', '>', '/']);
         #[cfg(test)]
-        crate::looks::add(inside.len());
+        crate::scan_counter::add(inside.len());
         let name_bytes = inside.bytes().take_while(|b| is_name_byte(*b)).count();
         if name_bytes == inside.len() {
             return None;
@@ -189,7 +189,7 @@ pub(super) fn find(text: &str) -> Vec<Tag> {
     while let Some(found) = memchr(b'<', &bytes[at..]) {
         let start = at + found;
         #[cfg(test)]
-        crate::looks::add(found + 1);
+        crate::scan_counter::add(found + 1);
         let before = tags.last().map_or(0, |tag| tag.end as usize);
         at = match tag_at(bytes, start) {
             Some(mut tag) => {
@@ -249,7 +249,7 @@ fn is_name_byte(byte: u8) -> bool {
 fn closing_end(bytes: &[u8], at: usize) -> Option<usize> {
     let blanks = bytes[at..].iter().take_while(|b| b.is_ascii_whitespace()).count();
     #[cfg(test)]
-    crate::looks::add(blanks);
+    crate::scan_counter::add(blanks);
     match bytes.get(at + blanks) {
         Some(b'>') => Some(at + blanks + 1),
         Some(b'<') | None => Some(at),
@@ -266,7 +266,7 @@ fn opening_end(bytes: &[u8], at: usize) -> Option<(usize, bool)> {
     let (mut quote, mut assigned) = (None, false);
     for (here, byte) in bytes.iter().enumerate().skip(at) {
         #[cfg(test)]
-        crate::looks::add(1);
+        crate::scan_counter::add(1);
         match (quote, *byte) {
             (None, b'>') => {
                 let empty = bytes[here - 1] == b'/';
@@ -291,7 +291,7 @@ fn opening_end(bytes: &[u8], at: usize) -> Option<(usize, bool)> {
 fn leads(gap: &[u8], initial: u8) -> bool {
     let blanks = gap.iter().rev().take_while(|b| matches!(b, b' ' | b'\t' | b'\r')).count();
     #[cfg(test)]
-    crate::looks::add(blanks);
+    crate::scan_counter::add(blanks);
     match gap.len().checked_sub(blanks + 1) {
         Some(last) => gap[last] == b'\n' || (blanks == 0 && initial.is_ascii_lowercase()),
         None => true,
@@ -306,7 +306,7 @@ fn cdata_end(bytes: &[u8], element: usize, start: usize) -> Option<usize> {
     }
     let end = memmem::find(&bytes[start..], b"]]>").map_or(bytes.len(), |end| start + end + 3);
     #[cfg(test)]
-    crate::looks::add(end - start);
+    crate::scan_counter::add(end - start);
     Some(end)
 }
 

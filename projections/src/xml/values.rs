@@ -16,7 +16,7 @@ const ENTITY_BYTES_MAX: usize = 10;
 /// nothing is left, or only a word for nothing. `cut` says that the reply ended in this text.
 pub(super) fn prose(raw: &str, cut: bool) -> Option<String> {
     #[cfg(test)]
-    crate::looks::add(raw.len());
+    crate::scan_counter::add(raw.len());
     let raw = if cut { without_cut_tail(raw) } else { raw };
     let text = decoded(raw);
     let text = text.trim();
@@ -41,7 +41,7 @@ pub(super) fn item(list: Name, raw: &str) -> Option<String> {
 /// If the reply ended here, its last line may be half of one and is left out. At most `items_max`.
 pub(super) fn lines(list: Name, raw: &str, cut: bool, items_max: usize) -> Vec<String> {
     #[cfg(test)]
-    crate::looks::add(raw.len());
+    crate::scan_counter::add(raw.len());
     let raw = if cut { raw.rfind('\n').map_or("", |end| &raw[..end]) } else { raw };
     if raw.trim().is_empty() {
         return Vec::new();

@@ -275,7 +275,7 @@ fn memory(app: &App) -> Vec<Finding> {
     }
     let mut findings = Vec::new();
     let log = Log::open(&app.paths.log(), Options::default());
-    if log.is_ok_and(|log| store.other_past(&log).ok().flatten().is_some()) {
+    if log.is_ok_and(|log| store.history_mismatch(&log).ok().flatten().is_some()) {
         let what = "memory.db holds events that the log does not";
         findings.push(Finding::warning(CHECK, what, "rebuild it with `claude-mem project`"));
     } else if let Some(what) = rebuild_report(app, &store) {
@@ -304,7 +304,7 @@ fn agent(app: &App, store: &Store) -> Vec<Finding> {
     const CHECK: &str = "agent";
     let mut findings = Vec::new();
     let Ok(distilling) = Distilling::look(store, &setup(app)) else { return findings };
-    if let Ok(Some(failure)) = store.trouble()
+    if let Ok(Some(failure)) = store.last_failure()
         && distilling.outages.iter().all(|out| out.provider != failure.provider)
     {
         let message = failure.message.unwrap_or_default();

@@ -4,8 +4,8 @@ use std::process::Command;
 
 use claude_mem_projections::{
     Store,
-    details::{Body, Details},
-    search::{Kind, Name, Order, Search},
+    details::{MemoryBody, MemoryDetails},
+    search::{Kind, MemoryId, Order, Search},
 };
 
 use super::set::{Document, Question, Set};
@@ -24,7 +24,7 @@ pub(super) fn sets(store: &Store, app: &App) -> Result<Vec<Set>, Failure> {
     Ok(vec![titles(&observations), facts(&observations), commits(&sessions(&worked), &git_log())])
 }
 
-fn all(store: &Store, kind: Kind, project: Option<String>) -> Result<Vec<Details>, Failure> {
+fn all(store: &Store, kind: Kind, project: Option<String>) -> Result<Vec<MemoryDetails>, Failure> {
     let search = Search {
         kinds: vec![kind],
         project,
@@ -32,14 +32,15 @@ fn all(store: &Store, kind: Kind, project: Option<String>) -> Result<Vec<Details
         order: Order::Newest,
         ..Search::default()
     };
-    let names: Vec<Name> = store.search(&search)?.hits.into_iter().map(|hit| hit.name).collect();
+    let names: Vec<MemoryId> =
+        store.search(&search)?.hits.into_iter().map(|hit| hit.name).collect();
     Ok(store.details(&names)?)
 }
 
-fn titles(memories: &[Details]) -> Set {
+fn titles(memories: &[MemoryDetails]) -> Set {
     let mut set = Set { name: "titles".into(), ..Set::default() };
     for memory in memories {
-        let Body::Observation { title: Some(title), .. } = &memory.body else { continue };
+        let MemoryBody::Observation { title: Some(title), .. } = &memory.body else { continue };
         let text = text(&memory.body, true);
         if !text.trim().is_empty() {
             set.add(memory, "", &text, [title.as_str()]);
@@ -48,10 +49,12 @@ fn titles(memories: &[Details]) -> Set {
     set.thin_out()
 }
 
-fn facts(memories: &[Details]) -> Set {
+fn facts(memories: &[MemoryDetails]) -> Set {
     let mut set = Set { name: "facts".into(), ..Set::default() };
     for memory in memories {
-        let Body::Observation { title: Some(title), facts, .. } = &memory.body else { continue };
+        let MemoryBody::Observation { title: Some(title), facts, .. } = &memory.body else {
+            continue;
+        };
         set.add(memory, title, &text(&memory.body, false), facts.iter().map(String::as_str));
     }
     set.thin_out()
@@ -60,7 +63,7 @@ fn facts(memories: &[Details]) -> Set {
 impl Set {
     fn add<'a>(
         &mut self,
-        memory: &Details,
+        memory: &MemoryDetails,
         title: &str,
         text: &str,
         questions: impl IntoIterator<Item = &'a str>,
@@ -88,9 +91,11 @@ impl Set {
 }
 
 /// What a memory says beside its title.
-fn text(body: &Body, with_facts: bool) -> String {
+fn text(body: &MemoryBody, with_facts: bool) -> String {
     match body {
-        Body::Observation { subtitle, narrative, facts, files_read, files_modified, .. } => {
+        MemoryBody::Observation {
+            subtitle, narrative, facts, files_read, files_modified, ..
+        } => {
             let facts = facts.iter().filter(|_| with_facts);
             let parts = subtitle
                 .iter()
@@ -100,11 +105,19 @@ fn text(body: &Body, with_facts: bool) -> String {
                 .chain(files_modified);
             parts.map(String::as_str).collect::<Vec<_>>().join("\n")
         }
-        Body::Summary { request, investigated, learned, completed, next_steps, notes, .. } => {
+        MemoryBody::Summary {
+            request,
+            investigated,
+            learned,
+            completed,
+            next_steps,
+            notes,
+            ..
+        } => {
             let parts = [request, investigated, learned, completed, next_steps, notes];
             parts.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join("\n")
         }
-        Body::Prompt { text } => text.clone().unwrap_or_default(),
+        MemoryBody::Prompt { text } => text.clone().unwrap_or_default(),
     }
 }
 
@@ -129,7 +142,7 @@ impl Session {
 /// A commit comes a little after what was done for it.
 const COMMIT_SECONDS_MAX: f64 = 1800.0;
 
-fn sessions(memories: &[Details]) -> Vec<Session> {
+fn sessions(memories: &[MemoryDetails]) -> Vec<Session> {
     let mut sessions: Vec<Session> = Vec::new();
     for memory in memories {
         let Some(id) = &memory.session else { continue };
@@ -142,7 +155,7 @@ fn sessions(memories: &[Details]) -> Vec<Session> {
         let session = &mut sessions[known];
         session.began = session.began.min(at);
         session.ended = session.ended.max(at);
-        if let Body::Observation { title: Some(title), .. } = &memory.body {
+        if let MemoryBody::Observation { title: Some(title), .. } = &memory.body {
             session.document.text.push_str(title);
             session.document.text.push('\n');
         }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use claude_mem_projections::{Chapter, Chronicle, Entry, Store};
+use claude_mem_projections::{ExportBody, ExportEntry, ExportQuery, Store};
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::{Problem, Written};
@@ -11,12 +11,12 @@ use crate::safe_text::clean;
 /// Writes every memory that is wanted.
 pub(super) fn write(
     store: &Store,
-    wanted: &Chronicle,
+    wanted: &ExportQuery,
     out: &mut dyn Write,
 ) -> Result<Written, Problem> {
     let mut page = Page { out: Vec::new(), project: None, day: String::new() };
     let mut written = Written { what: "memories", ..Written::default() };
-    store.chronicle(wanted, |entry| {
+    store.export(wanted, |entry| {
         written.count += 1;
         page.entry(&entry)?;
         out.write_all(clean(&String::from_utf8_lossy(&page.out)).as_bytes())?;
@@ -34,7 +34,7 @@ struct Page {
 }
 
 impl Page {
-    fn entry(&mut self, entry: &Entry) -> io::Result<()> {
+    fn entry(&mut self, entry: &ExportEntry) -> io::Result<()> {
         let (day, time) = moment(entry.at_us);
         if self.project.as_deref() != Some(&entry.project) {
             let gap = if self.project.is_some() { "\n" } else { "" };
@@ -47,7 +47,7 @@ impl Page {
             self.day = day;
         }
         match &entry.chapter {
-            Chapter::Observation { kind, title, subtitle, narrative, facts, files } => {
+            ExportBody::Observation { kind, title, subtitle, narrative, facts, files } => {
                 let kind = if kind.is_empty() { "observation" } else { kind };
                 let heading = match title.is_empty() {
                     true => format!("A {kind} ({time}, {})", entry.name),
@@ -58,7 +58,7 @@ impl Page {
                 self.list(facts, "")?;
                 self.list(files, "`")
             }
-            Chapter::Summary(parts) => {
+            ExportBody::Summary(parts) => {
                 writeln!(self.out, "\n### Summary ({time}, {})\n", entry.name)?;
                 for (heading, text) in parts {
                     writeln!(self.out, "**{heading}:** {}\n", text.trim())?;

@@ -1,6 +1,6 @@
 //! Which events are meant.
 
-use claude_mem_events::{Event, EventReader, Id, Met, Recorded, Seq};
+use claude_mem_events::{Event, EventItem, EventReader, Id, Recorded, Seq};
 use claude_mem_log::Log as Segments;
 use jiff::Timestamp;
 
@@ -29,10 +29,10 @@ impl Selection {
     }
 
     /// Damage is shown unless something narrower than a time is asked for: it may be anything.
-    pub(super) fn includes(&self, met: &Met) -> bool {
+    pub(super) fn includes(&self, met: &EventItem) -> bool {
         match met {
-            Met::Event(recorded) => self.includes_event(recorded),
-            Met::Gap(gap) => {
+            EventItem::Event(recorded) => self.includes_event(recorded),
+            EventItem::Gap(gap) => {
                 let is_narrow =
                     !self.session.is_empty() || self.project.is_some() || !self.kinds.is_empty();
                 !is_narrow && gap.id.is_none_or(|id| self.is_in_time(id))
@@ -85,7 +85,7 @@ pub(super) fn find(
     };
     let mut found = Vec::new();
     while let Some(met) = reader.next()? {
-        let Met::Event(recorded) = met else { continue };
+        let EventItem::Event(recorded) = met else { continue };
         if place.is_some_and(|place| recorded.seq > place) {
             break;
         }

@@ -1,7 +1,7 @@
 //! What was made of the events, and what stands in the way of more.
 
 use claude_mem_log::{Item, Log};
-use claude_mem_projections::{Failure as Unanswered, Store};
+use claude_mem_projections::{RequestFailure as Unanswered, Store};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -61,9 +61,9 @@ impl Memory {
             outstanding: counts.outstanding,
             parked: counts.parked,
         });
-        let trouble = store.trouble().ok().flatten().map(Trouble::of);
+        let trouble = store.last_failure().ok().flatten().map(Trouble::of);
         let distilling = Distilling::look(&store, &projector::setup(app)).ok();
-        let is_rebuild_due = store.other_past(log).ok().flatten().is_some();
+        let is_rebuild_due = store.history_mismatch(log).ok().flatten().is_some();
         let rebuilt = rebuild_report(app, &store);
         Self { counts, trouble, problem, distilling, is_rebuild_due, rebuilt }
     }

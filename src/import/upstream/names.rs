@@ -81,7 +81,7 @@ impl Names {
 }
 
 fn known_by_name(name: &str, store: &Store) -> Result<Project, Failure> {
-    let is_only_one = store.projects_called(name)?.len() == 1;
+    let is_only_one = store.project_keys_named(name)?.len() == 1;
     let found = if is_only_one { store.project_named(name)? } else { None };
     Ok(match found {
         Some((key, label, root)) => Project { key, label, root },

@@ -11,7 +11,7 @@ pub(crate) use stat::stat;
 use claude_mem_log::{
     GapReason, Log, Options, SegmentInfo, SegmentState,
     format::{self, FrameHeader, KIND_SEAL, SEGMENT_HEADER_LEN, SegmentHeader},
-    recovery::{Found, scan},
+    recovery::{ScanResult, scan},
 };
 use std::{error::Error, fs, ops::Range, path::Path};
 
@@ -54,8 +54,8 @@ impl Inspected {
             }
             let start = offset;
             let met = match found {
-                Found::End => return Ok(()),
-                Found::Frame(header) => {
+                ScanResult::End => return Ok(()),
+                ScanResult::Frame(header) => {
                     offset += header.frame_len() as u64;
                     let stored = &bytes[offset as usize - header.len..offset as usize];
                     match header.kind {
@@ -63,11 +63,11 @@ impl Inspected {
                         _ => Met::Record(header, stored),
                     }
                 }
-                Found::Gap { range, reason, header } => {
+                ScanResult::Gap { range, reason, header } => {
                     offset = range.end;
                     Met::gap(range, reason, header)
                 }
-                Found::Tail { len, .. } => {
+                ScanResult::Tail { len, .. } => {
                     offset += len;
                     Met::Unfinished(len)
                 }

@@ -1,7 +1,7 @@
 //! Hostile and damaged replies: linear time, bounded memory, no panic.
 
 use super::{Verdict, read};
-use crate::looks;
+use crate::scan_counter;
 
 /// Looks at tags are what could grow faster than the text.
 #[test]
@@ -34,7 +34,7 @@ fn hostile_replies_take_linear_time() {
             let work = |times: usize| {
                 let text =
                     format!("{prefix}{}\n<observation></title></fact>", pattern.repeat(times));
-                looks::count(|| {
+                scan_counter::count(|| {
                     let _ = read(&text);
                 })
             };
@@ -46,7 +46,7 @@ fn hostile_replies_take_linear_time() {
 
 /// Reads each of the hostile fragments behind a prefix, at growing sizes.
 fn read_fragments(prefix: &str) {
-    looks::assert_linear(|fragment, size| {
+    scan_counter::assert_linear(|fragment, size| {
         let text = format!("{prefix}{}", fragment.repeat(size / fragment.len()));
         let _ = read(&text);
     });

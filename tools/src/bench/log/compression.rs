@@ -24,7 +24,7 @@ const LEVELS: [i32; 4] = [-5, -1, 1, 3];
 
 /// Code as it is read and written by tools: ours.
 const SOURCE: [&str; 4] = [
-    include_str!("../../../../log/src/format.rs"),
+    include_str!("../../../../log/src/format/mod.rs"),
     include_str!("../../../../log/src/reader.rs"),
     include_str!("../../../../log/src/writer.rs"),
     include_str!("../../../../log/src/segment.rs"),

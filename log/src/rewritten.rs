@@ -1,0 +1,95 @@
+//! Records that were written again after a failed sync, and whether they are needed.
+
+use crate::{
+    Error, Id, Seq,
+    directory::Directory,
+    format::{FLAG_AGAIN, FrameHeader, split_seq, without_place},
+    recovery::ScanResult,
+    segment::{Segment, following},
+};
+use std::collections::HashSet;
+
+/// Knows for a record written again whether it was given already.
+///
+/// The first place of the record is looked at: if it is whole there, the repetition is passed over, in
+/// whatever direction and from whatever place the log is read. Nothing has to be remembered for that.
+#[derive(Debug, Default)]
+pub(crate) struct Originals {
+    segment: Option<Segment>,
+    /// All ids of the segment, once offsets no longer say: it was compacted, or is damaged, and a
+    /// misdirected write of the disk may have put the record elsewhere in it.
+    ids: Option<HashSet<Id>>,
+    /// Records whose first place is damaged. If the rescue itself failed and was done again, there are
+    /// several of each.
+    given: HashSet<Id>,
+}
+
+/// Beyond as many, the oldest are forgotten: a reader's memory is bounded.
+const GIVEN_MAX: usize = 1 << 18;
+
+impl Originals {
+    /// Whether the frame, which is marked as written again and has this payload, is to be passed over.
+    pub(crate) fn is_repetition(
+        &mut self,
+        directory: &Directory,
+        header: &FrameHeader,
+        stored: &[u8],
+    ) -> Result<bool, Error> {
+        let Some((origin, _)) = split_seq(without_place(header, stored)) else { return Ok(false) };
+        if self.is_at(directory, origin, header.id)? {
+            return Ok(true);
+        }
+        if self.given.len() >= GIVEN_MAX {
+            self.given.clear();
+        }
+        Ok(!self.given.insert(header.id))
+    }
+
+    fn is_at(&mut self, directory: &Directory, origin: Seq, id: Id) -> Result<bool, Error> {
+        if self.segment.as_ref().is_none_or(|segment| !holds(segment, origin)) {
+            self.open(directory, origin)?;
+        }
+        let Some(segment) = &mut self.segment else { return Ok(false) };
+        if segment.is_as_written()
+            && let ScanResult::Frame(header) = segment.scan(origin.offset())?
+            && header.id == id
+        {
+            return Ok(true);
+        }
+        let ids = match &mut self.ids {
+            Some(ids) => ids,
+            none => none.insert(ids(segment)?),
+        };
+        Ok(ids.contains(&id))
+    }
+
+    fn open(&mut self, directory: &Directory, origin: Seq) -> Result<(), Error> {
+        (self.segment, self.ids) = (None, None);
+        self.segment = following(|| {
+            let files = directory.segments()?;
+            let file = files.iter().find(|file| file.holds(origin.segment()));
+            file.map(|file| Segment::open(directory, file)).transpose()
+        })?;
+        Ok(())
+    }
+}
+
+fn holds(segment: &Segment, origin: Seq) -> bool {
+    (segment.number..=segment.number_last).contains(&origin.segment())
+}
+
+/// The ids of all records of a segment that are there for the first time.
+fn ids(segment: &mut Segment) -> Result<HashSet<Id>, Error> {
+    let mut ids = HashSet::new();
+    let mut offset = crate::format::SEGMENT_HEADER_LEN as u64;
+    loop {
+        let found = segment.scan(offset)?;
+        let Some(next) = found.end(offset) else { return Ok(ids) };
+        if let ScanResult::Frame(header) = found
+            && !header.has(FLAG_AGAIN)
+        {
+            ids.insert(header.id);
+        }
+        offset = next;
+    }
+}

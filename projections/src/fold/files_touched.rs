@@ -1,0 +1,183 @@
+//! Which files a tool was told to read or write, from its input alone.
+
+use serde::Deserialize;
+use std::borrow::Cow;
+
+/// Files that the input of one tool use names, as given.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct FilesTouched {
+    pub(crate) read: Vec<String>,
+    pub(crate) written: Vec<String>,
+}
+
+/// Tools that write the file they name; of a server's tool the last part of its name counts.
+const WRITERS: &[&str] = &[
+    "edit",
+    "write",
+    "multiedit",
+    "notebookedit",
+    "write_file",
+    "edit_file",
+    "create_file",
+    "str_replace_editor",
+    "str_replace_based_edit_tool",
+];
+/// Tools whose input is a patch that names its files itself.
+const PATCHERS: &[&str] = &["apply_patch", "applypatch"];
+/// What a patch says before the name of a file.
+const PATCH_MARKS: &[&str] =
+    &["*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ", "+++ b/"];
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Input<'a> {
+    #[serde(borrow)]
+    file_path: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    notebook_path: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    path: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    command: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    patch: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "input")]
+    text: Option<Cow<'a, str>>,
+}
+
+/// What the JSON input of `tool` names. Anything unexpected names nothing.
+pub(crate) fn named(tool: &str, input: &str) -> FilesTouched {
+    let tool = tool.rsplit("__").next().unwrap_or(tool).to_ascii_lowercase();
+    if PATCHERS.contains(&tool.as_str()) {
+        return FilesTouched { read: Vec::new(), written: patched(input) };
+    }
+    // Most tools name no file, and their inputs may be long.
+    if !input.contains("path\"") {
+        return FilesTouched::default();
+    }
+    let Ok(input) = serde_json::from_str::<Input<'_>>(input) else {
+        return FilesTouched::default();
+    };
+    let is_view = input.command.as_deref() == Some("view");
+    let paths = [input.file_path, input.notebook_path, input.path];
+    let paths = paths.into_iter().flatten().map(Cow::into_owned).filter(|path| !path.is_empty());
+    match WRITERS.contains(&tool.as_str()) && !is_view {
+        true => FilesTouched { read: Vec::new(), written: paths.collect() },
+        false => FilesTouched { read: paths.collect(), written: Vec::new() },
+    }
+}
+
+fn patched(input: &str) -> Vec<String> {
+    let parsed = serde_json::from_str::<Input<'_>>(input).unwrap_or_default();
+    let patch = parsed.patch.or(parsed.text).or(parsed.command).unwrap_or_default();
+    let file =
+        |line: &str| PATCH_MARKS.iter().find_map(|mark| line.strip_prefix(mark)).map(str::to_owned);
+    patch.lines().filter_map(|line| file(line.trim_end())).collect()
+}
+
+/// A path as it is kept: relative to the project where it is inside of it, without `.` and `..`. Those of Windows
+/// are told by their drive, wherever this runs: the same log gives the same rows.
+pub(crate) fn relative(path: &str, cwd: &str, root: &str) -> String {
+    let is_of_windows = [path.trim(), cwd, root].into_iter().any(has_drive);
+    let [path, cwd, root] = [path.trim(), cwd, root].map(|text| match is_of_windows {
+        true => Cow::from(text.replace('\\', "/")),
+        false => Cow::from(text),
+    });
+    let is_absolute = |path: &str| path.starts_with('/') || has_drive(path);
+    let whole = match is_absolute(&path) || cwd.is_empty() {
+        true => path,
+        false => format!("{cwd}/{path}").into(),
+    };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in whole.split('/') {
+        match part {
+            "" | "." => {}
+            // Above the root there is only the root; above a relative path there may be anything.
+            ".." if is_absolute(&whole) || parts.last().is_some_and(|part| *part != "..") => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    let joined = parts.join("/");
+    if !is_absolute(&whole) {
+        return joined;
+    }
+    let root = root.trim_matches('/');
+    match inside(&joined, root, is_of_windows).filter(|_| !root.is_empty()) {
+        Some(inside) => inside.to_owned(),
+        None if has_drive(&joined) => joined,
+        None => format!("/{joined}"),
+    }
+}
+
+/// What of the path is below the root. Windows does not tell letters apart by their case.
+fn inside<'a>(path: &'a str, root: &str, is_of_windows: bool) -> Option<&'a str> {
+    let (start, rest) = path.split_at_checked(root.len())?;
+    let is_root = start == root || is_of_windows && start.eq_ignore_ascii_case(root);
+    rest.strip_prefix('/').filter(|_| is_root)
+}
+
+/// Whether the path begins like `C:\` or `C:/`.
+fn has_drive(path: &str) -> bool {
+    matches!(path.as_bytes(), [letter, b':', b'\\' | b'/', ..] if letter.is_ascii_alphabetic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_tools_that_write_name_written_files() {
+        let table = [
+            ("Edit", r#"{"file_path":"/p/a.rs","old_string":"x"}"#, "", "/p/a.rs"),
+            ("Write", r#"{"content":"\"path\"","file_path":"/p/a.rs"}"#, "", "/p/a.rs"),
+            ("NotebookEdit", r#"{"notebook_path":"/p/n.ipynb"}"#, "", "/p/n.ipynb"),
+            ("Read", r#"{"file_path":"/p/a.rs"}"#, "/p/a.rs", ""),
+            ("Bash", r#"{"command":"echo > /p/a.rs"}"#, "", ""),
+            ("mcp__files__write_file", r#"{"path":"b"}"#, "", "b"),
+            ("str_replace_editor", r#"{"command":"view","path":"b"}"#, "b", ""),
+            ("apply_patch", r#"{"input":"*** Update File: c\n@@\n-a\n+*** Add File: x"}"#, "", "c"),
+            ("Edit", r#"{"file_path":7}"#, "", ""),
+            ("Edit", "not json with path\"", "", ""),
+        ];
+        for (tool, input, read, written) in table {
+            let named = named(tool, input);
+            assert_eq!(
+                (named.read.join(","), named.written.join(",")),
+                (read.into(), written.into())
+            );
+        }
+    }
+
+    #[test]
+    fn paths_inside_the_project_are_relative_to_it() {
+        let table = [
+            ("/p/src/a.rs", "/p", "src/a.rs"),
+            ("/p2/a.rs", "/p", "/p2/a.rs"),
+            ("a.rs", "/p/src", "src/a.rs"),
+            ("../b.rs", "/p/src", "b.rs"),
+            ("./x//y.rs", "/p", "x/y.rs"),
+            ("../../etc", "/p", "/etc"),
+        ];
+        for (path, cwd, kept) in table {
+            assert_eq!(relative(path, cwd, "/p"), kept, "{path}");
+        }
+        assert_eq!(relative("./a.rs", "", "/p"), "a.rs");
+    }
+
+    #[test]
+    fn so_are_those_of_windows_wherever_they_are_read() {
+        let table = [
+            (r"C:\p\src\a.rs", r"C:\p", "src/a.rs"),
+            (r"c:\P\src\a.rs", r"C:\p", "src/a.rs"),
+            ("C:/p/src/a.rs", r"C:\p", "src/a.rs"),
+            (r"D:\p\a.rs", r"C:\p", "D:/p/a.rs"),
+            (r"src\a.rs", r"C:\p\src\..", "src/a.rs"),
+        ];
+        for (path, cwd, kept) in table {
+            assert_eq!(relative(path, cwd, r"C:\p"), kept, "{path}");
+        }
+        assert_eq!(relative(r"a\b.rs", "/p", "/p"), r"a\b.rs", "a name like any other");
+    }
+}

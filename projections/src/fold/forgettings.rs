@@ -1,0 +1,427 @@
+//! Forgetting: what a forgetting names leaves the tables at once, and nothing is made of it later.
+//!
+//! Events are marked, so that a reply which comes afterwards makes no memory of them. Taking a forgetting
+//! back needs what only the log still has: folding stops there and all is drawn again, this time knowing
+//! that the forgetting is void.
+//!
+//! A forgetting also reaches what other machines recorded. In its own log it holds for what stands before
+//! it. In other logs it holds for the events that it names, and otherwise for what is earlier by its id; it
+//! does not matter whether they are folded before it or after ([`reach`]).
+
+use crate::{
+    error::Result,
+    fold::{
+        files_touched,
+        projection::{Projection, Rows, some},
+        projects,
+    },
+};
+use claude_mem_events::{Event, Forgotten, Id, Recorded, Versioned as _};
+use claude_mem_events::{LogCompacted, ProjectMerged, ReprocessFinished, ReprocessStarted};
+use rusqlite::params;
+use std::ops::Range;
+
+/// Forgettings.
+pub(crate) struct Forgettings;
+
+impl Projection for Forgettings {
+    fn name(&self) -> &'static str {
+        "forgettings"
+    }
+
+    fn version(&self) -> u32 {
+        2
+    }
+
+    fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {
+        match &event.event {
+            Event::Forgotten(forgotten) => note(rows, event, forgotten),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn note(rows: &Rows<'_>, event: &Recorded, forgotten: &Forgotten) -> Result<()> {
+    let forgetting = Forgetting { seq: event.seq.raw() as i64, event: event.id, forgotten };
+    let is_void = is_void(rows, event.id)?;
+    let sql = "insert into forgettings values (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, ?7, ?8)";
+    let what = serde_json::to_string(forgotten).expect("a forgetting can be written");
+    let (reason, undoes) = (some(&forgotten.reason), forgotten.undoes);
+    let values = params![
+        forgetting.seq,
+        event.id.as_bytes(),
+        event.at_us() as i64,
+        undoes,
+        is_void,
+        reason,
+        what,
+        forgetting.is_open(),
+    ];
+    rows.run(sql, values)?;
+    if is_void || undoes.is_some() {
+        return Ok(());
+    }
+    forgetting.note_events(rows)?;
+    forgetting.carry_out(rows, &(0..i64::MAX))
+}
+
+/// Whether a forgetting was taken back: further on in the logs, or in one that was folded before.
+fn is_void(rows: &Rows<'_>, event: Id) -> Result<bool> {
+    let sql = "select exists (select 1 from void_forgettings where event = ?1)
+                   or exists (select 1 from forgettings where undoes = ?1 and not is_void)";
+    Ok(rows.cached(sql)?.query_row([event.as_bytes()], |row| row.get(0))?)
+}
+
+/// Carries out on what was just folded those forgettings of other logs that came before it.
+pub(crate) fn reach(rows: &Rows<'_>, folded: &Range<i64>) -> Result<()> {
+    let sql = "select seq, event, what from forgettings
+               where seq >> 55 != ?3 and not is_void and undoes is null and (is_open or seq in (
+                   select forgetting from forgotten_events where event in (
+                       select event from events where seq >= ?1 and seq < ?2)))
+               order by event";
+    let mut statement = rows.cached(sql)?;
+    let found: Vec<(i64, [u8; 16], String)> = statement
+        .query_map((folded.start, folded.end, rows.log), |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    for (seq, event, what) in found {
+        let forgotten = serde_json::from_str(&what).unwrap_or_default();
+        let event = Id::from_bytes(event);
+        Forgetting { seq, event, forgotten: &forgotten }.carry_out(rows, folded)?;
+    }
+    Ok(())
+}
+
+/// A forgetting that is in force.
+struct Forgetting<'a> {
+    seq: i64,
+    event: Id,
+    forgotten: &'a Forgotten,
+}
+
+/// Whether a row of `events` or of memories comes before the forgetting at `?1` with the id `?2`. What is
+/// named is known, so it comes before whatever the clocks say.
+const IS_BEFORE: &str = "iif(seq >> 55 = ?1 >> 55, seq < ?1, event < ?2)";
+
+impl Forgetting<'_> {
+    /// Whether it says what fits, rather than naming events.
+    fn is_open(&self) -> bool {
+        let Forgotten { session, project, since_us, until_us, file, events, rows, .. } =
+            self.forgotten;
+        let has_condition = !session.is_empty()
+            || !project.is_empty()
+            || since_us.is_some()
+            || until_us.is_some()
+            || !file.is_empty();
+        has_condition && (events.is_empty() && rows.is_empty() || !file.is_empty())
+    }
+
+    fn note_events(&self, rows: &Rows<'_>) -> Result<()> {
+        let addressed = self.forgotten.rows.iter().filter_map(|address| Some(parse(address)?.0));
+        let sql = "insert or ignore into forgotten_events values (?1, ?2)";
+        for event in self.forgotten.events.iter().copied().chain(addressed) {
+            rows.run(sql, (event, self.seq))?;
+        }
+        Ok(())
+    }
+
+    /// The rows of the projects that it means, as a JSON list; empty if it means none in particular.
+    fn projects(&self, rows: &Rows<'_>) -> Result<String> {
+        match self.forgotten.project.as_str() {
+            "" => Ok(String::new()),
+            key => projects::one_with(rows, key, self.event),
+        }
+    }
+
+    /// Forgets what lies in `within`.
+    fn carry_out(&self, rows: &Rows<'_>, within: &Range<i64>) -> Result<()> {
+        let mut memories = 0;
+        for address in &self.forgotten.rows {
+            memories += forget_row(rows, address, within)?;
+        }
+        let events = self.mark(rows, within)?;
+        if events > 0 {
+            memories += forget_memories(rows, self.seq)?;
+            forget_marked(rows, self.seq)?;
+        }
+        if !self.forgotten.file.is_empty() {
+            memories += self.forget_file(rows, within)?;
+        }
+        self.forget_sessions(rows, within)?;
+        let sql =
+            "update forgettings set events = events + ?2, memories = memories + ?3 where seq = ?1";
+        rows.run(sql, (self.seq, events as i64, memories as i64))?;
+        Ok(())
+    }
+
+    /// Marks the events that fit every condition given. Events that say how to read others are no memories.
+    fn mark(&self, rows: &Rows<'_>, within: &Range<i64>) -> Result<usize> {
+        let Forgotten { events, session, since_us, until_us, .. } = self.forgotten;
+        let project = self.projects(rows)?;
+        let is_named = !events.is_empty();
+        let is_fit = self.is_open() && self.forgotten.rows.is_empty();
+        if !is_named && !is_fit {
+            return Ok(0);
+        }
+        let which = match is_named {
+            true => {
+                // Replies whose memories are named one by one are among those, and stay.
+                "(seq >> 55 != ?1 >> 55 or seq < ?1)
+                     and event in (select event from forgotten_events where forgetting = ?1)
+                     and lower(hex(event)) in (select value from json_each(?14))"
+            }
+            false => IS_BEFORE,
+        };
+        let hex = |event: &[u8; 16]| Id::from_bytes(*event).to_string().replace('-', "");
+        let named = serde_json::to_string(&events.iter().map(hex).collect::<Vec<_>>())
+            .expect("a list of words can be written");
+        let sql = format!(
+            "update events set forgotten_by = ?1
+             where seq >= ?3 and seq < ?4 and {which}
+                 and forgotten_by is null and kind not in (?5, ?6, ?7, ?8, {})
+                 and (?9 = '' or session in (select id from sessions where session = ?9))
+                 and (?10 = '' or project in (select value from json_each(?10)))
+                 and (?11 is null or at_us >= ?11) and (?12 is null or at_us < ?12)
+                 and (?13 = '' or seq in (select seq from tool_uses where {}))
+                 and ?14 is not null",
+            LogCompacted::KIND,
+            names_file("files_written", "?13")
+        );
+        rows.run(
+            &sql,
+            params![
+                self.seq,
+                self.event.as_bytes(),
+                within.start,
+                within.end,
+                Forgotten::KIND,
+                ProjectMerged::KIND,
+                ReprocessStarted::KIND,
+                ReprocessFinished::KIND,
+                session,
+                project,
+                since_us.map(|us| us as i64),
+                until_us.map(|us| us as i64),
+                file_of(self.forgotten),
+                named,
+            ],
+        )
+    }
+
+    /// Memories that name a file, whatever they were made of.
+    fn forget_file(&self, rows: &Rows<'_>, within: &Range<i64>) -> Result<usize> {
+        let Forgotten { session, since_us, until_us, .. } = self.forgotten;
+        let project = self.projects(rows)?;
+        let mut removed = 0;
+        for (table, written) in [("observations", "files_modified"), ("summaries", "files_edited")]
+        {
+            let sql = format!(
+                "delete from {table} where seq >= ?3 and seq < ?4 and {IS_BEFORE}
+                     and (?5 = '' or session in (select id from sessions where session = ?5))
+                     and (?6 = '' or project in (select value from json_each(?6)))
+                     and (?7 is null or at_us >= ?7) and (?8 is null or at_us < ?8)
+                     and {}",
+                names_file(written, "?9")
+            );
+            removed += rows.run(
+                &sql,
+                params![
+                    self.seq,
+                    self.event.as_bytes(),
+                    within.start,
+                    within.end,
+                    session,
+                    project,
+                    since_us.map(|us| us as i64),
+                    until_us.map(|us| us as i64),
+                    file_of(self.forgotten),
+                ],
+            )?;
+        }
+        Ok(removed)
+    }
+
+    /// A session or project forgotten as a whole leaves only the fact that there was one. On other machines
+    /// it may have gone on since: then it is there, without what was known before.
+    fn forget_sessions(&self, rows: &Rows<'_>, within: &Range<i64>) -> Result<()> {
+        let Forgotten {
+            events, rows: addresses, session, project, since_us, until_us, file, ..
+        } = self.forgotten;
+        let is_part = !events.is_empty()
+            || !addresses.is_empty()
+            || since_us.is_some()
+            || until_us.is_some()
+            || !file.is_empty();
+        if is_part || (session.is_empty() && project.is_empty()) {
+            return Ok(());
+        }
+        let sql =
+            "update sessions set forgotten_by = iif(log = ?1 >> 55 or at_us <= ?5, ?1, forgotten_by),
+                 cwd = null, transcript_path = null, title = null, memory_session = null
+             where iif(log = ?1 >> 55, seq < ?1, event < ?2) and (?6 or log = ?7)
+                 and (?3 = '' or session = ?3)
+                 and (?4 = '' or project in (select value from json_each(?4)))";
+        let (event, at_us) = (self.event.as_bytes(), self.event.time_us() as i64);
+        let (is_all, project) = (*within == (0..i64::MAX), self.projects(rows)?);
+        rows.run(sql, params![self.seq, event, session, project, at_us, is_all, rows.log])?;
+        rows.places.borrow_mut().clear();
+        Ok(())
+    }
+}
+
+/// The event and the number that an address names; without a number all memories of that event.
+fn parse(address: &str) -> Option<([u8; 16], Option<i64>)> {
+    let (event, number) = address.split_once('/').unwrap_or((address, ""));
+    Some((*Id::parse(event)?.as_bytes(), number.parse().ok()))
+}
+
+/// One memory, by the id of its event, a slash and its number there.
+fn forget_row(rows: &Rows<'_>, address: &str, within: &Range<i64>) -> Result<usize> {
+    let Some((event, number)) = parse(address) else { return Ok(0) };
+    let mut removed = 0;
+    for table in ["observations", "summaries"] {
+        let sql = format!(
+            "delete from {table} where (?2 is null or number = ?2) and seq in (
+                 select seq from events where event = ?1 and seq >= ?3 and seq < ?4)"
+        );
+        removed += rows.run(&sql, params![event, number, within.start, within.end])?;
+    }
+    Ok(removed)
+}
+
+/// Whether a row names the file, or something in that folder, as read or as written.
+fn names_file(written: &str, file: &str) -> String {
+    let names = |list: &str| {
+        format!(
+            "select 1 from json_each(coalesce({list}, '[]')) where value = {file}
+                 or substr(value, 1, length({file}) + 1) = {file} || '/'"
+        )
+    };
+    format!("exists ({} union all {})", names("files_read"), names(written))
+}
+
+fn file_of(forgotten: &Forgotten) -> String {
+    match forgotten.file.is_empty() {
+        true => String::new(),
+        false => files_touched::relative(&forgotten.file, "", ""),
+    }
+}
+
+/// Memories made of marked events: by replies that answer one of them, by hand, or by import.
+fn forget_memories(rows: &Rows<'_>, by: i64) -> Result<usize> {
+    let mut removed = 0;
+    for table in ["observations", "summaries"] {
+        let sql = format!(
+            "delete from {table} where seq in (
+                 select seq from events where forgotten_by = ?1
+                 union select reply from answers join events on events.seq = answers.source
+                 where events.forgotten_by = ?1)"
+        );
+        removed += rows.run(&sql, [by])?;
+    }
+    Ok(removed)
+}
+
+/// Everything else that was made of marked events. What a reply cost stays known; what it said does not.
+fn forget_marked(rows: &Rows<'_>, by: i64) -> Result<()> {
+    for table in ["prompts", "tool_uses", "stops", "unreadable", "imports"] {
+        let sql = format!(
+            "delete from {table} where seq in (select seq from events where forgotten_by = ?1)"
+        );
+        rows.run(&sql, [by])?;
+    }
+    let sql = "update failures set message = null where seq in (
+                   select seq from events where forgotten_by = ?1)";
+    rows.run(sql, [by])?;
+    let sql = "update replies set skip_reason = null, is_current = 0 where seq in (
+                   select seq from events where forgotten_by = ?1
+                   union select reply from answers join events on events.seq = answers.source
+                   where events.forgotten_by = ?1)";
+    rows.run(sql, [by])?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        FoldState, RebuildReason, Store,
+        test_log::{TestLog, titled},
+    };
+
+    fn titles(store: &Store) -> String {
+        store.check_index().unwrap();
+        store.dump("select id, title from observations order by id").unwrap().replace('\n', " ")
+    }
+
+    #[test]
+    fn a_forgotten_event_takes_with_it_all_that_was_made_of_it() {
+        let mut scene = TestLog::new();
+        scene.prompt("go");
+        let (one, two) = (scene.tool("Bash", "{}"), scene.tool("Bash", "{}"));
+        let other = scene.tool("Bash", "{}");
+        scene.reply(&[one, two], &(titled("a") + &titled("b")));
+        scene.reply(&[other], &titled("c"));
+        scene.add(Forgotten { events: vec![one], ..Forgotten::default() });
+        let store = scene.fold();
+        assert_eq!(titles(&store), "3|c ");
+        assert_eq!(store.dump("select count(*) from tool_uses").unwrap(), "2\n");
+        assert_eq!(store.dump("select events, memories from forgettings").unwrap(), "1|2\n");
+    }
+
+    #[test]
+    fn a_reply_about_what_is_forgotten_makes_no_memory_and_uses_up_its_number() {
+        let mut scene = TestLog::new();
+        let tool = scene.tool("Bash", "{}");
+        scene.add(Forgotten { session: "s".into(), ..Forgotten::default() });
+        scene.reply(&[tool], &titled("late"));
+        let next = scene.tool("Bash", "{}");
+        scene.reply(&[next], &titled("next"));
+        assert_eq!(titles(&scene.fold()), "2|next ");
+    }
+
+    #[test]
+    fn one_memory_is_forgotten_by_its_address() {
+        let mut scene = TestLog::new();
+        let tool = scene.tool("Bash", "{}");
+        let reply = scene.reply(&[tool], &(titled("a") + &titled("b")));
+        let address = format!("{}/2", Id::from_bytes(reply));
+        scene.add(Forgotten { rows: vec![address], ..Forgotten::default() });
+        assert_eq!(titles(&scene.fold()), "1|a ");
+    }
+
+    #[test]
+    fn whatever_touches_a_file_is_forgotten_in_its_project_alone() {
+        let mut scene = TestLog::new();
+        let edit = scene.tool("Edit", r#"{"file_path":"/p/src/a.rs"}"#);
+        let other = scene.tool("Edit", r#"{"file_path":"/p/src/ab.rs"}"#);
+        scene.reply(&[edit], &titled("a"));
+        scene.reply(&[other], &titled("ab"));
+        let forget = |project: &str| {
+            let (file, project) = ("src/a.rs".into(), project.into());
+            Forgotten { file, project, ..Forgotten::default() }
+        };
+        scene.add(forget("elsewhere"));
+        assert_eq!(titles(&scene.fold()), "1|a 2|ab ");
+        scene.add(forget("k"));
+        assert_eq!(titles(&scene.fold()), "2|ab ");
+    }
+
+    #[test]
+    fn taking_a_forgetting_back_asks_for_the_log() {
+        let mut scene = TestLog::new();
+        let tool = scene.tool("Bash", "{}");
+        scene.reply(&[tool], &titled("a"));
+        let forgetting = scene.add(Forgotten { events: vec![tool], ..Forgotten::default() });
+        let mut store = scene.fold();
+        let undone = scene.events.len();
+        scene.add(Forgotten { undoes: Some(forgetting), ..Forgotten::default() });
+        let folded = store.fold_events(&scene.events[undone..]).unwrap();
+        assert_eq!(
+            (folded.events, folded.state),
+            (0, FoldState::NeedsRebuild(RebuildReason::EarlierEventsAffected))
+        );
+        assert_eq!(titles(&store), "");
+    }
+}

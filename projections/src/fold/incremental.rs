@@ -1,0 +1,473 @@
+//! Folding: reading the log in order and writing rows, exactly once.
+
+use crate::{
+    ALL,
+    error::Result,
+    fold::{
+        duplicates, forgettings,
+        projection::{ReadAhead, Rows},
+        projects, sessions,
+    },
+    hosts::{Host, HostLog, LOG_SHIFT, with_host},
+    store::Store,
+    xml,
+};
+use claude_mem_events::{Event, EventItem, EventReader, Gap, Id, Recorded, Seq};
+use claude_mem_log::Log;
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
+use std::sync::Arc;
+
+/// A batch also ends when its events weigh this much, so that memory is bounded whatever they hold.
+const BATCH_BYTES_MAX: usize = 8 << 20;
+
+/// What folding came to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Folded {
+    /// Events that became rows, or were looked at and became none.
+    pub events: u64,
+    /// Events that had been folded before.
+    pub duplicates: u64,
+    /// Damage met on the way. It is also kept in the table `gaps`.
+    pub gaps: Vec<Gap>,
+    /// Where reading goes on.
+    pub position: Seq,
+    /// Whether there is more to do.
+    pub state: FoldState,
+}
+
+/// How the tables stand to the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FoldState {
+    /// Everything in the log is folded.
+    #[default]
+    Complete,
+    /// There is more, but the limit was reached.
+    Behind,
+    /// Going on is not possible: all must be drawn again.
+    NeedsRebuild(RebuildReason),
+}
+
+/// Why all must be drawn again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RebuildReason {
+    /// By this version some rows would be others.
+    Outdated,
+    /// The rows are of another log.
+    OtherLog,
+    /// The log has another past than the rows: it was cut short, or restored from an older copy.
+    HistoryDiffers,
+    /// A damaged part of the log is whole again.
+    DamageHealed,
+    /// A forgetting was taken back, and what it removed is only in the log; or two projects were one, on
+    /// another machine, before something that depends on it.
+    EarlierEventsAffected,
+    /// Another machine's memories are hidden, shown again or dropped since.
+    HostsChanged,
+}
+
+/// One of the logs that are folded side by side.
+#[derive(Debug, Clone)]
+pub(crate) struct LogSource<'a> {
+    pub(crate) log: &'a Log,
+    /// Identity of the log.
+    id: Option<[u8; 16]>,
+    /// Whose it is; `None` for our own.
+    host: Option<&'a Host>,
+}
+
+impl<'a> LogSource<'a> {
+    /// Our own log first, then the others.
+    pub(crate) fn all(own: &'a Log, foreign: &'a [HostLog]) -> Vec<Self> {
+        let own = Self { log: own, id: own.id(), host: None };
+        let others = foreign.iter().map(|foreign| Self {
+            log: &foreign.log,
+            id: Some(foreign.id),
+            host: Some(&foreign.host),
+        });
+        [own].into_iter().chain(others).collect()
+    }
+
+    fn number(&self) -> u8 {
+        self.host.map_or(0, |host| host.number)
+    }
+}
+
+/// Events read together and folded in one transaction.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    /// Identity of the log that they are of.
+    log: Option<[u8; 16]>,
+    /// Whose log it is; `None` for our own.
+    host: Option<Host>,
+    from: Seq,
+    pub(crate) met: Vec<EventItem>,
+    to: Seq,
+    replies: ReadAhead,
+}
+
+impl Batch {
+    /// Reads up to `events_max` events; an empty batch is the end of the log.
+    pub(crate) fn read(
+        source: &LogSource<'_>,
+        reader: &mut EventReader,
+        events_max: usize,
+    ) -> Result<Self> {
+        let (log, host) = (source.id, source.host.cloned());
+        let mut batch = Self { log, host, from: reader.position(), ..Self::default() };
+        let mut bytes = 0;
+        while batch.met.len() < events_max && bytes < BATCH_BYTES_MAX {
+            let Some(met) = reader.next()? else { break };
+            bytes += weight(&met);
+            batch.met.push(match source.number() {
+                0 => met,
+                number => with_host(met, number),
+            });
+        }
+        batch.to = reader.position();
+        Ok(batch)
+    }
+
+    /// Reads the replies in it, so that whoever folds it need not.
+    pub(crate) fn read_replies(&mut self, kinds: &[String]) {
+        for met in &self.met {
+            let EventItem::Event(Recorded { seq, event: Event::AgentReplied(replied), .. }) = met
+            else {
+                continue;
+            };
+            let reply = Arc::new(xml::read_reply(&replied.reply, kinds));
+            self.replies.insert(seq.raw(), reply);
+        }
+    }
+
+    fn number(&self) -> u8 {
+        self.host.as_ref().map_or(0, |host| host.number)
+    }
+
+    /// A place of its log, as it is in the tables.
+    fn place(&self, seq: Seq) -> i64 {
+        i64::from(self.number()) << LOG_SHIFT | seq.raw() as i64
+    }
+}
+
+fn weight(met: &EventItem) -> usize {
+    let EventItem::Event(recorded) = met else { return 0 };
+    match &recorded.event {
+        Event::ToolUsed(used) => used.input.len() + used.output.len() + used.error.len(),
+        Event::PromptSubmitted(prompt) => prompt.prompt.len(),
+        Event::SummaryRequested(stop) => stop.last_assistant_message.len(),
+        Event::AgentReplied(replied) => replied.reply.len(),
+        Event::AgentFailed(failed) => failed.reply.len(),
+        Event::Imported(imported) => imported.row.len(),
+        Event::Unknown { payload, .. } => payload.len(),
+        _ => 0,
+    }
+}
+
+impl Store {
+    /// Folds what the log holds beyond the checkpoint, a batch at a time, as long as `go_on` says so: it is
+    /// asked after each batch with what was done so far. Killed at any moment, nothing is lost or done twice.
+    ///
+    /// Several processes may fold at once: each batch begins where the last one, of whomever, ended.
+    pub fn fold(&mut self, log: &Log, mut go_on: impl FnMut(&Folded) -> bool) -> Result<Folded> {
+        self.follow_replacement()?;
+        let mut folded = Folded { position: self.position(0)?, ..Folded::default() };
+        if let Some(redraw) = self.rebuild_reason(log)? {
+            folded.state = FoldState::NeedsRebuild(redraw);
+            return Ok(folded);
+        }
+        let foreign = self.host_logs()?;
+        for source in LogSource::all(log, &foreign) {
+            self.fold_source(&source, &mut folded, &mut go_on)?;
+            if folded.state != FoldState::Complete {
+                break;
+            }
+        }
+        Ok(folded)
+    }
+
+    fn fold_source(
+        &mut self,
+        source: &LogSource<'_>,
+        folded: &mut Folded,
+        go_on: &mut impl FnMut(&Folded) -> bool,
+    ) -> Result<()> {
+        let mut reader = EventReader::from(source.log, self.position(source.number())?);
+        loop {
+            let batch = Batch::read(source, &mut reader, self.options.batch_events)?;
+            if batch.met.is_empty() {
+                folded.state = FoldState::Complete;
+                return Ok(());
+            }
+            if !self.fold_batch(&batch, folded)? {
+                // Another process was here in between.
+                reader = EventReader::from(source.log, self.position(source.number())?);
+            }
+            if matches!(folded.state, FoldState::NeedsRebuild(_)) {
+                return Ok(());
+            }
+            folded.state = FoldState::Behind;
+            if !go_on(folded) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Where reading of a log goes on.
+    pub(crate) fn position(&self, log: u8) -> Result<Seq> {
+        Ok(Seq::from_raw(position(&self.connection, log)? as u64))
+    }
+
+    /// Whether the tables cannot be brought up to date by folding on.
+    pub fn rebuild_reason(&self, log: &Log) -> Result<Option<RebuildReason>> {
+        if self.is_outdated()? {
+            return Ok(Some(RebuildReason::Outdated));
+        }
+        if let Some(redraw) = self.history_mismatch(log)? {
+            return Ok(Some(redraw));
+        }
+        let copies = self.host_logs()?;
+        if self.do_hosts_histories_differ(&copies)? {
+            return Ok(Some(RebuildReason::HistoryDiffers));
+        }
+        if self.is_damage_healed(log, &copies)? {
+            return Ok(Some(RebuildReason::DamageHealed));
+        }
+        Ok(self.have_hosts_changed()?.then_some(RebuildReason::HostsChanged))
+    }
+
+    /// Folds events that are at hand. They must continue what was folded before.
+    pub fn fold_events(&mut self, events: &[Recorded]) -> Result<Folded> {
+        let from = self.checkpoint()?.position;
+        let to = events.last().map_or(from, |event| event.seq.next());
+        let met = events.iter().cloned().map(EventItem::Event).collect();
+        let mut folded = Folded::default();
+        self.fold_batch(&Batch { from, met, to, ..Batch::default() }, &mut folded)?;
+        Ok(folded)
+    }
+
+    /// Folds one batch in one transaction. Says whether it was the one that is due.
+    pub(crate) fn fold_batch(&mut self, batch: &Batch, folded: &mut Folded) -> Result<bool> {
+        self.follow_replacement()?;
+        let kinds = std::mem::take(&mut self.options.kinds);
+        let result = self.fold_batch_as(batch, folded, &kinds);
+        self.options.kinds = kinds;
+        result
+    }
+
+    fn fold_batch_as(
+        &mut self,
+        batch: &Batch,
+        folded: &mut Folded,
+        kinds: &[String],
+    ) -> Result<bool> {
+        let transaction =
+            self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let is_due = fold_within(&transaction, batch, folded, kinds)?;
+        transaction.commit()?;
+        Ok(is_due)
+    }
+
+    /// A rebuild puts another file in the place of the one that is open; rows written here would be lost
+    /// with it.
+    fn follow_replacement(&mut self) -> Result<()> {
+        if self.is_replaced() {
+            let path = self.path().expect("only a file is replaced").to_owned();
+            *self = Self::open(&path, self.options.clone())?;
+        }
+        Ok(())
+    }
+}
+
+/// Folds one batch within a transaction, if it is the one that is due; says whether it was.
+pub(crate) fn fold_within(
+    transaction: &Transaction<'_>,
+    batch: &Batch,
+    folded: &mut Folded,
+    kinds: &[String],
+) -> Result<bool> {
+    let is_due = position(transaction, batch.number())? as u64 == batch.from.raw();
+    if is_due {
+        let done = apply_all(transaction, kinds, batch)?;
+        move_checkpoint(transaction, batch, &done)?;
+        folded.events += done.events;
+        folded.duplicates += done.duplicates;
+        folded.gaps.extend(done.gaps);
+        if done.is_restored {
+            folded.state = FoldState::NeedsRebuild(RebuildReason::EarlierEventsAffected);
+        }
+    }
+    folded.position = Seq::from_raw(own_position(transaction)? as u64);
+    Ok(is_due)
+}
+
+#[derive(Default)]
+struct Done {
+    events: u64,
+    duplicates: u64,
+    gaps: Vec<Gap>,
+    position: Seq,
+    /// The last record before that: its place in its own log, and its id.
+    last: Option<(Seq, Id)>,
+    at_us: u64,
+    is_restored: bool,
+}
+
+fn apply_all(transaction: &Transaction<'_>, kinds: &[String], batch: &Batch) -> Result<Done> {
+    let rows = Rows::new(transaction, kinds, &batch.replies, batch.number());
+    let is_hidden = batch.host.as_ref().is_some_and(|host| host.is_hidden);
+    let mut done = Done { position: batch.to, ..Done::default() };
+    for met in &batch.met {
+        let before = done.last;
+        if let EventItem::Event(event) = met {
+            done.last = Some((crate::hosts::local_seq(event.seq), event.id));
+        }
+        match met {
+            EventItem::Gap(gap) => {
+                note_gap(&rows, gap)?;
+                done.gaps.push(*gap);
+            }
+            // What a hidden machine wants forgotten is forgotten all the same.
+            EventItem::Event(event) if is_hidden && !matches!(event.event, Event::Forgotten(_)) => {
+            }
+            EventItem::Event(event) if is_restoring(&rows, event)? => {
+                (done.position, done.last) = (crate::hosts::local_seq(event.seq), before);
+                done.is_restored = true;
+                break;
+            }
+            EventItem::Event(event) => match apply(&rows, event)? {
+                true => {
+                    done.events += 1;
+                    done.at_us = done.at_us.max(event.at_us());
+                }
+                false => done.duplicates += 1,
+            },
+        }
+    }
+    sessions::write_gone_on(&rows)?;
+    projects::write_labels(&rows)?;
+    let folded = batch.place(batch.from)..batch.place(done.position);
+    if has_company(&rows)? {
+        forgettings::reach(&rows, &folded)?;
+        duplicates::find(&rows, &folded, batch.log)?;
+    }
+    rows.write_counters()?;
+    Ok(done)
+}
+
+/// Whether there are logs of other machines.
+fn has_company(rows: &Rows<'_>) -> Result<bool> {
+    let sql = "select exists (select 1 from hosts)";
+    Ok(rows.log > 0 || rows.cached(sql)?.query_row((), |row| row.get(0))?)
+}
+
+/// Folds one event, unless it was folded before. One whose payload was removed is folded as what is left of it.
+fn apply(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
+    match &event.event {
+        Event::Erased { left: Some(left), .. } if left.event.is_some() => {
+            let event =
+                Recorded { event: left.event.clone().expect("looked at above"), ..event.clone() };
+            rows.with_left(left.as_ref().clone(), || apply_whole(rows, &event))
+        }
+        _ => apply_whole(rows, event),
+    }
+}
+
+fn apply_whole(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
+    let place = match event.event {
+        // Nobody knows where it belonged; or it belongs nowhere.
+        Event::Erased { left: None, .. } | Event::LogCompacted(_) => None,
+        _ => Some(sessions::place(rows, event)?),
+    };
+    if let Some(place) = &place {
+        projects::note_label(rows, event, place.project);
+    }
+    let sql = "insert into events (seq, event, kind, at_us, session, project)
+               values (?1, ?2, ?3, ?4, ?5, ?6) on conflict (event, seq >> 55) do nothing";
+    let (session, project) =
+        (place.as_ref().and_then(|place| place.session), place.map(|p| p.project));
+    let (seq, kind, at_us) = (event.seq.raw() as i64, event.event.kind(), event.at_us() as i64);
+    if rows.run(sql, (seq, event.id.as_bytes(), kind, at_us, session, project))? == 0 {
+        return Ok(false);
+    }
+    rows.seqs.borrow_mut().insert(*event.id.as_bytes(), seq);
+    if !sessions::only_goes_on(&event.event) {
+        sessions::write_gone_on(rows)?;
+    }
+    for projection in ALL {
+        projection.apply(rows, event)?;
+    }
+    Ok(true)
+}
+
+/// Whether an event takes back a forgetting that was carried out: what it removed is only in the log. Or
+/// whether it says what should have been known before.
+fn is_restoring(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
+    if matches!(event.event, Event::ProjectMerged(_)) {
+        return projects::is_late(rows, event);
+    }
+    let Event::Forgotten(forgotten) = &event.event else { return Ok(false) };
+    let Some(undone) = forgotten.undoes else { return Ok(false) };
+    // Behind a compaction there is nothing left to bring back.
+    let sql = "select is_void from forgettings where event = ?1 and not exists (
+                   select 1 from compactions
+                   where iif(compactions.seq >> 55 = forgettings.seq >> 55,
+                       compactions.seq > forgettings.seq, compactions.event > forgettings.event)
+                   and iif(compactions.seq >> 55 = ?2 >> 55,
+                       compactions.seq < ?2, compactions.event < ?3))";
+    let is_void: Option<bool> = rows
+        .cached(sql)?
+        .query_row((undone, event.seq.raw() as i64, event.id.as_bytes()), |row| row.get(0))
+        .optional()?;
+    let sql = "select exists (select 1 from void_forgettings where event = ?1)";
+    let is_itself_void: bool =
+        rows.cached(sql)?.query_row([event.id.as_bytes()], |row| row.get(0))?;
+    Ok(is_void == Some(false) && !is_itself_void)
+}
+
+fn note_gap(rows: &Rows<'_>, gap: &Gap) -> Result<()> {
+    let sql = "insert or replace into gaps values (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let (segment, offset, len) = (gap.segment as i64, gap.offset as i64, gap.len as i64);
+    let id = gap.id.map(|id| *id.as_bytes());
+    rows.run(sql, (rows.log, segment, offset, len, gap.reason.describe(), id, gap.kind))?;
+    Ok(())
+}
+
+/// Where reading of a log goes on, as a number.
+fn position(connection: &Connection, log: u8) -> Result<i64> {
+    if log == 0 {
+        return own_position(connection);
+    }
+    let sql = "select position from hosts where log = ?1";
+    let position = connection.prepare_cached(sql)?.query_row([log], |row| row.get(0)).optional()?;
+    Ok(position.unwrap_or(0))
+}
+
+fn own_position(connection: &Connection) -> Result<i64> {
+    let sql = "select position from checkpoint";
+    Ok(connection.prepare_cached(sql)?.query_row((), |row| row.get(0))?)
+}
+
+fn move_checkpoint(transaction: &Transaction<'_>, batch: &Batch, done: &Done) -> Result<()> {
+    let (position, events, at_us) =
+        (done.position.raw() as i64, done.events as i64, done.at_us as i64);
+    let last_seq = done.last.map(|(seq, _)| seq.raw() as i64);
+    let last_event = done.last.map(|(_, id)| *id.as_bytes());
+    if let Some(Host { number, name, is_hidden, .. }) = &batch.host {
+        let sql = "insert into hosts
+                       (log, id, name, is_hidden, position, events, at_us, last_seq, last_event)
+                   values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+                   on conflict do update set name = ?3, position = ?5, events = events + ?6,
+                       at_us = max(at_us, ?7), last_seq = coalesce(?8, last_seq),
+                       last_event = coalesce(?9, last_event)";
+        let values =
+            (number, batch.log, name, is_hidden, position, events, at_us, last_seq, last_event);
+        transaction.prepare_cached(sql)?.execute(values)?;
+        return Ok(());
+    }
+    let sql = "update checkpoint set log = coalesce(?1, log), position = ?2, events = events + ?3,
+                   at_us = max(at_us, ?4), last_seq = coalesce(?5, last_seq),
+                   last_event = coalesce(?6, last_event)";
+    let values = (batch.log, position, events, at_us, last_seq, last_event);
+    transaction.prepare_cached(sql)?.execute(values)?;
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! Whether the log still has the past that the rows were folded from.
+//!
+//! The database may be ahead of the log: after a power loss, or when an older log is restored under it. What is
+//! recorded next then lies before the checkpoint and would be skipped. So the checkpoint carries the last record
+//! that was folded, and every fold first looks whether it is still there.
+
+use crate::{
+    error::Result,
+    fold::incremental::RebuildReason,
+    hosts::{HostLog, LOG_SHIFT},
+    store::{Store, sql_numbers::number},
+};
+use claude_mem_events::{Id, Seq};
+use claude_mem_log::{GapReason, Item, Log};
+use rusqlite::OptionalExtension;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// How far a log was folded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Reached {
+    /// The last record, and its place in its log.
+    last: (Seq, Id),
+    /// Where reading goes on. No record is between the last one and this place.
+    position: Seq,
+}
+
+/// A rebuild that was needed because the log's history differs from the database's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryRebuild {
+    /// Whether it is another log, rather than the same one cut short or restored from an older copy.
+    pub is_other_log: bool,
+    /// When, in microseconds since 1970.
+    pub at_us: u64,
+    /// Events that the database had and the log no longer holds.
+    pub lost_events: u64,
+    /// The time of the latest of them, in microseconds since 1970.
+    pub lost_until_us: u64,
+}
+
+const OTHER_LOG: &str = "other log";
+const OTHER_PAST: &str = "other past";
+
+impl Store {
+    /// Whether the rows were folded from another log, or from another past of this one.
+    pub fn history_mismatch(&self, log: &Log) -> Result<Option<RebuildReason>> {
+        let (folded, now) = (self.checkpoint()?.log, log.id());
+        // A log without an id holds nothing yet, or cannot be reached now.
+        if now.is_none() || folded.is_none() {
+            return Ok(None);
+        }
+        if folded != now {
+            return Ok(Some(RebuildReason::OtherLog));
+        }
+        let is_other = match self.reached(0)? {
+            Some(reached) => is_other_past(log, reached)?,
+            None => false,
+        };
+        Ok(is_other.then_some(RebuildReason::HistoryDiffers))
+    }
+
+    /// The same for the copies of other machines' logs.
+    pub(crate) fn do_hosts_histories_differ(&self, copies: &[HostLog]) -> Result<bool> {
+        for copy in copies {
+            if let Some(reached) = self.reached(copy.host.number)?
+                && is_other_past(&copy.log, reached)?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn reached(&self, log: u8) -> Result<Option<Reached>> {
+        let sql = match log {
+            0 => "select last_seq, last_event, position from checkpoint where ?1 = 0",
+            _ => "select last_seq, last_event, position from hosts where log = ?1",
+        };
+        let row = self
+            .connection
+            .prepare_cached(sql)?
+            .query_row([log], |row| Ok((row.get(0)?, row.get(1)?, number(row, 2)?)));
+        let Some((Some(seq), Some(id), position)) = row.optional()? else { return Ok(None) };
+        let (seq, id): (i64, [u8; 16]) = (seq, id);
+        let last = (Seq::from_raw(seq as u64), Id::from_bytes(id));
+        Ok(Some(Reached { last, position: Seq::from_raw(position) }))
+    }
+
+    /// Whether something that was damaged when it was folded is whole by now: a segment was repaired, or an
+    /// older version called an unfinished write damaged. Looked for once, because nothing else makes it whole.
+    pub(crate) fn is_damage_healed(&self, own: &Log, copies: &[HostLog]) -> Result<bool> {
+        if self.are_gaps_checked.replace(true) {
+            return Ok(false);
+        }
+        let sql = "select log, segment, offset from gaps";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query(())?;
+        while let Some(row) = rows.next()? {
+            let number: u8 = row.get(0)?;
+            let copy = copies.iter().find(|copy| copy.host.number == number);
+            let log = match (number, copy) {
+                (0, _) => own,
+                (_, Some(copy)) if !copy.host.is_hidden => &copy.log,
+                _ => continue,
+            };
+            let (segment, offset) = (row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as u64);
+            if self.has_unfolded(log, number, Seq::new(segment, offset))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether the first record behind a gap that was folded as such was passed over.
+    fn has_unfolded(&self, log: &Log, number: u8, from: Seq) -> Result<bool> {
+        let Some(Reached { position, .. }) = self.reached(number)? else { return Ok(false) };
+        let mut reader = log.read_from(from);
+        while let Some(item) = reader.next()? {
+            let Item::Record(entry) = item else { continue };
+            let sql = "select exists (select 1 from events where event = ?1 and seq >> ?2 = ?3)";
+            let is_folded: bool = self
+                .connection
+                .prepare_cached(sql)?
+                .query_row((entry.id.as_bytes(), LOG_SHIFT, number), |row| row.get(0))?;
+            return Ok(entry.seq < position && !is_folded);
+        }
+        Ok(false)
+    }
+
+    /// Notes in a new database why it took the place of `before`, and what is lost by that.
+    ///
+    /// A file that is too damaged to say is replaced without a note.
+    pub(crate) fn record_history_rebuild(
+        &self,
+        before: &Store,
+        because: Option<RebuildReason>,
+    ) -> Result<()> {
+        let rebuilt = match because {
+            Some(RebuildReason::OtherLog | RebuildReason::HistoryDiffers) => {
+                let (lost_events, lost_until_us) = self.missing_of(before)?;
+                let is_other_log = because == Some(RebuildReason::OtherLog);
+                let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                let at_us = since.as_micros() as u64;
+                Some(HistoryRebuild { is_other_log, at_us, lost_events, lost_until_us })
+            }
+            _ => before.last_history_rebuild().unwrap_or_default(),
+        };
+        let Some(rebuilt) = rebuilt else { return Ok(()) };
+        let because = if rebuilt.is_other_log { OTHER_LOG } else { OTHER_PAST };
+        let sql =
+            "update checkpoint set rebuilt_because = ?1, rebuilt_at_us = ?2, lost_events = ?3,
+                       lost_until_us = ?4";
+        let HistoryRebuild { at_us, lost_events, lost_until_us, .. } = rebuilt;
+        let values = (because, at_us as i64, lost_events as i64, lost_until_us as i64);
+        self.connection.execute(sql, values)?;
+        Ok(())
+    }
+
+    /// How many events of `before` are not here, and when the latest of them happened.
+    fn missing_of(&self, before: &Store) -> Result<(u64, u64)> {
+        let sql = "select exists (select 1 from events where event = ?1)";
+        let mut is_here = self.connection.prepare_cached(sql)?;
+        let mut all = before.connection.prepare("select event, at_us from events")?;
+        let mut rows = all.query(())?;
+        let (mut events, mut until_us) = (0, 0);
+        while let Some(row) = rows.next()? {
+            let id: [u8; 16] = row.get(0)?;
+            if !is_here.query_row([id], |row| row.get::<_, bool>(0))? {
+                events += 1;
+                until_us = number(row, 1)?.max(until_us);
+            }
+        }
+        Ok((events, until_us))
+    }
+
+    /// Whether the database was rebuilt because the log had another past, and what was lost.
+    pub fn last_history_rebuild(&self) -> Result<Option<HistoryRebuild>> {
+        let sql =
+            "select rebuilt_because, rebuilt_at_us, lost_events, lost_until_us from checkpoint
+                   where rebuilt_because is not null";
+        let found = self.connection.query_row(sql, (), |row| {
+            Ok(HistoryRebuild {
+                is_other_log: row.get::<_, String>(0)? == OTHER_LOG,
+                at_us: number(row, 1)?,
+                lost_events: number(row, 2)?,
+                lost_until_us: number(row, 3)?,
+            })
+        });
+        Ok(found.optional()?)
+    }
+}
+
+/// Whether the record that was folded last is not where it was, or something that was not folded lies between it
+/// and the place where reading goes on.
+fn is_other_past(log: &Log, reached: Reached) -> Result<bool> {
+    let Reached { last: (seq, id), position } = reached;
+    let mut reader = log.read_from(seq);
+    let gap = match reader.next()? {
+        Some(Item::Record(entry)) if (entry.seq, entry.id) == (seq, id) => {
+            return Ok(matches!(reader.next()?, Some(Item::Record(next)) if next.seq < position));
+        }
+        Some(Item::Record(_)) => return Ok(true),
+        Some(Item::Gap(gap)) => Some(gap),
+        None => None,
+    };
+    // The record is not whole. If it was only damaged, the rows are right, and rebuilding would lose it. Then
+    // all its bytes are there, and nothing begins within them.
+    let Some(end) = log.segments()?.last().map(|last| (last.number_last, last.bytes)) else {
+        return Ok(true);
+    };
+    let whole_until = match gap {
+        _ if end.0 > seq.segment() => return Ok(false),
+        Some(gap) if gap.reason == GapReason::Truncated => return Ok(true),
+        Some(gap) => (gap.offset + gap.len).min(end.1),
+        None => end.1,
+    };
+    Ok(Seq::new(end.0, whole_until) < position)
+}

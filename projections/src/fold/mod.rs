@@ -1,0 +1,51 @@
+//! Events to rows: the projections, folding new events into the database, and rebuilding it.
+
+mod compactions;
+mod duplicates;
+pub(crate) mod files_touched;
+pub(crate) mod forgettings;
+pub(crate) mod fts_rebuild;
+mod imports;
+mod incremental;
+mod log_history;
+mod observations;
+pub(crate) mod projection;
+mod projects;
+mod prompts;
+pub(crate) mod rebuild;
+mod replies;
+mod reprocesses;
+pub(crate) mod sessions;
+mod sources;
+mod stops;
+mod summaries;
+mod tool_uses;
+mod unreadable;
+
+pub use compactions::Compacted;
+pub(crate) use compactions::Compactions;
+pub use imports::imported_tool_use;
+pub use incremental::{FoldState, Folded, RebuildReason};
+pub use log_history::HistoryRebuild;
+pub use projection::{Projection, Rows};
+pub use rebuild::rebuild;
+pub use replies::ATTEMPTS_MAX;
+pub use sessions::SILENCE_US;
+
+/// Every projection, in the order in which each event is applied to them: later ones read the rows of
+/// earlier ones.
+pub const ALL: &[&dyn Projection] = &[
+    &projects::Projects,
+    &sessions::Sessions,
+    &prompts::Prompts,
+    &tool_uses::ToolUses,
+    &stops::Stops,
+    &replies::Replies,
+    &observations::Observations,
+    &summaries::Summaries,
+    &reprocesses::Reprocesses,
+    &forgettings::Forgettings,
+    &imports::Imports,
+    &unreadable::Unreadable,
+    &compactions::Compactions,
+];

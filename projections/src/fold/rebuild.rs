@@ -1,0 +1,410 @@
+//! Drawing everything again: into a new file that replaces the old one when it is complete.
+
+use crate::{
+    error::{Error, Result},
+    fold::{
+        fts_rebuild::Indexing,
+        incremental::{Batch, FoldState, Folded, LogSource, RebuildReason, fold_within},
+    },
+    store::{
+        Options, Store,
+        files::{COMPANIONS, beside, open_lock},
+        system::replace,
+    },
+};
+use claude_mem_events::{
+    Event, EventReader, Forgotten, Id, LogCompacted, ProjectMerged, Recorded, Seq, Versioned as _,
+};
+use claude_mem_log::{Item, Log};
+use std::{
+    collections::{HashMap, HashSet},
+    fs::{self, File, TryLockError},
+    path::{Path, PathBuf},
+    sync::mpsc,
+    thread,
+};
+
+/// Batches that may be read ahead of those being written.
+const AHEAD_MAX: usize = 4;
+/// Indexes that folding itself reads; all others that forbid nothing are made when the rows are there.
+const INDEXES_NEEDED: [&str; 3] = ["tool_uses_by_turn", "prompts_by_session", "answers_by_reply"];
+
+/// What a database that is being drawn consists of, by what is behind its name.
+pub(crate) const SCRATCH: [&str; 5] = ["", "-fts", "-journal", COMPANIONS[0], COMPANIONS[1]];
+
+/// Draws the database at `path` again from the whole log. `progress` is told after each batch.
+///
+/// Readers of the old file keep what they have until they open it again; an interruption at any moment
+/// leaves the old file as it was.
+pub fn rebuild(
+    path: &Path,
+    log: &Log,
+    options: &Options,
+    progress: impl FnMut(&Folded),
+) -> Result<Folded> {
+    rebuild_as(path, log, options, progress, |_| Ok(()))
+}
+
+/// As [`rebuild`]; `complete` adds what is not in the log before the new file takes its place.
+fn rebuild_as(
+    path: &Path,
+    log: &Log,
+    options: &Options,
+    mut progress: impl FnMut(&Folded),
+    complete: impl FnOnce(&Store) -> Result<()>,
+) -> Result<Folded> {
+    let _rebuilding = lock_rebuild(path)?;
+    let scratch = beside(path, ".new");
+    let mut foreseen = Foreseen::default();
+    loop {
+        remove(&scratch)?;
+        let mut store = Store::open_scratch(&scratch, options.clone())?;
+        store.foresee(&foreseen)?;
+        let folded = store.draw(&scratch, log, &mut progress)?;
+        if folded.state == FoldState::NeedsRebuild(RebuildReason::EarlierEventsAffected) {
+            foreseen = store.look_ahead(log)?;
+            continue;
+        }
+        complete(&store)?;
+        store.finish()?;
+        replace(path, &scratch)?;
+        return Ok(folded);
+    }
+}
+
+impl Store {
+    /// Brings the tables up to date, whatever that takes: folds on if possible, else draws all again. An
+    /// empty database is drawn rather than folded, because that is several times as fast.
+    ///
+    /// Where somebody else is drawing the same file, this waits for that and goes on from there: after an
+    /// undoing, everybody who folds wants the same redraw.
+    pub fn catch_up(&mut self, log: &Log, mut progress: impl FnMut(&Folded)) -> Result<Folded> {
+        let mut drawn = None;
+        loop {
+            self.follow()?;
+            let mut because = None;
+            match self.fold_on(log, drawn.is_some(), &mut progress) {
+                Ok(_) if self.is_replaced() => continue,
+                Ok(Some(folded)) if folded.state == FoldState::Complete => {
+                    return Ok(drawn.unwrap_or(folded));
+                }
+                Ok(Some(Folded { state: FoldState::NeedsRebuild(redraw), .. })) => {
+                    because = Some(redraw);
+                }
+                Ok(_) => {}
+                // A damaged file is drawn again, but only once: a new one must not be damaged.
+                Err(error) if error.is_damage() && drawn.is_none() => {}
+                Err(error) => return Err(error),
+            }
+            match self.redraw_because(because, log, &mut progress) {
+                Err(Error::Rebuilding { path }) => wait_for_rebuild(&path)?,
+                redrawn => drawn = Some(redrawn?),
+            }
+        }
+    }
+
+    /// Folds what is new; `None` if everything must be drawn instead. What was appended while all was drawn is
+    /// folded here too: others may have done that into the file that was replaced.
+    ///
+    /// A connection whose write-ahead log was taken away must not be used, and neither must another one to the
+    /// same file in this process: SQLite has them share what it knows of the old write-ahead log. A new
+    /// file is free of that.
+    fn fold_on(
+        &mut self,
+        log: &Log,
+        is_drawn: bool,
+        progress: &mut impl FnMut(&Folded),
+    ) -> Result<Option<Folded>> {
+        if self.is_wal_replaced() {
+            return Ok(None);
+        }
+        let is_empty = self.position(0)? == Seq::START && self.hosts()?.is_empty();
+        if is_empty && self.path().is_some() && !is_drawn {
+            return Ok(None);
+        }
+        let folded = self.fold(log, |folded| {
+            progress(folded);
+            true
+        })?;
+        Ok(Some(folded))
+    }
+
+    /// Opens the file that has taken the place of the one that is open, if one has.
+    fn follow(&mut self) -> Result<()> {
+        if !self.is_replaced() {
+            return Ok(());
+        }
+        let Some(path) = self.path().map(Path::to_owned) else { return Ok(()) };
+        *self = Self::open(&path, self.options.clone())?;
+        Ok(())
+    }
+
+    /// Draws everything again.
+    pub fn rebuild(&mut self, log: &Log, progress: impl FnMut(&Folded)) -> Result<Folded> {
+        self.redraw_because(None, log, progress)
+    }
+
+    fn redraw_because(
+        &mut self,
+        because: Option<RebuildReason>,
+        log: &Log,
+        progress: impl FnMut(&Folded),
+    ) -> Result<Folded> {
+        let options = self.options.clone();
+        let Some(path) = self.path().map(Path::to_owned) else {
+            return self.redraw_in_memory(log, progress);
+        };
+        let note = |new: &Self| match self.is_wal_replaced() {
+            true => Ok(()),
+            false => new.record_history_rebuild(self, because),
+        };
+        let folded = rebuild_as(&path, log, &options, progress, note)?;
+        *self = Self::open(&path, options)?;
+        Ok(folded)
+    }
+
+    fn redraw_in_memory(&mut self, log: &Log, mut progress: impl FnMut(&Folded)) -> Result<Folded> {
+        let mut foreseen = Foreseen::default();
+        loop {
+            *self = Self::in_memory_with(self.options.clone())?;
+            self.foresee(&foreseen)?;
+            let folded = self.fold(log, |folded| {
+                progress(folded);
+                true
+            })?;
+            if folded.state != FoldState::NeedsRebuild(RebuildReason::EarlierEventsAffected) {
+                return Ok(folded);
+            }
+            foreseen = self.look_ahead(log)?;
+        }
+    }
+
+    /// Reads all logs for what folding must know before it comes to it.
+    fn look_ahead(&self, log: &Log) -> Result<Foreseen> {
+        let mut foreseen = Foreseen::default();
+        for source in LogSource::all(log, &self.host_logs()?) {
+            foreseen.read(source.log)?;
+        }
+        Ok(foreseen)
+    }
+
+    fn foresee(&self, foreseen: &Foreseen) -> Result<()> {
+        for id in foreseen.void_forgettings() {
+            let sql = "insert into void_forgettings values (?1)";
+            self.connection.execute(sql, [id.as_bytes()])?;
+        }
+        for (id, merged) in &foreseen.merges {
+            let sql = "insert or ignore into project_merges values (?1, ?2, ?3, ?4)";
+            let ProjectMerged { from, into, label } = merged;
+            self.connection.execute(sql, (id.as_bytes(), from, into, label))?;
+        }
+        Ok(())
+    }
+
+    /// Folds all logs from their beginnings into an empty database, a scratch file. Reading and decoding go on
+    /// in a thread of their own, full-text indexing in another.
+    fn draw(
+        &mut self,
+        scratch: &Path,
+        log: &Log,
+        progress: &mut impl FnMut(&Folded),
+    ) -> Result<Folded> {
+        let triggers = self.take("type = 'trigger' and name like '%\\_fts\\_%' escape '\\'")?;
+        let indexes = self.take(&deferred_indexes())?;
+        let indexing = Indexing::begin(&self.connection, &triggers, beside(scratch, SCRATCH[1]))?;
+        let mut folded = Folded::default();
+        let events_max = self.options.batch_events;
+        let kinds = &self.options.kinds.clone();
+        let foreign = self.host_logs()?;
+        let sources = &LogSource::all(log, &foreign);
+        // One transaction for all: nobody waits for it to end, and pages that many events write to are written
+        // when there is no room for them in memory.
+        let drawing = self.connection.unchecked_transaction()?;
+        thread::scope(|scope| {
+            let (sender, batches) = mpsc::sync_channel(AHEAD_MAX);
+            scope.spawn(move || {
+                for source in sources {
+                    let mut reader = EventReader::from(source.log, Seq::START);
+                    loop {
+                        let mut batch = Batch::read(source, &mut reader, events_max);
+                        if let Ok(batch) = &mut batch {
+                            batch.read_replies(kinds);
+                        }
+                        if batch.as_ref().is_ok_and(|batch| batch.met.is_empty()) {
+                            break;
+                        }
+                        if sender.send(batch).is_err() {
+                            return;
+                        }
+                    }
+                }
+            });
+            for batch in batches {
+                fold_within(&drawing, &batch?, &mut folded, kinds)?;
+                if folded.state != FoldState::Complete {
+                    return Ok(());
+                }
+                progress(&folded);
+            }
+            Ok::<_, Error>(())
+        })?;
+        drawing.commit()?;
+        if folded.state != FoldState::Complete {
+            return Ok(folded);
+        }
+        self.make(&indexes)?;
+        indexing.finish(&self.connection)?;
+        self.make(&triggers)?;
+        Ok(folded)
+    }
+
+    /// Removes what the condition names from the schema; gives what makes it again.
+    fn take(&self, condition: &str) -> Result<Vec<String>> {
+        let sql =
+            format!("select type, name, sql from sqlite_schema where {condition} order by name");
+        let mut statement = self.connection.prepare(&sql)?;
+        let taken: Vec<(String, String, String)> = statement
+            .query_map((), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+            .collect::<rusqlite::Result<_>>()?;
+        for (kind, name, _) in &taken {
+            self.connection.execute(&format!("drop {kind} {name}"), ())?;
+        }
+        Ok(taken.into_iter().map(|(_, _, sql)| sql).collect())
+    }
+
+    /// Puts back what was taken.
+    fn make(&self, taken: &[String]) -> Result<()> {
+        let make = self.connection.unchecked_transaction()?;
+        for sql in taken {
+            make.execute_batch(sql)?;
+        }
+        Ok(make.commit()?)
+    }
+
+    /// Turns a scratch file into a database like any other, and closes it.
+    fn finish(self) -> Result<()> {
+        // A few hundred rows of each index tell the planner enough. Of a table with few rows it would learn that
+        // scanning it is fine, and go on doing so when the table has grown.
+        let sql = "pragma analysis_limit = 400; analyze;
+                   delete from sqlite_stat1 where cast(stat as integer) < 1000";
+        self.connection.execute_batch(sql)?;
+        self.connection.pragma_update(None, "journal_mode", "delete")?;
+        self.connection.pragma_update(None, "locking_mode", "normal")?;
+        self.connection.pragma_update(None, "journal_mode", "wal")?;
+        self.connection.close().map_err(|(_, error)| error.into())
+    }
+}
+
+fn deferred_indexes() -> String {
+    let needed = INDEXES_NEEDED.map(|name| format!("'{name}'")).join(", ");
+    format!("type = 'index' and sql like 'create index%' and name not in ({needed})")
+}
+
+/// What later events say about earlier ones.
+#[derive(Default)]
+struct Foreseen {
+    /// Forgettings that take another one back, and which.
+    undoings: Vec<(Id, Id)>,
+    merges: Vec<(Id, ProjectMerged)>,
+    /// Where forgettings are: in which log, and behind how many events of that.
+    places: HashMap<Id, (usize, u64)>,
+    /// Compactions, and where.
+    compactions: Vec<(Id, (usize, u64))>,
+    logs: usize,
+}
+
+impl Foreseen {
+    fn read(&mut self, log: &Log) -> Result<()> {
+        let mut reader = log.read_from_start();
+        self.logs += 1;
+        let mut order = 0;
+        while let Some(item) = reader.next()? {
+            let Item::Record(entry) = item else { continue };
+            if ![Forgotten::KIND, ProjectMerged::KIND, LogCompacted::KIND].contains(&entry.kind) {
+                continue;
+            }
+            order += 1;
+            let place = (self.logs, order);
+            let recorded = Recorded::from_entry(&entry);
+            match recorded.event {
+                Event::Forgotten(Forgotten { undoes, .. }) => {
+                    self.places.insert(recorded.id, place);
+                    self.undoings.extend(undoes.map(|id| (recorded.id, Id::from_bytes(id))));
+                }
+                Event::ProjectMerged(merged) => self.merges.push((recorded.id, merged)),
+                Event::LogCompacted(_) => self.compactions.push((recorded.id, place)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// An undoing can be undone: a forgetting is void if it is undone by one that is not.
+    fn void_forgettings(&self) -> HashSet<Id> {
+        let undone = self.undoings.iter().map(|(_, undone)| *undone);
+        undone.filter(|id| self.is_void(*id, 0)).collect()
+    }
+
+    fn is_void(&self, id: Id, depth: usize) -> bool {
+        let mut undoers = self
+            .undoings
+            .iter()
+            .filter(|(undoer, undone)| *undone == id && !self.is_too_late(*undoer, id));
+        // Nobody can undo what does not exist yet, so this ends unless somebody made it up.
+        depth <= self.undoings.len() && undoers.any(|(undoer, _)| !self.is_void(*undoer, depth + 1))
+    }
+
+    /// Whether a compaction lies between a forgetting and what takes it back: then nothing is left to bring
+    /// back. Between logs the ids tell what came first, within one the order of it.
+    fn is_too_late(&self, undoer: Id, undone: Id) -> bool {
+        let (undoer, undone) =
+            ((undoer, self.places.get(&undoer)), (undone, self.places.get(&undone)));
+        let is_before = |earlier: (Id, Option<&(usize, u64)>),
+                         later: (Id, Option<&(usize, u64)>)| {
+            match (earlier.1, later.1) {
+                (Some(earlier), Some(later)) if earlier.0 == later.0 => earlier.1 < later.1,
+                _ => earlier.0 < later.0,
+            }
+        };
+        self.compactions.iter().any(|(id, place)| {
+            let compaction = (*id, Some(place));
+            is_before(undone, compaction) && is_before(compaction, undoer)
+        })
+    }
+}
+
+/// Only one rebuild at a time: they would draw into the same file.
+pub(crate) fn lock_rebuild(path: &Path) -> Result<File> {
+    let (lock, file) = rebuild_lock(path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::Rebuilding { path: path.into() }),
+        Err(TryLockError::Error(source)) => Err(Error::Io { action: "lock", path: lock, source }),
+    }
+}
+
+fn wait_for_rebuild(path: &Path) -> Result<()> {
+    let (lock, file) = rebuild_lock(path)?;
+    file.lock_shared().map_err(|source| Error::Io { action: "lock", path: lock, source })
+}
+
+fn rebuild_lock(path: &Path) -> Result<(PathBuf, File)> {
+    let lock = beside(path, ".rebuild");
+    match open_lock(&lock) {
+        Ok(file) => Ok((lock, file)),
+        Err(source) => Err(Error::Io { action: "create", path: lock, source }),
+    }
+}
+
+pub(crate) fn remove(path: &Path) -> Result<()> {
+    for suffix in SCRATCH {
+        let file = beside(path, suffix);
+        match fs::remove_file(&file) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::Io { action: "remove", path: file, source });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

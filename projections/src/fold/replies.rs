@@ -1,0 +1,312 @@
+//! What the agent said and what it cost, which events are answered, and where it failed.
+
+use crate::{
+    error::Result,
+    fold::{
+        projection::{Projection, Rows, some},
+        sessions,
+    },
+    xml::{Reply, Verdict},
+};
+use claude_mem_events::{AgentFailed, AgentReplied, Event, FailureClass, Recorded};
+use rusqlite::params;
+use std::sync::Arc;
+
+/// A question that got this many unreadable answers waits until somebody asks for it.
+pub const ATTEMPTS_MAX: u32 = 3;
+
+/// Replies and failures.
+pub(crate) struct Replies;
+
+impl Projection for Replies {
+    fn name(&self) -> &'static str {
+        "replies"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {
+        if let Some(said) = RecordedReply::of(rows, event) {
+            return insert(rows, event, &said);
+        }
+        match &event.event {
+            Event::AgentFailed(failed) => fail(rows, event, failed),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A reply, however it was recorded.
+pub(crate) struct RecordedReply<'a> {
+    pub(crate) replied: std::borrow::Cow<'a, AgentReplied>,
+    pub(crate) reply: Arc<Reply>,
+}
+
+impl<'a> RecordedReply<'a> {
+    /// The reply in an event, if it is one. What an older parser could not read was recorded as a failure
+    /// together with the text; if today's parser can, it is a reply after all.
+    pub(crate) fn of(rows: &Rows<'_>, event: &'a Recorded) -> Option<Self> {
+        use std::borrow::Cow::{Borrowed, Owned};
+        match &event.event {
+            Event::AgentReplied(replied) => {
+                Some(Self { replied: Borrowed(replied), reply: rows.reply(event, &replied.reply) })
+            }
+            Event::AgentFailed(failed)
+                if failed.class == FailureClass::Unreadable
+                    && (!failed.reply.is_empty() || rows.is_reply_left()) =>
+            {
+                let reply = rows.reply(event, &failed.reply);
+                let is_readable = reply.verdict != Verdict::Unreadable;
+                is_readable.then(|| Self { replied: Owned(as_reply(failed)), reply })
+            }
+            _ => None,
+        }
+    }
+
+    /// How many memories it holds.
+    pub(crate) fn memories(&self) -> usize {
+        self.reply.observations.len() + usize::from(self.reply.summary.is_some())
+    }
+
+    /// What one of its memories took, in tokens; the first one takes what cannot be shared.
+    pub(crate) fn tokens(&self, index: usize) -> i64 {
+        let total = bounded(self.replied.tokens_in) + bounded(self.replied.tokens_out);
+        let count = self.memories().max(1) as i64;
+        total / count + if index == 0 { total % count } else { 0 }
+    }
+}
+
+/// A count that a provider reported, small enough that a sum of many is a number of the database.
+fn bounded(count: u64) -> i64 {
+    count.min(1 << 40) as i64
+}
+
+fn as_reply(failed: &AgentFailed) -> AgentReplied {
+    AgentReplied {
+        answers: failed.answers.clone(),
+        provider: failed.provider.clone(),
+        model: failed.model.clone(),
+        prompt_version: failed.prompt_version.clone(),
+        generation: failed.generation,
+        reply: failed.reply.clone(),
+        attempt: failed.attempt,
+        tokens_in: failed.tokens_in,
+        tokens_out: failed.tokens_out,
+        cost_micros: failed.cost_micros,
+        ..AgentReplied::default()
+    }
+}
+
+fn insert(rows: &Rows<'_>, event: &Recorded, said: &RecordedReply<'_>) -> Result<()> {
+    let (replied, reply) = (&said.replied, &said.reply);
+    let seq = event.seq.raw() as i64;
+    let sources = link(rows, seq, &replied.answers)?;
+    let is_readable = reply.verdict != Verdict::Unreadable;
+    let is_current = is_readable
+        && replied.generation == 0
+        && !rows.sources(event)?.is_forgotten
+        && (sources == 0 || has_open_source(rows, seq)?);
+    let verdict = match reply.verdict {
+        Verdict::Answer => "answer",
+        Verdict::Nothing => "nothing",
+        Verdict::Unreadable => "unreadable",
+    };
+    let place = sessions::place(rows, event)?;
+    let sql =
+        "insert into replies values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
+                   ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, null)";
+    rows.run(
+        sql,
+        params![
+            seq,
+            event.id.as_bytes(),
+            event.at_us() as i64,
+            place.session,
+            place.project,
+            replied.provider,
+            replied.model,
+            replied.prompt_version,
+            replied.generation,
+            some(&replied.memory_session_id),
+            replied.attempt,
+            verdict,
+            reply.observations.len() as i64,
+            reply.summary.is_some(),
+            reply.summary_skipped,
+            reply.cut,
+            bounded(replied.tokens_in),
+            bounded(replied.tokens_cached),
+            bounded(replied.tokens_out),
+            bounded(replied.cost_micros),
+            bounded(replied.duration_ms),
+            rows.bytes(replied.reply.len()),
+            sources as i64,
+            is_current,
+        ],
+    )?;
+    match (replied.generation, is_readable) {
+        (0, true) => cover(rows, seq),
+        (0, false) => try_again(rows, &replied.answers, replied.attempt, false),
+        _ => Ok(()),
+    }
+}
+
+/// Notes which events a reply answers; gives how many of them are known.
+fn link(rows: &Rows<'_>, reply: i64, answers: &[[u8; 16]]) -> Result<usize> {
+    let (known, sought) = (
+        "insert or ignore into answers (source, reply) values (?1, ?2)",
+        "insert or ignore into answers (source, reply)
+             select seq, ?2 from events where event = ?1 and seq >> 55 = ?2 >> 55",
+    );
+    let seqs = rows.seqs.borrow();
+    let mut insert = rows.cached(known)?;
+    answers.iter().try_fold(0, |sum, event| match seqs.get(event) {
+        Some(seq) => Ok(sum + insert.execute((seq, reply))?),
+        None => Ok(sum + rows.run(sought, (event, reply))?),
+    })
+}
+
+/// Whether any of the events that a reply answers has no current reply yet. If none has, somebody else
+/// asked the same question and was faster.
+fn has_open_source(rows: &Rows<'_>, reply: i64) -> Result<bool> {
+    let sql = "select exists (select 1 from answers where reply = ?1 and not exists (
+                   select 1 from answers as other join replies on replies.seq = other.reply
+                   where other.source = answers.source and replies.is_current))";
+    Ok(rows.cached(sql)?.query_row([reply], |row| row.get(0))?)
+}
+
+/// Marks what a reply answers as answered.
+pub(crate) fn cover(rows: &Rows<'_>, reply: i64) -> Result<()> {
+    let mut sources = rows.cached("select source from answers where reply = ?1")?;
+    let mut sources = sources.query([reply])?;
+    let mut tool_uses = rows.cached(
+        "update tool_uses set answered_by = ?1, is_parked = 0 where seq = ?2 and answered_by is null",
+    )?;
+    let mut stops = rows.cached(
+        "update stops set answered_by = ?1, is_parked = 0 where seq = ?2 and answered_by is null",
+    )?;
+    while let Some(row) = sources.next()? {
+        let source: i64 = row.get(0)?;
+        if tool_uses.execute((reply, source))? == 0 {
+            stops.execute((reply, source))?;
+        }
+    }
+    Ok(())
+}
+
+/// Counts an attempt on every event of a question; the last one parks it. So does a refusal of the question
+/// as it is, because the same bytes would be refused again.
+fn try_again(rows: &Rows<'_>, answers: &[[u8; 16]], attempt: u32, is_refused: bool) -> Result<()> {
+    let is_parked = is_refused || attempt >= ATTEMPTS_MAX;
+    for table in ["tool_uses", "stops"] {
+        let sql = format!(
+            "update {table} set attempts = max(attempts, ?2), is_parked = max(is_parked, ?3)
+             where answered_by is null
+                 and seq = (select seq from events where event = ?1 and seq >> 55 = ?4)"
+        );
+        for event in answers {
+            rows.run(&sql, (event, attempt, is_parked, rows.log))?;
+        }
+    }
+    Ok(())
+}
+
+fn fail(rows: &Rows<'_>, event: &Recorded, failed: &AgentFailed) -> Result<()> {
+    let place = sessions::place(rows, event)?;
+    let sql =
+        "insert into failures values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
+                   ?15, ?16, ?17, ?18)";
+    rows.run(
+        sql,
+        params![
+            event.seq.raw() as i64,
+            event.id.as_bytes(),
+            event.at_us() as i64,
+            place.session,
+            place.project,
+            failed.provider,
+            failed.model,
+            failed.prompt_version,
+            failed.generation,
+            class(failed.class),
+            some(&failed.message),
+            failed.attempt,
+            bounded(failed.retry_after_ms),
+            bounded(failed.tokens_in),
+            bounded(failed.tokens_out),
+            bounded(failed.cost_micros),
+            rows.bytes(failed.reply.len()),
+            failed.answers.len() as i64,
+        ],
+    )?;
+    // All other failures are nobody's fault: the question waits, and has lost no attempt.
+    match (failed.generation, failed.class) {
+        (0, FailureClass::Unreadable) => try_again(rows, &failed.answers, failed.attempt, false),
+        (0, FailureClass::Invalid) => try_again(rows, &failed.answers, failed.attempt, true),
+        _ => Ok(()),
+    }
+}
+
+/// The class of a failure, in words.
+fn class(class: FailureClass) -> &'static str {
+    match class {
+        FailureClass::Transient => "transient",
+        FailureClass::RateLimit => "rate limit",
+        FailureClass::Quota => "quota",
+        FailureClass::Auth => "auth",
+        FailureClass::Invalid => "invalid",
+        FailureClass::Unreadable => "unreadable",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{EventFilter, test_log::TestLog};
+
+    /// Fails a question so many times, and tells how many events wait and how many are parked.
+    fn after(class: FailureClass, attempts: u32) -> (u64, u64) {
+        let mut scene = TestLog::new();
+        let answers = vec![scene.tool("Bash", "{}"), scene.stop()];
+        for attempt in 1..=attempts {
+            let answers = answers.clone();
+            scene.add(AgentFailed { answers, class, attempt, ..AgentFailed::default() });
+        }
+        let counts = scene.fold().counts().unwrap();
+        (counts.outstanding, counts.parked)
+    }
+
+    #[test]
+    fn only_unreadable_answers_and_refused_questions_are_given_up_on() {
+        assert_eq!(after(FailureClass::Unreadable, 2), (2, 0));
+        assert_eq!(after(FailureClass::Unreadable, 3), (0, 2));
+        assert_eq!(after(FailureClass::Invalid, 1), (0, 2));
+        for class in [FailureClass::Transient, FailureClass::RateLimit, FailureClass::Quota] {
+            assert_eq!(after(class, 9), (2, 0), "{class:?}");
+        }
+    }
+
+    #[test]
+    fn a_failure_is_trouble_until_somebody_is_answered() {
+        let mut scene = TestLog::new();
+        let answers = vec![scene.tool("Bash", "{}")];
+        let (class, message) = (FailureClass::Auth, "no".to_owned());
+        scene.add(AgentFailed { class, message, ..AgentFailed::default() });
+        let trouble = scene.fold().last_failure().unwrap().unwrap();
+        assert_eq!((trouble.class.as_str(), trouble.message.as_deref()), ("auth", Some("no")));
+        scene.reply(&answers, "<skip/>");
+        assert_eq!(scene.fold().last_failure().unwrap(), None);
+    }
+
+    #[test]
+    fn waiting_for_a_provider_uses_up_no_attempt() {
+        let mut scene = TestLog::new();
+        let answers = vec![scene.tool("Bash", "{}")];
+        let class = FailureClass::Transient;
+        scene.add(AgentFailed { answers, class, attempt: 1, ..AgentFailed::default() });
+        let turns = scene.fold().pending_turns(&EventFilter::default(), 9).unwrap();
+        assert_eq!(turns[0].pending[0].attempts, 0);
+    }
+}

@@ -1,0 +1,311 @@
+//! Generations: what was asked again, and whose memories are the ones to show.
+
+use crate::{
+    error::Result,
+    fold::{
+        projection::{Projection, Rows, some},
+        projects, replies,
+    },
+};
+use claude_mem_events::{Event, Recorded, ReprocessFinished, ReprocessStarted};
+use rusqlite::{OptionalExtension, Row, params};
+use std::collections::{HashMap, HashSet};
+
+/// Reprocessings. While one runs, its replies are stored and not shown. When it is made current, they take
+/// the place of those before, all at once.
+pub(crate) struct Reprocesses;
+
+impl Projection for Reprocesses {
+    fn name(&self) -> &'static str {
+        "reprocesses"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {
+        match &event.event {
+            Event::ReprocessStarted(started) => start(rows, event, started),
+            Event::ReprocessFinished(finished) => finish(rows, event, finished),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn start(rows: &Rows<'_>, event: &Recorded, started: &ReprocessStarted) -> Result<()> {
+    // Started again is going on: the first beginning counts.
+    let sql = "insert or ignore into reprocesses values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
+                   ?13, null, 0)";
+    rows.run(
+        sql,
+        params![
+            started.generation,
+            event.id.as_bytes(),
+            event.seq.raw() as i64,
+            event.at_us() as i64,
+            started.prompt_version,
+            some(&started.provider),
+            some(&started.model),
+            started.since_us.map(|us| us as i64),
+            started.until_us.map(|us| us as i64),
+            some(&started.project),
+            some(&started.session),
+            started.is_fresh,
+            started.is_shadow,
+        ],
+    )?;
+    Ok(())
+}
+
+fn finish(rows: &Rows<'_>, event: &Recorded, finished: &ReprocessFinished) -> Result<()> {
+    let sql = "update reprocesses set finished_at_us = ?2, is_current = ?3 where generation = ?1";
+    rows.run(sql, (finished.generation, event.at_us() as i64, finished.is_current))?;
+    if finished.is_current {
+        make_current(rows, event, finished.generation)?;
+    }
+    Ok(())
+}
+
+/// What a generation is made of: its own replies, and those already recorded under the same prompts, which
+/// were not asked for again. Without a beginning it is the whole log as it was first answered, so that
+/// making generation 0 current takes everything back.
+#[derive(Default)]
+struct Scope {
+    prompt_version: Option<String>,
+    since_us: Option<i64>,
+    until_us: Option<i64>,
+    project: Option<String>,
+    session: Option<String>,
+}
+
+impl Scope {
+    fn of(rows: &Rows<'_>, generation: u32) -> Result<Self> {
+        let sql = "select iif(is_fresh, null, prompt_version), since_us, until_us, project, session
+                   from reprocesses where generation = ?1";
+        let read = |row: &Row<'_>| {
+            Ok(Self {
+                prompt_version: row.get(0)?,
+                since_us: row.get(1)?,
+                until_us: row.get(2)?,
+                project: row.get(3)?,
+                session: row.get(4)?,
+            })
+        };
+        Ok(rows.cached(sql)?.query_row([generation], read).optional()?.unwrap_or_default())
+    }
+}
+
+/// A reply that may be shown, with the events of the range that it answers.
+struct Candidate {
+    reply: i64,
+    generation: u32,
+    is_current: bool,
+    is_member: bool,
+    sources: Vec<i64>,
+}
+
+fn make_current(rows: &Rows<'_>, event: &Recorded, generation: u32) -> Result<()> {
+    let mut candidates = candidates(rows, event, generation)?;
+    // The newest generation comes first; within one, whoever answered first.
+    candidates.sort_by_key(|candidate| (std::cmp::Reverse(candidate.generation), candidate.reply));
+    let mut claimed: HashMap<i64, u32> = HashMap::new();
+    let mut chosen = HashSet::new();
+    for candidate in candidates.iter().filter(|candidate| candidate.is_member) {
+        let claim = |source| claimed.get(source);
+        let is_newer = |source| claim(source).is_some_and(|by| *by > candidate.generation);
+        let is_lost = candidate.sources.iter().any(is_newer)
+            || candidate.sources.iter().all(|source| claim(source).is_some());
+        if !is_lost {
+            claimed.extend(candidate.sources.iter().map(|source| (*source, candidate.generation)));
+            chosen.insert(candidate.reply);
+        }
+    }
+    for candidate in &candidates {
+        let is_chosen = chosen.contains(&candidate.reply);
+        let is_replaced = candidate.sources.iter().any(|source| claimed.contains_key(source));
+        if is_chosen && !candidate.is_current {
+            show(rows, candidate.reply)?;
+        } else if !is_chosen && candidate.is_current && is_replaced {
+            hide(rows, candidate.reply, generation)?;
+        }
+    }
+    Ok(())
+}
+
+/// Every readable reply that is shown now or belongs to the generation, and answers something in its range.
+fn candidates(rows: &Rows<'_>, event: &Recorded, generation: u32) -> Result<Vec<Candidate>> {
+    let scope = Scope::of(rows, generation)?;
+    let sql = "select replies.seq, replies.generation, replies.is_current,
+                   replies.generation = ?1 or replies.prompt_version is ?2, answers.source
+               from replies join answers on answers.reply = replies.seq
+                   join events on events.seq = answers.source
+               where replies.verdict not in ('unreadable', 'erased') and replies.seq >> 55 = ?7
+                   and (replies.is_current or replies.generation = ?1 or replies.prompt_version is ?2)
+                   and (?3 is null or events.at_us >= ?3) and (?4 is null or events.at_us < ?4)
+                   and (?5 is null or events.project in (select value from json_each(?5)))
+                   and (?6 is null or events.session in (select id from sessions where session = ?6))
+               order by replies.seq, answers.source";
+    let Scope { prompt_version, since_us, until_us, project, session } = scope;
+    let project = project.map(|key| projects::one_with(rows, &key, event.id)).transpose()?;
+    let mut statement = rows.cached(sql)?;
+    let mut found = statement.query(params![
+        generation,
+        prompt_version,
+        since_us,
+        until_us,
+        project,
+        session,
+        rows.log
+    ])?;
+    let mut candidates: Vec<Candidate> = Vec::new();
+    while let Some(row) = found.next()? {
+        let reply = row.get(0)?;
+        if candidates.last().is_none_or(|last| last.reply != reply) {
+            candidates.push(Candidate {
+                reply,
+                generation: row.get(1)?,
+                is_current: row.get(2)?,
+                is_member: row.get(3)?,
+                sources: Vec::new(),
+            });
+        }
+        candidates.last_mut().expect("just pushed").sources.push(row.get(4)?);
+    }
+    Ok(candidates)
+}
+
+fn show(rows: &Rows<'_>, reply: i64) -> Result<()> {
+    rows.run("update replies set is_current = 1, superseded_by = null where seq = ?1", [reply])?;
+    for table in ["observations", "summaries"] {
+        let sql = format!(
+            "update {table} set is_visible = 1, superseded_by = null
+             where seq = ?1 and seq not in (select seq from copies)"
+        );
+        rows.run(&sql, [reply])?;
+    }
+    // What only a reprocessing answered need not be asked again.
+    replies::cover(rows, reply)
+}
+
+fn hide(rows: &Rows<'_>, reply: i64, by: u32) -> Result<()> {
+    rows.run("update replies set is_current = 0, superseded_by = ?2 where seq = ?1", (reply, by))?;
+    for table in ["observations", "summaries"] {
+        let sql = format!("update {table} set is_visible = 0, superseded_by = ?2 where seq = ?1");
+        rows.run(&sql, (reply, by))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        EventFilter, Reprocessing, Store,
+        test_log::{TestLog, titled},
+    };
+    use claude_mem_events::ReprocessStarted;
+
+    fn visible(store: &Store) -> String {
+        store.check_index().unwrap();
+        store.dump("select title from visible_observations order by id").unwrap().replace('\n', " ")
+    }
+
+    /// Two tool uses, answered one by one under the first prompts.
+    fn answered() -> (TestLog, [[u8; 16]; 2]) {
+        let mut scene = TestLog::new();
+        let tools = [scene.tool("Bash", "{}"), scene.tool("Bash", "{}")];
+        scene.reply(&tools[..1], &titled("a0"));
+        scene.reply(&tools[1..], &titled("b0"));
+        (scene, tools)
+    }
+
+    #[test]
+    fn a_generation_becomes_visible_at_once_when_it_is_complete() {
+        let (mut scene, tools) = answered();
+        scene.start(1, "v1");
+        scene.reply_in(1, "v1", &tools, &titled("ab1"));
+        assert_eq!(visible(&scene.fold()), "a0 b0 ");
+        scene.finish(1, true);
+        let store = scene.fold();
+        assert_eq!(visible(&store), "ab1 ");
+        let rows = "select title, superseded_by from observations order by id";
+        assert_eq!(store.dump(rows).unwrap(), "a0|1\nb0|1\nab1|\n");
+    }
+
+    #[test]
+    fn a_shadow_is_stored_and_not_shown_until_it_is_made_current() {
+        let (mut scene, tools) = answered();
+        scene.start(1, "v1");
+        scene.reply_in(1, "v1", &tools, "<skip/>");
+        scene.finish(1, false);
+        assert_eq!(visible(&scene.fold()), "a0 b0 ");
+        scene.finish(1, true);
+        assert_eq!(visible(&scene.fold()), "");
+    }
+
+    #[test]
+    fn only_what_lies_in_the_range_is_superseded() {
+        let (mut scene, tools) = answered();
+        let until_us = Some(claude_mem_events::Id::from_bytes(tools[1]).time_us());
+        scene.add(ReprocessStarted { generation: 1, until_us, ..ReprocessStarted::default() });
+        scene.reply_in(1, "v1", &tools[..1], &titled("a1"));
+        scene.finish(1, true);
+        assert_eq!(visible(&scene.fold()), "b0 a1 ");
+    }
+
+    #[test]
+    fn a_reply_that_reaches_out_of_the_range_is_replaced_whole() {
+        let (mut scene, tools) = (TestLog::new(), ["a", "b"]);
+        let tools = tools.map(|_| scene.tool("Bash", "{}"));
+        scene.reply(&tools, &titled("ab"));
+        let since_us = Some(claude_mem_events::Id::from_bytes(tools[1]).time_us());
+        let by = Reprocessing { generation: 1, prompt_version: None, model: None };
+        let range = EventFilter { since_us, ..EventFilter::default() };
+        let asked = scene.fold().to_reprocess(&range, &by, 9).unwrap();
+        assert_eq!(asked[0].pending.len(), 2);
+    }
+
+    #[test]
+    fn another_models_reply_does_not_count_where_a_model_was_asked_for() {
+        let (scene, _) = answered();
+        let store = scene.fold();
+        let asked = |model: &str| {
+            let (prompt_version, model) = (Some("v0".into()), Some(model.into()));
+            let by = Reprocessing { generation: 1, prompt_version, model };
+            store.to_reprocess(&EventFilter::default(), &by, 9).unwrap().len()
+        };
+        assert_eq!(asked("m"), 0);
+        assert_eq!(asked("other"), 1);
+    }
+
+    #[test]
+    fn going_back_to_earlier_prompts_shows_their_replies_again_without_asking() {
+        let (mut scene, tools) = answered();
+        scene.start(1, "v1");
+        scene.reply_in(1, "v1", &tools[..1], &titled("a1"));
+        scene.reply_in(1, "v1", &tools[1..], &titled("b1"));
+        scene.finish(1, true);
+        let back = Reprocessing { generation: 2, prompt_version: Some("v0".into()), model: None };
+        let store = scene.fold();
+        assert_eq!(store.to_reprocess(&EventFilter::default(), &back, 9).unwrap(), []);
+        let fresh = Reprocessing { generation: 2, prompt_version: None, model: None };
+        let asked = store.to_reprocess(&EventFilter::default(), &fresh, 9).unwrap();
+        assert_eq!(asked[0].pending.len(), 2);
+        scene.start(2, "v0");
+        scene.finish(2, true);
+        assert_eq!(visible(&scene.fold()), "a0 b0 ");
+    }
+
+    #[test]
+    fn what_only_a_reprocessing_answered_is_not_asked_again() {
+        let mut scene = TestLog::new();
+        let tool = scene.tool("Bash", "{}");
+        scene.start(1, "v1");
+        scene.reply_in(1, "v1", &[tool], &titled("a1"));
+        assert_eq!(scene.fold().counts().unwrap().outstanding, 1);
+        scene.finish(1, true);
+        assert_eq!(scene.fold().counts().unwrap().outstanding, 0);
+        scene.reply(&[tool], &titled("late"));
+        assert_eq!(visible(&scene.fold()), "a1 ");
+    }
+}

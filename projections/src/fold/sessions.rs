@@ -1,0 +1,241 @@
+//! Sessions: made from whatever event names one first, and told how they stand.
+
+use crate::{
+    error::Result,
+    fold::{
+        projection::{Projection, Rows, some},
+        projects,
+    },
+};
+use claude_mem_events::{Event, Id, Recorded, SessionEnded, SessionStarted, StopScope};
+use rusqlite::{OptionalExtension, params};
+use std::{borrow::Cow, collections::HashMap, rc::Rc};
+
+/// A session that was silent for this long is over.
+pub const SILENCE_US: u64 = 24 * 3600 * 1_000_000;
+
+/// How a session stands at `:now`, as SQL over a row of `sessions`. Silence is not an event, so it is looked
+/// at when reading: storing it would make rows depend on when they were folded.
+pub(crate) const STATUS: &str = "case
+    when ended_at_us is not null and exists (select 1 from tool_uses where session = sessions.id
+        and answered_by is null and is_parked) then 'failed'
+    when ended_at_us is not null then 'completed'
+    when at_us + 86400000000 <= :now then iif(is_turn_open, 'interrupted', 'completed')
+    when prompt_number = 0 and tool_uses = 0 and stops = 0 then 'initialized'
+    else 'active' end";
+
+/// Sessions.
+pub(crate) struct Sessions;
+
+impl Projection for Sessions {
+    fn name(&self) -> &'static str {
+        "sessions"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {
+        if matches!(event.event, Event::Erased { .. } | Event::LogCompacted(_)) {
+            return Ok(());
+        }
+        let Some(session) = place(rows, event)?.session else { return Ok(()) };
+        match &event.event {
+            Event::SessionStarted(started) => start(rows, event, session, started),
+            Event::PromptSubmitted(_) => {
+                go_on(rows, event, session, Some(true));
+                Ok(())
+            }
+            Event::ToolUsed(used) => {
+                go_on(rows, event, session, used.agent_id.is_empty().then_some(true));
+                Ok(())
+            }
+            Event::SummaryRequested(stop) => {
+                go_on(rows, event, session, (stop.scope == StopScope::Turn).then_some(false));
+                Ok(())
+            }
+            Event::SessionEnded(ended) => end(rows, event, session, ended),
+            Event::AgentReplied(replied) => {
+                let sql = "update sessions set memory_session = ?2 where id = ?1";
+                if replied.generation == 0 && !replied.memory_session_id.is_empty() {
+                    rows.run(sql, (session, &replied.memory_session_id))?;
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Where an event belongs.
+#[derive(Debug, Default)]
+pub(crate) struct Place {
+    /// Row of the session; `None` for what happened outside of any.
+    pub(crate) session: Option<i64>,
+    /// Row of the project.
+    pub(crate) project: i64,
+    /// Number of the prompt in force.
+    pub(crate) prompt_number: i64,
+    /// Number of the prompt that began the turn.
+    pub(crate) turn: i64,
+    /// The client's id of the turn; empty if it gives none.
+    pub(crate) prompt_id: String,
+}
+
+/// Places that were found, as long as nothing moves.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    by_envelope: HashMap<String, Rc<Place>>,
+    /// Several projections ask for the same event.
+    last: Option<(Id, Rc<Place>)>,
+}
+
+impl Places {
+    /// Forgets them: what they say is no longer so.
+    pub(crate) fn clear(&mut self) {
+        self.by_envelope.clear();
+        self.last = None;
+    }
+}
+
+/// Finds where an event belongs; makes the session and the project if they are new.
+pub(crate) fn place(rows: &Rows<'_>, event: &Recorded) -> Result<Rc<Place>> {
+    if let Some((of, place)) = &rows.places.borrow().last
+        && *of == event.id
+    {
+        return Ok(Rc::clone(place));
+    }
+    let place = look_up(rows, event)?;
+    rows.places.borrow_mut().last = Some((event.id, Rc::clone(&place)));
+    Ok(place)
+}
+
+fn look_up(rows: &Rows<'_>, event: &Recorded) -> Result<Rc<Place>> {
+    let envelope = &event.envelope;
+    let project = &envelope.project;
+    let key = [&envelope.platform, &envelope.session, &project.key, &project.label, &project.root]
+        .map(String::as_str)
+        .join("\0");
+    if let Some(place) = rows.places.borrow().by_envelope.get(&key) {
+        return Ok(Rc::clone(place));
+    }
+    let mut place = Place { project: projects::row_of(rows, event, project)?, ..Place::default() };
+    if !envelope.session.is_empty() {
+        find_session(rows, event, &mut place)?;
+    }
+    let place = Rc::new(place);
+    rows.places.borrow_mut().by_envelope.insert(key, Rc::clone(&place));
+    Ok(place)
+}
+
+fn find_session(rows: &Rows<'_>, event: &Recorded, place: &mut Place) -> Result<()> {
+    let sql = "select id, prompt_number, turn, prompt_id, project from sessions
+               where platform = ?1 and session = ?2";
+    let envelope = &event.envelope;
+    let found = rows
+        .cached(sql)?
+        .query_row((platform(rows, event), &envelope.session), |row| {
+            place.session = Some(row.get(0)?);
+            place.prompt_number = row.get(1)?;
+            place.turn = row.get(2)?;
+            place.prompt_id = row.get::<_, Option<String>>(3)?.unwrap_or_default();
+            row.get::<_, i64>(4)
+        })
+        .optional()?;
+    match found {
+        None => place.session = Some(insert(rows, event, place.project)?),
+        // An event that does not know its project belongs to the session's.
+        Some(project) if envelope.project.key.is_empty() => place.project = project,
+        Some(_) => {}
+    }
+    Ok(())
+}
+
+fn insert(rows: &Rows<'_>, event: &Recorded, project: i64) -> Result<i64> {
+    let id = rows.numbers("sessions", 1)?;
+    let sql = "insert into sessions
+                   (id, event, seq, platform, session, host, project, started_at_us, at_us, log)
+               values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9)";
+    let envelope = &event.envelope;
+    let (seq, at_us) = (event.seq.raw() as i64, event.at_us() as i64);
+    let (platform, session, host) =
+        (platform(rows, event), &envelope.session, some(&envelope.host));
+    let event = event.id.as_bytes();
+    rows.run(sql, params![id, event, seq, platform, session, host, project, at_us, rows.log])?;
+    Ok(id)
+}
+
+/// The watched program; on other machines with the number of the log, so that each log has its own sessions.
+fn platform<'e>(rows: &Rows<'_>, event: &'e Recorded) -> Cow<'e, str> {
+    match rows.log {
+        0 => event.envelope.platform.as_str().into(),
+        log => format!("{}@{log}", event.envelope.platform).into(),
+    }
+}
+
+fn start(rows: &Rows<'_>, event: &Recorded, session: i64, started: &SessionStarted) -> Result<()> {
+    let sql =
+        "update sessions set source = ?2, cwd = coalesce(?3, cwd), model = coalesce(?4, model),
+                   transcript_path = coalesce(?5, transcript_path), at_us = max(at_us, ?6),
+                   ended_at_us = null, end_reason = null, forgotten_by = null
+               where id = ?1";
+    let SessionStarted { source, cwd, model, transcript_path, .. } = started;
+    let at_us = event.at_us() as i64;
+    rows.run(sql, (session, some(source), some(cwd), some(model), some(transcript_path), at_us))?;
+    Ok(())
+}
+
+/// What happened in a session and is not in its row yet. Most events only move the same few numbers, so
+/// they are added up and written together: before anything that reads or sets them, and with the batch.
+#[derive(Debug, Default)]
+pub(crate) struct GoneOn {
+    at_us: i64,
+    tool_uses: i64,
+    stops: i64,
+    is_turn_open: Option<bool>,
+}
+
+/// Something happened in the session. `is_turn_open` is left as it is by what a subagent does.
+fn go_on(rows: &Rows<'_>, event: &Recorded, session: i64, is_turn_open: Option<bool>) {
+    let mut gone_on = rows.gone_on.borrow_mut();
+    let gone_on = gone_on.entry(session).or_default();
+    gone_on.at_us = gone_on.at_us.max(event.at_us() as i64);
+    gone_on.tool_uses += i64::from(matches!(event.event, Event::ToolUsed(_)));
+    gone_on.stops += i64::from(matches!(event.event, Event::SummaryRequested(_)));
+    gone_on.is_turn_open = is_turn_open.or(gone_on.is_turn_open);
+}
+
+/// Whether an event leaves alone what [`GoneOn`] gathers, except by adding to it.
+pub(crate) fn only_goes_on(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::PromptSubmitted(_)
+            | Event::ToolUsed(_)
+            | Event::SummaryRequested(_)
+            | Event::AgentReplied(_)
+    )
+}
+
+/// Writes what was gathered. After the end of a session only what is later opens it again: hooks of its
+/// last moments may be recorded behind it.
+pub(crate) fn write_gone_on(rows: &Rows<'_>) -> Result<()> {
+    let sql = "update sessions set
+                   end_reason = iif(ended_at_us >= ?2, end_reason, null),
+                   ended_at_us = iif(ended_at_us >= ?2, ended_at_us, null),
+                   at_us = max(at_us, ?2), tool_uses = tool_uses + ?3, stops = stops + ?4,
+                   is_turn_open = coalesce(?5, is_turn_open), forgotten_by = null
+               where id = ?1";
+    for (session, gone_on) in rows.gone_on.take() {
+        let GoneOn { at_us, tool_uses, stops, is_turn_open } = gone_on;
+        rows.run(sql, (session, at_us, tool_uses, stops, is_turn_open))?;
+    }
+    Ok(())
+}
+
+fn end(rows: &Rows<'_>, event: &Recorded, session: i64, ended: &SessionEnded) -> Result<()> {
+    let sql = "update sessions set at_us = max(at_us, ?2), ended_at_us = ?2, end_reason = ?3
+               where id = ?1";
+    rows.run(sql, (session, event.at_us() as i64, some(&ended.reason)))?;
+    Ok(())
+}

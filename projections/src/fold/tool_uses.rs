@@ -1,0 +1,87 @@
+//! What the assistant did: light rows that say what, when, how large, and where in the log.
+
+use crate::{
+    error::Result,
+    fold::{
+        files_touched,
+        projection::{Projection, Rows, list, some},
+        prompts, sessions,
+    },
+};
+use claude_mem_events::{Event, Recorded, ToolUsed};
+use rusqlite::params;
+
+/// Tool uses, each once: the client's id of a use within its session is its identity.
+pub(crate) struct ToolUses;
+
+impl Projection for ToolUses {
+    fn name(&self) -> &'static str {
+        "tool_uses"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {
+        match &event.event {
+            Event::ToolUsed(used) => insert(rows, event, used, None),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Adds a row, unless this use is known.
+pub(crate) fn insert(
+    rows: &Rows<'_>,
+    event: &Recorded,
+    used: &ToolUsed,
+    upstream_id: Option<&str>,
+) -> Result<()> {
+    let place = sessions::place(rows, event)?;
+    let Some(session) = place.session else { return Ok(()) };
+    let (prompt_number, turn) = prompts::turn_of(rows, &place, &used.prompt_id)?;
+    let named = rows.files_left().unwrap_or_else(|| files_touched::named(&used.tool, &used.input));
+    let root = &event.envelope.project.root;
+    let kept = |paths: &[String]| {
+        let mut kept: Vec<_> =
+            paths.iter().map(|path| files_touched::relative(path, &used.cwd, root)).collect();
+        kept.dedup();
+        list(&kept)
+    };
+    // A write that failed wrote nothing.
+    let written = if used.has_failed { None } else { kept(&named.written) };
+    let sql = "insert into tool_uses (seq, event, at_us, session, project, prompt_number, turn, tool,
+                   tool_use_id, has_failed, is_interrupt, files_read, files_written, cwd, agent_id,
+                   agent_type, duration_ms, bytes, upstream_id)
+               values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
+               on conflict (session, tool_use_id) where tool_use_id is not null do nothing";
+    let changed = rows.run(
+        sql,
+        params![
+            event.seq.raw() as i64,
+            event.id.as_bytes(),
+            event.at_us() as i64,
+            session,
+            place.project,
+            prompt_number,
+            turn,
+            some(&used.tool),
+            some(&used.tool_use_id),
+            used.has_failed,
+            used.is_interrupt,
+            kept(&named.read),
+            written,
+            some(&used.cwd),
+            some(&used.agent_id),
+            some(&used.agent_type),
+            used.duration_ms.map(|ms| ms as i64),
+            rows.bytes(used.input.len() + used.output.len() + used.error.len()),
+            upstream_id,
+        ],
+    )?;
+    if changed == 0 {
+        rows.run("update sessions set tool_uses = tool_uses - 1 where id = ?1", [session])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,189 @@
+//! Where memories come from, by their names: what forgetting needs to know of them.
+
+use crate::{
+    error::Result,
+    query::search::{Kind, MemoryId},
+    store::{
+        Store,
+        sql_numbers::{number, seq},
+    },
+};
+use claude_mem_events::{Id, Seq};
+use rusqlite::{OptionalExtension, Row};
+
+/// A memory, and the event that holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemorySource {
+    /// How it is called.
+    pub name: MemoryId,
+    /// The reply, the prompt, the memory written by hand, or the import.
+    pub event: Id,
+    /// Its number there; nothing if it is all that the event holds.
+    pub number: Option<i64>,
+    /// When it happened, in microseconds since 1970.
+    pub at_us: u64,
+    /// The label of its project.
+    pub project: String,
+    /// `bugfix`, `summary`, `prompt` …
+    pub type_: String,
+    /// The line that it is known by.
+    pub title: String,
+    /// All of its text.
+    pub text: String,
+}
+
+/// A forgetting, as it was recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forgetting {
+    /// Which.
+    pub event: Id,
+    /// Where it is in the log.
+    pub seq: Seq,
+    /// Whether a compaction has begun behind it, so that it cannot be taken back.
+    pub is_final: bool,
+    /// When.
+    pub at_us: u64,
+    /// How many memories it took away.
+    pub memories: u64,
+    /// Whether it was taken back later.
+    pub is_void: bool,
+    /// Whether it only takes another one back.
+    pub is_undoing: bool,
+}
+
+impl Store {
+    /// The memory of this name, and what it was made of; `None` if there is none to be seen.
+    pub fn memory_source(&self, name: MemoryId) -> Result<Option<MemorySource>> {
+        let sql = match name.kind {
+            Kind::Observation => {
+                "select memory.event, iif(origin = 'agent', number, null), at_us, projects.label,
+                     coalesce(type, 'observation'), coalesce(title, narrative, subtitle, facts, ''),
+                     concat_ws(char(10), title, subtitle, narrative, facts, concepts, files_read,
+                         files_modified)
+                 from visible_observations memory join projects on projects.id = memory.project
+                 where memory.id = ?1"
+            }
+            Kind::Summary => {
+                "select memory.event, iif(origin = 'agent', number, null), at_us, projects.label,
+                     'summary', coalesce(request, completed, learned, investigated, notes, ''),
+                     concat_ws(char(10), request, investigated, learned, completed, next_steps, notes,
+                         files_read, files_edited)
+                 from visible_summaries memory join projects on projects.id = memory.project
+                 where memory.id = ?1"
+            }
+            Kind::Prompt => {
+                "select memory.event, null, at_us, projects.label, 'prompt', text, text
+                 from visible_prompts memory join projects on projects.id = memory.project
+                 where memory.id = ?1"
+            }
+        };
+        let found = |row: &Row<'_>| {
+            Ok(MemorySource {
+                name,
+                event: Id::from_bytes(row.get(0)?),
+                number: row.get(1)?,
+                at_us: number(row, 2)?,
+                project: row.get::<_, Option<String>>(3)?.unwrap_or_default(),
+                type_: row.get(4)?,
+                title: first_line(&row.get::<_, String>(5)?),
+                text: row.get(6)?,
+            })
+        };
+        Ok(self.connection.prepare_cached(sql)?.query_row([name.id], found).optional()?)
+    }
+
+    /// The memories that are gone once this event is forgotten: those it holds, and those that were made
+    /// of it.
+    pub fn memories_of_event(&self, event: Id) -> Result<Vec<MemoryId>> {
+        let mut names = Vec::new();
+        for kind in Kind::ALL {
+            let sql = format!(
+                "select id from visible_{} where seq in (
+                     select seq from events where event = ?1
+                     union select reply from answers join events on events.seq = answers.source
+                     where events.event = ?1) order by id",
+                kind.table()
+            );
+            let mut statement = self.connection.prepare_cached(&sql)?;
+            let mut rows = statement.query([event.as_bytes()])?;
+            while let Some(row) = rows.next()? {
+                names.push(MemoryId { kind, id: row.get(0)? });
+            }
+        }
+        Ok(names)
+    }
+
+    /// The forgettings whose id begins like this, the latest first.
+    pub fn forgettings(&self, beginning: &str) -> Result<Vec<Forgetting>> {
+        let sql = "select event, at_us, memories, is_void, undoes is not null, seq,
+                       exists (select 1 from compactions
+                           where compactions.seq >> 55 = 0 and compactions.event > forgettings.event)
+                   from forgettings where instr(lower(hex(event)), ?1) = 1 order by seq desc";
+        let found = |row: &Row<'_>| {
+            Ok(Forgetting {
+                event: Id::from_bytes(row.get(0)?),
+                at_us: number(row, 1)?,
+                memories: number(row, 2)?,
+                is_void: row.get(3)?,
+                is_undoing: row.get(4)?,
+                seq: seq(row, 5)?,
+                is_final: row.get(6)?,
+            })
+        };
+        let beginning = beginning.replace('-', "").to_lowercase();
+        let mut statement = self.connection.prepare_cached(sql)?;
+        Ok(statement.query_map([beginning], found)?.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+/// The first line with something on it.
+fn first_line(text: &str) -> String {
+    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_log::{TestLog, titled};
+    use claude_mem_events::{Forgotten, MemoryAdded};
+
+    fn name(text: &str) -> MemoryId {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_memory_is_addressed_by_the_event_that_holds_it() {
+        let mut scene = TestLog::new();
+        scene.prompt("go on");
+        let tool = scene.tool("Bash", "{}");
+        let reply = scene.reply(&[tool], &(titled("a") + &titled("b")));
+        let text = "use tabs\neverywhere".into();
+        let by_hand = scene.add(MemoryAdded { text, ..MemoryAdded::default() });
+        let store = scene.fold();
+        let found = |text| {
+            let found = store.memory_source(name(text)).unwrap().unwrap();
+            (*found.event.as_bytes(), found.number, found.type_, found.title)
+        };
+        assert_eq!(found("2"), (reply, Some(2), "feature".into(), "b".into()));
+        assert_eq!(found("3"), (by_hand, None, "note".into(), "use tabs".into()));
+        assert_eq!(found("P1").2, "prompt");
+        for missing in ["4", "S1", "P2"] {
+            assert_eq!(store.memory_source(name(missing)).unwrap(), None);
+        }
+        let made = store.memories_of_event(Id::from_bytes(tool)).unwrap();
+        assert_eq!(made, [name("1"), name("2")]);
+    }
+
+    #[test]
+    fn a_forgetting_is_found_by_the_beginning_of_its_id() {
+        let mut scene = TestLog::new();
+        let tool = scene.tool("Bash", "{}");
+        scene.reply(&[tool], &titled("a"));
+        let id =
+            Id::from_bytes(scene.add(Forgotten { events: vec![tool], ..Forgotten::default() }));
+        let store = scene.fold();
+        let found = store.forgettings(&id.to_string()[..20]).unwrap();
+        assert_eq!((found[0].event, found[0].memories, found[0].is_void), (id, 1, false));
+        assert_eq!(store.forgettings("ffff").unwrap(), []);
+    }
+}

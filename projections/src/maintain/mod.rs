@@ -1,0 +1,13 @@
+//! Care of the database and the log: what to forget, what compaction may erase, vacuuming, dumps.
+
+mod dump;
+mod forget_preview;
+mod forget_targets;
+mod shared_dump;
+mod tombstones;
+mod vacuum;
+
+pub use forget_preview::{ForgetPreview, ForgetTargets};
+pub use forget_targets::{Forgetting, MemorySource};
+pub use tombstones::{Eraser, Erasure};
+pub use vacuum::Vacuumed;

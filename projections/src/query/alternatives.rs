@@ -1,0 +1,109 @@
+//! What other generations made of the same events: memories side by side.
+
+use crate::{
+    Store,
+    error::Result,
+    query::search::{Kind, MemoryId},
+    store::sql_numbers::number,
+};
+
+/// A reply that speaks of the events behind a memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Alternative {
+    /// 0 as the work went on; above that, which reprocessing asked.
+    pub generation: u32,
+    /// When it was given, in microseconds since 1970.
+    pub at_us: u64,
+    /// Who answered.
+    pub provider: String,
+    /// Which model.
+    pub model: String,
+    /// The hash of the prompt texts in force.
+    pub prompt_version: String,
+    /// Whether its memories are the ones to show.
+    pub is_current: bool,
+    /// The observations and summaries in it.
+    pub memories: Vec<MemoryId>,
+}
+
+impl Store {
+    /// Every reply about any of the events that the memory was made of, the earliest generation first. Empty
+    /// for what no agent said.
+    pub fn alternatives(&self, name: MemoryId) -> Result<Vec<Alternative>> {
+        if name.kind == Kind::Prompt {
+            return Ok(Vec::new());
+        }
+        let sql = format!(
+            "select seq, generation, at_us, provider, model, prompt_version, is_current from replies
+             where seq in (select its.reply from answers
+                     join answers its on its.source = answers.source
+                     where answers.reply = (select seq from {} where id = ?1))
+             order by generation, seq limit 100",
+            name.kind.table()
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let found = statement.query_map([name.id], |row| {
+            let telling = Alternative {
+                generation: row.get(1)?,
+                at_us: number(row, 2)?,
+                provider: row.get(3)?,
+                model: row.get(4)?,
+                prompt_version: row.get(5)?,
+                is_current: row.get(6)?,
+                memories: Vec::new(),
+            };
+            Ok((row.get::<_, i64>(0)?, telling))
+        })?;
+        let mut tellings = Vec::new();
+        for found in found {
+            let (seq, mut telling) = found?;
+            telling.memories = self.memories_of_reply(seq)?;
+            tellings.push(telling);
+        }
+        Ok(tellings)
+    }
+
+    /// The observations, then the summaries, of the event at this place, shown or not.
+    pub(crate) fn memories_of_reply(&self, seq: i64) -> Result<Vec<MemoryId>> {
+        let mut names = Vec::new();
+        for kind in [Kind::Observation, Kind::Summary] {
+            let sql = format!("select id from {} where seq = ?1 order by number", kind.table());
+            let mut statement = self.connection.prepare_cached(&sql)?;
+            let mut rows = statement.query([seq])?;
+            while let Some(row) = rows.next()? {
+                names.push(MemoryId { kind, id: row.get(0)? });
+            }
+        }
+        Ok(names)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_log::{TestLog, titled};
+
+    #[test]
+    fn generations_of_the_same_events_stand_side_by_side() {
+        let mut scene = TestLog::new();
+        let tools = ["x", "y"].map(|_| scene.tool("Bash", "{}"));
+        scene.reply(&tools[..1], &titled("a0"));
+        scene.reply(&tools[1..], &titled("b0"));
+        scene.start(1, "v1");
+        scene.reply_in(1, "v1", &tools[..1], &(titled("a1") + &titled("a2")));
+        scene.finish(1, true);
+        let store = scene.fold();
+        let told = |name: &str| {
+            let tellings = store.alternatives(name.parse().unwrap()).unwrap();
+            let one = |telling: &Alternative| {
+                let names: Vec<_> = telling.memories.iter().map(ToString::to_string).collect();
+                format!("{} {} {}", telling.generation, telling.is_current, names.join(","))
+            };
+            tellings.iter().map(one).collect::<Vec<_>>()
+        };
+        assert_eq!(told("1"), ["0 false 1", "1 true 3,4"]);
+        assert_eq!(told("4"), told("1"));
+        assert_eq!(told("2"), ["0 true 2"]);
+        assert_eq!(told("P1"), [""; 0]);
+    }
+}

@@ -1,0 +1,387 @@
+//! What might be worth telling a session that begins: rows, not yet chosen from.
+
+use crate::{
+    error::Result,
+    store::{Store, sql_numbers::number},
+};
+use claude_mem_events::Id;
+use rusqlite::{OptionalExtension, Row, named_params};
+
+/// For whom.
+#[derive(Debug, Clone)]
+pub struct ContextQuery<'a> {
+    /// The project, by key.
+    pub project: &'a str,
+    /// Only what was remembered before this moment.
+    pub until_us: u64,
+    /// Only what was remembered after this moment, by other sessions than the one named.
+    pub since: Option<(u64, &'a str)>,
+    /// Only these types; empty for all.
+    pub types: &'a [String],
+    /// Only what has one of these concepts; empty for all.
+    pub concepts: &'a [String],
+    /// How many observations to look at, the latest ones.
+    pub observations_max: u32,
+    /// How many summaries.
+    pub summaries_max: u32,
+}
+
+/// What there is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ContextMaterial {
+    /// Notes of the user, the latest one first.
+    pub by_hand: Vec<ContextObservation>,
+    /// Notes of Claude and of programs, the latest one first.
+    pub noted: Vec<ContextNote>,
+    /// What the agent observed, the latest one first.
+    pub observations: Vec<ContextObservation>,
+    /// Summaries, the latest one first, one for each session.
+    pub summaries: Vec<ContextSummary>,
+    /// How many observations there are in all.
+    pub observations_total: u64,
+    /// How many sessions.
+    pub sessions_total: u64,
+}
+
+/// An observation.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ContextObservation {
+    /// By which it can be fetched.
+    pub id: i64,
+    /// When.
+    pub at_us: u64,
+    /// Row of the session; none for what was written by hand outside of one.
+    pub session: Option<i64>,
+    /// `bugfix`, `decision` …
+    pub kind: String,
+    /// One line.
+    pub title: String,
+    /// Some lines; empty if there are none.
+    pub narrative: String,
+    /// Short statements; read only where there is no title or no narrative to be told instead.
+    pub facts: Vec<String>,
+    /// Relative to the project's root where inside it.
+    pub files: Vec<String>,
+    /// Whether a subagent did all of it.
+    pub is_of_subagent: bool,
+}
+
+/// A note that the user did not write.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ContextNote {
+    /// Its text.
+    pub memory: ContextObservation,
+    /// Claude wrote it; else a program did, over HTTP.
+    pub is_of_claude: bool,
+    /// The watched program's id of the session in which it was written, if there was one.
+    pub session: Option<String>,
+}
+
+/// What was done in a session, up to its last stop.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ContextSummary {
+    /// By which it can be fetched, behind an `S`.
+    pub id: i64,
+    /// When.
+    pub at_us: u64,
+    /// Row of the session.
+    pub session: Option<i64>,
+    /// What was asked for.
+    pub request: String,
+    /// What was looked into.
+    pub investigated: String,
+    /// What was found out.
+    pub learned: String,
+    /// What was done.
+    pub completed: String,
+    /// What remains.
+    pub next_steps: String,
+}
+
+/// The latest rows of one project.
+const RANGE: &str = "project = :project and at_us < :until and at_us > :since
+    and (:but = '' or session is not (select id from sessions where session = :but and log = 0))
+    order by at_us desc, id desc limit :limit";
+
+/// The summaries of one session. They lie all over the file, so only those that are told are fetched.
+struct Stops {
+    session: Option<i64>,
+    last: i64,
+    /// The latest one first.
+    earlier: Vec<i64>,
+}
+
+/// Notes that the user did not write. In the words of the index `observations_noted`.
+const NOTED: &str = "origin in ('claude', 'program')";
+/// Everything but notes.
+const OBSERVED: &str = "origin not in ('user', 'claude', 'program')";
+
+/// What is written by hand is told first, so there is a bound to it.
+const BY_HAND_MAX: u32 = 50;
+
+/// More summaries are read than wanted, because a session has one for each stop.
+const STOPS_PER_SESSION: u32 = 8;
+
+impl Store {
+    /// What might be worth telling. Costs the same however much is remembered, but for the two totals: rows are
+    /// counted in an index, 20 for each microsecond.
+    pub fn context_material(&self, wanted: &ContextQuery<'_>) -> Result<ContextMaterial> {
+        // All of one moment, and with one lock instead of one for each question.
+        let is_look = !self.connection.is_autocommit();
+        let _moment = (!is_look).then(|| self.connection.unchecked_transaction()).transpose()?;
+        let projects = self.merged_projects(wanted.project)?;
+        let by_hand = self.memories(wanted, &projects, "origin = 'user'", BY_HAND_MAX)?;
+        let limit = wanted.observations_max;
+        Ok(ContextMaterial {
+            by_hand,
+            noted: self.notes(wanted, &projects)?,
+            observations: self.memories(wanted, &projects, OBSERVED, limit)?,
+            summaries: self.last_summaries(wanted, &projects)?,
+            observations_total: self.total(&projects, "observations where is_visible and")?,
+            sessions_total: self.total(&projects, "sessions where forgotten_by is null and")?,
+        })
+    }
+
+    fn notes(&self, wanted: &ContextQuery<'_>, projects: &[i64]) -> Result<Vec<ContextNote>> {
+        let memories = self.memories(wanted, projects, NOTED, BY_HAND_MAX)?;
+        let sql = "select origin = 'claude', sessions.session from observations
+             left join sessions on sessions.id = observations.session where observations.id = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let note = |memory: ContextObservation| {
+            let (is_of_claude, session) =
+                statement.query_row([memory.id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok(ContextNote { memory, is_of_claude, session })
+        };
+        memories.into_iter().map(note).collect()
+    }
+
+    /// The moment something was last recorded of a session, before `until_us`.
+    pub fn last_seen_us(&self, content_session: &str, until_us: u64) -> Result<Option<u64>> {
+        let sql =
+            "select max(events.at_us) from events join sessions on events.session = sessions.id
+             where sessions.session = ?1 and events.at_us < ?2";
+        let found: Option<Option<i64>> = self
+            .connection
+            .prepare_cached(sql)?
+            .query_row((content_session, until_us as i64), |row| row.get(0))
+            .optional()?;
+        Ok(found.flatten().map(|at_us| at_us as u64))
+    }
+
+    /// Key, name and folder of the project that goes by this name or key; the one seen last, if several do.
+    pub fn project_named(&self, name: &str) -> Result<Option<(String, String, String)>> {
+        let sql = "select owners.key, coalesce(owners.label, ''), coalesce(owners.root, '')
+             from projects join projects as owners on owners.id = projects.owner
+             where projects.key = ?1 or projects.label = ?1
+             order by (select max(at_us) from sessions where project = projects.id) desc limit 1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let found = statement.query_row([name], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+        Ok(found.optional()?)
+    }
+
+    /// The project whose folder this is, or is in: key, label, root. The innermost, if several are.
+    pub fn project_around(&self, folder: &str) -> Result<Option<(String, String, String)>> {
+        let sql = "select owners.key, coalesce(owners.label, ''), projects.root
+             from projects join projects as owners on owners.id = projects.owner
+             where projects.root is not null and projects.root != ''
+                 and substr(?1 || '/', 1, length(projects.root) + 1) = projects.root || '/'
+             order by length(projects.root) desc, projects.id desc limit 1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let folder = folder.trim_end_matches('/');
+        let found =
+            statement.query_row([folder], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+        Ok(found.optional()?)
+    }
+
+    /// The project of a session, by the watched program's id of it: key, label, root.
+    pub fn project_of(&self, session: &str) -> Result<Option<(String, String, String)>> {
+        let sql = "select owners.key, coalesce(owners.label, ''), coalesce(projects.root, '')
+             from sessions join projects on projects.id = sessions.project
+                 join projects as owners on owners.id = projects.owner
+             where sessions.session = ?1 order by sessions.at_us desc limit 1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let found =
+            statement.query_row([session], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+        Ok(found.optional()?)
+    }
+
+    /// The project that an event was recorded of: key, label, root.
+    pub fn project_of_event(&self, event: Id) -> Result<Option<(String, String, String)>> {
+        let sql = "select owners.key, coalesce(owners.label, ''), coalesce(projects.root, '')
+             from events join projects on projects.id = events.project
+                 join projects as owners on owners.id = projects.owner
+             where events.event = ?1 order by events.seq limit 1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        Ok(statement.query_row([event.as_bytes()], read).optional()?)
+    }
+
+    /// The project and all that were merged into it. Each is asked for alone, so that an index gives its
+    /// latest rows without sorting all of them.
+    fn merged_projects(&self, key: &str) -> Result<Vec<i64>> {
+        let sql =
+            "select id from projects where owner = (select owner from projects where key = ?1)";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let ids = statement.query_map([key], |row| row.get(0))?;
+        Ok(ids.collect::<rusqlite::Result<_>>()?)
+    }
+
+    fn memories(
+        &self,
+        wanted: &ContextQuery<'_>,
+        projects: &[i64],
+        condition: &str,
+        limit: u32,
+    ) -> Result<Vec<ContextObservation>> {
+        let sql = format!(
+            "select id, at_us, session, type, title, subtitle, narrative, facts, concepts, files_read,
+                 files_modified, agent_type from observations
+             where is_visible and {condition} and {RANGE}"
+        );
+        let mut memories = Vec::new();
+        self.each(&sql, wanted, projects, limit, |row| {
+            let memory = memory(row)?;
+            let is_of_type = wanted.types.is_empty() || wanted.types.contains(&memory.kind);
+            if is_of_type && is_about(row, wanted.concepts)? {
+                memories.push(memory);
+            }
+            Ok(())
+        })?;
+        memories.sort_by_key(|memory| std::cmp::Reverse((memory.at_us, memory.id)));
+        memories.truncate(limit as usize);
+        Ok(memories)
+    }
+
+    fn last_summaries(
+        &self,
+        wanted: &ContextQuery<'_>,
+        projects: &[i64],
+    ) -> Result<Vec<ContextSummary>> {
+        let sql = format!("select id, at_us, session from summaries where is_visible and {RANGE}");
+        let mut found = Vec::new();
+        let limit = wanted.summaries_max.saturating_mul(STOPS_PER_SESSION);
+        self.each(&sql, wanted, projects, limit, |row| {
+            let place: (i64, i64) = (row.get(1)?, row.get(0)?);
+            found.push((place, row.get::<_, Option<i64>>(2)?));
+            Ok(())
+        })?;
+        found.sort_by_key(|(place, _)| std::cmp::Reverse(*place));
+        let mut sessions: Vec<Stops> = Vec::new();
+        for ((_, id), session) in found {
+            let is_same = |other: &&mut Stops| session.is_some() && other.session == session;
+            match sessions.iter_mut().find(is_same) {
+                Some(stops) => stops.earlier.push(id),
+                None => sessions.push(Stops { session, last: id, earlier: Vec::new() }),
+            }
+        }
+        sessions.truncate(wanted.summaries_max as usize);
+        sessions.iter().map(|stops| self.last_summary(stops)).collect()
+    }
+
+    /// The latest one of a session. What was asked first is what the session is about.
+    fn last_summary(&self, stops: &Stops) -> Result<ContextSummary> {
+        let mut last = self.summary(stops.last)?;
+        for id in stops.earlier.iter().rev() {
+            let first = self.summary(*id)?;
+            if !first.request.is_empty() {
+                last.request = first.request;
+                break;
+            }
+        }
+        Ok(last)
+    }
+
+    fn summary(&self, id: i64) -> Result<ContextSummary> {
+        let sql = "select id, at_us, session, request, investigated, learned, completed, next_steps
+             from summaries where id = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query([id])?;
+        rows.next()?.map_or(Ok(ContextSummary::default()), summary)
+    }
+
+    fn each(
+        &self,
+        sql: &str,
+        wanted: &ContextQuery<'_>,
+        projects: &[i64],
+        limit: u32,
+        mut take: impl FnMut(&Row<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let (since_us, but) = wanted.since.unwrap_or((0, ""));
+        let mut statement = self.connection.prepare_cached(sql)?;
+        for project in projects {
+            let mut rows = statement.query(named_params! {
+                ":project": project,
+                ":until": i64::try_from(wanted.until_us).unwrap_or(i64::MAX),
+                ":since": i64::try_from(since_us).unwrap_or(i64::MAX),
+                ":but": but,
+                ":limit": limit,
+            })?;
+            while let Some(row) = rows.next()? {
+                take(row)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn total(&self, projects: &[i64], rows: &str) -> Result<u64> {
+        let sql = format!("select count(*) from {rows} project = ?1");
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut total = 0;
+        for project in projects {
+            total += statement.query_row([project], |row| number(row, 0))?;
+        }
+        Ok(total)
+    }
+}
+
+/// Whether the row has one of these concepts, or any will do.
+fn is_about(row: &Row<'_>, wanted: &[String]) -> Result<bool> {
+    Ok(wanted.is_empty() || list(row, 8)?.iter().any(|concept| wanted.contains(concept)))
+}
+
+fn memory(row: &Row<'_>) -> Result<ContextObservation> {
+    let narrative = text(row, 6)?;
+    let mut files = list(row, 10)?;
+    for file in list(row, 9)? {
+        if !files.contains(&file) {
+            files.push(file);
+        }
+    }
+    let title = text(row, 4)?;
+    let narrative = if narrative.is_empty() { text(row, 5)? } else { narrative };
+    let is_told = !title.is_empty() && !narrative.is_empty();
+    Ok(ContextObservation {
+        id: row.get(0)?,
+        at_us: number(row, 1)?,
+        session: row.get(2)?,
+        kind: text(row, 3)?,
+        title,
+        narrative,
+        facts: if is_told { Vec::new() } else { list(row, 7)? },
+        files,
+        is_of_subagent: row.get::<_, Option<String>>(11)?.is_some(),
+    })
+}
+
+fn summary(row: &Row<'_>) -> Result<ContextSummary> {
+    Ok(ContextSummary {
+        id: row.get(0)?,
+        at_us: number(row, 1)?,
+        session: row.get(2)?,
+        request: text(row, 3)?,
+        investigated: text(row, 4)?,
+        learned: text(row, 5)?,
+        completed: text(row, 6)?,
+        next_steps: text(row, 7)?,
+    })
+}
+
+fn text(row: &Row<'_>, column: usize) -> Result<String> {
+    Ok(row.get::<_, Option<String>>(column)?.unwrap_or_default())
+}
+
+fn list(row: &Row<'_>, column: usize) -> Result<Vec<String>> {
+    let json: Option<String> = row.get(column)?;
+    Ok(json.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default())
+}

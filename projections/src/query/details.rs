@@ -1,0 +1,301 @@
+//! Memories in full, and where each comes from.
+
+use crate::{
+    Store,
+    error::Result,
+    fold::projection::items,
+    hosts::{host_of, local_seq},
+    query::search::{Kind, MemoryId},
+    store::sql_numbers::{number, seq},
+};
+use claude_mem_events::{Event, Id, Seq};
+use rusqlite::{OptionalExtension, Row};
+use serde::{Serialize, Serializer};
+
+/// A memory in full.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MemoryDetails {
+    /// How to name it: `12`, `S3`, `P9`.
+    #[serde(rename = "id")]
+    pub name: MemoryId,
+    /// What it is.
+    pub kind: Kind,
+    /// When it happened, in microseconds since 1970.
+    pub at_us: u64,
+    /// The name of its project.
+    pub project: String,
+    /// The watched program's id of its session.
+    pub session: Option<String>,
+    /// The prompt that it belongs to, counted within the session.
+    pub prompt_number: Option<u32>,
+    /// What it says.
+    #[serde(flatten)]
+    pub body: MemoryBody,
+    /// Whether a later reprocessing has put others in its place.
+    pub is_superseded: bool,
+    /// Where it comes from.
+    pub provenance: Provenance,
+}
+
+/// What a memory says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+#[expect(missing_docs, reason = "the names of the fields are those of the replies")]
+pub enum MemoryBody {
+    /// What was learnt or done.
+    Observation {
+        #[serde(rename = "type")]
+        type_: Option<String>,
+        title: Option<String>,
+        subtitle: Option<String>,
+        narrative: Option<String>,
+        facts: Vec<String>,
+        concepts: Vec<String>,
+        files_read: Vec<String>,
+        files_modified: Vec<String>,
+    },
+    /// What a turn came to.
+    Summary {
+        request: Option<String>,
+        investigated: Option<String>,
+        learned: Option<String>,
+        completed: Option<String>,
+        next_steps: Option<String>,
+        notes: Option<String>,
+        files_read: Vec<String>,
+        files_edited: Vec<String>,
+    },
+    /// What the user said.
+    Prompt { text: Option<String> },
+}
+
+/// Where a memory comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Provenance {
+    /// `agent`, `user`, `import`; `hook` for prompts.
+    pub origin: String,
+    /// The event that it was made of, or the reply that says it.
+    pub event: String,
+    /// Where that is in the log.
+    #[serde(serialize_with = "place")]
+    pub seq: Seq,
+    /// The machine whose log it is, if it is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// The reply, if an agent said it.
+    pub reply: Option<SourceReply>,
+    /// The events that the reply answers.
+    pub sources: Vec<SourceEvent>,
+}
+
+/// The reply that a memory was read from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SourceReply {
+    /// Who answered: `claude`, `anthropic`, `openai`, `extract`.
+    pub provider: String,
+    /// The model.
+    pub model: String,
+    /// The hash of the prompt texts in force.
+    pub prompt_version: String,
+    /// 0 as the work went on; above that, which reprocessing asked.
+    pub generation: u32,
+    /// How many memories were read from it, which share what it cost.
+    pub memories: u32,
+    /// Tokens read.
+    pub tokens_in: u64,
+    /// Tokens written.
+    pub tokens_out: u64,
+    /// Millionths of a dollar for the whole reply.
+    pub cost_micros: u64,
+    /// How long it took.
+    pub duration_ms: u64,
+}
+
+/// An event that a memory was made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SourceEvent {
+    /// Where it is in the log.
+    #[serde(serialize_with = "place")]
+    pub seq: Seq,
+    /// Who it is.
+    pub event: String,
+    /// What it is: `ToolUsed`.
+    pub kind: &'static str,
+    /// When it happened, in microseconds since 1970.
+    pub at_us: u64,
+    /// Which tool, if one was used.
+    pub tool: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+fn place<S: Serializer>(seq: &Seq, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.collect_str(&local_seq(*seq))
+}
+
+impl Store {
+    /// The memories of these names, in this order. Names of nothing are left out.
+    pub fn details(&self, names: &[MemoryId]) -> Result<Vec<MemoryDetails>> {
+        names.iter().filter_map(|name| self.detail(*name).transpose()).collect()
+    }
+
+    fn detail(&self, name: MemoryId) -> Result<Option<MemoryDetails>> {
+        let sql = select(name.kind, "row.event, row.seq");
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let found = statement.query_row([name.id], |row| read(row, name)).optional()?;
+        let Some(mut details) = found else { return Ok(None) };
+        self.add_reply(&mut details.provenance)?;
+        details.provenance.host = self.host_name(host_of(details.provenance.seq))?;
+        Ok(Some(details))
+    }
+
+    fn add_reply(&self, provenance: &mut Provenance) -> Result<()> {
+        let reply = provenance.seq.raw() as i64;
+        let sql = "select provider, model, prompt_version, generation, observations + summaries, tokens_in,
+                       tokens_out, cost_micros, duration_ms from replies where seq = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let found = statement.query_row([reply], |row| {
+            Ok(SourceReply {
+                provider: row.get(0)?,
+                model: row.get(1)?,
+                prompt_version: row.get(2)?,
+                generation: row.get(3)?,
+                memories: row.get(4)?,
+                tokens_in: number(row, 5)?,
+                tokens_out: number(row, 6)?,
+                cost_micros: number(row, 7)?,
+                duration_ms: number(row, 8)?,
+            })
+        });
+        provenance.reply = found.optional()?;
+        let sql = "select events.seq, events.event, events.kind, events.at_us, tool_uses.tool from answers
+                       join events on events.seq = answers.source
+                       left join tool_uses on tool_uses.seq = answers.source
+                   where answers.reply = ?1 order by answers.source";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let sources = statement.query_map([reply], |row| {
+            Ok(SourceEvent {
+                seq: seq(row, 0)?,
+                event: Id::from_bytes(row.get(1)?).to_string(),
+                kind: Event::name_of(row.get(2)?),
+                at_us: number(row, 3)?,
+                tool: row.get(4)?,
+            })
+        })?;
+        provenance.sources = sources.collect::<rusqlite::Result<_>>()?;
+        Ok(())
+    }
+}
+
+/// How a memory is read: when, where and whose it is, then `columns`, then what [`MemoryBody::read`] reads.
+pub(crate) fn select(kind: Kind, columns: &str) -> String {
+    let (number, origin, superseded) = match kind {
+        Kind::Prompt => ("row.number", "'hook'", "0"),
+        _ => ("row.prompt_number", "row.origin", "not row.is_visible"),
+    };
+    let body = match kind {
+        Kind::Observation => {
+            "row.type, row.title, row.subtitle, row.narrative, row.facts, row.concepts, row.files_read,
+                 row.files_modified"
+        }
+        Kind::Summary => {
+            "row.request, row.investigated, row.learned, row.completed, row.next_steps, row.notes,
+                 row.files_read, row.files_edited"
+        }
+        Kind::Prompt => "row.text",
+    };
+    format!(
+        "select row.at_us, coalesce(owners.label, owners.key), sessions.session, {number}, {origin},
+             {superseded}, {columns}, {body}
+         from {} row join projects on projects.id = row.project
+             join projects owners on owners.id = projects.owner
+             left join sessions on sessions.id = row.session
+         where row.id = ?1",
+        kind.table()
+    )
+}
+
+impl MemoryBody {
+    /// What a memory of this kind says, in the columns from `first` on.
+    pub(crate) fn read(row: &Row<'_>, kind: Kind, first: usize) -> rusqlite::Result<Self> {
+        let text = |at: usize| row.get::<_, Option<String>>(first + at);
+        let list = |at: usize| text(at).map(|list| items(list.as_deref()));
+        Ok(match kind {
+            Kind::Observation => Self::Observation {
+                type_: text(0)?,
+                title: text(1)?,
+                subtitle: text(2)?,
+                narrative: text(3)?,
+                facts: list(4)?,
+                concepts: list(5)?,
+                files_read: list(6)?,
+                files_modified: list(7)?,
+            },
+            Kind::Summary => Self::Summary {
+                request: text(0)?,
+                investigated: text(1)?,
+                learned: text(2)?,
+                completed: text(3)?,
+                next_steps: text(4)?,
+                notes: text(5)?,
+                files_read: list(6)?,
+                files_edited: list(7)?,
+            },
+            Kind::Prompt => Self::Prompt { text: text(0)? },
+        })
+    }
+}
+
+fn read(row: &Row<'_>, name: MemoryId) -> rusqlite::Result<MemoryDetails> {
+    Ok(MemoryDetails {
+        name,
+        kind: name.kind,
+        at_us: number(row, 0)?,
+        project: row.get(1)?,
+        session: row.get(2)?,
+        prompt_number: row.get(3)?,
+        body: MemoryBody::read(row, name.kind, 8)?,
+        is_superseded: row.get(5)?,
+        provenance: Provenance {
+            origin: row.get(4)?,
+            event: Id::from_bytes(row.get(6)?).to_string(),
+            seq: seq(row, 7)?,
+            ..Provenance::default()
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_log::TestLog;
+
+    #[test]
+    fn a_memory_says_what_it_was_made_of_and_what_that_cost() {
+        let mut scene = TestLog::new();
+        let prompt = scene.prompt("fix it");
+        let tool = scene.tool("Edit", r#"{"file_path":"/p/a.rs"}"#);
+        let reply = "<observation><type>bugfix</type><title>fixed</title><facts><fact>a</fact><fact>b</fact>\
+                     </facts></observation><summary><request>fix it</request></summary>";
+        let reply = scene.reply(&[tool], reply);
+        let names: Vec<MemoryId> = ["S1", "1", "P1", "7"].map(|name| name.parse().unwrap()).into();
+        let found = scene.fold().details(&names).unwrap();
+        let [summary, observation, said] = &found[..] else { panic!("{found:?}") };
+        assert!(
+            matches!(&observation.body, MemoryBody::Observation { title: Some(title), facts, .. }
+            if title == "fixed" && facts[..] == ["a", "b"])
+        );
+        assert!(
+            matches!(&summary.body, MemoryBody::Summary { request: Some(request), .. } if request == "fix it")
+        );
+        assert_eq!(said.body, MemoryBody::Prompt { text: Some("fix it".into()) });
+        assert_eq!(said.provenance.event, Id::from_bytes(prompt).to_string());
+        let provenance = &observation.provenance;
+        assert_eq!(provenance.event, Id::from_bytes(reply).to_string());
+        let cost = provenance.reply.as_ref().map(|reply| (reply.memories, reply.cost_micros));
+        assert_eq!(cost, Some((2, 5)));
+        let [source] = &provenance.sources[..] else { panic!("{provenance:?}") };
+        assert_eq!((source.kind, source.tool.as_deref()), ("ToolUsed", Some("Edit")));
+        assert_eq!(source.event, Id::from_bytes(tool).to_string());
+        assert_eq!(summary.provenance.sources, provenance.sources);
+    }
+}

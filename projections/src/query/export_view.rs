@@ -1,0 +1,175 @@
+//! Everything that is remembered, to be read by people: project by project, the earliest first.
+
+use crate::{
+    error::Result,
+    store::{Store, sql_numbers::number},
+};
+use rusqlite::{Row, named_params};
+
+/// Which memories.
+#[derive(Debug, Clone, Default)]
+pub struct ExportQuery {
+    /// From this moment on.
+    pub since_us: u64,
+    /// Before this moment; 0 for no end.
+    pub until_us: u64,
+    /// Of this project, by key; empty for all.
+    pub project: String,
+    /// Of this session; empty for all.
+    pub session: String,
+}
+
+/// One memory in full.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExportEntry {
+    /// By which it can be asked for: a number, that of a summary behind an `S`.
+    pub name: String,
+    /// When.
+    pub at_us: u64,
+    /// What people call the project.
+    pub project: String,
+    /// The watched program's id of the session; empty for what was written outside of one.
+    pub session: String,
+    /// What it says.
+    pub chapter: ExportBody,
+}
+
+/// What a memory says; what it does not say is empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExportBody {
+    /// One thing that was observed.
+    Observation {
+        /// `bugfix`, `decision` …
+        kind: String,
+        /// One line.
+        title: String,
+        /// Another line.
+        subtitle: String,
+        /// Some lines.
+        narrative: String,
+        /// Short statements.
+        facts: Vec<String>,
+        /// Files that were read or modified.
+        files: Vec<String>,
+    },
+    /// What was done up to a stop: headings, and what stands below each.
+    Summary(Vec<(&'static str, String)>),
+}
+
+impl Store {
+    /// Gives every memory that is shown to `each`.
+    pub fn export<E: From<crate::Error>>(
+        &self,
+        wanted: &ExportQuery,
+        mut each: impl FnMut(ExportEntry) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let refused = |error| E::from(crate::Error::Sqlite(error));
+        let mut statement = self.connection.prepare(SQL).map_err(refused)?;
+        let until_us = if wanted.until_us == 0 { u64::MAX } else { wanted.until_us };
+        let values = named_params! {
+            ":since": i64::try_from(wanted.since_us).unwrap_or(i64::MAX),
+            ":until": i64::try_from(until_us).unwrap_or(i64::MAX),
+            ":project": wanted.project,
+            ":session": wanted.session,
+        };
+        let mut rows = statement.query(values).map_err(refused)?;
+        while let Some(row) = rows.next().map_err(refused)? {
+            each(entry(row).map_err(refused)?)?;
+        }
+        Ok(())
+    }
+}
+
+const SQL: &str = "select memories.*, coalesce(owners.label, owners.key),
+        coalesce(sessions.session, '')
+    from (
+        select 0 as is_summary, id, at_us, session, project, type, title, subtitle, narrative, facts,
+            files_read, files_modified from visible_observations
+        union all
+        select 1, id, at_us, session, project, request, investigated, learned, completed, next_steps,
+            notes, null from visible_summaries
+    ) as memories
+    join projects on projects.id = memories.project
+    join projects as owners on owners.id = projects.owner
+    left join sessions on sessions.id = memories.session
+    where memories.at_us >= :since and memories.at_us < :until
+        and (:project = '' or owners.key = :project)
+        and (:session = '' or sessions.session = :session)
+    order by owners.key, memories.at_us, is_summary, memories.id";
+
+fn entry(row: &Row<'_>) -> rusqlite::Result<ExportEntry> {
+    let text = |column: usize| row.get::<_, Option<String>>(column).map(Option::unwrap_or_default);
+    let id: i64 = row.get(1)?;
+    let is_summary = row.get(0)?;
+    let (name, chapter) = match is_summary {
+        true => (format!("S{id}"), summary(text)?),
+        false => (id.to_string(), observation(text)?),
+    };
+    let (project, session) = (text(12)?, text(13)?);
+    Ok(ExportEntry { name, at_us: number(row, 2)?, project, session, chapter })
+}
+
+fn observation(text: impl Fn(usize) -> rusqlite::Result<String>) -> rusqlite::Result<ExportBody> {
+    let list = |column| -> rusqlite::Result<Vec<String>> {
+        Ok(serde_json::from_str(&text(column)?).unwrap_or_default())
+    };
+    let mut files = list(11)?;
+    files.extend(list(10)?);
+    let mut seen = std::collections::HashSet::new();
+    files.retain(|file| seen.insert(file.clone()));
+    Ok(ExportBody::Observation {
+        kind: text(5)?,
+        title: text(6)?,
+        subtitle: text(7)?,
+        narrative: text(8)?,
+        facts: list(9)?,
+        files,
+    })
+}
+
+fn summary(text: impl Fn(usize) -> rusqlite::Result<String>) -> rusqlite::Result<ExportBody> {
+    let headings = ["Request", "Investigated", "Learned", "Completed", "Next steps", "Notes"];
+    let mut parts = Vec::new();
+    for (column, heading) in (5..).zip(headings) {
+        parts.push((heading, text(column)?));
+    }
+    parts.retain(|(_, text)| !text.is_empty());
+    Ok(ExportBody::Summary(parts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_log::TestLog;
+
+    fn names(store: &Store, wanted: &ExportQuery) -> Vec<String> {
+        let mut names = Vec::new();
+        let read: Result<()> = store.export(wanted, |entry| {
+            names.push(entry.name);
+            Ok(())
+        });
+        read.unwrap();
+        names
+    }
+
+    #[test]
+    fn memories_come_in_order_and_can_be_narrowed_down() {
+        let mut scene = TestLog::new();
+        let tool = scene.tool("Bash", "{}");
+        let stop = scene.stop();
+        let at_us = scene.at_us;
+        scene.reply(
+            &[tool, stop],
+            "<observation><type>bugfix</type><title>a</title><narrative>n</narrative></observation>
+             <summary><request>r</request></summary>",
+        );
+        let store = scene.fold();
+        assert_eq!(names(&store, &ExportQuery::default()), ["1", "S1"]);
+        let session = ExportQuery { session: "s".into(), ..ExportQuery::default() };
+        assert_eq!(names(&store, &session).len(), 2);
+        let other = ExportQuery { project: "other".into(), ..ExportQuery::default() };
+        assert_eq!(names(&store, &other), [""; 0]);
+        let later = ExportQuery { since_us: at_us + 1, ..ExportQuery::default() };
+        assert_eq!(names(&store, &later), [""; 0]);
+    }
+}

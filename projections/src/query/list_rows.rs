@@ -1,0 +1,137 @@
+//! Memories as lists show them: what each says, and whose it is.
+
+use crate::{
+    Store,
+    error::Result,
+    query::{
+        details::{MemoryBody, select},
+        search::{Kind, MemoryId},
+    },
+    store::sql_numbers::number,
+};
+use rusqlite::{OptionalExtension, Row};
+
+/// A memory in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListRow {
+    /// How to name it: `12`, `S3`, `P9`.
+    pub name: MemoryId,
+    /// When it happened, in microseconds since 1970.
+    pub at_us: u64,
+    /// The name of its project.
+    pub project: String,
+    /// Its session: its number, and the watched program's id of it.
+    pub session: Option<(i64, String)>,
+    /// The prompt that it belongs to, counted within the session.
+    pub prompt_number: Option<u32>,
+    /// What it says.
+    pub body: MemoryBody,
+    /// `agent`, `user`, `import`; `hook` for prompts.
+    pub origin: String,
+    /// Who made it, if an agent did.
+    pub model: Option<String>,
+    /// 0 as the work went on; above that, which reprocessing made it.
+    pub generation: u32,
+    /// The kind of subagent whose work it is about.
+    pub agent_type: Option<String>,
+    /// Its share of the tokens that were spent on it.
+    pub tokens: u64,
+    /// Whether others have taken its place.
+    pub is_superseded: bool,
+}
+
+impl Store {
+    /// The memories of these names, in this order, shown or not. Names of nothing are left out.
+    pub fn list_rows(&self, names: &[MemoryId]) -> Result<Vec<ListRow>> {
+        let mut listed = Vec::with_capacity(names.len());
+        for name in names {
+            let sql = select(name.kind, columns(name.kind));
+            let mut statement = self.connection.prepare_cached(&sql)?;
+            listed.extend(statement.query_row([name.id], |row| read(row, *name)).optional()?);
+        }
+        Ok(listed)
+    }
+
+    /// Whether a memory belongs to one of these projects.
+    pub fn is_memory_of(&self, name: MemoryId, projects: &[i64]) -> Result<bool> {
+        let sql = format!("select project from {} where id = ?1", name.kind.table());
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let project: Option<i64> = statement.query_row([name.id], |row| row.get(0)).optional()?;
+        Ok(project.is_some_and(|project| projects.contains(&project)))
+    }
+
+    /// Where the project of a memory is, if that is known.
+    pub fn project_root_of(&self, name: MemoryId) -> Result<Option<String>> {
+        let sql = format!(
+            "select projects.root from {} row join projects on projects.id = row.project where row.id = ?1",
+            name.kind.table()
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let root: Option<Option<String>> =
+            statement.query_row([name.id], |row| row.get(0)).optional()?;
+        Ok(root.flatten().filter(|root| !root.is_empty()))
+    }
+
+    /// The key of the project that was worked on last.
+    pub fn latest_project(&self) -> Result<Option<String>> {
+        let sql = "select owners.key from sessions join projects on projects.id = sessions.project
+                       join projects owners on owners.id = projects.owner
+                   where sessions.forgotten_by is null order by sessions.at_us desc limit 1";
+        Ok(self.connection.prepare_cached(sql)?.query_row((), |row| row.get(0)).optional()?)
+    }
+}
+
+/// What lists show beside what every memory has.
+fn columns(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Observation => "row.session, row.model, row.generation, row.tokens, row.agent_type",
+        Kind::Summary => "row.session, row.model, row.generation, row.tokens, null",
+        Kind::Prompt => "row.session, null, 0, 0, null",
+    }
+}
+
+fn read(row: &Row<'_>, name: MemoryId) -> rusqlite::Result<ListRow> {
+    let session = row.get::<_, Option<i64>>(6)?;
+    Ok(ListRow {
+        name,
+        at_us: number(row, 0)?,
+        project: row.get(1)?,
+        session: session.zip(row.get(2)?),
+        prompt_number: row.get(3)?,
+        body: MemoryBody::read(row, name.kind, 11)?,
+        origin: row.get(4)?,
+        model: row.get(7)?,
+        generation: row.get(8)?,
+        agent_type: row.get(10)?,
+        tokens: number(row, 9)?,
+        is_superseded: row.get(5)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_log::TestLog;
+
+    #[test]
+    fn a_memory_is_listed_with_whose_it_is() {
+        let mut scene = TestLog::new();
+        scene.prompt("fix it");
+        let tool = scene.tool("Edit", "{}");
+        let reply = "<observation><type>bugfix</type><title>fixed</title></observation>\
+                     <summary><request>fix it</request></summary>";
+        scene.reply(&[tool], reply);
+        let names: Vec<MemoryId> = ["P1", "S1", "1", "9"].map(|name| name.parse().unwrap()).into();
+        let found = scene.fold().list_rows(&names).unwrap();
+        let [prompt, summary, observation] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(prompt.body, MemoryBody::Prompt { text: Some("fix it".into()) });
+        assert!(
+            matches!(&summary.body, MemoryBody::Summary { request: Some(said), .. } if said == "fix it")
+        );
+        assert_eq!(observation.session, Some((1, "s".into())));
+        assert_eq!((observation.prompt_number, observation.project.as_str()), (Some(1), "p"));
+        let made = (observation.origin.as_str(), observation.model.as_deref());
+        assert_eq!(made, ("agent", Some("m")));
+        assert!(!observation.is_superseded);
+    }
+}

@@ -1,0 +1,261 @@
+//! Which events still need an answer, turn by turn, and which were given up on.
+
+use crate::{
+    error::Result,
+    fold::projection::some,
+    hosts::FOREIGN,
+    store::{
+        Store,
+        sql_numbers::{number, seq},
+    },
+};
+use claude_mem_events::{Id, Project, Seq};
+use rusqlite::{Row, ToSql, named_params};
+
+/// Something that waits for an answer. The payload is in the log, at `seq`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingEvent {
+    /// Where it is.
+    pub seq: Seq,
+    /// Who it is.
+    pub id: Id,
+    /// What it is.
+    pub what: PendingKind,
+    /// When it happened, in microseconds since 1970.
+    pub at_us: u64,
+    /// Size of its texts.
+    pub bytes: u64,
+    /// How often it was put to the agent already.
+    pub attempts: u32,
+    /// The subagent it belongs to; `None` in the main conversation.
+    pub agent_id: Option<String>,
+}
+
+/// What waits for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PendingKind {
+    /// A tool use.
+    ToolUse,
+    /// The end of a turn: a summary is wanted too.
+    Stop,
+    /// The end of a subagent.
+    SubagentStop,
+    /// The client's own summing up.
+    CompactionStop,
+}
+
+/// A turn of a session with what waits in it, in the order of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingTurn {
+    /// Row of the session.
+    pub session: i64,
+    /// The watched program's own id of the session.
+    pub content_session: String,
+    /// The watched program.
+    pub platform: String,
+    /// The agent's id of its conversation about this session, if it has one.
+    pub memory_session: Option<String>,
+    /// What was worked on.
+    pub project: Project,
+    /// Number of the prompt that began it; 0 before the first one.
+    pub turn: u32,
+    /// Where its prompts are: the first, and those typed while it ran.
+    pub prompts: Vec<Seq>,
+    /// What waits.
+    pub pending: Vec<PendingEvent>,
+}
+
+/// Which of the unanswered events are meant.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EventFilter {
+    /// From this moment on.
+    pub since_us: Option<u64>,
+    /// Before this moment.
+    pub until_us: Option<u64>,
+    /// Only this project, by key, with all that was merged into it.
+    pub project: Option<String>,
+    /// Only this session, by the watched program's id.
+    pub session: Option<String>,
+}
+
+/// Answers that count for a reprocessing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reprocessing {
+    /// Its number.
+    pub generation: u32,
+    /// Replies under these prompts count too, whoever asked; `None` if all is asked afresh.
+    pub prompt_version: Option<String>,
+    /// Of those, only this model's, if one was asked for. Answers name a model longer than people do:
+    /// `claude-haiku-4-5` is also `claude-haiku-4-5-20251001`.
+    pub model: Option<String>,
+}
+
+const OPEN: &str = "answered_by is null and not is_parked";
+const PARKED: &str = "answered_by is null and is_parked";
+const NOT_REPROCESSED: &str =
+    "not is_settled and not exists (select 1 from answers join replies on replies.seq = answers.reply
+    where answers.source = waiting.seq and replies.verdict not in ('unreadable', 'erased')
+        and (replies.generation = :generation or replies.prompt_version is :version
+            and (:model is null or substr(replies.model, 1, length(:model)) = :model)))";
+
+/// Whether a row of `events` or of what waits lies in the range. What other machines recorded lies in none: it
+/// is asked about there.
+pub(crate) fn in_range(row: &str) -> String {
+    format!(
+        "{row}.seq < {FOREIGN} and (:since is null or {row}.at_us >= :since) and (:until is null or {row}.at_us < :until)
+         and (:project is null or {row}.project in (select id from projects
+             where owner in (select owner from projects where key = :project)))
+         and (:session is null or {row}.session in (select id from sessions where session = :session))"
+    )
+}
+
+/// Gives the values of a range, and others, to whoever asks with [`in_range`].
+pub(crate) fn with_range<T>(
+    range: &EventFilter,
+    others: &[(&str, &dyn ToSql)],
+    ask: impl FnOnce(&[(&str, &dyn ToSql)]) -> Result<T>,
+) -> Result<T> {
+    let (since, until) = (range.since_us.map(|us| us as i64), range.until_us.map(|us| us as i64));
+    let own: &[(&str, &dyn ToSql)] = named_params! {
+        ":since": since, ":until": until, ":project": range.project, ":session": range.session,
+    };
+    ask(&own.iter().chain(others).copied().collect::<Vec<_>>())
+}
+
+/// Whether what waits shares a reply with something in the range. When that reply is replaced, nothing of
+/// what it was made of may go unanswered.
+fn shares_reply() -> String {
+    format!(
+        "exists (select 1 from answers as own join replies on replies.seq = own.reply and replies.is_current
+             join answers as other on other.reply = own.reply join events on events.seq = other.source
+             where own.source = waiting.seq and {})",
+        in_range("events")
+    )
+}
+
+impl Store {
+    /// What no reply answers and nobody has given up on, by session and turn; at most `turns_max` turns.
+    pub fn pending_turns(&self, range: &EventFilter, turns_max: usize) -> Result<Vec<PendingTurn>> {
+        self.waiting(OPEN, &in_range("waiting"), range, turns_max, &[])
+    }
+
+    /// What the agent failed at for good: nobody asks again unless told to.
+    pub fn parked_turns(&self, range: &EventFilter) -> Result<Vec<PendingTurn>> {
+        self.waiting(PARKED, &in_range("waiting"), range, usize::MAX, &[])
+    }
+
+    /// What a reprocessing still has to ask.
+    pub fn to_reprocess(
+        &self,
+        range: &EventFilter,
+        by: &Reprocessing,
+        turns_max: usize,
+    ) -> Result<Vec<PendingTurn>> {
+        let values: [(&str, &dyn ToSql); 3] = [
+            (":generation", &by.generation),
+            (":version", &by.prompt_version),
+            (":model", &by.model),
+        ];
+        let has_ends = range.since_us.is_some() || range.until_us.is_some();
+        let within = match has_ends {
+            true => format!("({} or {})", in_range("waiting"), shares_reply()),
+            false => in_range("waiting"),
+        };
+        self.waiting(NOT_REPROCESSED, &within, range, turns_max, &values)
+    }
+
+    fn waiting(
+        &self,
+        condition: &str,
+        within: &str,
+        range: &EventFilter,
+        turns_max: usize,
+        values: &[(&str, &dyn ToSql)],
+    ) -> Result<Vec<PendingTurn>> {
+        let rows = |table: &str, what: &str| {
+            format!(
+                "select seq, event, at_us, session, project, turn, bytes, attempts, agent_id, {what} as what
+                 from {table} as waiting where {condition} and {within}"
+            )
+        };
+        let sql = format!(
+            "select waiting.seq, waiting.event, waiting.at_us, waiting.session, waiting.turn,
+                 waiting.bytes, waiting.attempts, waiting.agent_id, waiting.what, sessions.session as content,
+                 sessions.platform, sessions.memory_session, projects.key, projects.label, projects.root
+             from ({} union all {}) as waiting
+                 join sessions on sessions.id = waiting.session
+                 join projects on projects.id = waiting.project
+             order by waiting.session, waiting.turn, waiting.seq",
+            rows("tool_uses", "'tool use'"),
+            rows("stops", "scope")
+        );
+        let mut turns = with_range(range, values, |values| self.turns(&sql, values, turns_max))?;
+        for turn in &mut turns {
+            turn.prompts = self.prompts_of(turn)?;
+        }
+        Ok(turns)
+    }
+
+    fn turns(
+        &self,
+        sql: &str,
+        values: &[(&str, &dyn ToSql)],
+        turns_max: usize,
+    ) -> Result<Vec<PendingTurn>> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut found = statement.query(values)?;
+        let mut turns: Vec<PendingTurn> = Vec::new();
+        while let Some(row) = found.next()? {
+            let (session, turn) = (row.get("session")?, row.get("turn")?);
+            if turns.last().is_none_or(|last| (last.session, last.turn) != (session, turn)) {
+                if turns.len() == turns_max {
+                    break;
+                }
+                turns.push(read_turn(row)?);
+            }
+            turns.last_mut().expect("just pushed").pending.push(read_pending(row)?);
+        }
+        Ok(turns)
+    }
+
+    fn prompts_of(&self, turn: &PendingTurn) -> Result<Vec<Seq>> {
+        let sql = "select seq from prompts where session = ?1 and turn = ?2 order by seq";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let prompts = statement.query_map((turn.session, turn.turn), |row| seq(row, 0))?;
+        Ok(prompts.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+fn read_turn(row: &Row<'_>) -> rusqlite::Result<PendingTurn> {
+    let text = |name| row.get::<_, Option<String>>(name).map(Option::unwrap_or_default);
+    Ok(PendingTurn {
+        session: row.get("session")?,
+        content_session: row.get("content")?,
+        platform: row.get("platform")?,
+        memory_session: row
+            .get::<_, Option<String>>("memory_session")?
+            .filter(|id| some(id).is_some()),
+        project: Project { key: row.get("key")?, label: text("label")?, root: text("root")? },
+        turn: row.get("turn")?,
+        prompts: Vec::new(),
+        pending: Vec::new(),
+    })
+}
+
+fn read_pending(row: &Row<'_>) -> rusqlite::Result<PendingEvent> {
+    let what = match row.get::<_, String>("what")?.as_str() {
+        "turn" => PendingKind::Stop,
+        "subagent" => PendingKind::SubagentStop,
+        "compaction" => PendingKind::CompactionStop,
+        _ => PendingKind::ToolUse,
+    };
+    Ok(PendingEvent {
+        seq: seq(row, "seq")?,
+        id: Id::from_bytes(row.get("event")?),
+        what,
+        at_us: number(row, "at_us")?,
+        bytes: number(row, "bytes")?,
+        attempts: row.get("attempts")?,
+        agent_id: row.get("agent_id")?,
+    })
+}

@@ -1,0 +1,154 @@
+//! A memory that was found, as it is shown in a list.
+
+use super::{
+    Kind, MemoryId, Query,
+    score::{Matcher, Score},
+};
+use crate::{Store, error::Result, store::sql_numbers::number};
+use rusqlite::OptionalExtension;
+use serde::Serialize;
+use std::ops::Range;
+
+/// How much of the text is shown around the words that were met.
+const SNIPPET_CHARS_MAX: usize = 200;
+
+/// A memory that was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Hit {
+    /// How to name it: `12`, `S3`, `P9`.
+    #[serde(rename = "id")]
+    pub name: MemoryId,
+    /// What it is.
+    pub kind: Kind,
+    /// What an observation is about, such as `bugfix`.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub type_: Option<String>,
+    /// When it happened, in microseconds since 1970.
+    pub at_us: u64,
+    /// The name of its project.
+    pub project: String,
+    /// The id of its session, as the watched program has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The machine that it comes from, if it is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Its title, the request that it sums up, or the first line of the prompt.
+    pub title: String,
+    /// The part of its text where most of the words are.
+    pub snippet: String,
+    /// What it is worth to the query; 0 if there was none.
+    pub score: f64,
+    /// Where that comes from, if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Score>,
+}
+
+impl Store {
+    /// A memory as a list shows it; nothing if there is none of this name.
+    pub(crate) fn hit(&self, name: MemoryId, query: &Query) -> Result<Option<Hit>> {
+        let (type_, title, text) = match name.kind {
+            Kind::Observation => (
+                "row.type",
+                "coalesce(row.title, row.subtitle, row.narrative)",
+                "concat_ws(char(10), row.subtitle, row.narrative,
+                     (select group_concat(value, char(10)) from json_each(row.facts)))",
+            ),
+            Kind::Summary => (
+                "null",
+                "coalesce(row.request, row.completed, row.learned, row.notes)",
+                "concat_ws(char(10), row.completed, row.learned, row.investigated, row.next_steps, row.notes)",
+            ),
+            Kind::Prompt => ("null", "row.text", "row.text"),
+        };
+        let sql = format!(
+            "select {type_}, row.at_us, coalesce(owners.label, owners.key), sessions.session, {title}, {text},
+                 row.seq >> 55
+             from visible_{} row join projects on projects.id = row.project
+                 join projects owners on owners.id = projects.owner
+                 left join sessions on sessions.id = row.session
+             where row.id = ?1",
+            name.kind.table()
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut log = 0;
+        let hit = statement.query_row([name.id], |row| {
+            let title: Option<String> = row.get(4)?;
+            let text: Option<String> = row.get(5)?;
+            log = row.get(6)?;
+            Ok(Hit {
+                name,
+                kind: name.kind,
+                type_: row.get(0)?,
+                at_us: number(row, 1)?,
+                project: row.get(2)?,
+                session: row.get(3)?,
+                host: None,
+                title: first_line(&title.unwrap_or_default()),
+                snippet: snippet(query, &text.unwrap_or_default()),
+                score: 0.0,
+                explanation: None,
+            })
+        });
+        let host = self.host_name(log)?;
+        Ok(hit.optional()?.map(|hit| Hit { host, ..hit }))
+    }
+}
+
+impl Query {
+    /// Where its words stand in a text, for showing them.
+    pub fn marks(&self, text: &str) -> Vec<Range<usize>> {
+        Matcher::new(self).marks(self, text)
+    }
+}
+
+/// The stretch of a text with the most marks, as one line.
+fn snippet(query: &Query, text: &str) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.chars().count() <= SNIPPET_CHARS_MAX {
+        return text;
+    }
+    let marks = query.marks(&text);
+    let within = |start: usize| {
+        marks
+            .iter()
+            .filter(|mark| mark.start >= start && mark.end <= start + SNIPPET_CHARS_MAX)
+            .count()
+    };
+    let first = marks.iter().map(|mark| mark.start).rev().max_by_key(|start| within(*start));
+    let start = begin_before(&text, first.unwrap_or(0));
+    let end =
+        start + text[start..].chars().take(SNIPPET_CHARS_MAX).map(char::len_utf8).sum::<usize>();
+    let (before, after) =
+        (if start > 0 { "…" } else { "" }, if end < text.len() { "…" } else { "" });
+    format!("{before}{}{after}", text[start..end].trim_end())
+}
+
+/// The beginning of a few words before `at`, which is the beginning of a word.
+fn begin_before(text: &str, at: usize) -> usize {
+    const LEAD_CHARS: usize = 40;
+    let lead = text[..at].char_indices().rev().take(LEAD_CHARS);
+    let Some((from, _)) = lead.last().filter(|(from, _)| *from > 0) else { return 0 };
+    text[from..at].find(' ').map_or(at, |space| from + space + 1)
+}
+
+/// The first line with something on it.
+fn first_line(text: &str) -> String {
+    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snippet_is_where_the_words_are() {
+        let text =
+            format!("{} the log was torn at the end {}", "before ".repeat(60), "after ".repeat(60));
+        let shown = snippet(&Query::parse("torn log"), &text);
+        assert!(shown.starts_with("…before") && shown.contains("the log was torn"), "{shown}");
+        assert!(shown.ends_with('…') && shown.chars().count() <= SNIPPET_CHARS_MAX + 2, "{shown}");
+        assert_eq!(snippet(&Query::parse("x"), "short\n text"), "short text");
+        assert_eq!(snippet(&Query::parse("x"), &"語".repeat(400)).chars().count(), 201);
+    }
+}

@@ -1,0 +1,163 @@
+//! What can be found: observations, summaries and prompts, and the names people call them by.
+
+use serde::{Serialize, Serializer};
+use std::{fmt, str::FromStr};
+
+/// A kind of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// What was learnt or done.
+    Observation,
+    /// What a turn came to.
+    Summary,
+    /// What the user said.
+    Prompt,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Observation, Self::Summary, Self::Prompt];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Observation => "observation",
+            Self::Summary => "summary",
+            Self::Prompt => "prompt",
+        }
+    }
+
+    pub(crate) fn table(self) -> &'static str {
+        match self {
+            Self::Observation => "observations",
+            Self::Summary => "summaries",
+            Self::Prompt => "prompts",
+        }
+    }
+
+    pub(crate) fn index(self) -> &'static str {
+        match self {
+            Self::Observation => "observations_fts",
+            Self::Summary => "summaries_fts",
+            Self::Prompt => "prompts_fts",
+        }
+    }
+
+    /// The column that names a row, then the others that are scored, in the order of the index.
+    pub(crate) fn columns(self) -> &'static [&'static str] {
+        match self {
+            Self::Observation => &[
+                "title",
+                "subtitle",
+                "narrative",
+                "facts",
+                "concepts",
+                "files_read",
+                "files_modified",
+            ],
+            Self::Summary => &[
+                "request",
+                "investigated",
+                "learned",
+                "completed",
+                "next_steps",
+                "notes",
+                "files_read",
+                "files_edited",
+            ],
+            Self::Prompt => &["text"],
+        }
+    }
+}
+
+impl FromStr for Kind {
+    type Err = InvalidMemoryId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidMemoryId> {
+        match text.to_lowercase().as_str() {
+            "observation" | "observations" => Ok(Self::Observation),
+            "summary" | "summaries" | "session" | "sessions" => Ok(Self::Summary),
+            "prompt" | "prompts" => Ok(Self::Prompt),
+            _ => Err(InvalidMemoryId(text.into())),
+        }
+    }
+}
+
+/// One memory, as people name it: `12` is an observation, `S12` a summary, `P9` a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MemoryId {
+    /// What it is.
+    pub kind: Kind,
+    /// Its number among its kind.
+    pub id: i64,
+}
+
+impl fmt::Display for MemoryId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            Kind::Observation => write!(out, "{}", self.id),
+            Kind::Summary => write!(out, "S{}", self.id),
+            Kind::Prompt => write!(out, "P{}", self.id),
+        }
+    }
+}
+
+impl FromStr for MemoryId {
+    type Err = InvalidMemoryId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidMemoryId> {
+        let trimmed = text.trim().trim_start_matches('#');
+        let (kind, number) = match trimmed.as_bytes().first() {
+            Some(b'S' | b's') => (Kind::Summary, &trimmed[1..]),
+            Some(b'P' | b'p') => (Kind::Prompt, &trimmed[1..]),
+            _ => (Kind::Observation, trimmed),
+        };
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        let id = number.parse().ok().filter(|_| is_number);
+        id.map(|id| Self { kind, id }).ok_or_else(|| InvalidMemoryId(text.into()))
+    }
+}
+
+/// An observation's number stays a number in JSON; the others are texts.
+impl Serialize for MemoryId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.kind {
+            Kind::Observation => serializer.serialize_i64(self.id),
+            _ => serializer.collect_str(self),
+        }
+    }
+}
+
+/// A text that names no kind or memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidMemoryId(pub String);
+
+impl fmt::Display for InvalidMemoryId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "`{}` names no memory: they are called like `12`, `S3` or `P9`", self.0)
+    }
+}
+
+impl std::error::Error for InvalidMemoryId {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memories_are_named_by_number_and_kind() {
+        for (text, kind, id, name) in [
+            ("12", Kind::Observation, 12, "12"),
+            ("#12", Kind::Observation, 12, "12"),
+            ("S3", Kind::Summary, 3, "S3"),
+            ("p9", Kind::Prompt, 9, "P9"),
+        ] {
+            assert_eq!(text.parse(), Ok(MemoryId { kind, id }));
+            assert_eq!(MemoryId { kind, id }.to_string(), name);
+        }
+        for text in ["", "S", "x1", "-1", "+1", "1.5", "99999999999999999999"] {
+            assert!(text.parse::<MemoryId>().is_err(), "{text}");
+        }
+    }
+}

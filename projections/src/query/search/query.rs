@@ -1,0 +1,348 @@
+//! What a person typed, taken apart. Every text is a query; none is an error.
+//!
+//! Words are looked for each by itself: a phrase or an AND of a natural question finds nothing. `"…"` asks
+//! for a phrase, `+word` must be there, `-word` must not, `word*` is a beginning. Compound names are looked
+//! for whole and by their parts, scripts without spaces by their pairs of characters.
+
+use super::{stop_words::is_stop_word, tokens};
+use crate::fts_terms;
+use serde::Serialize;
+use std::fmt::Write as _;
+
+/// Longer queries are pasted by mistake.
+const QUERY_BYTES_MAX: usize = 8 << 10;
+/// The first so many terms of a query are looked for. Beyond them nobody is asking a question.
+const TERMS_MAX: usize = 64;
+
+/// What is looked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Query {
+    /// Words and phrases that count.
+    pub terms: Vec<Term>,
+    /// What must not be there.
+    pub excluded: Vec<Term>,
+    /// Words that were left out because they say nothing.
+    pub dropped: Vec<String>,
+    /// Why nothing can be found.
+    pub hint: Option<&'static str>,
+}
+
+/// One word or phrase.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Term {
+    /// In lower case, as typed.
+    pub text: String,
+    /// Whether every hit has it.
+    pub is_required: bool,
+    /// How it is matched.
+    #[serde(rename = "match")]
+    pub shape: Shape,
+    /// Its words as they are in the index.
+    #[serde(skip)]
+    pub(crate) stems: Vec<String>,
+}
+
+/// How a term is matched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shape {
+    /// Words, one behind the other.
+    Words,
+    /// The same, the last of which goes on.
+    Beginning,
+    /// Characters of a script without spaces, anywhere.
+    Characters,
+}
+
+impl Query {
+    /// Takes a query apart.
+    pub fn parse(text: &str) -> Self {
+        let mut query = Self::default();
+        if text.len() > QUERY_BYTES_MAX {
+            query.hint = Some("the query is too long: a few words find more");
+            return query;
+        }
+        let mut rest = text;
+        while let Some((clause, after)) = Clause::next(rest) {
+            #[cfg(test)]
+            crate::scan_counter::add(rest.len() - after.len());
+            query.add(&clause);
+            rest = after;
+        }
+        query.keep_stop_words_if_alone();
+        query.excluded.truncate(TERMS_MAX);
+        if query.terms.is_empty() {
+            query.hint = Some(match (text.trim().is_empty(), query.excluded.is_empty()) {
+                (true, _) => "the query is empty: name a word, a file or an error message",
+                (_, false) => "`-word` only leaves out: add a word to look for",
+                (_, true) => {
+                    "the query has no letters or digits: name a word, a file or an error message"
+                }
+            });
+        }
+        query
+    }
+
+    fn add(&mut self, clause: &Clause<'_>) {
+        match clause.sign {
+            Some('-') => self.excluded.extend(clause.as_one(false)),
+            Some(_) => clause.as_one(true).into_iter().for_each(|term| self.push(term)),
+            None if clause.is_quoted => {
+                clause.as_one(false).into_iter().for_each(|term| self.push(term));
+            }
+            None => self.add_words(clause),
+        }
+    }
+
+    fn add_words(&mut self, clause: &Clause<'_>) {
+        let parts = fts_terms::identifiers(clause.text);
+        let mut words = pieces(clause.text).collect::<Vec<_>>();
+        if clause.is_open
+            && let Some(last) = words.pop()
+        {
+            self.push(Term::new(&[last], Shape::Beginning, false));
+        }
+        for word in words.into_iter().chain(tokens::words(&parts).map(|(_, word)| word)) {
+            if fts_terms::is_unspaced(word.chars().next().unwrap_or(' ')) {
+                self.push(Term::new(&[word], Shape::Characters, false));
+            } else if is_stop_word(&word.to_lowercase()) {
+                self.dropped.push(word.to_lowercase());
+            } else {
+                self.push(Term::new(&[word], Shape::Words, false));
+            }
+        }
+    }
+
+    fn push(&mut self, term: Term) {
+        let known = |other: &&mut Term| other.stems == term.stems && other.shape == term.shape;
+        #[cfg(test)]
+        crate::scan_counter::add(self.terms.len() + term.text.len());
+        let is_full = self.terms.len() == TERMS_MAX;
+        match self.terms.iter_mut().find(known) {
+            Some(other) => other.is_required |= term.is_required,
+            // Comparing with ever more of them would take time that grows with the square of the query.
+            None if is_full => {}
+            None => self.terms.push(term),
+        }
+    }
+
+    /// Someone who looks for `to be` means it.
+    fn keep_stop_words_if_alone(&mut self) {
+        self.dropped.dedup();
+        if self.terms.is_empty() && self.excluded.is_empty() {
+            for word in std::mem::take(&mut self.dropped) {
+                self.push(Term::new(&[&word], Shape::Words, false));
+            }
+        }
+    }
+}
+
+impl Term {
+    fn new(words: &[&str], shape: Shape, is_required: bool) -> Self {
+        let text = words.join(" ").to_lowercase();
+        let stems = match shape {
+            Shape::Characters => vec![text.clone()],
+            _ => words.iter().map(|word| folded(word)).collect(),
+        };
+        Self { text, is_required, shape, stems }
+    }
+
+    /// The term in the language of the index. Only letters, digits and spaces stand between the quotes, so
+    /// no query can break out of them.
+    pub(crate) fn expression(&self) -> String {
+        match self.shape {
+            Shape::Words => format!("\"{}\"", self.text),
+            Shape::Beginning => format!("\"{}\" *", self.text),
+            Shape::Characters => characters(&self.text),
+        }
+    }
+}
+
+fn folded(word: &str) -> String {
+    let mut out = String::new();
+    tokens::fold(word, &mut out);
+    out
+}
+
+/// A run of characters is the phrase of its pairs; a single one begins a pair, or stands alone at an end.
+fn characters(text: &str) -> String {
+    let mut pairs = String::new();
+    let mut chars = text.chars().peekable();
+    while let Some(first) = chars.next() {
+        match chars.peek() {
+            Some(second) => write!(pairs, "{first}{second} ").expect("a string takes all"),
+            None if pairs.is_empty() => return format!("grams : \"{first}\" *"),
+            None => {}
+        }
+    }
+    format!("grams : \"{}\"", pairs.trim_end())
+}
+
+/// The words of a text, cut also where a script without spaces begins or ends.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    tokens::words(text).flat_map(|(_, word)| {
+        let mut rest = word;
+        std::iter::from_fn(move || {
+            let first = rest.chars().next()?;
+            let is_same = |c| fts_terms::is_unspaced(c) == fts_terms::is_unspaced(first);
+            let end = rest.find(|c| !is_same(c)).unwrap_or(rest.len());
+            let (piece, after) = rest.split_at(end);
+            rest = after;
+            Some(piece)
+        })
+    })
+}
+
+/// A stretch of the query between spaces or quotes.
+struct Clause<'a> {
+    sign: Option<char>,
+    text: &'a str,
+    is_quoted: bool,
+    /// Ends in `*`.
+    is_open: bool,
+}
+
+impl<'a> Clause<'a> {
+    fn next(text: &'a str) -> Option<(Self, &'a str)> {
+        let text = text.trim_start();
+        let first = text.chars().next()?;
+        let sign = matches!(first, '+' | '-').then_some(first);
+        let body = &text[sign.map_or(0, char::len_utf8)..];
+        if let Some(inside) = body.strip_prefix('"') {
+            let end = inside.find('"').unwrap_or(inside.len());
+            let after = inside[end..].strip_prefix('"').unwrap_or("");
+            let is_open = after.starts_with('*');
+            return Some((Self { sign, text: &inside[..end], is_quoted: true, is_open }, after));
+        }
+        let end = body.find(|c: char| c.is_whitespace() || c == '"').unwrap_or(body.len());
+        let (text, after) = body.split_at(end);
+        let is_open =
+            text.ends_with('*') && text.trim_end_matches('*').ends_with(char::is_alphanumeric);
+        // A flag such as `--json` is looked for; only a single dash leaves a word out.
+        let sign = sign.filter(|_| text.starts_with(|c: char| c.is_alphanumeric() || c == '_'));
+        Some((Self { sign, text, is_quoted: false, is_open }, after))
+    }
+
+    /// The whole clause as one phrase.
+    fn as_one(&self, is_required: bool) -> Vec<Term> {
+        let (unspaced, spaced): (Vec<_>, Vec<_>) = pieces(self.text)
+            .partition(|piece| fts_terms::is_unspaced(piece.chars().next().unwrap_or(' ')));
+        let shape = if self.is_open { Shape::Beginning } else { Shape::Words };
+        let characters =
+            unspaced.iter().map(|run| Term::new(&[run], Shape::Characters, is_required));
+        let mut terms: Vec<Term> = characters.collect();
+        if !spaced.is_empty() {
+            terms.push(Term::new(&spaced, shape, is_required));
+        }
+        terms
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scan_counter;
+    use proptest::{
+        prelude::*,
+        test_runner::{Config, TestRunner},
+    };
+    use rusqlite::Connection;
+
+    /// `+` for required, `-` for excluded, then the expression.
+    fn parsed(text: &str) -> String {
+        let query = Query::parse(text);
+        let term = |term: &Term| {
+            format!("{}{}", if term.is_required { "+" } else { "" }, term.expression())
+        };
+        let mut all: Vec<String> = query.terms.iter().map(term).collect();
+        all.extend(query.excluded.iter().map(|term| format!("-{}", term.expression())));
+        all.join(", ")
+    }
+
+    #[test]
+    fn queries_are_taken_apart_as_people_mean_them() {
+        let table = [
+            ("Why did the login fail?", r#""login", "fail""#),
+            ("to be or not to be", r#""to", "be", "or", "not""#),
+            ("the", r#""the""#),
+            (r#""connection pool" size"#, r#""connection pool", "size""#),
+            (r#""no closing quote"#, r#""no closing quote""#),
+            (r#"a"b"c"#, r#""b", "c""#),
+            ("+must -not maybe", r#"+"must", "maybe", -"not""#),
+            (r#"-"old api" new"#, r#""new", -"old api""#),
+            ("+snake_case", r#"+"snake case""#),
+            ("migr*", r#""migr" *"#),
+            ("src/migr*", r#""migr" *, "src""#),
+            ("*", ""),
+            ("readReply", r#""readreply", "read", "reply""#),
+            ("snake_case", r#""snake", "case", "snakecase""#),
+            ("path/to/file.rs", r#""path", "file", "rs""#),
+            ("a-b.c", r#""b", "c", "ab""#),
+            ("--json", r#""json""#),
+            ("fail fails failed", r#""fail""#),
+            ("Café", r#""café""#),
+            ("日本語", r#"grams : "日本 本語""#),
+            ("語", r#"grams : "語" *"#),
+            ("Rustの記憶", r#""rust", grams : "の記 記憶""#),
+            ("NEAR(a b) AND title:x OR {y} ^z", r#""near", "b", "title", "x", "z""#),
+            ("'; drop table observations; --", r#""drop", "table", "observations""#),
+            ("!!! ... ???", ""),
+            ("", ""),
+        ];
+        for (text, expected) in table {
+            assert_eq!(parsed(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_query_that_can_find_nothing_says_why() {
+        for (text, hint) in [
+            ("", "is empty"),
+            ("  \n", "is empty"),
+            ("?!*\"+-", "no letters"),
+            ("-word", "only leaves out"),
+            ("word ".repeat(2000).as_str(), "too long"),
+        ] {
+            let query = Query::parse(text);
+            assert!(query.hint.is_some_and(|given| given.contains(hint)), "{text:.20} {query:?}");
+        }
+        assert_eq!(Query::parse("word").hint, None);
+    }
+
+    #[test]
+    fn a_query_of_hostile_fragments_is_read_in_linear_time() {
+        scan_counter::assert_linear(|fragment, size| {
+            // What is longer is not read; below that limit four times as much is four times the work, too.
+            let bytes = size * QUERY_BYTES_MAX / (4 << 20);
+            Query::parse(&fragment.repeat(bytes / fragment.len()));
+        });
+        scan_counter::assert_linear(|fragment, size| {
+            Query::parse(&fragment.repeat(size / fragment.len()));
+        });
+        let words: String = (0..2000).map(|word| format!("w{word} ")).collect();
+        let words = &words[..QUERY_BYTES_MAX];
+        let looks = scan_counter::count(|| drop(Query::parse(words)));
+        assert!(looks < 80 * words.len(), "{looks}");
+    }
+
+    #[test]
+    fn no_text_breaks_the_language_of_the_index() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch("create virtual table f using fts5 (a, grams)").unwrap();
+        let texts = "(?s).{0,60}|[\"+*(){}:^a -]{0,30}";
+        let asked = TestRunner::new(Config { failure_persistence: None, ..Config::default() }).run(
+            &texts,
+            |text| {
+                let query = Query::parse(&text);
+                for term in query.terms.iter().chain(&query.excluded) {
+                    let sql = "select count(*) from f where f match ?1";
+                    let found =
+                        connection.query_row(sql, [term.expression()], |row| row.get::<_, i64>(0));
+                    prop_assert!(found.is_ok(), "{text:?}: {found:?}");
+                }
+                Ok(())
+            },
+        );
+        asked.unwrap();
+    }
+}

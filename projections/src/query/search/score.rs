@@ -1,0 +1,298 @@
+//! What a row is worth to a query: BM25, a little more for words that stand together.
+
+use super::{
+    query::{Query, Shape},
+    tokens,
+};
+use serde::Serialize;
+use std::ops::Range;
+
+/// How soon more of the same word counts no more. Measured, like the others, in `tools/results/retrieval.md`.
+const SATURATION: f64 = 1.5;
+/// How much a long text is held against it.
+const LENGTH: f64 = 0.5;
+/// What a word in the name of a row counts, and one in the text.
+const NAME: f64 = 2.0;
+/// What it is worth that two words of the query stand side by side, as a share of the rarer one's worth.
+const TOGETHER: f64 = 0.5;
+/// How much is taken away from a row that has none of the words, by what they are worth: five words of
+/// which all are met say more than one of them met often.
+const MISSED: f64 = 0.2;
+/// What is added for having all of several words.
+const COMPLETE: f64 = 0.1;
+/// Words further apart than this do not stand together.
+const APART_MAX: usize = 4;
+
+/// What a row got, and for what.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Score {
+    /// All of it.
+    pub total: f64,
+    /// For each term of the query.
+    pub terms: Vec<f64>,
+    /// For words that stand together.
+    pub together: f64,
+    /// What the sum of these is multiplied by: the more words are met, the more.
+    pub met: f64,
+}
+
+/// Scores rows for one query.
+#[derive(Debug)]
+pub(crate) struct Scorer<'a> {
+    query: &'a Query,
+    /// What each term is worth.
+    worths: Vec<f64>,
+    average_words: f64,
+    matcher: Matcher<'a>,
+}
+
+/// One text of a row.
+pub(crate) struct Column<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) role: Role,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    MemoryId,
+    Text,
+    /// Parts of names that are in another column already: neither long nor together.
+    Parts,
+}
+
+impl<'a> Scorer<'a> {
+    pub(crate) fn new(query: &'a Query, worths: Vec<f64>, average_words: f64) -> Self {
+        Self { query, worths, average_words, matcher: Matcher::new(query) }
+    }
+
+    pub(crate) fn score(&self, columns: &[Column<'_>]) -> Score {
+        let mut counts = vec![0.0; self.worths.len()];
+        let mut words = 0;
+        let mut together = 0.0;
+        for column in columns {
+            let seen = self.matcher.look(column.text);
+            let weight = if column.role == Role::MemoryId { NAME } else { 1.0 };
+            for (term, count) in counts.iter_mut().enumerate() {
+                *count += weight * self.count(term, &seen, column) as f64;
+            }
+            if column.role != Role::Parts {
+                words += seen.words;
+                together += self.together(&seen.stems);
+            }
+        }
+        let length = 1.0 - LENGTH + LENGTH * f64::from(words) / self.average_words;
+        let worth = |(count, worth): (&f64, &f64)| {
+            worth * count * (SATURATION + 1.0) / (count + SATURATION * length)
+        };
+        let terms: Vec<f64> = counts.iter().zip(&self.worths).map(worth).collect();
+        let all: f64 = self.worths.iter().sum();
+        let there = counts.iter().zip(&self.worths).filter(|(count, _)| **count > 0.0);
+        let share = there.map(|(_, worth)| worth).sum::<f64>() / all.max(f64::MIN_POSITIVE);
+        let is_complete = counts.len() > 1 && counts.iter().all(|count| *count > 0.0);
+        let met = 1.0 - MISSED + MISSED * share + if is_complete { COMPLETE } else { 0.0 };
+        Score { total: (terms.iter().sum::<f64>() + together) * met, terms, together, met }
+    }
+
+    fn count(&self, term: usize, seen: &Seen, column: &Column<'_>) -> usize {
+        let term = &self.query.terms[term];
+        if term.shape == Shape::Characters {
+            return if column.role == Role::Parts {
+                0
+            } else {
+                column.text.matches(&term.text).count()
+            };
+        }
+        let wanted = self.matcher.stems_of(term.stems.as_slice(), term.shape);
+        seen.phrases(&wanted).count()
+    }
+
+    /// Neighbouring words of different terms, each pair once.
+    fn together(&self, stems: &[(u32, usize)]) -> f64 {
+        let mut pairs: Vec<(usize, usize)> = Vec::new();
+        let mut together = 0.0;
+        for window in stems.windows(2) {
+            let [(first, left), (second, right)] = *window else { continue };
+            let distance = (second - first) as usize;
+            let (left, right) = (self.matcher.stems[left].term, self.matcher.stems[right].term);
+            if left == right
+                || distance == 0
+                || distance > APART_MAX
+                || pairs.contains(&(left, right))
+            {
+                continue;
+            }
+            pairs.push((left, right));
+            together += TOGETHER * self.worths[left].min(self.worths[right]) / distance as f64;
+        }
+        together
+    }
+}
+
+/// Finds the words of a query in texts.
+#[derive(Debug)]
+pub(crate) struct Matcher<'a> {
+    stems: Vec<Stem<'a>>,
+    /// Which first bytes stems have: stemming all the other words would be most of the work.
+    first_bytes: [bool; 256],
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Stem<'a> {
+    text: &'a str,
+    is_beginning: bool,
+    /// The first term that has it.
+    term: usize,
+}
+
+/// What was seen in a text.
+struct Seen {
+    words: u32,
+    /// Position and number of each stem, in order.
+    stems: Vec<(u32, usize)>,
+}
+
+impl<'a> Matcher<'a> {
+    pub(crate) fn new(query: &'a Query) -> Self {
+        let mut matcher = Self { stems: Vec::new(), first_bytes: [false; 256] };
+        for (number, term) in query.terms.iter().enumerate() {
+            let is_words = term.shape != Shape::Characters;
+            for (at, text) in term.stems.iter().enumerate().filter(|_| is_words) {
+                let is_beginning = term.shape == Shape::Beginning && at + 1 == term.stems.len();
+                if matcher.number(text, is_beginning).is_none() {
+                    matcher.stems.push(Stem { text, is_beginning, term: number });
+                    matcher.first_bytes[usize::from(text.as_bytes()[0])] = true;
+                }
+            }
+        }
+        matcher
+    }
+
+    fn number(&self, text: &str, is_beginning: bool) -> Option<usize> {
+        self.stems.iter().position(|stem| stem.text == text && stem.is_beginning == is_beginning)
+    }
+
+    fn stems_of(&self, stems: &[String], shape: Shape) -> Vec<usize> {
+        let is_beginning = |at| shape == Shape::Beginning && at + 1 == stems.len();
+        let number = |(at, text): (usize, &String)| self.number(text, is_beginning(at));
+        stems.iter().enumerate().filter_map(number).collect()
+    }
+
+    /// The stems that a word of a text is, or begins with.
+    fn meets(&self, word: &str, folded: &mut String) -> impl Iterator<Item = usize> {
+        let first = word.as_bytes()[0].to_ascii_lowercase();
+        let is_possible = !first.is_ascii() || self.first_bytes[usize::from(first)];
+        if is_possible {
+            tokens::fold(word, folded);
+        }
+        let folded: &str = folded;
+        let is_met = move |stem: &Stem<'_>| match stem.is_beginning {
+            true => folded.starts_with(stem.text),
+            false => folded == stem.text,
+        };
+        let stems = if is_possible { self.stems.as_slice() } else { &[] };
+        stems.iter().enumerate().filter(move |(_, stem)| is_met(stem)).map(|(at, _)| at)
+    }
+
+    fn look(&self, text: &str) -> Seen {
+        let mut seen = Seen { words: 0, stems: Vec::new() };
+        let mut folded = String::new();
+        for (_, word) in tokens::words_said(text) {
+            #[cfg(test)]
+            crate::scan_counter::add(word.len());
+            seen.stems.extend(self.meets(word, &mut folded).map(|stem| (seen.words, stem)));
+            seen.words += 1;
+        }
+        seen
+    }
+
+    /// Where words of the query stand in a text.
+    pub(crate) fn marks(&self, query: &Query, text: &str) -> Vec<Range<usize>> {
+        let mut folded = String::new();
+        let is_met =
+            |(_, word): &(Range<usize>, &str)| self.meets(word, &mut folded).next().is_some();
+        let mut marks: Vec<_> =
+            tokens::words_said(text).filter(is_met).map(|(range, _)| range).collect();
+        for term in query.terms.iter().filter(|term| term.shape == Shape::Characters) {
+            marks.extend(text.match_indices(&term.text).map(|(at, found)| at..at + found.len()));
+        }
+        marks.sort_by_key(|mark| (mark.start, mark.end));
+        marks.dedup_by(|next, before| next.start < before.end);
+        marks
+    }
+}
+
+impl Seen {
+    /// Where the wanted stems stand one behind the other.
+    fn phrases(&self, wanted: &[usize]) -> impl Iterator<Item = u32> {
+        let first = wanted.first().copied();
+        self.stems.iter().filter(move |(_, stem)| Some(*stem) == first).map(|(at, _)| *at).filter(
+            move |start| {
+                // They are in order, and a long text has many of them.
+                let stands = |(offset, stem): (usize, &usize)| {
+                    #[cfg(test)]
+                    crate::scan_counter::add(1);
+                    self.stems.binary_search(&(start + offset as u32, *stem)).is_ok()
+                };
+                wanted.iter().enumerate().skip(1).all(stands)
+            },
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scored(query: &str, name: &str, text: &str) -> Score {
+        let query = Query::parse(query);
+        let scorer = Scorer::new(&query, vec![1.0; query.terms.len()], 4.0);
+        let columns =
+            [Column { text: name, role: Role::MemoryId }, Column { text, role: Role::Text }];
+        scorer.score(&columns)
+    }
+
+    #[test]
+    fn more_words_fewer_others_and_the_name_count_more() {
+        let order = [
+            scored("cache fail", "failing caches", ""),
+            scored("cache fail", "", "failing caches"),
+            scored("cache fail", "", "failing in all of the caches"),
+            scored("cache fail", "", "failing"),
+            scored("cache fail", "", "failing in many other ways than those"),
+            scored("cache fail", "", "nothing of it"),
+        ];
+        assert!(order.is_sorted_by(|left, right| left.total > right.total), "{order:#?}");
+        assert!(order[5].total <= 0.0);
+    }
+
+    #[test]
+    fn phrases_beginnings_and_characters_are_counted() {
+        assert!(scored("\"read the log\"", "", "we read the logs").total > 0.0);
+        assert!(scored("\"read the log\"", "", "the log we read").total <= 0.0);
+        assert!(scored("migr*", "", "Migrations").total > 0.0);
+        assert!(scored("本語", "", "日本語").total > 0.0);
+    }
+
+    #[test]
+    fn texts_of_hostile_fragments_are_scored_in_linear_time() {
+        for fragment in ["a b ", "b a a ", "[redacted:a] ", "[redacted:", "ab", "日 本 "] {
+            let work = [1 << 16, 1 << 18, 1 << 20].map(|size| {
+                let query = Query::parse("\"a b\" \"b a\" a b ab redacted 日 本");
+                let scorer = Scorer::new(&query, vec![1.0; query.terms.len()], 10.0);
+                let text = fragment.repeat(size / fragment.len());
+                let columns = [Column { text: &text, role: Role::Text }];
+                crate::scan_counter::count(|| drop(scorer.score(&columns)))
+            });
+            assert!(work.windows(2).all(|pair| pair[1] <= 5 * pair[0]), "{fragment}: {work:?}");
+        }
+    }
+
+    #[test]
+    fn marks_cover_the_words_that_were_met() {
+        let query = Query::parse("naive reading 本語");
+        let text = "Naïve code reads 日本語.";
+        let marked: Vec<_> =
+            Matcher::new(&query).marks(&query, text).into_iter().map(|mark| &text[mark]).collect();
+        assert_eq!(marked, ["Naïve", "reads", "本語"]);
+    }
+}

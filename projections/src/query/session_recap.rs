@@ -1,0 +1,116 @@
+//! What whoever asks wants to know of a session beside the question itself.
+
+use crate::{
+    error::Result,
+    query::pending::Reprocessing,
+    store::{Store, sql_numbers::number},
+};
+use rusqlite::named_params;
+
+/// How far a session has come.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SessionProgress {
+    /// Its latest turn.
+    pub turn_last: u32,
+    /// Whether it ended.
+    pub is_ended: bool,
+    /// The turns in which the assistant stopped.
+    pub turns_stopped: Vec<u32>,
+}
+
+/// A memory of a session, in short.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecapEntry {
+    /// When what it is about happened, in microseconds since 1970.
+    pub at_us: u64,
+    /// The type of an observation; `summary` for a summary.
+    pub kind: String,
+    /// Its title, or what was completed.
+    pub text: String,
+}
+
+impl Store {
+    /// How far the session in this row has come.
+    pub fn session_progress(&self, session: i64) -> Result<SessionProgress> {
+        let sql = "select turn, ended_at_us is not null from sessions where id = ?1";
+        let (turn_last, is_ended) = self
+            .connection
+            .prepare_cached(sql)?
+            .query_row([session], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let sql = "select distinct turn from stops where session = ?1 and scope = 'turn'";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let turns = statement.query_map([session], |row| row.get(0))?;
+        let turns_stopped = turns.collect::<rusqlite::Result<_>>()?;
+        Ok(SessionProgress { turn_last, is_ended, turns_stopped })
+    }
+
+    /// The latest `limit` memories of a session, newest first: those that are shown, or those that a
+    /// reprocessing has made or taken over.
+    pub fn session_recap(
+        &self,
+        session: i64,
+        by: Option<&Reprocessing>,
+        limit: u32,
+    ) -> Result<Vec<RecapEntry>> {
+        let belongs = match by {
+            None => "is_visible",
+            Some(_) => "(generation = :generation or prompt_version is :version)",
+        };
+        let sql = format!(
+            "select at_us, coalesce(type, 'change'), coalesce(title, narrative), seq from observations
+                 where session = :session and origin = 'agent' and {belongs}
+             union all
+             select at_us, 'summary', coalesce(completed, learned, notes), seq from summaries
+                 where session = :session and origin = 'agent' and {belongs}
+             order by 1 desc, 4 desc limit :limit"
+        );
+        let generation = by.map(|by| by.generation);
+        let version = by.and_then(|by| by.prompt_version.as_deref());
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut found = match by {
+            None => statement.query(named_params! {":session": session, ":limit": limit})?,
+            Some(_) => statement.query(named_params! {
+                ":session": session, ":limit": limit, ":generation": generation, ":version": version,
+            })?,
+        };
+        let mut remembered = Vec::new();
+        while let Some(row) = found.next()? {
+            if let Some(text) = row.get(2)? {
+                let at_us = number(row, 0)?;
+                remembered.push(RecapEntry { at_us, kind: row.get(1)?, text });
+            }
+        }
+        Ok(remembered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_log::{TestLog, titled};
+
+    fn texts(remembered: &[RecapEntry]) -> Vec<&str> {
+        remembered.iter().map(|memory| memory.text.as_str()).collect()
+    }
+
+    #[test]
+    fn a_session_tells_its_turns_and_its_memories() {
+        let mut scene = TestLog::new();
+        scene.prompt("one");
+        let used = scene.tool("Bash", "{}");
+        let stop = scene.stop();
+        scene.prompt("two");
+        scene.tool("Bash", "{}");
+        let summed_up = format!("{}<summary><completed>b</completed></summary>", titled("a"));
+        scene.reply(&[used, stop], &summed_up);
+        scene.start(1, "v1");
+        scene.reply_in(1, "v1", &[used, stop], &titled("c"));
+        let store = scene.fold();
+        let expected = SessionProgress { turn_last: 2, is_ended: false, turns_stopped: vec![1] };
+        assert_eq!(store.session_progress(1).unwrap(), expected);
+        assert_eq!(texts(&store.session_recap(1, None, 10).unwrap()), ["a", "b"]);
+        assert_eq!(texts(&store.session_recap(1, None, 1).unwrap()), ["a"]);
+        let by = Reprocessing { generation: 1, prompt_version: None, model: None };
+        assert_eq!(texts(&store.session_recap(1, Some(&by), 10).unwrap()), ["c"]);
+    }
+}

@@ -1,0 +1,219 @@
+//! Sessions, one by one: in a list, by number or id, and turn by turn as a story.
+
+use crate::{
+    Store,
+    error::Result,
+    fold::sessions::STATUS,
+    query::search::{Kind, MemoryId},
+    store::sql_numbers::{number, number_if_any},
+};
+use rusqlite::{Row, named_params};
+
+/// A session, told to people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionView {
+    /// Its number.
+    pub id: i64,
+    /// The watched program's own id.
+    pub session: String,
+    /// Which program that is.
+    pub platform: String,
+    /// The agent's id of its conversation; `None` until it is known.
+    pub memory_session: Option<String>,
+    /// The name of its project.
+    pub project: String,
+    /// Where it works.
+    pub cwd: Option<String>,
+    /// `initialized`, `active`, `completed`, `failed`, `interrupted`.
+    pub status: String,
+    /// What the user called it, else the first prompt.
+    pub title: Option<String>,
+    /// When it began, in microseconds since 1970.
+    pub started_at_us: u64,
+    /// When something happened in it last.
+    pub at_us: u64,
+    /// When it ended, if it did.
+    pub ended_at_us: Option<u64>,
+    /// How many prompts the user submitted.
+    pub prompts: u32,
+    /// How many tools were used.
+    pub tool_uses: u32,
+    /// Observations that are shown.
+    pub observations: u32,
+    /// Summaries that are shown.
+    pub summaries: u32,
+    /// Tool uses and stops that wait for an answer.
+    pub outstanding: u32,
+}
+
+/// How often a tool was used under one prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolUseCount {
+    /// The prompt, counted within the session.
+    pub prompt_number: u32,
+    /// The tool.
+    pub tool: String,
+    /// How often.
+    pub count: u32,
+}
+
+/// Which sessions.
+#[derive(Debug, Clone, Copy)]
+pub enum SessionQuery<'a> {
+    /// The latest first, of one project or of all.
+    Latest {
+        /// Name or key of a project.
+        project: Option<&'a str>,
+        /// How many to leave out.
+        offset: u32,
+        /// How many.
+        limit: u32,
+    },
+    /// The one of this number.
+    Number(i64),
+    /// The one with this id, as the watched program has it.
+    Id(&'a str),
+}
+
+impl Store {
+    /// Sessions as they stand at `now_us`.
+    pub fn session_views(&self, which: SessionQuery<'_>, now_us: u64) -> Result<Vec<SessionView>> {
+        let (condition, order) = match which {
+            SessionQuery::Latest { project: None, .. } => ("true", "at_us desc, id desc"),
+            SessionQuery::Latest { .. } => (
+                "project in (select id from projects where owner in
+                     (select owner from projects where label = :name or key = :name))",
+                "at_us desc, id desc",
+            ),
+            SessionQuery::Number(_) => ("id = :number", "id"),
+            SessionQuery::Id(_) => ("session = :name", "at_us desc"),
+        };
+        let (name, number, offset, limit) = match which {
+            SessionQuery::Latest { project, offset, limit } => (project, 0, offset, limit),
+            SessionQuery::Number(number) => (None, number, 0, 1),
+            SessionQuery::Id(id) => (Some(id), 0, 0, 1),
+        };
+        let sql = format!(
+            "select sessions.id, session, platform, memory_session,
+                 (select coalesce(owners.label, owners.key) from projects
+                      join projects owners on owners.id = projects.owner where projects.id = sessions.project),
+                 cwd, {STATUS},
+                 coalesce(title, (select text from prompts where prompts.session = sessions.id
+                      and text is not null and submitter != 'task' order by number limit 1)),
+                 started_at_us, at_us, ended_at_us, prompt_number, tool_uses,
+                 (select count(*) from observations where observations.session = sessions.id and is_visible),
+                 (select count(*) from summaries where summaries.session = sessions.id and is_visible),
+                 (select count(*) from tool_uses where tool_uses.session = sessions.id
+                      and answered_by is null and not is_parked)
+                 + (select count(*) from stops where stops.session = sessions.id and scope = 'turn'
+                      and answered_by is null and not is_parked)
+             from (select * from sessions where forgotten_by is null and {condition}
+                   order by {order} limit :limit offset :offset) sessions
+             where coalesce(:name, '') is not null and :number is not null"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let values = named_params! {
+            ":now": now_us as i64, ":name": name, ":number": number, ":limit": limit, ":offset": offset,
+        };
+        let told = statement.query_map(values, read)?;
+        Ok(told.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The memories of the session of this number, the earliest first, at most `limit`.
+    pub fn session_memories(&self, session: i64, limit: u32) -> Result<Vec<MemoryId>> {
+        let sql = "select 0, id, at_us from visible_prompts where session = ?1
+                   union all select 1, id, at_us from visible_observations where session = ?1
+                   union all select 2, id, at_us from visible_summaries where session = ?1
+                   order by 3, 1, 2 limit ?2";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let names = statement.query_map((session, limit), |row| {
+            let kinds = [Kind::Prompt, Kind::Observation, Kind::Summary];
+            Ok(MemoryId { kind: kinds[usize::from(row.get::<_, u8>(0)?)], id: row.get(1)? })
+        })?;
+        Ok(names.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Which tools were used under each prompt of a session, the most used first.
+    pub fn session_tool_counts(&self, session: i64) -> Result<Vec<ToolUseCount>> {
+        let sql =
+            "select prompt_number, coalesce(tool, ''), count(*) from tool_uses where session = ?1
+                   group by 1, 2 order by 1, 3 desc, 2";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let uses = statement.query_map([session], |row| {
+            Ok(ToolUseCount { prompt_number: row.get(0)?, tool: row.get(1)?, count: row.get(2)? })
+        })?;
+        Ok(uses.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<SessionView> {
+    let title: Option<String> = row.get(7)?;
+    Ok(SessionView {
+        id: row.get(0)?,
+        session: row.get(1)?,
+        platform: row.get(2)?,
+        memory_session: row.get(3)?,
+        project: row.get::<_, Option<String>>(4)?.unwrap_or_default(),
+        cwd: row.get(5)?,
+        status: row.get(6)?,
+        title: title.and_then(|title| title.lines().next().map(str::to_owned)),
+        started_at_us: number(row, 8)?,
+        at_us: number(row, 9)?,
+        ended_at_us: number_if_any(row, 10)?,
+        prompts: row.get(11)?,
+        tool_uses: row.get(12)?,
+        observations: row.get(13)?,
+        summaries: row.get(14)?,
+        outstanding: row.get(15)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_log::{BEGIN_US, TestLog, titled};
+
+    fn store() -> Store {
+        let mut scene = TestLog::new();
+        scene.prompt("fix it\nplease");
+        let read = scene.tool("Read", "{}");
+        scene.tool("Read", "{}");
+        scene.tool("Bash", "{}");
+        scene.reply(&[read], &(titled("a") + "<summary><request>r</request></summary>"));
+        scene.prompt("and now?");
+        scene.envelope.session = "t".into();
+        scene.envelope.project.key = "other".into();
+        scene.prompt("elsewhere");
+        scene.fold()
+    }
+
+    #[test]
+    fn a_session_is_found_by_number_by_id_and_among_the_latest() {
+        let store = store();
+        let told = |which| store.session_views(which, BEGIN_US + 60_000_000).unwrap();
+        let session = &told(SessionQuery::Number(1))[0];
+        assert_eq!(*session, told(SessionQuery::Id("s"))[0]);
+        assert_eq!(session.title.as_deref(), Some("fix it"));
+        assert_eq!((session.prompts, session.tool_uses, session.observations), (2, 3, 1));
+        assert_eq!((session.outstanding, session.status.as_str()), (2, "active"));
+        let latest = |project, offset| {
+            let told = told(SessionQuery::Latest { project, offset, limit: 10 });
+            told.into_iter().map(|told| told.session).collect::<Vec<_>>()
+        };
+        assert_eq!(latest(None, 0), ["t", "s"]);
+        assert_eq!(latest(None, 1), ["s"]);
+        assert_eq!(latest(Some("other"), 0), ["t"]);
+        assert_eq!(told(SessionQuery::Id("nobody's")), []);
+    }
+
+    #[test]
+    fn a_story_goes_from_the_prompt_to_what_was_done_and_learnt() {
+        let store = store();
+        let names: Vec<_> =
+            store.session_memories(1, 100).unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["P1", "1", "S1", "P2"]);
+        let uses = store.session_tool_counts(1).unwrap();
+        let uses: Vec<_> = uses.iter().map(|uses| (uses.tool.as_str(), uses.count)).collect();
+        assert_eq!(uses, [("Read", 2), ("Bash", 1)]);
+    }
+}

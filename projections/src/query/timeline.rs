@@ -1,0 +1,242 @@
+//! What happened around a moment: prompts, observations and summaries in one order.
+
+use crate::{
+    Store,
+    error::Result,
+    query::{
+        paging::{PageCursor, rank},
+        search::{Hit, Kind, MemoryId, Query, Search},
+    },
+};
+use rusqlite::{OptionalExtension, params_from_iter, types::Value};
+
+/// What to show the surroundings of.
+#[derive(Debug, Clone)]
+pub struct TimelineQuery {
+    /// The middle.
+    pub anchor: Anchor,
+    /// How many memories before it.
+    pub before: usize,
+    /// How many behind it.
+    pub after: usize,
+    /// The name or the key of a project; else the anchor's own.
+    pub project: Option<String>,
+    /// Whether other projects than the anchor's are shown as well.
+    pub is_everywhere: bool,
+}
+
+/// The middle of a timeline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Anchor {
+    /// A memory.
+    Memory(MemoryId),
+    /// A moment, in microseconds since 1970.
+    Time(u64),
+    /// The best hit of a query.
+    Query(String),
+}
+
+/// What happened around a moment, in order.
+#[derive(Debug, Clone, Default)]
+pub struct TimelineWindow {
+    /// The memory in the middle, if the anchor is one.
+    pub anchor: Option<MemoryId>,
+    /// The moment in the middle.
+    pub at_us: u64,
+    /// The memories, the anchor among them.
+    pub moments: Vec<Hit>,
+    /// Why there is nothing.
+    pub hint: Option<String>,
+}
+
+impl Store {
+    /// What happened around an anchor.
+    pub fn timeline(&self, timeline: &TimelineQuery) -> Result<TimelineWindow> {
+        let anchor = match &timeline.anchor {
+            Anchor::Memory(name) => Some(*name),
+            Anchor::Time(_) => None,
+            Anchor::Query(query) => match self.best(query, timeline.project.as_ref())? {
+                Ok(name) => Some(name),
+                Err(hint) => {
+                    return Ok(TimelineWindow { hint: Some(hint), ..TimelineWindow::default() });
+                }
+            },
+        };
+        let mut projects =
+            timeline.project.as_deref().map(|name| self.projects_named(name)).transpose()?;
+        let middle = match (anchor, &timeline.anchor) {
+            (Some(name), _) => {
+                let Some((place, owned)) = self.place(name)? else {
+                    let hint = Some(format!("there is no memory `{name}`"));
+                    return Ok(TimelineWindow { hint, ..TimelineWindow::default() });
+                };
+                if projects.is_none() && !timeline.is_everywhere {
+                    projects = Some(owned);
+                }
+                place
+            }
+            (None, Anchor::Time(at_us)) => PageCursor { at_us: *at_us as i64, rank: 0, id: 0 },
+            (None, _) => unreachable!("an anchor is a memory or a moment"),
+        };
+        let mut places = self.around(middle, projects.as_deref(), timeline)?;
+        places.sort_unstable();
+        let query = Query::default();
+        let moments =
+            places.into_iter().filter_map(|place| self.hit(place.name(), &query).transpose());
+        Ok(TimelineWindow {
+            anchor,
+            at_us: middle.at_us as u64,
+            moments: moments.collect::<Result<_>>()?,
+            hint: None,
+        })
+    }
+
+    fn best(&self, query: &str, project: Option<&String>) -> Result<Result<MemoryId, String>> {
+        let search = Search {
+            query: query.into(),
+            project: project.cloned(),
+            limit: 1,
+            ..Search::default()
+        };
+        let found = self.search(&search)?;
+        let hint = found.hint.unwrap_or_default();
+        Ok(found.hits.first().map(|hit| hit.name).ok_or(hint))
+    }
+
+    /// Where a memory is, and the projects that are one with its own.
+    fn place(&self, name: MemoryId) -> Result<Option<(PageCursor, Vec<i64>)>> {
+        let sql = format!(
+            "select row.at_us, projects.owner from visible_{} row
+                 join projects on projects.id = row.project where row.id = ?1",
+            name.kind.table()
+        );
+        let found: Option<(i64, i64)> = self
+            .connection
+            .prepare_cached(&sql)?
+            .query_row([name.id], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        let Some((at_us, owner)) = found else { return Ok(None) };
+        let mut statement =
+            self.connection.prepare_cached("select id from projects where owner = ?1")?;
+        let siblings = statement.query_map([owner], |row| row.get(0))?;
+        let siblings = siblings.collect::<rusqlite::Result<_>>()?;
+        Ok(Some((PageCursor::of(at_us, name), siblings)))
+    }
+
+    fn around(
+        &self,
+        middle: PageCursor,
+        projects: Option<&[i64]>,
+        timeline: &TimelineQuery,
+    ) -> Result<Vec<PageCursor>> {
+        let mut before = Vec::new();
+        let mut after = Vec::new();
+        for kind in Kind::ALL {
+            before.extend(self.beside(middle, kind, projects, Side::Before, timeline.before)?);
+            // The anchor itself comes as the first of what is not before it.
+            after.extend(self.beside(middle, kind, projects, Side::After, timeline.after + 1)?);
+        }
+        before.sort_unstable_by(|left, right| right.cmp(left));
+        before.truncate(timeline.before);
+        after.sort_unstable();
+        let is_memory = usize::from(middle.id > 0);
+        after.truncate(timeline.after + is_memory);
+        before.extend(after);
+        Ok(before)
+    }
+
+    fn beside(
+        &self,
+        middle: PageCursor,
+        kind: Kind,
+        projects: Option<&[i64]>,
+        side: Side,
+        rows_max: usize,
+    ) -> Result<Vec<PageCursor>> {
+        // The first comparison lets the index find the rows, the second is the true one.
+        let (about, exactly, order) = match side {
+            Side::Before => ("<=", "<", "desc"),
+            Side::After => (">=", ">=", "asc"),
+        };
+        let within = projects.map_or(String::new(), |ids| {
+            let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+            format!("and project in ({})", ids.join(", "))
+        });
+        let rank = rank(kind);
+        let sql = format!(
+            "select at_us, id from visible_{} where at_us {about} ?1
+                 and (at_us, {rank}, id) {exactly} (?1, ?2, ?3) {within}
+             order by at_us {order}, id {order} limit ?4",
+            kind.table()
+        );
+        let numbers = [middle.at_us, i64::from(middle.rank), middle.id, rows_max as i64];
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let places = statement.query_map(params_from_iter(numbers.map(Value::Integer)), |row| {
+            Ok(PageCursor { at_us: row.get(0)?, rank, id: row.get(1)? })
+        })?;
+        Ok(places.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Side {
+    Before,
+    After,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_log::{BEGIN_US, TestLog, titled};
+
+    /// Three turns in one project, and one in another in between.
+    fn turns() -> Store {
+        let mut scene = TestLog::new();
+        for turn in ["alpha", "beta", "gamma"] {
+            scene.prompt(turn);
+            let tool = scene.tool("Read", "{}");
+            let summary = format!("<summary><request>{turn}</request></summary>");
+            scene.reply(&[tool], &(titled(turn) + &summary));
+            if turn == "alpha" {
+                let home = scene.envelope.clone();
+                scene.envelope.project.key = "elsewhere".into();
+                scene.envelope.session = "t".into();
+                scene.prompt("elsewhere");
+                scene.envelope = home;
+            }
+        }
+        scene.fold()
+    }
+
+    fn around(store: &Store, anchor: Anchor, before: usize, after: usize) -> String {
+        let timeline = TimelineQuery { anchor, before, after, project: None, is_everywhere: false };
+        let found = store.timeline(&timeline).unwrap();
+        let name = |hit: &Hit| match Some(hit.name) == found.anchor {
+            true => format!("[{}]", hit.name),
+            false => hit.name.to_string(),
+        };
+        found.moments.iter().map(name).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn everything_around_an_anchor_is_shown_in_order() {
+        let store = turns();
+        let memory = |name: &str| Anchor::Memory(name.parse().unwrap());
+        assert_eq!(around(&store, memory("2"), 2, 2), "S1 P3 [2] S2 P4");
+        assert_eq!(around(&store, memory("S1"), 9, 1), "P1 1 [S1] P3");
+        assert_eq!(around(&store, memory("P4"), 0, 0), "[P4]");
+        assert_eq!(around(&store, Anchor::Query("gamma".into()), 1, 9), "P4 [3] S3");
+        assert_eq!(around(&store, Anchor::Time(BEGIN_US + 4_000_000), 2, 2), "1 S1 P2 P3");
+        assert_eq!(around(&store, memory("99"), 2, 2), "");
+    }
+
+    #[test]
+    fn other_projects_are_shown_only_if_asked_for() {
+        let store = turns();
+        let anchor = Anchor::Memory("S1".parse().unwrap());
+        let timeline =
+            TimelineQuery { anchor, before: 0, after: 1, project: None, is_everywhere: true };
+        let found = store.timeline(&timeline).unwrap();
+        assert_eq!(found.moments[1].title, "elsewhere");
+    }
+}
