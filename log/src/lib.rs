@@ -51,6 +51,7 @@
 //! }
 //! # Ok::<(), claude_mem_log::Error>(())
 //! ```
+#![warn(missing_docs)]
 
 mod backwards;
 mod compaction;

@@ -4,13 +4,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::progress::Progress;
-use crate::{
-    app::App,
-    compact::{self, Options, Outcome},
-    failure::Failure,
-    when::When,
-    words,
-};
+use claude_mem_core::{app::App, failure::Failure, format, time_arg::When};
+use claude_mem_maintenance::compact::{self, Options, Outcome};
 
 /// Make the log and the database small
 ///
@@ -42,7 +37,7 @@ impl Compact {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let raw_before_us = match &self.raw_older_than {
             Some(when) => Some(when.start(app.clock.now()).as_microsecond().cast_unsigned()),
-            None => compact::raw_before(app)?,
+            None => claude_mem_maintenance::retention::raw_before(app)?,
         };
         let options = Options {
             is_dry_run: self.dry_run,
@@ -85,20 +80,21 @@ fn report(outcome: &Outcome, is_dry_run: bool) -> serde_json::Value {
 fn tell(app: &mut App, outcome: &Outcome, is_dry_run: bool) -> Result<(), Failure> {
     let Outcome { log_bytes, files, erased, dropped_bytes, memory, purged_bytes, .. } = outcome;
     let would = if is_dry_run { "would be " } else { "" };
-    let (before, after) = (words::bytes(log_bytes.0), words::bytes(log_bytes.1));
+    let (before, after) = (format::bytes(log_bytes.0), format::bytes(log_bytes.1));
     app.output.line(format_args!(
         "log       {before} in {} → {would}{after} in {}",
-        words::count(files.0 as u64, "file"),
-        words::count(files.1 as u64, "file")
+        format::count(files.0 as u64, "file"),
+        format::count(files.1 as u64, "file")
     ))?;
-    let erased = words::count(*erased, "event");
+    let erased = format::count(*erased, "event");
     app.output
-        .line(format_args!("removed   text of {erased}, {} torn", words::bytes(*dropped_bytes)))?;
+        .line(format_args!("removed   text of {erased}, {} torn", format::bytes(*dropped_bytes)))?;
     if !is_dry_run {
-        let (before, after) = (words::bytes(memory.bytes_before), words::bytes(memory.bytes_after));
+        let (before, after) =
+            (format::bytes(memory.bytes_before), format::bytes(memory.bytes_after));
         app.output.line(format_args!("database  {before} → {after}"))?;
         if *purged_bytes > 0 {
-            let purged = words::bytes(*purged_bytes);
+            let purged = format::bytes(*purged_bytes);
             app.output.line(format_args!("leftovers {purged} removed"))?;
         }
     }

@@ -4,7 +4,7 @@ use clap::Args;
 use clap_complete::Shell;
 
 use super::help;
-use crate::{app::App, failure::Failure};
+use claude_mem_core::{app::App, failure::Failure};
 
 /// Print what your shell needs to complete commands
 ///

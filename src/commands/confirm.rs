@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, IsTerminal};
 
-use crate::{app::App, failure::Failure};
+use claude_mem_core::{app::App, failure::Failure};
 
 /// Goes on only if the user says yes. Where nobody can be asked, says `what` would have been done.
 pub(super) fn confirm(app: &mut App, what: &str, question: &str) -> Result<(), Failure> {

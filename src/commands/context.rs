@@ -3,13 +3,11 @@
 use clap::Args;
 use serde_json::json;
 
-use crate::{
-    app::App,
+use claude_mem_capture::project::ProjectId;
+use claude_mem_core::{app::App, failure::Failure, time_arg::When};
+use claude_mem_memory::{
     context::{Page, Request, compose},
-    failure::Failure,
-    memory,
-    project::ProjectId,
-    when::When,
+    store,
 };
 
 /// Show what Claude is told when a session begins; also the hook of `SessionStart`
@@ -35,8 +33,8 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let store = memory::read_folded(app)?;
-        let project = memory::project_meant(app, &store, self.project.as_deref())?;
+        let store = store::read_folded(app)?;
+        let project = store::project_meant(app, &store, self.project.as_deref())?;
         let now = app.clock.now();
         let now = self.as_of.as_ref().map_or(now, |when| when.end(now));
         let request = Request { project: &project, now, resumed: None, budget: self.budget };

@@ -7,13 +7,9 @@ use claude_mem_projections::Cost;
 use jiff::tz::TimeZone;
 use serde_json::json;
 
-use crate::{
-    app::App,
-    failure::Failure,
-    memory,
-    projector::{dollars, tokens},
-    when::When,
-};
+use claude_mem_core::{app::App, failure::Failure, time_arg::When};
+use claude_mem_distill::{dollars, tokens};
+use claude_mem_memory::store;
 
 /// Show what memory has cost
 ///
@@ -42,7 +38,7 @@ enum By {
 impl Costs {
     /// Prints a line for each, and one for all.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let store = memory::read_whole(app)?;
+        let store = store::read_whole(app)?;
         let now = app.clock.now();
         let since = self.since.as_ref().map_or(0, |since| since.start(now).as_microsecond());
         let offset = TimeZone::system().to_offset(now).seconds();

@@ -4,12 +4,9 @@ use clap::Args;
 use claude_mem_projections::{ComparedObservation, Generation, Store};
 use serde_json::{Value, json};
 
-use crate::{
-    app::App,
-    failure::Failure,
-    memory,
-    projector::{Change, changes},
-};
+use claude_mem_core::{app::App, failure::Failure};
+use claude_mem_distill::{Change, changes};
+use claude_mem_memory::store;
 
 /// Show what a reprocessing changed
 ///
@@ -28,7 +25,7 @@ pub(crate) struct Diff {
 impl Diff {
     /// Prints the changes in the order in which things happened.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let store = memory::read_whole(app)?;
+        let store = store::read_whole(app)?;
         let (before, after) = self.chosen(&store)?;
         let changes = changes(
             store.replaced_observations(after, before)?,

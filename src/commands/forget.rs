@@ -7,14 +7,11 @@ use claude_mem_projections::{Store, search::MemoryId};
 use serde_json::json;
 
 use super::{confirm::confirm, select};
-use crate::{
-    app::App,
-    compact::{self, Options},
-    failure::Failure,
+use claude_mem_core::{app::App, failure::Failure, format, time_arg::Between};
+use claude_mem_maintenance::compact::{self, Options};
+use claude_mem_memory::{
     forget::{self, Condition},
-    memory,
-    when::Between,
-    words,
+    store,
 };
 
 /// Forget memories
@@ -66,14 +63,14 @@ const LINES_MAX: usize = 40;
 impl Forget {
     /// Shows, asks, forgets; or takes back.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let mut store = memory::open_folded(app)?;
+        let mut store = store::open_folded(app)?;
         if let Some(id) = &self.undo {
             let memories = forget::undo(app, &mut store, id)?;
             return match self.json {
                 true => app.output.json(&json!({"restored": memories})),
                 false => app
                     .output
-                    .line(format_args!("brought back: {}", words::count(memories, "memory"))),
+                    .line(format_args!("brought back: {}", format::count(memories, "memory"))),
             };
         }
         let reason = self.reason.clone().unwrap_or_default();
@@ -177,7 +174,9 @@ fn remove(app: &mut App) -> Result<(), Failure> {
 
 fn counted(memories: usize, events: u64) -> String {
     match events {
-        0 => words::count(memories, "memory"),
-        _ => format!("{} and {}", words::count(memories, "memory"), words::count(events, "event")),
+        0 => format::count(memories, "memory"),
+        _ => {
+            format!("{} and {}", format::count(memories, "memory"), format::count(events, "event"))
+        }
     }
 }

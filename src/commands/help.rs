@@ -5,7 +5,6 @@ use std::fmt::Write;
 use clap::{Command, CommandFactory};
 
 use super::CommandLine;
-use crate::hooks;
 
 /// Every command is in one of these, which a test sees to.
 const GROUPS: [(&str, &[&str]); 7] = [
@@ -48,7 +47,11 @@ fn grouped(command: &Command) -> String {
         }
         text.push('\n');
     }
-    let _ = writeln!(text, "Hooks, which Claude Code calls:\n  {}\n", hooks::NAMES.join(", "));
+    let _ = writeln!(
+        text,
+        "Hooks, which Claude Code calls:\n  {}\n",
+        claude_mem_capture::NAMES.join(", ")
+    );
     text
 }
 
@@ -60,7 +63,7 @@ mod tests {
     fn every_command_is_in_one_group() {
         let command = CommandLine::command();
         let names = GROUPS.iter().flat_map(|(_, names)| names.iter().copied());
-        let mut listed: Vec<&str> = names.chain(hooks::NAMES).collect();
+        let mut listed: Vec<&str> = names.chain(claude_mem_capture::NAMES).collect();
         listed.sort_unstable();
         // `context` is a hook that is of use by hand, too.
         listed.dedup();

@@ -8,14 +8,12 @@ use claude_mem_projections::{Host, HostState, Store};
 use serde_json::json;
 
 use super::{confirm::confirm, recall::ago};
-use crate::{
-    app::App,
-    failure::Failure,
-    memory,
-    pull::{self, Known},
+use claude_mem_core::{app::App, failure::Failure, format::count};
+use claude_mem_memory::{
     remember::{record, session},
-    words::count,
+    store,
 };
+use claude_mem_sync::pull::{self, Known};
 
 /// See, hide or drop other machines' memories
 ///
@@ -82,7 +80,7 @@ impl Hosts {
 }
 
 fn list(app: &mut App, is_json: bool) -> Result<(), Failure> {
-    let store = memory::read_folded(app)?;
+    let store = store::read_folded(app)?;
     let folded = store.hosts()?;
     let all = pull::all(&app.paths)?;
     if all.is_empty() && !is_json {
@@ -134,7 +132,7 @@ fn one(app: &App, name: &str) -> Result<Known, Failure> {
 fn change(app: &mut App, mut known: Known, by: impl FnOnce(&mut Host)) -> Result<(), Failure> {
     by(&mut known.host);
     pull::keep(&app.paths, &known)?;
-    memory::open_whole(app)?;
+    store::open_whole(app)?;
     Ok(())
 }
 
@@ -144,7 +142,7 @@ fn drop_log(app: &mut App, name: &str, is_sure: bool) -> Result<(), Failure> {
         let what = format!("the copy of {name}'s log would be deleted here");
         confirm(app, &what, &format!("Delete the copy of {name}'s log here?"))?;
     }
-    let (store, _) = memory::open_whole(app)?;
+    let (store, _) = store::open_whole(app)?;
     keep_forgettings(app, &store, &known)?;
     let dir = app.paths.foreign().join(known.id.to_string());
     change(app, known, |host| host.is_dropped = true)?;
@@ -163,7 +161,7 @@ fn drop_log(app: &mut App, name: &str, is_sure: bool) -> Result<(), Failure> {
 fn keep_forgettings(app: &App, store: &Store, known: &Known) -> Result<(), Failure> {
     let copies = claude_mem_projections::host_logs(&app.paths.foreign())?;
     let Some(copy) = copies.into_iter().find(|copy| copy.id == known.id.0) else { return Ok(()) };
-    let project = memory::project_meant(app, store, None)?;
+    let project = store::project_meant(app, store, None)?;
     let mut reader = EventReader::from(&copy.log, Seq::START);
     while let Some(met) = reader.next()? {
         let EventItem::Event(recorded) = met else { continue };

@@ -7,16 +7,10 @@ use claude_mem_events::EventLog;
 use claude_mem_log::Options;
 use serde_json::json;
 
-use crate::{
-    app::App,
-    failure::Failure,
-    import::{self, DATABASE, From, Report, Scope, Sink, transcripts_dir},
-    memory, paths,
-    projector::{self, Estimate, dollars, tokens},
-    remember,
-    when::When,
-    words::count,
-};
+use claude_mem_core::{app::App, failure::Failure, format::count, paths, time_arg::When};
+use claude_mem_distill::{self, Estimate, dollars, tokens};
+use claude_mem_import::{self, DATABASE, From, Report, Scope, Sink, transcripts_dir};
+use claude_mem_memory::{remember, store};
 
 /// Bring in what was remembered or recorded elsewhere
 ///
@@ -54,21 +48,21 @@ impl Import {
         let since = self.since.as_ref().map(|when| when.start(now).as_microsecond());
         let since_us = since.and_then(|since| u64::try_from(since).ok()).unwrap_or(0);
         let scope = Scope { since_us, project: self.project.clone() };
-        let (mut store, _) = memory::open_whole(app)?;
+        let (mut store, _) = store::open_whole(app)?;
         let log = match self.dry_run {
             true => None,
             false => Some(EventLog::open(&app.paths.log(), Options::default())?),
         };
         let mut sink = Sink::new(&store, log, scope, remember::policy(app));
-        let imported = import::import(app, &mut sink, from, &path);
+        let imported = claude_mem_import::import(app, &mut sink, from, &path);
         let report = sink.report;
         imported?;
         let estimate = if self.dry_run || report.added_total() == 0 {
             None
         } else {
-            let log = memory::open_log(app)?;
-            memory::fold(&mut store, &log)?;
-            Some(projector::estimate(app, &store, &log)?)
+            let log = store::open_log(app)?;
+            store::fold(&mut store, &log)?;
+            Some(claude_mem_distill::estimate(app, &store, &log)?)
         };
         let shown = Shown { from, path, is_dry_run: self.dry_run, report, estimate };
         if self.json {
@@ -89,7 +83,7 @@ impl Import {
         };
         match (self.from, path) {
             (Some(from), Some(path)) => Ok((from, path)),
-            (None, Some(path)) => Ok((import::recognise(&path)?, path)),
+            (None, Some(path)) => Ok((claude_mem_import::recognise(&path)?, path)),
             (Some(from), None) => own_place(from).map(|path| (from, path)).ok_or_else(|| {
                 Failure::usage("there is no file to import").remedy("name it behind the command")
             }),

@@ -8,12 +8,15 @@ use std::{
 use clap::Args;
 use serde_json::json;
 
-use crate::{
+use claude_mem_core::{
+    NAME,
     app::App,
-    document::Document,
     failure::Failure,
-    install::{self, NAME, Targets, is_our_program, manifest::Manifest, quoted_for_shell, rival},
-    system::{canonicalize, path_in_commands},
+    json_edit::Document,
+    os::{canonicalize, path_in_commands},
+};
+use claude_mem_install::{
+    self, Targets, is_our_program, manifest::Manifest, quoted_for_shell, rival,
 };
 
 /// Let Claude Code use this memory
@@ -37,17 +40,17 @@ impl Install {
         let program = program(&app.environment.text("PATH").unwrap_or_default())?;
         let shell_program = quoted_for_shell(&program);
         if self.print {
-            let registered = json!({"hooks": install::hooks(&shell_program),
-                "mcpServers": {NAME: install::server(&program)}});
+            let registered = json!({"hooks": claude_mem_install::hooks(&shell_program),
+                "mcpServers": {NAME: claude_mem_install::server(&program)}});
             return app.output.line(format_args!("{registered:#}"));
         }
         let targets =
             if self.project { Targets::of_project(&here()?) } else { Targets::of_user(app)? };
         let mut manifest = Manifest::load(&app.paths)?;
         let mut settings = Document::open(&targets.settings())?;
-        install::add_hooks(&mut settings, &shell_program)?;
+        claude_mem_install::add_hooks(&mut settings, &shell_program)?;
         let mut servers = Document::open(&targets.servers)?;
-        install::add_server(&mut servers, &program)?;
+        claude_mem_install::add_server(&mut servers, &program)?;
 
         let stamp = app.clock.now().strftime("%Y%m%dT%H%M%SZ").to_string();
         manifest.program = program;

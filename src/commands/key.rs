@@ -7,11 +7,8 @@ use std::{
 
 use clap::{Args, Subcommand};
 
-use crate::{
-    app::App,
-    failure::Failure,
-    ship::key::{self, Key},
-};
+use claude_mem_core::{app::App, failure::Failure};
+use claude_mem_sync::ship::key::{self, Key};
 
 /// Make, show or bring the key that shipped copies are encrypted with
 ///

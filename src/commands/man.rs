@@ -8,10 +8,10 @@ use std::{
 use clap::{Args, Command};
 
 use super::help;
-use crate::{
+use claude_mem_core::{
     app::App,
     failure::Failure,
-    system::create_dirs_for_all,
+    os::create_dirs_for_all,
     user_file::{self, Readers},
 };
 

@@ -2,7 +2,8 @@
 
 use clap::Args;
 
-use crate::{app::App, failure::Failure, mcp};
+use claude_mem_core::{app::App, failure::Failure};
+use claude_mem_server::mcp;
 
 /// Serve memory to Claude Code over MCP
 ///

@@ -49,11 +49,10 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-use crate::{
+use claude_mem_core::{
     app::{App, is_coloured},
     environment::Environment,
     failure::{Failure, nearest},
-    hooks,
     pager::Pager,
     safe_text::clean,
 };
@@ -173,7 +172,7 @@ impl Command {
 pub(crate) fn main() -> u8 {
     let parsed = help::command().try_get_matches();
     let command = match parsed.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
-        Ok(CommandLine { command: Command::Hook(hook) }) => return hooks::run(hook.name()),
+        Ok(CommandLine { command: Command::Hook(hook) }) => return crate::hook::run(hook.name()),
         Ok(CommandLine { command }) => command,
         Err(error) => return explain(&error),
     };
@@ -242,7 +241,7 @@ mod tests {
     #[test]
     fn every_hook_is_also_a_command_with_help() {
         let commands = CommandLine::command();
-        for name in hooks::NAMES {
+        for name in claude_mem_capture::NAMES {
             assert!(commands.find_subcommand(name).is_some(), "{name}");
         }
     }

@@ -9,13 +9,15 @@ use std::{
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::{
+use claude_mem_capture::PLUGIN;
+use claude_mem_core::{
+    NAME,
     app::App,
     failure::Failure,
-    install::{self, MARKETPLACE, NAME, PLUGIN, SKILL, SLASH_COMMAND, quoted_for_shell},
-    system::create_dirs_for_all,
+    os::create_dirs_for_all,
     user_file::{self, Readers},
 };
+use claude_mem_install::{self, MARKETPLACE, SKILL, SLASH_COMMAND, quoted_for_shell};
 
 /// Where Claude Code will find the binary, but for the end of its name.
 const PROGRAM: &str = "${CLAUDE_PLUGIN_ROOT}/bin/claude-mem";
@@ -65,8 +67,8 @@ fn texts() -> Vec<(&'static str, String)> {
     let plugin = json!({"name": PLUGIN, "version": version, "description": DESCRIPTION, "author": author,
         "license": env!("CARGO_PKG_LICENSE")});
     let hooks = json!({"description": "Records sessions and gives them their memory",
-        "hooks": install::hooks(&program)});
-    let servers = json!({"mcpServers": {NAME: install::server(&program)}});
+        "hooks": claude_mem_install::hooks(&program)});
+    let servers = json!({"mcpServers": {NAME: claude_mem_install::server(&program)}});
     vec![
         (".claude-plugin/marketplace.json", lines(&marketplace)),
         ("plugin/.claude-plugin/plugin.json", lines(&plugin)),

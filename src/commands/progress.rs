@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use crate::safe_text::clean;
+use claude_mem_core::safe_text::clean;
 
 /// The bar's own width.
 const CELLS: usize = 24;

@@ -6,12 +6,9 @@ use clap::Args;
 use claude_mem_events::FailureClass;
 use serde_json::json;
 
-use crate::{
-    agent::auto::remedy,
-    app::App,
-    failure::Failure,
-    projector::{self, Limits, Manner, Projected, Stopped, dollars, tokens},
-    words::count,
+use claude_mem_core::{app::App, failure::Failure, format::count};
+use claude_mem_distill::{
+    self, Limits, Manner, Projected, Stopped, dollars, providers::auto::remedy, tokens,
 };
 
 /// Turn what was recorded into memory, now
@@ -40,7 +37,7 @@ impl Project {
         }
         let wait_max = Duration::from_secs(self.wait);
         let manner = Manner { limits, wait_max, retry: None };
-        let projected = projector::project(app, &manner)?;
+        let projected = claude_mem_distill::project(app, &manner)?;
         report(app, &projected, self.json)
     }
 }

@@ -4,13 +4,11 @@ use clap::Args;
 use serde_json::json;
 
 use super::ship;
-use crate::{
-    app::App,
-    failure::Failure,
-    memory, pull,
+use claude_mem_core::{app::App, failure::Failure, format::count};
+use claude_mem_memory::store;
+use claude_mem_sync::{
+    pull,
     ship::remote::{Purpose, Remote},
-    words::count,
-    worker,
 };
 
 /// Bring what other machines recorded
@@ -36,8 +34,8 @@ impl Pull {
         let remote =
             Remote::open(&place, Purpose::Read, &app.paths, &app.settings, &app.environment)?;
         let outcome = ship::runtime()?.block_on(pull::pull(&remote, &app.paths))?;
-        memory::open_whole(app)?;
-        worker::wake(&app.paths.data);
+        store::open_whole(app)?;
+        claude_mem_core::worker_process::wake(&app.paths.data);
         self.tell(app, &outcome)?;
         match outcome.failed.into_iter().next() {
             None => Ok(()),

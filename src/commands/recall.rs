@@ -3,10 +3,10 @@
 use claude_mem_projections::search::{Hit, Kind, Query};
 use jiff::Timestamp;
 
-use crate::{
+use claude_mem_capture::project::identify;
+use claude_mem_core::{
     app::{App, Output},
-    project::identify,
-    when::micros,
+    time_arg::micros,
 };
 
 /// The key of the project in the working directory.

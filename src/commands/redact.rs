@@ -4,12 +4,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::{confirm::confirm, progress::Progress};
-use crate::{
-    app::App,
-    compact::{self, Redacted, Rules},
-    failure::Failure,
-    words,
-};
+use claude_mem_core::{app::App, failure::Failure, format};
+use claude_mem_maintenance::redact::{self, Redacted, Rules};
 
 /// Take secrets out of everything that was recorded
 ///
@@ -32,7 +28,7 @@ impl Redact {
     /// Looks, asks, and replaces.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let found = apply(app, true)?;
-        let events = words::count(found.events, "event");
+        let events = format::count(found.events, "event");
         if self.dry_run || found.events == 0 {
             return match self.json {
                 true => print_json(app, &found),
@@ -107,7 +103,7 @@ fn by_rule(found: &Redacted) -> Rules {
 fn apply(app: &mut App, is_dry_run: bool) -> Result<Redacted, Failure> {
     const PERCENT: usize = 100;
     let progress = Progress::new(if is_dry_run { "looking" } else { "replacing" }, PERCENT);
-    compact::redact(app, is_dry_run, |done, total| {
+    redact::redact(app, is_dry_run, |done, total| {
         progress.show((done * PERCENT as u64 / total.max(1)) as usize, "%");
     })
 }

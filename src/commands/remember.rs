@@ -5,11 +5,10 @@ use std::io::{self, IsTerminal, Read};
 use clap::Args;
 use serde_json::json;
 
-use crate::{
-    app::App,
-    failure::Failure,
-    memory,
+use claude_mem_core::{app::App, failure::Failure};
+use claude_mem_memory::{
     remember::{Note, Remembered, remember},
+    store,
 };
 
 /// More than this on stdin is no note.
@@ -65,7 +64,7 @@ impl Remember {
             project: self.project,
             via: "cli",
         };
-        let mut store = memory::open_folded(app)?;
+        let mut store = store::open_folded(app)?;
         let remembered = remember(app, &mut store, &note)?;
         report(app, &remembered, self.json)
     }

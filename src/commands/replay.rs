@@ -11,17 +11,12 @@ use claude_mem_projections::{EventFilter, Store};
 use serde_json::json;
 
 use super::{diff::no_generation, progress::Progress, select};
-use crate::{
-    agent::prompts::Instructions,
-    app::App,
-    failure::Failure,
-    memory,
-    projector::{
-        self, Asked, Estimate, Prepared, Request, Wishes, adopt, concurrency, dollars, tokens,
-    },
-    when::Between,
-    words::count,
+use claude_mem_core::{app::App, failure::Failure, format::count, time_arg::Between};
+use claude_mem_distill::{
+    self, Asked, Estimate, Prepared, Request, Wishes, adopt, concurrency, dollars,
+    prompts::Instructions, tokens,
 };
+use claude_mem_memory::store;
 
 /// The word for the instructions of `prompts/init.txt`, or the built-in ones.
 const DEFAULT: &str = "default";
@@ -90,11 +85,11 @@ pub(crate) struct Replay {
 impl Replay {
     /// Ends with code 1 if anything is damaged or left undone.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let mut store = memory::open(app)?;
-        let _asking = projector::take_lock(app)?;
-        let log = memory::open_log(app)?;
+        let mut store = store::open(app)?;
+        let _asking = claude_mem_distill::take_lock(app)?;
+        let log = store::open_log(app)?;
         if let Some(generation) = self.adopt {
-            memory::fold(&mut store, &log)?;
+            store::fold(&mut store, &log)?;
             return take_over(app, &mut store, &log, generation);
         }
         if self.offline {
@@ -104,7 +99,7 @@ impl Replay {
         if request.is_rebuild() && !self.dry_run {
             return self.redraw(app, &mut store, &log, &Asked::default(), None);
         }
-        memory::fold(&mut store, &log)?;
+        store::fold(&mut store, &log)?;
         let prepared = Prepared::new(app, &store, &log, &request)?;
         self.announce(app, &prepared)?;
         if self.dry_run {
@@ -180,9 +175,9 @@ impl Replay {
         let asked = prepared.run(app, store, (is_limited, threads), &show)?;
         drop(progress);
         // A reply that could not be appended in time was put aside. It must be in the log before its end.
-        let log = &memory::open_log(app)?;
+        let log = &store::open_log(app)?;
         if let Some(failure) = self.undone(&prepared, &asked, total) {
-            memory::fold(store, log)?;
+            store::fold(store, log)?;
             return Err(failure);
         }
         prepared.finish(app)?;
@@ -358,7 +353,7 @@ fn take_over(app: &mut App, store: &mut Store, log: &Log, generation: u32) -> Re
         _ => {}
     }
     adopt(app, store, log, generation)?;
-    memory::fold(store, log)?;
+    store::fold(store, log)?;
     app.output.say(outcome(generation, false));
     Ok(())
 }

@@ -7,19 +7,20 @@ use claude_mem_log::Id;
 use serde_json::json;
 
 use super::{progress::Progress, ship};
-use crate::{
+use claude_mem_core::{
     app::App,
     failure::Failure,
-    memory,
+    format::{bytes, count},
     paths::Paths,
-    ship::{
-        Error, head,
-        manifest::HostId,
-        remote::{Purpose, Remote},
-        restore::{Restored, Until, Wanted, restore},
-    },
-    when::When,
-    words::{bytes, count},
+    time_arg::When,
+};
+use claude_mem_memory::store;
+use claude_mem_sync::ship::{
+    Error,
+    manifest::HostId,
+    remote::{Purpose, Remote},
+    remote_head,
+    restore::{Restored, Until, Wanted, restore},
 };
 
 /// Get everything back from a copy
@@ -159,14 +160,14 @@ fn refuse_if_used(paths: &Paths) -> Result<(), Failure> {
 
 /// The host that is meant: the only one, or the one with this name or id.
 async fn choose(remote: &Remote, wanted: Option<&str>) -> Result<HostId, Error> {
-    let hosts = head::hosts(remote).await?;
+    let hosts = remote_head::hosts(remote).await?;
     if let (None, [host]) = (wanted, hosts.as_slice()) {
         return Ok(*host);
     }
     let mut named = Vec::new();
     let mut shown = Vec::new();
     for host in &hosts {
-        let described = head::describe(remote, *host).await?;
+        let described = remote_head::describe(remote, *host).await?;
         let name = described.map(|described| described.name).unwrap_or_default();
         shown.push(format!("{name} ({host})"));
         let is_meant = |wanted: &str| name == wanted || host.to_string().starts_with(wanted);
@@ -184,7 +185,7 @@ async fn choose(remote: &Remote, wanted: Option<&str>) -> Result<HostId, Error> 
 /// Draws memory from the log that came back.
 fn fold(app: &App, paths: &Paths) -> Result<u64, Failure> {
     let mut there = App::new(app.environment.clone(), paths.clone());
-    let mut store = memory::open(&mut there)?;
-    let log = memory::open_log(&there)?;
-    Ok(memory::fold(&mut store, &log)?.events)
+    let mut store = store::open(&mut there)?;
+    let log = store::open_log(&there)?;
+    Ok(store::fold(&mut store, &log)?.events)
 }

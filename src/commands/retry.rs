@@ -5,13 +5,9 @@ use std::time::Duration;
 use clap::Args;
 
 use super::project::report;
-use crate::{
-    app::App,
-    failure::Failure,
-    memory,
-    projector::{self, Limits, Manner, Retry},
-    words::count,
-};
+use claude_mem_core::{app::App, failure::Failure, format::count};
+use claude_mem_distill::{self, Limits, Manner, Retry};
+use claude_mem_memory::store;
 
 /// Ask once more about what the agent failed at, and about all that waits
 ///
@@ -41,12 +37,12 @@ impl RetryParked {
         let limits = Limits { age_max_us: None, ..Limits::default() };
         let retry = Some(Retry { ids: self.ids });
         let manner = Manner { limits, wait_max: Duration::from_secs(120), retry };
-        let projected = projector::project(app, &manner)?;
+        let projected = claude_mem_distill::project(app, &manner)?;
         report(app, &projected, self.json)
     }
 
     fn show(self, app: &mut App) -> Result<(), Failure> {
-        let store = memory::read_whole(app)?;
+        let store = store::read_whole(app)?;
         let retry = Retry { ids: self.ids };
         for turn in retry.parked(&store)? {
             let (session, number, events) = (&turn.content_session, turn.turn, turn.pending.len());

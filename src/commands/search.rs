@@ -7,7 +7,8 @@ use claude_mem_projections::search::{
 use serde::Serialize;
 
 use super::recall::{ago, colour, cut, label, marked, plain, project_here};
-use crate::{app::App, failure::Failure, memory, when::Between};
+use claude_mem_core::{app::App, failure::Failure, time_arg::Between};
+use claude_mem_memory::store;
 
 /// Find memories by their words
 ///
@@ -86,7 +87,7 @@ enum Order {
 impl Search {
     /// Finds and shows.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let store = memory::read_folded(app)?;
+        let store = store::read_folded(app)?;
         let request = self.request(app);
         let found = store.search(&request)?;
         match self.json {

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use claude_mem_projections::Store;
 
-use crate::{app::App, failure::Failure, project};
+use claude_mem_capture::project;
+use claude_mem_core::{app::App, failure::Failure};
 
 /// The key of the project that is meant: by its key, its name, or a folder in it.
 pub(crate) fn project(app: &App, store: &Store, name: &str) -> Result<String, Failure> {

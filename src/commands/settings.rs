@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::{
+use claude_mem_capture::excluded_by;
+use claude_mem_capture::project::{self, ProjectId};
+use claude_mem_core::{
     app::App,
     failure::{Failure, nearest},
-    project::{self, ProjectId},
     settings::{
         Refused, Setting, Source, keep, masked,
         table::{ALL, DISABLED_PROJECTS, find},
@@ -147,7 +148,7 @@ fn change(app: &mut App, setting: &Setting, value: Option<&str>) -> Result<(), F
 
 fn show_project(app: &mut App, is_json: bool) -> Result<(), Failure> {
     let (project, cwd) = here(app)?;
-    let excluded_by = app.settings.excluded_by(&project, &cwd, app.paths.home.as_deref());
+    let excluded_by = excluded_by(&app.settings, &project, &cwd, app.paths.home.as_deref());
     if is_json {
         return app.output.json(&json!({"key": project.key, "label": project.label,
             "root": project.root, "remote": project.remote, "excluded_by": excluded_by}));

@@ -5,14 +5,14 @@ use std::{pin::pin, time::Duration};
 use clap::Args;
 use serde_json::json;
 
-use crate::{
+use claude_mem_core::{
     app::App,
     failure::Failure,
+    format::{bytes, count},
+    os,
     settings::{keep, table::SHIP_TO},
-    ship::{self, Shipped, Shipper, head::Head},
-    system,
-    words::{bytes, count},
 };
+use claude_mem_sync::ship::{self, Shipped, Shipper, remote_head::Head};
 
 /// Copy the log to another place
 ///
@@ -59,7 +59,7 @@ impl Ship {
     /// Ends when told to, in the middle of a turn if need be. The system would see to that, but not for the first
     /// process of a container, which has to listen.
     async fn go_on(&self, app: &mut App, shipper: &mut Shipper) -> Result<(), Failure> {
-        let told_to_end = system::told_to_end();
+        let told_to_end = os::told_to_end();
         let told_to_end = told_to_end
             .map_err(|error| Failure::new(format!("signals cannot be received: {error}")))?;
         let mut told_to_end = pin!(told_to_end);

@@ -13,12 +13,12 @@ use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 
 use super::{log, recall};
-use crate::{
+use claude_mem_core::{
     app::{App, Output},
     failure::Failure,
-    memory,
-    words::count,
+    format::count,
 };
+use claude_mem_memory::store;
 
 /// Show memories in full, and where they come from
 ///
@@ -40,7 +40,7 @@ pub(crate) struct Show {
 impl Show {
     /// Shows each, and says which are not there.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let store = memory::read_folded(app)?;
+        let store = store::read_folded(app)?;
         let found = store.details(&self.ids)?;
         for (at, details) in found.iter().enumerate() {
             let events = if self.raw { Some(sources(app, &details.provenance)?) } else { None };
@@ -71,7 +71,7 @@ fn missing(asked: &[MemoryId], found: &[MemoryDetails]) -> Result<(), Failure> {
 
 /// The events that a memory was made of, as recorded; its own event if there are no others.
 fn sources(app: &App, provenance: &Provenance) -> Result<Vec<Recorded>, Failure> {
-    let log = memory::open_log_of(app, provenance.seq)?;
+    let log = store::open_log_of(app, provenance.seq)?;
     let places: Vec<Seq> = match provenance.sources.is_empty() {
         true => vec![provenance.seq],
         false => provenance.sources.iter().map(|source| source.seq).collect(),

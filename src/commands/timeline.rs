@@ -9,12 +9,12 @@ use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 
 use super::recall::{colour, cut, label, plain};
-use crate::{
+use claude_mem_core::{
     app::App,
     failure::Failure,
-    memory,
-    when::{When, micros},
+    time_arg::{When, micros},
 };
+use claude_mem_memory::store;
 
 /// See what happened around a memory or a moment
 ///
@@ -46,7 +46,7 @@ pub(crate) struct Timeline {
 impl Timeline {
     /// Finds the anchor and shows what is around it.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let store = memory::read_folded(app)?;
+        let store = store::read_folded(app)?;
         let request = Request {
             anchor: anchor(&self.anchor.join(" "), app.clock.now()),
             before: self.before,

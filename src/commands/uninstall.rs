@@ -8,17 +8,17 @@ use std::{
 use clap::Args;
 
 use super::{confirm::confirm, install::here};
-use crate::{
+use claude_mem_core::{
     app::App,
     data_dir::{OURS, SHARED, UPSTREAM_DATABASE},
-    document::Document,
     failure::Failure,
-    install::{self, Targets, manifest::Manifest},
+    json_edit::Document,
     user_file,
-    worker::{
-        life,
-        service::{Manager, Service},
-    },
+};
+use claude_mem_install::{self, Targets, manifest::Manifest};
+use claude_mem_server::worker::{
+    client,
+    service::{Manager, Service},
 };
 
 /// Take this memory out of Claude Code
@@ -42,7 +42,7 @@ impl Uninstall {
             ask(app)?;
         }
         unregister(app)?;
-        if life::stop(&app.paths.data)? {
+        if client::stop(&app.paths.data)? {
             app.output.say("stopped the worker");
         }
         if self.purge {
@@ -105,8 +105,8 @@ fn unregister(app: &mut App) -> Result<(), Failure> {
 /// Takes our parts out of a file that others changed, too.
 fn clean(app: &mut App, file: &Path, is_our_file: bool) -> Result<(), Failure> {
     let mut document = Document::open(file)?;
-    install::remove_hooks(&mut document);
-    install::remove_server(&mut document);
+    claude_mem_install::remove_hooks(&mut document);
+    claude_mem_install::remove_server(&mut document);
     if !document.is_changed() {
         return Ok(());
     }

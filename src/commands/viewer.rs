@@ -11,17 +11,17 @@ use std::{
 use clap::Args;
 use serde_json::Value;
 
-use crate::{
+use claude_mem_core::{
     app::App,
     environment::Environment,
     failure::Failure,
+    os,
     paths::Paths,
-    system,
     user_file::{self, Readers},
-    worker::{
-        Presence,
-        life::{self, Started},
-    },
+};
+use claude_mem_server::{
+    instance::Presence,
+    worker::client::{self, Started},
 };
 
 /// A worker that is well answers at once.
@@ -45,7 +45,7 @@ impl Viewer {
         let dir = &app.paths.data;
         app.paths.create_data().map_err(|error| Failure::no_directory(dir, &error))?;
         let (Started::New(worker) | Started::InsteadOf(worker, _) | Started::AlreadyThere(worker)) =
-            life::ensure(&app.paths.data)?;
+            client::ensure(&app.paths.data)?;
         let link = link(&worker)?;
         if self.print {
             return app.output.line(link);
@@ -90,7 +90,7 @@ fn browser(environment: &Environment) -> Option<OsString> {
     if let Some(chosen) = environment.get("BROWSER") {
         return Some(chosen);
     }
-    system::link_opener(environment).map(Into::into)
+    os::link_opener(environment).map(Into::into)
 }
 
 /// Writes the file that sends the browser to the link. Every user of the machine can read command lines, so the

@@ -10,16 +10,19 @@ use std::{
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use crate::{
+use claude_mem_core::{
     app::App,
     diagnostics::worker_log,
     failure::Failure,
-    hooks::is_worker_running,
+    format::count,
     settings::{Settings, table::WORKER_AUTOSTART},
-    words::count,
+    worker_process::is_worker_running,
+};
+use claude_mem_server::{
+    shared::End,
     worker::{
-        self, End,
-        life::{self, Started},
+        self,
+        client::{self, Started},
         service::{Manager, Service},
     },
 };
@@ -83,7 +86,7 @@ impl Worker {
             Action::Start(form) => start(app, &form),
             Action::Stop(form) => stop(app, &form),
             Action::Restart(form) => {
-                life::stop(&app.paths.data)?;
+                client::stop(&app.paths.data)?;
                 start(app, &form)
             }
             Action::Status(form) => status(app, &form),
@@ -110,7 +113,7 @@ fn run(app: &mut App, is_background: bool) -> Result<(), Failure> {
 fn start(app: &mut App, form: &Form) -> Result<(), Failure> {
     let dir = &app.paths.data;
     app.paths.create_data().map_err(|error| Failure::no_directory(dir, &error))?;
-    let started = life::ensure(&app.paths.data)?;
+    let started = client::ensure(&app.paths.data)?;
     let (Started::New(found) | Started::InsteadOf(found, _) | Started::AlreadyThere(found)) =
         &started;
     if form.json {
@@ -144,7 +147,7 @@ pub(crate) fn next_start(settings: &Settings) -> &'static str {
 }
 
 fn stop(app: &mut App, form: &Form) -> Result<(), Failure> {
-    let was_running = life::stop(&app.paths.data)?;
+    let was_running = client::stop(&app.paths.data)?;
     match (form.json, was_running) {
         (true, _) => app.output.json(&json!({"was_running": was_running})),
         (false, true) => app.output.line("the worker has ended"),
@@ -160,7 +163,7 @@ fn status(app: &mut App, form: &Form) -> Result<(), Failure> {
             false => app.output.line(format_args!("no worker runs; {}", next_start(&app.settings))),
         };
     }
-    let health = life::ask(&data, &json!({"type": "health"})).map_err(|error| {
+    let health = client::ask(&data, &json!({"type": "health"})).map_err(|error| {
         Failure::new(format!("a worker runs but does not answer: {error}"))
             .remedy("start another one with `claude-mem worker restart`")
     })?;
@@ -294,7 +297,7 @@ fn install_service(app: &mut App, is_printed: bool) -> Result<(), Failure> {
         return app.output.line(service.text.trim_end());
     }
     // The one that hooks started would be in its way.
-    life::stop(&app.paths.data)?;
+    client::stop(&app.paths.data)?;
     let left = service.install().map_err(|error| {
         Failure::new(format!("{} cannot be written: {error}", service.file.display()))
     })?;

@@ -6,16 +6,16 @@ use claude_mem_events::{Envelope, Event, Id, Recorded};
 use serde::{Deserialize, Serialize, Serializer, ser::Error as _};
 use serde_json::value::RawValue;
 
-use super::{
+use crate::{
     cannot_read,
     lines::{Line, Lines},
     sink::{DAMAGE_MAX, Sink},
 };
-use crate::failure::Failure;
+use claude_mem_core::failure::Failure;
 
 /// One event as written.
 #[derive(Serialize)]
-pub(crate) struct Exported<'a> {
+pub struct Exported<'a> {
     id: String,
     kind: &'static str,
     version: u16,
@@ -42,7 +42,7 @@ const ERASED: &str = "Erased";
 impl<'a> Exported<'a> {
     /// The event as it is exported. Of one whose text was removed that is what is left: memories were made of
     /// it, and other rows depend on it.
-    pub(crate) fn of(recorded: &'a Recorded) -> Self {
+    pub fn of(recorded: &'a Recorded) -> Self {
         let event = &recorded.event;
         let kind = match event {
             Event::Erased { .. } => ERASED,

@@ -7,13 +7,11 @@ use std::{
 
 use claude_mem_events::{Envelope, Project};
 
-use crate::{
-    app::App,
-    hooks::{PLATFORM, is_internal},
-    privacy::Policy,
-    project::ProjectId,
-    remember, system,
-};
+use claude_mem_capture::excluded_by;
+use claude_mem_capture::{PLATFORM, is_internal, project::ProjectId};
+use claude_mem_core::{app::App, os};
+use claude_mem_memory::remember;
+use claude_mem_privacy::Policy;
 
 /// What is the same for everything in one import.
 #[derive(Debug)]
@@ -27,7 +25,7 @@ pub(super) struct Home<'a> {
 
 impl<'a> Home<'a> {
     pub(super) fn new(app: &'a App) -> Self {
-        let host = system::host_name();
+        let host = os::host_name();
         Self { app, policy: remember::policy(app), host, folders: HashMap::new() }
     }
 
@@ -40,7 +38,7 @@ impl<'a> Home<'a> {
         let dirs = [Path::new(cwd), &found.root];
         let is_internal = dirs.into_iter().any(|dir| is_internal(&self.app.paths.data, dir));
         let home = self.app.paths.home.as_deref();
-        let excluded = self.app.settings.excluded_by(&found, Path::new(cwd), home);
+        let excluded = excluded_by(&self.app.settings, &found, Path::new(cwd), home);
         let project = (!is_internal && excluded.is_none()).then(|| Project {
             key: found.key,
             label: found.label,
@@ -67,7 +65,7 @@ impl<'a> Home<'a> {
 }
 
 /// Where Claude Code keeps its records of past sessions.
-pub(crate) fn transcripts_dir(app: &App) -> Option<PathBuf> {
+pub fn transcripts_dir(app: &App) -> Option<PathBuf> {
     let chosen = app.environment.get("CLAUDE_CONFIG_DIR").map(PathBuf::from);
     let dir = chosen.or_else(|| Some(app.paths.home.as_ref()?.join(".claude")))?;
     Some(dir.join("projects"))

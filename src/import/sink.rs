@@ -6,7 +6,9 @@ use claude_mem_events::{Envelope, Event, EventLog, Id};
 use claude_mem_projections::Store;
 use sha2::{Digest, Sha256};
 
-use crate::{failure::Failure, privacy::Policy, redaction};
+use claude_mem_capture::redaction;
+use claude_mem_core::failure::Failure;
+use claude_mem_privacy::Policy;
 
 /// A batch is one write. Hooks that come in between wait for it.
 const BATCH_EVENTS: usize = 512;
@@ -28,11 +30,11 @@ pub(super) fn stable_id(time_us: u64, parts: &[&str]) -> Id {
 
 /// Which of what is found is wanted.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Scope {
+pub struct Scope {
     /// From this moment on.
-    pub(crate) since_us: u64,
+    pub since_us: u64,
     /// Of this project: its name, key or folder.
-    pub(crate) project: Option<String>,
+    pub project: Option<String>,
 }
 
 impl Scope {
@@ -47,31 +49,31 @@ impl Scope {
 
 /// What an import came to.
 #[derive(Debug, Default)]
-pub(crate) struct Report {
+pub struct Report {
     /// Events that are new, by what they are.
-    pub(crate) added: BTreeMap<&'static str, u64>,
+    pub added: BTreeMap<&'static str, u64>,
     /// Events that were there before.
-    pub(crate) known: u64,
+    pub known: u64,
     /// What is not wanted, by reason.
-    pub(crate) left_out: BTreeMap<&'static str, u64>,
+    pub left_out: BTreeMap<&'static str, u64>,
     /// What could not be taken, by reason.
-    pub(crate) refused: BTreeMap<String, u64>,
+    pub refused: BTreeMap<String, u64>,
     /// What could not be read to its end.
-    pub(crate) damage: Vec<String>,
+    pub damage: Vec<String>,
     /// Bytes that were read, where that is known.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
 }
 
 impl Report {
     /// How many events are new.
-    pub(crate) fn added_total(&self) -> u64 {
+    pub fn added_total(&self) -> u64 {
         self.added.values().sum()
     }
 }
 
 /// Takes events that are new and wanted; everything else is counted.
 #[derive(Debug)]
-pub(crate) struct Sink<'a> {
+pub struct Sink<'a> {
     /// What was there before.
     pub(super) store: &'a Store,
     /// Nothing if it is only to be said what would be done.
@@ -82,17 +84,12 @@ pub(crate) struct Sink<'a> {
     batch_bytes: usize,
     /// Met in this run.
     met: HashSet<Id>,
-    pub(crate) report: Report,
+    pub report: Report,
 }
 
 impl<'a> Sink<'a> {
     /// The tables must be up to date with the log.
-    pub(crate) fn new(
-        store: &'a Store,
-        log: Option<EventLog>,
-        scope: Scope,
-        policy: Policy,
-    ) -> Self {
+    pub fn new(store: &'a Store, log: Option<EventLog>, scope: Scope, policy: Policy) -> Self {
         let (batch, met, report) = (Vec::new(), HashSet::new(), Report::default());
         Self { store, log, scope, policy, batch, batch_bytes: 0, met, report }
     }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::hooks::json_text;
+use claude_mem_capture::json_text;
 
 type Json<'a> = Option<&'a RawValue>;
 

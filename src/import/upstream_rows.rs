@@ -4,7 +4,7 @@ use claude_mem_projections::UpstreamRow;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::privacy::{Policy, clean_json, clean_text};
+use claude_mem_privacy::{Policy, clean_json, clean_text};
 
 /// Columns that only mean something there, and the one that may hold what was private.
 const DROPPED: [&str; 9] = [

@@ -8,57 +8,57 @@ use std::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{
-    document::{Document, Unusable},
+use claude_mem_core::{
+    json_edit::{Document, Unusable},
+    os,
     paths::{Paths, create_private},
-    system,
     user_file::{self, Readers, remove},
 };
 
 /// Everything `claude-mem install` did and did not yet undo.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Manifest {
+pub struct Manifest {
     /// The binary that hooks call.
-    pub(crate) program: String,
+    pub program: String,
     /// When, in UTC.
-    pub(crate) installed_at: String,
+    pub installed_at: String,
     /// Files of others with something of ours in them.
-    pub(crate) edited: Vec<Edited>,
+    pub edited: Vec<Edited>,
     /// Files that are ours alone.
-    pub(crate) written: Vec<Written>,
+    pub written: Vec<Written>,
     /// Folders that were made for those files, a parent before its children.
-    pub(crate) folders: Vec<PathBuf>,
+    pub folders: Vec<PathBuf>,
 }
 
 /// A file of somebody else's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Edited {
+pub struct Edited {
     /// Which.
-    pub(crate) file: PathBuf,
+    pub file: PathBuf,
     /// What it was before; `None` if there was no such file.
-    pub(crate) backup: Option<PathBuf>,
+    pub backup: Option<PathBuf>,
     /// Its hash after we wrote it. If it is still that, the backup can be put back byte for byte.
-    pub(crate) sha256: String,
+    pub sha256: String,
 }
 
 /// A file of ours.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Written {
+pub struct Written {
     /// Which.
-    pub(crate) file: PathBuf,
+    pub file: PathBuf,
     /// Its hash. If it is no longer that, it became the user's.
-    pub(crate) sha256: String,
+    pub sha256: String,
 }
 
 impl Manifest {
     /// Where it is kept.
-    pub(crate) fn file(paths: &Paths) -> PathBuf {
+    pub fn file(paths: &Paths) -> PathBuf {
         paths.data.join("install.json")
     }
 
     /// What is installed; nothing, if nothing was.
-    pub(crate) fn load(paths: &Paths) -> Result<Self, Unusable> {
+    pub fn load(paths: &Paths) -> Result<Self, Unusable> {
         let file = Self::file(paths);
         match user_file::read(&file) {
             Ok(bytes) => {
@@ -70,7 +70,7 @@ impl Manifest {
     }
 
     /// Keeps it; removes the file once there is nothing left to undo.
-    pub(crate) fn save(&self, paths: &Paths) -> Result<(), Unusable> {
+    pub fn save(&self, paths: &Paths) -> Result<(), Unusable> {
         let file = Self::file(paths);
         let is_empty = self.edited.is_empty() && self.written.is_empty() && self.folders.is_empty();
         let saved = if is_empty {
@@ -85,7 +85,7 @@ impl Manifest {
 
     /// Saves a changed document and remembers how to undo that. The backup is on disk before the file is
     /// touched, and the manifest knows of it before either: a crash in between leaves only too much to undo.
-    pub(crate) fn edit(
+    pub fn edit(
         &mut self,
         paths: &Paths,
         document: &Document,
@@ -111,12 +111,7 @@ impl Manifest {
     }
 
     /// Writes a file of ours, unless somebody else's is in its place. Says whether it is ours now.
-    pub(crate) fn write(
-        &mut self,
-        paths: &Paths,
-        file: &Path,
-        text: &str,
-    ) -> Result<bool, Unusable> {
+    pub fn write(&mut self, paths: &Paths, file: &Path, text: &str) -> Result<bool, Unusable> {
         let known = self.written.iter().position(|written| written.file == file);
         let current = match user_file::read(file) {
             Ok(bytes) => Some(hash(&bytes)),
@@ -135,7 +130,7 @@ impl Manifest {
         self.written.push(Written { file: file.into(), sha256: hash(text.as_bytes()) });
         self.note_folders(file);
         self.save(paths)?;
-        let written = system::create_dirs_for_all(file.parent().unwrap_or(file))
+        let written = os::create_dirs_for_all(file.parent().unwrap_or(file))
             .and_then(|()| user_file::write(file, text.as_bytes(), Readers::Owner));
         written.map_err(|error| Unusable::new(file, error)).map(|()| true)
     }
@@ -149,7 +144,7 @@ impl Manifest {
     }
 
     /// Removes the folders that were made and are empty. One with something in it is the user's now.
-    pub(crate) fn remove_folders(&mut self) {
+    pub fn remove_folders(&mut self) {
         for folder in self.folders.drain(..).rev() {
             let _ = fs::remove_dir(folder);
         }
@@ -158,7 +153,7 @@ impl Manifest {
 
 impl Edited {
     /// Puts the backup back if nobody touched the file since. Says whether that was possible.
-    pub(crate) fn restore(&self) -> io::Result<bool> {
+    pub fn restore(&self) -> io::Result<bool> {
         if !user_file::read(&self.file).is_ok_and(|bytes| hash(&bytes) == self.sha256) {
             return Ok(false);
         }
@@ -174,7 +169,7 @@ impl Edited {
 
 impl Written {
     /// Removes the file if nobody touched it since. Says whether it is gone.
-    pub(crate) fn remove(&self) -> io::Result<bool> {
+    pub fn remove(&self) -> io::Result<bool> {
         match user_file::read(&self.file) {
             Ok(bytes) if hash(&bytes) == self.sha256 => remove(&self.file).map(|()| true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),

@@ -8,19 +8,19 @@ use std::{
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{HOOKS, MARKETPLACE, PLUGIN, Registration, Targets, claude_dir, is_our_hook};
-use crate::{app::App, environment::Environment};
+use crate::{HOOKS, MARKETPLACE, PLUGIN, Registration, Targets, claude_dir, is_our_hook};
+use claude_mem_core::{app::App, environment::Environment};
 
 /// Whether Claude Code will call us where the command was run: by the user's settings, a project's, or a plugin.
 #[derive(Debug, Serialize)]
-pub(crate) struct Hooks {
-    pub(crate) is_installed: bool,
-    pub(crate) is_plugin: bool,
-    pub(crate) registered: Vec<Registered>,
+pub struct Hooks {
+    pub is_installed: bool,
+    pub is_plugin: bool,
+    pub registered: Vec<Registered>,
 }
 
 impl Hooks {
-    pub(crate) fn look(app: &App) -> Self {
+    pub fn look(app: &App) -> Self {
         let of_user = Targets::of_user(app).ok().map(|targets| targets.dir);
         let here = env::current_dir().unwrap_or_default();
         let of_project = here.ancestors().map(|dir| dir.join(".claude")).find(|dir| dir.is_dir());
@@ -36,7 +36,7 @@ impl Hooks {
 ///
 /// The plugin's hook then leaves the event to the other one, so that nothing is recorded or told twice. It
 /// does so only if the other one will be called for every event that `command` is for, and is there.
-pub(crate) fn is_duplicate_of_installed(
+pub fn is_duplicate_of_installed(
     environment: &Environment,
     home: Option<&Path>,
     program: &Path,
@@ -83,17 +83,17 @@ fn is_there(hook: &str) -> bool {
 
 /// Our hooks in one settings file.
 #[derive(Debug, PartialEq, Serialize)]
-pub(crate) struct Registered {
+pub struct Registered {
     /// The file.
-    pub(crate) file: PathBuf,
+    pub file: PathBuf,
     /// Events that will reach us.
-    pub(crate) events: Vec<&'static str>,
+    pub events: Vec<&'static str>,
     /// Events that should and will not.
-    pub(crate) missing: Vec<&'static str>,
+    pub missing: Vec<&'static str>,
     /// The binary that is called.
-    pub(crate) program: String,
+    pub program: String,
     /// Whether that binary is there.
-    pub(crate) is_program_there: bool,
+    pub is_program_there: bool,
 }
 
 /// Our hooks in the settings of this directory of Claude Code's, in either of its files.
@@ -167,9 +167,9 @@ mod tests {
             fs::write(home.join(".claude/settings.json"), settings).unwrap();
         };
         assert!(!yields(&copy, "save"), "nothing is installed");
-        let all = Value::Object(super::super::hooks(installed.to_str().unwrap()));
+        let all = Value::Object(crate::hooks(installed.to_str().unwrap()));
         register(all.clone());
-        for command in crate::hooks::NAMES {
+        for command in claude_mem_capture::NAMES {
             assert!(yields(&copy, command), "{command}");
             assert!(!yields(&installed, command), "{command}: the installed one records");
         }

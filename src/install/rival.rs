@@ -4,19 +4,19 @@ use std::{fs, path::Path};
 
 use serde_json::Value;
 
-use super::{MARKETPLACE, NAME, PLUGIN, is_our_hook};
+use crate::{MARKETPLACE, NAME, PLUGIN, is_our_hook};
 
 /// Something else that is active in Claude Code and does what we do.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Rival {
+pub struct Rival {
     /// What it is and what that leads to.
-    pub(crate) what: String,
+    pub what: String,
     /// How to switch it off.
-    pub(crate) remedy: String,
+    pub remedy: String,
 }
 
 /// Looks through Claude Code's directory. What cannot be read is not there.
-pub(crate) fn find(dir: &Path) -> Vec<Rival> {
+pub fn find(dir: &Path) -> Vec<Rival> {
     let settings = json(&dir.join("settings.json"));
     let installed = json(&dir.join("plugins/installed_plugins.json"));
     let mut found: Vec<Rival> =

@@ -1,6 +1,6 @@
 use std::fs;
 
-use super::*;
+use crate::*;
 
 /// A file with this text.
 fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
@@ -124,16 +124,4 @@ fn a_path_means_itself_to_the_shell() {
         .output()
         .unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), r#"/a b/$HOME/`x`/"q"\/claude-mem"#);
-}
-
-#[test]
-fn our_tools_are_known_by_both_of_their_names() {
-    for name in ["mcp__claude-mem__search", "mcp__plugin_mem_claude-mem__get_observations"] {
-        assert!(is_our_tool(name), "{name}");
-    }
-    for name in
-        ["search", "mcp__mem__search", "mcp__claude-mem-two__search", "Bash", "mcp__claude-mem"]
-    {
-        assert!(!is_our_tool(name), "{name}");
-    }
 }

@@ -4,11 +4,11 @@
 //! that begins in one string may end in another. Command lines and headers come in lists, too, with the name in one
 //! string and the secret in the next.
 
-use super::{
+use crate::{
     hide,
     json::{name_of, scalar_length},
+    json_strings::{end_of_string, unescape},
     secrets::{self, Found},
-    strings::{end_of_string, unescape},
     tags, work,
 };
 
@@ -230,7 +230,7 @@ fn skip_blanks(raw: &str, at: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use crate::privacy::{Policy, clean_json};
+    use crate::{Policy, clean_json};
 
     fn check(cases: &[(&str, &str)]) {
         for (raw, expected) in cases {

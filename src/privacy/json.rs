@@ -7,12 +7,13 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use blake3::Hasher;
 
-use super::{
+use crate::{
     Policy,
     arrays::Neighbours,
-    clean_text, clip, ends, hide,
+    clean_text, clip, hide,
+    json_strings::{end_of_string, read_string, write_string},
+    long_strings,
     secrets::{self, Name},
-    strings::{end_of_string, read_string, write_string},
     tags,
 };
 
@@ -21,7 +22,7 @@ const NOTE_BYTES_MAX: usize = 256;
 
 /// Cleans every string of a JSON text, the names of members included. The result is valid JSON, always:
 /// what was not valid comes back as one string, cleaned as the text it is.
-pub(crate) fn clean_json(raw: &str, policy: Policy) -> String {
+pub fn clean_json(raw: &str, policy: Policy) -> String {
     let mut pass = Pass::new(raw, policy);
     if pass.run().is_some() {
         return pass.finish();
@@ -102,7 +103,9 @@ impl<'a> Pass<'a> {
             policy,
             at: 0,
             copied: 0,
-            out: String::with_capacity(raw.len().min(policy.field_bytes_max + ends::NOTE_BYTES)),
+            out: String::with_capacity(
+                raw.len().min(policy.field_bytes_max + long_strings::NOTE_BYTES),
+            ),
             open: Vec::new(),
             read_together: Vec::new(),
             replaced: BTreeMap::new(),
@@ -236,12 +239,12 @@ impl<'a> Pass<'a> {
         let limit = self.policy.field_bytes_max.min(self.policy.total_bytes_max);
         let rest = &self.raw[self.at + 1..];
         let is_named = self.names.tells || self.names.is_value || self.names.name.is_some();
-        if is_named || rest.len() < ends::bytes_min(limit) {
+        if is_named || rest.len() < long_strings::bytes_min(limit) {
             return None;
         }
         let string = &rest[..end_of_string(rest.as_bytes())?];
         self.copy_to(self.at);
-        ends::write(&mut self.out, string, self.policy.redact_secrets, limit)?;
+        long_strings::write(&mut self.out, string, self.policy.redact_secrets, limit)?;
         self.at += string.len() + 2;
         self.copied = self.at;
         Some(())

@@ -6,8 +6,8 @@
 
 use std::borrow::Cow;
 
-use super::{
-    find::{memchr, memchr2, memchr4},
+use crate::{
+    memchr_small::{memchr, memchr2, memchr4},
     work,
 };
 
@@ -112,7 +112,7 @@ fn marked(text: &str, places: &[Place], starts: &mut [usize]) -> String {
 }
 
 /// Whether the text is nothing but `<task-notification>` blocks, which the client sends by itself.
-pub(crate) fn is_only_task_notification(text: &str) -> bool {
+pub fn is_only_task_notification(text: &str) -> bool {
     const OPEN: &str = "<task-notification";
     const CLOSE: &str = "</task-notification>";
     let mut rest = text.trim();

@@ -3,7 +3,7 @@
 use proptest::{prelude::*, test_runner::RngSeed};
 use serde_json::Value;
 
-use super::*;
+use crate::*;
 
 #[path = "../../tests/secrets/generator.rs"]
 #[expect(dead_code, reason = "the rates are measured where hooks are")]

@@ -12,11 +12,11 @@ thread_local! {
 }
 
 /// What one event may cost: several times what 64 MB of the slowest text take, and less than a second.
-pub(crate) const EVENT_BYTES_MAX: u64 = 1 << 30;
+pub const EVENT_BYTES_MAX: u64 = 1 << 30;
 
 /// Limits what this thread may read until it is dropped. A scope within another one can only be tighter.
 #[derive(Debug)]
-pub(crate) struct Scope {
+pub struct Scope {
     outer_limit: u64,
     bytes_read_at_start: u64,
     fields_cut_at_start: u64,
@@ -24,19 +24,19 @@ pub(crate) struct Scope {
 
 impl Scope {
     /// Allows this many bytes to be read, each as often as it is looked at.
-    pub(crate) fn new(bytes_max: u64) -> Self {
+    pub fn new(bytes_max: u64) -> Self {
         let (outer_limit, bytes_read_at_start) = (LIMIT.get(), BYTES_READ.get());
         LIMIT.set(outer_limit.min(bytes_read_at_start.saturating_add(bytes_max)));
         Self { outer_limit, bytes_read_at_start, fields_cut_at_start: FIELDS_CUT.get() }
     }
 
     /// How many bytes were read in this scope, each as often as it was looked at.
-    pub(crate) fn bytes_read(&self) -> u64 {
+    pub fn bytes_read(&self) -> u64 {
         BYTES_READ.get() - self.bytes_read_at_start
     }
 
     /// How many fields have lost their end in this scope.
-    pub(crate) fn fields_cut(&self) -> u64 {
+    pub fn fields_cut(&self) -> u64 {
         FIELDS_CUT.get() - self.fields_cut_at_start
     }
 }

@@ -6,6 +6,7 @@
 //!
 //! A payload is an [`Envelope`] (who and where, the same for all kinds) followed by the event's own body.
 //! When it happened is part of the record's [`Id`].
+#![warn(missing_docs)]
 
 mod agent_failed;
 mod agent_replied;

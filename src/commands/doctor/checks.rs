@@ -6,24 +6,25 @@ use claude_mem_log::{Log, Options, maintain, verify};
 use claude_mem_projections::{Error, Store};
 
 use super::Finding;
-use crate::{
+use crate::commands::{ship::runtime, worker::next_start};
+use claude_mem_capture::Dropped;
+use claude_mem_core::{
     app::App,
-    commands::{ship::runtime, worker::next_start},
-    distilling::Distilling,
     failure::Failure,
-    hooks::{Dropped, is_worker_running},
-    install::{Targets, registered::Hooks, rival},
-    memory::rebuild_report,
-    projector::setup,
+    format::{bytes, count},
+    os,
     settings::{Refused, Source, table, value::Kind, variables},
-    ship::{
-        head, local,
-        remote::{Purpose, Remote},
-        standing::Standing,
-    },
-    system,
-    words::{bytes, count},
-    worker::life,
+    worker_process::is_worker_running,
+};
+use claude_mem_distill::{setup, status::Distilling};
+use claude_mem_install::{Targets, registered::Hooks, rival};
+use claude_mem_memory::store::rebuild_report;
+use claude_mem_server::worker::client;
+use claude_mem_sync::ship::{
+    local,
+    remote::{Purpose, Remote},
+    remote_head,
+    status::Standing,
 };
 
 /// Below this the log soon cannot grow; a day's events are some megabytes.
@@ -62,15 +63,15 @@ fn permissions(app: &App, is_fixing: bool) -> Finding {
     }
     for dir in [data.clone(), app.paths.log()] {
         let is_there = dir.exists();
-        if is_there && !system::is_writable(&dir) {
+        if is_there && !os::is_writable(&dir) {
             let what = format!("{} cannot be written", dir.display());
-            return Finding::problem(CHECK, what, system::how_to_own(data));
+            return Finding::problem(CHECK, what, os::how_to_own(data));
         }
     }
-    if !system::is_open_to_others(&found) {
+    if !os::is_open_to_others(&found) {
         return Finding::fine(CHECK, format!("{shown}, readable by you alone"));
     }
-    if is_fixing && system::close_to_others(data).is_ok() {
+    if is_fixing && os::close_to_others(data).is_ok() {
         return Finding::fixed(CHECK, format!("{shown} is now readable by you alone"));
     }
     Finding::warning(
@@ -83,7 +84,7 @@ fn permissions(app: &App, is_fixing: bool) -> Finding {
 fn disk(app: &App) -> Finding {
     const CHECK: &str = "disk space";
     let existing = app.paths.data.ancestors().find(|dir| dir.exists());
-    let Some(free) = existing.and_then(system::free_bytes) else {
+    let Some(free) = existing.and_then(os::free_bytes) else {
         return Finding::fine(CHECK, "not known here");
     };
     let what = format!("{} free", bytes(free));
@@ -330,7 +331,7 @@ fn worker(app: &App) -> Finding {
     const RESTART: &str = "start another one with `claude-mem worker restart`";
     let data = &app.paths.data;
     if !is_worker_running(data) {
-        return match life::attempts_in_vain(data) {
+        return match client::attempts_in_vain(data) {
             0 | 1 => Finding::fine(CHECK, format!("does not run; {}", next_start(&app.settings))),
             count => Finding::warning(
                 CHECK,
@@ -339,7 +340,7 @@ fn worker(app: &App) -> Finding {
             ),
         };
     }
-    let health = match life::ask(data, &serde_json::json!({"type": "health"})) {
+    let health = match client::ask(data, &serde_json::json!({"type": "health"})) {
         Ok(health) => health,
         Err(error) => {
             return Finding::problem(CHECK, format!("runs but does not answer: {error}"), RESTART);
@@ -381,7 +382,7 @@ fn shipping(app: &App) -> Vec<Finding> {
     };
     let mut findings = Vec::new();
     let key = app.paths.ship_key();
-    if fs::metadata(&key).is_ok_and(|key| system::is_open_to_others(&key)) {
+    if fs::metadata(&key).is_ok_and(|key| os::is_open_to_others(&key)) {
         let (what, remedy) =
             ("others can read the key", format!("`chmod 600 '{}'`", key.display()));
         findings.push(Finding::problem(CHECK, what, remedy));
@@ -402,7 +403,7 @@ fn ask_remote(app: &App, place: &str) -> Result<String, Failure> {
     let Some(host) = local::host(&app.paths.log())? else {
         return Ok(format!("to {place}, once something is recorded"));
     };
-    let newest = runtime()?.block_on(head::newest(&remote, host, 0))?;
+    let newest = runtime()?.block_on(remote_head::newest(&remote, host, 0))?;
     let here = local::segments(&app.paths.log(), host, (0, 0))?;
     let here: u64 = here.iter().map(|segment| segment.bytes).sum();
     let Some(newest) = newest else {

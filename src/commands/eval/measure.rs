@@ -10,7 +10,7 @@ use claude_mem_projections::{
 use serde::Serialize;
 
 use super::set::{Document, Question, Set};
-use crate::failure::Failure;
+use claude_mem_core::failure::Failure;
 
 /// What was measured.
 #[derive(Debug, Serialize)]

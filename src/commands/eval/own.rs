@@ -9,7 +9,8 @@ use claude_mem_projections::{
 };
 
 use super::set::{Document, Question, Set};
-use crate::{app::App, commands::recall::project_here, failure::Failure};
+use crate::commands::recall::project_here;
+use claude_mem_core::{app::App, failure::Failure};
 
 /// More would only take longer.
 const QUESTIONS_MAX: usize = 500;

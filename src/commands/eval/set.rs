@@ -9,7 +9,7 @@ use std::{
 use flate2::read::MultiGzDecoder;
 use serde::{Deserialize, de::DeserializeOwned};
 
-use crate::failure::Failure;
+use claude_mem_core::failure::Failure;
 
 /// One thing to measure.
 #[derive(Debug, Default)]

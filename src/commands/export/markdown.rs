@@ -6,7 +6,7 @@ use claude_mem_projections::{ExportBody, ExportEntry, ExportQuery, Store};
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::{Problem, Written};
-use crate::safe_text::clean;
+use claude_mem_core::safe_text::clean;
 
 /// Writes every memory that is wanted.
 pub(super) fn write(

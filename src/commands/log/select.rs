@@ -5,7 +5,7 @@ use claude_mem_log::Log as Segments;
 use jiff::Timestamp;
 
 use super::Log;
-use crate::failure::{Failure, nearest};
+use claude_mem_core::failure::{Failure, nearest};
 
 /// What every event shown must fulfil.
 #[derive(Debug)]

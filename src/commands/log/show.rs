@@ -10,7 +10,7 @@ use super::{
     describe::subject,
     json::{compact, fields},
 };
-use crate::app::Output;
+use claude_mem_core::app::Output;
 
 /// Room for the longest name among the common kinds.
 const KIND_COLUMNS: usize = 16;

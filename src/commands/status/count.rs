@@ -7,7 +7,7 @@ use claude_mem_log::{GapReason, Item, Log};
 use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 
-use crate::failure::Failure;
+use claude_mem_core::failure::Failure;
 
 /// What is recorded.
 #[derive(Debug, Default, Serialize)]

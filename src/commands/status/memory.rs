@@ -5,9 +5,9 @@ use claude_mem_projections::{RequestFailure as Unanswered, Store};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::{
-    app::App, distilling::Distilling, failure::Failure, memory::rebuild_report, projector,
-};
+use claude_mem_core::{app::App, failure::Failure};
+use claude_mem_distill::{self, status::Distilling};
+use claude_mem_memory::store::rebuild_report;
 
 /// The tables, as they are.
 #[derive(Debug, Default, Serialize)]
@@ -62,7 +62,7 @@ impl Memory {
             parked: counts.parked,
         });
         let trouble = store.last_failure().ok().flatten().map(Trouble::of);
-        let distilling = Distilling::look(&store, &projector::setup(app)).ok();
+        let distilling = Distilling::look(&store, &claude_mem_distill::setup(app)).ok();
         let is_rebuild_due = store.history_mismatch(log).ok().flatten().is_some();
         let rebuilt = rebuild_report(app, &store);
         Self { counts, trouble, problem, distilling, is_rebuild_due, rebuilt }

@@ -5,12 +5,11 @@ use std::fmt::Write as _;
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::{Found, Hooks, Memory, Worker};
-use crate::{
-    agent::prompts::InForce,
+use claude_mem_core::{
     app::Output,
-    distilling::Redo,
-    words::{bytes, count},
+    format::{bytes, count},
 };
+use claude_mem_distill::{prompts::InForce, status::Redo};
 
 const GOOD: &str = "32";
 const BAD: &str = "31";

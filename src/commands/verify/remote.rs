@@ -3,20 +3,19 @@
 use claude_mem_log::Report;
 use serde_json::{Value, json};
 
-use crate::{
+use crate::commands::ship::{entry, place, runtime};
+use claude_mem_core::{
     app::App,
-    commands::ship::{entry, place, runtime},
     failure::Failure,
-    ship::{
-        Error, Shipper,
-        check::{Damage, Findings, check},
-        local,
-        manifest::HostId,
-        mend::{self, Mended},
-        remote::{Purpose, Remote},
-        state::State,
-    },
-    words::{bytes, count},
+    format::{bytes, count},
+};
+use claude_mem_sync::ship::{
+    Error, Shipper, local,
+    local_state::State,
+    manifest::HostId,
+    remote::{Purpose, Remote},
+    repair::{self, Mended},
+    verify::{Damage, Findings, check},
 };
 
 /// What is there, and what was done about it.
@@ -82,14 +81,14 @@ async fn repair(
     let dir = app.paths.log();
     let mut here = Mended::default();
     if let Some(head) = &looked.findings.head {
-        here = mend::mend(remote, head, &dir, report).await?;
+        here = repair::mend(remote, head, &dir, report).await?;
     }
     let mut between = check(remote, host, &dir).await?;
     between.differences.extend(rollback(app, remote, host, &between));
     let mut is_remote_mended = false;
     if !between.is_sound() {
         if let Some(head) = &between.head
-            && !mend::is_all_here(remote, head, &dir).await?
+            && !repair::is_all_here(remote, head, &dir).await?
         {
             let why = "it has events that are not here and could not be brought".into();
             return Err(Error::Diverged { place: looked.place.clone(), why }.into());
@@ -100,7 +99,7 @@ async fn repair(
         is_remote_mended = true;
     }
     let findings = check(remote, host, &dir).await?;
-    Ok(After { here, is_remote_mended, report: mend::report(&dir)?, findings })
+    Ok(After { here, is_remote_mended, report: repair::report(&dir)?, findings })
 }
 
 impl Looked {
@@ -111,7 +110,7 @@ impl Looked {
             "entry": head.as_ref().map(|head| head.number),
             "hash": head.as_ref().map(|head| head.hash.to_string()),
             "objects": objects,
-            "log_bytes": head.as_ref().map(crate::ship::head::Head::bytes),
+            "log_bytes": head.as_ref().map(claude_mem_sync::ship::remote_head::Head::bytes),
             "behind_bytes": behind_bytes,
             "unneeded_objects": unneeded,
             "is_damaged": !self.findings.is_sound(),

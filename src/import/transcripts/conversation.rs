@@ -6,15 +6,13 @@ use claude_mem_events::{
     Event, Id, PromptSubmitted, SessionStarted, StopScope, Submitter, SummaryRequested, ToolUsed,
 };
 
-use super::super::{
+use crate::{
     sink::stable_id,
     transcript_rows::{Block, Row},
 };
-use crate::{
-    failure::Failure,
-    hooks::MEDIA,
-    privacy::{Policy, clean_json, clean_text, is_only_task_notification},
-};
+use claude_mem_capture::MEDIA;
+use claude_mem_core::failure::Failure;
+use claude_mem_privacy::{Policy, clean_json, clean_text, is_only_task_notification};
 
 /// How hooks go about it here.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use std::{
 
 use claude_mem_events::{Event, SessionStarted};
 
-use super::super::{lines::Lines, transcript_rows::Row};
+use crate::{lines::Lines, transcript_rows::Row};
 
 /// So far into a file its session must have said who and where it is.
 const BEGIN_BYTES_MAX: u64 = 4 << 20;
@@ -98,8 +98,8 @@ fn gather(dir: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()> 
 /// Who and where a transcript is, by its first rows.
 #[derive(Debug, Default)]
 pub(crate) struct Begin {
-    pub(crate) id: String,
-    pub(crate) cwd: String,
+    pub id: String,
+    pub cwd: String,
     time_us: u64,
     is_aside: bool,
 }

@@ -5,11 +5,11 @@ use std::{collections::HashMap, fs, path::PathBuf};
 use claude_mem_events::Project;
 use claude_mem_projections::Store;
 
-use super::super::{
+use crate::{
     home::{Home, transcripts_dir},
     transcripts::begin_of,
 };
-use crate::{app::App, failure::Failure};
+use claude_mem_core::{app::App, failure::Failure};
 
 /// What rows without a project belong to.
 const UNKNOWN: &str = "unknown-project";

@@ -5,11 +5,9 @@ use std::{fs, path::Path};
 use claude_mem_projections::{Error, Upstream, UpstreamRow, UpstreamTable as Table};
 use serde_json::{Map, Value};
 
-use super::{
-    super::{cannot_read, sink::stable_id, upstream_rows::written},
-    SOURCE,
-};
-use crate::failure::Failure;
+use super::SOURCE;
+use crate::{cannot_read, sink::stable_id, upstream_rows::written};
+use claude_mem_core::failure::Failure;
 
 /// An export is read whole; what is larger was not made by that program, which answers a query with it.
 const EXPORT_BYTES_MAX: u64 = 1 << 30;

@@ -10,7 +10,7 @@ use super::{
     },
     values::{Written, secret_in},
 };
-use crate::privacy::work;
+use crate::work;
 
 /// How far a name reaches to either side of the word that announced it.
 const NAME_BYTES_MAX: usize = 64;

@@ -12,7 +12,7 @@ use super::{
     rules::run,
     values::{is_placeholder, is_spoken_secret},
 };
-use crate::privacy::work;
+use crate::work;
 
 /// How far before an option its command may stand.
 const BEFORE_BYTES_MAX: usize = 512;

@@ -4,12 +4,12 @@
 //! the original, so that the original loses what is found in it and keeps its escapes elsewhere.
 
 use super::next;
-use crate::privacy::{find::memchr2, write_placeholder};
+use crate::{memchr_small::memchr2, write_placeholder};
 
 const ESCAPE: u8 = 0x1b;
 
 /// The text without the secrets that its escapes hid, or nothing when there are none.
-pub(in crate::privacy) fn redact_escaped(text: &str) -> Option<String> {
+pub(crate) fn redact_escaped(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     if !holds_escape(bytes) {
         return None;

@@ -6,7 +6,7 @@
 use memchr::memmem;
 
 use super::{Found, names::Kind, rules::run, values::is_placeholder};
-use crate::privacy::work;
+use crate::work;
 
 /// How far before a password the word that tells what it is may stand.
 const BEFORE_BYTES_MAX: usize = 512;

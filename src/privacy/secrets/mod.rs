@@ -21,7 +21,7 @@ mod values;
 pub(super) use assignments::Name;
 pub(super) use escapes::redact_escaped;
 
-use super::work;
+use crate::work;
 use rules::{Rule, Shape};
 use table::RULES;
 

@@ -4,7 +4,7 @@ use super::{
     Found,
     looks::{JUDGED_BYTES_MAX, is_generated, is_varied},
 };
-use crate::privacy::work;
+use crate::work;
 
 /// One kind of secret.
 pub(super) struct Rule {

@@ -1,7 +1,7 @@
 //! What stands between a name and its value, and around a value: signs, blanks, quotation marks, tags.
 
 use super::rules::run;
-use crate::privacy::find::memchr2;
+use crate::memchr_small::memchr2;
 
 /// What stands between a name and its value.
 #[derive(PartialEq, Clone, Copy)]

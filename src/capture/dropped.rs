@@ -1,0 +1,91 @@
+//! Events that could not be recorded: how many, and when the last one was lost.
+//!
+//! On a full disk a hook can append nothing, neither to the log nor to the diagnostics. The length of an empty, sparse
+//! file still can be changed: it takes no block. So the length of `dropped-events` counts, and its
+//! modification time is the time of the last one.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io,
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, SystemTime},
+};
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use claude_mem_core::os::{Making as _, Opening as _};
+
+/// How often the lock is tried before the count is changed without it.
+const LOCK_ATTEMPTS_MAX: u32 = 50;
+const LOCK_PAUSE: Duration = Duration::from_millis(1);
+
+/// Events that could not be recorded since the last acknowledgement.
+#[derive(Debug, Serialize)]
+pub struct Dropped {
+    pub events: u64,
+    /// When the last one was lost, as RFC 3339.
+    pub last: String,
+}
+
+impl Dropped {
+    /// Counts one more. A disk that takes nothing at all keeps no count either.
+    pub(super) fn add(data: &Path) {
+        let _ = add(&place(data));
+    }
+
+    /// What was dropped; `None` if nothing was.
+    pub fn look(data: &Path) -> Option<Self> {
+        let found = fs::metadata(place(data)).ok().filter(fs::Metadata::is_file)?;
+        let last = found.modified().ok().and_then(|at| Timestamp::try_from(at).ok());
+        let last = format!("{:.0}", last.unwrap_or_default());
+        (found.len() > 0).then_some(Self { events: found.len(), last })
+    }
+
+    /// Starts to count anew.
+    pub fn acknowledge(data: &Path) -> io::Result<()> {
+        fs::remove_file(place(data))
+    }
+}
+
+fn place(data: &Path) -> PathBuf {
+    data.join("dropped-events")
+}
+
+fn add(path: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).owner_only().no_wait();
+    let file = options.open(path)?;
+    lock(&file);
+    file.set_len(file.metadata()?.len() + 1)?;
+    file.set_modified(SystemTime::now())
+}
+
+fn lock(file: &File) {
+    for _ in 0..LOCK_ATTEMPTS_MAX {
+        if file.try_lock().is_ok() {
+            return;
+        }
+        thread::sleep(LOCK_PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_at_once_are_all_counted_until_acknowledged() {
+        let data = tempfile::tempdir().unwrap();
+        assert!(Dropped::look(data.path()).is_none());
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| (0..10).for_each(|_| Dropped::add(data.path())));
+            }
+        });
+        assert_eq!(Dropped::look(data.path()).unwrap().events, 80);
+        Dropped::acknowledge(data.path()).unwrap();
+        assert!(Dropped::look(data.path()).is_none());
+    }
+}

@@ -1,0 +1,93 @@
+//! Which projects the user does not want remembered.
+
+use std::path::Path;
+
+use crate::{glob, project::ProjectId};
+use claude_mem_core::settings::{
+    Settings,
+    table::{DISABLED_PROJECTS, ENABLED, EXCLUDED_PROJECTS},
+    value::words,
+};
+
+/// The reason given when the exclusions are unknown.
+const FILE: &str = "settings.json";
+
+/// The setting that keeps this session out of memory, or `None` if it may be recorded. Of all folders
+/// the session has to do with, one that is excluded is enough: a worktree of a private repository is
+/// private, wherever it lies.
+pub fn excluded_by(
+    settings: &Settings,
+    project: &ProjectId,
+    cwd: &Path,
+    home: Option<&Path>,
+) -> Option<&'static str> {
+    if settings.is_unknown() {
+        return Some(FILE);
+    }
+    for setting in [&EXCLUDED_PROJECTS, &DISABLED_PROJECTS] {
+        if settings.is_doubtful(setting) {
+            return Some(setting.name);
+        }
+    }
+    if !settings.flag(&ENABLED) {
+        return Some(ENABLED.name);
+    }
+    if words(&settings.text(&DISABLED_PROJECTS)).any(|key| key == project.key) {
+        return Some(DISABLED_PROJECTS.name);
+    }
+    let patterns = settings.text(&EXCLUDED_PROJECTS);
+    let folders = [Some(project.root.as_path()), project.common_dir.as_deref(), Some(cwd)];
+    let is_excluded = words(&patterns)
+        .any(|pattern| folders.iter().flatten().any(|folder| glob::means(pattern, folder, home)));
+    is_excluded.then_some(EXCLUDED_PROJECTS.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use claude_mem_core::{environment::Environment, paths::Paths};
+
+    fn settings(environment: &[(&str, &str)]) -> Settings {
+        let paths = Paths { home: None, data: "/nowhere".into() };
+        Settings::load(&paths, &Environment::fixed(environment))
+    }
+
+    /// A worktree below `/tmp` of a repository below `~/work`.
+    fn worktree() -> ProjectId {
+        ProjectId {
+            key: "github.com/ada/shop".into(),
+            label: "shop".into(),
+            root: "/tmp/fix-1".into(),
+            remote: Some("github.com/ada/shop".into()),
+            common_dir: Some("/home/ada/work/shop/.git".into()),
+        }
+    }
+
+    #[test]
+    fn one_excluded_folder_is_enough() {
+        let cases = [
+            ("", None),
+            ("~/work", Some("CLAUDE_MEM_EXCLUDED_PROJECTS")),
+            ("~/home, /tmp/*", Some("CLAUDE_MEM_EXCLUDED_PROJECTS")),
+            ("inside", Some("CLAUDE_MEM_EXCLUDED_PROJECTS")),
+            ("~/works,/tmp/fix", None),
+        ];
+        for (patterns, expected) in cases {
+            let settings = settings(&[("CLAUDE_MEM_EXCLUDED_PROJECTS", patterns)]);
+            let home = Some(Path::new("/home/ada"));
+            let found = excluded_by(&settings, &worktree(), Path::new("/tmp/fix-1/inside"), home);
+            assert_eq!(found, expected, "{patterns}");
+        }
+    }
+
+    #[test]
+    fn a_project_can_be_switched_off_by_its_key_and_everything_at_once() {
+        let found = |environment| {
+            excluded_by(&settings(environment), &worktree(), Path::new("/tmp/fix-1"), None)
+        };
+        let off = [("CLAUDE_MEM_DISABLED_PROJECTS", "x,github.com/ada/shop")];
+        assert_eq!(found(&off), Some("CLAUDE_MEM_DISABLED_PROJECTS"));
+        assert_eq!(found(&[("CLAUDE_MEM_ENABLED", "off")]), Some("CLAUDE_MEM_ENABLED"));
+        assert_eq!(found(&[("CLAUDE_MEM_DISABLED_PROJECTS", "github.com/ada")]), None);
+    }
+}

@@ -1,0 +1,188 @@
+//! Reading stdin to its end, but not for ever and not without bound.
+
+use std::{
+    io,
+    ops::Deref,
+    time::{Duration, Instant},
+};
+
+use memmap2::MmapMut;
+
+use claude_mem_core::os::{self, Source};
+
+/// The largest input ever seen from a client is some 2 MB for a file of 1 MB. Above this, what follows
+/// is read and thrown away, so that whoever writes it is not left with a broken pipe.
+const BYTES_MAX: usize = 64 << 20;
+/// Nobody who has something to say pauses for so long.
+const SILENCE_MAX: Duration = Duration::from_secs(2);
+/// A writer that dribbles is not waited for beyond this: Claude Code gives a hook five seconds.
+const TIME_MAX: Duration = Duration::from_secs(4);
+/// What a pipe holds unless somebody made it larger.
+const PIPE_BYTES: usize = 64 << 10;
+
+/// What was on stdin.
+#[derive(Debug)]
+pub struct Input {
+    /// As much of it as is kept.
+    pub(super) bytes: Bytes,
+    /// How much there was.
+    pub(super) len: u64,
+    /// Why `bytes` is not all of it, if so.
+    pub(super) cut: Option<&'static str>,
+}
+
+/// The input in memory. Nearly all inputs fit into a pipe's buffer. Larger ones are read into huge pages,
+/// because the page faults of a megabyte of small pages take longer than all work on it.
+#[derive(Debug)]
+pub(super) enum Bytes {
+    Small(Vec<u8>),
+    Large { buffer: MmapMut, len: usize },
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Small(bytes) => bytes,
+            Self::Large { buffer, len } => &buffer[..*len],
+        }
+    }
+}
+
+impl Bytes {
+    fn new() -> Self {
+        Self::Small(Vec::with_capacity(PIPE_BYTES))
+    }
+
+    /// Reads once, behind what is there, into room that need not be cleared first.
+    fn read(&mut self, source: &impl Source) -> io::Result<usize> {
+        if matches!(self, Self::Small(bytes) if bytes.len() == bytes.capacity()) {
+            // There is more to come. Whoever writes it need not wait for us after every 64 KB.
+            os::widen(source);
+            self.grow();
+        }
+        match self {
+            Self::Small(bytes) => os::read_behind(source, bytes),
+            Self::Large { buffer, len } => {
+                let count = os::read(source, &mut buffer[*len..])?;
+                *len += count;
+                Ok(count)
+            }
+        }
+    }
+
+    fn grow(&mut self) {
+        let Self::Small(bytes) = self else { return };
+        match MmapMut::map_anon(BYTES_MAX) {
+            Ok(mut buffer) => {
+                os::advise_huge(&buffer);
+                buffer[..bytes.len()].copy_from_slice(bytes);
+                *self = Self::Large { len: bytes.len(), buffer };
+            }
+            // From 64 KB on fourfold comes to exactly the most there may be.
+            Err(_) => bytes.reserve_exact(3 * bytes.len()),
+        }
+    }
+}
+
+/// Reads stdin until its end, a silence, or a bound.
+pub fn read() -> Input {
+    read_from(&os::stdin())
+}
+
+fn read_from(source: &impl Source) -> Input {
+    let mut input = Input { bytes: Bytes::new(), len: 0, cut: None };
+    let begun = Instant::now();
+    loop {
+        if begun.elapsed() > TIME_MAX || !os::is_ready(source, SILENCE_MAX) {
+            input.cut = Some("its end did not come in time");
+            return input;
+        }
+        match input.read_some(source) {
+            Ok(0) => return input,
+            Ok(_) => {}
+            Err(error) if is_passing(&error) => {}
+            Err(_) => {
+                input.cut = Some("it could not be read to its end");
+                return input;
+            }
+        }
+    }
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
+}
+
+impl Input {
+    fn read_some(&mut self, source: &impl Source) -> io::Result<usize> {
+        if self.bytes.len() >= BYTES_MAX {
+            let count = discard_some(source)?;
+            self.len += count as u64;
+            if count > 0 {
+                self.cut = Some("it is too long");
+            }
+            return Ok(count);
+        }
+        let count = self.bytes.read(source)?;
+        self.len += count as u64;
+        Ok(count)
+    }
+}
+
+/// Reads once and forgets. In a function of its own, because what is on the stack of one that every hook
+/// goes through is met page by page by every hook.
+#[cold]
+#[inline(never)]
+fn discard_some(source: &impl Source) -> io::Result<usize> {
+    os::read(source, &mut [0; 16 << 10][..])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{io::Write, thread};
+
+    use super::*;
+
+    fn piped(write: impl FnOnce(&mut io::PipeWriter) + Send + 'static) -> Input {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let writing = thread::spawn(move || write(&mut writer));
+        let input = read_from(&reader);
+        writing.join().unwrap();
+        input
+    }
+
+    #[test]
+    fn everything_is_read_in_order_whatever_its_length() {
+        for len in [0, 1, PIPE_BYTES - 1, PIPE_BYTES, 3 * PIPE_BYTES + 7, 5 << 20] {
+            let text: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
+            let copy = text.clone();
+            let input = piped(move |writer| writer.write_all(&copy).unwrap());
+            assert!(
+                *input.bytes == *text && input.len == len as u64 && input.cut.is_none(),
+                "{len}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_is_read_to_the_end_and_kept_up_to_the_bound() {
+        let input = piped(|writer| {
+            for _ in 0..70 {
+                writer.write_all(&vec![b'x'; 1 << 20]).unwrap();
+            }
+        });
+        assert_eq!((input.bytes.len(), input.len), (BYTES_MAX, 70 << 20));
+        assert_eq!(input.cut, Some("it is too long"));
+    }
+
+    #[test]
+    fn a_writer_that_never_ends_is_not_waited_for() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        writer.write_all(b"{}").unwrap();
+        let input = read_from(&reader);
+        assert_eq!((&*input.bytes, input.cut), (&b"{}"[..], Some("its end did not come in time")));
+        drop(writer);
+    }
+}

@@ -1,0 +1,229 @@
+//! The JSON as Claude Code sends it.
+//!
+//! One object whose values stay as they were written until somebody asks for one: a megabyte of tool
+//! output is looked over once and copied once. Nothing is rejected for having the wrong type, since what
+//! a newer client means by it may be worth keeping.
+
+use std::{borrow::Cow, fmt};
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
+use serde_json::{error::Category, value::RawValue};
+
+use crate::payload_fast;
+use claude_mem_privacy::read_string;
+
+/// The fields of one hook's input, those that nobody has taken yet.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Payload<'a> {
+    /// Their names, and their values as JSON.
+    fields: Vec<(String, &'a str)>,
+}
+
+/// Why an input is not one JSON object.
+#[derive(Debug)]
+pub(super) struct Malformed {
+    /// What is wrong with it.
+    pub(super) error: String,
+    /// Whether the end is missing, so that the last word may be half a secret.
+    pub(super) is_truncated: bool,
+}
+
+impl From<&serde_json::Error> for Malformed {
+    /// In words of our own: the parser's may quote what it read, and that may be private.
+    fn from(error: &serde_json::Error) -> Self {
+        let what = match error.classify() {
+            Category::Eof => "it ends too early",
+            Category::Syntax | Category::Io => "it is not JSON",
+            Category::Data => "it is not a JSON object as hooks are sent",
+        };
+        let error_at = format!("{what} (line {}, column {})", error.line(), error.column());
+        Self { error: error_at, is_truncated: error.is_eof() }
+    }
+}
+
+impl<'a> Payload<'a> {
+    /// Reads one object. Where it goes wrong half-way, the fields before that are there all the same.
+    pub(super) fn read(text: &'a str) -> (Self, Option<Malformed>) {
+        if let Some(fields) = payload_fast::large(text) {
+            return (Self { fields }, None);
+        }
+        let mut payload = Self::default();
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let read = Fields(&mut payload.fields)
+            .deserialize(&mut deserializer)
+            .and_then(|()| deserializer.end());
+        let malformed = read
+            .err()
+            .map(|error| Malformed { is_truncated: error.is_eof(), error: error.to_string() });
+        (payload, malformed)
+    }
+
+    /// Takes a field out, as JSON. `null` counts as absent.
+    pub(super) fn take(&mut self, name: &str) -> Option<&'a str> {
+        let at = self.fields.iter().position(|(known, _)| known == name)?;
+        let (_, value) = self.fields.remove(at);
+        Some(value).filter(|json| *json != "null")
+    }
+
+    /// Takes a field out, as text: a string's content, anything else as it is written.
+    pub(super) fn take_text(&mut self, name: &str) -> Option<Cow<'a, str>> {
+        self.take(name).map(text)
+    }
+
+    /// A field as JSON, which stays where it is.
+    pub(super) fn peek(&self, name: &str) -> Option<&'a str> {
+        let (_, value) = self.fields.iter().find(|(known, _)| known == name)?;
+        Some(*value).filter(|json| *json != "null")
+    }
+
+    /// A field as text, which stays where it is.
+    pub(super) fn peek_text(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.peek(name).map(text)
+    }
+
+    /// Takes a field out that is `true` or not.
+    pub(super) fn take_flag(&mut self, name: &str) -> bool {
+        self.take(name) == Some("true")
+    }
+
+    /// Takes a field out that is a whole number.
+    pub(super) fn take_number(&mut self, name: &str) -> Option<u64> {
+        self.take(name)?.parse().ok()
+    }
+
+    /// How many elements a field has that stays where it is.
+    pub(super) fn count(&self, name: &str) -> usize {
+        let found = self.fields.iter().find(|(known, _)| known == name);
+        let elements = found
+            .and_then(|(_, value)| serde_json::from_str::<Vec<serde::de::IgnoredAny>>(value).ok());
+        elements.map_or(0, |elements| elements.len())
+    }
+
+    /// Everything that nobody has taken, as one JSON object; empty if nothing is left.
+    pub(super) fn rest(self) -> String {
+        if self.fields.is_empty() {
+            return String::new();
+        }
+        let mut object = String::from("{");
+        for (name, value) in self.fields {
+            if object.len() > 1 {
+                object.push(',');
+            }
+            object.push_str(&serde_json::Value::String(name).to_string());
+            object.push(':');
+            object.push_str(value);
+        }
+        object.push('}');
+        object
+    }
+}
+
+/// The content of a JSON string; any other JSON as it stands. Halves of surrogate pairs, which JSON can
+/// write and Unicode cannot, are replaced.
+pub fn text(json: &str) -> Cow<'_, str> {
+    if !json.starts_with('"') {
+        return Cow::Borrowed(json);
+    }
+    let mut unescaped = String::new();
+    match read_string(json, 1, &mut unescaped) {
+        None => Cow::Borrowed(json),
+        Some(read) if read.escaped => Cow::Owned(unescaped),
+        Some(read) => Cow::Borrowed(&json[1..read.end - 1]),
+    }
+}
+
+struct Fields<'f, 'a>(&'f mut Vec<(String, &'a str)>);
+
+impl<'a> DeserializeSeed<'a> for Fields<'_, 'a> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'a> Visitor<'a> for Fields<'_, 'a> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
+            // An object of a million fields is no hook's input, and would take a minute to take apart.
+            if self.0.len() >= FIELDS_MAX {
+                return Err(A::Error::custom("too many fields"));
+            }
+            self.0.push((name, value.get()));
+        }
+        Ok(())
+    }
+}
+
+/// Clients send a dozen or two.
+pub(super) const FIELDS_MAX: usize = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_taken_is_gone_and_the_rest_is_kept_as_written() {
+        let text = r#"{"b": {"x":  1}, "session_id": "s", "a\"": [ 1.50 ], "none": null}"#;
+        let (mut payload, malformed) = Payload::read(text);
+        assert!(malformed.is_none());
+        assert_eq!(payload.take_text("session_id").as_deref(), Some("s"));
+        assert_eq!(payload.take_text("session_id"), None);
+        assert_eq!(payload.take("none"), None);
+        let mut rest: Vec<String> = payload.fields.iter().map(|(name, _)| name.clone()).collect();
+        rest.sort();
+        assert_eq!(rest, ["a\"", "b"]);
+        let rest = payload.rest();
+        assert!(rest.contains(r#""b":{"x":  1}"#) && rest.contains(r#""a\"":[ 1.50 ]"#), "{rest}");
+    }
+
+    #[test]
+    fn fields_before_the_fault_are_known() {
+        let (mut payload, malformed) =
+            Payload::read(r#"{"session_id":"s","cwd":"/p","prompt":"ab"#);
+        let malformed = malformed.expect("it has no end");
+        assert!(malformed.is_truncated, "{malformed:?}");
+        assert_eq!(payload.take_text("session_id").as_deref(), Some("s"));
+        for text in ["", "[]", "[{}]", "\"x\"", "{\"a\":\u{0}}", "{} {}", "{1:2}"] {
+            assert!(Payload::read(text).1.is_some(), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_types_are_text_and_half_a_pair_is_replaced() {
+        let cases = [
+            (r#""plain""#, "plain"),
+            (r#""a\n\u00e4\ud834\udd1e""#, "a\nä𝄞"),
+            ("5", "5"),
+            (r#"{"a":1}"#, r#"{"a":1}"#),
+        ];
+        for (json, expected) in cases {
+            assert_eq!(text(json), expected);
+        }
+        let mended = text(r#""x\ud834y""#);
+        assert!(mended.starts_with('x') && mended.ends_with('y') && mended.contains('\u{fffd}'));
+    }
+
+    #[test]
+    fn ten_thousand_levels_are_no_deeper_than_one() {
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(10_000), "]".repeat(10_000));
+        let (payload, malformed) = Payload::read(&deep);
+        assert!(malformed.is_none());
+        assert_eq!(payload.rest(), deep);
+    }
+
+    #[test]
+    fn elements_are_counted_where_they_are() {
+        let (payload, _) = Payload::read(r#"{"tasks":[{"a":[1,2]},{}],"odd":{}}"#);
+        assert_eq!(
+            (payload.count("tasks"), payload.count("odd"), payload.count("none")),
+            (2, 0, 0)
+        );
+    }
+}

@@ -1,0 +1,225 @@
+//! Which project a session belongs to, found by reading a few files and never by running `git`.
+
+mod config;
+mod remote;
+
+use std::{
+    fs,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use config::GitConfig;
+
+use claude_mem_core::{
+    environment::Environment,
+    os::{self, Opening as _},
+};
+
+/// A `.git` file or a configuration that is longer than this was not written by git.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// What a session without any folder belongs to.
+const UNKNOWN: &str = "unknown-project";
+
+/// The identity of a project. Two sessions with the same `key` share their memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectId {
+    /// Where the repository comes from (`github.com/owner/name`, in lower case), else the path of the
+    /// main checkout or folder. The same on every machine that has a clone.
+    pub key: String,
+    /// For people: the name of the top-level folder; of the parent's, in a worktree.
+    pub label: String,
+    /// The top-level folder this session works in.
+    pub root: PathBuf,
+    /// `github.com/Owner/Name`: without protocol, user or password.
+    pub remote: Option<String>,
+    /// Git's own directory, shared by all worktrees.
+    pub common_dir: Option<PathBuf>,
+}
+
+/// The project of a session that is in `cwd`. What Claude Code was started in counts more, if known,
+/// because `cwd` follows the model's every `cd`.
+pub fn identify(cwd: &str, environment: &Environment) -> ProjectId {
+    match environment.get("CLAUDE_PROJECT_DIR") {
+        Some(dir) => ProjectId::of(Path::new(&dir)),
+        None => ProjectId::of(Path::new(cwd)),
+    }
+}
+
+impl ProjectId {
+    /// The project of this folder, which need not exist any more. There is always an answer.
+    pub fn of(dir: &Path) -> Self {
+        if !dir.is_absolute() {
+            return Self::of_foreign(&dir.to_string_lossy());
+        }
+        let dir = resolved(dir);
+        match dir.ancestors().find_map(Repository::at) {
+            Some(repository) => Self::of_repository(repository),
+            None => Self::of_folder(dir),
+        }
+    }
+
+    /// The project of this folder, by its name alone: nothing is looked up on disk. For folders named by
+    /// whoever may not make us open files.
+    pub fn unseen(dir: &str) -> Self {
+        Self::of_foreign(dir)
+    }
+
+    /// No project of its own: what is recorded under it belongs to the project of its session.
+    pub fn of_session() -> Self {
+        let (key, label, root) = (String::new(), String::new(), PathBuf::new());
+        Self { key, label, root, remote: None, common_dir: None }
+    }
+
+    fn of_repository(repository: Repository) -> Self {
+        let config = GitConfig::parse(
+            &read_small(&repository.common_dir.join("config")).unwrap_or_default(),
+        );
+        let label = repository.label(&config);
+        let checkout = main_checkout(&repository.common_dir);
+        let remote = config.remote_url().and_then(|url| remote::normalised(url, &checkout));
+        let key = remote.as_deref().map_or_else(|| shown(&checkout), str::to_lowercase);
+        // Local remotes are paths, and letter case matters in those.
+        let key = match &remote {
+            Some(local) if local.starts_with('/') => local.clone(),
+            _ => key,
+        };
+        let Repository { root, common_dir, .. } = repository;
+        Self { key, label, root, remote, common_dir: Some(common_dir) }
+    }
+
+    fn of_folder(dir: PathBuf) -> Self {
+        let label = name(&dir).unwrap_or_else(|| shown(&dir));
+        Self { key: shown(&dir), label, root: dir, remote: None, common_dir: None }
+    }
+
+    /// A path of another system, such as `C:\Users\ada\shop`, in data recorded there. Nothing of it can
+    /// be looked up here.
+    fn of_foreign(path: &str) -> Self {
+        let key = path.trim().replace('\\', "/");
+        let key = key.trim_end_matches('/');
+        let label = match key.rsplit('/').find(|part| !part.is_empty()) {
+            None => UNKNOWN.into(),
+            Some(drive) if drive.len() == 2 && drive.ends_with(':') => {
+                format!("drive-{}", &drive[..1])
+            }
+            Some(name) => name.to_owned(),
+        };
+        let key = if key.is_empty() { UNKNOWN } else { key };
+        Self { key: key.into(), label, root: path.into(), remote: None, common_dir: None }
+    }
+}
+
+/// A repository as found on disk.
+#[derive(Debug)]
+struct Repository {
+    root: PathBuf,
+    common_dir: PathBuf,
+    is_worktree: bool,
+}
+
+impl Repository {
+    /// The repository whose top level is exactly this folder.
+    fn at(dir: &Path) -> Option<Self> {
+        let git = dir.join(".git");
+        match fs::metadata(&git) {
+            Ok(found) if found.is_dir() => is_git_dir(&git).then(|| Self::main(dir, git)),
+            Ok(found) if found.is_file() => Self::linked(dir, &git),
+            _ => (is_git_dir(dir) && dir.join("objects").is_dir()).then(|| Self::bare(dir)),
+        }
+    }
+
+    fn main(dir: &Path, git: PathBuf) -> Self {
+        Self { root: dir.into(), common_dir: git, is_worktree: false }
+    }
+
+    /// A repository without a working tree. Inside somebody's `.git` one is in that checkout's project.
+    fn bare(dir: &Path) -> Self {
+        Self { root: main_checkout(dir), common_dir: dir.into(), is_worktree: false }
+    }
+
+    /// `.git` is a file that names the real directory: a worktree, a submodule, or a directory kept apart.
+    fn linked(dir: &Path, git: &Path) -> Option<Self> {
+        let text = String::from_utf8(read_small(git)?).ok()?;
+        let named = text.strip_prefix("gitdir:")?.trim();
+        let git_dir = resolved(&dir.join(named));
+        if let Some(common) = read_small(&git_dir.join("commondir")) {
+            let common = resolved(&git_dir.join(String::from_utf8(common).ok()?.trim()));
+            return Some(Self { root: dir.into(), common_dir: common, is_worktree: true });
+        }
+        if is_git_dir(&git_dir) {
+            return Some(Self { root: dir.into(), common_dir: git_dir, is_worktree: false });
+        }
+        // A worktree that was pruned, or one seen from inside a container: its parent's name is in the path.
+        let common = git_dir.parent().filter(|parent| parent.ends_with("worktrees"))?.parent()?;
+        Some(Self { root: dir.into(), common_dir: common.into(), is_worktree: true })
+    }
+
+    fn label(&self, config: &GitConfig) -> String {
+        let labelled = match (self.is_worktree, config.worktree()) {
+            (false, _) => self.root.clone(),
+            // The parent is itself a submodule, whose directory lies inside another repository.
+            (true, Some(checkout)) => resolved(&self.common_dir.join(checkout)),
+            (true, None) => main_checkout(&self.common_dir),
+        };
+        let name = name(&labelled).unwrap_or_else(|| shown(&labelled));
+        match name.strip_suffix(".git") {
+            Some(stem) if !stem.is_empty() => stem.into(),
+            _ => name,
+        }
+    }
+}
+
+/// The folder a git directory serves: `shop` for `shop/.git` and `shop/.bare`, itself for `shop.git`.
+fn main_checkout(common_dir: &Path) -> PathBuf {
+    let is_hidden = name(common_dir).is_some_and(|name| name.starts_with('.'));
+    match common_dir.parent() {
+        Some(parent) if is_hidden => parent.into(),
+        _ => common_dir.into(),
+    }
+}
+
+/// `HEAD` may be a symbolic link to a branch that has no commit yet.
+fn is_git_dir(dir: &Path) -> bool {
+    fs::symlink_metadata(dir.join("HEAD")).is_ok_and(|head| !head.is_dir())
+}
+
+/// The path without links and dots; of a folder that is gone, as far as it still exists.
+fn resolved(path: &Path) -> PathBuf {
+    let mut missing = Vec::new();
+    for existing in path.ancestors() {
+        if let Ok(found) = os::canonicalize(existing) {
+            return missing.into_iter().rev().fold(found, |path, name| match name {
+                std::path::Component::ParentDir => {
+                    path.parent().map_or(path.clone(), Path::to_path_buf)
+                }
+                name => path.join(name),
+            });
+        }
+        missing.extend(existing.components().next_back());
+    }
+    path.to_path_buf()
+}
+
+/// A short regular file, whole. A pipe or device in its place is not waited for.
+fn read_small(file: &Path) -> Option<Vec<u8>> {
+    let opened = fs::OpenOptions::new().read(true).no_wait().open(file).ok()?;
+    let found = opened.metadata().ok()?;
+    if !found.is_file() || found.len() > FILE_BYTES_MAX {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(found.len() as usize + 1);
+    opened.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+fn name(path: &Path) -> Option<String> {
+    path.file_name().map(|name| name.to_string_lossy().into_owned())
+}
+
+fn shown(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests;

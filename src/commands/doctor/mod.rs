@@ -1,0 +1,105 @@
+//! `claude-mem doctor`: what is wrong, and what to do about it.
+
+mod checks;
+
+use clap::Args;
+use serde::Serialize;
+use serde_json::json;
+
+use claude_mem_core::{app::App, failure::Failure};
+
+/// Look for what is wrong, and say what to do about it
+///
+/// Checks hooks, other memories in the same sessions, permissions, disk space, settings, the log byte by byte,
+/// the database, and how the agent answered last. Changes nothing without `--fix`. Ends with code 1 if something
+/// keeps memory from working.
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Mend what can be mended without a choice of yours
+    #[arg(long)]
+    fix: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    /// As it should be.
+    Fine,
+    /// It was not as it should be.
+    Fixed,
+    /// Memory works, and could be better.
+    Warning,
+    /// Memory does not work, or something is lost.
+    Problem,
+}
+
+/// What one check came to.
+#[derive(Debug, Serialize)]
+struct Finding {
+    check: &'static str,
+    verdict: Verdict,
+    what: String,
+    remedy: Option<String>,
+}
+
+impl Finding {
+    fn fine(check: &'static str, what: impl Into<String>) -> Self {
+        Self { check, verdict: Verdict::Fine, what: what.into(), remedy: None }
+    }
+
+    fn fixed(check: &'static str, what: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Fixed, ..Self::fine(check, what) }
+    }
+
+    fn warning(check: &'static str, what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        let remedy = Some(remedy.into());
+        Self { verdict: Verdict::Warning, remedy, ..Self::fine(check, what) }
+    }
+
+    fn problem(check: &'static str, what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Problem, ..Self::warning(check, what, remedy) }
+    }
+}
+
+impl Doctor {
+    /// Runs every check, whatever the others found.
+    pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        let findings = checks::all(app, self.fix);
+        let problems = count(&findings, Verdict::Problem);
+        if self.json {
+            let is_healthy = problems == 0;
+            app.output.json(&json!({ "is_healthy": is_healthy, "findings": findings }))?;
+        } else {
+            for finding in &findings {
+                app.output.line(shown(app, finding))?;
+            }
+        }
+        match problems {
+            0 => Ok(()),
+            1 => Err(Failure::new("1 problem was found")),
+            many => Err(Failure::new(format!("{many} problems were found"))),
+        }
+    }
+}
+
+fn count(findings: &[Finding], verdict: Verdict) -> usize {
+    findings.iter().filter(|finding| finding.verdict == verdict).count()
+}
+
+fn shown(app: &App, finding: &Finding) -> String {
+    let (mark, colour) = match finding.verdict {
+        Verdict::Fine => ("ok     ", "32"),
+        Verdict::Fixed => ("fixed  ", "32"),
+        Verdict::Warning => ("warning", "33"),
+        Verdict::Problem => ("problem", "31"),
+    };
+    let line = format!("{} {}: {}", app.output.paint(colour, mark), finding.check, finding.what);
+    match &finding.remedy {
+        Some(remedy) => format!("{line}\n        {remedy}"),
+        None => line,
+    }
+}

@@ -1,0 +1,83 @@
+//! `claude-mem eval`: measure how well search finds things, without a model.
+
+mod measure;
+mod own;
+mod set;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use measure::{Figures, measure};
+use set::Set;
+
+use claude_mem_core::{app::App, failure::Failure};
+use claude_mem_memory::store;
+
+/// Measure how well search finds things
+///
+/// On your own memory: observations are looked for by their titles where titles are hidden, and by their
+/// facts where facts are hidden; sessions are looked for by the subjects of the commits made in them. Or on a
+/// benchmark of your own, whose documents become observations in a temporary place. Recall is the share of
+/// the right ones among the first five or ten; MRR says how far up the first right one stands; nDCG how far
+/// up they all stand.
+#[derive(Debug, Args)]
+pub(crate) struct Eval {
+    /// Documents: lines of `{"corpus","id","title","text","ts"}`, plain or gzip
+    #[arg(long, value_name = "FILE", requires = "queries")]
+    docs: Option<PathBuf>,
+    /// Queries: lines of `{"corpus","id","text","gold":[ids of documents]}`, plain or gzip
+    #[arg(long, value_name = "FILE", requires = "docs")]
+    queries: Option<PathBuf>,
+    /// Print one JSON object per line
+    #[arg(long)]
+    json: bool,
+}
+
+impl Eval {
+    /// Measures each set and prints a line of figures.
+    pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        let sets = match (&self.docs, &self.queries) {
+            (Some(docs), Some(queries)) => vec![Set::read(docs, queries)?],
+            _ => own::sets(&store::read_folded(app)?, app)?,
+        };
+        let mut figures = Vec::new();
+        for set in sets.iter().filter(|set| !set.queries.is_empty()) {
+            figures.push(measure(set)?);
+        }
+        if figures.is_empty() {
+            return Err(Failure::new("there is nothing to measure yet")
+                .remedy("work with Claude Code for a while, or give `--docs` and `--queries`"));
+        }
+        match self.json {
+            true => figures.iter().try_for_each(|figures| app.output.json(figures)),
+            false => print(app, &figures),
+        }
+    }
+}
+
+fn print(app: &mut App, figures: &[Figures]) -> Result<(), Failure> {
+    let width = figures.iter().map(|figures| figures.set.chars().count()).max().unwrap_or(0).max(3);
+    let head = format!(
+        "{:width$}  {:>7} {:>7}  {:>8} {:>9} {:>6} {:>7}  {:>8} {:>8}",
+        "set", "docs", "queries", "recall@5", "recall@10", "MRR@10", "nDCG@10", "p50", "p95"
+    );
+    app.output.line(app.output.dim(&head))?;
+    for Figures {
+        set,
+        documents,
+        queries,
+        recall_at_5,
+        recall_at_10,
+        mrr_at_10,
+        ndcg_at_10,
+        p50_ms,
+        p95_ms,
+    } in figures
+    {
+        app.output.line(format_args!(
+            "{set:width$}  {documents:>7} {queries:>7}  {recall_at_5:>8.3} {recall_at_10:>9.3} {mrr_at_10:>6.3} \
+             {ndcg_at_10:>7.3}  {p50_ms:>5.2} ms {p95_ms:>5.2} ms"
+        ))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,226 @@
+//! `claude-mem status`: is everything recorded, and where.
+
+mod count;
+mod memory;
+mod show;
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use claude_mem_log::{Log, Options};
+use count::Counted;
+use memory::Memory;
+use serde::Serialize;
+use serde_json::json;
+
+use super::worker::next_start;
+use claude_mem_capture::excluded_by;
+use claude_mem_capture::{Dropped, project::ProjectId};
+use claude_mem_core::{
+    app::App,
+    failure::Failure,
+    os,
+    settings::table::{ENABLED, SYNC},
+    worker_process::is_worker_running,
+};
+use claude_mem_distill::prompts::InForce;
+use claude_mem_install::registered::Hooks;
+use claude_mem_server::worker::client;
+use claude_mem_sync::ship::status::Standing;
+
+/// Show what is recorded, where, and whether all is well
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Everything that is said. The names are for scripts and stay.
+#[derive(Debug, Serialize)]
+struct Found {
+    version: &'static str,
+    data_dir: PathBuf,
+    log_dir: PathBuf,
+    is_writable: bool,
+    is_enabled: bool,
+    settings_problems: Vec<String>,
+    project: Project,
+    #[serde(flatten)]
+    counted: Counted,
+    durability: Durability,
+    /// Events that hooks could not record, as on a full disk.
+    dropped: Option<Dropped>,
+    disk: Disk,
+    hooks: Hooks,
+    memory: Memory,
+    /// Which instructions new questions are put with.
+    prompt: InForce,
+    worker: Worker,
+    shipping: Option<Standing>,
+    diagnostics: Diagnostics,
+}
+
+#[derive(Debug, Serialize)]
+struct Project {
+    label: String,
+    key: String,
+    excluded_by: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+struct Durability {
+    sync: String,
+    tool_uses: &'static str,
+    prompts_stops_ends: &'static str,
+    is_worker_running: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Disk {
+    log_bytes: u64,
+    data_bytes: u64,
+    segments: usize,
+    free_bytes: Option<u64>,
+    spilled_files: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct Worker {
+    is_running: bool,
+    #[serde(skip)]
+    next_start: &'static str,
+    /// As it says itself; `silent` if it says nothing.
+    status: Option<String>,
+    pid: Option<u64>,
+    version: Option<String>,
+    url: Option<String>,
+    problems: Vec<String>,
+    /// Why no provider can be used, if so.
+    closed: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Diagnostics {
+    file: PathBuf,
+    lines: usize,
+    last: Option<String>,
+}
+
+impl Status {
+    /// Looks at everything and changes nothing, but for merging what hooks had to put aside.
+    pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        let found = Found::look(app)?;
+        match self.json {
+            true => app.output.json(&found),
+            false => app.output.line(show::page(&found, &app.output).trim_end()),
+        }
+    }
+}
+
+impl Found {
+    fn look(app: &App) -> Result<Self, Failure> {
+        let data_dir = app.paths.data.clone();
+        let log_dir = data_dir.join("log");
+        super::log::merge_spilled(&log_dir);
+        let log = Log::open(&log_dir, Options::default())?;
+        let disk = disk(&data_dir, &log)?;
+        Ok(Self {
+            version: env!("CARGO_PKG_VERSION"),
+            is_writable: is_writable(&data_dir),
+            is_enabled: app.settings.flag(&ENABLED),
+            settings_problems: app.settings.problems(),
+            project: project(app),
+            counted: Counted::read(&log, app.clock.now())?,
+            durability: durability(app),
+            shipping: Standing::look(app, disk.log_bytes),
+            dropped: Dropped::look(&data_dir),
+            disk,
+            hooks: Hooks::look(app),
+            memory: Memory::look(app, &log),
+            prompt: InForce::look(&data_dir),
+            worker: worker(app),
+            diagnostics: diagnostics(&data_dir),
+            data_dir,
+            log_dir,
+        })
+    }
+}
+
+/// Whether hooks can write there, or make it.
+fn is_writable(data: &Path) -> bool {
+    let existing = data.ancestors().find(|dir| dir.exists()).unwrap_or(data);
+    let log = data.join("log");
+    let may_write = |dir: &Path| dir.is_dir() && os::is_writable(dir);
+    may_write(existing) && (!log.exists() || may_write(&log))
+}
+
+fn project(app: &App) -> Project {
+    let here = env::current_dir().unwrap_or_default();
+    let project = ProjectId::of(&here);
+    let excluded_by = excluded_by(&app.settings, &project, &here, app.paths.home.as_deref());
+    Project { label: project.label, key: project.key, excluded_by }
+}
+
+fn durability(app: &App) -> Durability {
+    let sync = app.settings.text(&SYNC);
+    let tool_uses = if sync == "always" { "when the hook returns" } else { "within a second" };
+    Durability {
+        sync,
+        tool_uses,
+        prompts_stops_ends: "when the hook returns",
+        is_worker_running: is_worker_running(&app.paths.data),
+    }
+}
+
+fn disk(data: &Path, log: &Log) -> Result<Disk, Failure> {
+    let segments = log.segments()?;
+    let existing = data.ancestors().find(|dir| dir.exists()).unwrap_or(data);
+    Ok(Disk {
+        log_bytes: segments.iter().map(|segment| segment.bytes).sum(),
+        data_bytes: bytes_below(data),
+        segments: segments.len(),
+        free_bytes: os::free_bytes(existing),
+        spilled_files: fs::read_dir(data.join("log/spill")).map_or(0, Iterator::count),
+    })
+}
+
+fn bytes_below(dir: &Path) -> u64 {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let sizes = entries.map(|entry| match entry.metadata() {
+        Ok(found) if found.is_dir() => bytes_below(&entry.path()),
+        Ok(found) => found.len(),
+        Err(_) => 0,
+    });
+    sizes.sum()
+}
+
+fn worker(app: &App) -> Worker {
+    let data = &app.paths.data;
+    let is_running = is_worker_running(data);
+    let health = is_running.then(|| client::ask(data, &json!({"type": "health"})).ok()).flatten();
+    let text = |name: &str| Some(health.as_ref()?[name].as_str()?.to_owned());
+    let problems = health.iter().filter_map(|health| health["problems"].as_array()).flatten();
+    Worker {
+        is_running,
+        next_start: next_start(&app.settings),
+        status: text("status").or_else(|| is_running.then(|| "silent".into())),
+        pid: health.as_ref().and_then(|health| health["pid"].as_u64()),
+        version: text("version"),
+        url: text("url"),
+        closed: health
+            .as_ref()
+            .and_then(|health| Some(health["provider"]["message"].as_str()?.to_owned())),
+        problems: problems.filter_map(|problem| problem.as_str().map(str::to_owned)).collect(),
+    }
+}
+
+fn diagnostics(data: &Path) -> Diagnostics {
+    let file = data.join("logs/claude-mem.log");
+    let text = fs::read_to_string(&file).unwrap_or_default();
+    let last = text.lines().next_back().map(str::to_owned);
+    Diagnostics { lines: text.lines().count(), last, file }
+}

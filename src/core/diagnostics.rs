@@ -1,0 +1,180 @@
+//! Diagnostics: lines in `logs/claude-mem.log` for whoever wants to know what went wrong.
+//!
+//! Hooks may not say anything on stderr, so this is where they complain. Writing a line never fails its
+//! caller: a full disk must not turn one problem into two.
+
+use std::{
+    fmt::Display,
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    os::{Making as _, Opening as _},
+    paths::create_private,
+    safe_text::is_unsafe,
+};
+use claude_mem_privacy::{Policy, clean_text};
+
+/// Rotated at this size, so that all files together stay below 4 MiB.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+/// How many rotated files are kept: `claude-mem.log.1` is the youngest.
+const ROTATED_MAX: u32 = 3;
+/// A longer line is cut: one may hold what a stranger's program printed.
+const LINE_BYTES_MAX: usize = 4096;
+
+/// How much a line matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Something did not work.
+    Error,
+    /// Something did not work as asked, but there was another way.
+    Warn,
+    /// Something worth knowing happened.
+    Note,
+}
+
+impl Level {
+    fn label(self) -> &'static str {
+        match self {
+            Self::Error => "ERROR",
+            Self::Warn => "WARN",
+            Self::Note => "NOTE",
+        }
+    }
+}
+
+/// Adds one line to the diagnostics of this data directory. Costs nothing until there is something to
+/// say; one `write`, so that lines of parallel hooks do not mix.
+pub fn record(data: &Path, level: Level, message: impl Display) {
+    // A message may quote a path, an answer or an input.
+    let message = clean_text(&message.to_string(), Policy::default()).text;
+    let line = line(level, &message);
+    let file = data.join("logs/claude-mem.log");
+    // Whoever reads the log will find a gap; nobody can be told about it here.
+    let _ = append(&file, &line);
+}
+
+/// Where the worker writes what becomes of it.
+pub fn worker_log(data: &Path) -> PathBuf {
+    data.join("logs/worker.log")
+}
+
+/// Adds one line to the worker's own log. What did not work is also said where everybody looks.
+pub fn record_worker(data: &Path, level: Level, message: impl Display) {
+    let message = clean_text(&message.to_string(), Policy::default()).text;
+    let _ = append(&worker_log(data), &line(level, &message));
+    if level != Level::Note {
+        record(data, level, format_args!("worker: {message}"));
+    }
+}
+
+fn append(file: &Path, line: &str) -> std::io::Result<()> {
+    if fs::metadata(file).is_ok_and(|found| found.len() + line.len() as u64 > FILE_BYTES_MAX) {
+        rotate(file);
+    }
+    let mut opened = match open(file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            create_private(file.parent().unwrap_or(file))?;
+            open(file)?
+        }
+        other => other?,
+    };
+    opened.write_all(line.as_bytes())
+}
+
+/// Opens without waiting: were the file a pipe, an ordinary open would block until somebody reads it.
+fn open(file: &Path) -> std::io::Result<fs::File> {
+    fs::OpenOptions::new().append(true).create(true).owner_only().no_wait().open(file)
+}
+
+/// Two processes may rotate at once; then a younger file takes an older one's place, which loses old
+/// diagnostics and nothing else.
+fn rotate(file: &Path) {
+    for age in (1..ROTATED_MAX).rev() {
+        let _ = fs::rename(aged(file, age), aged(file, age + 1));
+    }
+    let _ = fs::rename(file, aged(file, 1));
+}
+
+fn aged(file: &Path, age: u32) -> PathBuf {
+    file.with_extension(format!("log.{age}"))
+}
+
+/// `2026-11-16T04:07:57.123456Z WARN [4711] message`, with line breaks and control characters escaped so
+/// that a message can neither forge a second line nor move a terminal's cursor.
+fn line(level: Level, message: &str) -> String {
+    let now = jiff::Timestamp::now();
+    let mut line = format!("{now:.6} {} [{}] ", level.label(), std::process::id());
+    for character in message.chars() {
+        if line.len() > LINE_BYTES_MAX {
+            line.push('…');
+            break;
+        }
+        if character == '\n' || character == '\t' || is_unsafe(character) {
+            line.extend(character.escape_default());
+        } else {
+            line.push(character);
+        }
+    }
+    line.push('\n');
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(data: &Path) -> String {
+        fs::read_to_string(data.join("logs/claude-mem.log")).unwrap()
+    }
+
+    #[test]
+    fn one_message_is_one_line_whatever_is_in_it() {
+        let data = tempfile::tempdir().unwrap();
+        record(data.path(), Level::Warn, "first\nsecond\x1b[2J");
+        record(data.path(), Level::Error, "x".repeat(100_000));
+        let text = written(data.path());
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].contains(" WARN [") && lines[0].ends_with(r"first\nsecond\u{1b}[2J"));
+        assert!(lines[1].contains(" ERROR [") && lines[1].ends_with("x…"));
+        assert!(lines.len() == 2 && lines[1].len() < LINE_BYTES_MAX + 100);
+    }
+
+    #[test]
+    fn a_full_file_makes_room_and_the_oldest_goes() {
+        let data = tempfile::tempdir().unwrap();
+        let logs = data.path().join("logs");
+        record(data.path(), Level::Warn, "begin");
+        for generation in 0..6 {
+            fs::write(logs.join("claude-mem.log"), vec![b'0' + generation; 1024 * 1024]).unwrap();
+            record(data.path(), Level::Warn, "next");
+        }
+        let mut names: Vec<_> =
+            fs::read_dir(&logs).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        let kept = ["claude-mem.log", "claude-mem.log.1", "claude-mem.log.2", "claude-mem.log.3"];
+        assert_eq!(names, kept);
+        assert_eq!(written(data.path()).lines().count(), 1);
+        assert!(fs::read(logs.join("claude-mem.log.1")).unwrap().starts_with(b"5"));
+    }
+
+    #[test]
+    fn nothing_is_said_when_the_log_cannot_be_written() {
+        let data = tempfile::tempdir().unwrap();
+        fs::write(data.path().join("logs"), "a file where the directory should be").unwrap();
+        record(data.path(), Level::Error, "lost");
+        record(Path::new("/proc/nowhere"), Level::Error, "lost too");
+    }
+
+    #[test]
+    fn a_pipe_in_the_logs_place_does_not_block() {
+        let data = tempfile::tempdir().unwrap();
+        fs::create_dir(data.path().join("logs")).unwrap();
+        let pipe = data.path().join("logs/claude-mem.log");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        record(data.path(), Level::Error, "nobody reads this");
+    }
+}

@@ -1,0 +1,131 @@
+//! Where environment variables come from: the process, or a list in a test.
+
+use std::ffi::OsString;
+
+/// What says who the user is, where programs and temporary files are, and which language and time zone
+/// there is. The last lines are for Windows, where programs do not start without them.
+const OWN: [&str; 30] = [
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "PATH",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    "TMP",
+    "TEMP",
+    "USERNAME",
+    "USERPROFILE",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "APPDATA",
+    "LOCALAPPDATA",
+    "PROGRAMDATA",
+    "ALLUSERSPROFILE",
+    "PROGRAMFILES",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "WINDIR",
+    "COMSPEC",
+    "PATHEXT",
+    "OS",
+    "COMPUTERNAME",
+    "NUMBER_OF_PROCESSORS",
+    "PROCESSOR_ARCHITECTURE",
+    "PUBLIC",
+];
+
+/// The same by the beginning of their names.
+const OWN_PREFIXES: [&str; 2] = ["LC_", "XDG_"];
+
+fn is_own(name: &str) -> bool {
+    // Windows does not tell letter case apart in names.
+    let name = if cfg!(windows) { name.to_ascii_uppercase() } else { name.to_owned() };
+    OWN.contains(&name.as_str()) || OWN_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// A view of environment variables. Everything that depends on one asks here, so that tests can give
+/// each case an environment of its own while others run beside it.
+#[derive(Debug, Clone, Default)]
+pub struct Environment {
+    fixed: Option<Vec<(String, String)>>,
+}
+
+impl Environment {
+    /// The environment this process was started with.
+    pub fn of_process() -> Self {
+        Self::default()
+    }
+
+    /// An environment that holds these variables and no others, for tests.
+    pub fn fixed(variables: &[(&str, &str)]) -> Self {
+        let owned = variables.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        Self { fixed: Some(owned.collect()) }
+    }
+
+    /// The variable's value. Set to nothing counts as not set, as shells and Claude Code have it.
+    pub fn get(&self, name: &str) -> Option<OsString> {
+        self.raw(name).filter(|value| !value.is_empty())
+    }
+
+    /// The variable's value as text. A value that is not Unicode counts as not set.
+    pub fn text(&self, name: &str) -> Option<String> {
+        self.get(name)?.into_string().ok()
+    }
+
+    /// The variables that a program gets which works for all projects: those of the machine and its user.
+    /// Tokens, addresses, profiles and proxies are left out, because they may be those of the one project
+    /// that we were started from. To set them for all projects, write them into `.env` of the data
+    /// directory.
+    pub fn own(&self) -> Vec<(OsString, OsString)> {
+        let mut all = self.all();
+        all.retain(|(name, _)| name.to_str().is_some_and(is_own));
+        all
+    }
+
+    /// Every variable.
+    pub fn all(&self) -> Vec<(OsString, OsString)> {
+        let Some(fixed) = &self.fixed else { return std::env::vars_os().collect() };
+        fixed.iter().map(|(name, value)| (name.into(), value.into())).collect()
+    }
+
+    fn raw(&self, name: &str) -> Option<OsString> {
+        let Some(fixed) = &self.fixed else { return std::env::var_os(name) };
+        fixed.iter().find(|(known, _)| known == name).map(|(_, value)| value.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_belong_to_one_project_is_not_passed_on() {
+        let kept =
+            [("HOME", "/home/ada"), ("PATH", "/bin"), ("LC_ALL", "C"), ("XDG_RUNTIME_DIR", "/r")];
+        let dropped = [
+            ("ANTHROPIC_API_KEY", "k"),
+            ("ANTHROPIC_AUTH_TOKEN", "t"),
+            ("ANTHROPIC_BASE_URL", "http://gateway"),
+            ("AWS_PROFILE", "work"),
+            ("AWS_SECRET_ACCESS_KEY", "s"),
+            ("CLAUDECODE", "1"),
+            ("CLAUDE_CODE_OAUTH_TOKEN", "t"),
+            ("CLAUDE_CODE_USE_BEDROCK", "1"),
+            ("CLAUDE_CODE_USE_VERTEX", "1"),
+            ("CLAUDE_CONFIG_DIR", "/work/.claude"),
+            ("CLAUDE_MEM_OPENAI_BASE_URL", "http://gateway"),
+            ("CLAUDE_MEM_PROVIDER", "openai"),
+            ("GOOGLE_APPLICATION_CREDENTIALS", "/k.json"),
+            ("HTTPS_PROXY", "http://proxy"),
+            ("NODE_EXTRA_CA_CERTS", "/ca.pem"),
+            ("NODE_OPTIONS", "--require /x.js"),
+            ("OPENAI_API_KEY", "k"),
+        ];
+        let all: Vec<_> = dropped.into_iter().chain(kept).collect();
+        let expected = kept.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        assert_eq!(Environment::fixed(&all).own(), expected);
+    }
+}

@@ -1,0 +1,186 @@
+//! How a command fails: what happened, what it means, what to do about it.
+
+use std::{fmt::Write as _, io, path::Path};
+
+use crate::{data_dir::OtherOwner, json_edit::Unusable, paths::NoHome, safe_text::clean};
+
+/// Why a command did not do what it was asked. Libraries say what happened; advice is added here, because
+/// only the binary knows its own commands.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Failure {
+    what: String,
+    meaning: Option<String>,
+    remedy: Option<String>,
+    is_usage: bool,
+}
+
+impl Failure {
+    /// Something went wrong: exit code 1.
+    pub fn new(what: impl Into<String>) -> Self {
+        Self { what: what.into(), meaning: None, remedy: None, is_usage: false }
+    }
+
+    /// The command was asked for something it does not have: exit code 2.
+    pub fn usage(what: impl Into<String>) -> Self {
+        Self { is_usage: true, ..Self::new(what) }
+    }
+
+    /// There is no directory to keep anything in.
+    pub fn no_directory(dir: &Path, error: &io::Error) -> Self {
+        Self::new(format!("{} cannot be made: {error}", dir.display()))
+            .meaning("nothing can be kept there")
+            .remedy(
+                "set `CLAUDE_MEM_DATA_DIR` to a directory of your own, or see `claude-mem doctor`",
+            )
+    }
+
+    /// What it means for the user.
+    #[must_use]
+    pub fn meaning(self, meaning: impl Into<String>) -> Self {
+        Self { meaning: Some(meaning.into()), ..self }
+    }
+
+    /// What the user can do, with commands ready to paste.
+    #[must_use]
+    pub fn remedy(self, remedy: impl Into<String>) -> Self {
+        Self { remedy: Some(remedy.into()), ..self }
+    }
+
+    /// 2 if the command was used wrongly, else 1.
+    pub fn exit_code(&self) -> u8 {
+        if self.is_usage { 2 } else { 1 }
+    }
+
+    /// All of it for a line of the diagnostics.
+    pub fn in_one_line(&self) -> String {
+        self.render(false).trim_end().replace('\n', "; ")
+    }
+
+    /// Whether it was asked for something that there is not.
+    pub fn is_usage(&self) -> bool {
+        self.is_usage
+    }
+
+    /// What happened, what it means, and what to do, for whoever shows it elsewhere than on stderr.
+    pub fn parts(&self) -> (&str, Option<&str>, Option<&str>) {
+        (&self.what, self.meaning.as_deref(), self.remedy.as_deref())
+    }
+
+    /// The lines for stderr.
+    pub fn render(&self, is_coloured: bool) -> String {
+        let mut text = String::new();
+        let parts = [
+            ("error", "1;31", Some(&self.what)),
+            ("note", "1;36", self.meaning.as_ref()),
+            ("hint", "1;32", self.remedy.as_ref()),
+        ];
+        for (label, colour, part) in parts {
+            let Some(part) = part else { continue };
+            let line = if is_coloured {
+                writeln!(text, "\x1b[{colour}m{label}:\x1b[0m {}", clean(part))
+            } else {
+                writeln!(text, "{label}: {}", clean(part))
+            };
+            line.expect("writing to a string cannot fail");
+        }
+        text
+    }
+}
+
+impl From<NoHome> for Failure {
+    fn from(error: NoHome) -> Self {
+        Self::new(error.to_string())
+            .meaning("there is no place to keep memory")
+            .remedy("set `CLAUDE_MEM_DATA_DIR` to a directory of your own")
+    }
+}
+
+impl From<OtherOwner> for Failure {
+    fn from(refused: OtherOwner) -> Self {
+        Self::new(refused.to_string())
+            .meaning("the memory of another user is neither read nor written")
+            .remedy("run it as that user, or set `CLAUDE_MEM_DATA_DIR` to a directory of your own")
+    }
+}
+
+impl From<Unusable> for Failure {
+    fn from(error: Unusable) -> Self {
+        Self::new(error.to_string())
+            .meaning("the file is as it was")
+            .remedy("mend it by hand, then try again")
+    }
+}
+
+impl From<claude_mem_log::Error> for Failure {
+    fn from(error: claude_mem_log::Error) -> Self {
+        use claude_mem_log::Error as E;
+        let failure = Self::new(error.to_string());
+        match error {
+            E::Full { .. } => failure
+                .meaning("nothing more can be recorded")
+                .remedy("make room, or set `CLAUDE_MEM_DATA_DIR` to a larger disk"),
+            E::NotWritable { .. } => {
+                failure.remedy("see who owns the data directory with `claude-mem status`")
+            }
+            E::NewerFormat { .. } => {
+                failure.meaning("nothing was changed").remedy("use a newer version of claude-mem")
+            }
+            E::SyncFailed { .. } => failure.meaning("a loss of power may lose the newest events"),
+            E::Busy { .. } | E::TooLarge { .. } | E::ReservedKind { .. } | E::Io { .. } => failure,
+        }
+    }
+}
+
+impl From<claude_mem_projections::Error> for Failure {
+    fn from(error: claude_mem_projections::Error) -> Self {
+        use claude_mem_projections::Error as E;
+        let failure = Self::new(error.to_string());
+        match error {
+            E::Log(error) => error.into(),
+            error if error.is_unwritable() => failure
+                .meaning("the disk is full, or the files cannot be written")
+                .remedy("see what is wrong with `claude-mem doctor`"),
+            E::Newer { .. } => failure
+                .meaning("the database was not touched")
+                .remedy("use the newer version of claude-mem that made it"),
+            E::Unusable { .. } => failure
+                .meaning("all it held is in the log")
+                .remedy("draw it again with `claude-mem replay --offline`"),
+            E::Rebuilding { .. } => failure.remedy("wait for that process to end, then try again"),
+            E::Io { .. } | E::Sqlite(_) => failure,
+        }
+    }
+}
+
+/// The candidate closest to what was typed, if any is close enough to be what was meant.
+pub fn nearest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::jaro_winkler(typed, candidate), candidate))
+        .filter(|(closeness, _)| *closeness > 0.8)
+        .max_by(|left, right| left.0.total_cmp(&right.0))
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_says_what_happened_what_it_means_and_what_to_do() {
+        let failure =
+            Failure::new("no room on disk").meaning("nothing was lost").remedy("make room");
+        assert_eq!(
+            failure.render(false),
+            "error: no room on disk\nnote: nothing was lost\nhint: make room\n"
+        );
+        assert!(failure.render(true).starts_with("\x1b[1;31merror:\x1b[0m no room"));
+        assert_eq!(Failure::usage("what?").render(false), "error: what?\n");
+    }
+
+    #[test]
+    fn the_nearest_name_is_offered_only_when_it_is_near() {
+        assert_eq!(nearest("instal", ["install", "uninstall"]), Some("install"));
+        assert_eq!(nearest("xyzzy", ["install", "uninstall"]), None);
+    }
+}

@@ -1,0 +1,336 @@
+//! Linux, macOS and their kin.
+
+mod local_socket;
+mod process_tree;
+mod supervisor;
+mod wake_socket;
+
+pub use local_socket::{Listener, Listening, ask};
+pub use process_tree::Family;
+pub use rustix::fd::AsFd as Source;
+pub use supervisor::{COMMAND as CHILD_COMMAND, launcher, main as child_main, watched};
+pub use wake_socket::{Bell, Ringer, ring};
+
+use std::{
+    fs::{self, File, Metadata, Permissions},
+    io,
+    os::{
+        fd::OwnedFd,
+        unix::fs::{MetadataExt as _, PermissionsExt as _},
+    },
+    path::{Path, PathBuf},
+    process::{Child, Command},
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
+
+use rustix::{
+    buffer::spare_capacity,
+    event::{PollFd, PollFlags, Timespec, poll},
+    fd::BorrowedFd,
+    fs::{Access, Mode},
+    io::Errno,
+    process::{Pid, Signal, getppid, kill_process},
+};
+
+use crate::environment::Environment;
+
+/// The system takes no single argument above 128 KiB.
+pub const ARGUMENT_BYTES_MAX: usize = 120_000;
+
+/// As Claude Code's executable is called.
+pub const CLIENT: &str = "claude";
+
+/// Why there is no home directory, if so.
+pub const NO_HOME: &str = "HOME is not set and this user has no home directory in /etc/passwd";
+
+/// What this machine is called.
+#[inline]
+pub fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// `HOME`, else what the password file says of this user.
+#[inline]
+pub fn home(environment: &Environment) -> Option<PathBuf> {
+    match environment.get("HOME") {
+        Some(home) => Some(PathBuf::from(home)),
+        None => home_in(
+            &fs::read_to_string("/etc/passwd").unwrap_or_default(),
+            rustix::process::getuid().as_raw(),
+        ),
+    }
+}
+
+/// The sixth field of the line whose third is this user. The C library's own lookup is not used, because
+/// in a static binary it would load name services that may not be there.
+fn home_in(passwd: &str, user: u32) -> Option<PathBuf> {
+    let line = passwd
+        .lines()
+        .find(|line| line.split(':').nth(2).and_then(|field| field.parse().ok()) == Some(user))?;
+    line.split(':').nth(5).filter(|home| home.starts_with('/')).map(PathBuf::from)
+}
+
+/// A program's path as it is written into commands for a shell.
+pub fn path_in_commands(path: String) -> String {
+    path
+}
+
+/// Whether files can be made in a directory.
+pub fn is_writable(dir: &Path) -> bool {
+    rustix::fs::access(dir, Access::WRITE_OK).is_ok()
+}
+
+/// Whether this user may write to a file.
+pub fn may_write(file: &Path) -> bool {
+    rustix::fs::access(file, Access::WRITE_OK).is_ok()
+}
+
+/// Gives a file the owner and group of another one, as far as this user may.
+pub fn copy_owner(from: &Metadata, to: &File) {
+    let (user, group) = (from.uid(), from.gid());
+    // The group alone can still be kept where the owner cannot.
+    if std::os::unix::fs::fchown(to, Some(user), Some(group)).is_err() {
+        let _ = std::os::unix::fs::fchown(to, None, Some(group));
+    }
+}
+
+/// What to do about a directory that cannot be written.
+pub fn how_to_own(dir: &Path) -> String {
+    format!("own it: `sudo chown -R \"$USER\" '{}'`", dir.display())
+}
+
+/// What the disk of this directory has left for us.
+pub fn free_bytes(dir: &Path) -> Option<u64> {
+    let room = rustix::fs::statvfs(dir).ok()?;
+    Some(room.f_bavail.saturating_mul(room.f_frsize))
+}
+
+/// Files that this process creates are for their owner alone, whatever umask it was started with.
+pub fn make_files_private() {
+    let user_umask = rustix::process::umask(Mode::from_raw_mode(0o077));
+    USER_UMASK.store(user_umask.as_raw_mode(), Ordering::Relaxed);
+}
+
+/// The umask before [`make_files_private`].
+static USER_UMASK: AtomicU32 = AtomicU32::new(0o022);
+
+/// Creates a directory, and those above it, as the user's shell would: for files that others may read.
+pub fn create_dirs_for_all(dir: &Path) -> io::Result<()> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    let ours = rustix::process::umask(Mode::from_raw_mode(USER_UMASK.load(Ordering::Relaxed)));
+    let created = fs::create_dir_all(dir);
+    rustix::process::umask(ours);
+    created
+}
+
+/// As whom this process runs.
+#[inline]
+pub fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// A directory's owner, and whether its mode gives access to other users.
+#[inline]
+pub fn owner_and_openness(dir: &Path) -> io::Result<(u32, bool)> {
+    let found = rustix::fs::stat(dir)?;
+    Ok((found.st_uid, found.st_mode & 0o077 != 0))
+}
+
+/// Whether somebody other than its owner may do something with a file.
+pub fn is_open_to_others(found: &Metadata) -> bool {
+    found.mode() & 0o077 != 0
+}
+
+/// Leaves a file or directory to its owner alone.
+pub fn close_to_others(path: &Path) -> io::Result<()> {
+    let mode = fs::metadata(path)?.mode();
+    fs::set_permissions(path, Permissions::from_mode(mode & 0o700))
+}
+
+/// Its owner may read and write a file, whatever was masked when it was made, and nobody else.
+pub fn give_to_owner(file: &File) -> io::Result<()> {
+    file.set_permissions(Permissions::from_mode(0o600))
+}
+
+/// Everybody may read a file, or run it if it is a program.
+pub fn open_to_all(path: &Path, is_program: bool) -> io::Result<()> {
+    let mode = if is_program { 0o755 } else { 0o644 };
+    fs::set_permissions(path, Permissions::from_mode(mode))
+}
+
+/// Whether a file may be run.
+pub fn is_executable(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0)
+}
+
+/// Where stdin comes from.
+#[inline]
+pub fn stdin() -> BorrowedFd<'static> {
+    rustix::stdio::stdin()
+}
+
+/// Waits until there is something to read, or the end. False if that took too long.
+#[inline]
+pub fn is_ready(source: &impl Source, time_max: Duration) -> bool {
+    let mut watched = [PollFd::new(source, PollFlags::IN)];
+    match poll(&mut watched, Some(&timespec(time_max))) {
+        Ok(count) => count > 0,
+        // Interrupted, or not a thing that can be polled: reading will tell.
+        Err(_) => true,
+    }
+}
+
+/// Reads once.
+#[inline]
+pub fn read(source: &impl Source, buffer: &mut [u8]) -> io::Result<usize> {
+    Ok(rustix::io::read(source, buffer)?)
+}
+
+/// Reads once into the room that is left, which need not be cleared first.
+#[inline]
+pub fn read_behind(source: &impl Source, bytes: &mut Vec<u8>) -> io::Result<usize> {
+    Ok(rustix::io::read(source, spare_capacity(bytes))?)
+}
+
+/// Lets a pipe hold as much as it may without asking anybody.
+#[cfg(target_os = "linux")]
+#[inline]
+pub fn widen(pipe: &impl Source) {
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, 1 << 20);
+}
+
+/// Pipes are as they are.
+#[cfg(not(target_os = "linux"))]
+pub fn widen(_pipe: &impl Source) {}
+
+/// Puts room that will be filled into huge pages. Where there are none, small ones will do.
+#[cfg(target_os = "linux")]
+#[inline]
+pub fn advise_huge(room: &memmap2::MmapMut) {
+    let _ = room.advise(memmap2::Advice::HugePage);
+}
+
+/// There are no huge pages to be had.
+#[cfg(not(target_os = "linux"))]
+pub fn advise_huge(_room: &memmap2::MmapMut) {}
+
+/// One write to stdout, without the buffer that belongs to it.
+#[inline]
+pub fn write_out(bytes: &[u8]) -> io::Result<usize> {
+    Ok(rustix::io::write(rustix::stdio::stdout(), bytes)?)
+}
+
+/// From now on stdout goes there.
+pub fn redirect_stdout(to: impl Into<OwnedFd>) -> io::Result<()> {
+    Ok(rustix::stdio::dup2_stdout(to.into())?)
+}
+
+/// How many columns the terminal has that stdout is.
+pub fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// Who started us, as long as that one lives.
+#[derive(Debug)]
+pub struct Parent(Option<Pid>);
+
+impl Parent {
+    /// To be asked for first of all.
+    #[expect(clippy::new_without_default, reason = "it reads the state of the process")]
+    pub fn new() -> Self {
+        Self(getppid())
+    }
+
+    /// Waits for something to read. False if the parent is gone, which is looked after now and then.
+    ///
+    /// When it dies its end of the pipe closes, unless somebody inherited that. The kernel's own signal for it
+    /// is of no use, because it comes when the thread that started us ends.
+    pub fn wait(&self, source: &impl Source, look: Duration) -> io::Result<bool> {
+        loop {
+            let mut polled = [PollFd::new(source, PollFlags::IN)];
+            match poll(&mut polled, Some(&timespec(look))) {
+                Ok(0) | Err(Errno::INTR) if getppid() != self.0 => return Ok(false),
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return Ok(true),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// Leaves the session of whoever started this process, so that nothing that ends that one ends us.
+pub fn detach() {
+    // It fails for the leader of a group, which has a session of its own already.
+    let _ = rustix::process::setsid();
+}
+
+/// Starts a program that is to outlive us; it leaves our session by itself.
+pub fn start_detached(command: &mut Command) -> io::Result<Child> {
+    command.spawn()
+}
+
+/// How urgently a process is told to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Urgency {
+    /// It may put things in order.
+    Asked,
+    /// It has no choice.
+    Killed,
+}
+
+/// Tells a process to end. It may have done so in the meantime.
+pub fn tell_to_end(pid: u32, urgency: Urgency) {
+    let signal = match urgency {
+        Urgency::Asked => Signal::TERM,
+        Urgency::Killed => Signal::KILL,
+    };
+    if let Some(pid) = Pid::from_raw(pid.cast_signed()) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// Returns when this process is told to end.
+pub fn told_to_end() -> io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut terminated, mut interrupted) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminated.recv() => {}
+            _ = interrupted.recv() => {}
+        }
+    })
+}
+
+/// What opens links here, if there is a screen to open them on.
+pub fn link_opener(environment: &Environment) -> Option<&'static str> {
+    if cfg!(target_os = "macos") {
+        return Some("open");
+    }
+    let has_screen =
+        ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| environment.get(name).is_some());
+    has_screen.then_some("xdg-open")
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_home_is_looked_up_in_the_password_file() {
+        let passwd =
+            "root:x:0:0:root:/root:/bin/sh\nada:x:1000:1000::/home/ada:/bin/sh\n\nbroken\n";
+        assert_eq!(home_in(passwd, 1000), Some("/home/ada".into()));
+        assert_eq!(home_in(passwd, 7), None);
+        assert_eq!(home_in("nobody:x:7:7:::\n", 7), None);
+        assert_ne!(home(&Environment::fixed(&[("HOME", "")])), Some("".into()));
+    }
+}

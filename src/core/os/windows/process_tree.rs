@@ -1,0 +1,96 @@
+//! A process and everything it started: a job, which ends when nobody has it open any more.
+
+use std::{
+    env,
+    ffi::OsString,
+    io,
+    os::windows::{
+        io::{AsRawHandle as _, FromRawHandle as _, OwnedHandle},
+        process::CommandExt as _,
+    },
+    path::{Path, PathBuf},
+    process::{Child, Command},
+    ptr,
+};
+
+use windows_sys::Win32::System::{
+    JobObjects::{
+        AssignProcessToJobObject, CreateJobObjectW, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
+        JOBOBJECT_EXTENDED_LIMIT_INFORMATION, JobObjectExtendedLimitInformation,
+        SetInformationJobObject, TerminateJobObject,
+    },
+    Threading::CREATE_NO_WINDOW,
+};
+
+/// Elsewhere our program watches over others under this name. Here the system does.
+pub const CHILD_COMMAND: &str = "__agent-child";
+
+/// Nobody is to be watched over.
+pub fn child_main(_arguments: impl Iterator<Item = OsString>) -> u8 {
+    1
+}
+
+/// Our own program.
+pub fn launcher() -> PathBuf {
+    env::current_exe().unwrap_or_else(|_| "claude-mem.exe".into())
+}
+
+/// A command for a program that is started with [`Family::start`], and by that ends with us. Its arguments are
+/// to follow.
+pub fn watched(_launcher: &Path, program: &Path) -> Command {
+    Command::new(program)
+}
+
+/// A process and everything it started. They end when this is dropped, or its process ends, however that does.
+#[derive(Debug)]
+pub struct Family(OwnedHandle);
+
+impl Family {
+    /// Starts a process as the first of a family of its own. What it may have started before it is taken into
+    /// the job is not in there; no program is that fast.
+    pub fn start(command: &mut Command) -> io::Result<(Child, Self)> {
+        let family = Self::new()?;
+        let mut child = command.creation_flags(CREATE_NO_WINDOW).spawn()?;
+        if let Err(error) = family.take_in(&child) {
+            let _ = child.kill();
+            return Err(error);
+        }
+        Ok((child, family))
+    }
+
+    /// Ends them all.
+    #[expect(unsafe_code, reason = "the standard library knows of no jobs")]
+    pub fn end(&self) {
+        // SAFETY: the handle is open as long as `self` is.
+        let _ = unsafe { TerminateJobObject(self.0.as_raw_handle(), 1) };
+    }
+
+    #[expect(unsafe_code, reason = "the standard library knows of no jobs")]
+    fn new() -> io::Result<Self> {
+        let mut limits = JOBOBJECT_EXTENDED_LIMIT_INFORMATION::default();
+        limits.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
+        // SAFETY: a handle that is given is ours to close, and `limits` is read during the call only, by its length.
+        unsafe {
+            let job = CreateJobObjectW(ptr::null(), ptr::null());
+            if job.is_null() {
+                return Err(io::Error::last_os_error());
+            }
+            let job = OwnedHandle::from_raw_handle(job);
+            let is_set = SetInformationJobObject(
+                job.as_raw_handle(),
+                JobObjectExtendedLimitInformation,
+                (&raw const limits).cast(),
+                size_of_val(&limits) as u32,
+            );
+            if is_set == 0 { Err(io::Error::last_os_error()) } else { Ok(Self(job)) }
+        }
+    }
+
+    #[expect(unsafe_code, reason = "the standard library knows of no jobs")]
+    fn take_in(&self, child: &Child) -> io::Result<()> {
+        // SAFETY: both handles are open during the call.
+        let is_in =
+            unsafe { AssignProcessToJobObject(self.0.as_raw_handle(), child.as_raw_handle()) };
+        if is_in == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}

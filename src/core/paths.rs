@@ -1,0 +1,133 @@
+//! Where things live: our data directory and Claude Code's own.
+
+use std::{
+    fmt, fs, io,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    data_dir,
+    environment::Environment,
+    os::{self, Making as _},
+};
+
+/// The directories of one user. Nothing is created until somebody writes.
+#[derive(Debug, Clone)]
+pub struct Paths {
+    /// `~`, if it could be found out.
+    pub home: Option<PathBuf>,
+    /// `~/.claude-mem`, or `CLAUDE_MEM_DATA_DIR`.
+    pub data: PathBuf,
+}
+
+/// Nothing says where to keep data.
+#[derive(Debug, PartialEq, Eq)]
+pub struct NoHome;
+
+impl fmt::Display for NoHome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(os::NO_HOME)
+    }
+}
+
+impl Paths {
+    /// Finds the directories. Reads nothing from disk unless `HOME` is missing.
+    pub fn find(environment: &Environment) -> Result<Self, NoHome> {
+        let home = os::home(environment);
+        let data = match (environment.get("CLAUDE_MEM_DATA_DIR"), &home) {
+            (Some(chosen), home) => expand_tilde(Path::new(&chosen), home.as_deref()),
+            (None, Some(home)) => home.join(".claude-mem"),
+            (None, None) => return Err(NoHome),
+        };
+        Ok(Self { home, data })
+    }
+
+    /// What happened: the segments.
+    pub fn log(&self) -> PathBuf {
+        self.data.join("log")
+    }
+
+    /// What was made of it: the tables.
+    pub fn memory(&self) -> PathBuf {
+        self.data.join("memory.db")
+    }
+
+    /// What happened on other machines: copies of their logs.
+    pub fn foreign(&self) -> PathBuf {
+        self.data.join("foreign")
+    }
+
+    /// Where the user edits settings by hand.
+    pub fn settings(&self) -> PathBuf {
+        self.data.join("settings.json")
+    }
+
+    /// Where keys are kept apart from the settings, so that those can be shown to others.
+    pub fn credentials(&self) -> PathBuf {
+        self.data.join(".env")
+    }
+
+    /// Sends a browser to the viewer. It holds a link, so only its owner may read it.
+    pub fn viewer_page(&self) -> PathBuf {
+        self.data.join("viewer.html")
+    }
+
+    /// What is shipped is encrypted with the key in here, if there is one.
+    pub fn ship_key(&self) -> PathBuf {
+        self.data.join("ship.key")
+    }
+
+    /// How far shipping is.
+    pub fn ship_state(&self) -> PathBuf {
+        self.data.join("ship.json")
+    }
+
+    /// Held by whoever ships.
+    pub fn ship_lock(&self) -> PathBuf {
+        self.data.join("ship.lock")
+    }
+
+    /// Creates the data directory, private to this user. One that is there is checked.
+    pub fn create_data(&self) -> io::Result<()> {
+        create_private(&self.data)?;
+        data_dir::check(self)
+            .map_err(|refused| io::Error::new(io::ErrorKind::PermissionDenied, refused.to_string()))
+    }
+}
+
+/// Makes a directory, and those above it, that nobody else may enter.
+pub fn create_private(dir: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).owner_only().create(dir)
+}
+
+/// Replaces a leading `~` by the home directory, as a shell would have done.
+pub fn expand_tilde(path: &Path, home: Option<&Path>) -> PathBuf {
+    match (path.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => path.to_path_buf(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_lives_in_the_home_directory_unless_told_otherwise() {
+        let home = Environment::fixed(&[("HOME", "/home/ada")]);
+        assert_eq!(Paths::find(&home).unwrap().data, Path::new("/home/ada/.claude-mem"));
+        let told =
+            Environment::fixed(&[("HOME", "/home/ada"), ("CLAUDE_MEM_DATA_DIR", "~/elsewhere")]);
+        assert_eq!(Paths::find(&told).unwrap().data, Path::new("/home/ada/elsewhere"));
+    }
+
+    #[test]
+    fn a_new_data_directory_is_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let outer = tempfile::tempdir().unwrap();
+        let paths = Paths { home: None, data: outer.path().join("a/b") };
+        paths.create_data().unwrap();
+        paths.create_data().unwrap();
+        assert_eq!(fs::metadata(&paths.data).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+}

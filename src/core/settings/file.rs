@@ -1,0 +1,60 @@
+//! `settings.json`, read with forgiveness.
+
+use std::{fs::Metadata, io, path::Path};
+
+use serde_json::{Map, Value};
+
+use super::Kind;
+use crate::{json_edit::Unusable, user_file};
+
+/// Reads the file; `None` if it is not there, which costs one failed `open`.
+pub(super) fn read(file: &Path) -> Result<Option<(Vec<u8>, Metadata)>, Unusable> {
+    match user_file::read_with_metadata(file) {
+        Ok(read) => Ok(Some(read)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Unusable::new(file, error)),
+    }
+}
+
+/// The settings in the text of such a file. Once they stood one level down, under `env`; those count where the
+/// top level says nothing.
+pub(super) fn parse(file: &Path, bytes: &[u8]) -> Result<Map<String, Value>, Unusable> {
+    // Editors on Windows put a byte order mark in front, which JSON does not know.
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    if text.trim_ascii().is_empty() {
+        // Not the same as `{}`: it is what a save that was cut off leaves.
+        return Err(Unusable::new(file, "it is empty"));
+    }
+    let mut object = match serde_json::from_slice(text) {
+        Ok(Value::Object(object)) => object,
+        Ok(_) => return Err(Unusable::new(file, "it is not a JSON object")),
+        Err(error) => {
+            return Err(Unusable::new(file, format_args!("it is not valid JSON ({error})")));
+        }
+    };
+    match object.shift_remove("env") {
+        None | Some(Value::Null) => {}
+        Some(Value::Object(nested)) => {
+            for (key, value) in nested {
+                object.entry(key).or_insert(value);
+            }
+        }
+        Some(_) => return Err(Unusable::new(file, "`env` is not a JSON object")),
+    }
+    Ok(object)
+}
+
+/// A value as text: numbers and booleans are what their writer meant, but not as a list of names. `None` if it
+/// means nothing for a setting of this kind.
+pub(super) fn as_text(value: &Value, kind: &Kind) -> Option<String> {
+    match (value, kind) {
+        (Value::String(text), _) => Some(text.clone()),
+        (Value::Number(number), kind) if *kind != Kind::List => Some(number.to_string()),
+        (Value::Bool(flag), kind) if *kind != Kind::List => Some(flag.to_string()),
+        (Value::Array(items), Kind::List) => {
+            let words = items.iter().map(|item| as_text(item, kind));
+            words.collect::<Option<Vec<_>>>().map(|words| words.join(","))
+        }
+        _ => None,
+    }
+}

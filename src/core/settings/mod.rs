@@ -1,0 +1,488 @@
+//! Settings: what the user chose. Environment, then `settings.json`, then the default.
+
+mod file;
+mod last_good;
+pub mod table;
+pub mod value;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Map, Value};
+use strsim::osa_distance;
+pub use table::Setting;
+pub use value::Kind;
+
+use crate::{
+    diagnostics::{self, Level},
+    environment::Environment,
+    json_edit::{Document, Unusable},
+    paths::Paths,
+    user_file::{self, Readers},
+};
+
+/// Values in force. Loading reads one file, or finds none; each value is looked up when asked for, so a
+/// hook pays only for the few it needs.
+#[derive(Debug)]
+pub struct Settings {
+    environment: Environment,
+    file: Map<String, Value>,
+    /// Why the file could not be read, if it could not.
+    unusable: Option<Unusable>,
+    /// The file could not be read, nor its last good copy: the exclusions are unknown.
+    is_unknown: bool,
+    credentials: PathBuf,
+}
+
+/// Settings that keep data from being recorded or from leaving this machine, and the value each of them has
+/// when what was written cannot be understood. All others fall back to their default.
+static FAIL_CLOSED: &[(&Setting, &str)] = &[
+    (&table::ENABLED, "false"),
+    (&table::EXCLUDED_PROJECTS, ""),
+    (&table::DISABLED_PROJECTS, ""),
+    (&table::SKIP_TOOLS, ""),
+    (&table::REDACT_SECRETS, "true"),
+    (&table::PROVIDER, "extract"),
+];
+
+/// So many letters may be wrong, missing or too many in a key that is taken for a misspelling.
+const LETTERS_WRONG_MAX: usize = 2;
+
+/// A value that its setting does not accept.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// As it was written.
+    pub given: String,
+    /// What would have been accepted.
+    pub accepted: String,
+}
+
+/// Who decided on a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// An environment variable.
+    Environment,
+    /// `.env` in the data directory.
+    Credentials,
+    /// `settings.json`.
+    File,
+    /// Nobody.
+    Default,
+}
+
+impl Settings {
+    /// Reads the settings file. One that cannot be used is left as it is and reported in the diagnostics; then
+    /// the last good copy is in force. Without one, nothing is recorded. The environment still wins.
+    pub fn load(paths: &Paths, environment: &Environment) -> Self {
+        let mut settings = Self {
+            environment: environment.clone(),
+            file: Map::new(),
+            unusable: None,
+            is_unknown: false,
+            credentials: paths.credentials(),
+        };
+        let path = paths.settings();
+        let read = file::read(&path).and_then(|read| {
+            let Some((bytes, metadata)) = read else { return Ok(Map::new()) };
+            let parsed = file::parse(&path, &bytes)?;
+            last_good::keep(&paths.data, &bytes, &metadata);
+            Ok(parsed)
+        });
+        match read {
+            Ok(file) => settings.file = file,
+            Err(unusable) => {
+                diagnostics::record(&paths.data, Level::Warn, &unusable);
+                let copy = last_good::load(&paths.data);
+                match copy.and_then(|bytes| file::parse(&path, &bytes).ok()) {
+                    Some(copy) => settings.file = copy,
+                    None => settings.is_unknown = true,
+                }
+                settings.unusable = Some(unusable);
+            }
+        }
+        settings
+    }
+
+    /// What is wrong with the settings and what that means, in sentences for people. Empty if all is well.
+    pub fn problems(&self) -> Vec<String> {
+        let file = self.unusable.iter().map(|unusable| match self.is_unknown {
+            false => format!("{unusable}; the settings last read without an error are in force"),
+            true => format!("{unusable}; nothing is recorded until it can be read"),
+        });
+        let values = FAIL_CLOSED.iter().filter_map(|(setting, closed)| {
+            let name = setting.name;
+            let what = match (self.refusal(setting), self.misspelling(setting)) {
+                (Some(Refused { given, accepted }), _) => {
+                    format!("{name} is `{given}`, not {accepted}")
+                }
+                (None, Some(key)) => format!("settings.json has `{key}`, which looks like {name}"),
+                (None, None) => return None,
+            };
+            let effect = match setting.kind {
+                Kind::List if **setting == table::SKIP_TOOLS => "no tool use is recorded".into(),
+                Kind::List => "nothing is recorded".into(),
+                _ => format!("{name} counts as `{closed}`"),
+            };
+            Some(format!("{what}; until that is corrected, {effect}"))
+        });
+        file.chain(values).collect()
+    }
+
+    /// Whether something was written for this setting that is invalid, or the file could not be read.
+    pub fn is_doubtful(&self, setting: &Setting) -> bool {
+        self.is_unknown || self.refusal(setting).is_some() || self.misspelling(setting).is_some()
+    }
+
+    /// Whether neither the settings file nor a copy of it could be read.
+    pub fn is_unknown(&self) -> bool {
+        self.is_unknown
+    }
+
+    /// The value in force. One that its setting does not accept counts as absent, or as the most private value
+    /// if the setting is about privacy: a typing error must neither stop a session nor expose it.
+    pub fn text(&self, setting: &Setting) -> String {
+        self.find(setting).0
+    }
+
+    /// The value in force of a [`Kind::Flag`].
+    pub fn flag(&self, setting: &Setting) -> bool {
+        value::flag(&self.text(setting)).unwrap_or(false)
+    }
+
+    /// The value in force, and who decided on it.
+    pub fn find(&self, setting: &Setting) -> (String, Source) {
+        let closed = FAIL_CLOSED.iter().find(|(known, _)| *known == setting);
+        for (value, source) in self.candidates(setting) {
+            match (value, closed) {
+                (Ok(text), _) => return (text, source),
+                (Err(_), Some((_, closed))) => return ((*closed).into(), Source::Default),
+                (Err(_), None) => {}
+            }
+        }
+        match closed {
+            Some((_, closed)) if self.is_unknown || self.misspelling(setting).is_some() => {
+                ((*closed).into(), Source::Default)
+            }
+            _ => (setting.default.into(), Source::Default),
+        }
+    }
+
+    /// What somebody wrote and the setting does not accept, for whoever wants to mend it.
+    pub fn refused(&self, setting: &Setting) -> Option<Refused> {
+        self.candidates(setting).find_map(|(value, _)| value.err())
+    }
+
+    /// Why the value that should decide is not accepted.
+    fn refusal(&self, setting: &Setting) -> Option<Refused> {
+        self.candidates(setting).next()?.0.err()
+    }
+
+    /// A key of the file that no setting has, a letter or two from the name of this one, which is not there.
+    fn misspelling(&self, setting: &Setting) -> Option<&str> {
+        if self.candidates(setting).next().is_some() {
+            return None;
+        }
+        let is_near = |key: &&String| {
+            key.len().abs_diff(setting.name.len()) <= LETTERS_WRONG_MAX
+                && table::ALL.iter().all(|known| known.name != key.as_str())
+                && osa_distance(&key.to_ascii_uppercase(), setting.name) <= LETTERS_WRONG_MAX
+        };
+        self.file.keys().find(is_near).map(String::as_str)
+    }
+
+    fn candidates(
+        &self,
+        setting: &Setting,
+    ) -> impl Iterator<Item = (Result<String, Refused>, Source)> {
+        let check = |given: String| {
+            setting.kind.check(&given).map_err(|accepted| Refused { given, accepted })
+        };
+        let environment = self.environment.text(setting.name);
+        let credentials = match setting.kind {
+            Kind::Secret(other_name) => self.credential(&[setting.name, other_name]),
+            _ => None,
+        };
+        let written = self.file.get(setting.name).filter(|value| !value.is_null());
+        let file = written.and_then(|value| match file::as_text(value, &setting.kind) {
+            Some(text) if text.trim().is_empty() => None,
+            Some(text) => Some(check(text)),
+            None => {
+                let accepted = setting.kind.accepted_types().into();
+                Some(Err(Refused { given: value.to_string(), accepted }))
+            }
+        });
+        [
+            (environment.map(check), Source::Environment),
+            (credentials.map(check), Source::Credentials),
+            (file, Source::File),
+        ]
+        .into_iter()
+        .filter_map(|(value, source)| Some((value?, source)))
+    }
+
+    /// The first of these names in `.env`. That file is ours alone, so a name as plain as
+    /// `ANTHROPIC_API_KEY` is safe there; in the environment it would belong to somebody's project.
+    fn credential(&self, names: &[&str]) -> Option<String> {
+        let text = String::from_utf8(user_file::read(&self.credentials).ok()?).ok()?;
+        names.iter().find_map(|name| {
+            let line = text.lines().rev().find_map(|line| assignment(line, name))?;
+            Some(line.trim_matches(['"', '\'']).to_owned()).filter(|value| !value.is_empty())
+        })
+    }
+}
+
+/// The variables in `.env` that are no settings or keys of ours: what the user wants programs to get that
+/// work for all projects, such as the client that distils.
+pub fn variables(credentials: &Path) -> Vec<(String, String)> {
+    let is_ours = |name: &str| {
+        let is_key =
+            |setting: &&Setting| matches!(setting.kind, Kind::Secret(other) if other == name);
+        name.starts_with("CLAUDE_MEM_")
+            || table::ALL.iter().copied().any(|setting| is_key(&setting))
+    };
+    let text =
+        String::from_utf8(user_file::read(credentials).unwrap_or_default()).unwrap_or_default();
+    let variable = |line: &str| {
+        let line = line.trim();
+        let (name, value) = line.strip_prefix("export ").unwrap_or(line).split_once('=')?;
+        let (name, value) = (name.trim(), value.trim().trim_matches(['"', '\'']));
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let is_usable = !name.is_empty() && name.chars().all(is_name) && !value.contains('\0');
+        (is_usable && !is_ours(name)).then(|| (name.to_owned(), value.to_owned()))
+    };
+    text.lines().filter_map(variable).collect()
+}
+
+/// The value of a line `NAME=value` or `export NAME=value` of this name.
+fn assignment<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    let line = line.trim();
+    let line = line.strip_prefix("export ").unwrap_or(line);
+    let (found, value) = line.split_once('=')?;
+    (found.trim() == name).then(|| value.trim())
+}
+
+/// Keeps a checked value where its kind belongs; every other line and key stays as it was. `None` removes.
+pub fn keep(paths: &Paths, setting: &Setting, value: Option<&str>) -> Result<(), Unusable> {
+    paths.create_data().map_err(|error| Unusable::new(&paths.data, error))?;
+    let mut document = Document::open(&paths.settings())?;
+    let in_settings = match setting.kind {
+        Kind::Secret(other_name) => {
+            keep_credential(paths, &[setting.name, other_name], value)
+                .map_err(|error| Unusable::new(&paths.credentials(), error))?;
+            None
+        }
+        _ => value,
+    };
+    document.set(setting.name, &in_settings.map_or(Value::Null, Value::from));
+    if let Value::Object(mut nested) = document.get("env")
+        && nested.shift_remove(setting.name).is_some()
+    {
+        document.set("env", &Value::Object(nested));
+    }
+    document.save()
+}
+
+/// A key is told apart by its last four characters, and only if that leaves enough to guess.
+pub fn masked(setting: &Setting, value: &str) -> String {
+    let length = value.chars().count();
+    match setting.kind {
+        Kind::Secret(_) if length >= 16 => {
+            format!("…{}", value.chars().skip(length - 4).collect::<String>())
+        }
+        Kind::Secret(_) if length > 0 => "…".into(),
+        _ => value.into(),
+    }
+}
+
+fn keep_credential(paths: &Paths, names: &[&str], value: Option<&str>) -> io::Result<()> {
+    let text = match user_file::read(&paths.credentials()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        read => String::from_utf8(read?).map_err(io::Error::other)?,
+    };
+    let is_ours = |line: &str| names.iter().any(|name| assignment(line, name).is_some());
+    let mut lines: Vec<String> =
+        text.lines().filter(|line| !is_ours(line)).map(str::to_owned).collect();
+    lines.extend(value.map(|value| format!("{}={value}", names[0])));
+    let mut text = lines.join("\n");
+    text.push('\n');
+    user_file::write(&paths.credentials(), text.as_bytes(), Readers::Owner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt};
+
+    use super::{table::*, *};
+
+    struct Case {
+        dir: tempfile::TempDir,
+        environment: Environment,
+    }
+
+    fn case(file: &str, environment: &[(&str, &str)]) -> Case {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("settings.json"), file).unwrap();
+        Case { dir, environment: Environment::fixed(environment) }
+    }
+
+    impl Case {
+        fn paths(&self) -> Paths {
+            Paths { home: None, data: self.dir.path().into() }
+        }
+        fn load(&self) -> Settings {
+            Settings::load(&self.paths(), &self.environment)
+        }
+        fn read(&self, name: &str) -> String {
+            fs::read_to_string(self.dir.path().join(name)).unwrap_or_default()
+        }
+    }
+
+    #[test]
+    fn the_environment_wins_over_the_file_and_the_file_over_the_default() {
+        let case = case(
+            r#"{"CLAUDE_MEM_MODEL": "from-file", "CLAUDE_MEM_PROVIDER": "openai"}"#,
+            &[("CLAUDE_MEM_PROVIDER", "extract"), ("CLAUDE_MEM_MODE", "")],
+        );
+        let settings = case.load();
+        assert_eq!(settings.find(&PROVIDER), ("extract".into(), Source::Environment));
+        assert_eq!(settings.find(&MODEL), ("from-file".into(), Source::File));
+        assert_eq!(settings.find(&MODE), ("code".into(), Source::Default));
+    }
+
+    #[test]
+    fn numbers_booleans_lists_a_mark_and_the_old_nesting_are_understood() {
+        let file =
+            "\u{feff}{\"env\": {\"CLAUDE_MEM_CONTEXT_OBSERVATIONS\": 40, \"CLAUDE_MEM_MODE\": \"old\"},
+            \"CLAUDE_MEM_WORKER_AUTOSTART\": false, \"CLAUDE_MEM_MODE\": \"new\",
+            \"CLAUDE_MEM_SKIP_TOOLS\": [\"Read\", \"Bash\"], \"CLAUDE_MEM_LANGUAGE\": null}";
+        let settings = case(file, &[]).load();
+        assert_eq!(settings.text(&CONTEXT_OBSERVATIONS), "40");
+        assert!(!settings.flag(&WORKER_AUTOSTART));
+        assert_eq!(settings.text(&MODE), "new");
+        assert_eq!(settings.text(&SKIP_TOOLS), "Read,Bash");
+        assert_eq!(settings.find(&LANGUAGE).1, Source::Default);
+    }
+
+    #[test]
+    fn a_value_nobody_can_use_gives_way_to_the_next() {
+        let settings =
+            case(r#"{"CLAUDE_MEM_SYNC": "always"}"#, &[("CLAUDE_MEM_SYNC", "sometimes")]).load();
+        assert_eq!(settings.find(&SYNC), ("always".into(), Source::File));
+        let Refused { given, accepted } = settings.refused(&SYNC).unwrap();
+        assert_eq!(
+            (given.as_str(), accepted.as_str()),
+            ("sometimes", "one of `default`, `always`")
+        );
+    }
+
+    #[test]
+    fn an_unusable_file_is_left_alone_and_logged() {
+        for broken in ["{\"a\": ", "[1]", "null", "\u{0}\u{1}"] {
+            let case = case(broken, &[("CLAUDE_MEM_MODEL", "still-wins")]);
+            let settings = case.load();
+            assert!(settings.is_unknown() && !settings.flag(&ENABLED));
+            assert_eq!(settings.text(&PROVIDER), "extract", "nothing leaves this machine");
+            assert_eq!(settings.text(&MODEL), "still-wins");
+            assert_eq!(case.read("settings.json"), broken);
+            assert!(case.read("logs/claude-mem.log").contains("settings.json cannot be used"));
+            assert!(keep(&case.paths(), &MODEL, Some("x")).is_err());
+            assert_eq!(case.read("settings.json"), broken);
+        }
+    }
+
+    #[test]
+    fn an_unusable_file_is_replaced_by_the_last_one_that_could_be_read() {
+        let case = case(r#"{"CLAUDE_MEM_EXCLUDED_PROJECTS": "~/secret"}"#, &[]);
+        assert_eq!(case.load().problems(), [""; 0]);
+        for broken in
+            ["", " \n", "{\"CLAUDE_MEM_EXCLUDED_PROJECTS\": \"~/secret\",}", "{\"env\": 1}"]
+        {
+            fs::write(case.paths().settings(), broken).unwrap();
+            let settings = case.load();
+            assert_eq!(settings.text(&EXCLUDED_PROJECTS), "~/secret", "{broken}");
+            assert!(settings.flag(&ENABLED) && !settings.is_unknown());
+            let problems = settings.problems();
+            assert!(problems[0].contains("last read without an error"), "{problems:?}");
+        }
+        fs::write(case.dir.path().join("settings.good"), "damaged").unwrap();
+        assert!(case.load().is_unknown());
+    }
+
+    #[test]
+    fn a_privacy_setting_that_cannot_be_understood_takes_its_most_private_value() {
+        for (written, setting, closed) in [
+            ("{\"CLAUDE_MEM_ENABLED\": \"flase\"}", &ENABLED, "false"),
+            ("{\"CLAUDE_MEM_ENABLED\": {}}", &ENABLED, "false"),
+            ("{\"CLAUDE_MEM_REDACT_SECRETS\": \"ture\"}", &REDACT_SECRETS, "true"),
+            ("{\"CLAUDE_MEM_PROVIDER\": \"extrct\"}", &PROVIDER, "extract"),
+            ("{\"CLAUDE_MEM_SKIP_TOOLS\": 7}", &SKIP_TOOLS, ""),
+            ("{\"CLAUDE_MEM_EXCLUDED_PROJECTS\": {\"~/secret\": true}}", &EXCLUDED_PROJECTS, ""),
+            ("{\"CLAUDE_MEM_DISABLED_PROJECTS\": [[1]]}", &DISABLED_PROJECTS, ""),
+            ("{\"CLAUDE_MEM_EXCLUDE_PROJECTS\": \"~/secret\"}", &EXCLUDED_PROJECTS, ""),
+            ("{\"CLAUDE_MEM_ENBALED\": false}", &ENABLED, "false"),
+            ("{\"claude_mem_enabled\": false}", &ENABLED, "false"),
+        ] {
+            let settings = case(written, &[]).load();
+            assert_eq!(settings.text(setting), closed, "{written}");
+            assert!(settings.is_doubtful(setting), "{written}");
+            assert!(settings.problems()[0].contains(setting.name), "{written}");
+        }
+        for (setting, closed) in FAIL_CLOSED {
+            assert!(setting.kind.check(closed).is_ok(), "{}", setting.name);
+        }
+        let other = r#"{"CLAUDE_MEM_ENABLED_X": 1, "CLAUDE_MEM_MODEL": "m", "CLAUDE_MEM_ENABLED": true,
+            "CLAUDE_MEM_ENABLE": false}"#;
+        assert_eq!(case(other, &[]).load().problems(), [""; 0], "the right key is there");
+        let environment = [("CLAUDE_MEM_ENABLED", "flase")];
+        assert!(!case(r#"{"CLAUDE_MEM_ENABLED": true}"#, &environment).load().flag(&ENABLED));
+    }
+
+    #[test]
+    fn keeping_a_value_keeps_the_keys_we_do_not_know() {
+        let case = case(r#"{"z": {"deep": 1}, "CLAUDE_MEM_MODEL": "a", "b": "2"}"#, &[]);
+        keep(&case.paths(), &MODEL, Some("other")).unwrap();
+        keep(&case.paths(), &SYNC, Some("always")).unwrap();
+        keep(&case.paths(), &MODE, None).unwrap();
+        let compact: Value = serde_json::from_str(&case.read("settings.json")).unwrap();
+        assert_eq!(
+            compact.to_string(),
+            r#"{"z":{"deep":1},"CLAUDE_MEM_MODEL":"other","b":"2","CLAUDE_MEM_SYNC":"always"}"#
+        );
+        keep(&case.paths(), &MODEL, None).unwrap();
+        assert_eq!(case.load().find(&MODEL).1, Source::Default);
+    }
+
+    #[test]
+    fn a_value_in_the_old_nesting_can_be_taken_back() {
+        let case = case(r#"{"env": {"CLAUDE_MEM_MODEL": "a", "other": 1}}"#, &[]);
+        assert_eq!(case.load().text(&MODEL), "a");
+        keep(&case.paths(), &MODEL, None).unwrap();
+        assert_eq!(case.load().find(&MODEL).1, Source::Default);
+        assert_eq!(case.read("settings.json"), r#"{"env":{"other":1}}"#);
+    }
+
+    #[test]
+    fn a_key_in_the_callers_environment_is_never_ours() {
+        let case = case("{}", &[("ANTHROPIC_API_KEY", "sk-of-a-project")]);
+        assert_eq!(case.load().text(&ANTHROPIC_API_KEY), "");
+        fs::write(case.paths().credentials(), "# mine\nexport ANTHROPIC_API_KEY=\"sk-mine\"\n")
+            .unwrap();
+        let found = case.load().find(&ANTHROPIC_API_KEY);
+        assert_eq!(found, ("sk-mine".into(), Source::Credentials));
+    }
+
+    #[test]
+    fn a_key_is_kept_apart_from_the_settings_and_only_its_owner_may_read_it() {
+        let case = case(r#"{"CLAUDE_MEM_OPENAI_API_KEY": "sk-old"}"#, &[]);
+        assert_eq!(case.load().text(&OPENAI_API_KEY), "sk-old");
+        keep(&case.paths(), &OPENAI_API_KEY, Some("sk-new")).unwrap();
+        assert_eq!(case.load().find(&OPENAI_API_KEY), ("sk-new".into(), Source::Credentials));
+        assert!(!case.read("settings.json").contains("sk-"));
+        let mode = fs::metadata(case.paths().credentials()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        keep(&case.paths(), &OPENAI_API_KEY, None).unwrap();
+        assert_eq!(case.load().text(&OPENAI_API_KEY), "");
+    }
+}

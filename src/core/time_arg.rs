@@ -1,0 +1,177 @@
+//! Moments as people write them: `2026-03-01`, `2026-03-01 14:30`, `3d`, `yesterday`.
+
+use std::{fmt, str::FromStr};
+
+use jiff::{
+    Span, Timestamp, ToSpan, Zoned,
+    civil::{Date, DateTime},
+    tz::TimeZone,
+};
+
+/// A moment, or a day, told by a person. What it means depends on when and where it is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct When(Told);
+
+#[derive(Debug, Clone)]
+enum Told {
+    Instant(Timestamp),
+    Local(DateTime),
+    Day(Date),
+    DaysAgo(i64),
+    Ago(Span),
+}
+
+impl PartialEq for Told {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Instant(left), Self::Instant(right)) => left == right,
+            (Self::Local(left), Self::Local(right)) => left == right,
+            (Self::Day(left), Self::Day(right)) => left == right,
+            (Self::DaysAgo(left), Self::DaysAgo(right)) => left == right,
+            (Self::Ago(left), Self::Ago(right)) => left.fieldwise() == right.fieldwise(),
+            _ => false,
+        }
+    }
+}
+
+/// What was written is not a moment.
+#[derive(Debug, PartialEq)]
+pub struct NotAMoment;
+
+impl fmt::Display for NotAMoment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("write it like `2026-03-01`, `2026-03-01 14:30`, `3d`, `12h` or `yesterday`")
+    }
+}
+
+impl std::error::Error for NotAMoment {}
+
+impl FromStr for When {
+    type Err = NotAMoment;
+
+    fn from_str(text: &str) -> Result<Self, NotAMoment> {
+        let text = text.trim();
+        let told = match text {
+            "now" => Some(Told::Ago(Span::new())),
+            "today" => Some(Told::DaysAgo(0)),
+            "yesterday" => Some(Told::DaysAgo(1)),
+            _ => None,
+        };
+        // A date is also a moment to the parser of moments, so it must be asked first.
+        let is_date_only = text.len() == "2026-03-01".len();
+        told.or_else(|| Some(Told::Day(text.parse().ok().filter(|_| is_date_only)?)))
+            .or_else(|| Some(Told::Instant(text.parse().ok()?)))
+            .or_else(|| Some(Told::Instant(text.parse::<Zoned>().ok()?.timestamp())))
+            .or_else(|| Some(Told::Local(text.parse().ok()?)))
+            .or_else(|| Some(Told::Ago(text.parse::<Span>().ok()?.abs())))
+            .map(Self)
+            .ok_or(NotAMoment)
+    }
+}
+
+/// A stretch of time, as commands take it.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Between {
+    /// Only from this moment on, such as `2026-03-01` or `3d`
+    #[arg(long, value_name = "WHEN")]
+    since: Option<When>,
+    /// Only before this moment; a day counts whole
+    #[arg(long, value_name = "WHEN")]
+    until: Option<When>,
+}
+
+impl Between {
+    /// Where it begins, in microseconds since 1970.
+    pub fn since_us(&self, now: Timestamp) -> Option<u64> {
+        self.since.as_ref().map(|when| micros(when.start(now)))
+    }
+
+    /// Where it ends, in microseconds since 1970.
+    pub fn until_us(&self, now: Timestamp) -> Option<u64> {
+        self.until.as_ref().map(|when| micros(when.end(now)))
+    }
+}
+
+/// Microseconds since 1970, which nothing that was recorded is before.
+pub fn micros(moment: Timestamp) -> u64 {
+    u64::try_from(moment.as_microsecond()).unwrap_or(0)
+}
+
+impl When {
+    /// The moment it means, as a beginning. A day begins at midnight, where the user is.
+    pub fn start(&self, now: Timestamp) -> Timestamp {
+        self.resolve(&now.to_zoned(TimeZone::system()), 0)
+    }
+
+    /// The moment it means, as an end, which itself no longer counts. A day ends at the next midnight.
+    pub fn end(&self, now: Timestamp) -> Timestamp {
+        self.resolve(&now.to_zoned(TimeZone::system()), 1)
+    }
+
+    fn resolve(&self, now: &Zoned, days_after: i64) -> Timestamp {
+        let zone = now.time_zone();
+        let midnight = |date: Date| {
+            let date = date.saturating_add(days_after.days());
+            date.to_zoned(zone.clone()).map(|midnight| midnight.timestamp())
+        };
+        let moment = match &self.0 {
+            Told::Instant(moment) => Ok(*moment),
+            Told::Local(local) => local.to_zoned(zone.clone()).map(|moment| moment.timestamp()),
+            Told::Day(date) => midnight(*date),
+            Told::DaysAgo(days) => midnight(now.date().saturating_sub(days.days())),
+            Told::Ago(span) => now.checked_sub(*span).map(|moment| moment.timestamp()),
+        };
+        // Only what lies before or behind all calendars cannot be worked out.
+        moment.unwrap_or(Timestamp::MIN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolve(text: &str, days_after: i64) -> String {
+        // Berlin's rules, spelt out, since not every machine has a list of zones.
+        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        let now = jiff::civil::date(2026, 3, 29).at(12, 0, 0, 0).to_zoned(zone).unwrap();
+        text.parse::<When>().unwrap().resolve(&now, days_after).to_string()
+    }
+
+    #[test]
+    fn moments_mean_what_people_expect_where_they_are() {
+        let cases = [
+            ("2026-03-01", "2026-02-28T23:00:00Z"),
+            ("2026-03-01 14:30", "2026-03-01T13:30:00Z"),
+            ("2026-03-01T14:30:15", "2026-03-01T13:30:15Z"),
+            ("2026-03-01T14:30:00Z", "2026-03-01T14:30:00Z"),
+            ("2026-03-01T14:30:00+05:00", "2026-03-01T09:30:00Z"),
+            ("12h", "2026-03-28T22:00:00Z"),
+            // The clock was set forward that night: a day ago is the same time of day.
+            ("1d", "2026-03-28T11:00:00Z"),
+            ("2w", "2026-03-15T11:00:00Z"),
+            ("1h 30m", "2026-03-29T08:30:00Z"),
+            ("3 days ago", "2026-03-26T11:00:00Z"),
+            ("today", "2026-03-28T23:00:00Z"),
+            ("yesterday", "2026-03-27T23:00:00Z"),
+            ("now", "2026-03-29T10:00:00Z"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(resolve(text, 0), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn as_an_end_a_day_counts_whole() {
+        assert_eq!(resolve("2026-03-01", 1), "2026-03-01T23:00:00Z");
+        assert_eq!(resolve("today", 1), "2026-03-29T22:00:00Z");
+        assert_eq!(resolve("12h", 1), resolve("12h", 0));
+    }
+
+    #[test]
+    fn nonsense_is_refused_and_the_far_past_is_not() {
+        for text in ["", "soon", "2026-13-01", "3", "d", "2026", "--"] {
+            assert_eq!(text.parse::<When>(), Err(NotAMoment), "{text}");
+        }
+        assert_eq!(resolve("15000y", 0), Timestamp::MIN.to_string());
+    }
+}

@@ -1,0 +1,435 @@
+//! The words the agent is asked with: text files, compiled in, that the user may replace.
+//!
+//! A file of the same name in `prompts/` of the data directory takes the place of one compiled in, and
+//! `--prompt FILE` that of `init`. A prompt that was adopted is kept in `prompts/adopted.txt` and stays in
+//! force until another one is adopted or the file is deleted. The version is a hash of all texts in force: a reply recorded under
+//! one version answers only questions put in the same words.
+
+use std::{
+    fmt, fs, io,
+    path::{Path, PathBuf},
+};
+
+use sha2::{Digest, Sha256};
+
+use crate::escape::escaped;
+use crate::turn_prompt::{self, Limits, Question, Turn};
+use claude_mem_core::{
+    paths::create_private,
+    safe_text::clean,
+    user_file::{self, Readers},
+};
+use claude_mem_memory::modes::{Mode, Verbosity, Word};
+
+/// The texts that may be replaced, by the name of their file.
+const TEXTS: [(&str, &str); 4] = [
+    ("init", include_str!("init.txt")),
+    ("continue", include_str!("continue.txt")),
+    ("observation", include_str!("observation.txt")),
+    ("summary", include_str!("summary.txt")),
+];
+
+/// What replies are read by, so the user's own text gets it too.
+const FORMAT: &str = include_str!("format.txt");
+
+/// The instructions of the generation that was adopted last. They win over `init.txt`, which is the user's own
+/// file and is never written by us.
+const ADOPTED: &str = "adopted.txt";
+
+/// More is not a prompt but a mistaken path.
+const TEXT_BYTES_MAX: u64 = 256 << 10;
+
+/// The user's own instructions for one reprocessing.
+#[derive(Debug, Clone, Copy)]
+pub enum Instructions<'a> {
+    /// They are in this file.
+    File(&'a Path),
+    /// This is them. Whoever must not have us open files gives this.
+    Text(&'a str),
+    /// Those of `init.txt` or the built-in ones, whatever was adopted.
+    Default,
+}
+
+/// Which instructions new questions are put with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InForce {
+    /// The ones in the binary.
+    BuiltIn,
+    /// `prompts/init.txt`.
+    Own,
+    /// `prompts/adopted.txt`.
+    Adopted,
+}
+
+impl InForce {
+    /// Looks which files are there.
+    pub fn look(data: &Path) -> Self {
+        let has = |name: &str| data.join("prompts").join(name).exists();
+        match () {
+            () if has(ADOPTED) => Self::Adopted,
+            () if has("init.txt") => Self::Own,
+            () => Self::BuiltIn,
+        }
+    }
+}
+
+/// Puts instructions in force for what comes next; `None` goes back to `init.txt` or the built-in ones.
+pub fn adopt(data: &Path, instructions: Option<&str>) -> io::Result<()> {
+    let dir = data.join("prompts");
+    match instructions {
+        Some(text) => {
+            create_private(&dir)?;
+            user_file::write(&dir.join(ADOPTED), text.as_bytes(), Readers::Owner)
+        }
+        None => match fs::remove_file(dir.join(ADOPTED)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        },
+    }
+}
+
+/// What the user chose of it all.
+#[derive(Debug, Clone, Default)]
+pub struct Choice<'a> {
+    /// How much to remember.
+    pub verbosity: Verbosity,
+    /// The language to write in, such as `de`; empty for that of the session.
+    pub language: &'a str,
+    /// Replaces the instructions in force.
+    pub prompt: Option<Instructions<'a>>,
+}
+
+/// The texts in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompts {
+    /// As given by the user or adopted; `None` if they are those of `init.txt` or built in.
+    instructions: Option<String>,
+    system: String,
+    earlier: String,
+    observation: String,
+    summary: String,
+    version: String,
+}
+
+/// A text that is there but cannot be used. One that is missing is no error, except where it was named.
+#[derive(Debug)]
+pub struct PromptError {
+    /// Nothing, if it is in no file.
+    path: Option<PathBuf>,
+    error: io::Error,
+}
+
+impl fmt::Display for PromptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.path {
+            Some(path) => write!(f, "cannot use the prompt {}: {}", path.display(), self.error),
+            None => write!(f, "cannot use this prompt: {}", self.error),
+        }
+    }
+}
+
+impl Prompts {
+    /// Reads the texts in force under `mode` from the data directory, or takes those compiled in.
+    pub fn load(data: &Path, mode: &Mode, choice: &Choice<'_>) -> Result<Self, PromptError> {
+        let mut texts = TEXTS.map(|(_, text)| text.to_owned());
+        for (text, (name, _)) in texts.iter_mut().zip(TEXTS) {
+            if let Some(own) = read(&data.join("prompts").join(format!("{name}.txt")), false)? {
+                *text = own;
+            }
+        }
+        let [init, earlier, observation, summary] = texts;
+        let instructions = match choice.prompt {
+            Some(Instructions::File(path)) => read(path, true)?,
+            Some(Instructions::Text(text)) => {
+                let problem = |error| PromptError { path: None, error };
+                Some(usable(text.to_owned()).map_err(problem)?)
+            }
+            Some(Instructions::Default) => None,
+            None => read(&data.join("prompts").join(ADOPTED), false)?,
+        };
+        let system = system(instructions.as_deref().unwrap_or(&init), mode, choice);
+        let version = version(&[&system, &earlier, &observation, &summary]);
+        Ok(Self { instructions, system, earlier, observation, summary, version })
+    }
+
+    /// Under which replies are recorded: 16 hexadecimal digits.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// All of them, as JSON: what a reprocessing records of them. `instructions` is there only if the user
+    /// gave some, and before they were filled in, so that they can be adopted later.
+    pub fn texts(&self) -> String {
+        let Self { instructions, system, earlier, observation, summary, .. } = self;
+        let mut texts = serde_json::json!({
+            "init": system, "continue": earlier, "observation": observation, "summary": summary,
+        });
+        if let Some(instructions) = instructions {
+            texts["instructions"] = instructions.as_str().into();
+        }
+        texts.to_string()
+    }
+
+    /// The user's own instructions, if they are those of neither `init.txt` nor the binary.
+    pub fn instructions(&self) -> Option<&str> {
+        self.instructions.as_deref()
+    }
+
+    /// Tells an agent that does not remember it what is remembered of a session.
+    pub fn earlier(&self, digest: &str) -> String {
+        filled(&self.earlier, &[("digest", &escaped(digest.trim()))]).trim().to_owned()
+    }
+
+    /// Puts a turn into words.
+    pub fn question(&self, turn: &Turn<'_>, limits: &Limits) -> Question {
+        let earlier = turn.digest.map(|digest| self.earlier(digest));
+        let closing = if turn.is_over { &self.summary } else { &self.observation };
+        Question {
+            system: self.system.clone(),
+            data: clean(&turn_prompt::data(turn, earlier.as_deref(), limits)).into_owned(),
+            closing: closing.trim().to_owned(),
+        }
+    }
+}
+
+/// The instructions: all that is the same for every question.
+fn system(init: &str, mode: &Mode, choice: &Choice<'_>) -> String {
+    let mut text = init.trim().to_owned();
+    if !text.contains("{{format}}") {
+        text.push_str("\n\n{{format}}");
+    }
+    let language = mode.language.as_deref().filter(|_| choice.language.is_empty());
+    let language = language.unwrap_or(choice.language);
+    if !language.is_empty() {
+        text.push_str("\nWrite all texts in this language: {{language}}. Tags, types, concepts, names and code stay as they are.");
+    }
+    filled(
+        &text,
+        &[
+            ("observed", &mode.observed),
+            ("record", &mode.record),
+            ("skip", mode.skip.at(choice.verbosity)),
+            ("types", &list(&mode.types)),
+            ("concepts", &list(&mode.concepts)),
+            ("format", FORMAT.trim()),
+            ("language", language),
+        ],
+    )
+}
+
+fn list(words: &[Word]) -> String {
+    let entry = |word: &Word| match word.means.as_str() {
+        "" => word.id.clone(),
+        means => format!("{}: {means}", word.id),
+    };
+    words.iter().map(entry).collect::<Vec<_>>().join("\n")
+}
+
+/// Replaces `{{name}}` by its value, in one pass: what a value holds is never replaced itself.
+fn filled(text: &str, values: &[(&str, &str)]) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find("{{") {
+        out.push_str(&rest[..start]);
+        rest = &rest[start..];
+        let found = values.iter().find_map(|(name, value)| {
+            let after = rest.strip_prefix("{{")?.strip_prefix(name)?.strip_prefix("}}")?;
+            Some((*value, after))
+        });
+        let (value, after) = found.unwrap_or(rest.split_at(2));
+        out.push_str(value);
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The first 16 hexadecimal digits of a hash over texts, each with its length before it.
+fn version(texts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for text in texts {
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text.as_bytes());
+    }
+    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Reads a text, or finds none.
+fn read(path: &Path, must_be_there: bool) -> Result<Option<String>, PromptError> {
+    let text = match fs::metadata(path) {
+        Ok(file) if file.len() > TEXT_BYTES_MAX => Err(too_large()),
+        Ok(_) => fs::read_to_string(path),
+        Err(error) => Err(error),
+    };
+    match text.and_then(usable) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !must_be_there => Ok(None),
+        Err(error) => Err(PromptError { path: Some(path.to_owned()), error }),
+    }
+}
+
+/// A text that says something, and not too much.
+fn usable(text: String) -> io::Result<String> {
+    match text.len() as u64 {
+        len if len > TEXT_BYTES_MAX => Err(too_large()),
+        _ if text.trim().is_empty() => {
+            Err(io::Error::new(io::ErrorKind::InvalidData, "it is empty"))
+        }
+        _ => Ok(text),
+    }
+}
+
+fn too_large() -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 256 kB")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(data: &Path, choice: &Choice<'_>) -> Prompts {
+        Prompts::load(data, &Mode::code(), choice).unwrap()
+    }
+
+    fn built_in(choice: &Choice<'_>) -> Prompts {
+        load(Path::new("/nonexistent"), choice)
+    }
+
+    /// Every word here is paid for with every question: look twice before it grows.
+    #[test]
+    fn recorded_text_is_sent_without_control_and_invisible_characters() {
+        let hostile = "a\x1b[2J\u{9b}b\u{202e}\u{200b}\u{e0041}c";
+        let turn = Turn {
+            project: hostile,
+            cwd: hostile,
+            prompt: hostile,
+            last_assistant_message: Some(hostile),
+            digest: Some(hostile),
+            is_over: true,
+            ..Turn::default()
+        };
+        let data = built_in(&Choice::default()).question(&turn, &Limits::default()).data;
+        assert!(!data.contains(claude_mem_core::safe_text::is_unsafe), "{data:?}");
+        assert!(data.contains("a[2Jbc"), "{data}");
+    }
+
+    #[test]
+    fn the_instructions_are_these() {
+        let prompts = built_in(&Choice::default());
+        let expected = include_str!("../../../tests/fixtures/prompts/code.txt");
+        assert_eq!(prompts.system, expected.trim_end(), "\n{}", prompts.system);
+        assert!(prompts.system.len() < 4_500, "{} bytes", prompts.system.len());
+    }
+
+    #[test]
+    fn the_same_choice_has_the_same_version_and_any_other_another() {
+        let data = tempfile::tempdir().unwrap();
+        let own = data.path().join("own.txt");
+        fs::write(&own, "Watch {{observed}}.").unwrap();
+        let choices = [
+            Choice::default(),
+            Choice { verbosity: Verbosity::Minimal, ..Choice::default() },
+            Choice { verbosity: Verbosity::Verbose, ..Choice::default() },
+            Choice { language: "de", ..Choice::default() },
+            Choice { prompt: Some(Instructions::File(&own)), ..Choice::default() },
+        ];
+        let mut versions: Vec<_> = choices.iter().map(|choice| built_in(choice).version).collect();
+        let again: Vec<_> = choices.iter().map(|choice| built_in(choice).version).collect();
+        assert_eq!(versions, again);
+        let other = Mode { record: "All.".to_owned(), ..Mode::code() };
+        versions.push(Prompts::load(data.path(), &other, &choices[0]).unwrap().version);
+        fs::create_dir(data.path().join("prompts")).unwrap();
+        fs::write(data.path().join("prompts/summary.txt"), "Sum it up.").unwrap();
+        versions.push(load(data.path(), &choices[0]).version);
+        let distinct: std::collections::HashSet<_> = versions.iter().collect();
+        assert_eq!(distinct.len(), versions.len());
+        assert!(versions.iter().all(|v| v.len() == 16 && v.bytes().all(|b| b.is_ascii_hexdigit())));
+    }
+
+    #[test]
+    fn a_text_of_the_users_takes_the_place_of_ours() {
+        let data = tempfile::tempdir().unwrap();
+        fs::create_dir(data.path().join("prompts")).unwrap();
+        fs::write(data.path().join("prompts/init.txt"), "Watch. {{record}} {{unknown}}\n").unwrap();
+        fs::write(data.path().join("prompts/observation.txt"), "Go.\n").unwrap();
+        let prompts = load(data.path(), &Choice { language: "fr", ..Choice::default() });
+        assert!(prompts.system.starts_with("Watch. What someone who opens"));
+        assert!(prompts.system.contains(" {{unknown}}\n\nAnswer with these elements"));
+        assert!(prompts.system.contains("in this language: fr."));
+        assert_eq!(prompts.question(&Turn::default(), &Limits::default()).closing, "Go.");
+    }
+
+    #[test]
+    fn adopted_instructions_win_over_the_users_file_until_they_are_withdrawn() {
+        let data = tempfile::tempdir().unwrap();
+        let version = |prompt| {
+            let prompts = load(data.path(), &Choice { prompt, ..Choice::default() });
+            (prompts.version.clone(), InForce::look(data.path()))
+        };
+        let (built_in, _) = version(None);
+        fs::create_dir(data.path().join("prompts")).unwrap();
+        fs::write(data.path().join("prompts/init.txt"), "Mine.").unwrap();
+        let (own, in_force) = version(None);
+        assert_eq!(in_force, InForce::Own);
+        let (given, _) = version(Some(Instructions::Text("Given {{record}}.")));
+        adopt(data.path(), Some("Given {{record}}.")).unwrap();
+        assert_eq!(version(None), (given, InForce::Adopted), "the same words, the same version");
+        assert_eq!(version(Some(Instructions::Default)).0, own);
+        for _ in 0..2 {
+            adopt(data.path(), None).unwrap();
+            assert_eq!(version(None), (own.clone(), InForce::Own));
+        }
+        assert_ne!(own, built_in);
+        assert_eq!(fs::read_to_string(data.path().join("prompts/init.txt")).unwrap(), "Mine.");
+    }
+
+    #[test]
+    fn a_text_that_cannot_be_used_is_named() {
+        let data = tempfile::tempdir().unwrap();
+        let missing = data.path().join("missing.txt");
+        let choice = Choice { prompt: Some(Instructions::File(&missing)), ..Choice::default() };
+        let error = Prompts::load(data.path(), &Mode::code(), &choice).unwrap_err().to_string();
+        assert!(error.contains("missing.txt: No such file"), "{error}");
+        fs::create_dir(data.path().join("prompts")).unwrap();
+        fs::write(data.path().join("prompts/init.txt"), " \n").unwrap();
+        let error = Prompts::load(data.path(), &Mode::code(), &Choice::default()).unwrap_err();
+        assert!(error.to_string().ends_with("init.txt: it is empty"), "{error}");
+    }
+
+    #[test]
+    fn a_question_asks_for_a_summary_once_the_turn_is_over() {
+        let prompts = built_in(&Choice::default());
+        let turn = Turn { digest: Some("- fixed <cart>\n"), ..Turn::default() };
+        let going_on = prompts.question(&turn, &Limits::default());
+        assert_eq!(
+            going_on.data,
+            "Already remembered from this session. Build on it; do not record it again:\n\
+             - fixed &lt;cart>\n<session project=\"\" cwd=\"\">\n</session>"
+        );
+        assert!(going_on.closing.contains("<skip/>") && !going_on.closing.contains("<summary>"));
+        let over = prompts.question(&Turn { is_over: true, ..turn }, &Limits::default());
+        assert!(over.closing.contains("<observation>") && over.closing.contains("one <summary>"));
+        assert_eq!(over.system, going_on.system);
+    }
+
+    /// The example in the instructions is itself a reply that can be read.
+    #[test]
+    fn the_format_shown_is_the_format_read() {
+        let reply = claude_mem_projections::xml::read_reply(FORMAT, &Mode::code().kinds());
+        let observation = &reply.observations[0];
+        assert!(observation.title.is_some() && observation.subtitle.is_some());
+        assert!(observation.narrative.is_some() && observation.facts.len() == 1);
+        assert!(observation.files_read == ["path"] && observation.files_modified == ["path"]);
+        let summary = reply.summary.unwrap();
+        assert!(summary.request.is_some() && summary.investigated.is_some());
+        assert!(summary.learned.is_some() && summary.completed.is_some());
+        assert!(summary.next_steps.is_some() && summary.notes.is_some());
+    }
+
+    #[test]
+    fn values_are_not_filled_in_again() {
+        let text = filled("{{a}} {{b}} {{c}} {{", &[("a", "{{b}}"), ("b", "B")]);
+        assert_eq!(text, "{{b}} B {{c}} {{");
+    }
+}

@@ -1,0 +1,131 @@
+//! What the child is started with: program, directory, environment, flags.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use crate::providers::Setup;
+use claude_mem_core::settings::{self, table};
+
+/// Where a child lives.
+pub(super) struct World {
+    /// Claude Code.
+    pub(super) executable: PathBuf,
+    /// Our own program, which starts it and ends with it.
+    pub(super) launcher: PathBuf,
+    /// An empty directory of our own, so that no project is ever read.
+    pub(super) cwd: PathBuf,
+    /// Everything it inherits.
+    pub(super) environment: Vec<(OsString, OsString)>,
+}
+
+/// Hooks see this and do nothing: a memory of making memories would never end.
+const MARKER: &str = "CLAUDE_MEM_INTERNAL";
+
+/// Our own switches. One retry, because a short interruption is cheapest mended by the client; anything
+/// longer is announced by it and taken over by us.
+const SWITCHES: [(&str, &str); 7] = [
+    (MARKER, "1"),
+    ("CLAUDE_CODE_MAX_RETRIES", "1"),
+    ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+    ("DISABLE_AUTOUPDATER", "1"),
+    ("DISABLE_ERROR_REPORTING", "1"),
+    ("DISABLE_TELEMETRY", "1"),
+    ("MAX_THINKING_TOKENS", "0"),
+];
+
+/// What the client gets: variables of the machine and its user, those that the user wrote into `.env` for
+/// all projects, and our own. Tokens, addresses and profiles of our own environment may be those of one
+/// project, and what is distilled is of all.
+pub(super) fn environment(setup: &Setup<'_>) -> Vec<(OsString, OsString)> {
+    let mut environment = setup.environment.own();
+    let chosen = settings::variables(&setup.paths.credentials());
+    environment.extend(chosen.into_iter().map(|(name, value)| (name.into(), value.into())));
+    environment.extend(SWITCHES.map(|(name, value)| (name.into(), value.into())));
+    if setup.settings.text(&table::CLAUDE_AUTH_METHOD) == "api-key" {
+        let key = setup.settings.text(&table::ANTHROPIC_API_KEY);
+        environment.extend((!key.is_empty()).then(|| ("ANTHROPIC_API_KEY".into(), key.into())));
+    }
+    environment
+}
+
+/// The arguments, each checked against the real client. No tools; no settings but these; no MCP servers;
+/// no transcript; no slash commands; no thinking; and no reading of files, which the client would do by
+/// itself for every `@path` it meets.
+pub(super) fn arguments(model: &str, system: &str) -> Vec<String> {
+    let settings = r#"{"disableAllHooks":true,"alwaysThinkingEnabled":false,"permissions":{"deny":["Read(//**)"]}}"#;
+    let pairs = [
+        ("--input-format", "stream-json"),
+        ("--output-format", "stream-json"),
+        ("--model", model),
+        ("--system-prompt", system),
+        ("--tools", ""),
+        ("--setting-sources", ""),
+        ("--settings", settings),
+    ];
+    let flags = [
+        "-p",
+        "--verbose",
+        "--strict-mcp-config",
+        "--no-session-persistence",
+        "--disable-slash-commands",
+    ];
+    let flags = flags.into_iter().map(str::to_owned);
+    // Joined by `=` so that no value is ever taken for a flag.
+    flags.chain(pairs.map(|(name, value)| format!("{name}={value}"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use claude_mem_core::{environment::Environment, paths::Paths, settings::Settings};
+
+    fn inherited(variables: &[(&str, &str)], own: &str) -> Vec<(String, String)> {
+        let data = tempfile::tempdir().unwrap();
+        fs::write(data.path().join(".env"), own).unwrap();
+        let environment = Environment::fixed(variables);
+        let paths = Paths { home: None, data: data.path().into() };
+        let settings = Settings::load(&paths, &environment);
+        let setup = Setup { settings: &settings, paths: &paths, environment: &environment };
+        let text = |value: OsString| value.into_string().unwrap();
+        let all = super::environment(&setup).into_iter();
+        let all = all.map(|(name, value)| (text(name), text(value)));
+        all.filter(|(name, _)| !SWITCHES.iter().any(|(switch, _)| switch == name)).collect()
+    }
+
+    #[test]
+    fn nothing_of_a_project_is_inherited_and_what_the_user_chose_for_all_is() {
+        let of_project = [
+            ("HOME", "/home/ada"),
+            ("ANTHROPIC_AUTH_TOKEN", "of-a-project"),
+            ("ANTHROPIC_BASE_URL", "http://of-a-project"),
+            ("CLAUDE_CODE_OAUTH_TOKEN", "of-a-project"),
+            ("CLAUDE_CODE_SESSION_ID", "s"),
+            ("AWS_PROFILE", "of-a-project"),
+        ];
+        let own = "# for all\nexport ANTHROPIC_BASE_URL=\"http://gateway\"\nAWS_PROFILE=mine\n\
+            CLAUDE_MEM_MODEL=x\nOPENAI_API_KEY=k\nANTHROPIC_API_KEY=k\nnot a line\n";
+        let expected = [
+            ("HOME", "/home/ada"),
+            ("ANTHROPIC_BASE_URL", "http://gateway"),
+            ("AWS_PROFILE", "mine"),
+        ];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(inherited(&of_project, own), expected);
+    }
+
+    #[test]
+    fn a_key_is_used_only_where_the_user_says_so_and_never_that_of_the_environment() {
+        let key = |variables: &[(&str, &str)], own: &str| {
+            let found = inherited(variables, own).into_iter();
+            found.rev().find(|(name, _)| name == "ANTHROPIC_API_KEY").map(|(_, value)| value)
+        };
+        let method = ("CLAUDE_MEM_CLAUDE_AUTH_METHOD", "api-key");
+        let theirs = ("ANTHROPIC_API_KEY", "sk-theirs");
+        let ours = ("CLAUDE_MEM_ANTHROPIC_API_KEY", "sk-ours");
+        assert_eq!(key(&[theirs, ours], ""), None);
+        assert_eq!(key(&[theirs, method], ""), None);
+        assert_eq!(key(&[theirs, ours, method], "").as_deref(), Some("sk-ours"));
+        assert_eq!(key(&[theirs, method], "ANTHROPIC_API_KEY=sk-own").as_deref(), Some("sk-own"));
+    }
+}

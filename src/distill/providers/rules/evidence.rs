@@ -1,0 +1,272 @@
+//! What the tools of a turn show: files changed and read, commands run, sources consulted.
+
+use serde_json::Value;
+
+use super::commands::{Purpose, Run};
+use super::files::{self, FileChange};
+use super::messages::Said;
+use super::text::{add, clip, code, relative};
+use crate::turn_prompt::{ToolView, Turn};
+
+const LIST_MAX: usize = 30;
+const RUNS_MAX: usize = 400;
+
+/// Everything the tools show.
+#[derive(Debug, Default)]
+pub(super) struct Evidence {
+    /// Changed files, each once, in the order first changed.
+    pub(super) files: Vec<FileChange>,
+    /// Commands.
+    pub(super) runs: Vec<Run>,
+    /// Paths of files read, as given.
+    pub(super) read: Vec<String>,
+    /// What was searched for.
+    pub(super) searches: Vec<String>,
+    /// Pages, agents and other services, each with what came of it.
+    pub(super) consulted: Vec<String>,
+    /// What the user was asked in the middle of the turn, and answered.
+    pub(super) choices: Vec<String>,
+    /// Tasks on the assistant's own list that are not done.
+    pub(super) unfinished: Vec<String>,
+}
+
+/// A command that failed, and passed after something was changed.
+pub(super) struct Fix<'e> {
+    /// The first time it failed.
+    pub(super) before: &'e Run,
+    /// The first time it passed again.
+    pub(super) after: &'e Run,
+    /// What was edited between.
+    pub(super) files: Vec<&'e FileChange>,
+    /// What else was done between.
+    pub(super) effects: Vec<&'e str>,
+}
+
+impl Evidence {
+    /// Reads all tools of a turn.
+    pub(super) fn of(turn: &Turn<'_>) -> Self {
+        let mut evidence = Self::default();
+        for (at, view) in turn.tools.iter().enumerate() {
+            let (input, output) = (parsed(view.input), parsed(view.output));
+            evidence.take(view, &input, &output, (turn.cwd, at));
+        }
+        let inside = |file: &FileChange| !is_scratch(&file.path) || file.path != file.shown;
+        if evidence.files.iter().any(inside) {
+            evidence.files.retain(inside);
+        }
+        evidence
+    }
+
+    fn take(
+        &mut self,
+        view: &ToolView<'_>,
+        input: &Value,
+        output: &Value,
+        (cwd, at): (&str, usize),
+    ) {
+        let text = |key: &str| input[key].as_str().unwrap_or_default();
+        match view.tool {
+            tool if files::is_change(tool) => {
+                files::gather(&mut self.files, view, (input, output), (cwd, at));
+            }
+            "Bash" | "PowerShell" if self.runs.len() < RUNS_MAX => {
+                self.runs.extend(Run::of(view, input, output, at));
+            }
+            "Read" | "NotebookRead" if !view.failed => {
+                add(&mut self.read, files::path(input).unwrap_or_default(), LIST_MAX);
+            }
+            "Grep" | "Glob" | "LSP" => add(&mut self.searches, clip(text("pattern"), 60), LIST_MAX),
+            "WebSearch" => {
+                let line = format!("Searched the web for {}", code(&clip(text("query"), 80)));
+                add(&mut self.consulted, line, LIST_MAX);
+            }
+            "WebFetch" if !view.failed => {
+                let address = text("url").trim_start_matches("https://");
+                let result = output["result"].as_str().or(output.as_str()).unwrap_or_default();
+                add(&mut self.consulted, told(&code(&clip(address, 80)), result), LIST_MAX);
+            }
+            "Agent" | "Task" if output["status"] != "async_launched" => {
+                let task = clip(text("description"), 60);
+                add(
+                    &mut self.consulted,
+                    told(&format!("Agent “{task}”"), &plain(output)),
+                    LIST_MAX,
+                );
+            }
+            "AskUserQuestion" => self.choices(output),
+            "TodoWrite" => self.todos(input),
+            tool if tool.starts_with("mcp__") && !tool.contains("claude-mem") => {
+                add(&mut self.consulted, service(tool, view.failed, output), LIST_MAX);
+            }
+            _ => {}
+        }
+    }
+
+    fn choices(&mut self, output: &Value) {
+        for (question, answer) in output["answers"].as_object().into_iter().flatten() {
+            let answer = answer.as_str().unwrap_or_default();
+            if !answer.is_empty() {
+                add(
+                    &mut self.choices,
+                    format!("{} {}", clip(question, 120), clip(answer, 80)),
+                    LIST_MAX,
+                );
+            }
+        }
+    }
+
+    /// The list is written whole each time; the last one holds.
+    fn todos(&mut self, input: &Value) {
+        self.unfinished.clear();
+        for todo in input["todos"].as_array().into_iter().flatten() {
+            if todo["status"] != "completed" {
+                add(
+                    &mut self.unfinished,
+                    clip(todo["content"].as_str().unwrap_or_default(), 160),
+                    LIST_MAX,
+                );
+            }
+        }
+    }
+
+    /// Commands that failed, and passed after something was changed; each subject once.
+    pub(super) fn fixes(&self) -> Vec<Fix<'_>> {
+        let mut found: Vec<Fix<'_>> = Vec::new();
+        for (number, before) in self.runs.iter().enumerate() {
+            let is_known = found.iter().any(|fix| before.repeats(fix.before));
+            if !before.has_failed
+                || before.purpose == Purpose::Look
+                || before.fault.is_none()
+                || is_known
+            {
+                continue;
+            }
+            let later = &self.runs[number + 1..];
+            let Some(after) = later.iter().find(|run| !run.has_failed && run.repeats(before))
+            else {
+                continue;
+            };
+            let between = |at: &usize| (before.at..after.at).contains(at);
+            let files: Vec<_> =
+                self.files.iter().filter(|file| file.at.iter().any(between)).collect();
+            let runs = self.runs.iter().filter(|run| between(&run.at));
+            let effects: Vec<_> = runs.flat_map(|run| &run.effects).map(String::as_str).collect();
+            if !files.is_empty() || !effects.is_empty() {
+                found.push(Fix { before, after, files, effects });
+            }
+        }
+        found
+    }
+
+    /// Checks that failed and were not seen to pass again; each as it failed last.
+    pub(super) fn failures(&self) -> Vec<&Run> {
+        let is_check = |run: &&Run| run.has_failed && run.purpose >= Purpose::Effect;
+        let mut found: Vec<&Run> = Vec::new();
+        for (number, run) in self.runs.iter().enumerate().filter(|(_, run)| is_check(run)) {
+            let is_settled = self.runs[number + 1..].iter().any(|later| later.repeats(run));
+            let says =
+                run.counts.is_some() || run.fault.as_ref().is_some_and(|fault| fault.weight > 1);
+            if !is_settled && says {
+                found.push(run);
+            }
+        }
+        found
+    }
+
+    /// The last passing run of each kind of test.
+    pub(super) fn passed(&self) -> Vec<&Run> {
+        let mut found: Vec<&Run> = Vec::new();
+        let is_green =
+            |run: &&Run| run.purpose == Purpose::Test && !run.has_failed && run.counts.is_some();
+        for run in self.runs.iter().rev().filter(is_green) {
+            if !found.iter().any(|later| later.repeats(run)) {
+                found.push(run);
+            }
+        }
+        found.reverse();
+        found
+    }
+
+    /// Subjects of commits, in order.
+    pub(super) fn commits(&self) -> Vec<&str> {
+        self.runs.iter().flat_map(|run| &run.commits).map(String::as_str).collect()
+    }
+
+    /// What commands changed, in order, each once.
+    pub(super) fn effects(&self) -> Vec<String> {
+        let mut effects = Vec::new();
+        for effect in self.runs.iter().flat_map(|run| &run.effects) {
+            add(&mut effects, effect, LIST_MAX);
+        }
+        effects
+    }
+
+    /// Whether anything was changed.
+    pub(super) fn has_work(&self) -> bool {
+        let has_effect = |run: &Run| !run.effects.is_empty() || !run.commits.is_empty();
+        !self.files.is_empty() || self.runs.iter().any(has_effect)
+    }
+
+    /// Files that were read and not changed, as given.
+    pub(super) fn only_read(&self) -> Vec<String> {
+        let is_changed = |path: &String| self.files.iter().any(|file| file.path == *path);
+        self.read.iter().filter(|path| !is_changed(path)).cloned().collect()
+    }
+
+    /// Files that were read and not changed, as seen from the project.
+    pub(super) fn shown_read(&self, cwd: &str) -> Vec<String> {
+        self.only_read().iter().map(|path| code(relative(path, cwd))).collect()
+    }
+}
+
+fn parsed(json: &str) -> Value {
+    serde_json::from_str(json).unwrap_or_else(|_| Value::String(json.to_owned()))
+}
+
+/// Places for files that nobody keeps.
+fn is_scratch(path: &str) -> bool {
+    ["/tmp/", "/private/tmp/", "/var/folders/"].iter().any(|dir| path.starts_with(dir))
+        || path.contains("/.claude/plans/")
+}
+
+/// The source, and what it said in a sentence.
+fn told(source: &str, text: &str) -> String {
+    let said = Said::of(text);
+    let point = said.headline.or_else(|| said.points.first().cloned());
+    point.map_or_else(|| source.to_owned(), |point| format!("{source}: {}", clip(&point, 160)))
+}
+
+/// `mcp__server__tool` and what came of it.
+fn service(tool: &str, has_failed: bool, output: &Value) -> String {
+    let mut parts = tool.splitn(3, "__").skip(1);
+    let server = parts.next().unwrap_or_default().trim_start_matches("plugin_");
+    let name = code(&format!("{server} {}", parts.next().unwrap_or_default()));
+    let text = plain(output);
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let is_data = line.starts_with(['{', '[']);
+    match (has_failed, line) {
+        (true, line) => format!("{name} failed: {}", clip(line, 120)),
+        (false, "") => name,
+        (false, _) if is_data => name,
+        (false, line) => format!("{name}: {}", clip(line, 120)),
+    }
+}
+
+/// The text of a result: of its content blocks, or itself.
+fn plain(output: &Value) -> String {
+    let blocks = output.get("content").unwrap_or(output);
+    match blocks {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let texts: Vec<&str> =
+                items.iter().filter_map(|block| block["text"].as_str()).collect();
+            texts
+                .iter()
+                .find(|text| !text.starts_with('<'))
+                .or(texts.first())
+                .map_or("", |text| text)
+                .to_owned()
+        }
+        _ => String::new(),
+    }
+}

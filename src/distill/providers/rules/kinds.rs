@@ -1,0 +1,153 @@
+//! What kind of work a turn was: the evidence votes.
+
+use super::files::Class;
+use super::story::Story;
+use super::text::{holds, is_among};
+use claude_mem_memory::modes::Mode;
+
+/// A type of observation, as the mode `code` has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It was wrong and works now.
+    Bugfix,
+    /// It can be done now.
+    Feature,
+    /// It is built differently.
+    Refactor,
+    /// Anything else that was changed.
+    Change,
+    /// How something is.
+    Discovery,
+    /// A choice.
+    Decision,
+    /// A weakness.
+    SecurityAlert,
+}
+
+impl Kind {
+    const fn id(self) -> &'static str {
+        match self {
+            Self::Bugfix => "bugfix",
+            Self::Feature => "feature",
+            Self::Refactor => "refactor",
+            Self::Change => "change",
+            Self::Discovery => "discovery",
+            Self::Decision => "decision",
+            Self::SecurityAlert => "security_alert",
+        }
+    }
+
+    /// The nearest type the mode knows.
+    pub(super) fn within(self, mode: &Mode) -> &str {
+        let known = |id: &str| mode.types.iter().find(|word| word.id == id);
+        let nearest = known(self.id()).or_else(|| known("change")).or(mode.types.first());
+        nearest.map_or(self.id(), |word| word.id.as_str())
+    }
+}
+
+/// Verbs, in the forms in which tasks and results begin.
+const VERBS: &[(Kind, &str)] = &[
+    (
+        Kind::Bugfix,
+        "fix|fixed|fixes|debug|repair|repaired|resolve|resolved|solve|solved|correct|\
+         corrected|behebe|behoben|repariere|corrige|corrigé|arregla|arreglado|исправь|\
+         исправлен",
+    ),
+    (
+        Kind::Feature,
+        "add|added|adds|implement|implemented|create|created|build|built|support|introduce|\
+         introduced|allow|enable|enabled|extend|extended|füge|ergänze|ajoute|ajouté|añade|\
+         agrega|crea|добавь",
+    ),
+    (
+        Kind::Refactor,
+        "refactor|refactored|rename|renamed|extract|extracted|simplify|simplified|move|\
+         moved|split|restructure|restructured|inline|inlined|deduplicate|clean|cleaned|\
+         reorganize|reorganized|umbenennen",
+    ),
+    (
+        Kind::Change,
+        "update|updated|bump|bumped|upgrade|upgraded|configure|configured|document|\
+         documented|remove|removed|delete|deleted|install|installed|deploy|deployed|pin|\
+         pinned|set|switch|switched|migrate|migrated",
+    ),
+];
+
+/// Say that something is wrong, wherever they stand.
+const FAULTS: &str = "bug|broken|crash|fails|failing|doesn't work|not working|regression|wrong|fehler|kaputt|\
+    erreur|バグ|修正|修复|错误|버그";
+
+/// Say that something was mended, in languages that put the verb last.
+const FIXED: &str = "修正|修复|直し|수정";
+
+/// Decides what kind of work was done, from what was asked, what was said and what was changed.
+pub(super) fn of_work(story: &Story<'_>) -> Kind {
+    let (evidence, request) = (&story.evidence, story.asked.request.as_str());
+    let headline = story.headline().unwrap_or_default();
+    let mut votes = [(Kind::Bugfix, 0), (Kind::Feature, 0), (Kind::Refactor, 0), (Kind::Change, 0)];
+    let mut vote = |kind: Option<Kind>, weight: u32| {
+        if let Some(entry) = votes.iter_mut().find(|(k, _)| Some(*k) == kind) {
+            entry.1 += weight;
+        }
+    };
+    for subject in evidence.commits() {
+        vote(of_prefix(subject).or_else(|| of_verb(subject)), 4);
+    }
+    vote(of_verb(&story.said.opening).or_else(|| of_verb(headline)), 3);
+    vote(of_verb(request), 3);
+    let lower = format!("{request} ").to_lowercase();
+    let is_fault = holds(&lower, FAULTS) || holds(headline, FIXED);
+    vote(is_fault.then_some(Kind::Bugfix), 2);
+    let has_fixed_tests =
+        evidence.fixes().iter().any(|fix| !fix.before.fault.as_ref().is_some_and(|f| f.is_compile));
+    vote((has_fixed_tests && is_fault).then_some(Kind::Bugfix), 2);
+    vote(has_fixed_tests.then_some(Kind::Bugfix), 1);
+    let is_source = |class| class == Class::Source;
+    let has_new_source = evidence.files.iter().any(|file| file.is_new && is_source(file.class()));
+    vote(has_new_source.then_some(Kind::Feature), 2);
+    let gained =
+        evidence.files.iter().any(|file| is_source(file.class()) && !file.gained.is_empty());
+    vote(gained.then_some(Kind::Feature), 1);
+    let has_renamed = evidence.files.iter().any(|file| !file.renamed.is_empty());
+    vote(has_renamed.then_some(Kind::Refactor), 1);
+    let only_other = evidence.files.iter().all(|file| file.class() == Class::Other);
+    vote(only_other.then_some(Kind::Change), 2);
+    vote(Some(Kind::Change), 1);
+    let mut best = votes[3];
+    for candidate in votes.into_iter().rev() {
+        if candidate.1 > best.1 {
+            best = candidate;
+        }
+    }
+    best.0
+}
+
+/// The kind that the first words of a text name.
+fn of_verb(text: &str) -> Option<Kind> {
+    let lower = text.to_lowercase();
+    let mut words =
+        lower.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty()).take(3);
+    words.find_map(|word| {
+        VERBS.iter().find(|(_, verbs)| is_among(word, verbs)).map(|(kind, _)| *kind)
+    })
+}
+
+/// The kind that `fix(cart): …` names.
+pub(super) fn of_prefix(subject: &str) -> Option<Kind> {
+    let (prefix, _) = subject.split_once(": ")?;
+    let word = prefix.split(['(', '!']).next()?;
+    match word {
+        "fix" | "bugfix" | "hotfix" => Some(Kind::Bugfix),
+        "feat" | "feature" => Some(Kind::Feature),
+        "refactor" | "perf" => Some(Kind::Refactor),
+        "docs" | "chore" | "build" | "ci" | "test" | "tests" | "style" => Some(Kind::Change),
+        _ => None,
+    }
+}
+
+/// Whether a finding is about a weakness.
+pub(super) fn of_finding(text: &str) -> Kind {
+    let lower = text.to_lowercase();
+    let marks = "vulnerab|cve-|sql injection|xss|csrf|path traversal|remote code execution";
+    if holds(&lower, marks) { Kind::SecurityAlert } else { Kind::Discovery }
+}

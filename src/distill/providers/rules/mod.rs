@@ -1,0 +1,61 @@
+//! The provider `extract`: memory without a model and without a network, by rules alone.
+//!
+//! It reads the turn itself instead of the question made of it: what was asked, what the tools changed,
+//! what failed and passed again, what the assistant said at the end. It answers in the words every other
+//! agent answers in, so that its replies are recorded, folded and replayed like theirs. The same turn
+//! always gives the same reply, however odd its JSON.
+
+mod asked;
+mod commands;
+mod evidence;
+mod files;
+mod kinds;
+#[cfg(test)]
+mod looks;
+mod markdown;
+mod messages;
+mod names;
+mod observations;
+#[cfg(test)]
+mod odd_tests;
+mod outcomes;
+mod reply;
+mod shell;
+mod story;
+mod summary;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::time::Duration;
+
+use super::{Answer, Spent};
+use crate::turn_prompt::Turn;
+use claude_mem_memory::modes::{Mode, Verbosity};
+use story::Story;
+
+/// Named in replies where another provider names its model. The number rises when the rules do.
+pub const MODEL: &str = "extract-1";
+
+/// Answers a turn: observations, and a summary if the turn is over.
+pub fn extract(turn: &Turn<'_>, mode: &Mode, verbosity: Verbosity) -> String {
+    let story = Story::of(turn);
+    let mut observations = observations::of(&story, mode, verbosity);
+    // What is remembered of the session already is not told again.
+    let digest = turn.digest.unwrap_or_default();
+    observations.retain(|observation| !digest.contains(&observation.title));
+    let summary = if turn.is_over { summary::of(&story) } else { None };
+    reply::render(&observations, summary.as_ref(), turn.is_over)
+}
+
+/// The same as an answer of any provider, free of charge.
+pub fn answer(turn: &Turn<'_>, mode: &Mode, verbosity: Verbosity) -> Answer {
+    Answer {
+        text: extract(turn, mode, verbosity),
+        is_cut: false,
+        memory_session_id: None,
+        model: MODEL.to_owned(),
+        spent: Spent { cost_micros: Some(0), ..Spent::default() },
+        duration: Duration::ZERO,
+    }
+}

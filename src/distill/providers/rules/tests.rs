@@ -1,0 +1,250 @@
+//! Whole turns against the memories expected of them, in `tests/fixtures/extract`.
+//!
+//! `NAME.txt` is what is remembered of the turns in `NAME.json`, written by hand, or of those in
+//! `tests/fixtures/hooks/NAME.*`, as the client sent them. After a change to the rules, run with `UPDATE_EXPECTED=1` set, and read the
+//! difference as a user would: is each line one to be glad of next week?
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use claude_mem_projections::xml::{Reply, Verdict, read_reply};
+use serde_json::Value;
+
+use super::*;
+use crate::turn_prompt::ToolView;
+
+/// A turn that owns its texts.
+#[derive(Default)]
+pub(super) struct Recorded {
+    pub(super) cwd: String,
+    pub(super) prompt: String,
+    pub(super) tools: Vec<Tool>,
+    pub(super) answer: Option<String>,
+    pub(super) is_over: bool,
+}
+
+#[derive(Default)]
+pub(super) struct Tool {
+    pub(super) name: String,
+    pub(super) input: String,
+    pub(super) output: String,
+    pub(super) failed: bool,
+    pub(super) agent: Option<String>,
+}
+
+impl Recorded {
+    pub(super) fn extract(&self) -> String {
+        let tools = self.tools.iter().map(|tool| ToolView {
+            tool: &tool.name,
+            input: &tool.input,
+            output: &tool.output,
+            cwd: &self.cwd,
+            failed: tool.failed,
+            agent: tool.agent.as_deref(),
+            ..ToolView::default()
+        });
+        let turn = Turn {
+            project: "p",
+            cwd: &self.cwd,
+            prompt: &self.prompt,
+            prompt_number: 1,
+            tools: tools.collect(),
+            last_assistant_message: self.answer.as_deref(),
+            is_over: self.is_over,
+            ..Turn::default()
+        };
+        extract(&turn, &Mode::code(), Verbosity::Normal)
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// Turns written by hand.
+fn written(json: &str) -> Vec<Recorded> {
+    let turns: Vec<Value> = serde_json::from_str(json).unwrap();
+    let tool = |tool: &Value| {
+        let output = match &tool["output"] {
+            Value::String(failure) => failure.clone(),
+            output => output.to_string(),
+        };
+        let failed = tool["failed"] == true;
+        let agent = tool["agent"].as_str().map(str::to_owned);
+        Tool { name: text(&tool["tool"]), input: tool["input"].to_string(), output, failed, agent }
+    };
+    let turn = |turn: &Value| Recorded {
+        cwd: text(&turn["cwd"]),
+        prompt: text(&turn["prompt"]),
+        tools: turn["tools"].as_array().unwrap().iter().map(tool).collect(),
+        answer: turn["answer"].as_str().map(str::to_owned),
+        is_over: turn["is_over"] != false,
+    };
+    turns.iter().map(turn).collect()
+}
+
+/// The turns of a session, from what the client sent to its hooks.
+fn sent(payloads: &[Value]) -> Vec<Recorded> {
+    let mut turns = Vec::new();
+    let mut turn = Recorded::default();
+    for payload in payloads {
+        turn.cwd = text(&payload["cwd"]);
+        match payload["hook_event_name"].as_str().unwrap() {
+            "UserPromptSubmit" if turn.prompt.is_empty() => turn.prompt = text(&payload["prompt"]),
+            "PostToolUse" | "PostToolUseFailure" => turn.tools.push(Tool {
+                name: text(&payload["tool_name"]),
+                input: payload["tool_input"].to_string(),
+                output: payload["error"]
+                    .as_str()
+                    .map_or_else(|| payload["tool_response"].to_string(), str::to_owned),
+                failed: payload["error"].is_string(),
+                agent: payload["agent_type"].as_str().map(str::to_owned),
+            }),
+            "Stop" => {
+                turn.answer = payload["last_assistant_message"].as_str().map(str::to_owned);
+                turn.is_over = true;
+                turns.push(std::mem::take(&mut turn));
+            }
+            _ => {}
+        }
+    }
+    turns
+}
+
+/// What is remembered of a turn, as a person would like to read it.
+fn shown(turn: &Recorded) -> String {
+    let reply = turn.extract();
+    let read = read_reply(&reply, &Mode::code().kinds());
+    assert_ne!(read.verdict, Verdict::Unreadable, "{reply}");
+    assert!(!read.cut, "{reply}");
+    let first = turn.prompt.lines().next().unwrap_or_default();
+    let mut out = format!("==== {first}\n");
+    observations(&mut out, &read);
+    summary(&mut out, &read);
+    out
+}
+
+fn observations(out: &mut String, reply: &Reply) {
+    for observation in &reply.observations {
+        let title = observation.title.as_deref().unwrap_or_default();
+        writeln!(out, "\n[{}] {title}", observation.kind).unwrap();
+        line(out, "", observation.subtitle.as_deref());
+        for fact in &observation.facts {
+            line(out, "- ", Some(fact));
+        }
+        line(out, "> ", observation.narrative.as_deref());
+        line(out, "concepts: ", Some(&observation.concepts.join(", ")));
+        line(out, "read: ", Some(&observation.files_read.join(" ")));
+        line(out, "modified: ", Some(&observation.files_modified.join(" ")));
+    }
+    if reply.observations.is_empty() {
+        out.push_str("\n(no observation)\n");
+    }
+}
+
+fn summary(out: &mut String, reply: &Reply) {
+    let Some(summary) = &reply.summary else {
+        out.push_str("\n(no summary)\n\n");
+        return;
+    };
+    out.push_str("\nsummary\n");
+    line(out, "request: ", summary.request.as_deref());
+    line(out, "investigated: ", summary.investigated.as_deref());
+    line(out, "learned: ", summary.learned.as_deref());
+    line(out, "completed: ", summary.completed.as_deref());
+    line(out, "next steps: ", summary.next_steps.as_deref());
+    line(out, "notes: ", summary.notes.as_deref());
+    line(out, "read: ", Some(&summary.files_read.join(" ")));
+    line(out, "edited: ", Some(&summary.files_edited.join(" ")));
+    out.push('\n');
+}
+
+fn line(out: &mut String, label: &str, text: Option<&str>) {
+    if let Some(text) = text.filter(|text| !text.is_empty()) {
+        writeln!(out, "    {label}{}", text.replace('\n', "\n        ")).unwrap();
+    }
+}
+
+/// Lines only one side has, in order.
+fn difference(expected: &str, found: &str) -> String {
+    let mut out = String::new();
+    for (sign, these, those) in [('-', expected, found), ('+', found, expected)] {
+        let others: Vec<&str> = those.lines().collect();
+        for line in these.lines().filter(|line| !others.contains(line)) {
+            writeln!(out, "{sign} {line}").unwrap();
+        }
+    }
+    out
+}
+
+/// Every fixture: its name, and its turns.
+fn fixtures() -> BTreeMap<String, Vec<Recorded>> {
+    let mut found = BTreeMap::new();
+    for path in
+        files("tests/fixtures/extract").filter(|path| path.extension() == Some("json".as_ref()))
+    {
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        found.insert(name, written(&fs::read_to_string(&path).unwrap()));
+    }
+    let mut sessions: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for path in files("tests/fixtures/hooks").filter(|path| path.is_file()) {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let scenario = name.split('.').next().unwrap().to_owned();
+        let payload = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        sessions.entry(scenario).or_default().push(payload);
+    }
+    found.extend(sessions.into_iter().map(|(name, payloads)| (name, sent(&payloads))));
+    found
+}
+
+/// The files of a directory, in the order of their names.
+fn files(directory: &str) -> impl Iterator<Item = PathBuf> {
+    let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(directory);
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths.into_iter()
+}
+
+#[test]
+fn turns_are_remembered_as_expected() {
+    let fixtures = fixtures();
+    assert!(fixtures.len() >= 18, "{:?}", fixtures.keys());
+    let mut differences = String::new();
+    for (name, turns) in fixtures {
+        let found: String = turns.iter().map(shown).collect();
+        let snapshot = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+            .join("tests/fixtures/extract")
+            .join(name)
+            .with_extension("txt");
+        if env::var_os("UPDATE_EXPECTED").is_some() {
+            fs::write(&snapshot, &found).unwrap();
+        }
+        let expected = fs::read_to_string(&snapshot).unwrap_or_default();
+        if expected != found {
+            let difference = difference(&expected, &found);
+            write!(differences, "{}\n{difference}\n", snapshot.display()).unwrap();
+        }
+    }
+    assert!(differences.is_empty(), "{differences}\nset UPDATE_EXPECTED=1 to accept");
+}
+
+/// What the session remembers already is not told again.
+#[test]
+fn the_digest_keeps_titles_from_coming_twice() {
+    let tools = vec![ToolView {
+        tool: "Write",
+        input: r#"{"file_path":"/p/a.rs","content":"fn one() {}"}"#,
+        output: "{}",
+        ..ToolView::default()
+    }];
+    let turn = Turn { cwd: "/p", tools, ..Turn::default() };
+    let mode = Mode::code();
+    assert!(
+        extract(&turn, &mode, Verbosity::Normal).contains("<title>Created a.rs with `one`</title>")
+    );
+    let told = Turn { digest: Some("- Created a.rs with `one`"), ..turn };
+    assert_eq!(extract(&told, &mode, Verbosity::Normal), "<skip/>\n");
+}

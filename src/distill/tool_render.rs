@@ -1,0 +1,266 @@
+//! What a tool did, in as few words as tell it: differences instead of files, text instead of JSON.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::escape::{elided, without_ansi};
+
+/// A tool use in two parts, neither yet escaped.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ToolText {
+    /// What it was asked to do.
+    pub(super) input: String,
+    /// What came of it; empty if the input says it all.
+    pub(super) output: String,
+}
+
+/// Of a file that was only read, a sample does.
+const SAMPLE_SHARE: usize = 4;
+
+/// Renders one tool use. `input` and `output` are JSON; what is not is taken as text. Each part keeps to
+/// about `bytes_max`.
+pub(super) fn render(tool: &str, input: &str, output: &str, bytes_max: usize) -> ToolText {
+    let input = parsed(input);
+    let output = parsed(output);
+    let text = match tool {
+        "Bash" => bash(&input, &output),
+        "Read" | "NotebookRead" => read(&input, &output, bytes_max),
+        "Edit" | "MultiEdit" | "Write" | "NotebookEdit" => change(&input, &output),
+        _ => ToolText { input: plain(&input), output: plain(&output) },
+    };
+    let fit = |text: &str| elided(without_ansi(text).trim_end(), bytes_max).into_owned();
+    ToolText { input: fit(&text.input), output: fit(&text.output) }
+}
+
+fn parsed(json: &str) -> Value {
+    serde_json::from_str(json).unwrap_or_else(|_| Value::String(json.to_owned()))
+}
+
+/// The command as typed, and what it printed. A failure comes as text that begins with the exit code.
+fn bash(input: &Value, output: &Value) -> ToolText {
+    let command = format!("$ {}", text_at(input, "command").unwrap_or_default());
+    let Value::Object(fields) = output else {
+        return ToolText { input: command, output: plain(output) };
+    };
+    let part = |key| fields.get(key).and_then(Value::as_str).map_or("", str::trim_end);
+    let mut printed = part("stdout").to_owned();
+    if !part("stderr").is_empty() {
+        write!(printed, "\n[stderr]\n{}", part("stderr")).expect("writing to a string cannot fail");
+    }
+    if fields.get("interrupted").and_then(Value::as_bool) == Some(true) {
+        printed.push_str("\n[interrupted]");
+    }
+    ToolText { input: command, output: printed }
+}
+
+/// Which lines of which file, and a sample of them.
+fn read(input: &Value, output: &Value, bytes_max: usize) -> ToolText {
+    let mut path = path(input).unwrap_or_default().to_owned();
+    let file = &output["file"];
+    let number = |key: &str| file[key].as_u64();
+    if let (Some(start), Some(lines), Some(total)) =
+        (number("startLine"), number("numLines"), number("totalLines"))
+        && lines < total
+    {
+        let end = start.saturating_add(lines.saturating_sub(1));
+        write!(path, " (lines {start}-{end} of {total})").expect("writing to a string cannot fail");
+    }
+    let content = match (file["content"].as_str(), output) {
+        (Some(content), _) => content.to_owned(),
+        (None, Value::Object(_)) => format!("[{}]", text_at(output, "type").unwrap_or("no text")),
+        (None, other) => plain(other),
+    };
+    let sample = elided(content.trim_end(), bytes_max / SAMPLE_SHARE).into_owned();
+    ToolText { input: path, output: sample }
+}
+
+/// The difference made to a file: as the client reports it, else from the strings of the input.
+fn change(input: &Value, output: &Value) -> ToolText {
+    let path = path(input).or_else(|| text_at(output, "filePath")).unwrap_or_default().to_owned();
+    if let Value::String(error) = output {
+        return ToolText { input: format!("{path}\n{}", requested(input)), output: error.clone() };
+    }
+    let reported = hunks(&output["structuredPatch"]);
+    let difference = if reported.is_empty() { requested(input) } else { reported };
+    ToolText { input: format!("{path}\n{difference}"), output: String::new() }
+}
+
+/// `@@ -1,3 +1,3 @@` and its lines, for each hunk.
+fn hunks(patch: &Value) -> String {
+    let mut text = String::new();
+    for hunk in patch.as_array().into_iter().flatten() {
+        let number = |key: &str| hunk[key].as_u64().unwrap_or_default();
+        writeln!(
+            text,
+            "@@ -{},{} +{},{} @@",
+            number("oldStart"),
+            number("oldLines"),
+            number("newStart"),
+            number("newLines")
+        )
+        .expect("writing to a string cannot fail");
+        for line in hunk["lines"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// What the input itself says is to be replaced by what.
+fn requested(input: &Value) -> String {
+    let mut text = String::new();
+    let edits = input["edits"].as_array().map_or(std::slice::from_ref(input), Vec::as_slice);
+    for edit in edits {
+        prefixed(&mut text, '-', text_at(edit, "old_string"));
+        prefixed(&mut text, '+', text_at(edit, "new_string"));
+        if edit["replace_all"] == true {
+            text.push_str("(everywhere)\n");
+        }
+    }
+    prefixed(&mut text, '+', text_at(input, "content").or_else(|| text_at(input, "new_source")));
+    text
+}
+
+fn prefixed(text: &mut String, sign: char, block: Option<&str>) {
+    for line in block.unwrap_or_default().lines() {
+        text.push(sign);
+        text.push_str(line);
+        text.push('\n');
+    }
+}
+
+fn path(input: &Value) -> Option<&str> {
+    text_at(input, "file_path").or_else(|| text_at(input, "notebook_path"))
+}
+
+fn text_at<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
+    value.get(key).and_then(Value::as_str)
+}
+
+/// Any value as text: strings as they are, content blocks joined, an object as `key: value` lines
+/// without those that say nothing, and only what lies deeper as JSON.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            blocks(items).unwrap_or_else(|| items.iter().map(inner).collect::<Vec<_>>().join("\n"))
+        }
+        Value::Object(fields) => {
+            let said = fields.iter().filter(|(_, value)| !says_nothing(value));
+            said.map(|(key, value)| format!("{key}: {}", inner(value)))
+                .collect::<Vec<_>>()
+                .join("\n")
+        }
+        other => other.to_string(),
+    }
+}
+
+fn inner(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => blocks(items).unwrap_or_else(|| value.to_string()),
+        other => other.to_string(),
+    }
+}
+
+/// The text of an array that holds content blocks and nothing else.
+fn blocks(items: &[Value]) -> Option<String> {
+    let text = |block: &Value| match (text_at(block, "type")?, text_at(block, "text")) {
+        (_, Some(text)) => Some(text.to_owned()),
+        (kind, None) => Some(format!("[{kind}]")),
+    };
+    let texts: Option<Vec<_>> = items.iter().map(text).collect();
+    texts.filter(|texts| !texts.is_empty()).map(|texts| texts.join("\n"))
+}
+
+fn says_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `input` and `output`, joined by a line of dashes.
+    fn shown(tool: &str, input: &str, output: &str) -> String {
+        let text = render(tool, input, output, 400);
+        format!("{}\n--\n{}", text.input, text.output)
+    }
+
+    #[test]
+    fn a_command_shows_what_it_printed() {
+        let output = r#"{"stdout":"\u001b[32mok\u001b[0m\n","stderr":"warned\n","interrupted":true,"isImage":false}"#;
+        let expected = "$ echo \"<hi>\"\n--\nok\n[stderr]\nwarned\n[interrupted]";
+        assert_eq!(shown("Bash", r#"{"command":"echo \"<hi>\""}"#, output), expected);
+        let failed = shown("Bash", r#"{"command":"false"}"#, r#""Exit code 3\nout""#);
+        assert_eq!(failed, "$ false\n--\nExit code 3\nout");
+        assert_eq!(shown("Bash", "{}", "Exit code 3"), "$\n--\nExit code 3");
+    }
+
+    #[test]
+    fn an_edit_shows_the_difference_not_the_file() {
+        let input = r#"{"file_path":"/p/a.txt","old_string":"two","new_string":"2\n3"}"#;
+        let output = r#"{"filePath":"/p/a.txt","originalFile":"one\ntwo\n","structuredPatch":
+            [{"oldStart":1,"oldLines":2,"newStart":1,"newLines":3,"lines":[" one","-two","+2","+3"]}]}"#;
+        let expected = "/p/a.txt\n@@ -1,2 +1,3 @@\n one\n-two\n+2\n+3\n--\n";
+        assert_eq!(shown("Edit", input, output), expected);
+        assert_eq!(shown("Edit", input, "{}"), "/p/a.txt\n-two\n+2\n+3\n--\n");
+        let failed = shown("Edit", input, r#""String not found""#);
+        assert_eq!(failed, "/p/a.txt\n-two\n+2\n+3\n--\nString not found");
+        let many = r#"{"file_path":"/a","edits":[{"old_string":"x","new_string":"y","replace_all":true},{"new_string":"z"}]}"#;
+        assert_eq!(shown("MultiEdit", many, "{}"), "/a\n-x\n+y\n(everywhere)\n+z\n--\n");
+    }
+
+    #[test]
+    fn a_new_file_is_shown_once() {
+        let output = r#"{"type":"create","filePath":"/n","content":"alpha\nbeta\n","structuredPatch":[],"originalFile":null}"#;
+        let shown = shown("Write", r#"{"file_path":"/n","content":"alpha\nbeta\n"}"#, output);
+        assert_eq!(shown, "/n\n+alpha\n+beta\n--\n");
+    }
+
+    #[test]
+    fn a_file_that_was_read_is_a_path_and_a_sample() {
+        let content = "line\n".repeat(100);
+        let output = serde_json::json!({"type": "text", "file": {"filePath": "/f", "content": content,
+            "numLines": 100, "startLine": 11, "totalLines": 900}});
+        let found = shown("Read", r#"{"file_path":"/f","offset":11}"#, &output.to_string());
+        assert!(found.starts_with("/f (lines 11-110 of 900)\n--\nline\n"), "{found}");
+        assert!(found.contains("[409 of 499 bytes left out]") && found.len() < 200, "{found}");
+        let image = shown(
+            "Read",
+            r#"{"file_path":"/i.png"}"#,
+            r#"{"type":"image","file":{"base64":"AAAA"}}"#,
+        );
+        assert_eq!(image, "/i.png\n--\n[image]");
+    }
+
+    #[test]
+    fn other_tools_are_shown_without_their_json() {
+        let input = r#"{"text":"he said \"hi\"\nthere","limit":3,"all":false,"none":null,"deep":{"a":[1]}}"#;
+        let output = r#"[{"type":"text","text":"echo: hello"},{"type":"image","data":"AAAA"}]"#;
+        assert_eq!(
+            shown("mcp__mem__echo", input, output),
+            "text: he said \"hi\"\nthere\nlimit: 3\ndeep: {\"a\":[1]}\n--\necho: hello\n[image]"
+        );
+        let agent =
+            r#"{"status":"completed","content":[{"type":"text","text":"done"}],"isAsync":false}"#;
+        assert_eq!(shown("Agent", r#""go""#, agent), "go\n--\nstatus: completed\ncontent: done");
+        assert_eq!(shown("X", "not json", "[1,\"a\"]"), "not json\n--\n1\na");
+    }
+
+    #[test]
+    fn each_part_keeps_to_its_share() {
+        let output = serde_json::json!({"stdout": "x".repeat(10_000)}).to_string();
+        let text = render("Bash", r#"{"command":"x"}"#, &output, 400);
+        assert!(text.output.len() < 440 && text.output.contains("[9640 of 10000 bytes left out]"));
+    }
+}

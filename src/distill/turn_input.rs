@@ -1,0 +1,142 @@
+//! The events of a batch, read from the log, and the turn they tell of.
+
+use claude_mem_events::{
+    Envelope, Event, EventItem, EventReader, Recorded, Seq, StopScope, SummaryRequested, ToolUsed,
+};
+use claude_mem_log::{Error, Log};
+use claude_mem_projections::imported_tool_use;
+
+use crate::turn_prompt::{ToolView, Turn};
+use crate::{batches::Batch, plan::Planned};
+
+/// What happened in a turn, with all its texts.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// Who and where, as the first of the events has it.
+    pub envelope: Envelope,
+    /// The number of the prompt that began it.
+    pub number: u32,
+    prompt: String,
+    prompted_at_us: u64,
+    cwd: String,
+    tools: Vec<(u64, ToolUsed)>,
+    stop: Option<SummaryRequested>,
+    is_over: bool,
+}
+
+impl Loaded {
+    /// Reads what a question is about; `None` if nothing of it is left.
+    pub fn read(log: &Log, planned: &Planned) -> Result<Option<Self>, Error> {
+        let Batch { sources, turn, is_over } = &planned.batch;
+        let mut loaded = Self { number: *turn, is_over: *is_over, ..Self::default() };
+        // Most of a turn is in one segment, which is opened once for all of it.
+        let mut reader = EventReader::from(log, Seq::START);
+        for source in sources {
+            let Some(recorded) = read(&mut reader, source.seq)? else { continue };
+            // The place may have been given to another record by whoever mended the log.
+            if *recorded.id.as_bytes() == source.id {
+                loaded.take(recorded);
+            }
+        }
+        if loaded.tools.is_empty() && loaded.stop.is_none() {
+            return Ok(None);
+        }
+        for seq in &planned.prompts {
+            if let Some(recorded) = read(&mut reader, *seq)? {
+                loaded.take_prompt(recorded);
+            }
+        }
+        loaded.complete();
+        Ok(Some(loaded))
+    }
+
+    fn take(&mut self, recorded: Recorded) {
+        let at_us = recorded.at_us();
+        match recorded.event {
+            Event::ToolUsed(used) => self.tools.push((at_us, used)),
+            Event::Imported(imported) => {
+                self.tools.extend(imported_tool_use(&imported).map(|used| (at_us, used)));
+            }
+            Event::SummaryRequested(stop) if stop.scope == StopScope::Turn => {
+                self.stop = Some(stop);
+            }
+            _ => return,
+        }
+        if self.envelope.session.is_empty() {
+            self.envelope = recorded.envelope;
+        }
+    }
+
+    /// A prompt of the turn. What is typed into a running turn comes behind the first.
+    fn take_prompt(&mut self, recorded: Recorded) {
+        let at_us = recorded.at_us();
+        let Event::PromptSubmitted(prompt) = recorded.event else { return };
+        if self.prompted_at_us == 0 {
+            self.prompted_at_us = at_us;
+            self.cwd = prompt.cwd;
+        }
+        if !self.prompt.is_empty() && !prompt.prompt.is_empty() {
+            self.prompt.push_str("\n\n");
+        }
+        self.prompt.push_str(&prompt.prompt);
+    }
+
+    /// Fills in from elsewhere what no prompt told.
+    fn complete(&mut self) {
+        let first_tool = self.tools.first();
+        if self.prompted_at_us == 0 {
+            self.prompted_at_us = first_tool.map_or(0, |(at_us, _)| *at_us);
+            if let Some(stop) = &self.stop {
+                self.prompt.clone_from(&stop.last_user_message);
+            }
+        }
+        let places = [
+            first_tool.map(|(_, used)| used.cwd.as_str()),
+            self.stop.as_ref().map(|stop| stop.cwd.as_str()),
+            Some(self.envelope.project.root.as_str()),
+        ];
+        if self.cwd.is_empty()
+            && let Some(cwd) = places.into_iter().flatten().find(|cwd| !cwd.is_empty())
+        {
+            self.cwd = cwd.to_owned();
+        }
+    }
+
+    /// The turn, as the agent is told of it.
+    pub fn turn<'a>(&'a self, digest: Option<&'a str>) -> Turn<'a> {
+        let message = self.stop.as_ref().map(|stop| stop.last_assistant_message.as_str());
+        Turn {
+            project: &self.envelope.project.label,
+            cwd: &self.cwd,
+            prompt: &self.prompt,
+            prompt_number: self.number,
+            at: self.prompted_at_us.cast_signed(),
+            tools: self.tools.iter().map(|(at_us, used)| view(*at_us, used)).collect(),
+            last_assistant_message: message.filter(|message| !message.is_empty()),
+            is_over: self.is_over,
+            digest,
+        }
+    }
+}
+
+fn view(at_us: u64, used: &ToolUsed) -> ToolView<'_> {
+    let output = if used.has_failed { &used.error } else { &used.output };
+    ToolView {
+        tool: &used.tool,
+        input: &used.input,
+        output,
+        at: at_us.cast_signed(),
+        cwd: &used.cwd,
+        failed: used.has_failed,
+        agent: Some(used.agent_type.as_str()).filter(|agent| !agent.is_empty()),
+    }
+}
+
+/// The event at a place in the log.
+fn read(reader: &mut EventReader, seq: Seq) -> Result<Option<Recorded>, Error> {
+    reader.seek(seq)?;
+    match reader.next()? {
+        Some(EventItem::Event(recorded)) if recorded.seq == seq => Ok(Some(recorded)),
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,166 @@
+//! Claude Code's own records of past sessions: the same events as if hooks had been there.
+//!
+//! The files are read whole each time, since that takes seconds, and what is known by its id is passed over.
+//! A session that was copied into another one (a fork) has the same ids there, so it is taken once. When a
+//! session ended is not in its record, so nothing says so here either.
+
+mod conversation;
+mod find;
+
+use std::{collections::HashSet, io, path::Path};
+
+use claude_mem_events::{Envelope, Event, Id};
+use claude_mem_projections::Store;
+use conversation::{Conversation, Found, Habits};
+use find::Recorded;
+
+use crate::{
+    cannot_read,
+    home::Home,
+    lines::{Line, Lines},
+    sink::{Sink, stable_id},
+    transcript_rows::Row,
+};
+use claude_mem_capture::PLATFORM;
+use claude_mem_core::{
+    app::App,
+    failure::Failure,
+    settings::{table::SKIP_TOOLS, value::words},
+};
+
+pub(super) use find::begin_of;
+
+/// The clocks of hooks and of the record's rows are read at different moments of the same call.
+const MARGIN_US: u64 = 1_000_000;
+
+/// Takes in one transcript, or all below a directory, the earliest session first.
+pub(super) fn import(app: &App, sink: &mut Sink<'_>, path: &Path) -> Result<(), Failure> {
+    let sessions = find::sessions(path).map_err(|error| cannot_read(path, &error))?;
+    let mut home = Home::new(app);
+    let skipped = words(&app.settings.text(&SKIP_TOOLS)).map(str::to_owned).collect();
+    let habits = Habits { policy: home.policy, skipped_tools: skipped };
+    for session in &sessions {
+        let Some(project) = home.project_in(&session.cwd) else {
+            sink.leave_out("sessions of projects that are excluded");
+            continue;
+        };
+        let envelope = home.envelope(None, &session.id, project);
+        take(sink, session, &envelope, &habits)?;
+    }
+    Ok(())
+}
+
+/// Takes in one session, with its subagents.
+fn take(
+    sink: &mut Sink<'_>,
+    session: &Recorded,
+    envelope: &Envelope,
+    habits: &Habits,
+) -> Result<(), Failure> {
+    let recorded = recorded_before(sink.store, session, habits)?;
+    let mut is_begun = recorded.is_known;
+    for file in &session.files {
+        let mut conversation = Conversation::new(file, habits);
+        let mut each = |sink: &mut Sink<'_>, found: Found<'_>| -> Result<(), Failure> {
+            if found.id.time_us() >= recorded.hooks_from_us {
+                sink.recorded_otherwise(found.id);
+                return Ok(());
+            }
+            if !is_begun && sink.would_add(found.id, envelope)? {
+                is_begun = true;
+                let id = stable_id(found.id.time_us(), &["transcript", "start", &session.id]);
+                sink.add("SessionStarted", id, envelope, || session.started())?;
+            }
+            sink.add(found.what, found.id, envelope, || (found.make)())
+        };
+        let read = read_rows(file, |line| match line {
+            Ok(row) => conversation.row(row, &mut |found| each(sink, found)),
+            Err(reason) => {
+                sink.refuse(reason);
+                Ok(())
+            }
+        });
+        match read {
+            Ok(bytes) => sink.report.bytes += bytes,
+            Err(Problem::Ours(failure)) => return Err(failure),
+            Err(Problem::File(error)) => {
+                sink.report.damage.push(format!("{}: {error}", file.display()));
+            }
+        }
+        conversation.end(&mut |found| each(sink, found))?;
+    }
+    Ok(())
+}
+
+/// What the tables hold of a session from elsewhere.
+struct Before {
+    /// Whether there is anything at all.
+    is_known: bool,
+    /// From when on hooks have recorded it, or another memory has remembered it.
+    hooks_from_us: u64,
+}
+
+/// Looks which events of the session were not made by importing these very files.
+fn recorded_before(store: &Store, session: &Recorded, habits: &Habits) -> Result<Before, Failure> {
+    let known = store.events_of_session(PLATFORM, &session.id)?;
+    let mut before = Before { is_known: !known.is_empty(), hooks_from_us: u64::MAX };
+    if known.is_empty() {
+        return Ok(before);
+    }
+    let mut ours: HashSet<Id> = HashSet::new();
+    let mut note = |found: Found<'_>| {
+        ours.insert(found.id);
+        Ok(())
+    };
+    for file in &session.files {
+        let mut conversation = Conversation::new(file, habits);
+        // What cannot be read is told when it is taken in.
+        let _ = read_rows(file, |line| match line {
+            Ok(row) => conversation.row(row, &mut note),
+            Err(_) => Ok(()),
+        });
+        conversation.end(&mut note)?;
+    }
+    let is_elsewhere =
+        |(id, kind): &&(Id, u16)| CAPTURED.contains(&Event::name_of(*kind)) && !ours.contains(id);
+    if let Some((first, _)) = known.iter().find(is_elsewhere) {
+        before.hooks_from_us = first.time_us().saturating_sub(MARGIN_US);
+    }
+    Ok(before)
+}
+
+/// Kinds of which one in a session means that somebody was there and watched.
+const CAPTURED: [&str; 5] =
+    ["PromptSubmitted", "ToolUsed", "SummaryRequested", "SessionEnded", "Imported"];
+
+enum Problem {
+    File(io::Error),
+    Ours(Failure),
+}
+
+/// Gives each line of a file, or why it is none; says how many bytes there were.
+fn read_rows(
+    file: &Path,
+    mut each: impl FnMut(Result<&Row<'_>, &'static str>) -> Result<(), Failure>,
+) -> Result<u64, Problem> {
+    let mut lines = Lines::open(file).map_err(Problem::File)?;
+    while let Some(Line { bytes, is_ended }) = lines.next().map_err(Problem::File)? {
+        let Some(bytes) = bytes else {
+            each(Err("lines that are too long")).map_err(Problem::Ours)?;
+            continue;
+        };
+        if bytes.trim_ascii().is_empty() {
+            continue;
+        }
+        let text = String::from_utf8_lossy(bytes);
+        match Row::read(&text) {
+            Some(row) => each(Ok(&row)).map_err(Problem::Ours)?,
+            None if is_ended => {
+                each(Err("lines that are no JSON object")).map_err(Problem::Ours)?;
+            }
+            // The client is still writing it.
+            None => {}
+        }
+    }
+    Ok(lines.read)
+}

@@ -1,0 +1,237 @@
+//! What Claude Code is told about us, and where it looks for it.
+
+pub mod manifest;
+pub mod registered;
+pub mod rival;
+
+use std::{
+    env::consts::EXE_SUFFIX,
+    path::{Path, PathBuf},
+};
+
+use claude_mem_capture::PLUGIN;
+use claude_mem_core::NAME;
+use serde_json::{Map, Value, json};
+
+use claude_mem_core::{app::App, environment::Environment, failure::Failure, json_edit::Document};
+
+/// The marketplace that `claude-mem plugin` writes.
+pub const MARKETPLACE: &str = "mem-local";
+/// When and how Claude searches memory.
+pub const SKILL: &str = include_str!("mem-search.md");
+/// `/mem`, for people.
+pub const SLASH_COMMAND: &str = include_str!("mem.md");
+
+/// One hook: the event, which tools (`None` for events without tools), our command, seconds it may take.
+struct Registration(&'static str, Option<&'static str>, &'static str, u32);
+
+/// Only events that Claude Code 2.0.76 knows: one unknown name there disables every hook in the file.
+/// Synchronous, because background hooks are killed when the session ends. `SessionEnd` without a limit of
+/// its own gets 1.5 seconds, shared with everybody else's.
+const HOOKS: &[Registration] = &[
+    Registration("SessionStart", None, "context", 10),
+    Registration("UserPromptSubmit", None, "new", 5),
+    Registration("PostToolUse", Some("*"), "save", 5),
+    Registration("PostToolUseFailure", Some("*"), "save", 5),
+    Registration("Stop", None, "summary", 10),
+    Registration("SubagentStop", None, "summary", 10),
+    Registration("SessionEnd", None, "cleanup", 5),
+];
+
+/// Claude Code's own directory.
+fn claude_dir(environment: &Environment, home: Option<&Path>) -> Option<PathBuf> {
+    match environment.get("CLAUDE_CONFIG_DIR") {
+        Some(chosen) => Some(chosen.into()),
+        None => home.map(|home| home.join(".claude")),
+    }
+}
+
+/// The files of Claude Code that concern us.
+#[derive(Debug)]
+pub struct Targets {
+    /// Claude Code's directory: `~/.claude`, or a project's `.claude`.
+    pub dir: PathBuf,
+    /// Where MCP servers are listed.
+    pub servers: PathBuf,
+}
+
+impl Targets {
+    /// For every session of this user.
+    pub fn of_user(app: &App) -> Result<Self, Failure> {
+        let home = app.paths.home.as_deref();
+        let dir = claude_dir(&app.environment, home).ok_or_else(|| {
+            Failure::new("the home directory is not known")
+                .meaning("Claude Code keeps its settings there")
+                .remedy("set `HOME` or `CLAUDE_CONFIG_DIR`")
+        })?;
+        let is_chosen = app.environment.get("CLAUDE_CONFIG_DIR").is_some();
+        let servers = home.filter(|_| !is_chosen).unwrap_or(&dir).join(".claude.json");
+        Ok(Self { dir, servers })
+    }
+
+    /// For sessions in this folder.
+    pub fn of_project(folder: &Path) -> Self {
+        Self { dir: folder.join(".claude"), servers: folder.join(".mcp.json") }
+    }
+
+    /// Where hooks are listed.
+    pub fn settings(&self) -> PathBuf {
+        self.dir.join("settings.json")
+    }
+
+    /// Files that are ours alone, with their texts.
+    pub fn texts(&self) -> [(PathBuf, &'static str); 2] {
+        [
+            (self.dir.join("skills/mem-search/SKILL.md"), SKILL),
+            (self.dir.join("commands/mem.md"), SLASH_COMMAND),
+        ]
+    }
+}
+
+/// The hooks in Claude Code's form. `program` is put between double quotes for the shell as it is.
+pub fn hooks(program: &str) -> Map<String, Value> {
+    let group = |Registration(event, matcher, command, timeout): &Registration| {
+        let command = json!({"type": "command", "command": format!("\"{program}\" {command}"),
+            "timeout": timeout});
+        let mut group = Map::new();
+        group.extend(matcher.map(|matcher| ("matcher".into(), matcher.into())));
+        group.insert("hooks".into(), json!([command]));
+        ((*event).to_owned(), json!([group]))
+    };
+    HOOKS.iter().map(group).collect()
+}
+
+/// The MCP server in Claude Code's form. Without `alwaysLoad` the model sees only the names of its tools.
+pub fn server(program: &str) -> Value {
+    json!({"command": program, "args": ["mcp"], "alwaysLoad": true})
+}
+
+/// The path between double quotes means itself to the shell.
+pub fn quoted_for_shell(path: &str) -> String {
+    let mut quoted = String::new();
+    for character in path.chars() {
+        if matches!(character, '"' | '\\' | '$' | '`') {
+            quoted.push('\\');
+        }
+        quoted.push(character);
+    }
+    quoted
+}
+
+/// Puts our hooks among the others. Those already there stay in their place, older ones of ours go.
+pub fn add_hooks(settings: &mut Document, program: &str) -> Result<(), Failure> {
+    let mut registered = object(settings, "hooks")?;
+    let before = registered.clone();
+    let wanted = hooks(program);
+    for (event, groups) in &mut registered {
+        let kept = wanted.get(event).map(|groups| &groups[0]);
+        retain_groups(groups, kept);
+    }
+    registered
+        .retain(|event, groups| wanted.contains_key(event) || !is_emptied(groups, &before[event]));
+    for (event, groups) in wanted {
+        let existing = registered.entry(event.as_str()).or_insert_with(|| json!([]));
+        let Some(existing) = existing.as_array_mut() else {
+            return Err(unexpected(settings, &format!("hooks.{event}"), "an array"));
+        };
+        if !existing.contains(&groups[0]) {
+            existing.push(groups[0].clone());
+        }
+    }
+    settings.set("hooks", &Value::Object(registered));
+    Ok(())
+}
+
+/// Takes our hooks out and leaves everything else.
+pub fn remove_hooks(settings: &mut Document) {
+    let Value::Object(mut registered) = settings.get("hooks") else { return };
+    let before = registered.clone();
+    for groups in registered.values_mut() {
+        retain_groups(groups, None);
+    }
+    registered.retain(|event, groups| !is_emptied(groups, &before[event]));
+    let is_ours_alone = registered.is_empty() && !before.is_empty();
+    settings.set("hooks", &if is_ours_alone { Value::Null } else { Value::Object(registered) });
+}
+
+/// Whether nothing is left of what was there. What was empty before is somebody's choice.
+fn is_emptied(groups: &Value, before: &Value) -> bool {
+    groups.as_array().is_some_and(Vec::is_empty) && groups != before
+}
+
+/// Removes hooks of ours from the groups of one event, all but those in the group `kept`.
+fn retain_groups(groups: &mut Value, kept: Option<&Value>) {
+    let Some(groups) = groups.as_array_mut() else { return };
+    groups.retain_mut(|group| {
+        if Some(&*group) == kept {
+            return true;
+        }
+        let Some(hooks) = group.get_mut("hooks").and_then(Value::as_array_mut) else { return true };
+        let count = hooks.len();
+        hooks.retain(|hook| !hook["command"].as_str().is_some_and(is_our_hook));
+        hooks.len() == count || !hooks.is_empty()
+    });
+}
+
+/// `"…/claude-mem" save`, wherever the binary was when it was installed.
+pub fn is_our_hook(command: &str) -> bool {
+    let Some((program, name)) = command.strip_prefix('"').and_then(|rest| rest.rsplit_once("\" "))
+    else {
+        return false;
+    };
+    is_our_program(program) && HOOKS.iter().any(|registration| registration.2 == name)
+}
+
+/// Whether a path leads to a program of our name, which ends with `.exe` on Windows.
+pub fn is_our_program(program: impl AsRef<Path>) -> bool {
+    let name = program.as_ref().file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.strip_suffix(EXE_SUFFIX) == Some(NAME) || name == NAME)
+}
+
+/// Puts our MCP server among the others. What the user added to its entry stays.
+pub fn add_server(servers: &mut Document, program: &str) -> Result<(), Failure> {
+    let mut registered = object(servers, "mcpServers")?;
+    let entry = registered.entry(NAME).or_insert_with(|| json!({}));
+    let is_free = *entry == json!({}) || is_our_server(entry);
+    let Some(fields) = entry.as_object_mut().filter(|_| is_free) else {
+        let file = servers.file().display();
+        return Err(Failure::new(format!("{file} already has another MCP server `{NAME}`"))
+            .meaning("nothing was changed")
+            .remedy(format!("remove it with `claude mcp remove {NAME}`, then install again")));
+    };
+    fields.extend(server(program).as_object().cloned().unwrap_or_default());
+    servers.set("mcpServers", &Value::Object(registered));
+    Ok(())
+}
+
+/// Takes our MCP server out and leaves the others.
+pub fn remove_server(servers: &mut Document) {
+    let Value::Object(mut registered) = servers.get("mcpServers") else { return };
+    if !registered.get(NAME).is_some_and(is_our_server) {
+        return;
+    }
+    registered.shift_remove(NAME);
+    let is_ours_alone = registered.is_empty();
+    servers.set("mcpServers", &if is_ours_alone { Value::Null } else { Value::Object(registered) });
+}
+
+fn is_our_server(entry: &Value) -> bool {
+    entry["command"].as_str().is_some_and(is_our_program) && entry["args"] == json!(["mcp"])
+}
+
+fn object(document: &Document, key: &str) -> Result<Map<String, Value>, Failure> {
+    match document.get(key) {
+        Value::Null => Ok(Map::new()),
+        Value::Object(object) => Ok(object),
+        _ => Err(unexpected(document, key, "an object")),
+    }
+}
+
+fn unexpected(document: &Document, key: &str, expected: &str) -> Failure {
+    Failure::new(format!("`{key}` in {} is not {expected}", document.file().display()))
+        .meaning("nothing was changed")
+        .remedy("mend the file by hand; `claude-mem install --print` shows what belongs there")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! Today's rules for secrets, applied to everything that was recorded before there were such rules.
+
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use claude_mem_events::{Event, Recorded, Versioned as _};
+use claude_mem_log::{
+    Damage, Entry, Fate, Gap, Head, Item, Judge, Log, Options as LogOptions, SegmentInfo, maintain,
+    roll,
+};
+
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
+
+use crate::{
+    compact::{begin, catch_up, sealed},
+    purge,
+};
+use claude_mem_capture::redaction::redact as redact_event;
+use claude_mem_core::{app::App, failure::Failure};
+use claude_mem_memory::store;
+use claude_mem_privacy::Policy;
+
+/// What it came to.
+#[derive(Debug, Default)]
+pub struct Redacted {
+    /// Events in which something was replaced, or would be.
+    pub events: u64,
+    /// How many secrets each rule finds, by the day on which they were recorded.
+    pub by_day: BTreeMap<Date, Rules>,
+    /// Segments that were rewritten for that.
+    pub segments: u64,
+    /// Segments that had to be left as they are, because they are damaged.
+    pub left: Vec<u64>,
+}
+
+/// Rules, and how many secrets each of them finds.
+pub type Rules = BTreeMap<String, u64>;
+
+/// Applies the rules to every event. What was made of events that are others now is drawn again. Killed at any
+/// moment, it can be done again: what is clean stays as it is.
+pub fn redact(
+    app: &mut App,
+    is_dry_run: bool,
+    progress: impl Fn(u64, u64),
+) -> Result<Redacted, Failure> {
+    let (dir, mut redacted) = (app.paths.log(), Redacted::default());
+    let mut store = store::open(app)?;
+    let Some(compactor) = begin(app)? else { return Ok(redacted) };
+    let log = Log::open(&dir, LogOptions::default())?;
+    if !is_dry_run {
+        roll(&dir, &LogOptions::default())?;
+    }
+    maintain(&dir, &LogOptions::default())?;
+    let segments = if is_dry_run { log.segments()? } else { sealed(&log)? };
+    let total = segments.iter().map(|info| info.bytes).sum();
+    let done = AtomicU64::new(0);
+    let policy = Policy { redact_secrets: true, ..Policy::default() };
+    let mut judge = Redacting { policy, rules: Rules::new() };
+    for info in segments {
+        let found = judge.search(&log, &info, &mut redacted.by_day)?;
+        progress(done.fetch_add(info.bytes, Relaxed) + info.bytes, total);
+        if found == 0 {
+            continue;
+        }
+        redacted.events += found;
+        if is_dry_run {
+            continue;
+        }
+        // Before the first byte changes: whoever folds from now on draws everything again.
+        store.mark_outdated()?;
+        match compactor.rewrite(std::slice::from_ref(&info), &mut judge).map_err(super::failed)? {
+            Some(_) => redacted.segments += 1,
+            None => redacted.left.push(info.number),
+        }
+    }
+    if redacted.segments > 0 {
+        store.mark_outdated()?;
+        catch_up(&mut store, &log)?;
+        purge::everything(app, &store)?;
+        store.vacuum()?;
+    }
+    Ok(redacted)
+}
+
+struct Redacting {
+    policy: Policy,
+    /// What was found since this was last taken.
+    rules: Rules,
+}
+
+impl Redacting {
+    /// How many events of a segment are not clean, and which rules say so.
+    fn search(
+        &mut self,
+        log: &Log,
+        info: &SegmentInfo,
+        by_day: &mut BTreeMap<Date, Rules>,
+    ) -> Result<u64, Failure> {
+        let zone = TimeZone::system();
+        let mut reader = log.read_from(claude_mem_events::Seq::new(info.number, 0));
+        let mut found = 0;
+        while let Some(item) = reader.next()? {
+            let Item::Record(entry) = item else { continue };
+            if entry.seq.segment() > info.number_last {
+                break;
+            }
+            self.rules.clear();
+            if self.judge(&entry) == Fate::Keep {
+                continue;
+            }
+            found += 1;
+            let micros = i64::try_from(entry.id.time_us()).unwrap_or(i64::MAX);
+            let time = Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX);
+            let day = by_day.entry(time.to_zoned(zone.clone()).date()).or_default();
+            for (rule, count) in std::mem::take(&mut self.rules) {
+                *day.entry(rule).or_default() += count;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Counts the placeholders that an event did not have before.
+    fn count(&mut self, before: &str, after: &str) {
+        let mut known: Rules = BTreeMap::new();
+        for rule in placeholders(before) {
+            *known.entry(rule.to_owned()).or_default() += 1;
+        }
+        for rule in placeholders(after) {
+            match known.get_mut(rule) {
+                Some(count) if *count > 0 => *count -= 1,
+                _ => *self.rules.entry(rule.to_owned()).or_default() += 1,
+            }
+        }
+    }
+}
+
+/// The rules named by the placeholders in a text.
+fn placeholders(text: &str) -> impl Iterator<Item = &str> {
+    let is_name = |rule: &&str| {
+        !rule.is_empty() && rule.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    text.split("[redacted:")
+        .skip(1)
+        .filter_map(|rest| rest.split_once(']'))
+        .map(|(rule, _)| rule)
+        .filter(is_name)
+}
+
+impl Judge for Redacting {
+    fn concerns(&mut self, head: &Head) -> bool {
+        head.kind != claude_mem_events::LogCompacted::KIND
+    }
+
+    fn judge(&mut self, entry: &Entry<'_>) -> Fate {
+        let mut recorded = Recorded::from_entry(entry);
+        let is_unknown =
+            matches!(recorded.event, Event::Unknown { .. } | Event::Erased { left: None, .. });
+        if is_unknown {
+            return Fate::Keep;
+        }
+        let before = (recorded.envelope.clone(), recorded.event.clone());
+        redact_event(&mut recorded.envelope, &mut recorded.event, self.policy);
+        if (&recorded.envelope, &recorded.event) == (&before.0, &before.1) {
+            return Fate::Keep;
+        }
+        self.count(&format!("{before:?}"), &format!("{:?}", (&recorded.envelope, &recorded.event)));
+        // A payload that no record can hold is erased: to keep it would keep the secret.
+        match (recorded.payload(), &recorded.event) {
+            (Ok((_, _, payload)), Event::Erased { .. }) => Fate::Erase(payload),
+            (Ok((schema, codec, payload)), _) => Fate::Replace { schema, codec, payload },
+            (Err(_), _) => Fate::Erase(Vec::new()),
+        }
+    }
+
+    /// Nobody can tell what is in there, and it may be mended.
+    fn damage(&mut self, _gap: &Gap) -> Damage {
+        Damage::Keep
+    }
+}

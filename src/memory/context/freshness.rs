@@ -1,0 +1,179 @@
+//! Whether what a memory says of files may still be true.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    fs,
+    io::{Read, Seek, SeekFrom},
+    path::{Path, PathBuf},
+    time::{Duration, Instant, UNIX_EPOCH},
+};
+
+/// What became of a file since a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileState {
+    /// As it was, as far as can be told.
+    Same,
+    /// Written to since.
+    Changed,
+    /// No longer there.
+    Gone,
+    /// Outside of the project, or not looked at in time.
+    Unknown,
+}
+
+/// The files of a project, each looked at once.
+#[derive(Debug)]
+pub(crate) struct Files<'a> {
+    root: &'a Path,
+    is_root_there: bool,
+    /// Moments at which git wrote files that nobody had changed.
+    rewritten: Vec<Rewrite>,
+    seen: RefCell<HashMap<PathBuf, Option<u64>>>,
+    looks: Cell<u32>,
+    /// Time spent looking.
+    spent: Cell<Duration>,
+}
+
+/// A clone or a checkout, by the time git noted it.
+#[derive(Debug, Clone, Copy)]
+struct Rewrite {
+    at_s: u64,
+    /// Before this moment there were no files at all.
+    is_clone: bool,
+}
+
+/// Looking at a file costs some microseconds; on a slow disk the page goes out without the rest.
+const TIME_MAX: Duration = Duration::from_millis(4);
+const LOOKS_MAX: u32 = 400;
+/// So many are looked at whatever the clock says: on a busy machine a few milliseconds are nothing.
+const LOOKS_MIN: u32 = 16;
+/// A file is written a little after the event that tells of it, and git's note a little after its files.
+const SLACK_S: u64 = 5;
+const REFLOG_BYTES: u64 = 16 << 10;
+
+impl<'a> Files<'a> {
+    pub(crate) fn of(root: &'a Path, common_dir: Option<&Path>) -> Self {
+        Self {
+            root,
+            is_root_there: root.is_dir(),
+            rewritten: common_dir.map(rewrites).unwrap_or_default(),
+            seen: RefCell::default(),
+            looks: Cell::default(),
+            spent: Cell::default(),
+        }
+    }
+
+    /// What became of `file` since `at_us`.
+    pub(crate) fn state(&self, file: &str, at_us: u64) -> FileState {
+        let path = self.root.join(file);
+        if !self.is_root_there || !path.starts_with(self.root) || file.contains("..") {
+            return FileState::Unknown;
+        }
+        let Some(written_s) = self.written_s(path) else { return FileState::Unknown };
+        match written_s {
+            None => FileState::Gone,
+            Some(written_s) if written_s <= at_us / 1_000_000 + SLACK_S => FileState::Same,
+            Some(written_s) if self.is_by_git(written_s) => FileState::Same,
+            Some(_) => FileState::Changed,
+        }
+    }
+
+    /// When the file was written to last, in seconds since 1970; `Some(None)` if it is not there.
+    #[expect(
+        clippy::option_option,
+        reason = "not looked at, not there, and a time are three answers"
+    )]
+    fn written_s(&self, path: PathBuf) -> Option<Option<u64>> {
+        if let Some(known) = self.seen.borrow().get(&path) {
+            return Some(*known);
+        }
+        let looks = self.looks.get();
+        if looks >= LOOKS_MAX || (looks >= LOOKS_MIN && self.spent.get() > TIME_MAX) {
+            return None;
+        }
+        let began = Instant::now();
+        let modified = fs::metadata(&path).and_then(|metadata| metadata.modified()).ok();
+        let written_s = modified
+            .and_then(|time| time.duration_since(UNIX_EPOCH).ok())
+            .map(|since| since.as_secs());
+        self.looks.set(looks + 1);
+        self.spent.set(self.spent.get() + began.elapsed());
+        self.seen.borrow_mut().insert(path, written_s);
+        Some(written_s)
+    }
+
+    /// Cloning and switching branches write files without anybody having changed them.
+    fn is_by_git(&self, written_s: u64) -> bool {
+        self.rewritten.iter().any(|rewrite| {
+            let from_s = if rewrite.is_clone { 0 } else { rewrite.at_s.saturating_sub(SLACK_S) };
+            (from_s..=rewrite.at_s + SLACK_S).contains(&written_s)
+        })
+    }
+}
+
+/// The latest clones and checkouts that git has noted. A pull or a rebase does change files.
+fn rewrites(common_dir: &Path) -> Vec<Rewrite> {
+    let mut text = Vec::new();
+    let read = fs::File::open(common_dir.join("logs/HEAD")).and_then(|mut log| {
+        let len = log.metadata()?.len();
+        log.seek(SeekFrom::Start(len.saturating_sub(REFLOG_BYTES)))?;
+        log.take(REFLOG_BYTES).read_to_end(&mut text)
+    });
+    if read.is_err() {
+        return Vec::new();
+    }
+    String::from_utf8_lossy(&text).lines().filter_map(rewrite).collect()
+}
+
+/// `old new Name <mail> seconds zone<tab>clone: from …`
+fn rewrite(line: &str) -> Option<Rewrite> {
+    let (who, what) = line.split_once('\t')?;
+    let is_clone = what.starts_with("clone:");
+    if !is_clone && !what.starts_with("checkout:") {
+        return None;
+    }
+    let at_s = who.rsplit(' ').nth(1)?.parse().ok()?;
+    Some(Rewrite { at_s, is_clone })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY_US: u64 = 86_400_000_000;
+
+    fn now_us() -> u64 {
+        UNIX_EPOCH.elapsed().unwrap().as_micros() as u64
+    }
+
+    #[test]
+    fn a_file_is_the_same_changed_gone_or_not_ours() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("here.rs"), "x").unwrap();
+        let files = Files::of(dir.path(), None);
+        assert_eq!(files.state("here.rs", now_us()), FileState::Same);
+        assert_eq!(files.state("here.rs", now_us() - DAY_US), FileState::Changed);
+        assert_eq!(files.state("gone.rs", now_us()), FileState::Gone);
+        assert_eq!(files.state("/etc/hostname", now_us()), FileState::Unknown);
+        assert_eq!(files.state("../elsewhere", now_us()), FileState::Unknown);
+    }
+
+    #[test]
+    fn what_git_wrote_by_cloning_or_switching_is_not_called_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("here.rs"), "x").unwrap();
+        let log = |what: &str| {
+            let git = dir.path().join(".git/logs");
+            fs::create_dir_all(&git).unwrap();
+            let line =
+                format!("0 1 Ada <ada@example.org> {} +0100\t{what}\n", now_us() / 1_000_000);
+            fs::write(git.join("HEAD"), line).unwrap();
+            let git = dir.path().join(".git");
+            Files::of(dir.path(), Some(&git)).state("here.rs", now_us() - DAY_US)
+        };
+        assert_eq!(log("clone: from example.org/x"), FileState::Same);
+        assert_eq!(log("checkout: moving from a to b"), FileState::Same);
+        assert_eq!(log("pull: Fast-forward"), FileState::Changed);
+    }
+}

@@ -1,0 +1,194 @@
+//! Writing a memory by hand, for the command line, MCP and whoever else is asked to.
+
+use std::path::Path;
+
+use claude_mem_events::{Envelope, Event, EventLog, Id, MemoryAdded, Project};
+use claude_mem_log::Options;
+use claude_mem_projections::{Store, search::MemoryId};
+
+use crate::{modes::mode, store};
+use claude_mem_capture::excluded_by;
+use claude_mem_capture::{project::ProjectId, redaction};
+use claude_mem_core::{
+    app::App,
+    failure::{Failure, nearest},
+    os,
+    settings::table::{FIELD_BYTES_MAX, REDACT_SECRETS},
+};
+use claude_mem_privacy::{Policy, clean_text};
+
+/// The type of what was written by hand and was not given one.
+pub const NOTE: &str = "note";
+/// What is watched; a memory written by hand in a session belongs to that session.
+const PLATFORM: &str = "claude-code";
+
+/// What to remember.
+#[derive(Debug, Default)]
+pub struct Note {
+    /// A line that names it; may be empty.
+    pub title: String,
+    /// What it says.
+    pub text: String,
+    /// One of the mode's types, or `note`; may be empty.
+    pub type_: String,
+    /// Words to find it by.
+    pub concepts: Vec<String>,
+    /// Files that it is about, from where the caller stands.
+    pub files: Vec<String>,
+    /// The name, key or folder of a project; the one that the caller stands in, if not given.
+    pub project: Option<String>,
+    /// By which way it came: `cli`, `mcp`, `http`, `viewer`.
+    pub via: &'static str,
+}
+
+/// What was remembered.
+#[derive(Debug)]
+pub struct Remembered {
+    /// The event.
+    pub event: Id,
+    /// How to call it; nothing if the tables are too far behind to tell.
+    pub name: Option<MemoryId>,
+    /// The label of the project that it belongs to.
+    pub project: String,
+    /// Whether something was left out because it is private or a secret.
+    pub is_redacted: bool,
+}
+
+/// Records a memory and makes it findable. It is on disk when this returns.
+pub fn remember(app: &mut App, store: &mut Store, note: &Note) -> Result<Remembered, Failure> {
+    let project = store::project_meant(app, store, note.project.as_deref())?;
+    let session = session(app);
+    remember_in(app, store, note, &project, session)
+}
+
+/// Records a memory of this project and session, and makes it findable. It is on disk when this returns.
+pub fn remember_in(
+    app: &mut App,
+    store: &mut Store,
+    note: &Note,
+    project: &ProjectId,
+    session: String,
+) -> Result<Remembered, Failure> {
+    let type_ = known_type(app, &note.type_)?;
+    admit(app, project, &session)?;
+    let mut clean = Cleaning { policy: policy(app), is_redacted: false };
+    let event = MemoryAdded {
+        title: clean.text(&note.title),
+        text: clean.text(&note.text),
+        kind: type_,
+        concepts: note.concepts.iter().map(|concept| clean.text(concept)).collect(),
+        files: note.files.iter().map(|file| clean.text(&found_from_here(file, note))).collect(),
+        via: note.via.into(),
+        metadata: String::new(),
+    };
+    if event.title.is_empty() && event.text.is_empty() {
+        let what = if clean.is_redacted { "all of it is private" } else { "there is no text" };
+        return Err(Failure::new(format!("nothing was remembered: {what}")));
+    }
+    let id = record(app, project, session, &event.into())?;
+    let log = store::open_log(app)?;
+    store::fold_for(store, &log, store::WAIT_MAX)?;
+    let name = store.memories_of_event(id)?.first().copied();
+    let (project, is_redacted) = (project.label.clone(), clean.is_redacted);
+    Ok(Remembered { event: id, name, project, is_redacted })
+}
+
+/// Records something that the user wants, as of this project. It is on disk when this returns.
+pub fn record(
+    app: &App,
+    project: &ProjectId,
+    session: String,
+    event: &Event,
+) -> Result<Id, Failure> {
+    let dir = &app.paths.data;
+    app.paths.create_data().map_err(|error| Failure::no_directory(dir, &error))?;
+    let mut envelope = Envelope {
+        host: os::host_name(),
+        platform: PLATFORM.into(),
+        session,
+        project: Project {
+            key: project.key.clone(),
+            label: project.label.clone(),
+            root: project.root.to_string_lossy().into_owned(),
+        },
+    };
+    let id = Id::random(app.clock.now().as_microsecond().cast_unsigned());
+    let mut event = event.clone();
+    redaction::redact(&mut envelope, &mut event, policy(app));
+    let mut log = EventLog::open(&app.paths.log(), Options::default())?;
+    log.record(id, &envelope, &event)?;
+    log.sync()?;
+    claude_mem_core::worker_process::wake(&app.paths.data);
+    Ok(id)
+}
+
+/// The session that this program was started in, if it was started by the watched program.
+pub fn session(app: &App) -> String {
+    app.environment.text("CLAUDE_CODE_SESSION_ID").unwrap_or_default()
+}
+
+/// How strict to be with what is stored.
+pub fn policy(app: &App) -> Policy {
+    let default = Policy::default();
+    let field_bytes_max = app.settings.text(&FIELD_BYTES_MAX).parse();
+    Policy {
+        redact_secrets: app.settings.flag(&REDACT_SECRETS),
+        field_bytes_max: field_bytes_max.unwrap_or(default.field_bytes_max),
+        ..default
+    }
+}
+
+/// What must not be recorded is not recorded by hand either.
+fn admit(app: &App, project: &ProjectId, session: &str) -> Result<(), Failure> {
+    let cwd = std::env::current_dir().unwrap_or_default();
+    if let Some(setting) = excluded_by(&app.settings, project, &cwd, app.paths.home.as_deref()) {
+        let label = &project.label;
+        let failure =
+            Failure::new(format!("nothing was remembered: {label} is left out by {setting}"));
+        return Err(match app.settings.problems().into_iter().next() {
+            Some(problem) => failure.meaning(problem).remedy("correct settings.json"),
+            None => failure.remedy(format!("see it with `claude-mem settings get {setting}`")),
+        });
+    }
+    if claude_mem_capture::is_turn_private(&app.paths.data, session) {
+        return Err(Failure::new("nothing was remembered: this turn is private")
+            .remedy("say it again in a turn without `<private>`"));
+    }
+    Ok(())
+}
+
+fn known_type(app: &App, given: &str) -> Result<String, Failure> {
+    let types: Vec<String> = mode(app)?.types.into_iter().map(|word| word.id).collect();
+    if given.is_empty() || given == NOTE || types.iter().any(|known| known == given) {
+        return Ok(given.into());
+    }
+    let names = || types.iter().map(String::as_str).chain([NOTE]);
+    let failure = Failure::usage(format!("there is no type `{given}`"));
+    Err(match nearest(given, names()) {
+        Some(nearest) => failure.remedy(format!("did you mean `{nearest}`?")),
+        None => failure.remedy(format!("there are {}", names().collect::<Vec<_>>().join(", "))),
+    })
+}
+
+/// A file is named from where the caller stands, unless the memory is of another project.
+fn found_from_here(file: &str, note: &Note) -> String {
+    let path = Path::new(file);
+    if path.is_absolute() || note.project.is_some() {
+        return file.into();
+    }
+    let here = std::env::current_dir().unwrap_or_default();
+    here.join(path.strip_prefix(".").unwrap_or(path)).to_string_lossy().into_owned()
+}
+
+struct Cleaning {
+    policy: Policy,
+    is_redacted: bool,
+}
+
+impl Cleaning {
+    fn text(&mut self, text: &str) -> String {
+        let cleaned = clean_text(text, self.policy).unless_private();
+        self.is_redacted |= cleaned != text;
+        cleaned.trim().to_owned()
+    }
+}

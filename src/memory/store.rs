@@ -1,0 +1,238 @@
+//! Memory as drawn from the log: opening it, and bringing it up to date.
+
+use std::time::{Duration, Instant};
+
+use claude_mem_events::Seq;
+use claude_mem_log::{Appender, Log, Options, maintain};
+use claude_mem_projections::{
+    Error, FoldState, Folded, Options as StoreOptions, RebuildReason, Store, host_logs, host_of,
+};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+
+use crate::modes::mode;
+use claude_mem_capture::project::{self, ProjectId};
+use claude_mem_core::{
+    app::App,
+    diagnostics::{self, Level},
+    failure::Failure,
+    format::count,
+};
+
+/// How long whoever asks may be kept waiting for the tables to catch up.
+pub const WAIT_MAX: Duration = Duration::from_secs(2);
+
+const BEHIND: &str = "note: memory is behind the log; `claude-mem project` brings it up to date";
+
+/// Opens the log to read from it. What was spilled is taken in first, so that it is read, too.
+pub fn open_log(app: &App) -> Result<Log, Failure> {
+    let dir = app.paths.log();
+    // The log can be read however that goes; whoever writes next tries again.
+    let _ = maintain(&dir, &Options::default());
+    Ok(Log::open(&dir, Options::default())?)
+}
+
+/// Opens the log that this place of the tables is in: our own, or the copy of another machine's.
+pub fn open_log_of(app: &App, seq: Seq) -> Result<Log, Failure> {
+    let number = host_of(seq);
+    if number == 0 {
+        return open_log(app);
+    }
+    let mut copies = host_logs(&app.paths.foreign())?.into_iter();
+    let copy = copies.find(|copy| copy.host.number == number);
+    copy.map(|copy| copy.log).ok_or_else(|| Failure::new("the log of that machine is gone"))
+}
+
+/// Opens the tables. A file that cannot be used is moved out of the way and said so; a new one is then
+/// drawn from the log.
+pub fn open(app: &mut App) -> Result<Store, Failure> {
+    let dir = &app.paths.data;
+    app.paths.create_data().map_err(|error| Failure::no_directory(dir, &error))?;
+    let options = options(app)?;
+    Ok(open_file(app, options)?)
+}
+
+fn open_file(app: &mut App, options: StoreOptions) -> Result<Store, Error> {
+    let now_us = app.clock.now().as_microsecond().cast_unsigned();
+    let (store, aside) = Store::open_or_set_aside(&app.paths.memory(), options, now_us)?;
+    if let Some(aside) = aside {
+        let aside = aside.display();
+        app.output.say(format_args!(
+            "warning: memory.db could not be used; it is now {aside}, and is drawn from the log again"
+        ));
+    }
+    Ok(store)
+}
+
+/// The choices that folding depends on.
+pub fn options(app: &App) -> Result<StoreOptions, Failure> {
+    let kinds = mode(app)?.kinds().into_iter().map(str::to_owned).collect();
+    Ok(StoreOptions { kinds, foreign: app.paths.foreign(), ..StoreOptions::default() })
+}
+
+/// Folds everything that the log holds, whatever that takes.
+pub fn fold(store: &mut Store, log: &Log) -> Result<Folded, Failure> {
+    Ok(store.catch_up(log, |_| ())?)
+}
+
+/// Folds for no longer than about `time_max`, for whoever only wants to read. What is merely outdated is left as
+/// it is; what is of another past of the log is wrong, so it is rebuilt.
+pub fn fold_for(
+    store: &mut Store,
+    log: &Log,
+    time_max: Duration,
+) -> Result<FoldState, Error> {
+    let began = Instant::now();
+    match store.fold(log, |_| began.elapsed() < time_max)?.state {
+        FoldState::NeedsRebuild(
+            RebuildReason::OtherLog | RebuildReason::HistoryDiffers | RebuildReason::DamageHealed,
+        ) => Ok(store.catch_up(log, |_| ())?.state),
+        state => Ok(state),
+    }
+}
+
+/// The tables, with what was recorded up to now as far as that takes no longer than [`WAIT_MAX`].
+pub fn open_folded(app: &mut App) -> Result<Store, Failure> {
+    let mut store = open(app)?;
+    let log = open_log(app)?;
+    let before = store.checkpoint()?.position;
+    let state = fold_for(&mut store, &log, WAIT_MAX)?;
+    if store.checkpoint()?.position != before {
+        sync_log(app);
+    }
+    if state != FoldState::Complete {
+        app.output.say(BEHIND);
+    }
+    Ok(store)
+}
+
+/// How long a rebuild that lost events is reported.
+const REBUILT_REPORTED: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// That the database was rebuilt lately because the log no longer held what it was built from.
+pub fn rebuild_report(app: &App, store: &Store) -> Option<String> {
+    let rebuilt = store.last_history_rebuild().ok().flatten()?;
+    let moment = |at_us: u64| Timestamp::from_microsecond(at_us.cast_signed()).unwrap_or_default();
+    if app.clock.now().duration_since(moment(rebuilt.at_us)) > REBUILT_REPORTED {
+        return None;
+    }
+    let lost = count(rebuilt.lost_events, "event");
+    let until = moment(rebuilt.lost_until_us).to_zoned(TimeZone::system());
+    let lost = match rebuilt.lost_events {
+        0 => "no event is lost".to_owned(),
+        _ => format!("{lost}, the latest of {}, no longer in the log", until.strftime("%F %H:%M")),
+    };
+    Some(match rebuilt.is_other_log {
+        true => format!("memory.db was rebuilt because the log was replaced: {lost}"),
+        false => format!(
+            "memory.db was rebuilt because it was ahead of the log, after a power loss or with an older log: {lost}"
+        ),
+    })
+}
+
+/// Has the log on disk before SQLite brings what was folded from it there, when the last connection closes. A
+/// power loss would otherwise leave a database that is ahead of the log. If this fails, it is rebuilt then.
+pub fn sync_log(app: &App) {
+    let synced =
+        Appender::open(&app.paths.log(), Options::default()).and_then(|mut log| log.sync());
+    if let Err(error) = synced {
+        diagnostics::record(&app.paths.data, Level::Warn, error);
+    }
+}
+
+/// The log, and the tables with everything that was recorded, whatever that takes.
+pub fn open_whole(app: &mut App) -> Result<(Store, Log), Failure> {
+    let mut store = open(app)?;
+    let log = open_log(app)?;
+    if fold(&mut store, &log)?.events > 0 {
+        sync_log(app);
+    }
+    Ok((store, log))
+}
+
+/// The tables to read from, as [`open_folded`] has them if they can be written, else as far as they can be read.
+pub fn read_folded(app: &mut App) -> Result<Store, Failure> {
+    read(app, Some(WAIT_MAX))
+}
+
+/// The tables to read from, as [`open_whole`] has them if they can be written, else as far as they can be read.
+pub fn read_whole(app: &mut App) -> Result<Store, Failure> {
+    read(app, None)
+}
+
+/// Folds for at most `time_max`, then reads. Where nothing can be written (a full disk, a read-only directory, a
+/// database of a newer version) reading goes on without.
+fn read(app: &mut App, time_max: Option<Duration>) -> Result<Store, Failure> {
+    let dir = &app.paths.data;
+    if let Err(error) = app.paths.create_data()
+        && !dir.is_dir()
+    {
+        return Err(Failure::no_directory(dir, &error));
+    }
+    let options = options(app)?;
+    let log = open_log(app)?;
+    match fold_file(app, options.clone(), &log, time_max) {
+        Ok(store) => Ok(store),
+        Err(error) if error.is_unwritable() || matches!(error, Error::Newer { .. }) => {
+            read_without_writing(app, options, &log, &error)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn fold_file(
+    app: &mut App,
+    options: StoreOptions,
+    log: &Log,
+    time_max: Option<Duration>,
+) -> Result<Store, Error> {
+    let mut store = open_file(app, options)?;
+    let before = store.checkpoint()?.position;
+    let state = match time_max {
+        Some(time_max) => fold_for(&mut store, log, time_max)?,
+        None => store.catch_up(log, |_| ())?.state,
+    };
+    if store.checkpoint()?.position != before {
+        sync_log(app);
+    }
+    if state != FoldState::Complete {
+        app.output.say(BEHIND);
+    }
+    Ok(store)
+}
+
+/// Reads memory.db as it is; if that is not possible either, folds the log into memory.
+fn read_without_writing(
+    app: &mut App,
+    options: StoreOptions,
+    log: &Log,
+    refused: &Error,
+) -> Result<Store, Failure> {
+    let is_newer = matches!(refused, Error::Newer { .. });
+    if !is_newer && let Ok(Some(store)) = Store::open_read_only(&app.paths.memory()) {
+        app.output.say(format_args!(
+            "note: memory.db cannot be written ({refused}); the newest events may be missing here"
+        ));
+        return Ok(store);
+    }
+    app.output.say(format_args!("note: {refused}; the answer is made from the log alone"));
+    let mut store = Store::in_memory_with(options)?;
+    store.catch_up(log, |_| ())?;
+    Ok(store)
+}
+
+/// The project that goes by this name or key, or is in this folder; the one we stand in, if none is named.
+pub fn project_meant(app: &App, store: &Store, name: Option<&str>) -> Result<ProjectId, Failure> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let Some(name) = name else {
+        return Ok(project::identify(&here.to_string_lossy(), &app.environment));
+    };
+    if let Some((key, label, root)) = store.project_named(name)? {
+        return Ok(ProjectId { key, label, ..ProjectId::of(root.as_ref()) });
+    }
+    let dir = here.join(name);
+    if dir.is_dir() {
+        return Ok(ProjectId::of(&dir));
+    }
+    Err(Failure::new(format!("nothing is remembered of a project `{name}`"))
+        .remedy("give its folder, or one of the names in `claude-mem status --json`"))
+}

@@ -1,0 +1,144 @@
+//! What memory has cost.
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use claude_mem_projections::{Cost, Store};
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    error::{Answer, Asked, Problem},
+    feed::given,
+    state::Site,
+    time_params::{End, moment},
+};
+use claude_mem_core::app::App;
+use claude_mem_distill::{caps, spent_today};
+
+/// Since when, and of what.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Wanted {
+    /// From this moment on: `2026-03-01`, `3d`, or milliseconds since 1970.
+    since: Option<String>,
+    /// The name or key of a project.
+    project: Option<String>,
+}
+
+/// What memory has cost.
+#[derive(Debug, Serialize, ToSchema)]
+struct Costs {
+    /// By day, project and model.
+    days: Vec<Line>,
+    /// All of it.
+    total: Sum,
+    /// Since midnight, whatever was asked for.
+    today: Spent,
+    /// What may be spent in a day.
+    cap: Cap,
+}
+
+/// What one model cost on one day for one project.
+#[derive(Debug, Serialize, ToSchema)]
+struct Line {
+    /// `2026-11-16`.
+    day: String,
+    project: String,
+    provider: String,
+    model: String,
+    #[serde(flatten)]
+    sum: Sum,
+}
+
+/// Added up.
+#[derive(Debug, Serialize, ToSchema)]
+struct Sum {
+    /// Replies that came.
+    calls: u64,
+    /// Attempts that failed.
+    failures: u64,
+    observations: u64,
+    tokens_in: u64,
+    tokens_cached: u64,
+    tokens_out: u64,
+    cost_usd: f64,
+}
+
+/// What was spent.
+#[derive(Debug, Serialize, ToSchema)]
+struct Spent {
+    tokens: u64,
+    cost_usd: f64,
+}
+
+/// What may be spent; null for no limit.
+#[derive(Debug, Serialize, ToSchema)]
+struct Cap {
+    tokens: Option<u64>,
+    cost_usd: Option<f64>,
+}
+
+pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
+    OpenApiRouter::new().routes(routes!(costs))
+}
+
+/// What memory has cost.
+#[utoipa::path(get, path = "/api/costs", tag = "reading", params(Wanted), security(("token" = [])),
+    responses((status = 200, body = Costs), (status = "4XX", body = Problem)))]
+async fn costs(State(site): State<Arc<Site>>, Asked(wanted): Asked<Wanted>) -> Answer<Costs> {
+    let found = move |store: &Store, app: &App| {
+        let since_us = moment(app, "since", wanted.since.as_deref(), End::Start)?.unwrap_or(0);
+        let offset = TimeZone::system().to_offset(app.clock.now()).seconds();
+        let mut costs = store.costs(since_us, i64::from(offset))?;
+        if let Some(project) = given(wanted.project) {
+            costs.retain(|cost| cost.label == project || cost.project == project);
+        }
+        let mut total = Cost::default();
+        for cost in &costs {
+            total += cost;
+        }
+        let (today, caps) = (spent_today(store, app.clock)?.spent, caps(&app.settings));
+        Ok(Costs {
+            days: costs.into_iter().map(Line::from).collect(),
+            total: Sum::from(&total),
+            today: Spent {
+                tokens: today.tokens_in + today.tokens_out,
+                cost_usd: dollars(today.cost_micros.unwrap_or(0)),
+            },
+            cap: Cap {
+                tokens: (caps.tokens_max > 0).then_some(caps.tokens_max),
+                cost_usd: (caps.cost_micros_max > 0).then(|| dollars(caps.cost_micros_max)),
+            },
+        })
+    };
+    site.read(found).await.map(Json)
+}
+
+fn dollars(micros: u64) -> f64 {
+    micros as f64 / 1e6
+}
+
+impl From<Cost> for Line {
+    fn from(cost: Cost) -> Self {
+        let sum = Sum::from(&cost);
+        let project = if cost.label.is_empty() { cost.project } else { cost.label };
+        Self { day: cost.day, project, provider: cost.provider, model: cost.model, sum }
+    }
+}
+
+impl From<&Cost> for Sum {
+    fn from(cost: &Cost) -> Self {
+        Self {
+            calls: cost.replies,
+            failures: cost.failures,
+            observations: cost.observations,
+            tokens_in: cost.tokens_in,
+            tokens_cached: cost.tokens_cached,
+            tokens_out: cost.tokens_out,
+            cost_usd: dollars(cost.cost_micros),
+        }
+    }
+}

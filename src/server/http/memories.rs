@@ -1,0 +1,295 @@
+//! Memories one by one: read, written by hand, looked up by number or by file.
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State, http::HeaderMap};
+use claude_mem_projections::{
+    Store,
+    search::{Kind, MemoryId, Search},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    dto::{Item, Observation, Prompt, Summary},
+    error::{Answer, Asked, Given, Named, Problem, Refusal},
+    feed::{LIMIT_MAX, list},
+    state::Site,
+};
+use claude_mem_memory::remember::{Note, remember_in};
+
+/// Observations about files, unless told.
+const BY_FILE: usize = 15;
+
+pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
+    OpenApiRouter::new()
+        .routes(routes!(observation))
+        .routes(routes!(summary))
+        .routes(routes!(prompt))
+        .routes(routes!(batch))
+        .routes(routes!(by_file))
+        .routes(routes!(save))
+}
+
+/// One observation, also one that others have taken the place of.
+#[utoipa::path(get, path = "/api/observation/{id}", tag = "reading", security(("token" = [])),
+    params(("id" = i64, Path)),
+    responses((status = 200, body = Observation), (status = "4XX", body = Problem)))]
+async fn observation(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> Answer<Observation> {
+    one(&site, MemoryId { kind: Kind::Observation, id }, Item::observation).await
+}
+
+/// One summary.
+#[utoipa::path(get, path = "/api/summary/{id}", tag = "reading", security(("token" = [])),
+    params(("id" = i64, Path)),
+    responses((status = 200, body = Summary), (status = "4XX", body = Problem)))]
+async fn summary(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> Answer<Summary> {
+    one(&site, MemoryId { kind: Kind::Summary, id }, Item::summary).await
+}
+
+/// One prompt.
+#[utoipa::path(get, path = "/api/prompt/{id}", tag = "reading", security(("token" = [])),
+    params(("id" = i64, Path)),
+    responses((status = 200, body = Prompt), (status = "4XX", body = Problem)))]
+async fn prompt(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> Answer<Prompt> {
+    one(&site, MemoryId { kind: Kind::Prompt, id }, Item::prompt).await
+}
+
+async fn one<T: Send + 'static>(
+    site: &Arc<Site>,
+    name: MemoryId,
+    pick: fn(Item) -> Option<T>,
+) -> Answer<T> {
+    let found = site.read(move |store, _| Ok(store.list_rows(&[name])?.pop())).await?;
+    let found = found.map(Item::from).and_then(pick);
+    found.map(Json).ok_or_else(|| Refusal::not_found(format!("there is no memory {name}")))
+}
+
+/// Which observations.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Batch {
+    /// Numbers; also as JSON in a text, or separated by commas in one.
+    #[schema(value_type = Vec<i64>)]
+    ids: Value,
+    /// `date_desc` or `date_asc`; else as they were named.
+    order_by: Option<String>,
+    /// How many at most.
+    limit: Option<usize>,
+    /// Only of this project.
+    project: Option<String>,
+}
+
+/// Observations by their numbers.
+#[utoipa::path(post, path = "/api/observations/batch", tag = "reading", security(("token" = [])),
+    request_body = Batch,
+    responses((status = 200, body = Vec<Observation>), (status = "4XX", body = Problem)))]
+async fn batch(
+    State(site): State<Arc<Site>>,
+    Given(batch): Given<Batch>,
+) -> Answer<Vec<Observation>> {
+    let mut ids =
+        numbers(&batch.ids).ok_or_else(|| Refusal::bad("`ids` must be a list of whole numbers"))?;
+    if ids.len() > 10 * LIMIT_MAX {
+        return Err(Refusal::bad(format!("at most {} at a time", 10 * LIMIT_MAX)));
+    }
+    let order = batch.order_by.unwrap_or_default();
+    if !matches!(order.as_str(), "" | "relevance" | "date_desc" | "date_asc") {
+        return Err(Refusal::bad("`orderBy` is `date_desc` or `date_asc`"));
+    }
+    let mut found = move |store: &Store| {
+        if let Some(project) = &batch.project {
+            let projects = store.projects_named(project)?;
+            let belongs = |id: &i64| {
+                store.is_memory_of(MemoryId { kind: Kind::Observation, id: *id }, &projects)
+            };
+            let kept: Result<Vec<bool>, _> = ids.iter().map(belongs).collect();
+            let mut kept = kept?.into_iter();
+            ids.retain(|_| kept.next().unwrap_or(false));
+        }
+        let names: Vec<MemoryId> =
+            ids.iter().map(|id| MemoryId { kind: Kind::Observation, id: *id }).collect();
+        let mut listed = store.list_rows(&names)?;
+        match order.as_str() {
+            "date_desc" => listed.sort_by_key(|row| std::cmp::Reverse((row.at_us, row.name))),
+            "date_asc" => listed.sort_by_key(|row| (row.at_us, row.name)),
+            _ => {}
+        }
+        listed.truncate(batch.limit.unwrap_or(usize::MAX));
+        Ok(listed.into_iter().map(Item::from).filter_map(Item::observation).collect())
+    };
+    site.read(move |store, _| found(store)).await.map(Json)
+}
+
+/// The numbers in a list, in a text that is one, or in a text with commas.
+fn numbers(ids: &Value) -> Option<Vec<i64>> {
+    match ids {
+        Value::Array(ids) => ids.iter().map(Value::as_i64).collect(),
+        Value::Number(_) => Some(vec![ids.as_i64()?]),
+        Value::String(text) => match serde_json::from_str(text) {
+            Ok(ids @ (Value::Array(_) | Value::Number(_))) => numbers(&ids),
+            _ => list(Some(text)).iter().map(|id| id.parse().ok()).collect(),
+        },
+        _ => None,
+    }
+}
+
+/// Observations about a file.
+#[derive(Debug, Serialize, ToSchema)]
+struct AboutFiles {
+    observations: Vec<Observation>,
+    count: usize,
+}
+
+/// Observations about files, the newest first.
+#[utoipa::path(get, path = "/api/observations/by-file", tag = "reading", security(("token" = [])),
+    params(("path" = String, Query, description = "a path or the end of one; may be given several times"),
+        ("projects" = Option<String>, Query, description = "names of projects, separated by commas"),
+        ("limit" = Option<usize>, Query)),
+    responses((status = 200, body = AboutFiles), (status = "4XX", body = Problem)))]
+async fn by_file(
+    State(site): State<Arc<Site>>,
+    Asked(asked): Asked<Vec<(String, String)>>,
+) -> Answer<AboutFiles> {
+    let all = |name: &'static str| {
+        let named =
+            asked.iter().filter(move |(key, value)| key == name && !value.trim().is_empty());
+        named.map(|(_, value)| value.clone())
+    };
+    let paths: Vec<String> = all("path").take(10).collect();
+    if paths.is_empty() {
+        return Err(Refusal::bad("`path` is required"));
+    }
+    let limit = match all("limit").next() {
+        None => BY_FILE,
+        Some(limit) => limit.parse().map_err(|_| Refusal::bad("`limit` must be a number"))?,
+    };
+    let mut projects: Vec<Option<String>> =
+        all("projects").flat_map(|names| list(Some(&names))).map(Some).collect();
+    if projects.is_empty() {
+        projects.push(None);
+    }
+    let found = move |store: &Store| {
+        let mut marks = Vec::new();
+        for project in &projects {
+            for path in &paths {
+                let search = Search {
+                    kinds: vec![Kind::Observation],
+                    project: project.clone(),
+                    files: vec![path.clone()],
+                    limit: limit.min(LIMIT_MAX),
+                    ..Search::default()
+                };
+                marks.extend(store.page(&search, None)?);
+            }
+        }
+        marks.sort_unstable_by(|one, other| other.cmp(one));
+        marks.dedup();
+        let names: Vec<MemoryId> = marks
+            .iter()
+            .map(claude_mem_projections::PageCursor::name)
+            .take(limit.min(LIMIT_MAX))
+            .collect();
+        let listed = store.list_rows(&names)?.into_iter();
+        let observations: Vec<_> = listed.map(Item::from).filter_map(Item::observation).collect();
+        Ok(AboutFiles { count: observations.len(), observations })
+    };
+    site.read(move |store, _| found(store)).await.map(Json)
+}
+
+/// A memory written by hand.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    /// What it says.
+    text: String,
+    /// A line that names it.
+    title: Option<String>,
+    /// The name or key of a project; the one worked on last, if not given.
+    project: Option<String>,
+    /// One of the types of observations, or `note`.
+    #[serde(rename = "type")]
+    type_: Option<String>,
+    /// Words to find it by.
+    #[serde(default)]
+    concepts: Vec<String>,
+    /// Files that it is about.
+    #[serde(default)]
+    files: Vec<String>,
+}
+
+/// What became of it.
+#[derive(Debug, Serialize, ToSchema)]
+struct Saved {
+    success: bool,
+    /// Its number; null if the tables are too far behind to tell.
+    id: Option<i64>,
+    title: String,
+    project: String,
+    message: String,
+    /// Whether something was left out because it is private or a secret.
+    is_redacted: bool,
+}
+
+/// Remembers something that was written by hand.
+#[utoipa::path(post, path = "/api/memory/save", tag = "writing", security(("token" = [])),
+    request_body = Written,
+    responses((status = 200, body = Saved), (status = "4XX", body = Problem)))]
+async fn save(
+    State(site): State<Arc<Site>>,
+    headers: HeaderMap,
+    Given(written): Given<Written>,
+) -> Answer<Saved> {
+    // Browsers say where a request comes from, and programs do not: the user writes in the viewer, and over HTTP
+    // Claude or another program may.
+    let via = if headers.contains_key("sec-fetch-site") { "viewer" } else { "http" };
+    let name = match written.project.as_deref().map(str::trim).filter(|name| !name.is_empty()) {
+        Some(name) => name.to_owned(),
+        None => site
+            .read(|store, _| Ok(store.latest_project()?))
+            .await?
+            .ok_or_else(|| Refusal::bad("`project` is required: nothing was worked on yet"))?,
+    };
+    let project = site.project("", &name, "").await?;
+    let saved = site
+        .write(move |store, app| {
+            let note = Note {
+                title: written.title.unwrap_or_default(),
+                text: written.text,
+                type_: written.type_.unwrap_or_default(),
+                concepts: written.concepts,
+                files: written.files,
+                project: Some(name),
+                via,
+            };
+            let saved = remember_in(app, store, &note, &project, String::new())
+                .map_err(|failure| Refusal::unfit(&failure))?;
+            Ok((note, saved))
+        })
+        .await?;
+    let (note, saved) = saved;
+    let id = saved.name.map(|name| name.id);
+    let message = id.map_or_else(|| "Remembered".into(), |id| format!("Remembered as {id}"));
+    let (project, is_redacted) = (saved.project, saved.is_redacted);
+    let title = if is_redacted { String::new() } else { note.title };
+    Ok(Json(Saved { success: true, id, title, project, message, is_redacted }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn numbers_are_taken_in_every_form_in_which_they_are_sent() {
+        for ids in [json!([1, 2]), json!("[1,2]"), json!("1, 2")] {
+            assert_eq!(numbers(&ids), Some(vec![1, 2]), "{ids}");
+        }
+        assert_eq!((numbers(&json!([])), numbers(&json!(""))), (Some(vec![]), Some(vec![])));
+        for ids in [json!(["a"]), json!("1,b"), json!([1.5]), json!({}), json!(null)] {
+            assert_eq!(numbers(&ids), None, "{ids}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What the worker answers over HTTP.
+//!
+//! Nothing is decided here that others could decide: a route takes a request apart, calls what the command
+//! line calls, and writes down what came of it. `guard.rs` says who may ask, `site.rs` what a request has at hand,
+//! and each group of routes has a file. What is in `closed` needs the token, whatever is added to it.
+
+#![expect(clippy::struct_field_names, reason = "fields are called as they are sent")]
+
+mod auth;
+mod body_limit;
+mod connections;
+mod context;
+mod costs;
+mod diff;
+mod dto;
+mod error;
+mod feed;
+mod forgetting;
+mod generations;
+mod health;
+mod ingest;
+mod legacy_sessions;
+mod memories;
+mod parameters;
+mod projects;
+mod provenance;
+mod replays;
+mod search;
+mod sessions;
+mod settings;
+mod state;
+mod stats;
+mod stream;
+mod time_params;
+mod timeline;
+mod viewer_login;
+
+use std::{future::Future, io, sync::Arc};
+
+use axum::{
+    Router, body::Bytes, extract::DefaultBodyLimit, http::header::CONTENT_TYPE, middleware,
+    routing::get,
+};
+use tokio::net::TcpListener;
+use utoipa::{
+    Modify, OpenApi,
+    openapi::security::{Http, HttpAuthScheme, SecurityScheme},
+};
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::{shared::Shared, viewer};
+use error::Refusal;
+use state::Site;
+
+/// Serves until `shutdown` is there; requests under way are then answered to their end.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    let site = Site::new(shared);
+    connections::serve(listener, router(&site), shutdown).await
+}
+
+/// What every route says of itself, collected.
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "claude-mem", description = "Memory of Claude Code sessions on this machine."),
+    modifiers(&Token)
+)]
+struct Description;
+
+struct Token;
+
+impl Modify for Token {
+    fn modify(&self, description: &mut utoipa::openapi::OpenApi) {
+        let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        let components = description.components.get_or_insert_default();
+        components.add_security_scheme("token", bearer);
+    }
+}
+
+fn router(site: &Arc<Site>) -> Router {
+    let open = OpenApiRouter::with_openapi(Description::openapi())
+        .merge(health::open_routes())
+        .merge(viewer_login::open_routes());
+    let mut closed = OpenApiRouter::new()
+        .merge(feed::routes())
+        .merge(memories::routes())
+        .merge(provenance::routes())
+        .merge(sessions::routes())
+        .merge(legacy_sessions::routes())
+        .merge(search::routes())
+        .merge(timeline::routes())
+        .merge(context::routes())
+        .merge(projects::routes())
+        .merge(stats::routes())
+        .merge(costs::routes())
+        .merge(settings::routes())
+        .merge(forgetting::routes())
+        .merge(replays::routes())
+        .merge(generations::routes())
+        .merge(diff::routes())
+        .merge(health::closed_routes())
+        .merge(viewer_login::closed_routes())
+        .merge(stream::routes());
+    let known = parameters::Known::of(closed.get_openapi());
+    // The last layer is the first to see a request: no body is read without a token.
+    closed = closed
+        // Limited by `body_limit::read`, and only there.
+        .route_layer(DefaultBodyLimit::disable())
+        .route_layer(middleware::from_fn_with_state(Arc::clone(site), body_limit::read))
+        .route_layer(middleware::from_fn_with_state(known, parameters::known_only))
+        .route_layer(middleware::from_fn(auth::known_only));
+    let (router, description) = open.merge(closed).split_for_parts();
+    let router = router.merge(viewer::routes());
+    let description = description.to_json().expect("a description is plain data");
+    let description = Bytes::from(description);
+    let described = get(async move || ([(CONTENT_TYPE, "application/json")], description.clone()));
+    router
+        .route("/api/openapi.json", described)
+        .fallback(|| std::future::ready(Refusal::not_found("there is nothing here")))
+        .method_not_allowed_fallback(|| std::future::ready(Refusal::method_not_allowed()))
+        .layer(middleware::from_fn_with_state(Arc::clone(site), auth::guard))
+        .with_state(Arc::clone(site))
+}

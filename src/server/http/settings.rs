@@ -1,0 +1,217 @@
+//! The settings, for the viewer. Only what can do no harm is changed here.
+//!
+//! An attacker who controls the browser must not ship memory elsewhere, read a key, lift a limit or switch a protection
+//! off. Such settings need a second proof: the command line, which only the user has.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use axum::{Json, extract::State};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    error::{Answer, Given, Problem, Refusal},
+    state::Site,
+};
+use claude_mem_core::{
+    app::App,
+    settings::{
+        Kind, Setting, Source, keep,
+        table::{self, ALL, find},
+    },
+};
+
+/// What can be changed over HTTP; a new setting cannot, until it is listed here. None of these names a destination, a
+/// program, a file or a secret, and none weakens privacy, retention or a limit on spending.
+static EDITABLE: &[&Setting] = &[
+    &table::SYNC,
+    &table::MODEL,
+    &table::VERBOSITY,
+    &table::MODE,
+    &table::LANGUAGE,
+    &table::CONTEXT_OBSERVATIONS,
+    &table::CONTEXT_SESSION_COUNT,
+    &table::CONTEXT_FULL_COUNT,
+    &table::CONTEXT_TOKENS_MAX,
+    &table::CONTEXT_OBSERVATION_TYPES,
+    &table::CONTEXT_OBSERVATION_CONCEPTS,
+    &table::CONTEXT_SHOW_TERMINAL_OUTPUT,
+    &table::COMPACT_MB,
+    &table::WORKER_IDLE,
+];
+
+/// Every setting.
+#[derive(Debug, Serialize, ToSchema)]
+struct Settings {
+    settings: Vec<Shown>,
+}
+
+/// One setting.
+#[derive(Debug, Serialize, ToSchema)]
+struct Shown {
+    name: &'static str,
+    /// The value in force; empty if it is not shown.
+    value: String,
+    default: &'static str,
+    /// `environment`, `file` or `default`.
+    source: &'static str,
+    /// `text`, `secret`, `flag`, `choice`, `count`, `money` or `list`.
+    kind: &'static str,
+    /// Whether it has a value other than the default, also where that is not shown.
+    is_set: bool,
+    /// Whether its value is not shown, only whether there is one: secrets, destinations, paths.
+    is_hidden: bool,
+    /// What it means.
+    meaning: &'static str,
+    /// The words that it accepts, if there are only some.
+    allowed: Option<Vec<&'static str>>,
+    /// The smallest number that it accepts.
+    min: Option<u64>,
+    /// The largest.
+    max: Option<u64>,
+    /// Whether it can only be changed on the command line.
+    is_read_only: bool,
+    /// How to change it there, if so.
+    command: Option<String>,
+}
+
+/// What was changed.
+#[derive(Debug, Serialize, ToSchema)]
+struct Changed {
+    success: bool,
+    message: String,
+    settings: Vec<Shown>,
+}
+
+/// New values by name; null goes back to the default.
+#[derive(Debug, serde::Deserialize, ToSchema)]
+#[schema(value_type = BTreeMap<String, Option<String>>)]
+struct Wishes(BTreeMap<String, Value>);
+
+pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
+    OpenApiRouter::new().routes(routes!(show, change))
+}
+
+/// Every setting, and who decided on it.
+#[utoipa::path(get, path = "/api/settings", tag = "settings", security(("token" = [])),
+    responses((status = 200, body = Settings), (status = "4XX", body = Problem)))]
+async fn show(State(site): State<Arc<Site>>) -> Answer<Settings> {
+    let shared = Arc::clone(&site.shared);
+    let found = move || Ok(Settings { settings: all(&shared.app()) });
+    site.block(found).await.map(Json)
+}
+
+/// Changes settings: all of those that are named, or none.
+#[utoipa::path(post, path = "/api/settings", tag = "settings", security(("token" = [])),
+    request_body(content = BTreeMap<String, Option<String>>),
+    responses((status = 200, body = Changed), (status = "4XX", body = Problem)))]
+async fn change(
+    State(site): State<Arc<Site>>,
+    Given(Wishes(wishes)): Given<Wishes>,
+) -> Answer<Changed> {
+    let shared = Arc::clone(&site.shared);
+    let done = move || {
+        let mut checked = Vec::new();
+        for (name, value) in &wishes {
+            checked.push(check(name, value)?);
+        }
+        for (setting, value) in &checked {
+            keep(&shared.paths, setting, value.as_deref())
+                .map_err(|error| Refusal::conflicting(&error.into()))?;
+        }
+        let app = shared.app();
+        let overruled: Vec<&str> = checked
+            .iter()
+            .map(|(setting, _)| setting.name)
+            .filter(|name| app.environment.get(name).is_some())
+            .collect();
+        let message = match overruled.as_slice() {
+            [] => "Settings updated".to_owned(),
+            names => format!("Settings updated; the environment wins over {}", names.join(", ")),
+        };
+        // Whoever asks looks at the settings again.
+        shared.wake();
+        Ok(Changed { success: true, message, settings: all(&app) })
+    };
+    site.block(done).await.map(Json)
+}
+
+fn check(name: &str, value: &Value) -> Result<(&'static Setting, Option<String>), Refusal> {
+    let setting =
+        find(name).ok_or_else(|| Refusal::bad(format!("there is no setting `{}`", short(name))))?;
+    if is_read_only(setting) {
+        return Err(Refusal::forbidden(format!("{} cannot be changed over HTTP", setting.name))
+            .remedy(format!("change it in a terminal with `{}`", command(setting))));
+    }
+    let text = match value {
+        Value::Null => return Ok((setting, None)),
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        _ => return Err(Refusal::bad(format!("{} must be a text", setting.name))),
+    };
+    match setting.kind.check(&text) {
+        Ok(value) => Ok((setting, Some(value))),
+        Err(accepted) => {
+            Err(Refusal::bad(format!("{} cannot be this: it is {accepted}", setting.name)))
+        }
+    }
+}
+
+fn is_read_only(setting: &Setting) -> bool {
+    !EDITABLE.contains(&setting)
+}
+
+/// Free text that cannot be changed here is a destination, a path or a name that leads to one.
+fn is_hidden(setting: &Setting) -> bool {
+    match setting.kind {
+        Kind::Secret(_) => true,
+        Kind::Text => is_read_only(setting),
+        _ => false,
+    }
+}
+
+fn command(setting: &Setting) -> String {
+    format!("claude-mem settings set {} VALUE", setting.name)
+}
+
+fn all(app: &App) -> Vec<Shown> {
+    ALL.iter().map(|setting| shown(app, setting)).collect()
+}
+
+fn shown(app: &App, setting: &'static Setting) -> Shown {
+    let (value, source) = app.settings.find(setting);
+    let (kind, allowed, range) = match &setting.kind {
+        Kind::Text => ("text", None, None),
+        Kind::Secret(_) => ("secret", None, None),
+        Kind::Flag => ("flag", None, None),
+        Kind::Choice(words) => ("choice", Some(words.to_vec()), None),
+        Kind::Count(min, max) => ("count", None, Some((*min, *max))),
+        Kind::Money => ("money", None, None),
+        Kind::List => ("list", None, None),
+    };
+    Shown {
+        name: setting.name,
+        is_set: source != Source::Default,
+        is_hidden: is_hidden(setting),
+        value: if is_hidden(setting) { String::new() } else { value },
+        default: setting.default,
+        source: match source {
+            Source::Environment => "environment",
+            Source::Credentials | Source::File => "file",
+            Source::Default => "default",
+        },
+        kind,
+        meaning: setting.meaning,
+        allowed,
+        min: range.map(|(min, _)| min),
+        max: range.map(|(_, max)| max).filter(|max| *max < u64::MAX),
+        is_read_only: is_read_only(setting),
+        command: is_read_only(setting).then(|| command(setting)),
+    }
+}
+
+fn short(name: &str) -> String {
+    name.chars().take(60).collect()
+}

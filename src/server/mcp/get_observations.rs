@@ -1,0 +1,184 @@
+//! `get_observations`: the third step, full text.
+
+use std::fmt::Write as _;
+
+use claude_mem_projections::details::{MemoryBody, MemoryDetails, Provenance};
+
+use super::{
+    Server,
+    arguments::{Arguments, Parameter, Takes, optional, required},
+    search::EVERYWHERE,
+    text::local,
+    tools::{Effect, Tool},
+};
+use claude_mem_core::{failure::Failure, format};
+use claude_mem_memory::store;
+
+/// Clients cut what is much longer, without a word about what is missing.
+const TEXT_BYTES_MAX: usize = 60_000;
+
+const PARAMETERS: &[Parameter] = &[
+    required("ids", Takes::Ids, "IDs from search or timeline: [12, 13, \"S3\", \"P9\"]"),
+    optional(
+        "orderBy",
+        Takes::Choice(&["date_desc", "date_asc"]),
+        "Order by time (default: as the IDs were given)",
+    ),
+    optional("limit", Takes::Number(1, 1000), "At most so many (default: all)"),
+    optional("project", Takes::Text, "Only those of this project"),
+];
+
+pub(super) static TOOL: Tool = Tool {
+    name: "get_observations",
+    title: "Read memories in full",
+    description: "Step 3: full text of observations, summaries and prompts, and where each comes from. Ask for \
+                  all the IDs you need in one call, and only for those.",
+    parameters: PARAMETERS,
+    effect: Effect::Reads,
+    run,
+};
+
+fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure> {
+    let store = store::read_folded(server.app)?;
+    let ids = arguments.ids("ids");
+    let mut found = store.details(&ids)?;
+    let is_found = |name: &&_| found.iter().any(|details: &MemoryDetails| details.name == **name);
+    let missing: Vec<String> =
+        ids.iter().filter(|id| !is_found(id)).map(ToString::to_string).collect();
+    if let Some(project) = arguments.text("project").filter(|name| *name != EVERYWHERE) {
+        let project = store::project_meant(server.app, &store, Some(project))?;
+        found.retain(|details| details.project == project.label);
+    }
+    match arguments.text("orderBy") {
+        Some("date_asc") => found.sort_by_key(|details| details.at_us),
+        Some(_) => found.sort_by_key(|details| std::cmp::Reverse(details.at_us)),
+        None => {}
+    }
+    found.truncate(arguments.number("limit").unwrap_or(usize::MAX));
+    let mut text = String::new();
+    let mut left = found.iter();
+    while text.len() < TEXT_BYTES_MAX
+        && let Some(details) = left.next()
+    {
+        text += &written(details);
+        text.push('\n');
+    }
+    let left: Vec<String> = left.map(|details| details.name.to_string()).collect();
+    if !left.is_empty() {
+        let _ = writeln!(text, "Not shown, ask for them in another call: {}", left.join(", "));
+    }
+    if !missing.is_empty() {
+        let missing = missing.join(", ");
+        if found.is_empty() {
+            return Err(Failure::new(format!("there is no memory {missing}"))
+                .remedy("find IDs with search"));
+        }
+        let _ = writeln!(text, "There is no memory {missing}");
+    }
+    if text.is_empty() {
+        text += "None of them is of this project";
+    }
+    Ok(text)
+}
+
+fn written(details: &MemoryDetails) -> String {
+    let mut text = heading(details);
+    let mut line = |name: &str, value: &Option<String>| {
+        if let Some(value) = value {
+            let name = if name.is_empty() { String::new() } else { format!("{name}: ") };
+            let _ = writeln!(text, "{name}{}", value.trim());
+        }
+    };
+    match &details.body {
+        MemoryBody::Observation {
+            subtitle,
+            narrative,
+            facts,
+            concepts,
+            files_read,
+            files_modified,
+            ..
+        } => {
+            line("", subtitle);
+            line("", narrative);
+            for fact in facts {
+                let _ = writeln!(text, "- {fact}");
+            }
+            list(&mut text, "concepts", concepts);
+            list(&mut text, "files read", files_read);
+            list(&mut text, "files modified", files_modified);
+        }
+        MemoryBody::Summary {
+            request: _,
+            investigated,
+            learned,
+            completed,
+            next_steps,
+            notes,
+            files_read,
+            files_edited,
+        } => {
+            line("investigated", investigated);
+            line("learned", learned);
+            line("completed", completed);
+            line("next steps", next_steps);
+            line("notes", notes);
+            list(&mut text, "files read", files_read);
+            list(&mut text, "files edited", files_edited);
+        }
+        MemoryBody::Prompt { text: said } => line("", said),
+    }
+    let _ = writeln!(text, "from: {}", origin(&details.provenance));
+    text
+}
+
+/// `# 12 bugfix: title`, then when and where.
+fn heading(details: &MemoryDetails) -> String {
+    let (kind, title) = match &details.body {
+        MemoryBody::Observation { type_, title, .. } => {
+            (type_.as_deref().unwrap_or("observation"), title.as_deref())
+        }
+        MemoryBody::Summary { request, .. } => ("summary", request.as_deref()),
+        MemoryBody::Prompt { .. } => ("prompt", None),
+    };
+    let mut text = format!("# {} {kind}", details.name);
+    if let Some(title) = title {
+        let _ = write!(text, ": {}", title.trim());
+    }
+    let when = local(details.at_us, "%Y-%m-%d %H:%M");
+    let _ = write!(text, "\n{when}, {}", details.project);
+    if let Some(session) = &details.session {
+        let session = session.split('-').next().unwrap_or_default();
+        let _ = write!(text, ", session {session}");
+    }
+    if details.is_superseded {
+        text += ", superseded by a later reprocessing";
+    }
+    text.push('\n');
+    text
+}
+
+fn list(text: &mut String, name: &str, values: &[String]) {
+    if !values.is_empty() {
+        let _ = writeln!(text, "{name}: {}", values.join(", "));
+    }
+}
+
+/// Who says so, and of what it was made.
+fn origin(provenance: &Provenance) -> String {
+    let Some(reply) = &provenance.reply else {
+        return match provenance.origin.as_str() {
+            "user" => "written down by the user".into(),
+            "claude" => "noted by Claude".into(),
+            "program" => "noted by a program over HTTP".into(),
+            "hook" => "the user's own words".into(),
+            origin => origin.to_owned(),
+        };
+    };
+    let mut tools: Vec<&str> =
+        provenance.sources.iter().filter_map(|source| source.tool.as_deref()).collect();
+    tools.dedup();
+    let events = format::count(provenance.sources.len(), "event");
+    let tools = if tools.is_empty() { String::new() } else { format!(" ({})", tools.join(", ")) };
+    format!("{} {}, of {events}{tools}", reply.provider, reply.model)
+}

@@ -1,0 +1,94 @@
+//! Lines from a client: bounded in length, and only as long as there is a client.
+
+use std::{
+    io::{self, BufRead, Read, Stdin},
+    time::Duration,
+};
+
+use claude_mem_core::os::{self, Parent};
+
+/// What a client may send on one line. The longest memory fits many times over.
+pub(super) const LINE_BYTES_MAX: usize = 4 << 20;
+/// How often to look whether the client still lives.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// What was read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// A line is in the buffer, without its end.
+    Line,
+    /// A line was too long, and is gone.
+    TooLong,
+    /// There are no more.
+    End,
+}
+
+/// Reads the next line into `buffer`. Of one that is too long no more than the limit is ever kept.
+pub(super) fn next(
+    stream: &mut impl BufRead,
+    buffer: &mut Vec<u8>,
+    bytes_max: usize,
+) -> io::Result<Next> {
+    buffer.clear();
+    stream.by_ref().take(bytes_max as u64 + 1).read_until(b'\n', buffer)?;
+    if buffer.pop_if(|last| *last == b'\n').is_some() {
+        return Ok(Next::Line);
+    }
+    if buffer.len() > bytes_max {
+        stream.skip_until(b'\n')?;
+        return Ok(Next::TooLong);
+    }
+    Ok(if buffer.is_empty() { Next::End } else { Next::Line })
+}
+
+/// The client, heard on stdin as long as it lives.
+#[derive(Debug)]
+pub(super) struct Client {
+    stdin: Stdin,
+    parent: Parent,
+}
+
+impl Client {
+    pub(super) fn new() -> Self {
+        Self { stdin: io::stdin(), parent: Parent::new() }
+    }
+}
+
+impl Read for Client {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.parent.wait(&self.stdin, LOOK)? {
+            true => os::read(&self.stdin, buffer),
+            false => Ok(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::BufReader;
+
+    use super::*;
+
+    fn read_all(text: &str) -> Vec<String> {
+        // A small window, so that every line crosses its end.
+        let mut stream = BufReader::with_capacity(3, text.as_bytes());
+        let mut buffer = Vec::new();
+        let mut lines = Vec::new();
+        loop {
+            match next(&mut stream, &mut buffer, 8).unwrap() {
+                Next::Line => lines.push(String::from_utf8(buffer.clone()).unwrap()),
+                Next::TooLong => lines.push(format!("too long, {} kept", buffer.len())),
+                Next::End => return lines,
+            }
+        }
+    }
+
+    #[test]
+    fn lines_are_read_whole_up_to_the_limit_and_reading_goes_on_behind_a_longer_one() {
+        let text = "12345678\n123456789\n\nnext\n1234567890123456789\nlast";
+        let expected = ["12345678", "too long, 9 kept", "", "next", "too long, 9 kept", "last"];
+        assert_eq!(read_all(text), expected);
+        assert_eq!(read_all("123456789"), ["too long, 9 kept"]);
+        assert_eq!(read_all(""), [""; 0]);
+    }
+}

@@ -1,0 +1,76 @@
+//! The tools there are, as a client lists and names them.
+
+use serde_json::{Value, json};
+
+use super::{
+    Server,
+    arguments::{Arguments, Parameter, schema},
+    forget, get_observations, remember, search, session_start_context, timeline,
+};
+use claude_mem_core::failure::{Failure, nearest};
+
+/// A tool.
+#[derive(Debug)]
+pub(super) struct Tool {
+    pub(super) name: &'static str,
+    /// For people.
+    pub(super) title: &'static str,
+    /// For the model: when to use it, and what comes back.
+    pub(super) description: &'static str,
+    pub(super) parameters: &'static [Parameter],
+    pub(super) effect: Effect,
+    pub(super) run: fn(&mut Server<'_>, &Arguments) -> Result<String, Failure>,
+}
+
+/// What it does to memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    Reads,
+    Adds,
+    Removes,
+}
+
+const TOOLS: [&Tool; 6] = [
+    &search::TOOL,
+    &timeline::TOOL,
+    &get_observations::TOOL,
+    &remember::TOOL,
+    &forget::TOOL,
+    &session_start_context::TOOL,
+];
+
+/// All tools, for `tools/list`.
+pub(super) fn described() -> Vec<Value> {
+    TOOLS.iter().map(|tool| tool.described()).collect()
+}
+
+/// The tool of this name.
+pub(super) fn named(name: &str) -> Result<&'static Tool, String> {
+    let names = || TOOLS.iter().map(|tool| tool.name);
+    if let Some(tool) = TOOLS.into_iter().find(|tool| tool.name == name) {
+        return Ok(tool);
+    }
+    if let Some(nearest) = nearest(name, names()) {
+        return Err(format!("there is no tool `{name}`: did you mean `{nearest}`?"));
+    }
+    let names: Vec<&str> = names().collect();
+    Err(format!("there is no tool `{name}`; there are: {}", names.join(", ")))
+}
+
+impl Tool {
+    fn described(&self) -> Value {
+        let mut annotations = json!({"title": self.title, "readOnlyHint": self.effect == Effect::Reads,
+                "openWorldHint": false});
+        if self.effect != Effect::Reads {
+            annotations["destructiveHint"] = (self.effect == Effect::Removes).into();
+            annotations["idempotentHint"] = (self.effect == Effect::Removes).into();
+        }
+        json!({
+            "name": self.name,
+            "title": self.title,
+            "description": self.description,
+            "inputSchema": schema(self.parameters),
+            "annotations": annotations,
+        })
+    }
+}

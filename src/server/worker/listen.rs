@@ -1,0 +1,78 @@
+//! The port: the one that was asked for, else a free one.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+
+use claude_mem_core::{
+    diagnostics::{self, Level},
+    paths::Paths,
+    settings::{
+        Settings,
+        table::{WORKER_HOST, WORKER_PORT, WORKER_REMOTE},
+    },
+};
+
+/// Listens. If the port is taken, any other will do: the real one is in `worker.json`.
+pub(super) fn listen(paths: &Paths, settings: &Settings) -> std::io::Result<TcpListener> {
+    let host = host(paths, settings);
+    let port = settings.text(&WORKER_PORT).parse().unwrap_or(0);
+    let listener = TcpListener::bind(SocketAddr::new(host, port))
+        .or_else(|_| TcpListener::bind(SocketAddr::new(host, 0)))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// The address to listen on. One that others can reach has to be wanted twice, because a settings file may
+/// be shared with a program that takes it more lightly.
+fn host(paths: &Paths, settings: &Settings) -> IpAddr {
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let text = settings.text(&WORKER_HOST);
+    let wanted = match text.trim_matches(['[', ']']) {
+        "localhost" => Some(HERE),
+        text => text.parse().ok(),
+    };
+    match wanted {
+        Some(wanted) if wanted.is_loopback() || settings.flag(&WORKER_REMOTE) => wanted,
+        _ => {
+            let message = format_args!(
+                "{} is `{text}`, which is not listened on: it is no address of this machine alone, and {} is not set",
+                WORKER_HOST.name, WORKER_REMOTE.name
+            );
+            diagnostics::record(&paths.data, Level::Warn, message);
+            HERE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use claude_mem_core::environment::Environment;
+
+    fn listening(variables: &[(&str, &str)]) -> SocketAddr {
+        let data = tempfile::tempdir().unwrap();
+        let paths = Paths { home: None, data: data.path().into() };
+        let settings = Settings::load(&paths, &Environment::fixed(variables));
+        listen(&paths, &settings).unwrap().local_addr().unwrap()
+    }
+
+    #[test]
+    fn a_taken_port_is_left_to_whoever_has_it() {
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let held = TcpListener::bind(taken).unwrap();
+        let port = taken.port().to_string();
+        let found = listening(&[("CLAUDE_MEM_WORKER_PORT", &port)]);
+        assert_ne!(found.port(), taken.port());
+        drop(held);
+    }
+
+    #[test]
+    fn others_can_reach_it_only_if_that_is_wanted_twice() {
+        let any = ("CLAUDE_MEM_WORKER_HOST", "0.0.0.0");
+        let port = ("CLAUDE_MEM_WORKER_PORT", "0");
+        assert!(listening(&[any, port]).ip().is_loopback());
+        let remote = ("CLAUDE_MEM_WORKER_REMOTE", "true");
+        assert!(listening(&[any, port, remote]).ip().is_unspecified());
+        assert!(listening(&[("CLAUDE_MEM_WORKER_HOST", "localhost"), port]).ip().is_loopback());
+        assert!(listening(&[("CLAUDE_MEM_WORKER_HOST", "a b c"), port]).ip().is_loopback());
+    }
+}

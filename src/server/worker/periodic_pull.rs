@@ -1,0 +1,66 @@
+//! Pulling while the worker runs.
+
+use std::{
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    shared::{Change, Shared},
+    worker::periodic::Chore,
+};
+use claude_mem_core::{
+    app::App,
+    failure::Failure,
+    settings::table::{PULL, SHIP_TO},
+};
+use claude_mem_memory::store;
+use claude_mem_sync::pull::pull;
+use claude_mem_sync::ship::{
+    Backoff,
+    remote::{Purpose, Remote},
+};
+
+/// Other machines' work is wanted when the next session begins, not the same second; and every look costs the
+/// owner of a bucket a little.
+pub(crate) const CHORE: Chore = Chore { name: "pull", every: Duration::from_secs(20), run };
+
+/// When to try again with a remote that did not answer.
+static LATER: Mutex<(Option<Instant>, Backoff)> = Mutex::new((None, Backoff::new()));
+
+fn run(shared: &Shared, app: &mut App) -> Result<(), Failure> {
+    let place = app.settings.text(&SHIP_TO);
+    if place.is_empty() || !app.settings.flag(&PULL) {
+        return Ok(());
+    }
+    let Ok(mut later) = LATER.lock() else { return Ok(()) };
+    if later.0.is_some_and(|at| Instant::now() < at) {
+        return Ok(());
+    }
+    let remote = Remote::open(&place, Purpose::Read, &app.paths, &app.settings, &app.environment)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime =
+        runtime.map_err(|error| Failure::new(format!("no runtime could be started: {error}")))?;
+    let outcome = match runtime.block_on(pull(&remote, &app.paths)) {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            let is_first = later.1.is_first();
+            later.0 = Some(Instant::now() + later.1.failed());
+            // Said once; a remote that stays away would fill the diagnostics.
+            return if is_first { Err(error.into()) } else { Ok(()) };
+        }
+    };
+    later.0 = None;
+    later.1.succeeded();
+    drop(later);
+    if outcome.is_new() {
+        let mut store = store::open(app)?;
+        let log = store::open_log(app)?;
+        store::fold(&mut store, &log)?;
+        shared.tell(Change::Folded);
+    }
+    match outcome.failed.into_iter().next() {
+        Some((_, error)) => Err(error.into()),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,319 @@
+//! The copy of one log: what of the remote is new is checked, and only then becomes part of it.
+//!
+//! At every moment the copy is a log that can be read. Bytes that are there are never changed: a segment grows at
+//! its end, is given its final name when it is complete, and goes when a later generation has taken its place.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read as _, Write as _},
+    path::{Path, PathBuf},
+};
+
+use claude_mem_log::format::{SEGMENT_HEADER_LEN, SegmentHeader, encode_log_id};
+use serde::{Deserialize, Serialize};
+
+use super::hosts::replace;
+use crate::ship::{
+    Error,
+    manifest::{Hash, HostId, Segment},
+    remote::Remote,
+    remote_head::{self, Head},
+};
+use claude_mem_core::os::{self, Making as _};
+
+/// How often the remote may be compacted under our hands.
+const ATTEMPTS_MAX: usize = 4;
+
+/// The entry of the remote that was taken over last.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Taken {
+    number: u64,
+    hash: Hash,
+}
+
+/// The copy of one log.
+#[derive(Debug)]
+pub(super) struct Copy {
+    host: HostId,
+    dir: PathBuf,
+}
+
+impl Copy {
+    pub(super) fn new(host: HostId, dir: PathBuf) -> Self {
+        Self { host, dir }
+    }
+
+    /// Takes over what is new. Gives the entry that we have now, and how many bytes of log came.
+    pub(super) async fn bring(&self, remote: &Remote) -> Result<(u64, u64), Error> {
+        let taken = self.taken();
+        let number_known = taken.map_or(0, |taken| taken.number);
+        if number_known > 0 && !is_there(remote, &self.host.entry(number_known + 1)).await? {
+            return Ok((number_known, 0));
+        }
+        let mut attempt = 0;
+        let (head, bytes) = loop {
+            attempt += 1;
+            let found = remote_head::newest(remote, self.host, number_known).await?;
+            let head = found.ok_or_else(|| Error::NoHosts { place: remote.place().into() })?;
+            self.check_history(remote, &head, taken)?;
+            match self.take_over(remote, &head).await {
+                Ok(bytes) => break (head, bytes),
+                // The log was compacted there meanwhile, so that there is a newer manifest.
+                Err(Error::Missing { .. }) if attempt < ATTEMPTS_MAX => {}
+                Err(error) => return Err(error),
+            }
+        };
+        let taken = Taken { number: head.number, hash: head.hash };
+        let json = serde_json::to_vec(&taken).expect("two numbers are plain data");
+        replace(&self.dir.join("pulled.json"), &json)?;
+        Ok((head.number, bytes))
+    }
+
+    fn taken(&self) -> Option<Taken> {
+        serde_json::from_slice(&fs::read(self.dir.join("pulled.json")).ok()?).ok()
+    }
+
+    /// Whether the remote goes on from what was taken over before.
+    fn check_history(
+        &self,
+        remote: &Remote,
+        head: &Head,
+        taken: Option<Taken>,
+    ) -> Result<(), Error> {
+        let Some(taken) = taken else { return Ok(()) };
+        let follower = taken.number + 1;
+        let said = if taken.number == head.number {
+            Some(head.hash)
+        } else if follower == head.manifest.number {
+            head.manifest.previous
+        } else {
+            let next = head.increments.iter().find(|increment| increment.number == follower);
+            next.map(|increment| increment.previous)
+        };
+        match said {
+            Some(said) if said != taken.hash => Err(self.diverged(remote)),
+            _ => Ok(()),
+        }
+    }
+
+    fn diverged(&self, remote: &Remote) -> Error {
+        let why = format!(
+            "what it has of machine {} does not go on from what was pulled before",
+            self.host
+        );
+        Error::Diverged { place: remote.place().into(), why }
+    }
+
+    async fn take_over(&self, remote: &Remote, head: &Head) -> Result<u64, Error> {
+        let id = self.dir.join("log.id");
+        if !id.exists() {
+            replace(&id, encode_log_id(self.host.0).as_ref())?;
+        }
+        let segments = head.segments();
+        let mut bytes = 0;
+        for segment in &segments {
+            bytes += match segment.is_active {
+                true => self.grow(remote, head, segment).await?,
+                false => self.complete(remote, head, segment).await?,
+            };
+        }
+        self.remove_superseded(&segments)?;
+        sync_dir(&self.dir)?;
+        Ok(bytes)
+    }
+
+    /// The number of the segment that grows, if there is one here.
+    fn growing(&self) -> Option<u64> {
+        header(&self.dir.join("active.log")).map(|header| header.number)
+    }
+
+    /// A segment that nobody appends to any more. What is here of it is its beginning.
+    async fn complete(
+        &self,
+        remote: &Remote,
+        head: &Head,
+        segment: &Segment,
+    ) -> Result<u64, Error> {
+        let path = self.dir.join(segment.file_name());
+        if len(&path) == Some(segment.bytes) {
+            return Ok(0);
+        }
+        let active = self.dir.join("active.log");
+        let is_growing =
+            self.growing().is_some_and(|at| (segment.number..=segment.number_last).contains(&at));
+        let begun = match is_growing && segment.generation == 0 {
+            true => active.clone(),
+            false => path.clone(),
+        };
+        let (draft, bytes) = self.draft(remote, head, segment, &begun).await?;
+        if is_growing {
+            // Whoever reads meanwhile finds the beginning under one name or the other, and never twice.
+            let number = self.growing().unwrap_or(segment.number);
+            rename(&active, &self.dir.join(format!("{number:016x}.g00.seg")))?;
+        }
+        rename(&draft, &path)?;
+        Ok(bytes)
+    }
+
+    /// The segment that is appended to.
+    async fn grow(&self, remote: &Remote, head: &Head, segment: &Segment) -> Result<u64, Error> {
+        let path = self.dir.join("active.log");
+        match self.growing() {
+            Some(number) if number == segment.number => {
+                return self.append(remote, head, segment, &path).await;
+            }
+            // It was complete before we came to see it, and is there under its own name by now.
+            Some(number) => rename(&path, &self.dir.join(format!("{number:016x}.g00.seg")))?,
+            None => {}
+        }
+        let (draft, bytes) = self.draft(remote, head, segment, Path::new("")).await?;
+        rename(&draft, &path)?;
+        Ok(bytes)
+    }
+
+    /// Writes a segment under a name that no reader looks at, beginning with what is in `begun`.
+    async fn draft(
+        &self,
+        remote: &Remote,
+        head: &Head,
+        segment: &Segment,
+        begun: &Path,
+    ) -> Result<(PathBuf, u64), Error> {
+        let draft = self.dir.join(format!("{}.part", segment.file_name()));
+        let failed = |error| Error::io("write", &draft, error);
+        let mut options = fs::OpenOptions::new();
+        let file = options.write(true).create(true).truncate(true).owner_only().open(&draft);
+        let mut file = file.map_err(failed)?;
+        let from = match File::open(begun) {
+            Ok(mut begun) => io::copy(&mut begun, &mut file).map_err(failed)?,
+            Err(_) => 0,
+        };
+        if from > segment.bytes {
+            return Err(self.diverged(remote));
+        }
+        let mut bytes = 0;
+        let read = head.read(remote, segment, from, |_, more| {
+            bytes += more.len() as u64;
+            file.write_all(more).map_err(failed)
+        });
+        read.await?;
+        file.sync_data().map_err(failed)?;
+        let checked = self.check(remote, segment, &draft, &[]);
+        if checked.is_err() {
+            let _ = fs::remove_file(&draft);
+        }
+        checked.map(|()| (draft, bytes))
+    }
+
+    /// Adds to the segment that grows. All of it is checked first: what is wrong never gets there.
+    async fn append(
+        &self,
+        remote: &Remote,
+        head: &Head,
+        segment: &Segment,
+        path: &Path,
+    ) -> Result<u64, Error> {
+        let from = len(path).unwrap_or(0);
+        if from > segment.bytes {
+            return Err(self.diverged(remote));
+        }
+        let mut more = Vec::new();
+        let read = head.read(remote, segment, from, |_, bytes| {
+            more.extend_from_slice(bytes);
+            Ok(())
+        });
+        read.await?;
+        self.check(remote, segment, path, &more)?;
+        let failed = |error| Error::io("write", path, error);
+        let mut file = fs::OpenOptions::new().append(true).open(path).map_err(failed)?;
+        file.write_all(&more).and_then(|()| file.sync_data()).map_err(failed)?;
+        Ok(more.len() as u64)
+    }
+
+    /// Whether a file, and what is to come behind it, is what the manifest says, and is of this log.
+    fn check(
+        &self,
+        remote: &Remote,
+        segment: &Segment,
+        path: &Path,
+        more: &[u8],
+    ) -> Result<(), Error> {
+        let failed = |error| Error::io("read", path, error);
+        let mut file = File::open(path).map_err(failed)?.take(segment.hash_bytes);
+        let mut hasher = blake3::Hasher::new();
+        let mut buffer = vec![0; 256 << 10];
+        let mut rest = segment.hash_bytes as usize;
+        loop {
+            match file.read(&mut buffer).map_err(failed)? {
+                0 => break,
+                read => {
+                    hasher.update(&buffer[..read]);
+                    rest -= read;
+                }
+            }
+        }
+        hasher.update(more.get(..rest).unwrap_or(more));
+        let is_of_log = header(path)
+            .is_some_and(|header| header.log_id == self.host.0 && header.number == segment.number);
+        let is_whole = len(path).unwrap_or(0) + more.len() as u64 == segment.bytes;
+        match Hash(hasher.finalize().into()) == segment.hash && is_of_log && is_whole {
+            true => Ok(()),
+            false => Err(self.diverged(remote)),
+        }
+    }
+
+    /// Takes away what a later generation has taken the place of: that is how what was forgotten there leaves
+    /// this machine. What the remote merely does not name any more stays.
+    fn remove_superseded(&self, segments: &[Segment]) -> Result<(), Error> {
+        let failed = |error| Error::io("list", &self.dir, error);
+        for entry in fs::read_dir(&self.dir).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let Some((numbers, generation)) = parse(name) else { continue };
+            let is_superseded = segments.iter().any(|segment| {
+                segment.generation > generation
+                    && segment.number <= *numbers.start()
+                    && segment.number_last >= *numbers.end()
+                    && len(&self.dir.join(segment.file_name())) == Some(segment.bytes)
+            });
+            if is_superseded {
+                fs::remove_file(&path).map_err(|error| Error::io("remove", &path, error))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Which segments a file holds, and in which generation, by its name.
+fn parse(name: &str) -> Option<(std::ops::RangeInclusive<u64>, u32)> {
+    let (numbers, generation) = name.strip_suffix(".seg")?.split_once(".g")?;
+    let (first, last) = numbers.split_once('-').unwrap_or((numbers, numbers));
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    Some((number(first)?..=number(last)?, generation.parse().ok()?))
+}
+
+async fn is_there(remote: &Remote, name: &str) -> Result<bool, Error> {
+    match remote.get_packed(name).await {
+        Ok(_) => Ok(true),
+        Err(Error::Missing { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn header(path: &Path) -> Option<SegmentHeader> {
+    let mut bytes = [0; SEGMENT_HEADER_LEN];
+    File::open(path).ok()?.read_exact(&mut bytes).ok()?;
+    SegmentHeader::decode(&bytes)
+}
+
+fn len(path: &Path) -> Option<u64> {
+    fs::metadata(path).ok().map(|file| file.len())
+}
+
+fn rename(from: &Path, to: &Path) -> Result<(), Error> {
+    fs::rename(from, to).map_err(|error| Error::io("rename", from, error))
+}
+
+fn sync_dir(dir: &Path) -> Result<(), Error> {
+    os::sync_dir(dir).map_err(|error| Error::io("sync", dir, error))
+}

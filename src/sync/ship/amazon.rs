@@ -1,0 +1,246 @@
+//! A bucket of Amazon's, or of a server that speaks S3.
+
+use std::{fs, path::PathBuf};
+
+use object_store::aws::{AmazonS3, AmazonS3Builder as Builder, AmazonS3ConfigKey as ConfigKey};
+
+use crate::ship::{
+    Error,
+    credentials::{is_on, of_maker},
+    error_text::first_line,
+    remote::{client, retry, variables, without_password},
+};
+use claude_mem_core::{
+    environment::Environment,
+    paths::{Paths, expand_tilde},
+    settings::{Settings, table},
+};
+
+/// Opens the bucket of a place. Asks nothing of it yet.
+pub(super) fn bucket(
+    place: &str,
+    paths: &Paths,
+    settings: &Settings,
+    environment: &Environment,
+) -> Result<AmazonS3, Error> {
+    let profile = Profile::find(paths, environment);
+    let builder = builder(place, &profile, settings, environment);
+    let is_let_in = has_credentials(&builder)
+        || has_metadata(&builder, environment, &of_maker("sys_vendor"), &of_maker("bios_version"));
+    let place = without_password(place);
+    let bucket = builder.build().map_err(|error| {
+        let (place, why) = (place.clone(), first_line(&error));
+        match why.as_str() {
+            "Missing AccessKeyId" | "Missing SecretAccessKey" => Error::Credentials {
+                place,
+                why: "one of the key and its secret is said without the other".into(),
+            },
+            _ => Error::Place { place, why },
+        }
+    })?;
+    match is_let_in {
+        true => Ok(bucket),
+        false => Err(Error::Credentials { place, why: profile.why_not() }),
+    }
+}
+
+/// What the usual files, the usual variables and our settings say. Later ones win.
+fn builder(
+    place: &str,
+    profile: &Profile,
+    settings: &Settings,
+    environment: &Environment,
+) -> Builder {
+    let of_profile = profile.said.iter().filter_map(|(name, value)| known(name, value));
+    let of_variables = variables(environment, &["AWS_"]);
+    let of_variables = of_variables.filter_map(|(name, value)| known(&name, &value));
+    let of_settings = [
+        (ConfigKey::Endpoint, &table::SHIP_ENDPOINT),
+        (ConfigKey::Region, &table::SHIP_REGION),
+        (ConfigKey::AccessKeyId, &table::SHIP_ACCESS_KEY_ID),
+        (ConfigKey::SecretAccessKey, &table::SHIP_SECRET_ACCESS_KEY),
+    ];
+    let of_settings = of_settings.map(|(key, setting)| (key, settings.text(setting)));
+    let of_settings = of_settings.into_iter().filter(|(_, value)| !value.is_empty());
+    let said = later_wins([of_profile.collect(), of_variables.collect(), of_settings.collect()]);
+    let builder = Builder::new()
+        .with_url(place)
+        .with_region("us-east-1")
+        .with_client_options(client())
+        .with_retry(retry());
+    let builder = said.into_iter().fold(builder, |builder, (key, value)| {
+        let value = if key == ConfigKey::MetadataEndpoint {
+            value.trim_end_matches('/').into()
+        } else {
+            value
+        };
+        builder.with_config(key, value)
+    });
+    let endpoint = builder.get_config_value(&ConfigKey::S3Endpoint);
+    let endpoint = endpoint.or_else(|| builder.get_config_value(&ConfigKey::Endpoint));
+    match endpoint {
+        Some(endpoint) if endpoint.starts_with("http://") => builder.with_allow_http(true),
+        _ => builder,
+    }
+}
+
+fn known(name: &str, value: &str) -> Option<(ConfigKey, String)> {
+    let key = match name {
+        // As Amazon's own programs have it.
+        "aws_ec2_metadata_service_endpoint" => ConfigKey::MetadataEndpoint,
+        _ => name.parse().ok()?,
+    };
+    let key = if key == ConfigKey::DefaultRegion { ConfigKey::Region } else { key };
+    Some((key, value.to_owned()))
+}
+
+/// A token is of one key: where another is said later, it is none of its.
+fn later_wins(sources: [Vec<(ConfigKey, String)>; 3]) -> Vec<(ConfigKey, String)> {
+    let mut all: Vec<(ConfigKey, String)> = Vec::new();
+    for source in sources {
+        let is_key = |(key, _): &&(ConfigKey, String)| *key == ConfigKey::AccessKeyId;
+        let other = source.iter().find(is_key);
+        if other.is_some() && all.iter().rfind(is_key) != other {
+            all.retain(|(key, _)| *key != ConfigKey::Token);
+        }
+        all.extend(source);
+    }
+    all
+}
+
+fn has_credentials(builder: &Builder) -> bool {
+    let said = |key: ConfigKey| builder.get_config_value(&key);
+    let is_said = |key: ConfigKey| said(key).is_some();
+    is_said(ConfigKey::AccessKeyId)
+        || is_said(ConfigKey::SecretAccessKey)
+        || is_said(ConfigKey::WebIdentityTokenFile) && is_said(ConfigKey::RoleArn)
+        || is_said(ConfigKey::ContainerCredentialsRelativeUri)
+        || is_said(ConfigKey::ContainerCredentialsFullUri)
+            && is_said(ConfigKey::ContainerAuthorizationTokenFile)
+        // Nobody needs any for a bucket that is open to all.
+        || is_on(said(ConfigKey::SkipSignature).as_deref())
+}
+
+/// Whether this is a machine of Amazon's. The older ones have their name only in the version of what starts them.
+fn has_metadata(builder: &Builder, environment: &Environment, maker: &str, version: &str) -> bool {
+    !is_on(environment.text("AWS_EC2_METADATA_DISABLED").as_deref())
+        && (builder.get_config_value(&ConfigKey::MetadataEndpoint).is_some()
+            || maker.starts_with("Amazon")
+            || version.to_ascii_lowercase().contains("amazon"))
+}
+
+/// What the usual files say for the profile in force, as other tools take it.
+#[derive(Debug, Default)]
+struct Profile {
+    name: Option<String>,
+    is_there: bool,
+    said: Vec<(String, String)>,
+}
+
+impl Profile {
+    fn find(paths: &Paths, environment: &Environment) -> Self {
+        let name = environment.text("AWS_PROFILE");
+        let mut found = Self { name, ..Self::default() };
+        for (variable, usual) in [
+            ("AWS_CONFIG_FILE", "~/.aws/config"),
+            ("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"),
+        ] {
+            let file = environment.get(variable).map_or_else(|| usual.into(), PathBuf::from);
+            let file = expand_tilde(&file, paths.home.as_deref());
+            found.read(&fs::read_to_string(file).unwrap_or_default());
+        }
+        found
+    }
+
+    fn read(&mut self, text: &str) {
+        let wanted = self.name.clone().unwrap_or_else(|| "default".into());
+        let mut is_wanted = false;
+        for line in text.lines().map(str::trim) {
+            if let Some(section) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+                is_wanted = section.trim().trim_start_matches("profile ").trim() == wanted;
+                self.is_there |= is_wanted;
+            } else if let Some((name, value)) = line.split_once('=').filter(|_| is_wanted) {
+                let (name, value) = (name.trim().to_ascii_lowercase(), value.trim().to_owned());
+                self.said.extend(Some((name, value)).filter(|(_, value)| !value.is_empty()));
+            }
+        }
+    }
+
+    fn why_not(&self) -> String {
+        match &self.name {
+            Some(name) if !self.is_there => {
+                format!("no file has the profile `{name}`, which `AWS_PROFILE` names")
+            }
+            name if self.is_there => {
+                let name = name.as_deref().unwrap_or("default");
+                format!(
+                    "the profile `{name}` has no key, and a login, a role or a program that it names is not used"
+                )
+            }
+            _ => "neither a setting, a variable nor a file has credentials".into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn builder_of(variables: &[(&str, &str)], profile: &str) -> Builder {
+        let environment = Environment::fixed(variables);
+        let home = tempfile::tempdir().unwrap();
+        let all = [&[("HOME", home.path().to_str().unwrap())], variables].concat();
+        let paths = Paths::find(&Environment::fixed(&all)).unwrap();
+        let settings = Settings::load(&paths, &environment);
+        let mut found = Profile::default();
+        found.read(profile);
+        builder("s3://memories", &found, &settings, &environment)
+    }
+
+    #[test]
+    fn only_a_machine_of_amazons_is_asked_for_credentials() {
+        let asks = |variables: &[(&str, &str)], maker: &str, version: &str| {
+            let environment = Environment::fixed(variables);
+            has_metadata(&builder_of(variables, ""), &environment, maker, version)
+        };
+        assert!(asks(&[], "Amazon EC2\n", "1.0\n"));
+        assert!(asks(&[], "Xen\n", "4.11.amazon\n"));
+        assert!(!asks(&[], "LENOVO\n", "N2IET98W\n"));
+        assert!(!asks(&[], "", ""));
+        assert!(asks(&[("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://127.0.0.1:1/")], "", ""));
+        assert!(asks(&[("AWS_METADATA_ENDPOINT", "http://127.0.0.1:1")], "", ""));
+        assert!(!asks(&[("AWS_EC2_METADATA_DISABLED", "true")], "Amazon EC2\n", ""));
+    }
+
+    #[test]
+    fn every_way_to_be_let_in_counts_and_half_of_one_does_not() {
+        let has = |variables: &[(&str, &str)]| has_credentials(&builder_of(variables, ""));
+        let (role, token) = (("AWS_ROLE_ARN", "arn"), ("AWS_WEB_IDENTITY_TOKEN_FILE", "/token"));
+        let uri = ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://169.254.170.23/v1/credentials");
+        let file = ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "/token");
+        assert!(has(&[("AWS_ACCESS_KEY_ID", "id")]));
+        assert!(has(&[("CLAUDE_MEM_SHIP_ACCESS_KEY_ID", "id")]));
+        assert!(has(&[role, token]) && !has(&[role]) && !has(&[token]));
+        assert!(has(&[uri, file]) && !has(&[uri]) && !has(&[file]));
+        assert!(has(&[("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2/credentials")]));
+        assert!(has(&[("AWS_SKIP_SIGNATURE", "true")]) && !has(&[("AWS_SKIP_SIGNATURE", "false")]));
+        assert!(!has(&[("AWS_REGION", "eu-central-1")]));
+    }
+
+    #[test]
+    fn a_token_is_not_taken_for_that_of_another_key() {
+        let profile = "[default]\naws_access_key_id = of-file\naws_secret_access_key = x\n\
+                       aws_session_token = of-file\nregion =\n";
+        let said = |variables: &[(&str, &str)]| {
+            let builder = builder_of(variables, profile);
+            [ConfigKey::AccessKeyId, ConfigKey::Token, ConfigKey::Region]
+                .map(|key| builder.get_config_value(&key).unwrap_or_default())
+        };
+        assert_eq!(said(&[]), ["of-file", "of-file", "us-east-1"]);
+        assert_eq!(said(&[("AWS_ACCESS_KEY_ID", "other")]), ["other", "", "us-east-1"]);
+        let login = [("AWS_ACCESS_KEY_ID", "other"), ("AWS_SESSION_TOKEN", "of-other")];
+        assert_eq!(said(&login), ["other", "of-other", "us-east-1"]);
+        let ours = [&login[..], &[("CLAUDE_MEM_SHIP_ACCESS_KEY_ID", "ours")]].concat();
+        assert_eq!(said(&ours), ["ours", "", "us-east-1"]);
+    }
+}

@@ -1,0 +1,135 @@
+//! The log on this machine, as it is to be shipped.
+
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+};
+
+use claude_mem_log::{
+    Appender, Log, Options, SegmentState,
+    format::{self, SEGMENT_HEADER_LEN, SegmentHeader},
+    maintain,
+    recovery::{ScanResult, scan},
+};
+
+use crate::ship::{
+    Error,
+    manifest::{Hash, HostId},
+    remote_head,
+};
+use claude_mem_core::os::FileExt as _;
+
+/// A segment on this machine.
+#[derive(Debug, Clone)]
+pub struct LocalSegment {
+    pub number: u64,
+    pub generation: u32,
+    pub number_last: u64,
+    pub path: PathBuf,
+    /// As far as it is to be shipped: of the one that is appended to, up to the last whole record.
+    pub bytes: u64,
+    pub seal: Option<Hash>,
+    pub is_active: bool,
+}
+
+/// Whose log is in `dir`; `None` if nothing was ever recorded.
+pub fn host(dir: &Path) -> Result<Option<HostId>, Error> {
+    Ok(Log::open(dir, Options::default())?.id().map(HostId))
+}
+
+/// Takes in what was spilled, seals what is full, and waits until all of it is on disk: what a loss of power
+/// could take away here must not be in the remote.
+pub(super) fn settle(dir: &Path) -> Result<(), Error> {
+    maintain(dir, &Options::default())?;
+    Appender::open(dir, Options::default())?.sync()?;
+    Ok(())
+}
+
+/// Every segment there is. `known` is a segment and an offset in it where a record is known to end.
+pub fn segments(dir: &Path, host: HostId, known: (u64, u64)) -> Result<Vec<LocalSegment>, Error> {
+    let mut all = Vec::new();
+    for info in Log::open(dir, Options::default())?.segments()? {
+        let is_active = info.state == SegmentState::Active;
+        let mut bytes = info.bytes;
+        if is_active {
+            let from = if known.0 == info.number { known.1 } else { 0 };
+            bytes = whole_end(&info.path, host, info.number, from, info.bytes)?;
+        }
+        all.push(LocalSegment {
+            number: info.number,
+            generation: info.generation,
+            number_last: info.number_last,
+            path: info.path,
+            bytes,
+            seal: info.seal.map(|seal| Hash(seal.hash)),
+            is_active,
+        });
+    }
+    Ok(all)
+}
+
+/// Where the last whole record ends. An append may be under way behind it.
+fn whole_end(path: &Path, host: HostId, number: u64, from: u64, len: u64) -> Result<u64, Error> {
+    let from = from.min(len);
+    let bytes = read(path, from, len)?;
+    let header_len = SEGMENT_HEADER_LEN as u64;
+    if from < header_len && len < header_len {
+        return Ok(0);
+    }
+    let salt = match from {
+        0 => SegmentHeader::decode(&bytes).map(|header| header.salt()),
+        _ => SegmentHeader::decode(&read(path, 0, header_len)?).map(|header| header.salt()),
+    };
+    let salt = salt.unwrap_or_else(|| format::salt(host.0, number));
+    let mut at = header_len.saturating_sub(from);
+    let mut source = bytes.as_slice();
+    loop {
+        let found = scan(&mut source, at, salt).map_err(|error| Error::io("read", path, error))?;
+        match found {
+            ScanResult::Frame(_) | ScanResult::Gap { .. } => {
+                at = found.end(at).expect("only the end has no end");
+            }
+            ScanResult::Tail { .. } | ScanResult::End => return Ok(from + at),
+        }
+    }
+}
+
+/// The bytes between two places of a segment, all of them.
+pub fn read(path: &Path, from: u64, to: u64) -> Result<Vec<u8>, Error> {
+    let mut bytes = vec![0; (to - from) as usize];
+    File::open(path)
+        .and_then(|file| file.read_exact_at(&mut bytes, from))
+        .map_err(|error| Error::io("read", path, error))?;
+    Ok(bytes)
+}
+
+/// The hash of the first `len` bytes, and that of the first `mark` bytes of those.
+pub fn hash(path: &Path, len: u64, mark: u64) -> Result<(Hash, Hash), Error> {
+    let failed = |error| Error::io("read", path, error);
+    let mut file = File::open(path).map_err(failed)?;
+    let mut hasher = blake3::Hasher::new();
+    feed(&mut hasher, &mut file, mark).map_err(failed)?;
+    let at_mark = Hash(hasher.finalize().into());
+    feed(&mut hasher, &mut file, len - mark).map_err(failed)?;
+    Ok((Hash(hasher.finalize().into()), at_mark))
+}
+
+fn feed(hasher: &mut blake3::Hasher, file: &mut File, len: u64) -> io::Result<()> {
+    let mut buffer = vec![0; (len as usize).min(1 << 20)];
+    let mut left = len;
+    while left > 0 {
+        let piece = &mut buffer[..(left as usize).min(1 << 20)];
+        file.read_exact(piece)?;
+        hasher.update(piece);
+        left -= piece.len() as u64;
+    }
+    Ok(())
+}
+
+/// Runs something that waits for the disk where it keeps nobody else waiting.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| remote_head::stopped(&error))?
+}

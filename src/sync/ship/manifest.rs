@@ -1,0 +1,427 @@
+//! What a remote says it holds of a log: entries, each chained to the one before.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::ship::{Error, key::Key};
+
+/// Whose log it is: the log's own id, 32 hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostId(pub [u8; 16]);
+
+impl HostId {
+    /// Reads what [`Display`](fmt::Display) writes.
+    pub fn parse(text: &str) -> Option<Self> {
+        from_hex(text).map(Self)
+    }
+
+    /// Where its objects are.
+    pub fn folder(self) -> String {
+        format!("hosts/{self}")
+    }
+
+    /// The object that says which machine it is.
+    pub fn description(self) -> String {
+        format!("hosts/{self}/host")
+    }
+
+    /// The entry of this number.
+    pub fn entry(self, number: u64) -> String {
+        format!("hosts/{self}/chain/{number:016x}")
+    }
+
+    /// A part that a manifest names.
+    pub fn part(self, object: &str) -> String {
+        format!("hosts/{self}/seg/{object}")
+    }
+}
+
+impl fmt::Display for HostId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_hex(&self.0, out)
+    }
+}
+
+/// A BLAKE3 or SHA-256 hash.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Hash(pub [u8; 32]);
+
+impl Hash {
+    /// The BLAKE3 hash of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(blake3::hash(bytes).into())
+    }
+}
+
+impl fmt::Display for Hash {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_hex(&self.0, out)
+    }
+}
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_hex(&self.0, out)
+    }
+}
+
+/// For people: which machine a log is of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Description {
+    /// What its owner calls the machine.
+    pub name: String,
+    /// Which version shipped last.
+    pub version: String,
+}
+
+/// Everything there is of a log, as of one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of this format.
+    pub format: u32,
+    /// Whose log it is.
+    pub log: HostId,
+    /// Its place in the chain.
+    pub number: u64,
+    /// Hash of the entry before; none in the first.
+    pub previous: Option<Hash>,
+    /// When it was made, microseconds since 1970.
+    pub time_us: u64,
+    /// Fingerprint of the key that the parts are encrypted with.
+    pub key: Option<String>,
+    /// The segments, in order.
+    pub segments: Vec<Segment>,
+}
+
+/// The version that is written.
+pub const FORMAT: u32 = 1;
+
+/// One segment, as shipped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    /// Its number.
+    pub number: u64,
+    /// How often it was compacted.
+    pub generation: u32,
+    /// The last number whose records are in it.
+    pub number_last: u64,
+    /// How much of it is shipped.
+    pub bytes: u64,
+    /// BLAKE3 of the first [`hash_bytes`](Self::hash_bytes) bytes.
+    pub hash: Hash,
+    /// How many bytes [`hash`](Self::hash) is of. Those behind came as increments, which the chain covers.
+    pub hash_bytes: u64,
+    /// What the seal says is the SHA-256 of all before it; none if there is no seal yet.
+    pub seal: Option<Hash>,
+    /// Whether it is the one that records are appended to.
+    pub is_active: bool,
+    /// What it is made of, in order, without gaps.
+    pub parts: Vec<Part>,
+}
+
+impl Segment {
+    /// What its file is called in a log.
+    pub fn file_name(&self) -> String {
+        let Self { number, number_last, generation, .. } = self;
+        if self.is_active {
+            "active.log".into()
+        } else if number_last > number {
+            format!("{number:016x}-{number_last:016x}.g{generation:02}.seg")
+        } else {
+            format!("{number:016x}.g{generation:02}.seg")
+        }
+    }
+}
+
+/// A stretch of a segment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// Where in the segment it begins.
+    pub from: u64,
+    /// Where it ends.
+    pub to: u64,
+    /// Of the bytes, or of the last entry of the run.
+    pub hash: Hash,
+    /// Where the bytes are.
+    #[serde(flatten)]
+    pub at: At,
+}
+
+/// Where the bytes of a part are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum At {
+    /// In an object of their own, by this name.
+    Object(String),
+    /// In the increments with these numbers, the last one included.
+    Run(u64, u64),
+}
+
+/// Bytes that were appended to a segment since the entry before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Increment {
+    /// Its place in the chain.
+    pub number: u64,
+    /// The number of the manifest that it builds on.
+    pub manifest: u64,
+    /// Hash of the entry before.
+    pub previous: Hash,
+    /// When it was made, microseconds since 1970.
+    pub time_us: u64,
+    /// The segment.
+    pub segment: u64,
+    /// Where in it the bytes begin.
+    pub from: u64,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+impl Increment {
+    /// Where in the segment the bytes end.
+    pub fn to(&self) -> u64 {
+        self.from + self.bytes.len() as u64
+    }
+}
+
+/// One link of the chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// Everything.
+    Manifest(Manifest),
+    /// What is new.
+    Increment(Increment),
+}
+
+const KIND_MANIFEST: u8 = b'M';
+const KIND_INCREMENT: u8 = b'I';
+const INCREMENT_HEAD_LEN: usize = 72;
+
+impl Entry {
+    /// The bytes of its object: a letter, then JSON or a short head and what was appended. Increments are
+    /// small and many, so theirs is a head of fixed width.
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Manifest(manifest) => {
+                let mut bytes = vec![KIND_MANIFEST];
+                serde_json::to_writer(&mut bytes, manifest).expect("a manifest is plain data");
+                bytes
+            }
+            Self::Increment(increment) => {
+                let mut bytes = vec![KIND_INCREMENT];
+                let Increment { number, manifest, time_us, segment, from, .. } = *increment;
+                bytes.extend_from_slice(&increment.previous.0);
+                for field in [number, manifest, time_us, segment, from] {
+                    bytes.extend_from_slice(&field.to_le_bytes());
+                }
+                bytes.extend_from_slice(&increment.bytes);
+                bytes
+            }
+        }
+    }
+
+    /// Reads an entry from the object `name`.
+    pub fn decode(name: &str, bytes: &[u8]) -> Result<Self, Error> {
+        let damaged = |why: String| Error::Damaged { object: name.into(), why };
+        match bytes.split_first() {
+            Some((&KIND_MANIFEST, json)) => {
+                let format = serde_json::from_slice::<Format>(json)
+                    .map_err(|error| damaged(error.to_string()))?;
+                if format.format > FORMAT {
+                    return Err(Error::Newer { object: name.into() });
+                }
+                let manifest: Manifest =
+                    serde_json::from_slice(json).map_err(|error| damaged(error.to_string()))?;
+                manifest.check().map_err(|why| damaged(why.into()))?;
+                Ok(Self::Manifest(manifest))
+            }
+            Some((&KIND_INCREMENT, rest)) => {
+                let (head, bytes) = rest
+                    .split_first_chunk::<INCREMENT_HEAD_LEN>()
+                    .ok_or_else(|| damaged("it is too short".into()))?;
+                let (previous, numbers) = head.split_at(32);
+                let field = |at: usize| {
+                    let bytes = numbers[8 * at..8 * at + 8].try_into().expect("there are five");
+                    u64::from_le_bytes(bytes)
+                };
+                Ok(Self::Increment(Increment {
+                    previous: Hash(previous.try_into().expect("it was split there")),
+                    number: field(0),
+                    manifest: field(1),
+                    time_us: field(2),
+                    segment: field(3),
+                    from: field(4),
+                    bytes: bytes.to_vec(),
+                }))
+            }
+            _ => Err(Error::Newer { object: name.into() }),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Format {
+    format: u32,
+}
+
+impl Manifest {
+    /// Whether it can be what it says: segments in order, parts without gaps.
+    fn check(&self) -> Result<(), &'static str> {
+        let mut number_next = 0;
+        for segment in &self.segments {
+            if segment.number < number_next || segment.number_last < segment.number {
+                return Err("its segments are not in order");
+            }
+            number_next = segment.number_last + 1;
+            let mut from = 0;
+            for part in &segment.parts {
+                if part.from != from || part.to <= part.from {
+                    return Err("there is a gap between the parts of a segment");
+                }
+                from = part.to;
+            }
+            if from != segment.bytes || segment.hash_bytes > segment.bytes {
+                return Err("the parts of a segment do not make up its length");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The name of a part. It follows from the content, so that putting it twice is the same as once. With a key
+/// it tells nothing of the content to those without it.
+pub fn part_object(
+    segment: u64,
+    generation: u32,
+    from: u64,
+    to: u64,
+    hash: &Hash,
+    key: Option<&Key>,
+) -> String {
+    let tag = match key {
+        None => *hash,
+        Some(key) => {
+            let naming = blake3::derive_key("claude-mem 2026 names of parts", key.bytes());
+            Hash(blake3::keyed_hash(&naming, &hash.0).into())
+        }
+    };
+    let tag = tag.to_string();
+    format!("{segment:016x}.g{generation:02}/{from:08x}-{to:08x}.{}", &tag[..16])
+}
+
+fn write_hex(bytes: &[u8], out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+}
+
+fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let digits = text.as_bytes();
+    if digits.len() != 2 * N {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+        let value = |digit: u8| (digit as char).to_digit(16);
+        *byte = (value(pair[0])? << 4 | value(pair[1])?) as u8;
+    }
+    Some(bytes)
+}
+
+macro_rules! as_hex {
+    ($($type:ident),*) => {$(
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+                out.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(from)?;
+                from_hex(&text).map(Self).ok_or_else(|| de::Error::custom("not hexadecimal"))
+            }
+        }
+    )*};
+}
+as_hex!(HostId, Hash);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest() -> Manifest {
+        let part = Part { from: 0, to: 9, hash: Hash([2; 32]), at: At::Object("a".into()) };
+        let run = Part { from: 9, to: 12, hash: Hash([3; 32]), at: At::Run(4, 6) };
+        Manifest {
+            format: FORMAT,
+            log: HostId([0xab; 16]),
+            number: 7,
+            previous: Some(Hash([1; 32])),
+            time_us: 5,
+            key: None,
+            segments: vec![Segment {
+                number: 1,
+                generation: 0,
+                number_last: 1,
+                bytes: 12,
+                hash: Hash([4; 32]),
+                hash_bytes: 12,
+                seal: None,
+                is_active: true,
+                parts: vec![part, run],
+            }],
+        }
+    }
+
+    #[test]
+    fn entries_read_back() {
+        let manifest = Entry::Manifest(manifest());
+        assert_eq!(Entry::decode("m", &manifest.encode()).unwrap(), manifest);
+        let increment = Entry::Increment(Increment {
+            number: 8,
+            manifest: 7,
+            previous: Hash([9; 32]),
+            time_us: 6,
+            segment: 1,
+            from: 12,
+            bytes: b"more".to_vec(),
+        });
+        assert_eq!(Entry::decode("i", &increment.encode()).unwrap(), increment);
+    }
+
+    /// These bytes are in users' buckets. If this fails, add a version; do not edit the bytes.
+    #[test]
+    fn the_bytes_of_a_manifest_are_fixed() {
+        let text = String::from_utf8(Entry::Manifest(manifest()).encode()).unwrap();
+        let hash = |byte: u8| Hash([byte; 32]).to_string();
+        assert_eq!(
+            text,
+            format!(
+                "M{{\"format\":1,\"log\":\"{}\",\"number\":7,\"previous\":\"{}\",\"time_us\":5,\
+                 \"key\":null,\"segments\":[{{\"number\":1,\"generation\":0,\"number_last\":1,\
+                 \"bytes\":12,\"hash\":\"{}\",\"hash_bytes\":12,\"seal\":null,\"is_active\":true,\
+                 \"parts\":[{{\"from\":0,\"to\":9,\"hash\":\"{}\",\"object\":\"a\"}},\
+                 {{\"from\":9,\"to\":12,\"hash\":\"{}\",\"run\":[4,6]}}]}}]}}",
+                "ab".repeat(16),
+                hash(1),
+                hash(4),
+                hash(2),
+                hash(3)
+            )
+        );
+    }
+
+    #[test]
+    fn a_manifest_that_contradicts_itself_is_damaged() {
+        let spoilt = |change: fn(&mut Segment)| {
+            let mut manifest = manifest();
+            change(&mut manifest.segments[0]);
+            Entry::decode("m", &Entry::Manifest(manifest).encode())
+        };
+        assert!(spoilt(|_| ()).is_ok());
+        assert!(spoilt(|segment| segment.bytes = 13).is_err());
+        assert!(spoilt(|segment| segment.parts[1].from = 8).is_err());
+        assert!(spoilt(|segment| segment.number_last = 0).is_err());
+        let newer = b"M{\"format\":2}";
+        assert!(matches!(Entry::decode("m", newer), Err(Error::Newer { .. })));
+    }
+}

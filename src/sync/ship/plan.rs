@@ -1,0 +1,133 @@
+//! What has to be put so that the remote holds what is here.
+
+use crate::ship::{
+    key::{self, Key},
+    local::LocalSegment,
+    manifest::Segment,
+    remote_head::Head,
+};
+
+/// What is to be done.
+#[derive(Debug)]
+pub(super) enum Plan {
+    /// Everything is there.
+    Nothing,
+    /// Only the last segment grew, by little: one small object.
+    Increment { segment: LocalSegment, from: u64 },
+    /// A new manifest of these.
+    Manifest(Vec<Planned>),
+}
+
+/// One segment of a new manifest.
+#[derive(Debug)]
+pub(super) enum Planned {
+    /// As it is there.
+    Same(Segment),
+    /// Longer than there, or new.
+    New { here: LocalSegment, there: Option<Segment> },
+}
+
+/// More than this is put in parts.
+const INCREMENT_BYTES_MAX: u64 = 1 << 20;
+/// After as many a manifest takes them in: whoever reads has to ask for each.
+const INCREMENTS_MAX: usize = 256;
+const RUN_BYTES_MAX: u64 = 4 << 20;
+
+impl Plan {
+    /// Compares. Says in which way the two cannot be of one history, if so.
+    pub(super) fn new(
+        here: &[LocalSegment],
+        head: Option<&Head>,
+        key: Option<&Key>,
+        is_repair: bool,
+    ) -> Result<Self, String> {
+        let there = head.map(Head::segments).unwrap_or_default();
+        let key = key.map(|key| key::show(key.fingerprint()));
+        let is_key_new = head.is_some_and(|head| head.manifest.key != key);
+        if !is_repair {
+            check(here, &there)?;
+        }
+        let mut planned: Vec<Planned> = dropped_here(here, &there);
+        for here in here {
+            let same = there
+                .iter()
+                .find(|there| there.number == here.number && there.generation == here.generation);
+            planned.push(match same {
+                Some(there) if !is_key_new && !is_repair && is_same(here, there) => {
+                    Planned::Same(there.clone())
+                }
+                there => Planned::New {
+                    here: here.clone(),
+                    there: there.filter(|_| !is_key_new).cloned(),
+                },
+            });
+        }
+        let is_same = planned.len() == there.len()
+            && planned.iter().all(|planned| matches!(planned, Planned::Same(_)));
+        if head.is_some() && is_same {
+            return Ok(Self::Nothing);
+        }
+        if planned.is_empty() {
+            return Ok(Self::Nothing);
+        }
+        match head.and_then(|head| increment(&planned, head, there.len())) {
+            Some(plan) if !is_repair => Ok(plan),
+            _ => Ok(Self::Manifest(planned)),
+        }
+    }
+}
+
+fn is_same(here: &LocalSegment, there: &Segment) -> bool {
+    let is_as_long = here.bytes == there.bytes && here.is_active == there.is_active;
+    // A seal that is damaged here is not unlearnt there.
+    is_as_long && (here.seal == there.seal || here.seal.is_none())
+}
+
+/// What is older than anything here was dropped here to save space, and stays there.
+fn dropped_here(here: &[LocalSegment], there: &[Segment]) -> Vec<Planned> {
+    let first = here.first().map_or(0, |here| here.number);
+    let older = there.iter().filter(|there| there.number_last < first);
+    older.cloned().map(Planned::Same).collect()
+}
+
+fn increment(planned: &[Planned], head: &Head, there: usize) -> Option<Plan> {
+    let (last, others) = planned.split_last()?;
+    let Planned::New { here, there: Some(segment) } = last else { return None };
+    let run_bytes: usize = head.increments.iter().map(|increment| increment.bytes.len()).sum();
+    let fits = planned.len() == there
+        && others.iter().all(|planned| matches!(planned, Planned::Same(_)))
+        && here.is_active
+        && segment.is_active
+        && here.bytes > segment.bytes
+        && here.bytes - segment.bytes <= INCREMENT_BYTES_MAX
+        && head.increments.len() < INCREMENTS_MAX
+        && (run_bytes as u64) < RUN_BYTES_MAX;
+    fits.then(|| Plan::Increment { segment: here.clone(), from: segment.bytes })
+}
+
+/// Whether everything there is also here, perhaps compacted.
+fn check(here: &[LocalSegment], there: &[Segment]) -> Result<(), String> {
+    let first = here.first().map_or(0, |here| here.number);
+    for there in there.iter().filter(|there| there.number_last >= first) {
+        let number = there.number;
+        let covers = |here: &&LocalSegment| here.number <= number && number <= here.number_last;
+        let Some(here) = here.iter().find(covers) else {
+            return Err(format!("segment {number:016x} is there and not here"));
+        };
+        if here.generation < there.generation {
+            return Err(format!("segment {number:016x} was compacted there and not here"));
+        }
+        let is_same_file = here.number == number && here.generation == there.generation;
+        if is_same_file && here.bytes < there.bytes {
+            return Err(format!(
+                "segment {number:016x} has {} bytes there and {} here",
+                there.bytes, here.bytes
+            ));
+        }
+        let is_other_seal = there.seal.is_some() && here.seal.is_some() && there.seal != here.seal;
+        if is_same_file && is_other_seal {
+            return Err(format!("segment {number:016x} has another seal there than here"));
+        }
+    }
+    Ok(())
+}

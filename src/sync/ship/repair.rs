@@ -1,0 +1,254 @@
+//! Mending the log on this machine from what was shipped of it.
+
+use std::{
+    collections::HashSet,
+    fs::{self, OpenOptions},
+    io::Write as _,
+    path::Path,
+};
+
+use claude_mem_log::{
+    Appender, Id, Item, Log, Options, Record, Report,
+    format::{SEGMENT_HEADER_LEN, SegmentHeader, encode_log_id, salt},
+    recovery::{ScanResult, scan},
+    verify,
+};
+
+use crate::ship::{
+    Error,
+    local::{self, LocalSegment},
+    manifest::{HostId, Segment},
+    remote::Remote,
+    remote_head::Head,
+    verify,
+};
+use claude_mem_core::os::{self, FileExt as _, Making as _};
+
+/// What was mended, and what could not be, in words.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Mended {
+    /// Each thing that is whole again.
+    pub mended: Vec<String>,
+    /// Each thing that is not, and why.
+    pub left: Vec<String>,
+}
+
+/// Puts right every segment that is damaged or gone here and whole in the remote. Nothing is taken away: what
+/// was damaged is in `quarantine/` by now.
+pub async fn mend(
+    remote: &Remote,
+    head: &Head,
+    dir: &Path,
+    report: &Report,
+) -> Result<Mended, Error> {
+    let mut mended = Mended::default();
+    let here = local::segments(dir, head.host, (0, 0))?;
+    for there in head.segments() {
+        let covers =
+            |here: &&LocalSegment| here.number <= there.number && there.number <= here.number_last;
+        let here = here.iter().find(covers);
+        let name = format!("segment {:016x}", there.number);
+        let result = match here {
+            None if report.missing.contains(&there.number)
+                || here_begins_before(report, &there) =>
+            {
+                replace(remote, head, &there, dir).await.map(|()| Some("brought back"))
+            }
+            None => continue,
+            Some(here) if here.number != there.number || here.generation != there.generation => {
+                continue;
+            }
+            Some(here) if verify::is_same(head, &there, here)? => continue,
+            Some(here) if here.is_active => mend_active(remote, head, &there, here, dir).await,
+            Some(_) => replace(remote, head, &there, dir).await.map(|()| Some("replaced")),
+        };
+        match result {
+            Ok(Some(how)) => mended.mended.push(format!("{name} was {how} from the remote")),
+            Ok(None) => {}
+            Err(error @ (Error::Missing { .. } | Error::Damaged { .. })) => {
+                mended.left.push(format!("{name} cannot be mended: {error}"));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(mended)
+}
+
+/// What is older than everything here was dropped on purpose, and stays away.
+fn here_begins_before(report: &Report, there: &Segment) -> bool {
+    report.segments.first().is_some_and(|first| first.info.number < there.number)
+}
+
+/// Writes the segment as it is in the remote, and gives it its name once all of it is there and on disk.
+async fn replace(remote: &Remote, head: &Head, there: &Segment, dir: &Path) -> Result<(), Error> {
+    let mut closed = there.clone();
+    // Whatever it was when it was shipped: if it is not the active one here, nobody appends to it.
+    closed.is_active = false;
+    let path = dir.join(closed.file_name());
+    let draft = dir.join(format!("{}.tmp", closed.file_name()));
+    let failed = |error| Error::io("write", &draft, error);
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).owner_only();
+    let mut file = options.open(&draft).map_err(failed)?;
+    let written =
+        head.read(remote, there, 0, |_, bytes| file.write_all(bytes).map_err(failed)).await;
+    let finished = written
+        .and_then(|()| file.sync_all().map_err(failed))
+        .and_then(|()| fs::rename(&draft, &path).map_err(failed));
+    if finished.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    finished?;
+    os::sync_dir(dir).map_err(|error| Error::io("sync", dir, error))
+}
+
+/// The segment that is appended to cannot be replaced. Damaged bytes are set right where they are; records
+/// that are gone altogether are recorded again.
+async fn mend_active(
+    remote: &Remote,
+    head: &Head,
+    there: &Segment,
+    here: &LocalSegment,
+    dir: &Path,
+) -> Result<Option<&'static str>, Error> {
+    let mut bytes = Vec::new();
+    let take = |_, piece: &[u8]| {
+        bytes.extend_from_slice(piece);
+        Ok(())
+    };
+    head.read(remote, there, 0, take).await?;
+    let set_right = set_right(&here.path, head.host, there, &bytes)?;
+    let again = record_again(head.host, there, &bytes, dir)?;
+    Ok(match (set_right, again) {
+        (0, 0) => None,
+        (_, 0) => Some("set right"),
+        _ => Some("set right, and what was gone recorded again,"),
+    })
+}
+
+/// Writes every frame of `right` where it was, unless there is another whole one in its place. Says how many.
+fn set_right(path: &Path, host: HostId, there: &Segment, right: &[u8]) -> Result<u64, Error> {
+    let failed = |error| Error::io("write", path, error);
+    let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
+    let here = fs::read(path).map_err(failed)?;
+    let salt = salt(host.0, there.number);
+    let mut count = 0;
+    let mut write = |range: std::ops::Range<usize>| {
+        count += 1;
+        file.write_all_at(&right[range.clone()], range.start as u64).map_err(failed)
+    };
+    if SegmentHeader::decode(&here).is_none() && SegmentHeader::decode(right).is_some() {
+        write(0..SEGMENT_HEADER_LEN)?;
+    }
+    let mut offset = SEGMENT_HEADER_LEN as u64;
+    while let found = scan(&mut &*right, offset, salt).map_err(failed)?
+        && let Some(end) = found.end(offset)
+    {
+        let range = offset as usize..end as usize;
+        let is_lost = here.get(range.clone()).is_some_and(|here| *here != right[range.clone()])
+            && !matches!(
+                scan(&mut here.as_slice(), offset, salt).map_err(failed)?,
+                ScanResult::Frame(_)
+            );
+        if is_lost && matches!(found, ScanResult::Frame(_)) {
+            write(range)?;
+        }
+        offset = end;
+    }
+    file.sync_all().map_err(failed)?;
+    Ok(count)
+}
+
+/// Records that are in these bytes of a segment and nowhere here are appended. Says how many.
+fn record_again(host: HostId, there: &Segment, bytes: &[u8], dir: &Path) -> Result<u64, Error> {
+    let copy = tempfile_beside(dir)?;
+    let write = |name: &str, bytes: &[u8]| {
+        let path = copy.join(name);
+        fs::write(&path, bytes).map_err(|error| Error::io("write", &path, error))
+    };
+    write("log.id", encode_log_id(host.0).as_bytes())?;
+    write(&there.file_name(), bytes)?;
+    let result = append_missing(&copy, dir);
+    let _ = fs::remove_dir_all(&copy);
+    result
+}
+
+fn tempfile_beside(dir: &Path) -> Result<std::path::PathBuf, Error> {
+    let copy = dir.join("mending.tmp");
+    let _ = fs::remove_dir_all(&copy);
+    claude_mem_core::paths::create_private(&copy)
+        .map_err(|error| Error::io("create", &copy, error))?;
+    Ok(copy)
+}
+
+fn append_missing(copy: &Path, dir: &Path) -> Result<u64, Error> {
+    let known = ids(dir)?;
+    let mut appender = Appender::open(dir, Options::default())?;
+    let mut reader = Log::open(copy, Options::default())?.read_from_start();
+    let mut count = 0;
+    while let Some(item) = reader.next()? {
+        let Item::Record(entry) = item else { continue };
+        if entry.is_tombstone || known.contains(&entry.id) {
+            continue;
+        }
+        let (id, kind, schema, codec) = (entry.id, entry.kind, entry.schema, entry.codec);
+        appender.append(&Record { id, kind, schema, codec, payload: entry.payload })?;
+        count += 1;
+    }
+    appender.sync()?;
+    Ok(count)
+}
+
+fn ids(dir: &Path) -> Result<HashSet<Id>, Error> {
+    let mut known = HashSet::new();
+    let mut reader = Log::open(dir, Options::default())?.read_from_start();
+    while let Some(item) = reader.next()? {
+        if let Item::Record(entry) = item {
+            known.insert(entry.id);
+        }
+    }
+    Ok(known)
+}
+
+/// Whether everything in the remote is here by now, record by record, so that the remote may be made anew
+/// from here without losing any.
+pub async fn is_all_here(remote: &Remote, head: &Head, dir: &Path) -> Result<bool, Error> {
+    let known = ids(dir)?;
+    let here = local::segments(dir, head.host, (0, 0))?;
+    let first = here.first().map_or(0, |here| here.number);
+    for there in head.segments().into_iter().filter(|there| there.number_last >= first) {
+        let covers =
+            |here: &&LocalSegment| here.number <= there.number && there.number <= here.number_last;
+        if let Some(here) = here.iter().find(covers)
+            && (here.generation > there.generation || verify::is_same(head, &there, here)?)
+        {
+            continue;
+        }
+        let mut bytes = Vec::new();
+        let take = |_, piece: &[u8]| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        };
+        match head.read(remote, &there, 0, take).await {
+            Ok(()) => {}
+            // What nobody can read is not lost by being replaced.
+            Err(Error::Missing { .. } | Error::Damaged { .. }) => continue,
+            Err(error) => return Err(error),
+        }
+        let copy = tempfile_beside(dir)?;
+        let written = fs::write(copy.join("log.id"), encode_log_id(head.host.0))
+            .and_then(|()| fs::write(copy.join(there.file_name()), &bytes))
+            .map_err(|error| Error::io("write", &copy, error));
+        let all = written.and_then(|()| ids(&copy));
+        let _ = fs::remove_dir_all(&copy);
+        if !all?.is_subset(&known) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// What is damaged here.
+pub fn report(dir: &Path) -> Result<Report, Error> {
+    Ok(verify(dir, &Options::default())?)
+}

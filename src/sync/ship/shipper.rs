@@ -1,0 +1,437 @@
+//! Bringing a remote up to date with the log on this machine.
+
+use std::{fs, path::Path, time::SystemTime};
+
+use crate::ship::{
+    Error,
+    gc::{sweep, sweep_all},
+    key,
+    local::{self, LocalSegment, blocking},
+    local_state::{Lock, State},
+    manifest::{Description, Entry, FORMAT, Hash, HostId, Increment, Manifest},
+    plan::{Plan, Planned},
+    remote::{Purpose, Put, Remote},
+    remote_head::{self, Head},
+    upload::{Putting, diverged},
+};
+use claude_mem_core::{
+    clock::Clock,
+    environment::Environment,
+    os,
+    paths::Paths,
+    settings::{Settings, table},
+};
+
+/// Ships one log to one place, again and again. Cheap to ask when nothing was recorded.
+#[derive(Debug)]
+pub struct Shipper {
+    remote: Remote,
+    paths: Paths,
+    clock: Clock,
+    name: String,
+    /// What the remote holds, once that is known.
+    head: Option<Head>,
+    is_loaded: bool,
+    is_swept: bool,
+    /// The log's files as they were when all of them were shipped.
+    seen: Option<Glance>,
+    /// What the increments behind the newest manifest took in the remote, if all of them were put by us.
+    run_put_bytes: Option<u64>,
+}
+
+/// What one turn did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Shipped {
+    /// Objects put.
+    pub objects: u64,
+    /// Bytes that took.
+    pub put_bytes: u64,
+    /// Bytes of log that were not there before.
+    pub log_bytes: u64,
+    /// Objects deleted.
+    pub deleted: u64,
+    /// Objects that should have been deleted and could not be, and why.
+    pub undeleted: Option<String>,
+}
+
+/// Enough of the log's files to notice that something was recorded.
+#[derive(Debug, PartialEq, Eq)]
+struct Glance {
+    active: Option<(u64, u64)>,
+    folders: [Option<SystemTime>; 2],
+}
+
+/// How often the log or the remote may change under our hands before we give up.
+const ATTEMPTS_MAX: usize = 5;
+
+/// What an attempt came to.
+enum Attempt {
+    Done,
+    /// Somebody else changed what it was based on.
+    Again,
+}
+
+impl Shipper {
+    /// Opens the place, and asks nothing of it yet.
+    pub fn open(
+        place: &str,
+        paths: &Paths,
+        settings: &Settings,
+        environment: &Environment,
+        clock: Clock,
+    ) -> Result<Self, Error> {
+        let remote = Remote::open(place, Purpose::Ship, paths, settings, environment)?;
+        let name = match settings.text(&table::SHIP_NAME) {
+            name if name.is_empty() => os::host_name(),
+            name => name,
+        };
+        Ok(Self {
+            // What is there is compared with what is here before anything is done with it.
+            remote: remote.allowing_plain(),
+            paths: paths.clone(),
+            clock,
+            name,
+            head: None,
+            is_loaded: false,
+            is_swept: false,
+            seen: None,
+            run_put_bytes: None,
+        })
+    }
+
+    /// What the remote holds, as far as is known here.
+    pub fn head(&self) -> Option<&Head> {
+        self.head.as_ref()
+    }
+
+    /// The place.
+    pub fn remote(&self) -> &Remote {
+        &self.remote
+    }
+
+    /// Ships everything recorded before this call. May be stopped at any point, and begun again anywhere.
+    pub async fn once(&mut self) -> Result<Shipped, Error> {
+        self.run(false).await
+    }
+
+    /// Puts everything as it is here, and checks every object that is there already. For a remote that is
+    /// damaged, or has another history: nothing of that is kept but what this machine has dropped.
+    pub async fn again(&mut self) -> Result<Shipped, Error> {
+        self.seen = None;
+        self.run(true).await
+    }
+
+    async fn run(&mut self, is_repair: bool) -> Result<Shipped, Error> {
+        let mut shipped = Shipped::default();
+        let result = self.turn(&mut shipped, is_repair).await;
+        self.remember(result.as_ref().err());
+        result.map(|()| shipped)
+    }
+
+    async fn turn(&mut self, shipped: &mut Shipped, is_repair: bool) -> Result<(), Error> {
+        let dir = self.paths.log();
+        let glance = Glance::at(&dir);
+        if self.seen.as_ref() == Some(&glance) {
+            return Ok(());
+        }
+        let Some(host) = local::host(&dir)? else { return Ok(()) };
+        let _lock = Lock::take(&self.paths.ship_lock()).await?;
+        for _ in 0..ATTEMPTS_MAX {
+            let attempt = self.attempt(host, shipped, is_repair).await;
+            match attempt {
+                Ok(Attempt::Done) => {
+                    self.seen = Some(glance);
+                    return Ok(());
+                }
+                Ok(Attempt::Again) => self.forget_head(),
+                // A segment was compacted while we looked at it.
+                Err(Error::Io { action: "read", source, .. })
+                    if source.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    self.forget_head();
+                    return Err(error);
+                }
+            }
+        }
+        Err(Error::Unreachable {
+            place: self.remote.place().into(),
+            why: "it changes faster than we can follow; does another machine ship the same log?"
+                .into(),
+        })
+    }
+
+    fn forget_head(&mut self) {
+        self.head = None;
+        self.is_loaded = false;
+        self.run_put_bytes = None;
+    }
+
+    async fn attempt(
+        &mut self,
+        host: HostId,
+        shipped: &mut Shipped,
+        is_repair: bool,
+    ) -> Result<Attempt, Error> {
+        let dir = self.paths.log();
+        blocking(move || local::settle(&dir)).await?;
+        let mut number_free = 1;
+        if !self.is_loaded {
+            number_free = self.load(host, is_repair).await?;
+            self.describe(host, shipped).await?;
+        }
+        let known = self.head.as_ref().and_then(|head| head.segments().pop());
+        let known = known.map_or((0, 0), |segment| (segment.number, segment.bytes));
+        let dir = self.paths.log();
+        let here = blocking(move || local::segments(&dir, host, known)).await?;
+        if !self.is_loaded && !is_repair {
+            self.compare(&here)?;
+        }
+        self.is_loaded = true;
+        let head = self.head.as_ref();
+        let plan = Plan::new(&here, head, self.remote.key(), is_repair)
+            .map_err(|why| Error::Diverged { place: self.remote.place().into(), why })?;
+        let attempt = match plan {
+            Plan::Nothing => Attempt::Done,
+            Plan::Increment { segment, from } => self.increment(&segment, from, shipped).await?,
+            Plan::Manifest(planned) => {
+                self.manifest(host, planned, number_free, is_repair, shipped).await?
+            }
+        };
+        if let (Attempt::Done, false, Some(head)) = (&attempt, self.is_swept, &self.head) {
+            self.is_swept = sweep_all(&self.remote, head, shipped).await;
+        }
+        Ok(attempt)
+    }
+
+    /// Learns what the remote holds. Says which entry would be the next.
+    async fn load(&mut self, host: HostId, is_repair: bool) -> Result<u64, Error> {
+        let known = State::load(&self.paths)
+            .filter(|state| state.place == self.remote.place() && state.host == host.to_string());
+        let number_known = known.map_or(0, |state| state.number);
+        let newest = remote_head::newest(&self.remote, host, 0).await;
+        let newest = match newest {
+            Ok(Some(head)) if head.number < number_known && !is_repair => {
+                self.later(head.number, host, number_known).await.map(Some)
+            }
+            // Only the entries are gone, which is not how a remote is emptied.
+            Ok(None) if number_known > 0 && !is_repair => {
+                match remote_head::describe(&self.remote, host).await? {
+                    Some(_) => self.later(0, host, number_known).await.map(Some),
+                    None => Ok(None),
+                }
+            }
+            newest => newest,
+        };
+        self.head = match newest {
+            // It was there, and is not any more: somebody emptied the place. What is here is put again.
+            Ok(None) => None,
+            Ok(Some(head)) => Some(head),
+            Err(error) if is_repair && !error.is_passing() => None,
+            Err(error) => return Err(error),
+        };
+        let listed = remote_head::entries(&self.remote, host).await?.last().copied().unwrap_or(0);
+        Ok(self.head.as_ref().map_or(0, |head| head.number).max(number_known).max(listed) + 1)
+    }
+
+    /// The entry that was put last, where the listing ends before it. A listing may be late; an entry that
+    /// is not there was deleted.
+    async fn later(&self, found: u64, host: HostId, shipped: u64) -> Result<Head, Error> {
+        match remote_head::load(&self.remote, host, shipped).await {
+            Err(Error::Missing { .. }) => {
+                Err(Error::RolledBack { place: self.remote.place().into(), found, shipped })
+            }
+            loaded => loaded,
+        }
+    }
+
+    /// Says which machine this is, if the remote does not say so yet.
+    async fn describe(&self, host: HostId, shipped: &mut Shipped) -> Result<(), Error> {
+        let ours =
+            Description { name: self.name.clone(), version: env!("CARGO_PKG_VERSION").into() };
+        let is_said = remote_head::describe(&self.remote, host)
+            .await
+            .is_ok_and(|there| there == Some(ours.clone()));
+        let is_key_changed =
+            self.head.as_ref().is_some_and(|head| head.manifest.key != self.key_shown());
+        if !is_said || is_key_changed {
+            let text = serde_json::to_vec(&ours).expect("a description is plain data");
+            shipped.put_bytes += self.remote.put_over(&host.description(), &text).await?;
+            shipped.objects += 1;
+        }
+        Ok(())
+    }
+
+    fn key_shown(&self) -> Option<String> {
+        self.remote.key().map(|key| key::show(key.fingerprint()))
+    }
+
+    /// Makes sure that what is there and not sealed is what is here: a seal says so by itself.
+    fn compare(&self, here: &[LocalSegment]) -> Result<(), Error> {
+        let Some(head) = &self.head else { return Ok(()) };
+        for there in &head.manifest.segments {
+            let is_same = |here: &&LocalSegment| {
+                here.number == there.number && here.generation == there.generation
+            };
+            let Some(here) = here.iter().find(is_same).filter(|_| there.seal.is_none()) else {
+                continue;
+            };
+            let is_here = here.bytes >= there.hash_bytes
+                && local::hash(&here.path, there.hash_bytes, 0)?.0 == there.hash;
+            if !is_here {
+                return Err(diverged(&self.remote, there));
+            }
+        }
+        let last = head.manifest.segments.last();
+        for increment in &head.increments {
+            let here = here.iter().find(|here| Some(here.number) == last.map(|last| last.number));
+            let is_here = match here {
+                Some(here) if here.generation > 0 => true,
+                Some(here) if here.bytes >= increment.to() => {
+                    local::read(&here.path, increment.from, increment.to())? == increment.bytes
+                }
+                _ => false,
+            };
+            if let (false, Some(last)) = (is_here, last) {
+                return Err(diverged(&self.remote, last));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts what was appended to the last segment, as the next entry.
+    async fn increment(
+        &mut self,
+        segment: &LocalSegment,
+        from: u64,
+        shipped: &mut Shipped,
+    ) -> Result<Attempt, Error> {
+        let head = self.head.as_ref().expect("there is something to go on from");
+        let increment = Increment {
+            number: head.number + 1,
+            manifest: head.manifest.number,
+            previous: head.hash,
+            time_us: self.now_us(),
+            segment: segment.number,
+            from,
+            bytes: local::read(&segment.path, from, segment.bytes)?,
+        };
+        let entry = Entry::Increment(increment);
+        let bytes = entry.encode();
+        let host = head.host;
+        let Put::Written(put) = self.remote.put_new(&host.entry(head.number + 1), &bytes).await?
+        else {
+            return Ok(Attempt::Again);
+        };
+        let (Some(head), Entry::Increment(increment)) = (&mut self.head, entry) else {
+            unreachable!("they were there a moment ago");
+        };
+        shipped.objects += 1;
+        shipped.put_bytes += put;
+        shipped.log_bytes += increment.bytes.len() as u64;
+        self.run_put_bytes = match (head.increments.len(), self.run_put_bytes) {
+            (0, _) => Some(put),
+            (_, before) => before.map(|before| before + put),
+        };
+        head.number = increment.number;
+        head.hash = Hash::of(&bytes);
+        head.time_us = increment.time_us;
+        head.increments.push(increment);
+        Ok(Attempt::Done)
+    }
+
+    /// Puts the parts that are not there yet, then a manifest that names all of them, and then takes away
+    /// what it does not name.
+    async fn manifest(
+        &mut self,
+        host: HostId,
+        planned: Vec<Planned>,
+        number_free: u64,
+        is_repair: bool,
+        shipped: &mut Shipped,
+    ) -> Result<Attempt, Error> {
+        let newest = self.head.as_ref().map(|head| (head.manifest.number, self.run_put_bytes));
+        let mut segments = Vec::new();
+        for planned in planned {
+            segments.push(match planned {
+                Planned::Same(segment) => segment,
+                Planned::New { here, there } => {
+                    let there = there.filter(|_| !is_repair);
+                    let put = Putting { remote: &self.remote, host, newest };
+                    put.segment(&here, there.as_ref(), shipped).await?
+                }
+            });
+        }
+        let (number, previous) = match &self.head {
+            Some(head) if !is_repair => (head.number + 1, Some(head.hash)),
+            Some(head) => (number_free.max(head.number + 1), Some(head.hash)),
+            None => (number_free, None),
+        };
+        let manifest = Manifest {
+            format: FORMAT,
+            log: host,
+            number,
+            previous,
+            time_us: self.now_us(),
+            key: self.key_shown(),
+            segments,
+        };
+        let bytes = Entry::Manifest(manifest.clone()).encode();
+        let Put::Written(put) = self.remote.put_new(&host.entry(number), &bytes).await? else {
+            return Ok(Attempt::Again);
+        };
+        shipped.objects += 1;
+        shipped.put_bytes += put;
+        let (hash, time_us) = (Hash::of(&bytes), manifest.time_us);
+        let head = Head { host, number, hash, time_us, manifest, increments: Vec::new() };
+        let before = self.head.replace(head);
+        self.run_put_bytes = None;
+        if let Some(head) = &self.head {
+            sweep(&self.remote, head, before.as_ref(), shipped).await;
+        }
+        Ok(Attempt::Done)
+    }
+
+    fn remember(&self, error: Option<&Error>) {
+        let before = State::load(&self.paths)
+            .filter(|state| state.place == self.remote.place())
+            .unwrap_or_default();
+        let now_us = self.now_us();
+        let mut state = State {
+            place: self.remote.place().into(),
+            tried_us: now_us,
+            error: error.map(ToString::to_string),
+            ..before.clone()
+        };
+        if let (None, Some(head)) = (error, &self.head) {
+            let last = head.segments().pop();
+            state = State {
+                host: head.host.to_string(),
+                number: head.number,
+                segment: last.as_ref().map_or(0, |last| last.number),
+                offset: last.as_ref().map_or(0, |last| last.bytes),
+                log_bytes: head.bytes(),
+                shipped_us: now_us,
+                ..state
+            };
+        }
+        let is_news = state.number != before.number || state.error != before.error;
+        // At rest nothing is written; it is a comfort, so failing is fine.
+        if is_news || now_us.saturating_sub(before.tried_us) > REMEMBER_EVERY_US {
+            let _ = state.save(&self.paths);
+        }
+    }
+
+    fn now_us(&self) -> u64 {
+        self.clock.now().as_microsecond().cast_unsigned()
+    }
+}
+
+const REMEMBER_EVERY_US: u64 = 60_000_000;
+
+impl Glance {
+    fn at(dir: &Path) -> Self {
+        let active = os::inode_and_len(&dir.join("active.log")).ok();
+        let changed = |dir: &Path| fs::metadata(dir).ok()?.modified().ok();
+        Self { active, folders: [changed(dir), changed(&dir.join("spill"))] }
+    }
+}

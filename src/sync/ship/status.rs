@@ -1,0 +1,46 @@
+//! How far shipping is, told without asking the remote.
+
+use serde::Serialize;
+
+use crate::ship::{
+    key::{self, Key},
+    local_state::State,
+};
+use claude_mem_core::{app::App, settings::table::SHIP_TO};
+
+/// For `status`. The names are for scripts and stay.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Standing {
+    /// Where to.
+    pub place: String,
+    /// Bytes of log that are not there yet.
+    pub behind_bytes: u64,
+    /// When all that was recorded was last there, microseconds since 1970.
+    pub shipped_us: Option<u64>,
+    /// Why the last try failed.
+    pub error: Option<String>,
+    /// The key that it is encrypted with.
+    pub key: Option<String>,
+}
+
+impl Standing {
+    /// `None` if nothing is shipped anywhere. `log_bytes` is how much there is here.
+    pub fn look(app: &App, log_bytes: u64) -> Option<Self> {
+        let chosen = app.settings.text(&SHIP_TO);
+        let state = State::load(&app.paths);
+        let place = match &state {
+            _ if !chosen.is_empty() => chosen,
+            Some(state) => state.place.clone(),
+            None => return None,
+        };
+        let state = state.filter(|state| state.place == place).unwrap_or_default();
+        let key = Key::load(&app.paths.ship_key()).ok().flatten();
+        Some(Self {
+            behind_bytes: log_bytes.saturating_sub(state.log_bytes),
+            shipped_us: Some(state.shipped_us).filter(|moment| *moment > 0),
+            error: state.error,
+            key: key.map(|key| key::show(key.fingerprint())),
+            place,
+        })
+    }
+}

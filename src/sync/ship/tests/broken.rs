@@ -1,0 +1,235 @@
+//! Remotes that are damaged, or lie: said exactly, and nothing lost.
+
+use claude_mem_tools::bucket::Lies;
+
+use super::*;
+use crate::ship::{repair, verify::check};
+
+fn shipped() -> Machine {
+    let mut machine = Machine::new();
+    machine.record(30);
+    machine.ship().unwrap();
+    machine.record(1);
+    machine.ship().unwrap();
+    machine
+}
+
+#[test]
+fn every_object_that_is_changed_cut_or_gone_is_named_and_mended_from_here() {
+    let machine = shipped();
+    let ways: [fn(&Path, &[u8]); 3] = [
+        |path, bytes| {
+            let mut changed = bytes.to_vec();
+            changed[bytes.len() / 2] ^= 1;
+            fs::write(path, changed).unwrap();
+        },
+        |path, bytes| fs::write(path, &bytes[..bytes.len() / 2]).unwrap(),
+        |path, _| fs::remove_file(path).unwrap(),
+    ];
+    let healthy = machine.objects();
+    for (path, bytes) in &healthy {
+        for (number, way) in ways.iter().enumerate() {
+            way(path, bytes);
+            let name = path.strip_prefix(machine.place()).unwrap().to_string_lossy().into_owned();
+            let is_description = name.ends_with("/host");
+            let is_last_gone = number == 2 && name.ends_with(&format!("{:016x}", 2));
+            if !is_description && !is_last_gone {
+                let error = machine.restore("again", None, false).unwrap_err().to_string();
+                assert!(error.contains(&name), "{name} {number}: {error}");
+                assert!(!machine.restored("again").exists(), "nothing half-done is in use");
+            }
+            let findings = wait(check(&machine.remote(), machine.host(), &machine.log())).unwrap();
+            let is_said = findings.damage.iter().any(|damage| damage.what.contains(&name));
+            assert_eq!(is_said, !(is_last_gone || is_description && number == 2), "{findings:?}");
+            wait(machine.shipper().again()).unwrap();
+            let findings = wait(check(&machine.remote(), machine.host(), &machine.log())).unwrap();
+            assert!(findings.is_sound(), "{name} {number}: {findings:?}");
+            let _ = fs::remove_dir_all(machine.outer.path().join("again"));
+            machine.check();
+            fs::remove_dir_all(machine.place()).unwrap();
+            for (path, bytes) in &healthy {
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, bytes).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_whole_can_be_had_without_what_is_not() {
+    let machine = shipped();
+    let objects = machine.objects();
+    let part = objects.keys().find(|path| path.to_string_lossy().contains("/seg/")).unwrap();
+    fs::remove_file(part).unwrap();
+    let restored = machine.restore("again", None, true).unwrap();
+    assert_eq!(restored.lost.len(), 1, "{restored:?}");
+    let (found, is_damaged) = numbers(&machine.restored("again"));
+    let (all, _) = numbers(&machine.log());
+    let lost = all.len() - found.len();
+    assert!(is_damaged && (1..=5).contains(&lost), "{lost} events were in that part");
+    assert!(found.iter().all(|number| all.contains(number)));
+}
+
+#[test]
+fn a_damaged_newest_entry_leaves_the_one_before() {
+    let machine = shipped();
+    let newest = machine.place().join(machine.host().entry(2));
+    fs::write(&newest, b"nonsense").unwrap();
+    assert!(machine.restore("again", None, false).is_err());
+    let restored = machine.restore("again", None, true).unwrap();
+    assert_eq!((restored.head.number, restored.lost.len()), (1, 1));
+    assert_eq!(numbers(&machine.restored("again")).0, (1..=30).collect::<Vec<_>>());
+}
+
+#[test]
+fn damage_here_is_mended_from_there_to_the_byte() {
+    let healthy = files(&shipped().log());
+    for name in healthy.keys() {
+        for way in 0..3 {
+            let machine = shipped();
+            let path = machine.log().join(name);
+            let right = fs::read(&path).unwrap();
+            let mut wrong = right.clone();
+            match way {
+                0 => wrong[right.len() / 2] ^= 1,
+                1 => wrong[100..160].fill(0),
+                _ if name == "active.log" => wrong[10] ^= 1,
+                _ => wrong.truncate(right.len() / 2),
+            }
+            fs::write(&path, &wrong).unwrap();
+            let report = repair::report(&machine.log()).unwrap();
+            let mended =
+                wait(repair::mend(&machine.remote(), &machine.head(), &machine.log(), &report))
+                    .unwrap();
+            assert_eq!((mended.mended.len(), mended.left.len()), (1, 0), "{name} {way} {mended:?}");
+            assert_eq!(fs::read(&path).unwrap(), right, "{name} {way}");
+            assert_eq!(numbers(&machine.log()), ((1..=31).collect(), false));
+        }
+    }
+}
+
+#[test]
+fn a_segment_that_is_gone_here_is_brought_back() {
+    let machine = shipped();
+    let before = files(&machine.log());
+    let second =
+        Log::open(&machine.log(), Options::default()).unwrap().segments().unwrap().remove(1);
+    fs::remove_file(&second.path).unwrap();
+    assert!(matches!(machine.ship(), Err(Error::Diverged { .. })), "nothing is taken away there");
+    let report = repair::report(&machine.log()).unwrap();
+    let mended =
+        wait(repair::mend(&machine.remote(), &machine.head(), &machine.log(), &report)).unwrap();
+    assert_eq!(mended.mended.len(), 1);
+    assert_eq!(files(&machine.log()), before);
+}
+
+#[test]
+fn an_end_that_was_lost_here_is_recorded_again_and_then_both_are_one() {
+    let mut machine = shipped();
+    let active = machine.log().join("active.log");
+    let bytes = fs::read(&active).unwrap();
+    // The last event is lost, and another recorded in its place.
+    fs::write(&active, &bytes[..bytes.len() - 40 - text(31).len()]).unwrap();
+    machine.record(1);
+    assert!(matches!(machine.ship(), Err(Error::Diverged { .. })));
+    let (remote, log) = (machine.remote(), machine.log());
+    let head = machine.head();
+    assert!(!wait(repair::is_all_here(&remote, &head, &log)).unwrap());
+    let report = repair::report(&log).unwrap();
+    wait(repair::mend(&remote, &head, &log, &report)).unwrap();
+    assert!(wait(repair::is_all_here(&remote, &head, &log)).unwrap());
+    wait(machine.shipper().again()).unwrap();
+    let mut all = numbers(&log).0;
+    all.sort_unstable();
+    assert_eq!(all, (1..=32).collect::<Vec<_>>());
+    machine.check();
+}
+
+#[test]
+fn another_logs_manifest_is_told_as_what_it_is() {
+    let (machine, other) = (shipped(), shipped());
+    let entry = |machine: &Machine, number| machine.place().join(machine.host().entry(number));
+    fs::remove_file(entry(&machine, 2)).unwrap();
+    fs::copy(entry(&other, 1), entry(&machine, 1)).unwrap();
+    let error = machine.restore("again", None, false).unwrap_err();
+    assert!(matches!(&error, Error::OtherLog { found, .. } if *found == other.host().to_string()));
+    assert!(matches!(machine.ship(), Err(Error::OtherLog { .. })));
+}
+
+#[test]
+fn two_machines_that_ship_one_log_do_not_mix_their_histories() {
+    let mut machine = shipped();
+    machine.restore("again", None, false).unwrap();
+    machine.record(1);
+    machine.ship().unwrap();
+    // The copy records something else, and ships to the same place.
+    let mut copy = Machine::new();
+    copy.place.clone_from(&machine.place);
+    fs::rename(machine.restored("again"), copy.log()).unwrap();
+    copy.next = 100;
+    copy.record(3);
+    let before = machine.objects();
+    assert!(matches!(copy.ship(), Err(Error::Diverged { .. })));
+    assert_eq!(machine.objects(), before);
+    machine.check();
+}
+
+#[test]
+fn servers_that_refuse_fail_hang_or_cut_are_told_and_nothing_is_lost() {
+    let bucket = Bucket::start().unwrap();
+    let mut machine = Machine::with_bucket(&bucket);
+    machine.record(10);
+    machine.ship().unwrap();
+    machine.record(10);
+    let expect = |lies: Lies, expected: &str| {
+        bucket.lie(lies);
+        let error = machine.restore("again", None, false).unwrap_err();
+        let words = error.to_string();
+        assert!(words.contains(expected), "{words}");
+        assert!(!machine.restored("again").exists());
+        let failure = claude_mem_core::failure::Failure::from(error).render(false);
+        assert!(failure.contains("note: ") && failure.contains("hint: "), "{failure}");
+        words
+    };
+    expect(Lies { status: Some(403), ..Lies::default() }, "does not let us in");
+    expect(Lies { status: Some(401), ..Lies::default() }, "does not let us in");
+    expect(Lies { status: Some(500), ..Lies::default() }, "does not answer");
+    expect(Lies { status: Some(503), ..Lies::default() }, "does not answer");
+    expect(Lies { cut: Some("/seg/".into()), ..Lies::default() }, "does not answer");
+    expect(Lies { flip: Some("/seg/".into()), ..Lies::default() }, "is damaged");
+    expect(Lies { flip: Some("/chain/".into()), ..Lies::default() }, "is damaged");
+    expect(Lies { silent: Some("/seg/".into()), ..Lies::default() }, "does not answer");
+    bucket.lie(Lies { status: Some(500), ..Lies::default() });
+    assert!(machine.ship().unwrap_err().is_passing());
+    bucket.lie(Lies::default());
+    machine.ship().unwrap();
+    machine.check();
+}
+
+#[test]
+fn an_old_listing_hides_nothing_from_us() {
+    let bucket = Bucket::start().unwrap();
+    let mut machine = Machine::with_bucket(&bucket);
+    machine.record(2);
+    machine.ship().unwrap();
+    bucket.lie(Lies { is_listing_old: true, ..Lies::default() });
+    for _ in 0..3 {
+        machine.record(1);
+        machine.ship().unwrap();
+    }
+    machine.check();
+    bucket.lie(Lies::default());
+    machine.check();
+}
+
+#[test]
+fn a_server_without_conditions_is_asked_first() {
+    let bucket = Bucket::start().unwrap();
+    bucket.lie(Lies { is_without_conditions: true, ..Lies::default() });
+    let mut machine = Machine::with_bucket(&bucket);
+    for _ in 0..3 {
+        machine.record(5);
+        machine.ship().unwrap();
+    }
+    machine.check();
+}

@@ -1,0 +1,74 @@
+//! What is Google's own: how a name is kept free, how much is listed at once, what is said to whom.
+
+use claude_mem_tools::bucket::Lies;
+
+use super::*;
+use crate::ship::remote::Put;
+use claude_mem_core::failure::Failure;
+
+#[test]
+fn in_googles_bucket_too_the_first_object_of_a_name_stays() {
+    let bucket = Bucket::start_google().unwrap();
+    let remote = Machine::with_bucket(&bucket).remote();
+    wait(async {
+        assert!(matches!(remote.put_new("a/b", b"first").await.unwrap(), Put::Written(_)));
+        assert_eq!(remote.put_new("a/b", b"second").await.unwrap(), Put::WasThere);
+        assert_eq!(remote.get("a/b").await.unwrap(), b"first");
+        remote.put_over("a/b", b"third").await.unwrap();
+        assert_eq!(remote.get("a/b").await.unwrap(), b"third");
+        // Google's says of what is gone that it is not there.
+        remote.delete("a/b").await.unwrap();
+        remote.delete("a/b").await.unwrap();
+        assert!(matches!(remote.get("a/b").await, Err(Error::Missing { .. })));
+    });
+    assert_eq!(bucket.names(), Vec::<String>::new());
+}
+
+#[test]
+fn a_listing_that_google_tells_in_pages_is_read_to_its_end() {
+    let bucket = Bucket::start_google().unwrap();
+    let remote = Machine::with_bucket(&bucket).remote();
+    let names: Vec<String> = (0..10).map(|number| format!("logs/{number}/head")).collect();
+    wait(async {
+        for name in &names {
+            remote.put_new(name, b"something").await.unwrap();
+        }
+        bucket.lie(Lies::default());
+        let mut found = remote.list("logs").await.unwrap();
+        assert!(bucket.requests() > 1);
+        found.sort();
+        assert_eq!(found, names);
+        let mut found = remote.folders("logs").await.unwrap();
+        found.sort();
+        assert_eq!(found, (0..10).map(|number| number.to_string()).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn what_is_shipped_to_google_comes_back_and_an_old_generation_goes() {
+    let bucket = Bucket::start_google().unwrap();
+    let mut machine = Machine::with_bucket(&bucket);
+    machine.record(40);
+    machine.ship().unwrap();
+    assert_eq!(machine.ship().unwrap(), Shipped::default());
+    machine.check();
+    let sealed = machine.compact();
+    machine.record(1);
+    machine.ship().unwrap();
+    let old = format!("/{:016x}.g00/", sealed[0].number);
+    assert!(!bucket.names().iter().any(|name| name.contains(&old)), "{:?}", bucket.names());
+    machine.check();
+}
+
+#[test]
+fn a_name_that_no_bucket_of_googles_can_have_is_told_before_anybody_is_asked() {
+    let bucket = Bucket::start_google().unwrap();
+    let machine = Machine::with_bucket(&bucket);
+    for place in ["gs://", "gs:///x", "gs://My-Bucket/x", "gs://-x"] {
+        let (settings, environment) = (machine.settings(), &machine.environment);
+        let opened = Remote::open(place, Purpose::Read, &machine.paths, &settings, environment);
+        let failure = Failure::from(opened.unwrap_err()).render(false);
+        assert!(failure.contains("lower-case letters") && failure.contains("hint: "), "{failure}");
+    }
+    assert_eq!(bucket.requests(), 0);
+}

@@ -1,0 +1,89 @@
+//! Stopped at any request, a remote is complete, and shipping goes on.
+
+use claude_mem_tools::bucket::Lies;
+
+use super::*;
+
+/// Ships with the server dying after one request, after two, and so on, until it is enough. After each, what is
+/// there must be a log without damage; at the end it must be all.
+fn dies_at_every_request(bucket: &Bucket, machine: &Machine, least: u64) {
+    let before = bucket.objects();
+    let state = fs::read(machine.paths.ship_state());
+    for requests_max in 0.. {
+        bucket.set(before.clone());
+        // What this machine remembers goes back with it, or it would notice.
+        let _ = match &state {
+            Ok(state) => fs::write(machine.paths.ship_state(), state),
+            Err(_) => fs::remove_file(machine.paths.ship_state()),
+        };
+        bucket.lie(Lies { requests_max: Some(requests_max), ..Lies::default() });
+        let is_enough = machine.ship().is_ok();
+        bucket.lie(Lies::default());
+        let name = format!("died after {requests_max}");
+        if let Some(head) = wait(remote_head::newest(&machine.remote(), machine.host(), 0)).unwrap()
+        {
+            assert!(head.bytes() > 0);
+            machine.restore(&name, None, false).unwrap();
+            let (found, is_damaged) = numbers(&machine.restored(&name));
+            assert!(!is_damaged && found.len() as u64 >= least, "{name}");
+            let whole: Vec<u64> = (1..=found.len() as u64).collect();
+            assert_eq!(found, whole, "{name}");
+        } else {
+            assert_eq!(least, 0, "{name}");
+        }
+        machine.ship().unwrap();
+        machine.check();
+        if is_enough {
+            return;
+        }
+    }
+}
+
+#[test]
+fn the_first_ship_can_die_anywhere() {
+    let bucket = Bucket::start().unwrap();
+    let mut machine = Machine::with_bucket(&bucket);
+    machine.record(12);
+    dies_at_every_request(&bucket, &machine, 0);
+}
+
+#[test]
+fn a_later_one_can_too() {
+    let bucket = Bucket::start().unwrap();
+    let mut machine = Machine::with_bucket(&bucket);
+    machine.record(12);
+    machine.ship().unwrap();
+    machine.record(12);
+    dies_at_every_request(&bucket, &machine, 12);
+}
+
+#[test]
+fn so_can_one_that_follows_a_compaction_and_it_leaves_nothing_behind() {
+    let bucket = Bucket::start().unwrap();
+    let mut machine = Machine::with_bucket(&bucket);
+    machine.record(20);
+    machine.ship().unwrap();
+    let sealed = machine.compact();
+    dies_at_every_request(&bucket, &machine, 20);
+    let old = format!("/{:016x}.g00/", sealed[0].number);
+    assert!(!bucket.names().iter().any(|name| name.contains(&old)), "{:?}", bucket.names());
+}
+
+#[test]
+fn a_restore_that_was_stopped_goes_on_with_what_it_has() {
+    let bucket = Bucket::start().unwrap();
+    let mut machine = Machine::with_bucket(&bucket);
+    machine.record(40);
+    machine.ship().unwrap();
+    bucket.lie(Lies::default());
+    machine.check();
+    let all = bucket.requests();
+    bucket.lie(Lies { requests_max: Some(all / 2), ..Lies::default() });
+    assert!(machine.restore("again", None, false).is_err());
+    assert!(!machine.restored("again").exists());
+    bucket.lie(Lies::default());
+    machine.restore("again", None, false).unwrap();
+    assert!(bucket.requests() < all, "{} of {all}", bucket.requests());
+    assert_eq!(files(&machine.restored("again")), files(&machine.log()));
+    assert!(!machine.outer.path().join("again/restoring").exists());
+}

@@ -1,0 +1,154 @@
+//! Putting segments: what is not there of them, in parts.
+
+use std::collections::VecDeque;
+
+use tokio::task::JoinHandle;
+
+use crate::ship::{
+    Error, Shipped,
+    local::{self, LocalSegment, blocking},
+    manifest::{At, Hash, HostId, Part, Segment, part_object},
+    remote::{Put, Remote},
+    remote_head,
+};
+
+/// Read and put in pieces of this size.
+const PART_BYTES_MAX: u64 = 4 << 20;
+/// Parts on their way at the same time.
+const PUTS_MAX: usize = 4;
+/// Increments are put together into one object if that keeps what was shipped below this share, in percent, of
+/// what was recorded.
+const SHARE_MAX: u64 = 55;
+
+/// Puts segments of one log.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Putting<'a> {
+    pub(super) remote: &'a Remote,
+    pub(super) host: HostId,
+    /// The number of the newest manifest, and what the increments behind it took in the remote, if that is known.
+    pub(super) newest: Option<(u64, Option<u64>)>,
+}
+
+impl Putting<'_> {
+    /// Puts what is not there of a segment, and says what it is made of.
+    pub(super) async fn segment(
+        &self,
+        here: &LocalSegment,
+        there: Option<&Segment>,
+        shipped: &mut Shipped,
+    ) -> Result<Segment, Error> {
+        let mark = there.map_or(0, |there| there.hash_bytes).min(here.bytes);
+        let (path, len) = (here.path.clone(), here.bytes);
+        let (hash, at_mark) = blocking(move || local::hash(&path, len, mark)).await?;
+        let mut parts = Vec::new();
+        if let Some(there) = there {
+            if at_mark != there.hash || mark != there.hash_bytes {
+                return Err(diverged(self.remote, there));
+            }
+            parts.clone_from(&there.parts);
+            if let Some(run) = self.run_to_merge(here, there)? {
+                parts.retain(|part| part.from < run);
+            }
+        }
+        let from = parts.last().map_or(0, |part| part.to);
+        self.parts(here, from, &mut parts, shipped).await?;
+        shipped.log_bytes += here.bytes - there.map_or(0, |there| there.bytes);
+        Ok(Segment {
+            number: here.number,
+            generation: here.generation,
+            number_last: here.number_last,
+            bytes: here.bytes,
+            hash,
+            hash_bytes: here.bytes,
+            seal: here.seal,
+            is_active: here.is_active,
+            parts,
+        })
+    }
+
+    async fn parts(
+        &self,
+        here: &LocalSegment,
+        from: u64,
+        parts: &mut Vec<Part>,
+        shipped: &mut Shipped,
+    ) -> Result<(), Error> {
+        let mut under_way: VecDeque<JoinHandle<Result<(Part, u64), Error>>> = VecDeque::new();
+        let mut from = from;
+        while from < here.bytes || !under_way.is_empty() {
+            if from < here.bytes && under_way.len() < PUTS_MAX {
+                let to = here.bytes.min(from + PART_BYTES_MAX);
+                let (remote, here) = (self.remote.clone(), here.clone());
+                under_way.push_back(tokio::spawn(put_part(remote, self.host, here, from, to)));
+                from = to;
+                continue;
+            }
+            let task = under_way.pop_front().expect("the loop ends when there is none");
+            let (part, put) = task.await.map_err(|error| remote_head::stopped(&error))??;
+            shipped.objects += u64::from(put > 0);
+            shipped.put_bytes += put;
+            parts.push(part);
+        }
+        Ok(())
+    }
+
+    /// Where the increments begin that are better put together now, in one object instead of hundreds.
+    fn run_to_merge(&self, here: &LocalSegment, there: &Segment) -> Result<Option<u64>, Error> {
+        let Some(run) = there
+            .parts
+            .last()
+            .filter(|part| matches!(part.at, At::Run(first, last) if last > first))
+        else {
+            return Ok(None);
+        };
+        let put = match (self.newest, &run.at) {
+            (Some((manifest, put)), At::Run(first, _)) if *first > manifest => put,
+            _ => return Ok(None),
+        };
+        if !self.remote.is_compressing() {
+            return Ok(None);
+        }
+        let bytes = local::read(&here.path, run.from, run.to)?;
+        let put = put.unwrap_or(bytes.len() as u64 / 2);
+        let together = self.remote.packed_len(&bytes)?;
+        let is_worth_it = (put + together) * 100 <= SHARE_MAX * bytes.len() as u64;
+        Ok(is_worth_it.then_some(run.from))
+    }
+}
+
+/// Puts one part, or finds it there. Says how many bytes that took.
+async fn put_part(
+    remote: Remote,
+    host: HostId,
+    here: LocalSegment,
+    from: u64,
+    to: u64,
+) -> Result<(Part, u64), Error> {
+    let path = here.path.clone();
+    let (bytes, hash) = blocking(move || {
+        let bytes = local::read(&path, from, to)?;
+        let hash = Hash::of(&bytes);
+        Ok((bytes, hash))
+    })
+    .await?;
+    let object = part_object(here.number, here.generation, from, to, &hash, remote.key());
+    let name = host.part(&object);
+    let put = match remote.put_new(&name, &bytes).await? {
+        Put::Written(put) => put,
+        Put::WasThere => match remote.get(&name).await {
+            Ok(there) if there == bytes => 0,
+            // Put before, and not what it was any more.
+            Ok(_) | Err(Error::Damaged { .. } | Error::Missing { .. }) => {
+                remote.put_over(&name, &bytes).await?
+            }
+            Err(error) => return Err(error),
+        },
+    };
+    Ok((Part { from, to, hash, at: At::Object(object) }, put))
+}
+
+/// What is there is not what is here.
+pub(super) fn diverged(remote: &Remote, there: &Segment) -> Error {
+    let why = format!("segment {:016x} is not the same there and here", there.number);
+    Error::Diverged { place: remote.place().into(), why }
+}

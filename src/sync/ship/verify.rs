@@ -1,0 +1,184 @@
+//! Reading everything that a remote holds of a log, and saying what is whole.
+
+use std::{collections::HashSet, path::Path};
+
+use crate::ship::{
+    Error,
+    local::{self, LocalSegment, blocking},
+    manifest::{At, Hash, HostId, Part, Segment},
+    remote::{Buffers, Remote},
+    remote_head::{self, Head},
+};
+
+/// What was found.
+#[derive(Debug, Clone)]
+pub struct Findings {
+    /// The newest state that is whole.
+    pub head: Option<Head>,
+    /// Objects read.
+    pub objects: u64,
+    /// What is not as it was put.
+    pub damage: Vec<Damage>,
+    /// Segments that are not the same there and here, and how.
+    pub differences: Vec<String>,
+    /// Objects that nobody names.
+    pub unneeded: usize,
+    /// Bytes of log that are here and not there.
+    pub behind_bytes: u64,
+}
+
+/// One thing that is not as it was put.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// What is wrong, with the name of the object.
+    pub what: String,
+    /// The segment that it holds a stretch of,
+    pub segment: Option<u64>,
+    /// and which.
+    pub range: Option<(u64, u64)>,
+}
+
+impl Findings {
+    /// Whether all that is there is whole and what is here.
+    pub fn is_sound(&self) -> bool {
+        self.damage.is_empty() && self.differences.is_empty()
+    }
+}
+
+/// Objects asked for at the same time.
+const AHEAD_MAX: usize = 4;
+
+/// Reads every object, and compares with the log in `dir`.
+pub async fn check(remote: &Remote, host: HostId, dir: &Path) -> Result<Findings, Error> {
+    let mut findings = Findings {
+        head: None,
+        objects: 0,
+        damage: Vec::new(),
+        differences: Vec::new(),
+        unneeded: 0,
+        behind_bytes: 0,
+    };
+    findings.head = find(remote, host, &mut findings.damage).await?;
+    if let Err(error) = remote_head::describe(remote, host).await {
+        findings.damage.push(damage(error, None)?);
+    }
+    let owned = dir.to_path_buf();
+    let here = blocking(move || local::segments(&owned, host, (0, 0))).await?;
+    let Some(head) = findings.head.clone() else {
+        findings.behind_bytes = here.iter().map(|here| here.bytes).sum();
+        return Ok(findings);
+    };
+    check_parts(remote, &head, &mut findings).await?;
+    findings.objects += head.increments.len() as u64 + 2;
+    let needed: HashSet<String> = head.objects().into_iter().collect();
+    let listed = remote.list(&format!("{}/seg", host.folder())).await?;
+    findings.unneeded = listed.iter().filter(|name| !needed.contains(*name)).count();
+    compare(&head, &here, &mut findings)?;
+    Ok(findings)
+}
+
+/// The newest state that is whole; what is newer and is not is damage.
+pub async fn find(
+    remote: &Remote,
+    host: HostId,
+    found: &mut Vec<Damage>,
+) -> Result<Option<Head>, Error> {
+    match remote_head::newest(remote, host, 0).await {
+        Ok(head) => return Ok(head),
+        Err(error) => found.push(damage(error, None)?),
+    }
+    for number in remote_head::entries(remote, host).await?.into_iter().rev() {
+        match remote_head::load(remote, host, number).await {
+            Ok(head) => return Ok(Some(head)),
+            Err(error) => {
+                let again = damage(error, None)?;
+                if !found.contains(&again) {
+                    found.push(again);
+                }
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// An error that says that something is wrong there; others are passed on.
+fn damage(error: Error, at: Option<(u64, &Part)>) -> Result<Damage, Error> {
+    match error {
+        Error::Missing { .. }
+        | Error::Damaged { .. }
+        | Error::OtherLog { .. }
+        | Error::NotEncrypted { .. }
+        | Error::WrongKey { .. } => Ok(Damage {
+            what: error.to_string(),
+            segment: at.map(|(segment, _)| segment),
+            range: at.map(|(_, part)| (part.from, part.to)),
+        }),
+        error => Err(error),
+    }
+}
+
+async fn check_parts(remote: &Remote, head: &Head, findings: &mut Findings) -> Result<(), Error> {
+    let segments = &head.manifest.segments;
+    let parts: Vec<(u64, &Part)> = segments
+        .iter()
+        .flat_map(|segment| segment.parts.iter().map(|part| (segment.number, part)))
+        .collect();
+    let buffers = Buffers::default();
+    for parts in parts.chunks(AHEAD_MAX) {
+        let read = |(_, part): &(u64, &Part)| {
+            let (part, remote, buffers) = (head.fetched(part), remote.clone(), buffers.clone());
+            tokio::spawn(async move { part.give(&remote, &buffers, |_| Ok(())).await })
+        };
+        let tasks: Vec<_> = parts.iter().map(read).collect();
+        for (task, at) in tasks.into_iter().zip(parts) {
+            findings.objects += match at.1.at {
+                At::Object(_) => 1,
+                At::Run(first, last) => last - first + 1,
+            };
+            if let Err(error) = task.await.map_err(|error| remote_head::stopped(&error))? {
+                findings.damage.push(damage(error, Some(*at))?);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is there and is not here, or not the same.
+fn compare(head: &Head, here: &[LocalSegment], findings: &mut Findings) -> Result<(), Error> {
+    let first = here.first().map_or(0, |here| here.number);
+    let segments = head.segments();
+    for there in segments.iter().filter(|there| there.number_last >= first) {
+        let number = there.number;
+        let covers = |here: &&LocalSegment| here.number <= number && number <= here.number_last;
+        match here.iter().find(covers) {
+            None => findings.differences.push(format!("segment {number:016x} is not here")),
+            Some(here) if here.generation != there.generation || here.number != number => {
+                findings.behind_bytes += here.bytes;
+            }
+            Some(here) => {
+                findings.behind_bytes += here.bytes.saturating_sub(there.bytes);
+                if !is_same(head, there, here)? {
+                    let what = format!("segment {number:016x} is not the same here and there");
+                    findings.differences.push(what);
+                }
+            }
+        }
+    }
+    let is_there = |here: &&LocalSegment| segments.iter().any(|there| there.number == here.number);
+    let new = here.iter().filter(|here| !is_there(here));
+    findings.behind_bytes += new.map(|here| here.bytes).sum::<u64>();
+    Ok(())
+}
+
+/// Whether what is there of a segment is here, byte for byte.
+pub(super) fn is_same(head: &Head, there: &Segment, here: &LocalSegment) -> Result<bool, Error> {
+    if here.bytes < there.bytes {
+        return Ok(false);
+    }
+    let (_, hash): (Hash, Hash) = local::hash(&here.path, here.bytes, there.hash_bytes)?;
+    let mut is_same = hash == there.hash;
+    for increment in head.increments.iter().filter(|increment| increment.segment == there.number) {
+        is_same &= local::read(&here.path, increment.from, increment.to())? == increment.bytes;
+    }
+    Ok(is_same)
+}
