@@ -250,7 +250,7 @@ fn source_code_loses_next_to_nothing_and_the_tool_counts_what_it_loses_by_rule()
         measure(binary(), &sandbox.home(), folder, &["rs", "toml", "md", "sql"]).unwrap()
     };
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for folder in ["log", "projections", "migrations", "src/http", "src/ship"] {
+    for folder in ["log", "projections", "migrations", "src/server/http", "src/sync/ship"] {
         let report = measured(&root.join(folder));
         let lines = report.lines.join("\n");
         assert!(report.files > 0 && report.bytes > 0, "{folder}");

@@ -28,10 +28,7 @@ impl Change {
 }
 
 /// Pairs observations of the same prompt by how alike they are, the most alike first.
-pub fn changes(
-    before: Vec<ComparedObservation>,
-    after: Vec<ComparedObservation>,
-) -> Vec<Change> {
+pub fn changes(before: Vec<ComparedObservation>, after: Vec<ComparedObservation>) -> Vec<Change> {
     let mut candidates: Vec<(f64, usize, usize)> = Vec::new();
     for (left, old) in before.iter().enumerate() {
         for (right, new) in after.iter().enumerate() {

@@ -120,7 +120,7 @@ pub(crate) fn begin(app: &App) -> Result<Option<Compactor>, Failure> {
 }
 
 /// Rows decide what may go, so there must be no doubt about them.
-fn catch_up(store: &mut Store, log: &Log) -> Result<(), Failure> {
+pub(crate) fn catch_up(store: &mut Store, log: &Log) -> Result<(), Failure> {
     match store::fold(store, log)?.state {
         FoldState::Complete => Ok(()),
         _ => Err(Failure::new("memory could not be brought up to date with the log")

@@ -70,7 +70,10 @@ pub fn redact(
         }
         // Before the first byte changes: whoever folds from now on draws everything again.
         store.mark_outdated()?;
-        match compactor.rewrite(std::slice::from_ref(&info), &mut judge).map_err(super::failed)? {
+        match compactor
+            .rewrite(std::slice::from_ref(&info), &mut judge)
+            .map_err(crate::compact::failed)?
+        {
             Some(_) => redacted.segments += 1,
             None => redacted.left.push(info.number),
         }

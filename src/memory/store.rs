@@ -76,11 +76,7 @@ pub fn fold(store: &mut Store, log: &Log) -> Result<Folded, Failure> {
 
 /// Folds for no longer than about `time_max`, for whoever only wants to read. What is merely outdated is left as
 /// it is; what is of another past of the log is wrong, so it is rebuilt.
-pub fn fold_for(
-    store: &mut Store,
-    log: &Log,
-    time_max: Duration,
-) -> Result<FoldState, Error> {
+pub fn fold_for(store: &mut Store, log: &Log, time_max: Duration) -> Result<FoldState, Error> {
     let began = Instant::now();
     match store.fold(log, |_| began.elapsed() < time_max)?.state {
         FoldState::NeedsRebuild(
