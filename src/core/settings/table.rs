@@ -120,14 +120,18 @@ mod tests {
     }
 
     #[test]
-    fn the_readme_lists_them_all_as_they_are() {
-        let readme = include_str!("../../../README.md");
-        for Setting { name, default, meaning, .. } in ALL {
+    fn docs_settings_md_lists_every_setting() {
+        let page = include_str!("../../../docs/settings.md");
+        let (_, rest) = page.split_once("<!-- settings:begin -->\n").unwrap();
+        let (listed, _) = rest.split_once("<!-- settings:end -->").unwrap();
+        let row = |setting: &&Setting| {
+            let Setting { name, default, meaning, .. } = setting;
             let default = if default.is_empty() { String::new() } else { format!("`{default}`") };
-            let row = format!("| `{name}` | {default} | {meaning} |\n");
-            assert!(readme.contains(&row), "this row is missing in README.md:\n{row}");
-        }
-        assert_eq!(readme.matches("\n| `CLAUDE_").count(), ALL.len());
+            format!("| `{name}` | {default} | {meaning} |\n")
+        };
+        let rows: String = ALL.iter().map(row).collect();
+        let table = format!("| setting | default | meaning |\n|---|---|---|\n{rows}");
+        assert!(listed == table, "replace the table in docs/settings.md with:\n{table}");
     }
 
     #[test]
