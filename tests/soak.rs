@@ -22,6 +22,7 @@ fn steady_load_leaves_no_descriptors_threads_or_entries_behind() {
         &Soak {
             binary: binary().to_path_buf(),
             home: sandbox.home(),
+            warm_up_rounds: 0,
             rounds: 60,
             time_max: Duration::MAX,
             pace: Duration::ZERO,

@@ -1,15 +1,11 @@
 //! Who is asked, and in which words: a provider with its model, or the rules that need none.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
-
 use claude_mem_projections::Store;
 use sha2::{Digest as _, Sha256};
 
 use crate::turn_input::Loaded;
 use crate::{
+    conversations::Conversations,
     prompts::{self, Choice, Instructions, Prompts},
     providers::{
         self, Answer, Ask, Cancel, Limits, Provider, Refusal, Setup,
@@ -147,9 +143,8 @@ pub(crate) fn adopt_instructions(app: &App, instructions: Option<&str>) -> Resul
 
 /// Someone who answers.
 pub enum Agent {
-    /// A model, and its conversation about each session as far as it began with this value: nothing of an
-    /// earlier process is ever resumed.
-    Provider(Box<dyn Provider>, Mutex<HashMap<String, String>>),
+    /// A model, and its conversation about each session.
+    Provider(Box<dyn Provider>, Conversations),
     /// Nobody: rules.
     Rules,
 }
@@ -161,7 +156,7 @@ impl Agent {
             return Ok(Self::Rules);
         }
         let provider = providers::open(&words.provider, &setup(app))?;
-        Ok(Self::Provider(provider, Mutex::default()))
+        Ok(Self::Provider(provider, Conversations::default()))
     }
 
     /// Asks about a turn, and waits for the answer.
@@ -180,19 +175,15 @@ impl Agent {
         };
         let session = &loaded.envelope.session;
         // Whoever fails to answer has ended this conversation.
-        let known = lock(conversations).remove(session);
+        let known = conversations.take(session);
         let resume = resumable(known.as_deref(), loaded.number, false);
         let question = Ask { cancel: cancel.clone(), ..words.ask(loaded, digest, resume) };
         let answer = provider.ask(&question).map_err(|refusal| refusal.paid_for(&question))?;
         if let Some(id) = &answer.memory_session_id {
-            lock(conversations).insert(session.clone(), id.clone());
+            conversations.keep(session, id);
         }
         Ok(answer)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The provider that `auto` takes now.

@@ -7,6 +7,7 @@
 mod admission;
 mod asker;
 mod batches;
+mod conversations;
 mod escape;
 mod estimate;
 mod generation_diff;

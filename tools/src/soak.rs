@@ -3,6 +3,9 @@
 //! A round is one session told over HTTP, one told by hooks, and some searches; a stream of events is open all the
 //! time. A long soak paces its rounds and looks at resident memory. A short one does not, and counts what could
 //! leak: descriptors, threads, and the entries of the worker's own tables.
+//!
+//! The caches of SQLite and the candidates of a search are bounded, and an empty database does not reach the bounds. So
+//! a long soak first fills the database without pauses. Growth is judged from one minute after that.
 
 use std::{
     error::Error,
@@ -34,6 +37,8 @@ const HOOKS: usize = 3;
 const SEARCHES: usize = 6;
 /// Rounds after which the stream is opened anew, as a browser that is reloaded does.
 const STREAM_ROUNDS: u32 = 30;
+/// Rounds between two looks during the warm-up.
+const WARM_UP_SAMPLE_ROUNDS: u32 = 100;
 const WORDS: [&str; 16] = [
     "cart", "till", "parser", "index", "cache", "socket", "lock", "token", "build", "test",
     "error", "page", "session", "route", "query", "field",
@@ -46,11 +51,13 @@ pub struct Soak {
     pub binary: PathBuf,
     /// An empty directory that serves as a home.
     pub home: PathBuf,
-    /// How many rounds, at most.
+    /// Rounds without a pause before the steady load.
+    pub warm_up_rounds: u32,
+    /// Maximum number of rounds of steady load.
     pub rounds: u32,
-    /// No round begins after this time.
+    /// Maximum duration of the steady load.
     pub time_max: Duration,
-    /// Each round takes at least so long.
+    /// Minimum duration of a round of steady load.
     pub pace: Duration,
     /// Rounds between two looks at the worker.
     pub sample_rounds: u32,
@@ -86,18 +93,21 @@ pub struct Report {
     pub searches: u64,
     /// Lines of the stream.
     pub streamed: u64,
+    /// When the steady load began, in seconds since the first round.
+    pub steady_from: f64,
     /// In order.
     pub samples: Vec<Sample>,
 }
 
 impl Report {
-    /// Samples after the first minute.
+    /// Samples after the first minute of steady load.
     pub fn settled(&self) -> &[Sample] {
-        let first = self.samples.iter().position(|sample| sample.seconds >= 60.0);
+        let from = self.steady_from + 60.0;
+        let first = self.samples.iter().position(|sample| sample.seconds >= from);
         &self.samples[first.unwrap_or(0)..]
     }
 
-    /// Growth of resident memory after the first minute, in megabytes a minute, by least squares.
+    /// Growth of resident memory after the first minute of steady load, in megabytes a minute, by least squares.
     pub fn slope(&self) -> f64 {
         let samples = self.settled();
         let count = samples.len() as f64;
@@ -116,12 +126,14 @@ impl Report {
     pub fn markdown(&self) -> String {
         let mut text = format!(
             "# Soak\n\n{} events over HTTP and hooks, {} searches, {} lines of the stream.\n\n\
-             Resident memory after the first minute: {:+.3} MB a minute.\n\n\
+             The database is filled without pauses until minute {:.1}; then the load is steady.\n\n\
+             Resident memory after the first minute of steady load: {:+.3} MB a minute.\n\n\
              | minute | resident MB | anonymous MB | descriptors | threads | database MB | tables |\n\
              |---|---|---|---|---|---|---|\n",
             self.events,
             self.searches,
             self.streamed,
+            self.steady_from / 60.0,
             self.slope()
         );
         let mut minute = 0.0;
@@ -152,11 +164,20 @@ pub fn soak(soak: &Soak, mut sampled: impl FnMut(&Sample)) -> Outcome<Report> {
     let mut http = worker.http()?;
     let streamed = Arc::new(AtomicU64::new(0));
     let mut stream = Stream::open(&worker, &streamed)?;
-    let mut report = Report { events: 0, searches: 0, streamed: 0, samples: Vec::new() };
+    let mut report =
+        Report { events: 0, searches: 0, streamed: 0, steady_from: 0.0, samples: Vec::new() };
     let began = Instant::now();
-    for round in 0..soak.rounds {
-        let due = began + soak.pace * round;
-        thread::sleep(due.saturating_duration_since(Instant::now()));
+    let mut steady = began;
+    let rounds = soak.warm_up_rounds + soak.rounds;
+    for round in 0..rounds {
+        if let Some(paced) = round.checked_sub(soak.warm_up_rounds) {
+            if paced == 0 {
+                steady = Instant::now();
+                report.steady_from = began.elapsed().as_secs_f64();
+            }
+            let due = steady + soak.pace * paced;
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+        }
         if round % STREAM_ROUNDS == STREAM_ROUNDS - 1 {
             drop(stream);
             stream = Stream::open(&worker, &streamed)?;
@@ -169,8 +190,11 @@ pub fn soak(soak: &Soak, mut sampled: impl FnMut(&Sample)) -> Outcome<Report> {
             http.ask("GET", &format!("/api/search?query={}+{}", words[0], words[1]), None)?;
             report.searches += 1;
         }
-        let is_last = round + 1 == soak.rounds || began.elapsed() >= soak.time_max;
-        if round % soak.sample_rounds == 0 || is_last {
+        let is_steady = round >= soak.warm_up_rounds;
+        let is_over = is_steady && steady.elapsed() >= soak.time_max;
+        let is_last = round + 1 == rounds || is_over;
+        let sample_rounds = if is_steady { soak.sample_rounds } else { WARM_UP_SAMPLE_ROUNDS };
+        if round % sample_rounds == 0 || is_last {
             let sample = worker.sample(&mut http, round, began.elapsed())?;
             sampled(&sample);
             report.samples.push(sample);

@@ -7,13 +7,13 @@ use claude_mem_tools::soak;
 /// Growth of resident memory that counts as flat, in megabytes a minute.
 const SLOPE_MAX: f64 = 0.1;
 
-/// Descriptors that may come and go.
+/// Descriptors, and threads of the pool, that may come and go.
 const SPARE: usize = 4;
 
 /// Put steady load on a worker, and watch its memory, descriptors and threads
 ///
 /// Each second one session is told over HTTP, one by hooks, and some searches are made, with a stream of events open.
-/// Fails if resident memory grows after the first minute, or if descriptors pile up.
+/// Fails if resident memory grows after the first minute of steady load, or if descriptors or threads pile up.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Soak {
     /// The program to test
@@ -22,6 +22,12 @@ pub(crate) struct Soak {
     /// How long, in minutes
     #[arg(long, default_value_t = 10)]
     minutes: u32,
+    /// Rounds without a pause before that, which fill the caches
+    #[arg(long, default_value_t = 2400)]
+    warm_up: u32,
+    /// Rounds a second: one session over HTTP, one by hooks, and six searches each
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    rate: u32,
     /// Where to write the report
     #[arg(long, default_value = "tools/results/soak.md")]
     report: PathBuf,
@@ -33,10 +39,11 @@ impl Soak {
         let soak = soak::Soak {
             binary: self.binary.canonicalize()?,
             home: home.path().to_path_buf(),
-            rounds: self.minutes * 60,
+            warm_up_rounds: self.warm_up,
+            rounds: self.minutes * 60 * self.rate,
             time_max: Duration::from_secs(60) * self.minutes,
-            pace: Duration::from_secs(1),
-            sample_rounds: 10,
+            pace: Duration::from_secs(1) / self.rate,
+            sample_rounds: 10 * self.rate,
         };
         let report = soak::soak(&soak, |sample| {
             let line = format!(
@@ -46,10 +53,14 @@ impl Soak {
             let _ = super::say(&line);
         })?;
         fs::write(&self.report, report.markdown())?;
-        let descriptors = report.settled().iter().map(|sample| sample.descriptors);
-        let (least, most) = (descriptors.clone().min(), descriptors.max());
+        let is_constant = |count: fn(&soak::Sample) -> usize| {
+            let counts = report.settled().iter().map(count);
+            counts.clone().max() <= counts.min().map(|least| least + SPARE)
+        };
         // SQLite keeps some descriptors for reuse, whose number depends on who closes when.
-        let is_flat = report.slope() <= SLOPE_MAX && most <= least.map(|least| least + SPARE);
+        let is_flat = report.slope() <= SLOPE_MAX
+            && is_constant(|sample| sample.descriptors)
+            && is_constant(|sample| sample.threads);
         super::say(&format!(
             "{:+.3} MB a minute, written to {}",
             report.slope(),
