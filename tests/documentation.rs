@@ -268,6 +268,21 @@ fn every_path_in_the_design_page_exists() {
 }
 
 #[test]
+fn every_test_that_the_threat_model_names_exists() {
+    let mut search = Command::new("git");
+    search.args(["grep", "-hE", r"fn [a-z0-9_]+\(", "--", "*.rs"]).current_dir(repository());
+    let functions = String::from_utf8(search.output().unwrap().stdout).unwrap();
+    let page = Page::read(".github/SECURITY.md");
+    let is_test = |span: &&String| span.matches('_').count() > 3 && !span.contains(['.', '/']);
+    let spans = page.code_spans();
+    let named: Vec<&String> = spans.iter().filter(is_test).collect();
+    assert!(named.len() > 40, "{named:?}");
+    for name in named.iter().filter(|name| name.to_lowercase() == ***name) {
+        assert!(functions.contains(&format!("fn {name}(")), ".github/SECURITY.md: no test {name}");
+    }
+}
+
+#[test]
 fn the_readme_is_short_and_links_every_page_in_docs() {
     let readme = Page::read("README.md");
     let lines = readme.text.lines().count();

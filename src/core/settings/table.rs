@@ -39,59 +39,59 @@ use Kind::{Choice, Count, Flag, List, Money, Secret, Text};
 
 settings! {
     // What is recorded.
-    ENABLED: "CLAUDE_MEM_ENABLED", "true", Flag, "Record sessions and give context; false switches both off";
-    EXCLUDED_PROJECTS: "CLAUDE_MEM_EXCLUDED_PROJECTS", "", List, "Folders never recorded, as globs: `*`, `**`, `?`, `~`";
-    DISABLED_PROJECTS: "CLAUDE_MEM_DISABLED_PROJECTS", "", List, "Projects switched off by `claude-mem settings project off`";
-    SKIP_TOOLS: "CLAUDE_MEM_SKIP_TOOLS", "ListMcpResourcesTool,SlashCommand,Skill,TodoWrite,AskUserQuestion", List, "Tools never recorded";
-    REDACT_SECRETS: "CLAUDE_MEM_REDACT_SECRETS", "true", Flag, "Replace recognised keys and passwords before anything is stored";
-    FIELD_BYTES_MAX: "CLAUDE_MEM_FIELD_BYTES_MAX", "262144", Count(1024, 8 << 20), "Longer inputs and outputs of tools are cut in the middle";
-    SYNC: "CLAUDE_MEM_SYNC", "default", Choice(&["default", "always"]), "When tool uses reach the disk itself: within a second, or before the hook returns";
+    ENABLED: "CLAUDE_MEM_ENABLED", "true", Flag, "Record sessions and provide context; false disables both";
+    EXCLUDED_PROJECTS: "CLAUDE_MEM_EXCLUDED_PROJECTS", "", List, "Folders that are never recorded, as globs: `*`, `**`, `?`, `~`";
+    DISABLED_PROJECTS: "CLAUDE_MEM_DISABLED_PROJECTS", "", List, "Projects disabled by `claude-mem settings project off`";
+    SKIP_TOOLS: "CLAUDE_MEM_SKIP_TOOLS", "ListMcpResourcesTool,SlashCommand,Skill,TodoWrite,AskUserQuestion", List, "Tools that are never recorded";
+    REDACT_SECRETS: "CLAUDE_MEM_REDACT_SECRETS", "true", Flag, "Replace recognized keys and passwords before anything is stored";
+    FIELD_BYTES_MAX: "CLAUDE_MEM_FIELD_BYTES_MAX", "262144", Count(1024, 8 << 20), "Maximum bytes of a tool input or output; longer ones lose their middle";
+    SYNC: "CLAUDE_MEM_SYNC", "default", Choice(&["default", "always"]), "When tool uses are flushed to disk: `default` within a second, `always` before the hook returns";
     // Who distils.
-    PROVIDER: "CLAUDE_MEM_PROVIDER", "auto", Choice(&["auto", "claude", "anthropic", "openai", "extract"]), "Who distils events into memory; auto takes the first that works";
-    MODEL: "CLAUDE_MEM_MODEL", "claude-haiku-4-5", Text, "Model asked by claude and anthropic";
-    CLAUDE_CODE_PATH: "CLAUDE_CODE_PATH", "", Text, "Claude Code's executable, if not `claude` on the PATH";
-    CLAUDE_AUTH_METHOD: "CLAUDE_MEM_CLAUDE_AUTH_METHOD", "subscription", Choice(&["subscription", "api-key"]), "What the claude provider logs in with; api-key lets it use `CLAUDE_MEM_ANTHROPIC_API_KEY`";
-    ANTHROPIC_API_KEY: "CLAUDE_MEM_ANTHROPIC_API_KEY", "", Secret("ANTHROPIC_API_KEY"), "Key of the anthropic provider";
-    ANTHROPIC_BASE_URL: "CLAUDE_MEM_ANTHROPIC_BASE_URL", "https://api.anthropic.com", Text, "Where the anthropic provider asks";
-    OPENAI_API_KEY: "CLAUDE_MEM_OPENAI_API_KEY", "", Secret("OPENAI_API_KEY"), "Key of the openai provider";
-    OPENAI_BASE_URL: "CLAUDE_MEM_OPENAI_BASE_URL", "https://api.openai.com/v1", Text, "Any endpoint of its kind: `OpenRouter`, Ollama, vLLM";
-    OPENAI_MODEL: "CLAUDE_MEM_OPENAI_MODEL", "", Text, "Model asked by openai";
-    MAX_CONCURRENT_AGENTS: "CLAUDE_MEM_MAX_CONCURRENT_AGENTS", "2", Count(1, 64), "Agents at work at the same time";
-    DAILY_TOKENS_MAX: "CLAUDE_MEM_DAILY_TOKENS_MAX", "2000000", Count(0, u64::MAX), "Tokens spent in a day before distilling waits for the next; 0 for no limit";
-    DAILY_COST_MAX: "CLAUDE_MEM_DAILY_COST_MAX", "2.00", Money, "US dollars spent in a day before distilling waits for the next; 0 for no limit";
-    VERBOSITY: "CLAUDE_MEM_VERBOSITY", "normal", Choice(&["minimal", "normal", "verbose"]), "How much is worth remembering";
-    MODE: "CLAUDE_MEM_MODE", "code", Text, "What kind of work is observed; a file of this name in modes/ brings its own";
-    LANGUAGE: "CLAUDE_MEM_LANGUAGE", "", Text, "Language memories are written in, such as `de`; empty for the session's";
+    PROVIDER: "CLAUDE_MEM_PROVIDER", "auto", Choice(&["auto", "claude", "anthropic", "openai", "extract"]), "Provider that distills events; auto uses the first that works";
+    MODEL: "CLAUDE_MEM_MODEL", "claude-haiku-4-5", Text, "Model of the claude and anthropic providers";
+    CLAUDE_CODE_PATH: "CLAUDE_CODE_PATH", "", Text, "Path of Claude Code's executable; empty for `claude` on the PATH";
+    CLAUDE_AUTH_METHOD: "CLAUDE_MEM_CLAUDE_AUTH_METHOD", "subscription", Choice(&["subscription", "api-key"]), "Login of the claude provider; api-key uses `CLAUDE_MEM_ANTHROPIC_API_KEY`";
+    ANTHROPIC_API_KEY: "CLAUDE_MEM_ANTHROPIC_API_KEY", "", Secret("ANTHROPIC_API_KEY"), "API key of the anthropic provider";
+    ANTHROPIC_BASE_URL: "CLAUDE_MEM_ANTHROPIC_BASE_URL", "https://api.anthropic.com", Text, "Endpoint of the anthropic provider";
+    OPENAI_API_KEY: "CLAUDE_MEM_OPENAI_API_KEY", "", Secret("OPENAI_API_KEY"), "API key of the openai provider";
+    OPENAI_BASE_URL: "CLAUDE_MEM_OPENAI_BASE_URL", "https://api.openai.com/v1", Text, "Endpoint of the openai provider, such as `OpenRouter`, Ollama or vLLM";
+    OPENAI_MODEL: "CLAUDE_MEM_OPENAI_MODEL", "", Text, "Model of the openai provider";
+    MAX_CONCURRENT_AGENTS: "CLAUDE_MEM_MAX_CONCURRENT_AGENTS", "2", Count(1, 64), "Maximum number of concurrent requests to a provider";
+    DAILY_TOKENS_MAX: "CLAUDE_MEM_DAILY_TOKENS_MAX", "2000000", Count(0, u64::MAX), "Maximum tokens per day; further events stay pending until the next day; 0 for no limit";
+    DAILY_COST_MAX: "CLAUDE_MEM_DAILY_COST_MAX", "2.00", Money, "Maximum US dollars per day; further events stay pending until the next day; 0 for no limit";
+    VERBOSITY: "CLAUDE_MEM_VERBOSITY", "normal", Choice(&["minimal", "normal", "verbose"]), "How much is remembered";
+    MODE: "CLAUDE_MEM_MODE", "code", Text, "Kind of work that is observed; a file of this name in modes/ defines your own";
+    LANGUAGE: "CLAUDE_MEM_LANGUAGE", "", Text, "Language of memories, such as `de`; empty for the language of the session";
     // What comes back.
-    CONTEXT_OBSERVATIONS: "CLAUDE_MEM_CONTEXT_OBSERVATIONS", "50", Count(0, 1000), "Observations shown when a session starts";
-    CONTEXT_SESSION_COUNT: "CLAUDE_MEM_CONTEXT_SESSION_COUNT", "10", Count(0, 100), "Summaries among them";
-    CONTEXT_FULL_COUNT: "CLAUDE_MEM_CONTEXT_FULL_COUNT", "3", Count(0, 100), "How many of the most useful are shown in full";
-    CONTEXT_TOKENS_MAX: "CLAUDE_MEM_CONTEXT_TOKENS_MAX", "2000", Count(0, 8000), "Tokens the context may cost a session";
-    CONTEXT_OBSERVATION_TYPES: "CLAUDE_MEM_CONTEXT_OBSERVATION_TYPES", "", List, "Only these types; empty for all";
-    CONTEXT_OBSERVATION_CONCEPTS: "CLAUDE_MEM_CONTEXT_OBSERVATION_CONCEPTS", "", List, "Only these concepts; empty for all";
-    CONTEXT_SHOW_TERMINAL_OUTPUT: "CLAUDE_MEM_CONTEXT_SHOW_TERMINAL_OUTPUT", "false", Flag, "Tell the person, too, how much Claude was told";
+    CONTEXT_OBSERVATIONS: "CLAUDE_MEM_CONTEXT_OBSERVATIONS", "50", Count(0, 1000), "Maximum number of observations in the context of a session";
+    CONTEXT_SESSION_COUNT: "CLAUDE_MEM_CONTEXT_SESSION_COUNT", "10", Count(0, 100), "Maximum number of session summaries in the context";
+    CONTEXT_FULL_COUNT: "CLAUDE_MEM_CONTEXT_FULL_COUNT", "3", Count(0, 100), "Number of observations shown in full";
+    CONTEXT_TOKENS_MAX: "CLAUDE_MEM_CONTEXT_TOKENS_MAX", "2000", Count(0, 8000), "Maximum tokens of the context";
+    CONTEXT_OBSERVATION_TYPES: "CLAUDE_MEM_CONTEXT_OBSERVATION_TYPES", "", List, "Types of observations in the context; empty for all";
+    CONTEXT_OBSERVATION_CONCEPTS: "CLAUDE_MEM_CONTEXT_OBSERVATION_CONCEPTS", "", List, "Concepts of observations in the context; empty for all";
+    CONTEXT_SHOW_TERMINAL_OUTPUT: "CLAUDE_MEM_CONTEXT_SHOW_TERMINAL_OUTPUT", "false", Flag, "Show one line in Claude Code about the context that was added";
     // Copies elsewhere.
-    SHIP_TO: "CLAUDE_MEM_SHIP_TO", "", Text, "Where the log is copied to: a directory, `s3://BUCKET/PREFIX`, `gs://…` or `az://…`; empty for nowhere";
-    SHIP_NAME: "CLAUDE_MEM_SHIP_NAME", "", Text, "What this machine is called there; empty for its own name";
-    PULL: "CLAUDE_MEM_PULL", "true", Flag, "Bring what other machines ship to the same place, and remember it here as well";
-    SHIP_COMPRESS: "CLAUDE_MEM_SHIP_COMPRESS", "true", Flag, "Compress what is shipped";
-    SHIP_ENDPOINT: "CLAUDE_MEM_SHIP_ENDPOINT", "", Text, "Address of an S3-compatible server such as `MinIO`, Garage or R2; empty for AWS";
-    SHIP_REGION: "CLAUDE_MEM_SHIP_REGION", "", Text, "Region of the bucket; empty for what `AWS_REGION` says";
-    SHIP_ACCESS_KEY_ID: "CLAUDE_MEM_SHIP_ACCESS_KEY_ID", "", Secret("AWS_ACCESS_KEY_ID"), "Who we are to the bucket; empty for the usual AWS variables and files";
-    SHIP_SECRET_ACCESS_KEY: "CLAUDE_MEM_SHIP_SECRET_ACCESS_KEY", "", Secret("AWS_SECRET_ACCESS_KEY"), "How the bucket knows that";
-    SHIP_GOOGLE_CREDENTIALS: "CLAUDE_MEM_SHIP_GOOGLE_CREDENTIALS", "", Text, "File of the account that `gs://…` lets in; empty for the usual Google variables and files";
+    SHIP_TO: "CLAUDE_MEM_SHIP_TO", "", Text, "Backup location: a directory, `s3://BUCKET/PREFIX`, `gs://…` or `az://…`; empty for none";
+    SHIP_NAME: "CLAUDE_MEM_SHIP_NAME", "", Text, "Name of this machine in the backup; empty for its host name";
+    PULL: "CLAUDE_MEM_PULL", "true", Flag, "Download and index what other machines upload to the same location";
+    SHIP_COMPRESS: "CLAUDE_MEM_SHIP_COMPRESS", "true", Flag, "Compress uploads";
+    SHIP_ENDPOINT: "CLAUDE_MEM_SHIP_ENDPOINT", "", Text, "Endpoint of an S3-compatible server such as `MinIO`, Garage or R2; empty for AWS";
+    SHIP_REGION: "CLAUDE_MEM_SHIP_REGION", "", Text, "Region of the bucket; empty for `AWS_REGION`";
+    SHIP_ACCESS_KEY_ID: "CLAUDE_MEM_SHIP_ACCESS_KEY_ID", "", Secret("AWS_ACCESS_KEY_ID"), "Access key ID of the bucket; empty for the usual AWS variables and files";
+    SHIP_SECRET_ACCESS_KEY: "CLAUDE_MEM_SHIP_SECRET_ACCESS_KEY", "", Secret("AWS_SECRET_ACCESS_KEY"), "Secret access key of the bucket";
+    SHIP_GOOGLE_CREDENTIALS: "CLAUDE_MEM_SHIP_GOOGLE_CREDENTIALS", "", Text, "Service account file for `gs://…`; empty for the usual Google variables and files";
     // How long what is kept.
-    COMPACT_MB: "CLAUDE_MEM_COMPACT_MB", "64", Count(0, 1 << 20), "Megabytes of log that were never compacted, from which on the worker compacts; 0 for never";
-    RETENTION_DAYS: "CLAUDE_MEM_RETENTION_DAYS", "0", Count(0, 36_500), "Days after which only digests of tool inputs and outputs are kept, once shipped; memories stay; 0 for never";
-    RETENTION_MB: "CLAUDE_MEM_RETENTION_MB", "0", Count(0, 1 << 30), "Megabytes of log beyond which the same happens to the oldest; 0 for no limit";
-    RETENTION_UNSHIPPED: "CLAUDE_MEM_RETENTION_UNSHIPPED", "false", Flag, "Allow that for what no remote has, too";
+    COMPACT_MB: "CLAUDE_MEM_COMPACT_MB", "64", Count(0, 1 << 20), "Compact once this many megabytes of the log are uncompacted; 0 for never";
+    RETENTION_DAYS: "CLAUDE_MEM_RETENTION_DAYS", "0", Count(0, 36_500), "Days after which raw tool inputs and outputs are deleted, once uploaded; memories stay; 0 for never";
+    RETENTION_MB: "CLAUDE_MEM_RETENTION_MB", "0", Count(0, 1 << 30), "Megabytes of log above which the oldest raw inputs and outputs are deleted; 0 for no limit";
+    RETENTION_UNSHIPPED: "CLAUDE_MEM_RETENTION_UNSHIPPED", "false", Flag, "Apply retention to events that are not in a backup, too";
     // The background process.
-    WORKER_AUTOSTART: "CLAUDE_MEM_WORKER_AUTOSTART", "true", Flag, "Let hooks start the worker, which distils while you work";
-    WORKER_HOST: "CLAUDE_MEM_WORKER_HOST", "127.0.0.1", Text, "Address the worker listens on; one beyond this machine needs `CLAUDE_MEM_WORKER_REMOTE`";
-    WORKER_PORT: "CLAUDE_MEM_WORKER_PORT", "37777", Count(0, 65535), "Port the worker listens on; any free one if it is taken, or 0";
-    WORKER_REMOTE: "CLAUDE_MEM_WORKER_REMOTE", "false", Flag, "Let the worker listen beyond this machine; everything it says then travels unencrypted";
+    WORKER_AUTOSTART: "CLAUDE_MEM_WORKER_AUTOSTART", "true", Flag, "Let hooks start the worker";
+    WORKER_HOST: "CLAUDE_MEM_WORKER_HOST", "127.0.0.1", Text, "Address the worker listens on; other machines' access also needs `CLAUDE_MEM_WORKER_REMOTE`";
+    WORKER_PORT: "CLAUDE_MEM_WORKER_PORT", "37777", Count(0, 65535), "Port the worker listens on; a free one if it is taken, or if this is 0";
+    WORKER_REMOTE: "CLAUDE_MEM_WORKER_REMOTE", "false", Flag, "Let the worker accept connections from other machines, unencrypted";
     DELETE_TIMEOUT: "CLAUDE_MEM_DELETE_TIMEOUT", "5", Count(0, 600), "Seconds that `DELETE /sessions/ID` waits for a cancelled request to end";
-    WORKER_IDLE: "CLAUDE_MEM_WORKER_IDLE", "1800", Count(0, 31_536_000), "Seconds without work after which the worker ends; 0 for never";
+    WORKER_IDLE: "CLAUDE_MEM_WORKER_IDLE", "1800", Count(0, 31_536_000), "Seconds without work after which the worker exits; 0 for never";
 }
 
 /// The setting of that name; letter case and a missing `CLAUDE_MEM_` are forgiven.
