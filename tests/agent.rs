@@ -1,4 +1,4 @@
-//! The user's own Claude Code as the agent of `claude-mem project`.
+//! The user's own Claude Code as the agent of `claude-mem distill`.
 
 use std::{
     fs,
@@ -37,10 +37,10 @@ fn record_turn(sandbox: &Sandbox) {
     sandbox.hook("summary", payload("Stop", json!({"last_assistant_message": "Fixed."})));
 }
 
-/// `claude-mem project` with the client as its agent.
+/// `claude-mem distill` with the client as its agent.
 fn project(sandbox: &Sandbox, server: &Server, client: &Client, executable: &Path) -> Command {
     sandbox.use_gateway(&server.url());
-    let mut command = sandbox.command(&["project"]);
+    let mut command = sandbox.command(&["distill"]);
     command.envs(client.environment().iter().map(|(name, value)| (name, value)));
     command.env("HOME", sandbox.home()).env("CLAUDE_CODE_PATH", executable);
     command.env("CLAUDE_MEM_PROVIDER", "claude").env("CLAUDE_MEM_CLAUDE_AUTH_METHOD", "api-key");

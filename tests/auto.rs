@@ -54,7 +54,7 @@ fn later(minutes: i64) -> (String, String) {
 }
 
 fn project(sandbox: &Sandbox, variables: &Variables) -> (Value, Run) {
-    let run = run(sandbox, &["project", "--json"], variables);
+    let run = run(sandbox, &["distill", "--json"], variables);
     (serde_json::from_str(&run.stdout).unwrap(), run)
 }
 
@@ -178,7 +178,7 @@ fn retry_asks_about_what_waits_for_a_login_and_the_worker_goes_on_at_once() {
     let sandbox = Sandbox::new();
     let variables = provider_at("anthropic", server.url());
     Session::worked(&sandbox, "a", 1);
-    let error = run(&sandbox, &["project"], &variables).fails(1);
+    let error = run(&sandbox, &["distill"], &variables).fails(1);
     assert!(error.contains("claude-mem settings set CLAUDE_MEM_ANTHROPIC_API_KEY"), "{error}");
     let error = run(&sandbox, &["retry"], &variables).fails(1);
     assert!(error.contains("the login was not accepted"), "{error}");
@@ -200,7 +200,7 @@ fn whoever_waits_for_a_model_is_told_so_before_it_answers() {
     let closed = "http://127.0.0.1:1".to_owned();
     let hanging = Server::answering(|_| Answer::hang()).unwrap();
     for (url, arguments, parts) in [
-        (closed, vec!["project", "--wait", "20"], ["does not answer: ", "giving up after 20 s"]),
+        (closed, vec!["distill", "--wait", "20"], ["does not answer: ", "giving up after 20 s"]),
         (hanging.url(), vec!["project"], ["waiting for anthropic (claude-haiku-4-5)", "attempt 1"]),
         (
             hanging.url(),

@@ -7,7 +7,7 @@ use crate::sandbox::Sandbox;
 fn remember(sandbox: &Sandbox, text: &str) -> String {
     let printed = sandbox.run(&["remember", "--json", text]).ok();
     let remembered: Value = serde_json::from_str(&printed).unwrap();
-    remembered["id"].to_string()
+    remembered["id"].as_str().unwrap().to_owned()
 }
 
 fn told(sandbox: &Sandbox) -> String {

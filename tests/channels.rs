@@ -125,7 +125,7 @@ fn hooks_store_no_secret_from_any_field() {
     send("cleanup", "SessionEnd", json!({"reason": text}));
     send("save", &text, json!({}));
     sandbox.hook("save", format!("{{\"session_id\":\"{}", text.replace('\n', "\\n")));
-    sandbox.run_with(&["project"], &[("CLAUDE_MEM_PROVIDER", "extract")], "").ok();
+    sandbox.run_with(&["distill"], &[("CLAUDE_MEM_PROVIDER", "extract")], "").ok();
     assert!(sandbox.events().len() >= 15);
     assert_clean(&sandbox);
 }
@@ -307,7 +307,7 @@ fn an_imported_export_leaves_no_secret() {
         ))
     })
     .unwrap();
-    model::run(&source, &["project"], &provider("openai", &server)).ok();
+    model::run(&source, &["distill"], &provider("openai", &server)).ok();
     source.run(&["forget", "1", "--yes", "--reason", HOLE]);
     let exported = source.run(&["export"]).ok();
     let escaped = json!(planted()).to_string();
@@ -334,7 +334,7 @@ fn what_a_model_says_leaves_no_secret() {
         session.tool();
         session.stop("done");
         let server = Server::answering(move |_| Answer::text(text.clone())).unwrap();
-        model::run(&sandbox, &["project"], &provider(name, &server));
+        model::run(&sandbox, &["distill"], &provider(name, &server));
     }
     let kinds: Vec<Value> = sandbox.events().iter().map(|event| event["kind"].clone()).collect();
     assert!(

@@ -27,7 +27,7 @@ fn installed_worked_with_and_distilled_by_rules() {
     claude_mem(&["settings", "set", "WORKER_AUTOSTART", "false"]);
     let outcome = client.prompt("write some notes").unwrap();
     assert!(outcome.status.success(), "{outcome:?}");
-    let told: Value = serde_json::from_str(&claude_mem(&["project", "--json"])).unwrap();
+    let told: Value = serde_json::from_str(&claude_mem(&["distill", "--json"])).unwrap();
     assert!(told["observations"].as_u64() > Some(0) && told["summaries"] == 1, "{told}");
 }
 
@@ -40,7 +40,7 @@ fn the_users_own_client_distils_and_two_sessions_never_share_a_conversation() {
     Session::worked(&sandbox, "alpha", 3);
     Session::worked(&sandbox, "beta", 2);
     sandbox.use_gateway(&server.url());
-    let mut command = sandbox.command(&["project"]);
+    let mut command = sandbox.command(&["distill"]);
     command.env("CLAUDE_MEM_PROVIDER", "claude").env("CLAUDE_CODE_PATH", executable().unwrap());
     command.env("CLAUDE_MEM_CLAUDE_AUTH_METHOD", "api-key");
     for (name, value) in client.environment() {

@@ -53,7 +53,7 @@ fn remembered() -> Sandbox {
     turn(&sandbox, "plain", 1, "walrus");
     turn(&sandbox, "odd", 1, SECRET);
     turn(&sandbox, "plain", 2, "otter");
-    run(&sandbox, &["project"]).ok();
+    run(&sandbox, &["distill"]).ok();
     run(&sandbox, &["remember", "the", SECRET, "is", "mine"]).ok();
     let found = run(&sandbox, &["search", SECRET]).ok();
     assert!(found.contains(SECRET), "{found}");
@@ -183,7 +183,7 @@ fn a_killed_compaction_loses_nothing_and_is_finished_by_the_next() {
     let kept = |kind: &str| now.iter().filter(|event| event["kind"] == kind).count();
     assert!(now.len() >= events + 25 * 4, "{} of {events}", now.len());
     assert!(kept("ToolUsed") >= 50, "{}", kept("ToolUsed"));
-    run(&sandbox, &["project"]).ok();
+    run(&sandbox, &["distill"]).ok();
     run(&sandbox, &["compact"]).ok();
     assert_nowhere(&sandbox, &[SECRET]);
     assert_eq!(run(&sandbox, &["verify"]).code, 0);
@@ -235,7 +235,7 @@ fn redacting_applies_todays_rules_to_the_whole_past() {
         "tool_name": "Bash", "tool_input": {"command": format!("export KEY={key}")},
         "tool_response": {"stdout": "done"}, "tool_use_id": "t"});
     sandbox.hook_with("save", &old, tool.to_string());
-    sandbox.run_with(&["project"], &old, "").ok();
+    sandbox.run_with(&["distill"], &old, "").ok();
     assert!(sandbox.events().iter().any(|event| event.to_string().contains(&key)));
     let looked = run(&sandbox, &["redact", "--dry-run", "--json"]).ok();
     let count = json_of(&looked)["events"].as_u64().unwrap();

@@ -135,7 +135,7 @@ fn however_much_is_remembered_the_client_takes_all_of_it() {
         past.observe(&format!("s{}", number % 90), "discovery", &title, "a.rs");
     }
     // A hook does not wait until the tables are drawn from all of that; whoever asks by hand does.
-    past.sandbox.run(&["project"]).ok();
+    past.sandbox.run(&["distill"]).ok();
     let told = past.begin("new", "startup");
     assert!(told.encode_utf16().count() < 9_800, "{}", told.len());
     assert!(told.contains("of 1000 observations"), "{told}");

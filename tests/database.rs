@@ -28,7 +28,7 @@ pub(crate) fn work(sandbox: &Sandbox, session: &str, word: &str) {
     let mut stop = event("Stop");
     stop["last_assistant_message"] = format!("The {word} is found.").into();
     sandbox.hook("summary", stop.to_string());
-    sandbox.run_with(&["project"], &[("CLAUDE_MEM_PROVIDER", "extract")], "").ok();
+    sandbox.run_with(&["distill"], &[("CLAUDE_MEM_PROVIDER", "extract")], "").ok();
 }
 
 /// Every command that only reads answers, and finds `word`. Gives what `search` says on stderr.
@@ -169,7 +169,7 @@ fn beside_a_database_of_a_newer_version_everything_is_answered_from_the_log() {
     let doctor = sandbox.run(&["doctor"]);
     assert!(doctor.stdout.contains("use the newer version"), "{doctor:?}");
     // What would write to it is refused, and hooks go on recording.
-    let error = sandbox.run(&["project"]).fails(1);
+    let error = sandbox.run(&["distill"]).fails(1);
     assert!(error.contains("the database was not touched"), "{error}");
     begin_session(&sandbox);
     let events = sandbox.events().len();

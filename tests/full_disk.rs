@@ -99,7 +99,7 @@ fn work(sandbox: &Sandbox, session: &str, turns: u64, kilobytes: u64) {
         stop["last_assistant_message"] = "done".into();
         sandbox.hook("summary", stop.to_string());
     }
-    sandbox.run_with(&["project"], &[("CLAUDE_MEM_PROVIDER", "extract")], "").ok();
+    sandbox.run_with(&["distill"], &[("CLAUDE_MEM_PROVIDER", "extract")], "").ok();
 }
 
 fn leftovers(dir: &Path) -> Vec<String> {

@@ -28,7 +28,7 @@ fn a_bucket_of_googles_kind_holds_a_memory_too() {
     let at_desk = |arguments: &[&str]| run(&sandbox, arguments, &variables).ok();
     at_desk(&["ship"]);
     work(&sandbox, "second", 2);
-    sandbox.run_with(&["project"], &EXTRACT, "").ok();
+    sandbox.run_with(&["distill"], &EXTRACT, "").ok();
     at_desk(&["ship"]);
     let again: Value = serde_json::from_str(&at_desk(&["ship", "--json"])).unwrap();
     assert_eq!((&again["objects"], &again["put_bytes"]), (&json!(0), &json!(0)));

@@ -81,7 +81,7 @@ fn planted() -> Sandbox {
     let note = ["remember", HOSTILE, "--title", HOSTILE, "--concept", HOSTILE, "--file", HOSTILE];
     let output = sandbox.command(&note).current_dir(&project).output().unwrap();
     assert!(output.status.success(), "{output:?}");
-    sandbox.run_with(&["project"], &[("CLAUDE_MEM_PROVIDER", "extract")], "").ok();
+    sandbox.run_with(&["distill"], &[("CLAUDE_MEM_PROVIDER", "extract")], "").ok();
     sandbox
 }
 
@@ -150,7 +150,7 @@ fn no_command_shows_it_on_a_terminal() {
         &["redact"],
         &["replay", "--dry-run"],
         &["replay", "--offline"],
-        &["project"],
+        &["distill"],
         &["retry"],
         &["compact"],
         &["hosts"],

@@ -102,7 +102,7 @@ impl Machine {
         let message = format!("{word} is faster now");
         let stop = json!({"hook_event_name": "Stop", "last_assistant_message": message});
         self.hook("summary", &session, stop);
-        self.run(&["project"]).ok();
+        self.run(&["distill"]).ok();
     }
 
     pub(crate) fn ship(&mut self) {
@@ -188,8 +188,8 @@ fn what_one_machine_recorded_another_finds_under_the_same_project() {
     assert!(own.iter().all(|hit| hit.get("host").is_none()), "{own:?}");
     assert_eq!(found[0]["project"], own[0]["project"]);
     // Its own numbers stay small, and what was asked about there is not asked about here.
-    assert!(own.iter().any(|hit| hit["id"] == 1), "{own:?}");
-    let asked: Value = serde_json::from_str(&machines[1].run(&["project", "--json"]).ok()).unwrap();
+    assert!(own.iter().any(|hit| hit["id"] == "1"), "{own:?}");
+    let asked: Value = serde_json::from_str(&machines[1].run(&["distill", "--json"]).ok()).unwrap();
     assert_eq!((&asked["answered"], &asked["events"]), (&json!(0), &json!(0)));
 }
 

@@ -111,7 +111,7 @@ fn a_response_that_unpacks_to_hundreds_of_megabytes_is_a_failed_request_in_bound
             assert!(message.ends_with("sent a response of more than 2 MB"), "{message}");
             assert!(failed["tokens_in"].as_u64() > Some(0), "it was paid for: {failed}");
         }
-        run(&sandbox, &["project"], &variables).ok();
+        run(&sandbox, &["distill"], &variables).ok();
         assert_eq!(bomb.requests(), 3, "it is not asked again");
     }
 }
@@ -151,7 +151,7 @@ fn a_client_that_prints_without_end_is_a_failed_request() {
         fs::set_permissions(&client, fs::Permissions::from_mode(0o755)).unwrap();
         let client = client.to_str().unwrap();
         let variables = [("CLAUDE_MEM_PROVIDER", "claude"), ("CLAUDE_CODE_PATH", client)];
-        let told = sandbox.run_with(&["project"], &variables, "");
+        let told = sandbox.run_with(&["distill"], &variables, "");
         assert_eq!(told.code, 1, "{told:?}");
         let failures = failures(&sandbox);
         assert_eq!(failures.len(), 3, "{failures:?}");

@@ -92,7 +92,7 @@ fn what_is_recorded_after_a_power_loss_is_found_and_the_loss_is_said() {
         let status = sandbox.run(&["status"]).ok();
         assert!(status.contains("memory.db holds events that the log does not"), "{status}");
         prompt(&sandbox, "zebra crossing");
-        sandbox.run_with(&["project"], &EXTRACT, "").ok();
+        sandbox.run_with(&["distill"], &EXTRACT, "").ok();
         let found = sandbox.run(&["search", "zebra"]).ok();
         assert!(found.contains("zebra crossing"), "{bytes}: {found}");
         assert_equal(&sandbox);
@@ -144,7 +144,7 @@ fn an_older_log_under_a_newer_database_loses_and_doubles_nothing() {
         for number in 0..added {
             prompt(&sandbox, &format!("zebra number {number}"));
         }
-        sandbox.run_with(&["project"], &EXTRACT, "").ok();
+        sandbox.run_with(&["distill"], &EXTRACT, "").ok();
         for command in [&["search", "zebra"][..], &["context"], &["export"]] {
             sandbox.run(command).ok();
         }
@@ -173,7 +173,7 @@ fn a_log_directory_that_was_replaced_by_another_is_said_and_folded() {
 fn one_data_directory_on_two_machines_that_ship_to_one_place_loses_and_doubles_nothing() {
     let (one, two) = (Sandbox::new(), Sandbox::new());
     work(&one, "first", 2);
-    one.run_with(&["project"], &EXTRACT, "").ok();
+    one.run_with(&["distill"], &EXTRACT, "").ok();
     copy_all(&one.data(), &two.data());
     work(&one, "of one", 2);
     work(&two, "of two", 3);
@@ -194,7 +194,7 @@ fn one_data_directory_on_two_machines_that_ship_to_one_place_loses_and_doubles_n
     one.run(&repair).ok();
     assert_eq!(log_ids(&one), &of_one | &of_two);
     for sandbox in [&one, &two] {
-        sandbox.run_with(&["project"], &EXTRACT, "").ok();
+        sandbox.run_with(&["distill"], &EXTRACT, "").ok();
         assert_equal(sandbox);
     }
 }

@@ -60,7 +60,7 @@ fn use_it(sandbox: &Sandbox, umask: &str) {
     run(&["settings", "set", "provider", "extract"], "");
     run(&["settings", "set", "openai_api_key", "sk-0123456789-abcdef"], "");
     run(&["install"], "");
-    run(&["project"], "");
+    run(&["distill"], "");
     run(&["search", "walrus"], "");
     run(&["replay", "--offline"], "");
     run(&["key", "new"], "");
@@ -185,7 +185,7 @@ fn a_link_in_the_place_of_a_lock_file_leaves_its_target_alone() {
         symlink(&target, sandbox.data().join(lock)).unwrap();
         let place = sandbox.home().join("copy");
         for arguments in [
-            &["project"][..],
+            &["distill"][..],
             &["replay", "--offline"],
             &["search", "walrus"],
             &["ship", "--to", place.to_str().unwrap()],

@@ -99,7 +99,7 @@ fn a_command_in_one_project_distils_the_others_without_its_tokens_and_addresses(
     use_client(&sandbox, &of_user.url());
     work(&sandbox, "a", &[]);
     work(&sandbox, "b", &[]);
-    let mut command = sandbox.command(&["project"]);
+    let mut command = sandbox.command(&["distill"]);
     command.envs(of_project(&of_a.url())).envs([path()]);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");

@@ -35,7 +35,7 @@ fn remembered() -> Sandbox {
     at(&sandbox, "2026-03-02T10:01:00Z", "save", edit);
     let stop = json!({"hook_event_name": "Stop", "last_assistant_message": "Coupons are now applied once."});
     at(&sandbox, "2026-03-02T10:02:00Z", "summary", stop);
-    sandbox.run_with(&["project"], NOW, "").ok();
+    sandbox.run_with(&["distill"], NOW, "").ok();
     sandbox
 }
 
@@ -105,7 +105,7 @@ fn a_timeline_shows_what_came_before_and_after() {
     for anchor in ["P1", "2026-03-02T10:00:00Z", "coupons applied twice"] {
         let moments = objects(&sandbox, &["timeline", anchor, "--json"]);
         let names: Vec<String> = moments.iter().map(|moment| moment["id"].to_string()).collect();
-        assert_eq!(names[..2], ["\"P1\"", "1"], "{anchor}");
+        assert_eq!(names[..2], ["\"P1\"", "\"1\""], "{anchor}");
     }
     let lines = run(&sandbox, &["timeline", "1", "--before", "1", "--after", "0"]).ok();
     assert!(

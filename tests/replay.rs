@@ -27,7 +27,7 @@ fn remembered(word: &'static str) -> Sandbox {
     let (sandbox, server) = (Sandbox::new(), answering(word));
     Session::worked(&sandbox, "a", 2);
     Session::worked(&sandbox, "b", 1);
-    run(&sandbox, &["project"], &provider("anthropic", &server)).ok();
+    run(&sandbox, &["distill"], &provider("anthropic", &server)).ok();
     assert_eq!(server.requests().len(), 3);
     sandbox.write("new.txt", "Tell what happened in {{types}} words.");
     sandbox
@@ -77,7 +77,7 @@ fn without_replay_a_deleted_database_is_a_non_event_too() {
     let before = dump(&sandbox.data());
     delete_memory(&sandbox);
     let server = answering("other");
-    run(&sandbox, &["project"], &provider("anthropic", &server)).ok();
+    run(&sandbox, &["distill"], &provider("anthropic", &server)).ok();
     assert_eq!((dump(&sandbox.data()), server.requests().len()), (before, 0));
 }
 
@@ -127,7 +127,7 @@ fn an_adopted_prompt_stays_in_force_until_it_is_withdrawn() {
     let asks_as_adopted = |name: &str| {
         let before = server.requests().len();
         Session::worked(&sandbox, name, 1);
-        run(&sandbox, &["project"], &variables).ok();
+        run(&sandbox, &["distill"], &variables).ok();
         let asked = server.requests().split_off(before);
         assert_eq!(asked.len(), 1);
         asked[0].system_text().contains("Tell what happened")

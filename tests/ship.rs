@@ -46,7 +46,7 @@ pub(crate) fn work(sandbox: &Sandbox, session: &str, turns: usize) {
 pub(crate) fn remembered() -> Sandbox {
     let sandbox = Sandbox::new();
     work(&sandbox, "first", 3);
-    sandbox.run_with(&["project"], &EXTRACT, "").ok();
+    sandbox.run_with(&["distill"], &EXTRACT, "").ok();
     sandbox
 }
 
@@ -103,7 +103,7 @@ fn a_container_of_azures_kind_holds_a_memory_too() {
     let run = |arguments: &[&str]| sandbox.run_with(arguments, &variables, "").ok();
     run(&["ship"]);
     work(&sandbox, "second", 2);
-    sandbox.run_with(&["project"], &EXTRACT, "").ok();
+    sandbox.run_with(&["distill"], &EXTRACT, "").ok();
     run(&["ship"]);
     // What is no longer needed is taken away there as well.
     run(&["forget", "--session", "first", "--now", "--yes"]);

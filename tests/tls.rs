@@ -22,12 +22,12 @@ fn a_model_is_asked_over_tls_once_somebody_vouches_for_it() {
         Session::worked(&sandbox, "one", 1);
         let mut variables = provider_at(name, door.url());
 
-        let error = run(&sandbox, &["project"], &variables).fails(1);
+        let error = run(&sandbox, &["distill"], &variables).fails(1);
         assert!(error.contains("SSL_CERT_FILE"), "{error}");
         assert_eq!(server.requests().len(), 0, "a key was told to somebody who may be anybody");
 
         variables.push(believing());
-        run(&sandbox, &["project"], &variables).ok();
+        run(&sandbox, &["distill"], &variables).ok();
         assert_eq!(titles(&sandbox), ["safely work 1 of one"], "{name}");
     }
 }

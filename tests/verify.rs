@@ -64,7 +64,7 @@ fn damage_is_told_to_the_byte_and_copied_aside() {
 #[test]
 fn a_damaged_database_is_told_and_can_be_drawn_again() {
     let sandbox = recorded();
-    sandbox.run(&["project"]);
+    sandbox.run(&["distill"]);
     let path = sandbox.data().join("memory.db");
     let mut bytes = fs::read(&path).unwrap();
     bytes[4096..].fill(0xAB);

@@ -7,7 +7,7 @@ use claude_mem_capture::project::ProjectId;
 use claude_mem_core::{app::App, failure::Failure, time_arg::When};
 use claude_mem_memory::{
     context::{Page, Request, compose},
-    store,
+    resolve, store,
 };
 
 /// Show what Claude is told when a session begins; also the hook of `SessionStart`
@@ -34,7 +34,7 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let store = store::read_folded(app)?;
-        let project = store::project_meant(app, &store, self.project.as_deref())?;
+        let project = resolve::project(app, &store, self.project.as_deref())?;
         let now = app.clock.now();
         let now = self.as_of.as_ref().map_or(now, |when| when.end(now));
         let request = Request { project: &project, now, resumed: None, budget: self.budget };

@@ -6,12 +6,12 @@ use clap::Args;
 use claude_mem_projections::{Store, search::MemoryId};
 use serde_json::json;
 
-use super::{confirm::confirm, select};
+use super::confirm::confirm;
 use claude_mem_core::{app::App, failure::Failure, format, time_arg::Between};
 use claude_mem_maintenance::compact::{self, Options};
 use claude_mem_memory::{
     forget::{self, Condition},
-    store,
+    resolve, store,
 };
 
 /// Forget memories
@@ -108,8 +108,8 @@ impl Forget {
     }
 
     fn condition(&self, app: &App, store: &Store) -> Result<Condition, Failure> {
-        let session = self.session.as_deref().map(|name| select::session(store, name));
-        let project = self.project.as_deref().map(|name| select::project(app, store, name));
+        let session = self.session.as_deref().map(|name| resolve::session(store, name));
+        let project = self.project.as_deref().map(|name| resolve::only_project(store, name));
         let now = app.clock.now();
         let condition = Condition {
             session: session.transpose()?,

@@ -1,4 +1,4 @@
-//! The first page of the help: the commands by what one wants to do, drawn from the commands themselves.
+//! The first page of `--help`: all commands in groups.
 
 use std::fmt::Write;
 
@@ -8,23 +8,23 @@ use super::CommandLine;
 
 /// Every command is in one of these, which a test sees to.
 const GROUPS: [(&str, &[&str]); 7] = [
-    ("Begin", &["demo", "install", "uninstall", "plugin", "settings"]),
+    ("Get started", &["demo", "install", "uninstall", "settings"]),
     ("Recall", &["viewer", "search", "timeline", "show", "context", "remember", "forget"]),
-    ("See how it is", &["status", "doctor", "log", "costs", "worker"]),
-    ("Distil", &["project", "replay", "diff", "retry"]),
-    ("Keep", &["compact", "redact", "verify", "import", "export"]),
-    ("Elsewhere", &["ship", "restore", "pull", "hosts", "key"]),
-    ("For programs", &["mcp", "eval", "completions", "man"]),
+    ("Inspect", &["status", "doctor", "log", "costs", "worker"]),
+    ("Process", &["distill", "replay", "diff", "retry"]),
+    ("Maintain", &["compact", "redact", "verify", "import", "export"]),
+    ("Backup and sync", &["ship", "restore", "pull", "hosts", "key"]),
+    ("Integrate", &["mcp", "plugin", "eval", "completions", "man"]),
 ];
 
 const EXAMPLES: &str = "\
 Examples:
-  claude-mem demo                         see the whole of it, without touching anything of yours
-  claude-mem install                      let Claude Code use it
-  claude-mem search why sqlite            find what you half remember
-  claude-mem replay --since 30d --dry-run what reprocessing a month would take
+  claude-mem demo                          try it without changing any of your files
+  claude-mem install                       set up Claude Code
+  claude-mem search why sqlite             find a memory
+  claude-mem replay --since 30d --dry-run  estimate the cost of reprocessing a month
 
-`claude-mem COMMAND --help` says more. Exit codes: 0 fine, 1 failed, 2 wrong usage.
+`claude-mem COMMAND --help` shows the options of a command. Exit codes: 0 fine, 1 failed, 2 wrong usage.
 ";
 
 /// The command line, with its help in groups.
@@ -49,7 +49,7 @@ fn grouped(command: &Command) -> String {
     }
     let _ = writeln!(
         text,
-        "Hooks, which Claude Code calls:\n  {}\n",
+        "Hooks, called by Claude Code:\n  {}\n",
         claude_mem_capture::NAMES.join(", ")
     );
     text

@@ -8,10 +8,10 @@ use claude_mem_projections::{Host, HostState, Store};
 use serde_json::json;
 
 use super::{confirm::confirm, recall::ago};
-use claude_mem_core::{app::App, failure::Failure, format::count};
+use claude_mem_core::{app::App, failure::Failure, format::count, time_arg::rfc3339};
 use claude_mem_memory::{
     remember::{record, session},
-    store,
+    resolve, store,
 };
 use claude_mem_sync::pull::{self, Known};
 
@@ -95,7 +95,7 @@ fn list(app: &mut App, is_json: bool) -> Result<(), Failure> {
             app.output.json(&json!({
                 "number": number, "name": name, "id": id.to_string(), "is_hidden": is_hidden,
                 "is_dropped": is_dropped, "events": events, "memories": memories,
-                "last_event_at_us": state.map(|state| state.at_us),
+                "last_event_at": state.map(|state| rfc3339(state.at_us)),
             }))?;
             continue;
         }
@@ -161,7 +161,7 @@ fn drop_log(app: &mut App, name: &str, is_sure: bool) -> Result<(), Failure> {
 fn keep_forgettings(app: &App, store: &Store, known: &Known) -> Result<(), Failure> {
     let copies = claude_mem_projections::host_logs(&app.paths.foreign())?;
     let Some(copy) = copies.into_iter().find(|copy| copy.id == known.id.0) else { return Ok(()) };
-    let project = store::project_meant(app, store, None)?;
+    let project = resolve::current_project(app);
     let mut reader = EventReader::from(&copy.log, Seq::START);
     while let Some(met) = reader.next()? {
         let EventItem::Event(recorded) = met else { continue };

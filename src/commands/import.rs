@@ -16,7 +16,7 @@ use claude_mem_memory::{remember, store};
 ///
 /// Takes the memory of the TypeScript claude-mem, Claude Code's own records of past sessions, or what
 /// `claude-mem export` wrote. What is there already is not added again, so it can be broken off and repeated.
-/// Nobody is asked anything: past sessions become memory with `claude-mem project`, and what that will take is
+/// Nobody is asked anything: past sessions become memory with `claude-mem distill`, and what that will take is
 /// said here.
 #[derive(Debug, Args)]
 pub(crate) struct Import {
@@ -165,7 +165,7 @@ impl Shown {
                 let cost = spent.cost_micros.map(|cost| format!(", {}", dollars(cost)));
                 app.output.say(format_args!(
                     "to be asked about: {} in {}, about {sum} tokens{}\n\
-                     ask with `claude-mem project`; by themselves they are asked about day by day, within \
+                     ask with `claude-mem distill`; by themselves they are asked about day by day, within \
                      the daily caps",
                     count(estimate.events, "event"),
                     count(estimate.questions, "question"),

@@ -7,6 +7,7 @@ mod context;
 mod costs;
 mod demo;
 mod diff;
+mod distill;
 mod doctor;
 mod eval;
 mod export;
@@ -22,7 +23,6 @@ mod man;
 mod mcp;
 mod plugin;
 mod progress;
-mod project;
 mod pull;
 mod recall;
 mod redact;
@@ -31,7 +31,6 @@ mod replay;
 mod restore;
 mod retry;
 mod search;
-mod select;
 mod settings;
 pub(crate) mod ship;
 mod show;
@@ -72,7 +71,8 @@ enum Command {
     Uninstall(uninstall::Uninstall),
     Plugin(plugin::Plugin),
     Settings(settings::Settings),
-    Project(project::Project),
+    #[command(alias = "project")]
+    Distill(distill::Distill),
     Replay(replay::Replay),
     Retry(retry::RetryParked),
     Diff(diff::Diff),
@@ -133,7 +133,7 @@ impl Command {
             Self::Uninstall(uninstall) => uninstall.run(app),
             Self::Plugin(plugin) => plugin.run(app),
             Self::Settings(settings) => settings.run(app),
-            Self::Project(project) => project.run(app),
+            Self::Distill(distill) => distill.run(app),
             Self::Replay(replay) => replay.run(app),
             Self::Retry(retry) => retry.run(app),
             Self::Diff(diff) => diff.run(app),

@@ -3,17 +3,7 @@
 use claude_mem_projections::search::{Hit, Kind, Query};
 use jiff::Timestamp;
 
-use claude_mem_capture::project::identify;
-use claude_mem_core::{
-    app::{App, Output},
-    time_arg::micros,
-};
-
-/// The key of the project in the working directory.
-pub(crate) fn project_here(app: &App) -> String {
-    let cwd = std::env::current_dir().unwrap_or_default();
-    identify(&cwd.to_string_lossy(), &app.environment).key
-}
+use claude_mem_core::{app::Output, time_arg::micros};
 
 /// How long ago, in two or three letters: `now`, `5m`, `3h`, `12d`, `7w`, `2y`.
 pub(crate) fn ago(at_us: u64, now: Timestamp) -> String {

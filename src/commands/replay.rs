@@ -10,13 +10,13 @@ use claude_mem_log::Log;
 use claude_mem_projections::{EventFilter, Store};
 use serde_json::json;
 
-use super::{diff::no_generation, progress::Progress, select};
+use super::{diff::no_generation, progress::Progress};
 use claude_mem_core::{app::App, failure::Failure, format::count, time_arg::Between};
 use claude_mem_distill::{
     self, Asked, Estimate, Prepared, Request, Wishes, adopt, concurrency, dollars,
     prompts::Instructions, tokens,
 };
-use claude_mem_memory::store;
+use claude_mem_memory::{resolve, store};
 
 /// The word for the instructions of `prompts/init.txt`, or the built-in ones.
 const DEFAULT: &str = "default";
@@ -113,8 +113,8 @@ impl Replay {
 
     fn request(&self, app: &App, store: &Store) -> Result<Request<'_>, Failure> {
         let now = app.clock.now();
-        let project = self.project.as_deref().map(|name| select::project(app, store, name));
-        let session = self.session.as_deref().map(|name| select::session(store, name));
+        let project = self.project.as_deref().map(|name| resolve::only_project(store, name));
+        let session = self.session.as_deref().map(|name| resolve::session(store, name));
         Ok(Request {
             range: EventFilter {
                 since_us: self.between.since_us(now),

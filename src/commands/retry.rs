@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::project::report;
+use super::distill::report;
 use claude_mem_core::{app::App, failure::Failure, format::count};
 use claude_mem_distill::{self, Limits, Manner, Retry};
 use claude_mem_memory::store;
@@ -37,8 +37,8 @@ impl RetryParked {
         let limits = Limits { age_max_us: None, ..Limits::default() };
         let retry = Some(Retry { ids: self.ids });
         let manner = Manner { limits, wait_max: Duration::from_secs(120), retry };
-        let projected = claude_mem_distill::project(app, &manner)?;
-        report(app, &projected, self.json)
+        let distilled = claude_mem_distill::distill(app, &manner)?;
+        report(app, &distilled, self.json)
     }
 
     fn show(self, app: &mut App) -> Result<(), Failure> {

@@ -2,13 +2,17 @@
 
 use clap::{Args, ValueEnum};
 use claude_mem_projections::search::{
-    self, Explanation, Hit, InvalidMemoryId, Kind, Search as Request, SearchResults,
+    self as query, Explanation, Hit, InvalidMemoryId, Kind, SearchResults,
 };
 use serde::Serialize;
 
-use super::recall::{ago, colour, cut, label, marked, plain, project_here};
+use super::recall::{ago, colour, cut, label, marked, plain};
 use claude_mem_core::{app::App, failure::Failure, time_arg::Between};
-use claude_mem_memory::store;
+use claude_mem_memory::{
+    memory_json::HitJson,
+    search::{ProjectScope, SearchRequest, search},
+    store,
+};
 
 /// Find memories by their words
 ///
@@ -22,10 +26,10 @@ pub(crate) struct Search {
     query: Vec<String>,
     #[command(flatten)]
     filters: Filters,
-    /// At most so many
+    /// Maximum number of results
     #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
     limit: usize,
-    /// Leave out so many before them
+    /// Skip this many results
     #[arg(long, value_name = "N", default_value_t = 0)]
     offset: usize,
     /// The order of hits
@@ -88,39 +92,40 @@ impl Search {
     /// Finds and shows.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let store = store::read_folded(app)?;
-        let request = self.request(app);
-        let found = store.search(&request)?;
-        match self.json {
-            true => print_json(app, &found)?,
-            false => print(app, &found, self.explain)?,
+        let (is_json, is_explained) = (self.json, self.explain);
+        let found = search(app, &store, &self.into_request())?.results;
+        let hint = found.hint.clone();
+        match is_json {
+            true => print_json(app, found)?,
+            false => print(app, &found, is_explained)?,
         }
-        if let Some(hint) = &found.hint {
+        if let Some(hint) = hint {
             app.output.say(format_args!("hint: {hint}"));
         }
         Ok(())
     }
 
-    fn request(&self, app: &App) -> Request {
-        let now = app.clock.now();
-        let filters = &self.filters;
-        let kinds =
-            if filters.kinds.is_empty() { Kind::ALL.to_vec() } else { filters.kinds.clone() };
-        Request {
+    fn into_request(self) -> SearchRequest {
+        let filters = self.filters;
+        SearchRequest {
             query: self.query.join(" "),
-            kinds,
-            project: if filters.here { Some(project_here(app)) } else { filters.project.clone() },
-            types: filters.types.clone(),
-            concepts: filters.concepts.clone(),
-            files: filters.files.clone(),
-            since_us: filters.between.since_us(now),
-            until_us: filters.between.until_us(now),
-            session: filters.session.clone(),
+            scope: match filters.here {
+                true => ProjectScope::Current,
+                false => ProjectScope::named_or(filters.project, ProjectScope::All),
+            },
+            kinds: filters.kinds,
+            types: filters.types,
+            concepts: filters.concepts,
+            files: filters.files,
+            since: filters.between.since,
+            until: filters.between.until,
+            session: filters.session,
             limit: self.limit,
             offset: self.offset,
             order: match self.order {
-                Order::Relevance => search::Order::Relevance,
-                Order::Newest => search::Order::Newest,
-                Order::Oldest => search::Order::Oldest,
+                Order::Relevance => query::Order::Relevance,
+                Order::Newest => query::Order::Newest,
+                Order::Oldest => query::Order::Oldest,
             },
             is_explained: self.explain,
         }
@@ -128,7 +133,7 @@ impl Search {
 }
 
 /// Hits, one object each; before them, how the query was understood, if that was asked for.
-fn print_json(app: &mut App, found: &SearchResults) -> Result<(), Failure> {
+fn print_json(app: &mut App, found: SearchResults) -> Result<(), Failure> {
     #[derive(Serialize)]
     struct Explained<'a> {
         dropped: &'a [String],
@@ -138,7 +143,7 @@ fn print_json(app: &mut App, found: &SearchResults) -> Result<(), Failure> {
         let (dropped, explanation) = (&found.query.dropped, &found.explanation);
         app.output.json(&Explained { dropped, explanation })?;
     }
-    found.hits.iter().try_for_each(|hit| app.output.json(hit))
+    found.hits.into_iter().try_for_each(|hit| app.output.json(&HitJson::from(hit)))
 }
 
 fn print(app: &mut App, found: &SearchResults, is_explained: bool) -> Result<(), Failure> {
@@ -151,7 +156,7 @@ fn print(app: &mut App, found: &SearchResults, is_explained: bool) -> Result<(),
             app.output.line(line)?;
         }
         if let Some(score) = hit.explanation.as_ref().filter(|_| is_explained) {
-            let term = |(term, part): (&search::Term, &f64)| format!("{} {part:.2}", term.text);
+            let term = |(term, part): (&query::Term, &f64)| format!("{} {part:.2}", term.text);
             let mut parts: Vec<String> =
                 found.query.terms.iter().zip(&score.terms).map(term).collect();
             parts.push(format!("together {:.2}", score.together));

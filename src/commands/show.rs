@@ -9,7 +9,6 @@ use claude_mem_projections::{
     local_seq,
     search::MemoryId,
 };
-use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 
 use super::{log, recall};
@@ -17,8 +16,9 @@ use claude_mem_core::{
     app::{App, Output},
     failure::Failure,
     format::count,
+    time_arg::local,
 };
-use claude_mem_memory::store;
+use claude_mem_memory::{memory_json::DetailsJson, store};
 
 /// Show memories in full, and where they come from
 ///
@@ -96,13 +96,13 @@ fn print_json(
     #[derive(Serialize)]
     struct Raw<'a> {
         #[serde(flatten)]
-        details: &'a MemoryDetails,
+        details: DetailsJson<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         events: Option<Vec<log::json::Shown<'a>>>,
     }
     let events =
         events.map(|events| events.iter().map(|event| log::json::event(event, true)).collect());
-    app.output.json(&Raw { details, events })
+    app.output.json(&Raw { details: details.into(), events })
 }
 
 fn print(app: &mut App, details: &MemoryDetails, events: &[Recorded]) -> Result<(), Failure> {
@@ -116,8 +116,7 @@ fn print(app: &mut App, details: &MemoryDetails, events: &[Recorded]) -> Result<
 }
 
 fn heading(details: &MemoryDetails, output: &Output) -> String {
-    let moment = Timestamp::from_microsecond(details.at_us.cast_signed()).unwrap_or_default();
-    let time = moment.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S");
+    let time = local(details.at_us, "%Y-%m-%d %H:%M:%S");
     let kind = match &details.body {
         MemoryBody::Observation { type_: Some(type_), .. } => type_,
         _ => details.kind.name(),

@@ -2,19 +2,18 @@
 
 use clap::Args;
 use claude_mem_projections::{
-    search::Hit,
-    timeline::{Anchor, TimelineQuery as Request, TimelineWindow},
+    search::{Hit, MemoryId},
+    timeline::TimelineWindow,
 };
-use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 
 use super::recall::{colour, cut, label, plain};
-use claude_mem_core::{
-    app::App,
-    failure::Failure,
-    time_arg::{When, micros},
+use claude_mem_core::{app::App, failure::Failure, time_arg::local};
+use claude_mem_memory::{
+    memory_json::HitJson,
+    store,
+    timeline::{TimelineAnchor, TimelineRequest, TimelineScope, timeline},
 };
-use claude_mem_memory::store;
 
 /// See what happened around a memory or a moment
 ///
@@ -47,49 +46,45 @@ impl Timeline {
     /// Finds the anchor and shows what is around it.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let store = store::read_folded(app)?;
-        let request = Request {
-            anchor: anchor(&self.anchor.join(" "), app.clock.now()),
+        let text = self.anchor.join(" ");
+        let request = TimelineRequest {
+            anchor: match text.is_empty() {
+                true => TimelineAnchor::Now,
+                false => TimelineAnchor::Any(text.clone()),
+            },
             before: self.before,
             after: self.after,
-            project: self.project,
-            is_everywhere: self.all_projects,
+            scope: match (self.project, self.all_projects) {
+                (Some(name), _) => TimelineScope::Named(name),
+                (None, true) => TimelineScope::All,
+                (None, false) => TimelineScope::OfAnchor,
+            },
         };
-        let found = store.timeline(&request)?;
+        let found = timeline(app, &store, &request)?;
         if let Some(hint) = found.hint {
-            return Err(Failure::new(match &request.anchor {
-                Anchor::Query(query) => format!("nothing is found for `{query}`"),
-                _ => hint.clone(),
-            })
-            .remedy(match request.anchor {
-                Anchor::Query(_) => hint,
-                _ => "find its number with `claude-mem search`".into(),
-            }));
+            let is_id = text.parse::<MemoryId>().is_ok();
+            return Err(match is_id {
+                true => Failure::new(hint).remedy("find its number with `claude-mem search`"),
+                false => Failure::new(format!("nothing is found for `{text}`")).remedy(hint),
+            });
         }
         match self.json {
-            true => print_json(app, &found),
+            true => print_json(app, found),
             false => print(app, &found),
         }
     }
 }
 
-fn anchor(text: &str, now: Timestamp) -> Anchor {
-    match (text.parse(), text.parse::<When>()) {
-        _ if text.is_empty() => Anchor::Time(micros(now)),
-        (Ok(name), _) => Anchor::Memory(name),
-        (_, Ok(when)) => Anchor::Time(micros(when.start(now))),
-        _ => Anchor::Query(text.into()),
-    }
-}
-
-fn print_json(app: &mut App, found: &TimelineWindow) -> Result<(), Failure> {
+fn print_json(app: &mut App, found: TimelineWindow) -> Result<(), Failure> {
     #[derive(Serialize)]
-    struct Moment<'a> {
+    struct Moment {
         is_anchor: bool,
         #[serde(flatten)]
-        hit: &'a Hit,
+        hit: HitJson,
     }
-    found.moments.iter().try_for_each(|hit| {
-        app.output.json(&Moment { is_anchor: Some(hit.name) == found.anchor, hit })
+    found.moments.into_iter().try_for_each(|hit| {
+        let is_anchor = Some(hit.name) == found.anchor;
+        app.output.json(&Moment { is_anchor, hit: hit.into() })
     })
 }
 
@@ -136,24 +131,4 @@ fn line(app: &App, hit: &Hit, found: &TimelineWindow, width: usize) -> String {
         if is_anchor { output.paint("1", &title) } else { title }
     );
     text.trim_end().to_owned()
-}
-
-fn local(at_us: u64, format: &str) -> String {
-    let moment = Timestamp::from_microsecond(at_us.cast_signed()).unwrap_or_default();
-    moment.to_zoned(TimeZone::system()).strftime(format).to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_anchor_is_a_memory_else_a_moment_else_words() {
-        let now = "2026-03-01T12:00:00Z".parse().unwrap();
-        assert_eq!(anchor("S3", now), Anchor::Memory("S3".parse().unwrap()));
-        assert_eq!(anchor("12", now), Anchor::Memory("12".parse().unwrap()));
-        let moment = "2026-02-28T12:00:00Z".parse().unwrap();
-        assert_eq!(anchor("2026-02-28T12:00:00Z", now), Anchor::Time(micros(moment)));
-        assert_eq!(anchor("torn log", now), Anchor::Query("torn log".into()));
-    }
 }

@@ -74,22 +74,33 @@ impl FromStr for When {
 pub struct Between {
     /// Only from this moment on, such as `2026-03-01` or `3d`
     #[arg(long, value_name = "WHEN")]
-    since: Option<When>,
+    pub since: Option<When>,
     /// Only before this moment; a day counts whole
     #[arg(long, value_name = "WHEN")]
-    until: Option<When>,
+    pub until: Option<When>,
 }
 
 impl Between {
     /// Where it begins, in microseconds since 1970.
     pub fn since_us(&self, now: Timestamp) -> Option<u64> {
-        self.since.as_ref().map(|when| micros(when.start(now)))
+        self.since.as_ref().map(|when| when.start_us(now))
     }
 
     /// Where it ends, in microseconds since 1970.
     pub fn until_us(&self, now: Timestamp) -> Option<u64> {
-        self.until.as_ref().map(|when| micros(when.end(now)))
+        self.until.as_ref().map(|when| when.end_us(now))
     }
+}
+
+/// An RFC 3339 timestamp in UTC, as every JSON output has it.
+pub fn rfc3339(at_us: u64) -> String {
+    Timestamp::from_microsecond(at_us.cast_signed()).unwrap_or_default().to_string()
+}
+
+/// A time in the user's time zone, in a format of `strftime`.
+pub fn local(at_us: u64, format: &str) -> String {
+    let time = Timestamp::from_microsecond(at_us.cast_signed()).unwrap_or_default();
+    time.to_zoned(TimeZone::system()).strftime(format).to_string()
 }
 
 /// Microseconds since 1970, which nothing that was recorded is before.
@@ -98,6 +109,26 @@ pub fn micros(moment: Timestamp) -> u64 {
 }
 
 impl When {
+    /// A time in a request of a program: as people write it, or in seconds or milliseconds since 1970.
+    pub fn from_api(text: &str) -> Result<Self, NotAMoment> {
+        let Ok(number) = text.trim().parse::<i64>() else { return text.parse() };
+        // No request means the year 5000: a number that large counts milliseconds.
+        let is_seconds = number < 100_000_000_000;
+        let milliseconds = if is_seconds { number.saturating_mul(1000) } else { number };
+        let time = Timestamp::from_millisecond(milliseconds).map_err(|_| NotAMoment)?;
+        Ok(Self(Told::Instant(time)))
+    }
+
+    /// [`When::start`] in microseconds since 1970.
+    pub fn start_us(&self, now: Timestamp) -> u64 {
+        micros(self.start(now))
+    }
+
+    /// [`When::end`] in microseconds since 1970.
+    pub fn end_us(&self, now: Timestamp) -> u64 {
+        micros(self.end(now))
+    }
+
     /// The moment it means, as a beginning. A day begins at midnight, where the user is.
     pub fn start(&self, now: Timestamp) -> Timestamp {
         self.resolve(&now.to_zoned(TimeZone::system()), 0)

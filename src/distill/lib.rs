@@ -93,7 +93,7 @@ impl Retry {
 
 /// What a run of the projector came to.
 #[derive(Debug, Default)]
-pub struct Projected {
+pub struct Distilled {
     /// What was asked.
     pub asked: Asked,
     /// Who was asked, and which model; empty if nobody was.
@@ -106,48 +106,48 @@ pub struct Projected {
 
 /// Asks and folds what is outstanding, until nothing is left or nothing more can be done. One process at a
 /// time asks; others wait here for it.
-pub fn project(app: &mut App, manner: &Manner) -> Result<Projected, Failure> {
+pub fn distill(app: &mut App, manner: &Manner) -> Result<Distilled, Failure> {
     let mut store = store::open(app)?;
     let _asking = take_lock(app)?;
-    let mut projected = Projected::default();
+    let mut distilled = Distilled::default();
     // Run by hand, so retry what failed before.
     let failures_since_us = app.clock.now().as_microsecond().cast_unsigned();
     let wishes = Wishes { failures_since_us, ..Wishes::default() };
     loop {
         let log = store::open_log(app)?;
-        projected.folded += store::fold(&mut store, &log)?.events;
+        distilled.folded += store::fold(&mut store, &log)?.events;
         let mut turns = match &manner.retry {
             Some(retry) => retry.turns(&store)?,
             None => store.pending_turns(&EventFilter::default(), usize::MAX)?,
         };
         // A reply that could not be appended in time was put aside, and may be folded only later. Whatever
         // was answered in this run is not asked again in it.
-        let answered = &projected.asked.events;
+        let answered = &distilled.asked.events;
         for turn in &mut turns {
             turn.pending.retain(|pending| !answered.contains(pending.id.as_bytes()));
         }
         let plan = plan(app, &store, turns, manner)?;
         if plan.is_empty() {
-            return Ok(projected);
+            return Ok(distilled);
         }
         let words = Words::load(app, &store, &wishes)?;
         let asked = ask_all(app, &store, &words, plan, manner)?;
-        (projected.provider, projected.model) = (words.provider.clone(), words.model.clone());
+        (distilled.provider, distilled.model) = (words.provider.clone(), words.model.clone());
         let is_done = asked.stopped.is_some() || asked.answered == 0 || manner.retry.is_some();
-        projected.asked.add(asked);
+        distilled.asked.add(asked);
         if is_done {
             let log = store::open_log(app)?;
-            projected.folded += store::fold(&mut store, &log)?.events;
+            distilled.folded += store::fold(&mut store, &log)?.events;
             let next = Words::load(app, &store, &wishes)?.provider;
-            let stopped = projected.asked.stopped.take();
+            let stopped = distilled.asked.stopped.take();
             if let (Some(Stopped::Provider { .. }), false) = (&stopped, next == words.provider) {
                 let why = stopped.map(|stopped| stopped.message()).unwrap_or_default();
                 let who = &words.provider;
                 app.output.say(format_args!("{who} cannot be asked: {why}; asking {next} instead"));
                 continue;
             }
-            projected.asked.stopped = stopped;
-            return Ok(projected);
+            distilled.asked.stopped = stopped;
+            return Ok(distilled);
         }
     }
 }

@@ -1,8 +1,13 @@
-//! The memory service between the tables and the front ends: opening the store, the context of a session, notes
-//! written by hand, forgetting, and the modes that say which kinds of observations there are.
+//! The memory service: what the command line, HTTP and MCP offer, each capability once.
+//!
+//! A front end parses its own arguments into a request, calls one function here, and renders the response.
 
 pub mod context;
 pub mod forget;
+pub mod memory_json;
 pub mod modes;
 pub mod remember;
+pub mod resolve;
+pub mod search;
 pub mod store;
+pub mod timeline;

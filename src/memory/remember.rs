@@ -6,7 +6,7 @@ use claude_mem_events::{Envelope, Event, EventLog, Id, MemoryAdded, Project};
 use claude_mem_log::Options;
 use claude_mem_projections::{Store, search::MemoryId};
 
-use crate::{modes::mode, store};
+use crate::{modes::mode, resolve, store};
 use claude_mem_capture::excluded_by;
 use claude_mem_capture::{project::ProjectId, redaction};
 use claude_mem_core::{
@@ -56,7 +56,7 @@ pub struct Remembered {
 
 /// Records a memory and makes it findable. It is on disk when this returns.
 pub fn remember(app: &mut App, store: &mut Store, note: &Note) -> Result<Remembered, Failure> {
-    let project = store::project_meant(app, store, note.project.as_deref())?;
+    let project = resolve::project(app, store, note.project.as_deref())?;
     let session = session(app);
     remember_in(app, store, note, &project, session)
 }

@@ -10,7 +10,6 @@ use claude_mem_projections::{
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use crate::modes::mode;
-use claude_mem_capture::project::{self, ProjectId};
 use claude_mem_core::{
     app::App,
     diagnostics::{self, Level},
@@ -21,7 +20,7 @@ use claude_mem_core::{
 /// How long whoever asks may be kept waiting for the tables to catch up.
 pub const WAIT_MAX: Duration = Duration::from_secs(2);
 
-const BEHIND: &str = "note: memory is behind the log; `claude-mem project` brings it up to date";
+const BEHIND: &str = "note: memory is behind the log; `claude-mem distill` brings it up to date";
 
 /// Opens the log to read from it. What was spilled is taken in first, so that it is read, too.
 pub fn open_log(app: &App) -> Result<Log, Failure> {
@@ -214,21 +213,4 @@ fn read_without_writing(
     let mut store = Store::in_memory_with(options)?;
     store.catch_up(log, |_| ())?;
     Ok(store)
-}
-
-/// The project that goes by this name or key, or is in this folder; the one we stand in, if none is named.
-pub fn project_meant(app: &App, store: &Store, name: Option<&str>) -> Result<ProjectId, Failure> {
-    let here = std::env::current_dir().unwrap_or_default();
-    let Some(name) = name else {
-        return Ok(project::identify(&here.to_string_lossy(), &app.environment));
-    };
-    if let Some((key, label, root)) = store.project_named(name)? {
-        return Ok(ProjectId { key, label, ..ProjectId::of(root.as_ref()) });
-    }
-    let dir = here.join(name);
-    if dir.is_dir() {
-        return Ok(ProjectId::of(&dir));
-    }
-    Err(Failure::new(format!("nothing is remembered of a project `{name}`"))
-        .remedy("give its folder, or one of the names in `claude-mem status --json`"))
 }

@@ -101,7 +101,7 @@ impl Site {
     }
 
     /// One turn of a session, told over HTTP and remembered.
-    fn remember_turn(&self, session: &str, prompt: &str, file: &str) {
+    pub(crate) fn remember_turn(&self, session: &str, prompt: &str, file: &str) {
         let cwd = self.sandbox.home().join("shop").display().to_string();
         let before = self.get("/api/stats")["database"]["summaries"].as_u64().unwrap();
         let init = json!({"contentSessionId": session, "cwd": cwd, "prompt": prompt});

@@ -31,7 +31,7 @@ fn lists_are_paged_by_offset_and_by_place_and_can_be_narrowed_down() {
     }
     assert_eq!(read, all);
     let page = site.get("/api/summaries?limit=1&offset=1");
-    assert_eq!((&page["items"][0]["id"], &page["hasMore"]), (&json!(2), &json!(true)));
+    assert_eq!((&page["items"][0]["id"], &page["hasMore"]), (&json!("2"), &json!(true)));
     assert_eq!(site.get("/api/prompts?limit=100000")["limit"], 100, "no page is larger");
     let of = |filter: &str| site.get(&format!("/api/observations?{filter}"))["items"].clone();
     assert_eq!(names(&of("files=till.rs")), ["2"]);
@@ -59,7 +59,7 @@ fn memories_are_found_by_words_files_numbers_and_around_one_another() {
     assert_eq!(found["hits"][0]["title"], "Add a till");
     assert_eq!(found["observations"], json!([]));
     let found = site.get("/api/search?query=cart&type=observations");
-    assert_eq!((&found["observations"][0]["id"], &found["sessions"]), (&json!(1), &json!([])));
+    assert_eq!((&found["observations"][0]["id"], &found["sessions"]), (&json!("1"), &json!([])));
     assert!(site.get("/api/search?query=walrus")["hint"].is_string());
     let table = site.get("/api/search?query=cart&format=text");
     assert!(table["content"][0]["text"].as_str().unwrap().contains("| 1 |"), "{table}");
@@ -72,11 +72,16 @@ fn memories_are_found_by_words_files_numbers_and_around_one_another() {
     assert_eq!(site.ask("GET", "/api/observations/by-file", None).status, 400);
     let ids = |body: Value| {
         let found = site.post("/api/observations/batch", &body);
-        found.as_array().unwrap().iter().map(|row| row["id"].as_i64().unwrap()).collect::<Vec<_>>()
+        found
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["id"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
-    assert_eq!(ids(json!({"ids": [1, 2, 99]})), [1, 2]);
-    assert_eq!(ids(json!({"ids": "1,2", "orderBy": "date_desc"})), [2, 1]);
-    assert_eq!(ids(json!({"ids": [1, 2], "project": "elsewhere"})), [0_i64; 0]);
+    assert_eq!(ids(json!({"ids": [1, "2", 99]})), ["1", "2"]);
+    assert_eq!(ids(json!({"ids": "1,2", "orderBy": "date_desc"})), ["2", "1"]);
+    assert_eq!(ids(json!({"ids": [1, 2], "project": "elsewhere"})), [""; 0]);
     let wrong = json!({"ids": ["one"]});
     assert_eq!(site.ask("POST", "/api/observations/batch", Some(&wrong)).status, 400);
     let around = site.get("/api/timeline?anchor=2&depth_before=1&depth_after=1");

@@ -57,7 +57,7 @@ fn a_memory_is_written_by_hand() {
     let save = json!({"text": "the walrus prefers tabs", "title": "tabs", "project": "shop",
         "concepts": ["pattern"], "files": ["cart.rs"]});
     let saved = site.post("/api/memory/save", &save);
-    assert_eq!((&saved["id"], &saved["project"]), (&json!(1), &json!("shop")));
+    assert_eq!((&saved["id"], &saved["project"]), (&json!("1"), &json!("shop")));
     let row = site.get("/api/observation/1");
     assert_eq!(
         (&row["origin"], &row["title"], &row["files_modified"]),
@@ -100,7 +100,7 @@ fn a_replay_without_a_word_rebuilds_and_asks_nobody() {
     assert_eq!((&estimate["questions"], &estimate["generation"]), (&json!(0), &json!(null)));
     let started = site.ask("POST", "/api/replays", Some(&json!({})));
     assert_eq!(started.status, 202, "{started:?}");
-    let id = started.json()["id"].as_u64().unwrap();
+    let id = started.json()["id"].as_str().unwrap().to_owned();
     until(|| site.get(&format!("/api/replays/{id}"))["state"] == "finished");
     assert_eq!(site.get("/api/replays")["items"], json!([]), "no generation was made");
     assert_eq!(site.get("/api/observations")["items"], before);
@@ -115,7 +115,7 @@ fn the_past_is_put_to_the_agent_again_and_the_difference_is_told() {
     assert_eq!(site.get("/api/replays")["items"], json!([]), "nothing was done");
     let started = site.ask("POST", "/api/replays", Some(&json!({"fresh": true})));
     assert_eq!(started.status, 202, "{started:?}");
-    let id = started.json()["id"].as_u64().unwrap();
+    let id = started.json()["id"].as_str().unwrap().to_owned();
     let look = || site.get(&format!("/api/replays/{id}"));
     until(|| !["asking", "folding"].contains(&look()["state"].as_str().unwrap()));
     assert_eq!((&look()["state"], &look()["asked"]), (&json!("finished"), &json!(1)), "{}", look());
@@ -131,7 +131,7 @@ fn the_past_is_put_to_the_agent_again_and_the_difference_is_told() {
         2
     );
     assert_eq!(site.post("/api/replays/0/adopt", &json!({}))["success"], true);
-    assert_eq!(site.get("/api/observations")["items"][0]["id"], 1);
+    assert_eq!(site.get("/api/observations")["items"][0]["id"], "1");
     assert_eq!(site.ask("GET", "/api/replays/9/diff", None).status, 404);
     assert_eq!(site.ask("GET", "/api/replays/9", None).status, 404);
     let wrong = json!({"project": "nowhere"});

@@ -24,7 +24,7 @@ fn lived_in() -> Sandbox {
         }
     }
     let extract = [("CLAUDE_MEM_PROVIDER", "extract")];
-    sandbox.run_with(&["project"], &extract, "").ok();
+    sandbox.run_with(&["distill"], &extract, "").ok();
     sandbox.run(&["remember", "the otter swims", "--title", "Otters"]).ok();
     sandbox.run(&["remember", "the walrus sleeps"]).ok();
     let last = rows(&sandbox, "select max(id) from observations");

@@ -27,7 +27,7 @@ fn worked(sandbox: &Sandbox, prompt: &str, file: &str) {
         "summary",
         json!({"hook_event_name": "Stop", "last_assistant_message": format!("Done: {prompt}.")}),
     );
-    sandbox.run_with(&["project"], &[("CLAUDE_MEM_PROVIDER", "extract")], "").ok();
+    sandbox.run_with(&["distill"], &[("CLAUDE_MEM_PROVIDER", "extract")], "").ok();
 }
 
 #[test]
@@ -100,9 +100,9 @@ fn filters_narrow_and_pages_follow_each_other() {
     let nothing = talk.said("search", &json!({"query": "?!"}));
     assert!(nothing.contains("no letters or digits"), "{nothing}");
     let (error, is_error) = talk.call("search", &json!({"dateStart": "soon"}));
-    assert!(is_error && error.contains("`dateStart` is no moment: `soon`"), "{error}");
+    assert!(is_error && error.contains("`dateStart` is not a time: `soon`"), "{error}");
     let (error, is_error) = talk.call("timeline", &json!({"anchor": "soon"}));
-    assert!(is_error && error.contains("neither an ID nor a moment"), "{error}");
+    assert!(is_error && error.contains("neither an ID nor a time"), "{error}");
     let (error, is_error) = talk.call("timeline", &json!({"anchor": 99}));
     assert!(is_error && error.contains("there is no memory `99`"), "{error}");
     talk.end();

@@ -4,19 +4,18 @@ use crate::{
     Store,
     error::Result,
     fold::projection::items,
-    hosts::{host_of, local_seq},
+    hosts::host_of,
     query::search::{Kind, MemoryId},
     store::sql_numbers::{number, seq},
 };
 use claude_mem_events::{Event, Id, Seq};
 use rusqlite::{OptionalExtension, Row};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 /// A memory in full.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct MemoryDetails {
     /// How to name it: `12`, `S3`, `P9`.
-    #[serde(rename = "id")]
     pub name: MemoryId,
     /// What it is.
     pub kind: Kind,
@@ -29,7 +28,6 @@ pub struct MemoryDetails {
     /// The prompt that it belongs to, counted within the session.
     pub prompt_number: Option<u32>,
     /// What it says.
-    #[serde(flatten)]
     pub body: MemoryBody,
     /// Whether a later reprocessing has put others in its place.
     pub is_superseded: bool,
@@ -70,17 +68,15 @@ pub enum MemoryBody {
 }
 
 /// Where a memory comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Provenance {
     /// `agent`, `user`, `import`; `hook` for prompts.
     pub origin: String,
     /// The event that it was made of, or the reply that says it.
     pub event: String,
     /// Where that is in the log.
-    #[serde(serialize_with = "place")]
     pub seq: Seq,
     /// The machine whose log it is, if it is another one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// The reply, if an agent said it.
     pub reply: Option<SourceReply>,
@@ -112,10 +108,9 @@ pub struct SourceReply {
 }
 
 /// An event that a memory was made of.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceEvent {
     /// Where it is in the log.
-    #[serde(serialize_with = "place")]
     pub seq: Seq,
     /// Who it is.
     pub event: String,
@@ -125,11 +120,6 @@ pub struct SourceEvent {
     pub at_us: u64,
     /// Which tool, if one was used.
     pub tool: Option<String>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
-fn place<S: Serializer>(seq: &Seq, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-    serializer.collect_str(&local_seq(*seq))
 }
 
 impl Store {

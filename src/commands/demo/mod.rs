@@ -48,7 +48,7 @@ impl Demo {
         let shown = stage.record(app)?;
         app.output.line(shown)?;
 
-        stage.show(app, "The turns are over: what happened is distilled.", &["project"])?;
+        stage.show(app, "The turns are over: what happened is distilled.", &["distill"])?;
         stage.show(
             app,
             "A new session begins in the same project. Claude is told:",

@@ -278,7 +278,7 @@ fn memory(app: &App) -> Vec<Finding> {
     let log = Log::open(&app.paths.log(), Options::default());
     if log.is_ok_and(|log| store.history_mismatch(&log).ok().flatten().is_some()) {
         let what = "memory.db holds events that the log does not";
-        findings.push(Finding::warning(CHECK, what, "rebuild it with `claude-mem project`"));
+        findings.push(Finding::warning(CHECK, what, "rebuild it with `claude-mem distill`"));
     } else if let Some(what) = rebuild_report(app, &store) {
         let remedy = "look for them in a backup of the log with `claude-mem restore`";
         findings.push(Finding::warning(CHECK, what, remedy));
@@ -310,7 +310,7 @@ fn agent(app: &App, store: &Store) -> Vec<Finding> {
     {
         let message = failure.message.unwrap_or_default();
         let what = format!("{} did not answer last: {} {message}", failure.provider, failure.class);
-        let remedy = "try it with `claude-mem project`; choose another with `claude-mem settings set PROVIDER`";
+        let remedy = "try it with `claude-mem distill`; choose another with `claude-mem settings set PROVIDER`";
         findings.push(Finding::warning(CHECK, what.trim_end(), remedy));
     }
     for out in &distilling.outages {

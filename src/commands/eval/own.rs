@@ -9,8 +9,8 @@ use claude_mem_projections::{
 };
 
 use super::set::{Document, Question, Set};
-use crate::commands::recall::project_here;
 use claude_mem_core::{app::App, failure::Failure};
+use claude_mem_memory::resolve::current_project;
 
 /// More would only take longer.
 const QUESTIONS_MAX: usize = 500;
@@ -19,7 +19,7 @@ const MEMORIES_MAX: usize = 20_000;
 /// Titles against texts, facts against the rest, commits against sessions.
 pub(super) fn sets(store: &Store, app: &App) -> Result<Vec<Set>, Failure> {
     let observations = all(store, Kind::Observation, None)?;
-    let here = Some(project_here(app));
+    let here = Some(current_project(app).key);
     let worked =
         [all(store, Kind::Observation, here.clone())?, all(store, Kind::Summary, here)?].concat();
     Ok(vec![titles(&observations), facts(&observations), commits(&sessions(&worked), &git_log())])

@@ -12,7 +12,6 @@ use clap::{Args, ValueEnum};
 use claude_mem_events::{EventItem, EventReader, Recorded, Seq};
 use claude_mem_projections::{ExportQuery, Store};
 
-use super::select;
 use claude_mem_core::{
     app::App,
     failure::Failure,
@@ -21,7 +20,7 @@ use claude_mem_core::{
     user_file::{Readers, UserFile},
 };
 use claude_mem_import::export::Exported;
-use claude_mem_memory::store;
+use claude_mem_memory::{resolve, store};
 
 /// Write out what was recorded or remembered
 ///
@@ -92,8 +91,8 @@ impl Export {
     fn wanted(&self, app: &App, store: Option<&Store>) -> Result<ExportQuery, Failure> {
         let now = app.clock.now();
         let named = |name: &Option<String>| store.zip(name.clone());
-        let project = named(&self.project).map(|(store, name)| select::project(app, store, &name));
-        let session = named(&self.session).map(|(store, name)| select::session(store, &name));
+        let project = named(&self.project).map(|(store, name)| resolve::only_project(store, &name));
+        let session = named(&self.session).map(|(store, name)| resolve::session(store, &name));
         Ok(ExportQuery {
             since_us: self.between.since_us(now).unwrap_or(0),
             until_us: self.between.until_us(now).unwrap_or(0),

@@ -31,7 +31,7 @@ pub(super) struct Memory {
 pub(super) struct Counts {
     pub(super) observations: u64,
     pub(super) summaries: u64,
-    /// Recorded since somebody last looked: the worker, `claude-mem project`, or a search.
+    /// Recorded since somebody last looked: the worker, `claude-mem distill`, or a search.
     pub(super) unfolded: u64,
     pub(super) outstanding: u64,
     pub(super) parked: u64,

@@ -95,7 +95,7 @@ fn shipping(found: &Found, output: &Output) -> String {
     if shipping.key.is_some() {
         text.push_str(", encrypted");
     }
-    let _ = match (shipping.behind_bytes, shipping.shipped_us) {
+    let _ = match (shipping.behind_bytes, &shipping.shipped_at) {
         (_, None) => write!(text, ": nothing is there yet"),
         (0, _) => write!(text, ": up to date"),
         (behind, _) => write!(text, ": {} behind", bytes(behind)),
@@ -131,7 +131,7 @@ fn memory(memory: &Memory) -> String {
 fn rebuilt(memory: &Memory, output: &Output) -> String {
     if memory.is_rebuild_due {
         let text =
-            "due: memory.db holds events that the log does not; `claude-mem project` rebuilds it";
+            "due: memory.db holds events that the log does not; `claude-mem distill` rebuilds it";
         return output.paint(WARNING, text);
     }
     memory.rebuilt.as_ref().map(|text| output.paint(WARNING, text)).unwrap_or_default()

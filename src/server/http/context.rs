@@ -20,7 +20,10 @@ use super::{
 };
 use claude_mem_capture::project::ProjectId;
 use claude_mem_core::app::App;
-use claude_mem_memory::context::{Page, Request, compose};
+use claude_mem_memory::{
+    context::{Page, Request, compose},
+    resolve::recorded_project,
+};
 
 /// Tokens that may be asked for.
 const BUDGET_MAX: usize = 100_000;
@@ -94,11 +97,9 @@ fn look(store: &Store, app: &App, wanted: &Wanted) -> Result<(ProjectId, Option<
     let named = list(wanted.projects.as_deref()).pop();
     let name = wanted.project.clone().filter(|name| !name.trim().is_empty()).or(named);
     let name = name.ok_or_else(|| Refusal::bad("`project` is required"))?;
-    let Some((key, label, root)) = store.project_named(name.trim())? else {
-        return Err(Refusal::not_found(format!("nothing is remembered of a project `{name}`")));
+    let Some(project) = recorded_project(store, name.trim())? else {
+        return Err(Refusal::not_found(format!("nothing is recorded of a project `{name}`")));
     };
-    // The root is one that hooks have recorded; what a request names is only compared with names.
-    let project = ProjectId { key, label, ..ProjectId::of(root.as_ref()) };
     let budget = match wanted.full {
         Some(true) => Some(BUDGET_MAX),
         _ => wanted.budget.map(|budget| budget.min(BUDGET_MAX)),

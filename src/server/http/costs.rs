@@ -13,7 +13,7 @@ use super::{
     error::{Answer, Asked, Problem},
     feed::given,
     state::Site,
-    time_params::{End, moment},
+    time_params::time,
 };
 use claude_mem_core::app::App;
 use claude_mem_distill::{caps, spent_today};
@@ -90,7 +90,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
     responses((status = 200, body = Costs), (status = "4XX", body = Problem)))]
 async fn costs(State(site): State<Arc<Site>>, Asked(wanted): Asked<Wanted>) -> Answer<Costs> {
     let found = move |store: &Store, app: &App| {
-        let since_us = moment(app, "since", wanted.since.as_deref(), End::Start)?.unwrap_or(0);
+        let since_us = time("since", wanted.since.as_deref())?
+            .map_or(0, |when| when.start_us(app.clock.now()));
         let offset = TimeZone::system().to_offset(app.clock.now()).seconds();
         let mut costs = store.costs(since_us, i64::from(offset))?;
         if let Some(project) = given(wanted.project) {

@@ -12,7 +12,7 @@ use super::{
     error::{Answer, Asked, Named, Problem},
     generations::is_there,
     state::Site,
-    time_params::text,
+    time_params::rfc3339,
 };
 use claude_mem_distill::{Change, changes};
 
@@ -105,7 +105,7 @@ impl From<ComparedObservation> for Short {
         Self {
             session: compared.session,
             prompt_number: compared.prompt_number,
-            created_at: text(compared.at_us),
+            created_at: rfc3339(compared.at_us),
             type_: compared.kind,
             title: compared.title,
             subtitle: compared.subtitle,

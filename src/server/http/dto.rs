@@ -4,13 +4,13 @@ use claude_mem_projections::{ListRow, SessionView, details::MemoryBody};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::time_params::{epoch, text};
+use super::time_params::{epoch, rfc3339};
 
 /// What every memory has.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct Head {
-    /// Its number.
-    id: i64,
+    /// Its number among memories of its kind.
+    id: String,
     /// How it is called among all memories: `12`, `S3`, `P9`.
     name: String,
     /// The name of its project.
@@ -18,7 +18,7 @@ pub(super) struct Head {
     /// The watched program's id of its session.
     content_session_id: Option<String>,
     /// The number of its session.
-    session_db_id: Option<i64>,
+    session_db_id: Option<String>,
     /// The prompt that it belongs to, counted within the session.
     prompt_number: Option<u32>,
     created_at: String,
@@ -101,13 +101,13 @@ impl From<ListRow> for Item {
         let ListRow { name, at_us, project, session, prompt_number, body, agent_type, .. } = listed;
         let (session_db_id, content_session_id) = session.unzip();
         let head = Head {
-            id: name.id,
+            id: name.id.to_string(),
             name: name.to_string(),
             project,
             content_session_id,
-            session_db_id,
+            session_db_id: session_db_id.map(|id| id.to_string()),
             prompt_number,
-            created_at: text(at_us),
+            created_at: rfc3339(at_us),
             created_at_epoch: epoch(at_us),
         };
         let made = Origin {
@@ -196,7 +196,7 @@ impl Item {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct Session {
     /// Its number.
-    pub(super) id: i64,
+    pub(super) id: String,
     /// The watched program's own id.
     pub(super) content_session_id: String,
     /// The agent's id of its conversation; null until it is known.
@@ -233,7 +233,7 @@ pub(super) struct Session {
 impl From<SessionView> for Session {
     fn from(told: SessionView) -> Self {
         Self {
-            id: told.id,
+            id: told.id.to_string(),
             content_session_id: told.session,
             memory_session_id: told.memory_session,
             platform_source: told.platform,
@@ -246,11 +246,11 @@ impl From<SessionView> for Session {
             observations: told.observations,
             summaries: told.summaries,
             queue_depth: told.outstanding,
-            started_at: text(told.started_at_us),
+            started_at: rfc3339(told.started_at_us),
             started_at_epoch: epoch(told.started_at_us),
-            last_at: text(told.at_us),
+            last_at: rfc3339(told.at_us),
             last_at_epoch: epoch(told.at_us),
-            completed_at: told.ended_at_us.map(text),
+            completed_at: told.ended_at_us.map(rfc3339),
             completed_at_epoch: told.ended_at_us.map(epoch),
         }
     }

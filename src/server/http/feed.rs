@@ -15,7 +15,7 @@ use super::{
     dto::{Item, Observation, Prompt, Summary},
     error::{Answer, Asked, Problem, Refusal},
     state::Site,
-    time_params::{End, moment},
+    time_params::time,
 };
 use claude_mem_core::app::App;
 
@@ -144,8 +144,10 @@ async fn page<T: Send + 'static>(
             types: list(wanted.type_.as_deref()),
             concepts: list(wanted.concepts.as_deref()),
             files: list(wanted.files.as_deref()),
-            since_us: moment(app, "since", wanted.since.as_deref(), End::Start)?,
-            until_us: moment(app, "until", wanted.until.as_deref(), End::End)?,
+            since_us: time("since", wanted.since.as_deref())?
+                .map(|when| when.start_us(app.clock.now())),
+            until_us: time("until", wanted.until.as_deref())?
+                .map(|when| when.end_us(app.clock.now())),
             session: given(wanted.session),
             // One more tells whether there is one more.
             limit: limit + 1,

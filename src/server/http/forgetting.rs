@@ -11,7 +11,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     error::{Answer, Named, Problem, Refusal},
     state::Site,
-    time_params::text,
+    time_params::rfc3339,
 };
 use claude_mem_memory::forget;
 
@@ -22,7 +22,7 @@ const LISTED_MAX: usize = 200;
 #[derive(Debug, Serialize, ToSchema)]
 struct Forgot {
     success: bool,
-    id: i64,
+    id: String,
     /// `observation`, `summary` or `prompt`.
     kind: &'static str,
     /// By which it can be taken back, until the log is compacted.
@@ -102,7 +102,13 @@ async fn forget(site: &Arc<Site>, name: MemoryId) -> Answer<Forgot> {
             let taken = forget::find(store, &[name])?;
             let also = taken.also.iter().map(|memory| memory.name.to_string()).collect();
             let forgetting = forget::forget(app, store, &taken, "")?.to_string();
-            Ok(Forgot { success: true, id: name.id, kind: name.kind.name(), forgetting, also })
+            Ok(Forgot {
+                success: true,
+                id: name.id.to_string(),
+                kind: name.kind.name(),
+                forgetting,
+                also,
+            })
         })
         .await?;
     Ok(Json(done))
@@ -118,7 +124,7 @@ async fn list(State(site): State<Arc<Site>>) -> Answer<Forgettings> {
         found.truncate(LISTED_MAX);
         let item = |found: claude_mem_projections::Forgetting| Forgetting {
             id: found.event.to_string(),
-            created_at: text(found.at_us),
+            created_at: rfc3339(found.at_us),
             memories: found.memories,
             is_void: found.is_void,
         };

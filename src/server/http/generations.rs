@@ -11,7 +11,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     error::{Answer, Named, Problem, Refusal},
     state::Site,
-    time_params::text,
+    time_params::rfc3339,
 };
 use claude_mem_core::app::App;
 use claude_mem_distill::adopt;
@@ -78,12 +78,12 @@ impl From<Generation> for Made {
         let Generation { range, .. } = generation;
         Self {
             generation: generation.generation,
-            created_at: text(generation.at_us),
+            created_at: rfc3339(generation.at_us),
             prompt_version: generation.prompt_version,
             provider: generation.provider,
             model: generation.model,
-            since: range.since_us.map(text),
-            until: range.until_us.map(text),
+            since: range.since_us.map(rfc3339),
+            until: range.until_us.map(rfc3339),
             project: range.project,
             session: range.session,
             is_fresh: generation.is_fresh,

@@ -169,9 +169,10 @@ async fn summarize(
 async fn status(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> Answer<Standing> {
     let told = find(&site, id).await?;
     let told = told.ok_or_else(|| Refusal::not_found(format!("there is no session {id}")))?;
+    let session_db_id = told.id;
     let session = Session::from(told);
     Ok(Json(Standing {
-        session_db_id: session.id,
+        session_db_id,
         sdk_session_id: session.memory_session_id.clone(),
         project: session.project.clone(),
         status: match site.shared.is_left(&session.content_session_id) {

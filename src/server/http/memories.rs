@@ -126,7 +126,7 @@ async fn batch(
 /// The numbers in a list, in a text that is one, or in a text with commas.
 fn numbers(ids: &Value) -> Option<Vec<i64>> {
     match ids {
-        Value::Array(ids) => ids.iter().map(Value::as_i64).collect(),
+        Value::Array(ids) => ids.iter().map(number).collect(),
         Value::Number(_) => Some(vec![ids.as_i64()?]),
         Value::String(text) => match serde_json::from_str(text) {
             Ok(ids @ (Value::Array(_) | Value::Number(_))) => numbers(&ids),
@@ -134,6 +134,11 @@ fn numbers(ids: &Value) -> Option<Vec<i64>> {
         },
         _ => None,
     }
+}
+
+/// An id in a list: `12` or `"12"`.
+fn number(id: &Value) -> Option<i64> {
+    id.as_i64().or_else(|| id.as_str()?.parse().ok())
 }
 
 /// Observations about a file.
@@ -225,7 +230,7 @@ struct Written {
 struct Saved {
     success: bool,
     /// Its number; null if the tables are too far behind to tell.
-    id: Option<i64>,
+    id: Option<String>,
     title: String,
     project: String,
     message: String,
@@ -270,8 +275,9 @@ async fn save(
         })
         .await?;
     let (note, saved) = saved;
-    let id = saved.name.map(|name| name.id);
-    let message = id.map_or_else(|| "Remembered".into(), |id| format!("Remembered as {id}"));
+    let id = saved.name.map(|name| name.to_string());
+    let message =
+        id.as_ref().map_or_else(|| "Remembered".into(), |id| format!("Remembered as {id}"));
     let (project, is_redacted) = (saved.project, saved.is_redacted);
     let title = if is_redacted { String::new() } else { note.title };
     Ok(Json(Saved { success: true, id, title, project, message, is_redacted }))
@@ -284,7 +290,7 @@ mod tests {
 
     #[test]
     fn numbers_are_taken_in_every_form_in_which_they_are_sent() {
-        for ids in [json!([1, 2]), json!("[1,2]"), json!("1, 2")] {
+        for ids in [json!([1, 2]), json!(["1", "2"]), json!("[1,2]"), json!("1, 2")] {
             assert_eq!(numbers(&ids), Some(vec![1, 2]), "{ids}");
         }
         assert_eq!((numbers(&json!([])), numbers(&json!(""))), (Some(vec![]), Some(vec![])));

@@ -11,7 +11,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     error::{Answer, Problem, Refusal},
     state::Site,
-    time_params::{epoch, text},
+    time_params::{epoch, rfc3339},
 };
 use claude_mem_memory::modes::mode;
 
@@ -94,7 +94,7 @@ async fn projects(State(site): State<Arc<Site>>) -> Answer<Known> {
             summaries: share.summaries,
             tokens: share.tokens,
             cost_usd: share.cost_micros as f64 / 1e6,
-            last_at: share.at_us.map(text),
+            last_at: share.at_us.map(rfc3339),
             last_at_epoch: share.at_us.map(epoch),
         });
         Ok(Known { details: details.collect(), projects: named(store)? })

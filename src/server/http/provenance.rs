@@ -18,7 +18,7 @@ use super::{
     dto::Item,
     error::{Answer, Named, Problem, Refusal},
     state::Site,
-    time_params::{epoch, text},
+    time_params::{epoch, rfc3339},
 };
 use claude_mem_core::app::App;
 use claude_mem_memory::{
@@ -201,7 +201,7 @@ fn described(store: &Store, app: &App, details: MemoryDetails) -> Result<Provena
         origin: provenance.origin,
         event: provenance.event,
         seq: provenance.seq.to_string(),
-        created_at: text(at_us),
+        created_at: rfc3339(at_us),
         is_superseded: details.is_superseded,
         reply,
         sources: sources?,
@@ -248,7 +248,7 @@ fn told(log: &Log, source: SourceEvent) -> Result<Told, Refusal> {
         seq: source.seq.to_string(),
         event: source.event,
         kind,
-        created_at: text(source.at_us),
+        created_at: rfc3339(source.at_us),
         created_at_epoch: epoch(source.at_us),
         tool: source.tool,
         input: input.map(|(text, _)| text),
@@ -296,7 +296,7 @@ fn generations(store: &Store, name: MemoryId) -> Result<Vec<Generation>, Refusal
             provider: telling.provider,
             model: telling.model,
             prompt_version: telling.prompt_version,
-            created_at: text(telling.at_us),
+            created_at: rfc3339(telling.at_us),
             memories: store.list_rows(&telling.memories)?.into_iter().map(Item::from).collect(),
         });
     }

@@ -24,14 +24,17 @@ use super::{
     feed::given,
     generations::Made,
     state::{Site, lock},
-    time_params::{End, moment, text},
+    time_params::{rfc3339, time},
 };
 use crate::shared::{self, Shared};
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_distill::{
     Asked, Prepared, Request, Wishes, concurrency, prompts::Instructions, take_lock,
 };
-use claude_mem_memory::store;
+use claude_mem_memory::{
+    resolve::{only_recorded_project, session, unknown_project},
+    store,
+};
 
 /// The one that runs, or that ran last.
 #[derive(Debug, Default)]
@@ -61,7 +64,7 @@ struct Run {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct Replay {
     /// Counts those that this worker has started.
-    id: u64,
+    id: String,
     /// `asking`, `folding`, `finished`, `failed` or `cancelled`.
     state: &'static str,
     /// Its number; null if nothing has to be asked.
@@ -209,7 +212,7 @@ fn begin(
     is_limited: bool,
 ) -> Result<Replay, Refusal> {
     let replay = Replay {
-        id: site.running.count.fetch_add(1, Ordering::SeqCst) + 1,
+        id: (site.running.count.fetch_add(1, Ordering::SeqCst) + 1).to_string(),
         state: "asking",
         generation: prepared.is_needed.then_some(prepared.generation),
         asked: 0,
@@ -219,7 +222,7 @@ fn begin(
         tokens_out: 0,
         cost_usd: Some(0.0),
         message: None,
-        started_at: text(super::sessions::now_us(&app)),
+        started_at: rfc3339(super::sessions::now_us(&app)),
     };
     let run =
         Arc::new(Run { is_cancelled: AtomicBool::new(false), replay: Mutex::new(replay.clone()) });
@@ -313,19 +316,15 @@ fn tell(shared: &Arc<Shared>, run: &Run) {
 }
 
 fn request<'a>(app: &App, store: &Store, wanted: &'a Wanted) -> Result<Request<'a>, Refusal> {
-    let one = |what: &str, name: &str, mut found: Vec<String>| match found.len() {
-        1 => Ok(found.remove(0)),
-        0 => Err(Refusal::bad(format!("there is no {what} `{name}`"))),
-        _ => Err(Refusal::bad(format!("more than one {what} is called `{name}`"))),
-    };
-    let project = given(wanted.project.clone());
-    let project = project.map(|name| one("project", &name, store.project_keys_named(&name)?));
-    let session = given(wanted.session.clone());
-    let session = session.map(|name| one("session", &name, store.session_ids_starting(&name)?));
+    let project = given(wanted.project.clone())
+        .map(|name| only_recorded_project(store, &name)?.ok_or_else(|| unknown_project(&name)));
+    let session = given(wanted.session.clone()).map(|name| session(store, &name));
     Ok(Request {
         range: EventFilter {
-            since_us: moment(app, "since", wanted.since.as_deref(), End::Start)?,
-            until_us: moment(app, "until", wanted.until.as_deref(), End::End)?,
+            since_us: time("since", wanted.since.as_deref())?
+                .map(|when| when.start_us(app.clock.now())),
+            until_us: time("until", wanted.until.as_deref())?
+                .map(|when| when.end_us(app.clock.now())),
             project: project.transpose()?,
             session: session.transpose()?,
         },
@@ -342,18 +341,18 @@ fn request<'a>(app: &App, store: &Store, wanted: &'a Wanted) -> Result<Request<'
 
 /// How a reprocessing goes.
 #[utoipa::path(get, path = "/api/replays/{id}", tag = "replays", security(("token" = [])),
-    params(("id" = u64, Path)),
+    params(("id" = String, Path)),
     responses((status = 200, body = Replay), (status = "4XX", body = Problem)))]
-async fn progress(State(site): State<Arc<Site>>, Named(id): Named<u64>) -> Answer<Replay> {
+async fn progress(State(site): State<Arc<Site>>, Named(id): Named<String>) -> Answer<Replay> {
     let replay = site.running.look().filter(|replay| replay.id == id);
     replay.map(Json).ok_or_else(|| Refusal::not_found(format!("there is no reprocessing {id}")))
 }
 
 /// Ends a reprocessing after the questions under way. It can be gone on with.
 #[utoipa::path(delete, path = "/api/replays/{id}", tag = "replays", security(("token" = [])),
-    params(("id" = u64, Path)),
+    params(("id" = String, Path)),
     responses((status = 200, body = Replay), (status = "4XX", body = Problem)))]
-async fn cancel(State(site): State<Arc<Site>>, Named(id): Named<u64>) -> Answer<Replay> {
+async fn cancel(State(site): State<Arc<Site>>, Named(id): Named<String>) -> Answer<Replay> {
     let run = lock(&site.running.last).clone();
     let run = run.filter(|run| lock(&run.replay).id == id);
     let run = run.ok_or_else(|| Refusal::not_found(format!("there is no reprocessing {id}")))?;

@@ -5,7 +5,7 @@ use std::{fmt::Write as _, sync::Arc};
 use axum::{Json, extract::State};
 use claude_mem_projections::{
     Store,
-    search::{Hit, Kind, Order, Search},
+    search::{Hit, Kind, Order},
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -16,9 +16,13 @@ use super::{
     error::{Answer, Asked, Problem, Refusal},
     feed::{LIMIT_MAX, given, list},
     state::Site,
-    time_params::{End, epoch, moment, text},
+    time_params::{rfc3339, time},
 };
 use claude_mem_core::app::App;
+use claude_mem_memory::{
+    memory_json::HitJson,
+    search::{ProjectScope, SearchRequest, kinds_and_types, search},
+};
 
 const LIMIT: usize = 20;
 const OFFSET_MAX: usize = 10_000;
@@ -67,28 +71,6 @@ struct Wanted {
     rows: Option<bool>,
 }
 
-/// A memory that was found.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Found {
-    /// `12`, `S3`, `P9`.
-    id: String,
-    /// `observation`, `summary`, `prompt`.
-    kind: &'static str,
-    /// What an observation is about, such as `bugfix`.
-    #[serde(rename = "type")]
-    type_: Option<String>,
-    title: String,
-    /// The part of its text where most of the words are.
-    snippet: String,
-    project: String,
-    session: Option<String>,
-    created_at: String,
-    /// Milliseconds since 1970.
-    created_at_epoch: u64,
-    /// What it is worth to the query; 0 if there was none.
-    score: f64,
-}
-
 /// What was found.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -97,7 +79,7 @@ struct Results {
     /// How many memories came into question.
     total_results: usize,
     /// All kinds in one order.
-    hits: Vec<Found>,
+    hits: Vec<HitJson>,
     /// The same in full, by kind.
     observations: Vec<Observation>,
     sessions: Vec<Summary>,
@@ -120,7 +102,7 @@ pub(super) struct Text {
 
 pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
     OpenApiRouter::new()
-        .routes(routes!(search))
+        .routes(routes!(search_all))
         .routes(routes!(search_observations))
         .routes(routes!(by_file))
 }
@@ -128,7 +110,10 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
 /// Finds memories by their words.
 #[utoipa::path(get, path = "/api/search", tag = "reading", params(Wanted), security(("token" = [])),
     responses((status = 200, body = Results), (status = "4XX", body = Problem)))]
-async fn search(State(site): State<Arc<Site>>, Asked(wanted): Asked<Wanted>) -> Answer<Results> {
+async fn search_all(
+    State(site): State<Arc<Site>>,
+    Asked(wanted): Asked<Wanted>,
+) -> Answer<Results> {
     site.read(move |store, app| find(store, app, wanted, &[])).await.map(Json)
 }
 
@@ -159,10 +144,10 @@ async fn by_file(State(site): State<Arc<Site>>, Asked(wanted): Asked<Wanted>) ->
 fn find(store: &Store, app: &App, wanted: Wanted, kinds: &[Kind]) -> Result<Results, Refusal> {
     let is_text = wanted.format.as_deref() == Some("text");
     let has_rows = wanted.rows.unwrap_or(true) && !is_text;
-    let search = request(app, wanted, kinds)?;
-    let found = store.search(&search)?;
+    let request = request(wanted, kinds)?;
+    let found = search(app, store, &request)?.results;
     let mut results = Results {
-        query: search.query,
+        query: request.query,
         total_results: found.matched,
         hint: found.hint,
         ..Results::default()
@@ -180,23 +165,13 @@ fn find(store: &Store, app: &App, wanted: Wanted, kinds: &[Kind]) -> Result<Resu
             }
         }
     }
-    results.hits = found.hits.into_iter().map(Found::from).collect();
+    results.hits = found.hits.into_iter().map(HitJson::from).collect();
     Ok(results)
 }
 
-fn request(app: &App, wanted: Wanted, kinds: &[Kind]) -> Result<Search, Refusal> {
-    let mut kinds = if kinds.is_empty() { Kind::ALL.to_vec() } else { kinds.to_vec() };
-    let mut types = list(wanted.obs_type.as_deref());
-    let mut named = Vec::new();
-    for word in list(wanted.type_.as_deref()) {
-        match word.parse::<Kind>() {
-            Ok(kind) => named.push(kind),
-            Err(_) => types.push(word),
-        }
-    }
-    if !named.is_empty() {
-        kinds = named;
-    }
+fn request(wanted: Wanted, kinds: &[Kind]) -> Result<SearchRequest, Refusal> {
+    let types = list(wanted.obs_type.as_deref());
+    let (named, types) = kinds_and_types(list(wanted.type_.as_deref()), types);
     let mut files = list(wanted.files.as_deref());
     files.extend(list(wanted.file_path.as_deref()));
     let order = match wanted.order_by.as_deref().unwrap_or_default() {
@@ -205,38 +180,21 @@ fn request(app: &App, wanted: Wanted, kinds: &[Kind]) -> Result<Search, Refusal>
         "date_asc" => Order::Oldest,
         _ => return Err(Refusal::bad("`orderBy` is `relevance`, `date_desc` or `date_asc`")),
     };
-    Ok(Search {
+    Ok(SearchRequest {
         query: wanted.query.unwrap_or_default(),
-        kinds,
-        project: given(wanted.project),
+        scope: ProjectScope::named_or(given(wanted.project), ProjectScope::All),
+        kinds: if named.is_empty() { kinds.to_vec() } else { named },
         types,
         concepts: list(wanted.concepts.as_deref()),
         files,
-        since_us: moment(app, "dateStart", wanted.date_start.as_deref(), End::Start)?,
-        until_us: moment(app, "dateEnd", wanted.date_end.as_deref(), End::End)?,
+        since: time("dateStart", wanted.date_start.as_deref())?,
+        until: time("dateEnd", wanted.date_end.as_deref())?,
         session: given(wanted.session),
         limit: wanted.limit.unwrap_or(LIMIT).min(LIMIT_MAX),
         offset: wanted.offset.unwrap_or(0).min(OFFSET_MAX),
         order,
         is_explained: false,
     })
-}
-
-impl From<Hit> for Found {
-    fn from(hit: Hit) -> Self {
-        Self {
-            id: hit.name.to_string(),
-            kind: hit.kind.name(),
-            type_: hit.type_,
-            title: hit.title,
-            snippet: hit.snippet,
-            project: hit.project,
-            session: hit.session,
-            created_at: text(hit.at_us),
-            created_at_epoch: epoch(hit.at_us),
-            score: hit.score,
-        }
-    }
 }
 
 /// Hits as a table, for whoever hands it to a model.
@@ -250,7 +208,7 @@ pub(super) fn table(hits: &[Hit], hint: Option<&str>) -> Text {
     for hit in hits {
         let type_ = hit.type_.as_deref().unwrap_or(hit.kind.name());
         let title = hit.title.replace('|', "\\|");
-        let _ = writeln!(table, "| {} | {} | {type_} | {title} |", hit.name, text(hit.at_us));
+        let _ = writeln!(table, "| {} | {} | {type_} | {title} |", hit.name, rfc3339(hit.at_us));
     }
     Text { type_: "text", text: table }
 }

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -14,7 +13,7 @@ use super::{body_limit, error::Refusal, replays::Running, stream, viewer_login::
 use crate::shared::Shared;
 use claude_mem_capture::project::ProjectId;
 use claude_mem_core::app::App;
-use claude_mem_memory::store;
+use claude_mem_memory::{resolve::reported_project, store};
 
 /// Requests that read or write at the same time. The others wait: tables are read by few at once.
 const JOBS_MAX: usize = 4;
@@ -109,7 +108,9 @@ impl Site {
             return Ok(known.clone());
         }
         let (folder, name, session) = (folder.to_owned(), name.to_owned(), session.to_owned());
-        let found = self.read(move |store, _| Ok(find(store, &folder, &name, &session)?)).await?;
+        let found = self
+            .read(move |store, _| Ok(reported_project(store, &folder, &name, &session)?))
+            .await?;
         let mut projects = lock(&self.projects);
         if projects.len() >= PROJECTS_MAX {
             projects.clear();
@@ -154,31 +155,6 @@ impl Site {
             stores.push(store);
         }
     }
-}
-
-fn find(
-    store: &Store,
-    folder: &str,
-    name: &str,
-    session: &str,
-) -> claude_mem_projections::Result<ProjectId> {
-    let mut known = None;
-    if !folder.is_empty() {
-        known = store.project_around(folder)?;
-    }
-    if known.is_none() && !name.is_empty() {
-        known = store.project_named(name)?;
-    }
-    if known.is_none() && folder.is_empty() && name.is_empty() {
-        known = store.project_of(session)?;
-    }
-    let told = if folder.is_empty() { name } else { folder };
-    Ok(match known {
-        Some((key, label, root)) => {
-            ProjectId { key, label, root: root.into(), ..ProjectId::unseen("") }
-        }
-        None => ProjectId { root: PathBuf::new(), ..ProjectId::unseen(told) },
-    })
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

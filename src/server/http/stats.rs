@@ -14,7 +14,7 @@ use super::{
     feed::given,
     state::Site,
     stream::STREAMS_MAX,
-    time_params::text,
+    time_params::rfc3339,
 };
 use claude_mem_core::app::App;
 use claude_mem_memory::store;
@@ -114,7 +114,7 @@ async fn stats(State(site): State<Arc<Site>>) -> Answer<Stats> {
                 summaries: counts.summaries,
                 prompts: counts.prompts,
                 tool_uses: counts.tool_uses,
-                first_observation_at: store.first_observation_us()?.map(text),
+                first_observation_at: store.first_observation_us()?.map(rfc3339),
             },
             log: log_size(app, store)?,
         })

@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use claude_mem_projections::{
-    Store,
-    timeline::{Anchor, TimelineQuery},
-};
+use claude_mem_projections::Store;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -14,14 +11,15 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     error::{Answer, Asked, Problem, Refusal},
     feed::given,
-    search::{Found, Text, table},
+    search::{Text, table},
     state::Site,
-    time_params::{End, moment},
 };
 use claude_mem_core::app::App;
+use claude_mem_memory::{
+    memory_json::HitJson,
+    timeline::{DEPTH, TimelineAnchor, TimelineRequest, TimelineScope, timeline},
+};
 
-/// Memories on either side, unless told.
-const DEPTH: usize = 10;
 const DEPTH_MAX: usize = 100;
 
 /// Where to look.
@@ -47,52 +45,46 @@ struct Wanted {
 struct Around {
     /// The memory in the middle, if it is one.
     anchor: Option<String>,
-    moments: Vec<Found>,
+    moments: Vec<HitJson>,
     /// As a table, if `format` is `text`.
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<Vec<Text>>,
 }
 
 pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
-    OpenApiRouter::new().routes(routes!(timeline))
+    OpenApiRouter::new().routes(routes!(show_timeline))
 }
 
 /// What happened around a memory or a moment.
 #[utoipa::path(get, path = "/api/timeline", tag = "reading", params(Wanted), security(("token" = [])),
     responses((status = 200, body = Around), (status = "4XX", body = Problem)))]
-async fn timeline(State(site): State<Arc<Site>>, Asked(wanted): Asked<Wanted>) -> Answer<Around> {
+async fn show_timeline(
+    State(site): State<Arc<Site>>,
+    Asked(wanted): Asked<Wanted>,
+) -> Answer<Around> {
     site.read(move |store, app| look(store, app, wanted)).await.map(Json)
 }
 
 fn look(store: &Store, app: &App, wanted: Wanted) -> Result<Around, Refusal> {
     let anchor = match (given(wanted.anchor), given(wanted.query)) {
-        (Some(anchor), None) => middle(app, &anchor)?,
-        (None, Some(query)) => Anchor::Query(query),
+        (Some(anchor), None) => TimelineAnchor::IdOrTime(anchor),
+        (None, Some(query)) => TimelineAnchor::Query(query),
         _ => return Err(Refusal::bad("give either `anchor` or `query`")),
     };
     let depth = |depth: Option<usize>| depth.unwrap_or(DEPTH).min(DEPTH_MAX);
-    let timeline = TimelineQuery {
+    let request = TimelineRequest {
         anchor,
         before: depth(wanted.depth_before),
         after: depth(wanted.depth_after),
-        project: given(wanted.project),
-        is_everywhere: false,
+        scope: given(wanted.project).map_or(TimelineScope::OfAnchor, TimelineScope::Named),
     };
-    let found = store.timeline(&timeline)?;
+    let found = timeline(app, store, &request)?;
     if let Some(hint) = found.hint {
         return Err(Refusal::not_found(hint));
     }
     let is_text = wanted.format.as_deref() == Some("text");
     let content = is_text.then(|| vec![table(&found.moments, None)]);
     let anchor = found.anchor.map(|name| name.to_string());
-    let moments = found.moments.into_iter().map(Found::from).collect();
+    let moments = found.moments.into_iter().map(HitJson::from).collect();
     Ok(Around { anchor, moments, content })
-}
-
-fn middle(app: &App, anchor: &str) -> Result<Anchor, Refusal> {
-    if let Ok(name) = anchor.parse() {
-        return Ok(Anchor::Memory(name));
-    }
-    let at_us = moment(app, "anchor", Some(anchor), End::Start)?;
-    Ok(Anchor::Time(at_us.unwrap_or(0)))
 }

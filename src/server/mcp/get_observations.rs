@@ -8,11 +8,10 @@ use super::{
     Server,
     arguments::{Arguments, Parameter, Takes, optional, required},
     search::EVERYWHERE,
-    text::local,
     tools::{Effect, Tool},
 };
-use claude_mem_core::{failure::Failure, format};
-use claude_mem_memory::store;
+use claude_mem_core::{failure::Failure, format, time_arg::local};
+use claude_mem_memory::{resolve, store};
 
 /// Clients cut what is much longer, without a word about what is missing.
 const TEXT_BYTES_MAX: usize = 60_000;
@@ -24,7 +23,7 @@ const PARAMETERS: &[Parameter] = &[
         Takes::Choice(&["date_desc", "date_asc"]),
         "Order by time (default: as the IDs were given)",
     ),
-    optional("limit", Takes::Number(1, 1000), "At most so many (default: all)"),
+    optional("limit", Takes::Number(1, 1000), "Maximum number of results (default: all)"),
     optional("project", Takes::Text, "Only those of this project"),
 ];
 
@@ -46,7 +45,7 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
     let missing: Vec<String> =
         ids.iter().filter(|id| !is_found(id)).map(ToString::to_string).collect();
     if let Some(project) = arguments.text("project").filter(|name| *name != EVERYWHERE) {
-        let project = store::project_meant(server.app, &store, Some(project))?;
+        let project = resolve::project(server.app, &store, Some(project))?;
         found.retain(|details| details.project == project.label);
     }
     match arguments.text("orderBy") {

@@ -2,19 +2,19 @@
 
 use std::fmt::Write as _;
 
-use claude_mem_projections::{
-    Store,
-    search::{Kind, Order, Search, SearchResults},
-};
+use claude_mem_projections::search::{Order, SearchResults};
 
 use super::{
     Server,
     arguments::{Arguments, Parameter, Takes, optional},
-    text::{cell, moment, table},
+    text::{cell, table, time},
     tools::{Effect, Tool},
 };
 use claude_mem_core::{failure::Failure, format};
-use claude_mem_memory::store;
+use claude_mem_memory::{
+    search::{ProjectScope, SearchRequest, kinds_and_types, search},
+    store,
+};
 
 /// All projects, as `project`.
 pub(super) const EVERYWHERE: &str = "*";
@@ -27,8 +27,8 @@ const PARAMETERS: &[Parameter] = &[
         "Words that the memory would contain: names of files, functions, errors. Each counts by itself. \
          \"a phrase\", +must, -not and begin* are understood. Without it the newest memories are listed.",
     ),
-    optional("limit", Takes::Number(1, 1000), "At most so many (default 20)"),
-    optional("offset", Takes::Number(0, 1_000_000), "Leave out so many before them (default 0)"),
+    optional("limit", Takes::Number(1, 1000), "Maximum number of results (default 20)"),
+    optional("offset", Takes::Number(0, 1_000_000), "Skip this many results (default 0)"),
     optional(
         "project",
         Takes::Text,
@@ -72,56 +72,43 @@ pub(super) static TOOL: Tool = Tool {
 
 fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure> {
     let store = store::read_folded(server.app)?;
-    let here = store::project_meant(server.app, &store, None)?;
-    let mut search = request(server, arguments)?;
-    let (is_default, label) = match arguments.text("project") {
-        Some(EVERYWHERE) => (false, "all projects".to_owned()),
-        Some(name) => {
-            search.project = Some(name.into());
-            (false, name.to_owned())
-        }
-        None => {
-            search.project = Some(here.key);
-            (true, here.label)
-        }
-    };
-    let found = store.search(&search)?;
-    if found.hits.is_empty() && is_default && found.query.hint.is_none() {
-        return elsewhere(&store, &search, &label);
+    let request = request(arguments)?;
+    let found = search(server.app, &store, &request)?;
+    let results = &found.results;
+    let label = found.project.as_deref().unwrap_or("all projects");
+    if results.hits.is_empty() {
+        let hint = results.hint.as_deref().unwrap_or("nothing is remembered yet");
+        return Ok(match &found.no_match_in {
+            Some(current) => format!("No match in {current} or any other project: {hint}"),
+            None => format!("No match in {label}: {hint}"),
+        });
     }
-    if found.hits.is_empty() {
-        let hint = found.hint.as_deref().unwrap_or("nothing is remembered yet");
-        return Ok(format!("No match in {label}: {hint}"));
+    if let Some(current) = &found.no_match_in {
+        let heading = heading(results, &request, "other projects");
+        return Ok(format!("No match in {current}. {heading}\n{}", table(&results.hits)));
     }
-    let mut text = format!("{}\n{}", heading(&found, &search, &label), table(&found.hits));
-    if search.project.is_some() && !search.query.is_empty() {
-        let all = store.search(&everywhere(&search))?.matched;
-        if let Some(others @ 1..) = all.checked_sub(found.matched) {
-            let more = format_args!("Other projects have {others} more: project=\"{EVERYWHERE}\"");
-            let _ = writeln!(text, "{more}");
-        }
+    let mut text = format!("{}\n{}", heading(results, &request, label), table(&results.hits));
+    if found.matches_elsewhere > 0 {
+        let others = found.matches_elsewhere;
+        let _ = writeln!(text, "Other projects have {others} more: project=\"{EVERYWHERE}\"");
     }
     Ok(text)
 }
 
-fn request(server: &Server<'_>, arguments: &Arguments) -> Result<Search, Failure> {
-    let now = server.app.clock.now();
-    let mut kinds = Vec::new();
-    let mut types = arguments.list("obs_type");
-    for type_ in arguments.list("type") {
-        match type_.parse() {
-            Ok(kind) => kinds.push(kind),
-            Err(_) => types.push(type_),
-        }
-    }
-    Ok(Search {
+fn request(arguments: &Arguments) -> Result<SearchRequest, Failure> {
+    let (kinds, types) = kinds_and_types(arguments.list("type"), arguments.list("obs_type"));
+    Ok(SearchRequest {
         query: arguments.text("query").unwrap_or_default().into(),
-        kinds: if kinds.is_empty() { Kind::ALL.to_vec() } else { kinds },
+        scope: match arguments.text("project") {
+            Some(EVERYWHERE) => ProjectScope::All,
+            name => ProjectScope::named_or(name.map(Into::into), ProjectScope::CurrentFirst),
+        },
+        kinds,
         types,
         concepts: arguments.list("concepts"),
         files: arguments.list("files"),
-        since_us: moment(arguments, "dateStart", |when| when.start(now))?,
-        until_us: moment(arguments, "dateEnd", |when| when.end(now))?,
+        since: time(arguments, "dateStart")?,
+        until: time(arguments, "dateEnd")?,
         session: arguments.text("session").map(Into::into),
         limit: arguments.number("limit").unwrap_or(LIMIT),
         offset: arguments.number("offset").unwrap_or(0),
@@ -130,28 +117,12 @@ fn request(server: &Server<'_>, arguments: &Arguments) -> Result<Search, Failure
             Some("date_asc") => Order::Oldest,
             _ => Order::Relevance,
         },
-        ..Search::default()
+        is_explained: false,
     })
 }
 
-fn everywhere(search: &Search) -> Search {
-    Search { project: None, limit: 1, offset: 0, ..search.clone() }
-}
-
-/// This project has nothing: whatever there is comes from others, and says so.
-fn elsewhere(store: &Store, search: &Search, label: &str) -> Result<String, Failure> {
-    let search = Search { project: None, ..search.clone() };
-    let found = store.search(&search)?;
-    if found.hits.is_empty() {
-        let hint = found.hint.as_deref().unwrap_or("nothing is remembered yet");
-        return Ok(format!("No match in {label} or any other project: {hint}"));
-    }
-    let heading = heading(&found, &search, "other projects");
-    Ok(format!("No match in {label}. {heading}\n{}", table(&found.hits)))
-}
-
 /// How many there are, which of them are shown, and how to get the next.
-fn heading(found: &SearchResults, search: &Search, label: &str) -> String {
+fn heading(found: &SearchResults, search: &SearchRequest, label: &str) -> String {
     let (first, last) = (search.offset + 1, search.offset + found.hits.len());
     let label = cell(label);
     if search.query.is_empty() {

@@ -8,7 +8,7 @@ use super::{
 use claude_mem_core::failure::Failure;
 use claude_mem_memory::{
     context::{Request, compose},
-    store,
+    resolve, store,
 };
 
 const PARAMETERS: &[Parameter] = &[
@@ -28,7 +28,7 @@ pub(super) static TOOL: Tool = Tool {
 
 fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure> {
     let store = store::read_folded(server.app)?;
-    let project = store::project_meant(server.app, &store, arguments.text("project"))?;
+    let project = resolve::project(server.app, &store, arguments.text("project"))?;
     let now = server.app.clock.now();
     let budget = arguments.number("budget");
     let request = Request { project: &project, now, resumed: None, budget };

@@ -3,19 +3,15 @@
 use std::fmt::Write as _;
 
 use claude_mem_projections::search::Hit;
-use jiff::{Timestamp, tz::TimeZone};
 
 use super::arguments::Arguments;
-use claude_mem_core::{failure::Failure, time_arg::When};
+use claude_mem_core::{
+    failure::Failure,
+    time_arg::{When, local},
+};
 
 /// Longer titles are cut. The whole is one call away.
 const TITLE_CHARS_MAX: usize = 140;
-
-/// A moment, where the user is.
-pub(super) fn local(at_us: u64, format: &str) -> String {
-    let moment = Timestamp::from_microsecond(at_us.cast_signed()).unwrap_or_default();
-    moment.to_zoned(TimeZone::system()).strftime(format).to_string()
-}
 
 /// What a memory is called in a column: its type, or its kind.
 pub(super) fn label(hit: &Hit) -> &str {
@@ -48,21 +44,10 @@ pub(super) fn table(hits: &[Hit]) -> String {
     text
 }
 
-/// A moment that was given: as people write it, or as a number since 1970.
-pub(super) fn moment(
-    arguments: &Arguments,
-    name: &str,
-    resolve: impl Fn(&When) -> Timestamp,
-) -> Result<Option<u64>, Failure> {
+/// A time that was given: as people write it, or as a number since 1970.
+pub(super) fn time(arguments: &Arguments, name: &str) -> Result<Option<When>, Failure> {
     let Some(text) = arguments.anchor(name) else { return Ok(None) };
-    if let Ok(number) = text.parse::<u64>() {
-        // Nobody means the year 5000: what is that large counts milliseconds.
-        let is_seconds = number < 100_000_000_000;
-        return Ok(Some(number.saturating_mul(if is_seconds { 1_000_000 } else { 1000 })));
-    }
-    match text.parse::<When>() {
-        Ok(when) => Ok(Some(u64::try_from(resolve(&when).as_microsecond()).unwrap_or(0))),
-        Err(error) => Err(Failure::new(format!("`{name}` is no moment: `{}`", cell(&text)))
-            .remedy(error.to_string())),
-    }
+    When::from_api(&text).map(Some).map_err(|error| {
+        Failure::new(format!("`{name}` is not a time: `{}`", cell(&text))).remedy(error.to_string())
+    })
 }

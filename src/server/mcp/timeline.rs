@@ -2,23 +2,21 @@
 
 use std::fmt::Write as _;
 
-use claude_mem_projections::{
-    Store,
-    search::MemoryId,
-    timeline::{Anchor, TimelineQuery, TimelineWindow},
-};
+use claude_mem_projections::{Store, search::MemoryId, timeline::TimelineWindow};
 
 use super::{
     Server,
     arguments::{Arguments, Parameter, Takes, optional},
     search::EVERYWHERE,
-    text::{cell, label, local, moment},
+    text::{cell, label},
     tools::{Effect, Tool},
 };
-use claude_mem_core::failure::Failure;
-use claude_mem_memory::store;
-
-const DEPTH: usize = 10;
+use claude_mem_core::{failure::Failure, time_arg::local};
+use claude_mem_memory::{
+    resolve::current_project,
+    store,
+    timeline::{DEPTH, TimelineAnchor, TimelineRequest, TimelineScope, timeline},
+};
 
 const PARAMETERS: &[Parameter] = &[
     optional(
@@ -56,50 +54,32 @@ pub(super) static TOOL: Tool = Tool {
 
 fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure> {
     let store = store::read_folded(server.app)?;
-    let here = store::project_meant(server.app, &store, None)?;
-    let anchor = anchor(server, arguments)?;
-    let project = arguments.text("project");
-    let mut timeline = TimelineQuery {
+    let anchor = match (arguments.anchor("anchor"), arguments.text("query")) {
+        (Some(_), Some(_)) => return Err(Failure::new("give either anchor or query, not both")),
+        (Some(text), None) => TimelineAnchor::IdOrTime(text),
+        (None, Some(query)) => TimelineAnchor::Query(query.into()),
+        (None, None) => TimelineAnchor::Now,
+    };
+    let is_id =
+        matches!(&anchor, TimelineAnchor::IdOrTime(text) if text.parse::<MemoryId>().is_ok());
+    let request = TimelineRequest {
+        anchor,
         before: arguments.number("depth_before").unwrap_or(DEPTH),
         after: arguments.number("depth_after").unwrap_or(DEPTH),
-        project: project.filter(|name| *name != EVERYWHERE).map(Into::into),
-        is_everywhere: project == Some(EVERYWHERE),
-        anchor,
-    };
-    // A memory brings its own project along.
-    let is_here = project.is_none() && !matches!(timeline.anchor, Anchor::Memory(_));
-    if is_here {
-        timeline.project = Some(here.key);
-    }
-    let mut found = store.timeline(&timeline)?;
-    if is_here && found.hint.is_some() {
-        timeline.project = None;
-        found = store.timeline(&timeline)?;
-    }
-    match found.hint {
-        Some(hint) if matches!(timeline.anchor, Anchor::Memory(_)) => {
-            Err(Failure::new(hint).remedy("find its ID with search"))
-        }
-        Some(hint) => Ok(format!("No anchor: {hint}")),
-        None if found.moments.is_empty() => Ok(format!("Nothing is remembered of {}", here.label)),
-        None => written(&store, &found),
-    }
-}
-
-fn anchor(server: &Server<'_>, arguments: &Arguments) -> Result<Anchor, Failure> {
-    let now = server.app.clock.now();
-    match (arguments.anchor("anchor"), arguments.text("query")) {
-        (Some(_), Some(_)) => Err(Failure::new("give either anchor or query, not both")),
-        (None, Some(query)) => Ok(Anchor::Query(query.into())),
-        (None, None) => Ok(Anchor::Time(u64::try_from(now.as_microsecond()).unwrap_or(0))),
-        (Some(text), None) => match text.parse::<MemoryId>() {
-            Ok(name) => Ok(Anchor::Memory(name)),
-            Err(_) => match moment(arguments, "anchor", |when| when.start(now)) {
-                Ok(Some(at_us)) => Ok(Anchor::Time(at_us)),
-                _ => Err(Failure::new(format!("`{}` is neither an ID nor a moment", cell(&text)))
-                    .remedy("give 12, \"S3\", \"P9\" or 2026-03-01T14:30; words go into query")),
-            },
+        scope: match arguments.text("project") {
+            Some(EVERYWHERE) => TimelineScope::All,
+            Some(name) => TimelineScope::Named(name.into()),
+            None => TimelineScope::CurrentFirst,
         },
+    };
+    let found = timeline(server.app, &store, &request)?;
+    match found.hint {
+        Some(hint) if is_id => Err(Failure::new(hint).remedy("find its ID with search")),
+        Some(hint) => Ok(format!("No anchor: {hint}")),
+        None if found.moments.is_empty() => {
+            Ok(format!("Nothing is remembered of {}", current_project(server.app).label))
+        }
+        None => written(&store, &found),
     }
 }
 

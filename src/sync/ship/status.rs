@@ -6,7 +6,7 @@ use crate::ship::{
     key::{self, Key},
     local_state::State,
 };
-use claude_mem_core::{app::App, settings::table::SHIP_TO};
+use claude_mem_core::{app::App, settings::table::SHIP_TO, time_arg::rfc3339};
 
 /// For `status`. The names are for scripts and stay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -15,8 +15,8 @@ pub struct Standing {
     pub place: String,
     /// Bytes of log that are not there yet.
     pub behind_bytes: u64,
-    /// When all that was recorded was last there, microseconds since 1970.
-    pub shipped_us: Option<u64>,
+    /// When the remote last had everything that was recorded.
+    pub shipped_at: Option<String>,
     /// Why the last try failed.
     pub error: Option<String>,
     /// The key that it is encrypted with.
@@ -37,7 +37,7 @@ impl Standing {
         let key = Key::load(&app.paths.ship_key()).ok().flatten();
         Some(Self {
             behind_bytes: log_bytes.saturating_sub(state.log_bytes),
-            shipped_us: Some(state.shipped_us).filter(|moment| *moment > 0),
+            shipped_at: Some(state.shipped_us).filter(|time| *time > 0).map(rfc3339),
             error: state.error,
             key: key.map(|key| key::show(key.fingerprint())),
             place,

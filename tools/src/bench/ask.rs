@@ -167,10 +167,10 @@ impl Session {
             }
             run(&[hook], &payload.to_string())?;
             if after_each && *hook == "save" {
-                run(&["project"], "")?;
+                run(&["distill"], "")?;
             }
         }
-        run(&["project"], "")?;
+        run(&["distill"], "")?;
         Ok(Sent::count(&server.requests()))
     }
 

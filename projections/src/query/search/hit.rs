@@ -6,32 +6,27 @@ use super::{
 };
 use crate::{Store, error::Result, store::sql_numbers::number};
 use rusqlite::OptionalExtension;
-use serde::Serialize;
 use std::ops::Range;
 
 /// How much of the text is shown around the words that were met.
 const SNIPPET_CHARS_MAX: usize = 200;
 
 /// A memory that was found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
     /// How to name it: `12`, `S3`, `P9`.
-    #[serde(rename = "id")]
     pub name: MemoryId,
     /// What it is.
     pub kind: Kind,
     /// What an observation is about, such as `bugfix`.
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_: Option<String>,
     /// When it happened, in microseconds since 1970.
     pub at_us: u64,
     /// The name of its project.
     pub project: String,
     /// The id of its session, as the watched program has it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     /// The machine that it comes from, if it is another one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// Its title, the request that it sums up, or the first line of the prompt.
     pub title: String,
@@ -40,7 +35,6 @@ pub struct Hit {
     /// What it is worth to the query; 0 if there was none.
     pub score: f64,
     /// Where that comes from, if it was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Score>,
 }
 

@@ -119,13 +119,10 @@ impl FromStr for MemoryId {
     }
 }
 
-/// An observation's number stays a number in JSON; the others are texts.
+/// A string in JSON, whatever the kind.
 impl Serialize for MemoryId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.kind {
-            Kind::Observation => serializer.serialize_i64(self.id),
-            _ => serializer.collect_str(self),
-        }
+        serializer.collect_str(self)
     }
 }
 

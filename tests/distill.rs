@@ -1,4 +1,4 @@
-//! `claude-mem project`: from what hooks recorded to memory, by way of models that behave and that do not.
+//! `claude-mem distill`: from what hooks recorded to memory, by way of models that behave and that do not.
 
 use std::{process::Stdio, time::Duration};
 
@@ -25,13 +25,13 @@ fn one_call_for_each_turn_brings_observations_and_summaries() {
         Session::worked(&sandbox, "a", 2);
         Session::worked(&sandbox, "b", 1);
         let variables = provider(name, &server);
-        let told = json(&run(&sandbox, &["project", "--json"], &variables).ok());
+        let told = json(&run(&sandbox, &["distill", "--json"], &variables).ok());
         assert_eq!(told["answered"], 3, "{told}");
         assert_eq!((&told["observations"], &told["summaries"]), (&3.into(), &3.into()));
         assert!(told["tokens_in"].as_u64().unwrap() > 0);
         assert_eq!(titles(&sandbox), ["saw work 1 of a", "saw work 1 of b", "saw work 2 of a"]);
         assert_eq!(server.requests().len(), 3);
-        let again = json(&run(&sandbox, &["project", "--json"], &variables).ok());
+        let again = json(&run(&sandbox, &["distill", "--json"], &variables).ok());
         assert_eq!((&again["answered"], server.requests().len()), (&0.into(), 3), "{name}");
     }
 }
@@ -44,7 +44,7 @@ fn a_machine_without_any_model_remembers_too() {
     ] {
         let sandbox = Sandbox::new();
         Session::worked(&sandbox, "a", 1);
-        let told = json(&run(&sandbox, &["project", "--json"], &variables).ok());
+        let told = json(&run(&sandbox, &["distill", "--json"], &variables).ok());
         assert_eq!((&told["provider"], &told["summaries"]), (&"extract".into(), &1.into()));
         assert!(told["observations"].as_u64().unwrap() > 0, "{told}");
     }
@@ -55,7 +55,7 @@ fn a_question_is_about_one_session_and_knows_what_came_before() {
     let (sandbox, server) = (Sandbox::new(), answering("saw"));
     Session::worked(&sandbox, "alpha", 2);
     Session::worked(&sandbox, "beta", 2);
-    run(&sandbox, &["project"], &provider("anthropic", &server)).ok();
+    run(&sandbox, &["distill"], &provider("anthropic", &server)).ok();
     let texts: Vec<String> = server.requests().iter().map(Request::last_user_text).collect();
     for text in &texts {
         assert_ne!(text.contains("alpha"), text.contains("beta"), "{text}");
@@ -72,11 +72,11 @@ fn what_is_due_waits_for_the_end_of_the_turn() {
     let mut session = Session::start(&sandbox, "a");
     session.prompt("work");
     session.tool();
-    run(&sandbox, &["project", "--due"], &variables).ok();
+    run(&sandbox, &["distill", "--due"], &variables).ok();
     assert_eq!(server.requests().len(), 0);
     session.tool();
     session.stop("done");
-    run(&sandbox, &["project", "--due"], &variables).ok();
+    run(&sandbox, &["distill", "--due"], &variables).ok();
     assert_eq!(server.requests().len(), 1);
 }
 
@@ -89,7 +89,7 @@ fn a_session_that_died_is_asked_about_after_a_while() {
     let mut variables = provider("anthropic", &server);
     let later = jiff::Timestamp::now() + jiff::SignedDuration::from_mins(16);
     variables.push(("CLAUDE_MEM_NOW".into(), later.to_string()));
-    run(&sandbox, &["project", "--due"], &variables).ok();
+    run(&sandbox, &["distill", "--due"], &variables).ok();
     assert_eq!(server.requests().len(), 1);
 }
 
@@ -104,7 +104,7 @@ fn two_processes_at_once_ask_each_question_once() {
         Session::worked(&sandbox, id, 1);
     }
     let start = || {
-        let mut command = sandbox.command(&["project"]);
+        let mut command = sandbox.command(&["distill"]);
         command.envs(provider("anthropic", &server)).stdout(Stdio::null()).stderr(Stdio::piped());
         command.spawn().unwrap()
     };
@@ -131,14 +131,14 @@ fn killed_while_asking_it_repeats_only_the_questions_under_way() {
     let (sandbox, server) = (Sandbox::new(), server.unwrap());
     Session::worked(&sandbox, "a", 3);
     let variables = provider("anthropic", &server);
-    let mut command = sandbox.command(&["project"]);
+    let mut command = sandbox.command(&["distill"]);
     command.envs(variables.clone()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut process = command.spawn().unwrap();
     server.wait_for_requests(2, SOON).unwrap();
     process.kill().unwrap();
     process.wait().unwrap();
     gate.open();
-    run(&sandbox, &["project"], &variables).ok();
+    run(&sandbox, &["distill"], &variables).ok();
     let asked: Vec<String> = server.requests().iter().map(|r| reply("", r)).collect();
     let times = |turn: &str| asked.iter().filter(|text| text.contains(turn)).count();
     assert_eq!((times("work 1"), times("work 2"), times("work 3")), (1, 2, 1));
@@ -159,10 +159,10 @@ fn a_provider_that_fails_for_a_while_is_asked_again() {
         let sandbox = Sandbox::new();
         Session::worked(&sandbox, "a", 1);
         let variables = provider("anthropic", &server);
-        let error = run(&sandbox, &["project", "--wait", "0"], &variables).fails(1);
+        let error = run(&sandbox, &["distill", "--wait", "0"], &variables).fails(1);
         assert!(error.contains("anthropic cannot be asked"), "{name}: {error}");
         assert_eq!(server.requests().len(), 1, "{name}");
-        run(&sandbox, &["project"], &variables).ok();
+        run(&sandbox, &["distill"], &variables).ok();
         assert_eq!(titles(&sandbox), ["x"], "{name}");
     }
 }
@@ -173,7 +173,7 @@ fn a_pause_that_the_provider_asks_for_is_made() {
     let script = Script::new().then(Answer::http(429).retry_after(1)).then(good);
     let (sandbox, server) = (Sandbox::new(), Server::start(script).unwrap());
     Session::worked(&sandbox, "a", 1);
-    run(&sandbox, &["project"], &provider("openai", &server)).ok();
+    run(&sandbox, &["distill"], &provider("openai", &server)).ok();
     assert_eq!((server.requests().len(), titles(&sandbox).len()), (2, 1));
 }
 
@@ -192,12 +192,12 @@ fn a_wrong_key_an_empty_account_and_a_wrong_model_stop_asking_and_lose_nothing()
         }
         for _ in 0..4 {
             let variables = provider("anthropic", &server);
-            let error = run(&sandbox, &["project"], &variables).fails(1);
+            let error = run(&sandbox, &["distill"], &variables).fails(1);
             assert!(error.contains(word), "{status}: {error}");
         }
         assert!(server.requests().len() <= 8, "two sessions side by side, four times");
         let (mended, before) = (answering("saw"), server.requests().len());
-        run(&sandbox, &["project"], &provider("anthropic", &mended)).ok();
+        run(&sandbox, &["distill"], &provider("anthropic", &mended)).ok();
         assert_eq!((mended.requests().len(), titles(&sandbox).len()), (4, 4), "{status} {before}");
     }
 }
@@ -207,7 +207,7 @@ fn no_key_at_all_is_said_in_one_line() {
     let sandbox = Sandbox::new();
     Session::worked(&sandbox, "a", 1);
     let variables = [("CLAUDE_MEM_PROVIDER".to_owned(), "anthropic".to_owned())];
-    let error = run(&sandbox, &["project"], &variables).fails(1);
+    let error = run(&sandbox, &["distill"], &variables).fails(1);
     let expected = "error: anthropic cannot be asked: the login was not accepted: the anthropic \
         provider has no key: set CLAUDE_MEM_ANTHROPIC_API_KEY\n";
     assert!(error.starts_with(expected), "{error}");
@@ -225,10 +225,10 @@ fn prose_is_asked_about_three_times_and_then_left_until_it_is_retried() {
     let (sandbox, server) = (Sandbox::new(), Server::start(script).unwrap());
     Session::worked(&sandbox, "a", 2);
     let variables = provider("openai", &server);
-    let error = run(&sandbox, &["project"], &variables).fails(1);
+    let error = run(&sandbox, &["distill"], &variables).fails(1);
     assert!(error.contains("1 question could not be answered"), "{error}");
     assert_eq!(server.requests().len(), 4, "the next turn was asked about all the same");
-    run(&sandbox, &["project"], &variables).ok();
+    run(&sandbox, &["distill"], &variables).ok();
     assert_eq!(server.requests().len(), 4);
     let listed = run(&sandbox, &["retry", "--list"], &variables).ok();
     assert_eq!(listed, "a prompt 1: 4 events, asked 3 times\n");
@@ -253,12 +253,12 @@ fn above_the_days_cap_everything_waits_for_the_next_day() {
         let moment = if name == "COST" { tomorrow } else { jiff::Timestamp::now() };
         variables.push((format!("CLAUDE_MEM_DAILY_{name}_MAX"), value.into()));
         variables.push(("CLAUDE_MEM_NOW".into(), moment.to_string()));
-        let told = run(&sandbox, &["project"], &variables);
+        let told = run(&sandbox, &["distill"], &variables);
         assert_eq!(told.code, 0, "{told:?}");
         assert!(told.stderr.contains("a day are spent; a request takes"), "{told:?}");
         assert!(told.stderr.contains("; the rest waits until tomorrow"), "{told:?}");
         assert_eq!(server.requests().len() - before, 2, "{name}: a third has no room");
-        run(&sandbox, &["project"], &variables).ok();
+        run(&sandbox, &["distill"], &variables).ok();
         assert_eq!(server.requests().len() - before, 2, "{name}: still the same day");
     }
 }
@@ -282,7 +282,7 @@ fn the_days_cap_holds_with_agents_side_by_side() {
     for (cap, requests) in [("1.00", 2), ("1.50", 3)] {
         let mut variables = variables.clone();
         variables.push(("CLAUDE_MEM_DAILY_COST_MAX".into(), cap.into()));
-        let told = run(&sandbox, &["project"], &variables);
+        let told = run(&sandbox, &["distill"], &variables);
         assert!(told.stderr.contains("a day are spent; a request takes about $0.40"), "{told:?}");
         assert_eq!(server.requests().len(), requests, "{cap}");
         assert!(spent() <= cap.parse().unwrap(), "{} of {cap}", spent());
@@ -304,7 +304,7 @@ fn costs_are_told_by_day_project_and_model() {
     let (sandbox, server) = (Sandbox::new(), server.unwrap());
     assert_eq!(sandbox.run(&["costs"]).ok(), "nobody was asked yet\n");
     Session::worked(&sandbox, "a", 1);
-    run(&sandbox, &["project"], &provider("anthropic", &server)).ok();
+    run(&sandbox, &["distill"], &provider("anthropic", &server)).ok();
     for by in ["day", "project", "model"] {
         let told = sandbox.run(&["costs", "--by", by, "--json"]).ok();
         let lines: Vec<Value> = told.lines().map(json).collect();
@@ -327,7 +327,7 @@ fn the_status_tells_what_waits_and_what_stands_in_the_way() {
     Session::worked(&sandbox, "a", 1);
     let shown = sandbox.run(&["status"]).ok();
     assert!(shown.contains("0 observations, 0 summaries; 6 events not looked at yet"), "{shown}");
-    run(&sandbox, &["project"], &provider("anthropic", &server)).fails(1);
+    run(&sandbox, &["distill"], &provider("anthropic", &server)).fails(1);
     let told = json(&sandbox.run(&["status", "--json"]).ok())["memory"].take();
     assert_eq!((&told["outstanding"], &told["trouble"]["class"]), (&4.into(), &"auth".into()));
     let shown = sandbox.run(&["status"]).ok();
@@ -337,7 +337,7 @@ fn the_status_tells_what_waits_and_what_stands_in_the_way() {
         shown.contains("0 observations, 0 summaries; 4 events wait to be distilled"),
         "{shown}"
     );
-    run(&sandbox, &["project"], &provider("anthropic", &answering("saw"))).ok();
+    run(&sandbox, &["distill"], &provider("anthropic", &answering("saw"))).ok();
     let shown = sandbox.run(&["status"]).ok();
     assert!(shown.contains("1 observation, 1 summary\n") && !shown.contains("agent "), "{shown}");
 }

@@ -1,4 +1,4 @@
-//! `claude-mem project`: ask and fold what is outstanding, in the foreground.
+//! `claude-mem distill`: distill and index what is pending, in the foreground.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use serde_json::json;
 
 use claude_mem_core::{app::App, failure::Failure, format::count};
 use claude_mem_distill::{
-    self, Limits, Manner, Projected, Stopped, dollars, providers::auto::remedy, tokens,
+    self, Distilled, Limits, Manner, Stopped, dollars, providers::auto::remedy, tokens,
 };
 
-/// Turn what was recorded into memory, now
+/// Distill pending events into memories now
 ///
-/// Asks the agent about everything that no reply covers yet, records its replies, and brings memory up to
-/// date. Whatever cannot be answered waits in the log.
+/// Sends every pending event to the provider, records the responses, and updates the database. Events that cannot be
+/// distilled stay pending in the log.
 #[derive(Debug, Args)]
-pub(crate) struct Project {
-    /// Leave turns alone that are still going on
+pub(crate) struct Distill {
+    /// Skip turns that are still in progress
     #[arg(long)]
     due: bool,
-    /// Give up after waiting this long for a provider that does not answer
+    /// Stop after waiting this long for a provider that does not respond
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     wait: u64,
     /// Print one JSON object
@@ -28,7 +28,7 @@ pub(crate) struct Project {
     json: bool,
 }
 
-impl Project {
+impl Distill {
     /// Ends with code 1 if the provider does not answer or if questions had to be given up on.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let mut limits = Limits::default();
@@ -37,18 +37,18 @@ impl Project {
         }
         let wait_max = Duration::from_secs(self.wait);
         let manner = Manner { limits, wait_max, retry: None };
-        let projected = claude_mem_distill::project(app, &manner)?;
-        report(app, &projected, self.json)
+        let distilled = claude_mem_distill::distill(app, &manner)?;
+        report(app, &distilled, self.json)
     }
 }
 
 /// Says what was done, and fails if something was left undone that the user should see to.
-pub(crate) fn report(app: &mut App, projected: &Projected, is_json: bool) -> Result<(), Failure> {
-    let asked = &projected.asked;
+pub(crate) fn report(app: &mut App, distilled: &Distilled, is_json: bool) -> Result<(), Failure> {
+    let asked = &distilled.asked;
     if is_json {
-        app.output.json(&described(projected))?;
+        app.output.json(&described(distilled))?;
     } else if asked.answered + asked.parked > 0 || asked.stopped.is_none() {
-        app.output.line(summary(projected))?;
+        app.output.line(summary(distilled))?;
     }
     match &asked.stopped {
         None if asked.parked == 0 => Ok(()),
@@ -65,7 +65,7 @@ pub(crate) fn report(app: &mut App, projected: &Projected, is_json: bool) -> Res
             Ok(())
         }
         Some(stopped) => {
-            let who = &projected.provider;
+            let who = &distilled.provider;
             let failure = Failure::new(format!("{who} cannot be asked: {}", stopped.message()))
                 .meaning("everything waits in the log and is asked about later");
             Err(match stopped {
@@ -81,8 +81,8 @@ pub(crate) fn report(app: &mut App, projected: &Projected, is_json: bool) -> Res
     }
 }
 
-fn summary(projected: &Projected) -> String {
-    let Projected { asked, provider, model, folded } = projected;
+fn summary(distilled: &Distilled) -> String {
+    let Distilled { asked, provider, model, folded } = distilled;
     if asked.answered == 0 {
         return format!("nothing to ask; {} folded", count(*folded, "event"));
     }
@@ -101,8 +101,8 @@ fn summary(projected: &Projected) -> String {
     }
 }
 
-fn described(projected: &Projected) -> serde_json::Value {
-    let Projected { asked, provider, model, folded } = projected;
+fn described(distilled: &Distilled) -> serde_json::Value {
+    let Distilled { asked, provider, model, folded } = distilled;
     json!({
         "answered": asked.answered,
         "parked": asked.parked,

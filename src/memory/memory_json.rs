@@ -1,0 +1,144 @@
+//! Memories as JSON, the same in every front end.
+//!
+//! Ids are strings and times are RFC 3339. `at_us` and `created_at_epoch` repeat the time as a number: scripts sort by
+//! the one, clients of the TypeScript claude-mem read the other.
+
+use claude_mem_core::time_arg::rfc3339;
+use claude_mem_projections::{
+    details::{MemoryBody, MemoryDetails, Provenance, SourceEvent, SourceReply},
+    local_seq,
+    search::{Hit, Score},
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// A memory in a list of hits.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct HitJson {
+    /// `12`, `S3`, `P9`.
+    pub id: String,
+    /// `observation`, `summary`, `prompt`.
+    pub kind: &'static str,
+    /// The type of an observation, such as `bugfix`.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub type_: Option<String>,
+    /// When it happened: `2026-03-01T12:00:00Z`.
+    pub created_at: String,
+    /// The same in milliseconds since 1970.
+    pub created_at_epoch: u64,
+    /// The same in microseconds since 1970.
+    pub at_us: u64,
+    /// The label of its project.
+    pub project: String,
+    /// The client's id of its session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The host that it comes from, if that is another machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// The title, the summarized request, or the first line of the prompt.
+    pub title: String,
+    /// The part of the text with most of the query's words.
+    pub snippet: String,
+    /// The relevance to the query; 0 without a query.
+    pub score: f64,
+    /// How the score was calculated, if the request asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub explanation: Option<Score>,
+}
+
+impl From<Hit> for HitJson {
+    fn from(hit: Hit) -> Self {
+        Self {
+            id: hit.name.to_string(),
+            kind: hit.kind.name(),
+            type_: hit.type_,
+            created_at: rfc3339(hit.at_us),
+            created_at_epoch: hit.at_us / 1000,
+            at_us: hit.at_us,
+            project: hit.project,
+            session: hit.session,
+            host: hit.host,
+            title: hit.title,
+            snippet: hit.snippet,
+            score: hit.score,
+            explanation: hit.explanation,
+        }
+    }
+}
+
+/// A memory in full, with its provenance.
+#[derive(Debug, Serialize)]
+pub struct DetailsJson<'a> {
+    id: String,
+    kind: &'static str,
+    created_at: String,
+    at_us: u64,
+    project: &'a str,
+    session: Option<&'a str>,
+    prompt_number: Option<u32>,
+    #[serde(flatten)]
+    body: &'a MemoryBody,
+    is_superseded: bool,
+    provenance: ProvenanceJson<'a>,
+}
+
+/// Where a memory comes from.
+#[derive(Debug, Serialize)]
+struct ProvenanceJson<'a> {
+    origin: &'a str,
+    event: &'a str,
+    seq: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<&'a str>,
+    reply: Option<&'a SourceReply>,
+    sources: Vec<SourceJson<'a>>,
+}
+
+/// An event that a memory was distilled from.
+#[derive(Debug, Serialize)]
+struct SourceJson<'a> {
+    seq: String,
+    event: &'a str,
+    kind: &'static str,
+    created_at: String,
+    tool: Option<&'a str>,
+}
+
+impl<'a> From<&'a MemoryDetails> for DetailsJson<'a> {
+    fn from(details: &'a MemoryDetails) -> Self {
+        Self {
+            id: details.name.to_string(),
+            kind: details.kind.name(),
+            created_at: rfc3339(details.at_us),
+            at_us: details.at_us,
+            project: &details.project,
+            session: details.session.as_deref(),
+            prompt_number: details.prompt_number,
+            body: &details.body,
+            is_superseded: details.is_superseded,
+            provenance: (&details.provenance).into(),
+        }
+    }
+}
+
+impl<'a> From<&'a Provenance> for ProvenanceJson<'a> {
+    fn from(provenance: &'a Provenance) -> Self {
+        let source = |source: &'a SourceEvent| SourceJson {
+            seq: local_seq(source.seq).to_string(),
+            event: &source.event,
+            kind: source.kind,
+            created_at: rfc3339(source.at_us),
+            tool: source.tool.as_deref(),
+        };
+        Self {
+            origin: &provenance.origin,
+            event: &provenance.event,
+            seq: local_seq(provenance.seq).to_string(),
+            host: provenance.host.as_deref(),
+            reply: provenance.reply.as_ref(),
+            sources: provenance.sources.iter().map(source).collect(),
+        }
+    }
+}

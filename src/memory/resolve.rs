@@ -1,0 +1,110 @@
+//! Which project or session a user means by a name.
+//!
+//! A project is named by its key, by its label, or by a folder in it. Several projects can share a label. Reading
+//! then takes the one that was used last; a command that changes something refuses and lists the keys.
+
+use std::path::{Path, PathBuf};
+
+use claude_mem_capture::project::{ProjectId, identify};
+use claude_mem_core::{app::App, failure::Failure};
+use claude_mem_projections::{Result as StoreResult, Store};
+
+/// The project in the working directory.
+pub fn current_project(app: &App) -> ProjectId {
+    let here = std::env::current_dir().unwrap_or_default();
+    identify(&here.to_string_lossy(), &app.environment)
+}
+
+/// The project to read from: the one of this name, the one in this folder, or the current one without a name.
+pub fn project(app: &App, store: &Store, name: Option<&str>) -> Result<ProjectId, Failure> {
+    let Some(name) = name else { return Ok(current_project(app)) };
+    if let Some(project) = recorded_project(store, name)? {
+        return Ok(project);
+    }
+    let folder = std::env::current_dir().unwrap_or_default().join(name);
+    if folder.is_dir() {
+        return Ok(ProjectId::of(&folder));
+    }
+    Err(unknown_project(name))
+}
+
+/// The key of the only project of this name, or in this folder.
+pub fn only_project(store: &Store, name: &str) -> Result<String, Failure> {
+    if let Some(key) = only_recorded_project(store, name)? {
+        return Ok(key);
+    }
+    let folder = Path::new(name);
+    if folder.is_dir()
+        && let Ok(folder) = std::path::absolute(folder)
+    {
+        let key = ProjectId::of(&folder).key;
+        if !store.project_keys_named(&key)?.is_empty() {
+            return Ok(key);
+        }
+    }
+    Err(unknown_project(name))
+}
+
+/// The project of this key or label that was used last. Looks at no folder, so a request over HTTP may name it.
+pub fn recorded_project(store: &Store, name: &str) -> StoreResult<Option<ProjectId>> {
+    Ok(store.project_named(name)?.map(from_row))
+}
+
+/// The key of the only project of this key or label. Looks at no folder.
+pub fn only_recorded_project(store: &Store, name: &str) -> Result<Option<String>, Failure> {
+    match &store.project_keys_named(name)?[..] {
+        [] => Ok(None),
+        [key] => Ok(Some(key.clone())),
+        keys => Err(Failure::usage(format!("`{name}` is the name of several projects"))
+            .remedy(format!("name one of them by its key: {}", keys.join(", ")))),
+    }
+}
+
+/// The project of an event that a program reports: by folder, by name, or by its session. Looks at no folder.
+pub fn reported_project(
+    store: &Store,
+    folder: &str,
+    name: &str,
+    session: &str,
+) -> StoreResult<ProjectId> {
+    let mut known = None;
+    if !folder.is_empty() {
+        known = store.project_around(folder)?;
+    }
+    if known.is_none() && !name.is_empty() {
+        known = store.project_named(name)?;
+    }
+    if known.is_none() && folder.is_empty() && name.is_empty() {
+        known = store.project_of(session)?;
+    }
+    let reported = if folder.is_empty() { name } else { folder };
+    let unseen = || ProjectId { root: PathBuf::new(), ..ProjectId::unseen(reported) };
+    Ok(known.map_or_else(unseen, |(key, label, root)| ProjectId {
+        key,
+        label,
+        root: root.into(),
+        ..ProjectId::unseen("")
+    }))
+}
+
+/// What to say of a project that nothing is recorded of.
+pub fn unknown_project(name: &str) -> Failure {
+    Failure::usage(format!("nothing is recorded of a project `{name}`"))
+        .remedy("name its folder, or one of the projects in `claude-mem status --json`")
+}
+
+/// The session of this id, or the only one whose id begins with it.
+pub fn session(store: &Store, name: &str) -> Result<String, Failure> {
+    let ids = store.session_ids_starting(name)?;
+    match &ids[..] {
+        [only] => Ok(only.clone()),
+        [exact, ..] if exact == name => Ok(exact.clone()),
+        [] => Err(Failure::usage(format!("nothing is recorded of a session `{name}`"))),
+        several => Err(Failure::usage(format!("`{name}` is the beginning of several sessions"))
+            .remedy(format!("name one of them: {}", several.join(", ")))),
+    }
+}
+
+fn from_row((key, label, root): (String, String, String)) -> ProjectId {
+    ProjectId { key, label, ..ProjectId::of(root.as_ref()) }
+}

@@ -1,0 +1,124 @@
+//! What happened around a memory, a time, or the best match of a query.
+
+use claude_mem_core::{app::App, failure::Failure, time_arg::When};
+use claude_mem_projections::{
+    Store,
+    timeline::{Anchor, TimelineQuery, TimelineWindow},
+};
+
+use crate::resolve;
+
+/// How many memories are shown on either side unless the request names a number.
+pub const DEPTH: usize = 10;
+
+/// What the timeline is centred on.
+#[derive(Debug, Clone, Default)]
+pub enum TimelineAnchor {
+    /// The present.
+    #[default]
+    Now,
+    /// A memory (`12`, `S3`, `P9`) or a time.
+    IdOrTime(String),
+    /// The best match of these words.
+    Query(String),
+    /// A memory, else a time, else the best match: as a person types it.
+    Any(String),
+}
+
+/// Which projects a timeline covers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum TimelineScope {
+    /// The project of the anchor, if the anchor is a memory; else all projects.
+    #[default]
+    OfAnchor,
+    /// The project of the anchor, if the anchor is a memory; else the current one, and all if it has no match.
+    CurrentFirst,
+    /// All of them.
+    All,
+    /// The one of this key or label.
+    Named(String),
+}
+
+/// What to show.
+#[derive(Debug, Clone, Default)]
+pub struct TimelineRequest {
+    /// The centre.
+    pub anchor: TimelineAnchor,
+    /// How many memories before it.
+    pub before: usize,
+    /// How many memories after it.
+    pub after: usize,
+    /// Which projects.
+    pub scope: TimelineScope,
+}
+
+/// Memories in order of time around the anchor.
+pub fn timeline(
+    app: &App,
+    store: &Store,
+    request: &TimelineRequest,
+) -> Result<TimelineWindow, Failure> {
+    let anchor = anchor(app, &request.anchor)?;
+    let is_current =
+        request.scope == TimelineScope::CurrentFirst && !matches!(anchor, Anchor::Memory(_));
+    let mut query = TimelineQuery {
+        anchor,
+        before: request.before,
+        after: request.after,
+        project: match &request.scope {
+            TimelineScope::Named(name) => Some(name.clone()),
+            _ if is_current => Some(resolve::current_project(app).key),
+            _ => None,
+        },
+        is_everywhere: request.scope == TimelineScope::All,
+    };
+    let window = store.timeline(&query)?;
+    if is_current && window.hint.is_some() {
+        query.project = None;
+        return Ok(store.timeline(&query)?);
+    }
+    Ok(window)
+}
+
+fn anchor(app: &App, given: &TimelineAnchor) -> Result<Anchor, Failure> {
+    let now = app.clock.now();
+    let time = |text: &str| When::from_api(text).map(|when| Anchor::Time(when.start_us(now)));
+    match given {
+        TimelineAnchor::Now => Ok(Anchor::Time(claude_mem_core::time_arg::micros(now))),
+        TimelineAnchor::Query(query) => Ok(Anchor::Query(query.clone())),
+        TimelineAnchor::Any(text) => Ok(match (text.parse(), text.parse::<When>()) {
+            (Ok(id), _) => Anchor::Memory(id),
+            (_, Ok(when)) => Anchor::Time(when.start_us(now)),
+            _ => Anchor::Query(text.clone()),
+        }),
+        TimelineAnchor::IdOrTime(text) => match text.parse() {
+            Ok(id) => Ok(Anchor::Memory(id)),
+            Err(_) => time(text).map_err(|_| {
+                let shown: String = text.chars().take(60).collect();
+                Failure::usage(format!("`{shown}` is neither an ID nor a time"))
+                    .remedy("give `12`, `S3`, `P9` or `2026-03-01T14:30`; words go into `query`")
+            }),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use claude_mem_core::{environment::Environment, paths::Paths};
+
+    use super::*;
+
+    #[test]
+    fn an_anchor_is_a_memory_else_a_time_else_words() {
+        let fixed = Environment::fixed(&[("CLAUDE_MEM_NOW", "2026-03-01T12:00:00Z")]);
+        let dir = tempfile::tempdir().unwrap();
+        let app = App::new(fixed, Paths { home: None, data: dir.path().into() });
+        let any = |text: &str| anchor(&app, &TimelineAnchor::Any(text.into())).unwrap();
+        assert_eq!(any("S3"), Anchor::Memory("S3".parse().unwrap()));
+        assert_eq!(any("12"), Anchor::Memory("12".parse().unwrap()));
+        let time = "2026-02-28T12:00:00Z".parse::<When>().unwrap().start_us(app.clock.now());
+        assert_eq!(any("2026-02-28T12:00:00Z"), Anchor::Time(time));
+        assert_eq!(any("torn log"), Anchor::Query("torn log".into()));
+        assert!(anchor(&app, &TimelineAnchor::IdOrTime("torn log".into())).is_err());
+    }
+}
