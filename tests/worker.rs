@@ -162,8 +162,23 @@ fn start_stop_restart_and_logs_do_what_they_say() {
     sandbox.run(&["worker", "stop"]).ok();
     let logs = sandbox.run(&["worker", "logs"]).ok();
     assert_eq!(logs.matches("serves at http://127.0.0.1:").count(), 2, "{logs}");
-    assert_eq!(logs.matches("it was asked to end").count(), 2, "{logs}");
+    assert_eq!(logs.matches("stopped on request").count(), 2, "{logs}");
     assert_eq!(sandbox.run(&["worker", "logs", "-n", "1"]).ok().lines().count(), 1);
+    assert_eq!(sandbox.run(&["worker", "logs", "--level", "warn"]).ok(), "");
+}
+
+#[test]
+fn the_log_has_the_steps_of_the_work_if_the_setting_asks_for_them() {
+    let sandbox = Sandbox::new();
+    let requests = |levels: &str| {
+        sandbox.run(&["settings", "set", "CLAUDE_MEM_LOG", levels]).ok();
+        sandbox.run_with(&["worker", "start"], &[("CLAUDE_MEM_WORKER_PORT", "0")], "").ok();
+        sandbox.run(&["worker", "stop"]).ok();
+        let logs = sandbox.run(&["worker", "logs"]).ok();
+        logs.lines().filter(|line| line.contains(" DEBUG [") && line.contains("] indexed")).count()
+    };
+    assert_eq!(requests("info"), 0);
+    assert!(requests("debug") > 0);
 }
 
 #[test]

@@ -7,12 +7,12 @@ use std::{
     time::Duration,
 };
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use claude_mem_core::{
     app::App,
-    diagnostics::worker_log,
+    diagnostics::{Level, worker_log},
     failure::Failure,
     format::count,
     settings::{Settings, table::WORKER_AUTOSTART},
@@ -53,12 +53,15 @@ enum Action {
         #[arg(long, hide = true)]
         background: bool,
     },
-    /// Show what it wrote down
+    /// Show its log
     Logs {
-        /// The last so many lines
+        /// Maximum number of lines
         #[arg(long, short = 'n', value_name = "LINES", default_value_t = 50)]
         lines: usize,
-        /// Go on with what comes
+        /// Only lines of this level or a more severe one
+        #[arg(long, value_enum, default_value_t = LogLevel::Trace)]
+        level: LogLevel,
+        /// Keep printing new lines
         #[arg(long, short)]
         follow: bool,
     },
@@ -70,6 +73,28 @@ enum Action {
     },
     /// Undo `install-service`
     UninstallService,
+}
+
+/// How severe a line is.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+impl From<LogLevel> for Level {
+    fn from(level: LogLevel) -> Self {
+        match level {
+            LogLevel::Error => Self::Error,
+            LogLevel::Warn => Self::Warn,
+            LogLevel::Info => Self::Info,
+            LogLevel::Debug => Self::Debug,
+            LogLevel::Trace => Self::Trace,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -91,7 +116,7 @@ impl Worker {
             }
             Action::Status(form) => status(app, &form),
             Action::Run { background } => run(app, background),
-            Action::Logs { lines, follow } => logs(app, lines, follow),
+            Action::Logs { lines, level, follow } => logs(app, lines, level.into(), follow),
             Action::InstallService { print } => install_service(app, print),
             Action::UninstallService => uninstall_service(app),
         }
@@ -254,15 +279,17 @@ fn queue(history: &Value) -> String {
     format!("{last} events, {before} {minutes} minutes ago, {most} at most")
 }
 
-fn logs(app: &mut App, count: usize, is_followed: bool) -> Result<(), Failure> {
+fn logs(app: &mut App, count: usize, level: Level, is_followed: bool) -> Result<(), Failure> {
     let path = worker_log(&app.paths.data);
     let unreadable =
         |error: std::io::Error| Failure::new(format!("{} cannot be read: {error}", path.display()));
+    let is_shown = |line: &str| Level::of_line(line).is_none_or(|of_line| of_line <= level);
     let mut at = 0;
     if let Ok(file) = File::open(&path) {
         let mut reader = BufReader::new(file);
-        let lines: Vec<String> =
+        let mut lines: Vec<String> =
             reader.by_ref().lines().collect::<Result<_, _>>().map_err(unreadable)?;
+        lines.retain(|line| is_shown(line));
         for line in &lines[lines.len().saturating_sub(count)..] {
             app.output.line(line)?;
         }
@@ -284,7 +311,9 @@ fn logs(app: &mut App, count: usize, is_followed: bool) -> Result<(), Failure> {
         reader.seek(SeekFrom::Start(at)).map_err(unreadable)?;
         let mut line = String::new();
         while reader.read_line(&mut line).map_err(unreadable)? > 0 && line.ends_with('\n') {
-            app.output.line(line.trim_end())?;
+            if is_shown(&line) {
+                app.output.line(line.trim_end())?;
+            }
             at += line.len() as u64;
             line.clear();
         }

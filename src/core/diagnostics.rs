@@ -32,7 +32,11 @@ pub enum Level {
     /// Something did not work as asked, but there was another way.
     Warn,
     /// Something worth knowing happened.
-    Note,
+    Info,
+    /// A step of the work, for whoever looks for the cause of a problem.
+    Debug,
+    /// A detail of a step.
+    Trace,
 }
 
 impl Level {
@@ -40,8 +44,17 @@ impl Level {
         match self {
             Self::Error => "ERROR",
             Self::Warn => "WARN",
-            Self::Note => "NOTE",
+            Self::Info => "INFO",
+            Self::Debug => "DEBUG",
+            Self::Trace => "TRACE",
         }
+    }
+
+    /// The level of a line of a log.
+    pub fn of_line(line: &str) -> Option<Self> {
+        let label = line.split(' ').nth(1)?;
+        let all = [Self::Error, Self::Warn, Self::Info, Self::Debug, Self::Trace];
+        all.into_iter().find(|level| level.label() == label)
     }
 }
 
@@ -65,7 +78,7 @@ pub fn worker_log(data: &Path) -> PathBuf {
 pub fn record_worker(data: &Path, level: Level, message: impl Display) {
     let message = clean_text(&message.to_string(), Policy::default()).text;
     let _ = append(&worker_log(data), &line(level, &message));
-    if level != Level::Note {
+    if level <= Level::Warn {
         record(data, level, format_args!("worker: {message}"));
     }
 }

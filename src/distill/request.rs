@@ -167,6 +167,7 @@ impl<'a> Asker<'a> {
             let Some(pass) = self.gate.pass(&expected) else { return false };
             let asked = self.agent.ask(self.words, loaded, digest.as_deref(), &self.cancel);
             let read = asked.and_then(|answer| self.read(answer));
+            log_response(loaded, read.as_ref().map(|(answer, _)| answer));
             match &read {
                 Ok((answer, _)) => self.gate.succeeded(&pass, &answer.spent),
                 // It says nothing of the provider.
@@ -309,4 +310,14 @@ pub(crate) fn new_id(clock: Clock) -> Id {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+fn log_response(loaded: &Loaded, response: Result<&Answer, &Refusal>) {
+    let session = &loaded.envelope.session;
+    match response {
+        Ok(Answer { spent, .. }) => {
+            let Spent { tokens_in, tokens_out, .. } = spent;
+            tracing::debug!(session, tokens_in, tokens_out, "response received");
+        }
+        Err(refusal) => tracing::debug!(session, class = ?refusal.class, "request failed"),
+    }
 }

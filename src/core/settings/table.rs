@@ -90,6 +90,7 @@ settings! {
     WORKER_HOST: "CLAUDE_MEM_WORKER_HOST", "127.0.0.1", Text, "Address the worker listens on; other machines' access also needs `CLAUDE_MEM_WORKER_REMOTE`";
     WORKER_PORT: "CLAUDE_MEM_WORKER_PORT", "37777", Count(0, 65535), "Port the worker listens on; a free one if it is taken, or if this is 0";
     WORKER_REMOTE: "CLAUDE_MEM_WORKER_REMOTE", "false", Flag, "Let the worker accept connections from other machines, unencrypted";
+    LOG: "CLAUDE_MEM_LOG", "info", Text, "Levels in the worker's log: error, warn, info, debug or trace; also by crate, such as `info,claude_mem_sync=debug`";
     DELETE_TIMEOUT: "CLAUDE_MEM_DELETE_TIMEOUT", "5", Count(0, 600), "Seconds that `DELETE /sessions/ID` waits for a cancelled request to end";
     WORKER_IDLE: "CLAUDE_MEM_WORKER_IDLE", "1800", Count(0, 31_536_000), "Seconds without work after which the worker exits; 0 for never";
 }

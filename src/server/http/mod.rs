@@ -35,10 +35,15 @@ mod time_params;
 mod timeline;
 mod viewer_login;
 
-use std::{future::Future, io, sync::Arc};
+use std::{future::Future, io, sync::Arc, time::Instant};
 
 use axum::{
-    Router, body::Bytes, extract::DefaultBodyLimit, http::header::CONTENT_TYPE, middleware,
+    Router,
+    body::Bytes,
+    extract::{DefaultBodyLimit, Request},
+    http::header::CONTENT_TYPE,
+    middleware::{self, Next},
+    response::Response,
     routing::get,
 };
 use tokio::net::TcpListener;
@@ -122,5 +127,16 @@ fn router(site: &Arc<Site>) -> Router {
         .fallback(|| std::future::ready(Refusal::not_found("there is nothing here")))
         .method_not_allowed_fallback(|| std::future::ready(Refusal::method_not_allowed()))
         .layer(middleware::from_fn_with_state(Arc::clone(site), auth::guard))
+        .layer(middleware::from_fn(log_request))
         .with_state(Arc::clone(site))
+}
+
+/// The path without its parameters: those may hold private text or a login.
+async fn log_request(request: Request, next: Next) -> Response {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let started = Instant::now();
+    let response = next.run(request).await;
+    let (status, ms) = (response.status().as_u16(), started.elapsed().as_millis());
+    tracing::debug!(%method, path, status, ms, "request");
+    response
 }

@@ -24,7 +24,6 @@ use crate::shared::{Change, End, Shared};
 use claude_mem_core::worker_process::forget_attempts;
 use claude_mem_core::{
     app::App,
-    diagnostics::{self, Level},
     failure::Failure,
     os::{self, Bell},
     settings::table::WORKER_IDLE,
@@ -213,7 +212,8 @@ impl Projecting {
         }
         let log = Log::open(&dir, Options::default())?;
         let shared = &self.shared;
-        self.store.catch_up(&log, |_| shared.board.say(|_| ()))?;
+        let folded = self.store.catch_up(&log, |_| shared.board.say(|_| ()))?;
+        tracing::debug!(events = folded.events, "indexed");
         self.shared.tell(Change::Folded);
         Ok(())
     }
@@ -320,7 +320,7 @@ impl Projecting {
         if let Some(message) = &problem
             && self.problem != problem
         {
-            diagnostics::record_worker(&self.shared.paths.data, Level::Error, message);
+            tracing::error!("{message}");
         }
         if problem.is_some() {
             // The next look is to see everything anew.

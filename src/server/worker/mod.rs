@@ -8,6 +8,7 @@ pub mod client;
 mod distill_queue;
 mod jsonl;
 mod listen;
+mod log_layer;
 mod main_loop;
 pub mod periodic;
 mod periodic_pull;
@@ -16,7 +17,7 @@ pub mod service;
 mod throttle;
 mod version;
 
-use std::{fs, panic, path::Path, sync::Arc, time::Duration};
+use std::{fs, panic, sync::Arc, time::Duration};
 
 use crate::{
     instance::Presence,
@@ -29,10 +30,10 @@ use crate::http;
 use claude_mem_core::{
     app::App,
     data_dir,
-    diagnostics::{self, Level},
     failure::Failure,
     os::{self, Bell, Listener},
     paths::Paths,
+    settings::table::LOG,
 };
 
 /// Threads that may block at the same time: requests that read tables, and chores.
@@ -65,36 +66,31 @@ pub fn run(app: &App, is_background: bool) -> Result<Option<End>, Failure> {
     let now_us = app.clock.now().as_microsecond().cast_unsigned();
     let presence = Presence::new(&address.ip().to_string(), address.port(), now_us)
         .map_err(|error| broken("make a token", &error))?;
-    let note = |message| diagnostics::record_worker(&data, Level::Note, message);
-    note(format!("version {} serves at {}", presence.version, presence.url()));
-    complain_in_panic(&data);
+    log_layer::start(&data, &app.settings.text(&LOG));
+    tracing::info!("version {} serves at {}", presence.version, presence.url());
+    log_panics();
     let served = serve_all(&app, doors, presence);
     Presence::remove(&data);
     for socket in [jsonl::SOCKET, claude_mem_core::worker_process::BELL] {
         let _ = fs::remove_file(data.join(socket));
     }
     match &served {
-        Ok(End::Asked) => note("it was asked to end".into()),
-        Ok(End::Idle) => note("it ends because there is nothing to do".into()),
-        Ok(End::Replaced) => note("it makes room for a newer version".into()),
-        Err(failure) => {
-            diagnostics::record_worker(&data, Level::Error, failure.in_one_line());
-        }
+        Ok(End::Asked) => tracing::info!("stopped on request"),
+        Ok(End::Idle) => tracing::info!("stopped because there is nothing to do"),
+        Ok(End::Replaced) => tracing::info!("stopped to make room for a newer version"),
+        Err(failure) => tracing::error!("{}", failure.in_one_line()),
     }
     served.map(Some)
 }
 
-/// Nobody sees the stderr of a process in the background. Of the message only the place is kept: the rest
-/// may quote what is private.
-fn complain_in_panic(data: &Path) {
-    let data = data.to_owned();
-    let usual = panic::take_hook();
+/// Logs where a thread panicked. The message is left out: it may quote private text.
+fn log_panics() {
+    let default_hook = panic::take_hook();
     panic::set_hook(Box::new(move |panicked| {
         if let Some(place) = panicked.location() {
-            let message = format_args!("gave up at {}:{}", place.file(), place.line());
-            diagnostics::record_worker(&data, Level::Error, message);
+            tracing::error!("panicked at {}:{}", place.file(), place.line());
         }
-        usual(panicked);
+        default_hook(panicked);
     }));
 }
 

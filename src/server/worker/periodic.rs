@@ -9,11 +9,7 @@ use claude_mem_log::{Options, maintain};
 
 use super::{periodic_pull, periodic_ship};
 use crate::shared::{Shared, health::Health, queue_history};
-use claude_mem_core::{
-    app::App,
-    diagnostics::{self, Level},
-    failure::Failure,
-};
+use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_maintenance::{compact, retention};
 
 /// A job that comes back.
@@ -91,7 +87,6 @@ async fn keep_doing(chore: &'static Chore, shared: Arc<Shared>) {
             Ok(Err(failure)) => failure.in_one_line(),
             Err(_) => "it gave up".into(),
         };
-        let message = format_args!("{}: {problem}", chore.name);
-        diagnostics::record_worker(&shared.paths.data, Level::Warn, message);
+        tracing::warn!("{}: {problem}", chore.name);
     }
 }

@@ -6,12 +6,7 @@ use std::{
 };
 
 use crate::shared::Shared;
-use claude_mem_core::{
-    app::App,
-    diagnostics::{self, Level},
-    failure::Failure,
-    settings::table::SHIP_TO,
-};
+use claude_mem_core::{app::App, failure::Failure, settings::table::SHIP_TO};
 use claude_mem_sync::ship::{Backoff, Error, Shipped, Shipper};
 
 /// What is kept from one turn to the next: the shipper knows what the remote holds, and the runtime its
@@ -79,15 +74,12 @@ impl Going {
             Ok(_) => {
                 self.not_before = None;
                 if self.backoff.succeeded() {
-                    let message = format_args!("ship: {place} is up to date again");
-                    diagnostics::record_worker(&app.paths.data, Level::Note, message);
+                    tracing::info!("ship: {place} is up to date again");
                 }
             }
             Err(error) => {
                 if self.backoff.is_first() {
-                    let message = Failure::from(error).in_one_line();
-                    let message = format_args!("ship: {message}");
-                    diagnostics::record_worker(&app.paths.data, Level::Warn, message);
+                    tracing::warn!("ship: {}", Failure::from(error).in_one_line());
                 }
                 self.not_before = Some(Instant::now() + self.backoff.failed());
             }

@@ -125,6 +125,9 @@ impl Shipper {
         let mut shipped = Shipped::default();
         let result = self.turn(&mut shipped, is_repair).await;
         self.remember(result.as_ref().err());
+        if shipped.objects > 0 {
+            tracing::debug!(objects = shipped.objects, bytes = shipped.put_bytes, "uploaded");
+        }
         result.map(|()| shipped)
     }
 
