@@ -240,6 +240,34 @@ fn prose_is_asked_about_three_times_and_then_left_until_it_is_retried() {
 }
 
 #[test]
+fn a_request_that_always_times_out_is_parked_until_it_is_retried() {
+    let mut script = Script::new();
+    for _ in 0..5 {
+        script = script.then(Answer::hang());
+    }
+    let script = script.then(Answer::text("<observation><title>at last</title></observation>"));
+    let (sandbox, server) = (Sandbox::new(), Server::start(script).unwrap());
+    Session::worked(&sandbox, "a", 1);
+    let mut variables = provider("openai", &server);
+    variables.push(("CLAUDE_MEM_REQUEST_TIMEOUT".to_owned(), "1".to_owned()));
+    for attempt in 1..5 {
+        let error = run(&sandbox, &["distill", "--wait", "0"], &variables).fails(1);
+        assert!(error.contains("did not answer within 1s"), "{error}");
+        assert_eq!(server.requests().len(), attempt);
+        assert_eq!(run(&sandbox, &["retry", "--list"], &variables).ok(), "");
+    }
+    let error = run(&sandbox, &["distill", "--wait", "0"], &variables).fails(1);
+    assert!(error.contains("1 question could not be answered"), "{error}");
+    run(&sandbox, &["distill"], &variables).ok();
+    assert_eq!(server.requests().len(), 5, "nobody is asked about what is parked");
+    let listed = run(&sandbox, &["retry", "--list"], &variables).ok();
+    assert_eq!(listed, "a prompt 1: 4 events, asked 5 times\n");
+    run(&sandbox, &["retry"], &variables).ok();
+    assert_eq!(titles(&sandbox), ["at last"]);
+    assert_eq!(run(&sandbox, &["retry", "--list"], &variables).ok(), "");
+}
+
+#[test]
 fn above_the_days_cap_everything_waits_for_the_next_day() {
     let usage = Usage { input: 9000, output: 1000, ..Usage::default() };
     let server = Server::answering(move |request| Answer::text(reply("saw", request)).usage(usage));

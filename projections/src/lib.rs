@@ -27,8 +27,8 @@ pub mod xml;
 
 pub use error::{Error, Result};
 pub use fold::{
-    ALL, ATTEMPTS_MAX, Compacted, FoldState, Folded, HistoryRebuild, Projection, RebuildReason,
-    Rows, SILENCE_US, imported_tool_use, rebuild,
+    ALL, Compacted, FoldState, Folded, HistoryRebuild, Projection, RebuildReason, Rows, SILENCE_US,
+    imported_tool_use, is_parked_after, rebuild,
 };
 pub use hosts::{HOSTS_MAX, Host, HostLog, HostState, host_logs, host_of, local_seq};
 pub use maintain::{

@@ -11,8 +11,8 @@ use claude_mem_memory::store;
 
 /// Ask once more about what the agent failed at, and about all that waits
 ///
-/// A question whose answers could not be read three times, or which was refused as it is, is parked until you
-/// retry it. What waits for a login or for credit is asked about, too, without waiting any longer.
+/// A question whose answers could not be read three times, which timed out five times, or which was refused as it
+/// is, is parked until you retry it. What waits for a login or for credit is asked about, too, without waiting any longer.
 #[derive(Debug, Args)]
 pub(crate) struct RetryParked {
     /// Only these: ids of sessions or events, or the beginning of them [default: all]

@@ -1,5 +1,7 @@
 //! Who is asked, and in which words: a provider with its model, or the rules that need none.
 
+use std::time::Duration;
+
 use claude_mem_projections::Store;
 use sha2::{Digest as _, Sha256};
 
@@ -49,6 +51,7 @@ pub struct Words {
     prompts: Prompts,
     mode: Mode,
     verbosity: Verbosity,
+    limits: Limits,
 }
 
 impl Words {
@@ -83,7 +86,11 @@ impl Words {
             false => prompts.version().to_owned(),
         };
         let kinds = mode.kinds().into_iter().map(str::to_owned).collect();
-        Ok(Self { provider, model, version, kinds, candidates, prompts, mode, verbosity })
+        let mut limits = Limits::default();
+        if let Ok(seconds) = app.settings.text(&table::REQUEST_TIMEOUT).parse() {
+            limits.time_max = Duration::from_secs(seconds);
+        }
+        Ok(Self { provider, model, version, kinds, candidates, prompts, mode, verbosity, limits })
     }
 
     /// Whether `auto` would still choose the same one, as far as the log tells.
@@ -127,7 +134,7 @@ impl Words {
             closing: question.closing,
             resume: resume.map(str::to_owned),
             model: self.model.clone(),
-            limits: Limits::default(),
+            limits: self.limits,
             cancel: Cancel::default(),
         }
     }

@@ -14,9 +14,12 @@ use std::{
 
 use claude_mem_events::{AgentFailed, AgentReplied, Envelope, Event, EventLog, FailureClass, Id};
 use claude_mem_log::{Log, Options};
-use claude_mem_projections::xml::{Reply, Verdict, read_reply};
+use claude_mem_projections::{
+    is_parked_after,
+    xml::{Reply, Verdict, read_reply},
+};
 
-use crate::providers::{Answer, Cancel, Concern, Refusal, Spent, policy};
+use crate::providers::{Answer, Cancel, Concern, Refusal, Spent};
 use crate::{
     admission::{Gate, Stopped},
     asker::{Agent, Words},
@@ -174,9 +177,10 @@ impl<'a> Asker<'a> {
                 Err(refusal) if self.cancel.is_cancelled() => self.gate.cancelled(&pass, refusal),
                 Err(refusal) => self.gate.failed(&pass, refusal),
             }
+            let counted = read.as_ref().err().map_or(0, |refusal| self.counted(refusal, attempt));
             let recorded = match &read {
                 Ok((answer, reply)) => self.succeed(planned, loaded, attempt, answer, reply),
-                Err(refusal) => self.fail(planned, loaded, attempt, refusal),
+                Err(refusal) => self.fail(planned, loaded, counted, refusal),
             };
             if let Err(error) = recorded {
                 self.gate.stop(Stopped::Broken(error.to_string()));
@@ -193,14 +197,20 @@ impl<'a> Asker<'a> {
                     return false;
                 }
                 Err(refusal) => {
-                    if policy::next(&refusal, attempt) == policy::Next::Park {
+                    if is_parked_after(refusal.class, counted) {
                         lock(&self.done).parked += 1;
                         return true;
                     }
-                    attempt += u32::from(refusal.class == FailureClass::Unreadable);
+                    attempt += u32::from(counted > 0);
                 }
             }
         }
+    }
+
+    /// The number of this attempt, or 0 if the failure says nothing about the request.
+    fn counted(&self, refusal: &Refusal, attempt: u32) -> u32 {
+        let is_attempt = refusal.concern == Concern::Question && !self.cancel.is_cancelled();
+        if is_attempt { attempt } else { 0 }
     }
 
     /// Whether anything can be made of an answer.
@@ -295,7 +305,7 @@ pub(crate) fn failed(words: &Words, generation: u32, refusal: &Refusal) -> Agent
         class: refusal.class,
         message: refusal.message.clone(),
         reply: refusal.reply.clone(),
-        attempt: 1,
+        attempt: 0,
         retry_after_ms: u64::try_from(wait).unwrap_or(u64::MAX),
         tokens_in: refusal.spent.tokens_in,
         tokens_out: refusal.spent.tokens_out,

@@ -22,7 +22,7 @@ pub struct AgentFailed {
     pub message: String,
     /// What came instead of a readable reply, if anything.
     pub reply: String,
-    /// Which try this was, from 1.
+    /// Which attempt at these events this was, from 1; 0 if the failure says nothing about them.
     pub attempt: u32,
     /// How long the provider asked us to wait; 0 if it did not say.
     pub retry_after_ms: u64,

@@ -29,7 +29,7 @@ pub use incremental::{FoldState, Folded, RebuildReason};
 pub use log_history::HistoryRebuild;
 pub use projection::{Projection, Rows};
 pub use rebuild::rebuild;
-pub use replies::ATTEMPTS_MAX;
+pub use replies::is_parked_after;
 pub use sessions::SILENCE_US;
 
 /// Every projection, in the order in which each event is applied to them: later ones read the rows of

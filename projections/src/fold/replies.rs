@@ -12,8 +12,22 @@ use claude_mem_events::{AgentFailed, AgentReplied, Event, FailureClass, Recorded
 use rusqlite::params;
 use std::sync::Arc;
 
-/// A question that got this many unreadable answers waits until somebody asks for it.
-pub const ATTEMPTS_MAX: u32 = 3;
+/// Unreadable responses after which a request is parked.
+const UNREADABLE_MAX: u32 = 3;
+/// Time-outs after which a request is parked: it will time out again, and each time is paid for.
+const TIMEOUTS_MAX: u32 = 5;
+
+/// Whether a request is parked after this failure. Attempt 0 is a failure of the provider, which parks nothing.
+pub fn is_parked_after(class: FailureClass, attempt: u32) -> bool {
+    let attempts_max = match class {
+        FailureClass::Unreadable => UNREADABLE_MAX,
+        FailureClass::Transient => TIMEOUTS_MAX,
+        // The same bytes would be refused again.
+        FailureClass::Invalid => 1,
+        FailureClass::RateLimit | FailureClass::Quota | FailureClass::Auth => return false,
+    };
+    attempt >= attempts_max
+}
 
 /// Replies and failures.
 pub(crate) struct Replies;
@@ -24,7 +38,7 @@ impl Projection for Replies {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {
@@ -148,7 +162,9 @@ fn insert(rows: &Rows<'_>, event: &Recorded, said: &RecordedReply<'_>) -> Result
     )?;
     match (replied.generation, is_readable) {
         (0, true) => cover(rows, seq),
-        (0, false) => try_again(rows, &replied.answers, replied.attempt, false),
+        (0, false) => {
+            count_attempt(rows, &replied.answers, FailureClass::Unreadable, replied.attempt)
+        }
         _ => Ok(()),
     }
 }
@@ -196,10 +212,14 @@ pub(crate) fn cover(rows: &Rows<'_>, reply: i64) -> Result<()> {
     Ok(())
 }
 
-/// Counts an attempt on every event of a question; the last one parks it. So does a refusal of the question
-/// as it is, because the same bytes would be refused again.
-fn try_again(rows: &Rows<'_>, answers: &[[u8; 16]], attempt: u32, is_refused: bool) -> Result<()> {
-    let is_parked = is_refused || attempt >= ATTEMPTS_MAX;
+/// Counts an attempt on every event of a request, and parks them after the last one.
+fn count_attempt(
+    rows: &Rows<'_>,
+    answers: &[[u8; 16]],
+    class: FailureClass,
+    attempt: u32,
+) -> Result<()> {
+    let is_parked = is_parked_after(class, attempt);
     for table in ["tool_uses", "stops"] {
         let sql = format!(
             "update {table} set attempts = max(attempts, ?2), is_parked = max(is_parked, ?3)
@@ -241,10 +261,12 @@ fn fail(rows: &Rows<'_>, event: &Recorded, failed: &AgentFailed) -> Result<()> {
             failed.answers.len() as i64,
         ],
     )?;
-    // All other failures are nobody's fault: the question waits, and has lost no attempt.
     match (failed.generation, failed.class) {
-        (0, FailureClass::Unreadable) => try_again(rows, &failed.answers, failed.attempt, false),
-        (0, FailureClass::Invalid) => try_again(rows, &failed.answers, failed.attempt, true),
+        // These say nothing of a request, whatever attempt they are.
+        (_, FailureClass::RateLimit | FailureClass::Quota | FailureClass::Auth) => Ok(()),
+        (0, class) if failed.attempt > 0 => {
+            count_attempt(rows, &failed.answers, class, failed.attempt)
+        }
         _ => Ok(()),
     }
 }
@@ -279,11 +301,13 @@ mod tests {
     }
 
     #[test]
-    fn only_unreadable_answers_and_refused_questions_are_given_up_on() {
+    fn a_request_is_parked_when_another_attempt_is_pointless() {
         assert_eq!(after(FailureClass::Unreadable, 2), (2, 0));
         assert_eq!(after(FailureClass::Unreadable, 3), (0, 2));
+        assert_eq!(after(FailureClass::Transient, 4), (2, 0));
+        assert_eq!(after(FailureClass::Transient, 5), (0, 2));
         assert_eq!(after(FailureClass::Invalid, 1), (0, 2));
-        for class in [FailureClass::Transient, FailureClass::RateLimit, FailureClass::Quota] {
+        for class in [FailureClass::RateLimit, FailureClass::Quota, FailureClass::Auth] {
             assert_eq!(after(class, 9), (2, 0), "{class:?}");
         }
     }
@@ -301,12 +325,18 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_a_provider_uses_up_no_attempt() {
+    fn a_time_out_is_an_attempt_and_a_failure_of_the_provider_is_none() {
         let mut scene = TestLog::new();
         let answers = vec![scene.tool("Bash", "{}")];
-        let class = FailureClass::Transient;
-        scene.add(AgentFailed { answers, class, attempt: 1, ..AgentFailed::default() });
-        let turns = scene.fold().pending_turns(&EventFilter::default(), 9).unwrap();
-        assert_eq!(turns[0].pending[0].attempts, 0);
+        let mut attempts_after = |attempt| {
+            let (answers, class) = (answers.clone(), FailureClass::Transient);
+            scene.add(AgentFailed { answers, class, attempt, ..AgentFailed::default() });
+            let turns = scene.fold().pending_turns(&EventFilter::default(), 9).unwrap();
+            turns[0].pending[0].attempts
+        };
+        assert_eq!(attempts_after(0), 0);
+        assert_eq!(attempts_after(1), 1);
+        assert_eq!(attempts_after(2), 2);
+        assert_eq!(attempts_after(0), 2);
     }
 }

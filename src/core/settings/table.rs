@@ -57,6 +57,7 @@ settings! {
     OPENAI_BASE_URL: "CLAUDE_MEM_OPENAI_BASE_URL", "https://api.openai.com/v1", Text, "Endpoint of the openai provider, such as `OpenRouter`, Ollama or vLLM";
     OPENAI_MODEL: "CLAUDE_MEM_OPENAI_MODEL", "", Text, "Model of the openai provider";
     MAX_CONCURRENT_AGENTS: "CLAUDE_MEM_MAX_CONCURRENT_AGENTS", "2", Count(1, 64), "Maximum number of concurrent requests to a provider";
+    REQUEST_TIMEOUT: "CLAUDE_MEM_REQUEST_TIMEOUT", "180", Count(1, 3600), "Maximum seconds for one response of a provider; a request is parked after five timeouts";
     DAILY_TOKENS_MAX: "CLAUDE_MEM_DAILY_TOKENS_MAX", "2000000", Count(0, u64::MAX), "Maximum tokens per day; further events stay pending until the next day; 0 for no limit";
     DAILY_COST_MAX: "CLAUDE_MEM_DAILY_COST_MAX", "2.00", Money, "Maximum US dollars per day; further events stay pending until the next day; 0 for no limit";
     VERBOSITY: "CLAUDE_MEM_VERBOSITY", "normal", Choice(&["minimal", "normal", "verbose"]), "How much is remembered";

@@ -76,21 +76,6 @@ pub enum Permission {
     Paused(Pause),
 }
 
-/// What becomes of a question that failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
-    /// It waits, and is asked again as soon as the circuit allows.
-    Again,
-    /// It is parked until the user retries it.
-    Park,
-}
-
-/// A question whose answers cannot be read is asked so often.
-const READ_ATTEMPTS_MAX: u32 = 3;
-
-/// A question that used up its time so often will do so again, and each time is paid for.
-const TIME_ATTEMPTS_MAX: u32 = 5;
-
 /// So many questions in a row that the provider calls invalid are the settings' fault, not theirs.
 const INVALID_MAX: u32 = 3;
 
@@ -180,17 +165,6 @@ impl Circuit {
         let half = millis(whole) / 2;
         let share = mixed(self.seed.wrapping_add(u64::from(self.failures))) % (half + 1);
         Duration::from_millis(half + share)
-    }
-}
-
-/// What becomes of a question after its `attempt`-th failure, counted from 1.
-pub fn next(refusal: &Refusal, attempt: u32) -> Next {
-    match (refusal.class, refusal.concern) {
-        (FailureClass::Unreadable, _) if attempt >= READ_ATTEMPTS_MAX => Next::Park,
-        (FailureClass::Transient, Concern::Question) if attempt >= TIME_ATTEMPTS_MAX => Next::Park,
-        // The same bytes would be refused again.
-        (FailureClass::Invalid, Concern::Question) => Next::Park,
-        _ => Next::Again,
     }
 }
 
@@ -376,18 +350,6 @@ mod tests {
         circuit.failed(0, &Refusal::new(Transient, "down"));
         circuit.failed(10, &Refusal::new(Unreadable, "prose"));
         assert_eq!(circuit.permit(10), Granted);
-    }
-
-    #[test]
-    fn a_question_is_parked_when_asking_again_is_pointless() {
-        let parked_at = |refusal: &Refusal| (1..=9).find(|n| next(refusal, *n) == Next::Park);
-        assert_eq!(parked_at(&Refusal::new(Unreadable, "")), Some(3));
-        assert_eq!(parked_at(&Refusal::new(Invalid, "too long")), Some(1));
-        assert_eq!(parked_at(&Refusal::too_slow("no answer")), Some(5));
-        for class in [Transient, RateLimit, Quota, Auth] {
-            assert_eq!(parked_at(&Refusal::new(class, "")), None, "{class:?}");
-        }
-        assert_eq!(parked_at(&Refusal::of_settings("no such model")), None);
     }
 
     #[test]
