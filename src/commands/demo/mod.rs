@@ -66,10 +66,10 @@ impl Demo {
         stage.shown_with(app, &verbose, &["replay", "--shadow"])?;
         stage.shown_with(app, &[], &["diff"])?;
 
-        heading(app, "The database is thrown away, and drawn from the log again.")?;
+        heading(app, "The database is deleted, and rebuilt from the log.")?;
         fs::remove_file(stage.data().join("memory.db")).map_err(cannot("remove memory.db"))?;
         app.output.line(app.output.dim("$ rm memory.db"))?;
-        stage.shown_with(app, &[], &["replay", "--offline"])?;
+        stage.shown_with(app, &[], &["replay"])?;
         stage.farewell(app)
     }
 }
