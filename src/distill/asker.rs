@@ -183,7 +183,7 @@ impl Agent {
         let session = &loaded.envelope.session;
         // Whoever fails to answer has ended this conversation.
         let known = conversations.take(session);
-        let resume = resumable(known.as_deref(), loaded.number, false);
+        let resume = resumable(known.as_deref(), loaded.number);
         let question = Ask { cancel: cancel.clone(), ..words.ask(loaded, digest, resume) };
         let answer = provider.ask(&question).map_err(|refusal| refusal.paid_for(&question))?;
         if let Some(id) = &answer.memory_session_id {
