@@ -29,7 +29,7 @@ pub(super) struct Malformed {
 }
 
 impl From<&serde_json::Error> for Malformed {
-    /// In words of our own: the parser's may quote what it read, and that may be private.
+    /// The parser's message may quote what it read, which may be private, so that only the position is taken from it.
     fn from(error: &serde_json::Error) -> Self {
         let what = match error.classify() {
             Category::Eof => "it ends too early",
@@ -52,10 +52,7 @@ impl<'a> Payload<'a> {
         let read = Fields(&mut payload.fields)
             .deserialize(&mut deserializer)
             .and_then(|()| deserializer.end());
-        let malformed = read
-            .err()
-            .map(|error| Malformed { is_truncated: error.is_eof(), error: error.to_string() });
-        (payload, malformed)
+        (payload, read.err().as_ref().map(Malformed::from))
     }
 
     /// Takes a field out, as JSON. `null` counts as absent.
@@ -192,6 +189,18 @@ mod tests {
         assert_eq!(payload.take_text("session_id").as_deref(), Some("s"));
         for text in ["", "[]", "[{}]", "\"x\"", "{\"a\":\u{0}}", "{} {}", "{1:2}"] {
             assert!(Payload::read(text).1.is_some(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_error_quotes_nothing_of_the_input() {
+        for (text, expected) in [
+            ("\"hunter2\"", "it is not a JSON object as hooks are sent (line 1, column 9)"),
+            ("{\"a\":hunter2}", "it is not JSON (line 1, column 6)"),
+            ("{\"a\":\"hunter2", "it ends too early (line 1, column 13)"),
+        ] {
+            let (_, malformed) = Payload::read(text);
+            assert_eq!(malformed.expect("it is no object").error, expected);
         }
     }
 
