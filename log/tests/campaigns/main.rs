@@ -15,6 +15,7 @@ mod damage;
 mod failing_calls;
 mod fuzz;
 mod golden;
+mod golden_records;
 mod growing;
 mod power_loss;
 mod programs;
