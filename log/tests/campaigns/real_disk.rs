@@ -5,7 +5,7 @@ use claude_mem_log::{Appender, Error, Log, Options, maintain};
 use std::{
     fs,
     os::unix::fs::PermissionsExt as _,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Duration,
 };
@@ -158,14 +158,21 @@ fn a_log_whose_directory_vanishes_begins_again() {
     assert_eq!(fs::metadata(&log).unwrap().permissions().mode() & 0o777, 0o700);
 }
 
-/// Says what it appended, once told to begin by the end of its standard input.
+/// Also runs as a child of the next test, which names the log and begins all children at once by closing their stdin.
 #[test]
-fn one_of_several_that_begin_a_log() {
-    let Some(log) = std::env::var_os("CLAUDE_MEM_BEGIN_LOG") else { return };
-    let number = std::env::var("CLAUDE_MEM_BEGIN_NUMBER").unwrap().parse().unwrap();
-    std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
-    let mut appender = Appender::open(Path::new(&log), options()).unwrap();
+fn a_process_begins_a_log_and_appends_to_it() {
+    let own = tempfile::tempdir().unwrap();
+    let shared = std::env::var_os("CLAUDE_MEM_BEGIN_LOG").map(PathBuf::from);
+    let log = shared.clone().unwrap_or_else(|| own.path().join("new/log"));
+    let number = std::env::var("CLAUDE_MEM_BEGIN_NUMBER").map_or(7, |text| text.parse().unwrap());
+    if shared.is_some() {
+        std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
+    }
+    let mut appender = Appender::open(&log, options()).unwrap();
     append(&mut appender, &[number]).unwrap();
+    if shared.is_none() {
+        assert_eq!(read(&log, &options()).numbers, [number]);
+    }
 }
 
 #[test]
@@ -175,7 +182,7 @@ fn processes_that_begin_a_log_at_the_same_time_begin_one() {
         let log = dir.path().join("new/log");
         let begin = |number: u64| {
             Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "real_disk::one_of_several_that_begin_a_log"])
+                .args(["--exact", "real_disk::a_process_begins_a_log_and_appends_to_it"])
                 .env("CLAUDE_MEM_BEGIN_LOG", &log)
                 .env("CLAUDE_MEM_BEGIN_NUMBER", number.to_string())
                 .stdin(Stdio::piped())
