@@ -83,7 +83,7 @@ impl Restore {
             false => Some(fold(app, &paths).map_err(|failure| {
                 failure
                     .meaning("the log is all there, every byte of it checked; only memory is not drawn from it yet")
-                    .remedy("once that is mended, draw it with `claude-mem replay --offline`")
+                    .remedy("once the cause is fixed, rebuild it with `claude-mem replay`")
             })?),
         };
         self.tell(app, &paths, &restored, events)

@@ -145,7 +145,7 @@ impl From<claude_mem_projections::Error> for Failure {
                 .remedy("use the newer version of claude-mem that made it"),
             E::Unusable { .. } => failure
                 .meaning("all it held is in the log")
-                .remedy("draw it again with `claude-mem replay --offline`"),
+                .remedy("rebuild it with `claude-mem replay`"),
             E::Rebuilding { .. } => failure.remedy("wait for that process to end, then try again"),
             E::Io { .. } | E::Sqlite(_) => failure,
         }

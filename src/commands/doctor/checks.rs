@@ -259,7 +259,7 @@ fn log(app: &App) -> Finding {
 
 fn memory(app: &App) -> Vec<Finding> {
     const CHECK: &str = "memory";
-    let redraw = "draw it again with `claude-mem replay --offline`";
+    let redraw = "rebuild it with `claude-mem replay`";
     let store = match Store::open_read_only(&app.paths.memory()) {
         Ok(Some(store)) => store,
         Ok(None) => return vec![Finding::fine(CHECK, "is drawn from the log when it is needed")],

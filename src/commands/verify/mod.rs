@@ -178,7 +178,7 @@ fn verdict_of_memory(memory: &[String]) -> Result<(), Failure> {
     if !memory.is_empty() {
         return Err(Failure::new("memory.db is damaged")
             .meaning("all it held is in the log")
-            .remedy("draw it again with `claude-mem replay --offline`"));
+            .remedy("rebuild it with `claude-mem replay`"));
     }
     Ok(())
 }
