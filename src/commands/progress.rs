@@ -1,55 +1,53 @@
-//! How far something has come: a bar on a terminal, a line now and then elsewhere.
+//! Progress of long work: a bar on a terminal, a line for every tenth elsewhere.
 
 use std::{
-    io::{self, IsTerminal, Write},
+    io::{self, Write},
     sync::atomic::{AtomicUsize, Ordering},
 };
 
 use claude_mem_core::safe_text::clean;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// The bar's own width.
-const CELLS: usize = 24;
+/// `asked ███▉      12/60 questions, 30 tokens (20%, 4s left)`
+const TEMPLATE: &str = "{prefix} {bar:24} {pos}/{len} {msg} ({percent}%, {eta} left)";
 
-/// How far something has come.
+/// Progress of one task. Dropping it removes the bar.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    what: &'static str,
-    total: usize,
-    is_terminal: bool,
+    task: &'static str,
+    bar: ProgressBar,
     tenths: AtomicUsize,
 }
 
 impl Progress {
-    /// Nothing is done yet of `total`.
-    pub(crate) fn new(what: &'static str, total: usize) -> Self {
-        let is_terminal = io::stderr().is_terminal();
-        Self { what, total, is_terminal, tenths: AtomicUsize::new(0) }
+    /// Starts a task of `total` steps.
+    pub(crate) fn new(task: &'static str, total: usize) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template(TEMPLATE);
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("█▉ "));
+        bar.set_prefix(task);
+        Self { task, bar, tenths: AtomicUsize::new(0) }
     }
 
-    /// So much is done; `note` says what else there is to say.
+    /// Shows that `done` steps are finished, with a note.
     pub(crate) fn show(&self, done: usize, note: &str) {
-        let Self { what, total, .. } = self;
         let note = clean(note);
-        let tenths = done * 10 / (*total).max(1);
-        let is_new = self.tenths.swap(tenths, Ordering::Relaxed) != tenths;
-        // Nobody may be watching, which changes nothing about the work.
-        let _ = if self.is_terminal {
-            let cells = (done * CELLS / (*total).max(1)).min(CELLS);
-            let bar = format!("{}{}", "█".repeat(cells), "░".repeat(CELLS - cells));
-            write!(io::stderr().lock(), "\r\x1b[K{what} {bar} {done}/{total} {note}")
-        } else if is_new {
-            writeln!(io::stderr().lock(), "{what}: {done} of {total} {note}")
-        } else {
-            Ok(())
-        };
+        if !self.bar.is_hidden() {
+            self.bar.set_message(note.into_owned());
+            self.bar.set_position(done as u64);
+            return;
+        }
+        let total = self.bar.length().unwrap_or(0) as usize;
+        let tenths = done * 10 / total.max(1);
+        if self.tenths.swap(tenths, Ordering::Relaxed) != tenths {
+            // A closed stderr must not stop the work.
+            let _ = writeln!(io::stderr().lock(), "{}: {done} of {total} {note}", self.task);
+        }
     }
 }
 
 impl Drop for Progress {
-    /// Takes the bar away.
     fn drop(&mut self) {
-        if self.is_terminal {
-            let _ = write!(io::stderr().lock(), "\r\x1b[K");
-        }
+        self.bar.finish_and_clear();
     }
 }
