@@ -3,7 +3,7 @@
 use crate::{
     Error,
     disk::Disk,
-    format::{self, SEGMENT_HEADER_LEN, SegmentHeader},
+    format::{self, SEGMENT_HEADER_LEN, SegmentHeader, Synced},
 };
 use std::{
     collections::BTreeMap,
@@ -187,6 +187,13 @@ impl Directory {
         let mut bytes = [0; SEGMENT_HEADER_LEN];
         let len = self.disk.open_read(path).ok()?.read_at(&mut bytes, 0).ok()?;
         SegmentHeader::decode(&bytes[..len])
+    }
+
+    /// Reads `synced` or `suspect`.
+    pub(crate) fn read_marker(&self, path: &Path) -> Option<Synced> {
+        let mut bytes = [0; Synced::LEN];
+        let len = self.disk.open_read(path).ok()?.read_at(&mut bytes, 0).ok()?;
+        Synced::decode(&bytes[..len])
     }
 
     /// The number that `active.log` has if its own header does not say.

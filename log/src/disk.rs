@@ -9,6 +9,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+pub use crate::system::Lock;
 use crate::system::{self, FileExt as _, Making as _};
 
 /// Names in a directory.
@@ -41,15 +42,6 @@ pub trait Disk: Debug + Send + Sync {
     fn now_us(&self) -> u64;
     /// Waits a moment for another process.
     fn pause(&self, time: Duration);
-}
-
-/// What a lock excludes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lock {
-    /// Others may share it. Held to append.
-    Shared,
-    /// Nobody else may have it. Held to roll and to seal.
-    Exclusive,
 }
 
 /// An open file.

@@ -53,45 +53,36 @@
 //! ```
 #![warn(missing_docs)]
 
-mod backwards;
 mod compaction;
-mod dedup;
 mod directory;
 pub mod disk;
 mod error;
 pub mod format;
 mod id;
-mod item;
-mod log;
-mod maintain;
-mod readahead;
-mod reader;
+mod read;
 pub mod recovery;
-mod rewritten;
-mod roll;
-mod seal;
-mod segment;
-mod spill;
-mod sync;
 pub mod system;
-mod tail;
 mod verify;
-mod writer;
+mod write;
 
-pub use backwards::Backwards;
 pub use compaction::{Compactor, Damage, Fate, Head, Judge, KeepAll, Packing, Rewritten, roll};
 pub use error::Error;
 pub use format::GapReason;
 pub use id::Id;
-pub use item::{Entry, Gap, Item};
-pub use log::Log;
-pub use maintain::{Maintained, maintain};
-pub use reader::Reader;
-pub use segment::{SegmentInfo, SegmentState};
-pub use sync::sync_is_due;
-pub use tail::{Tail, Waker};
+pub use read::{
+    backwards::Backwards,
+    item::{Entry, Gap, Item},
+    log::Log,
+    reader::Reader,
+    segment::{SegmentInfo, SegmentState},
+    tail::{Tail, Waker},
+};
 pub use verify::{Report, SegmentReport, quarantine, verify};
-pub use writer::{Appended, Appender, Record};
+pub use write::{
+    maintain::{Maintained, maintain},
+    sync::sync_is_due,
+    writer::{Appended, Appender, Record},
+};
 
 use std::{fmt, sync::Arc, time::Duration};
 

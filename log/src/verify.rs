@@ -4,11 +4,9 @@ use crate::{
     Error, Gap, GapReason, Log, Options, SegmentInfo,
     directory::Directory,
     format::{KIND_CHAIN, Links, SEGMENT_HEADER_LEN, Synced},
+    read::segment::Segment,
     recovery::{ScanResult, Source as _},
-    roll,
-    seal::survey,
-    segment::Segment,
-    spill, sync,
+    write::{roll, seal::survey, spill},
 };
 use std::{
     path::{Path, PathBuf},
@@ -66,7 +64,7 @@ impl Report {
 pub fn verify(dir: &Path, options: &Options) -> Result<Report, Error> {
     let directory = Directory::new(dir, Arc::clone(&options.disk));
     // Before any length is looked at: those can only grow.
-    let synced = sync::read_marker(&directory, &directory.synced());
+    let synced = directory.read_marker(&directory.synced());
     let set_aside = options.disk.list(&directory.quarantine()).map_or(0, |names| names.len());
     let mut report = Report { set_aside, spilled: spill::waiting(&directory), ..Report::default() };
     let mut chain = Chain { number_next: 1, link: Some([0; 32]) };

@@ -18,13 +18,13 @@ use std::{
 };
 
 /// Where the number of a log begins in a `seq`. Below it there is room for eight million segments.
-pub(crate) const LOG_SHIFT: u32 = 55;
+pub(crate) const HOST_SHIFT: u32 = 55;
 /// Every place of our own log is below this.
-pub(crate) const FOREIGN: i64 = 1 << LOG_SHIFT;
+pub(crate) const FIRST_FOREIGN_SEQ: i64 = 1 << HOST_SHIFT;
 /// Rows of each log have so many numbers.
-pub(crate) const ROWS_PER_LOG: i64 = 1_000_000_000;
+pub(crate) const ROWS_PER_HOST: i64 = 1_000_000_000;
 /// Reprocessings of each log have so many numbers.
-const GENERATIONS_PER_LOG: u32 = 1_000_000;
+const GENERATIONS_PER_HOST: u32 = 1_000_000;
 /// The highest number a log can have.
 pub const HOSTS_MAX: u8 = 255;
 
@@ -95,18 +95,18 @@ pub fn host_logs(dir: &Path) -> Result<Vec<HostLog>> {
 
 /// The number of the log that a place is in; 0 is our own.
 pub fn host_of(seq: Seq) -> u8 {
-    (seq.raw() >> LOG_SHIFT) as u8
+    (seq.raw() >> HOST_SHIFT) as u8
 }
 
 /// A place as it is in its own log.
 pub fn local_seq(seq: Seq) -> Seq {
-    Seq::from_raw(seq.raw() & (FOREIGN as u64 - 1))
+    Seq::from_raw(seq.raw() & (FIRST_FOREIGN_SEQ as u64 - 1))
 }
 
 /// Something met in log `log`, as it is told apart here from what other logs hold.
 pub(crate) fn with_host(met: EventItem, log: u8) -> EventItem {
     let EventItem::Event(recorded) = met else { return met };
-    let seq = Seq::from_raw(u64::from(log) << LOG_SHIFT | recorded.seq.raw());
+    let seq = Seq::from_raw(u64::from(log) << HOST_SHIFT | recorded.seq.raw());
     let mut recorded = Recorded { seq, ..recorded };
     let generation = match &mut recorded.event {
         Event::AgentReplied(event) => &mut event.generation,
@@ -117,7 +117,7 @@ pub(crate) fn with_host(met: EventItem, log: u8) -> EventItem {
     };
     // Generation 0 is what was asked as the work went on, in every log.
     if *generation > 0 {
-        *generation = u32::from(log) * GENERATIONS_PER_LOG + *generation % GENERATIONS_PER_LOG;
+        *generation = u32::from(log) * GENERATIONS_PER_HOST + *generation % GENERATIONS_PER_HOST;
     }
     EventItem::Event(recorded)
 }
@@ -145,7 +145,7 @@ impl Store {
     /// The other machines whose logs were folded.
     pub fn hosts(&self) -> Result<Vec<HostState>> {
         let sql = "select log, id, coalesce(name, ''), is_hidden, events, at_us,
-                       (select count(*) from observations where is_visible and seq >> 55 = log)
+                       (select count(*) from observations where is_visible and observations.host = log)
                    from hosts order by log";
         let mut statement = self.connection.prepare_cached(sql)?;
         let hosts = statement.query_map((), |row| {

@@ -3,14 +3,16 @@
 use super::{Damage, Fate, Head, Judge, Output, Packing, Rewritten};
 use crate::{
     Error, Gap, GapReason, Item, Seq,
-    dedup::Seen,
     format::{
         FLAG_AGAIN, FLAG_MOVED, FLAG_TOMBSTONE, FLAG_ZSTD, FrameFields, FrameHeader, KIND_RESERVED,
         KIND_SEAL, SEGMENT_HEADER_LEN, split_seq, without_place,
     },
-    item::{Unpacker, entry, seq_of},
+    read::{
+        dedup::Seen,
+        item::{Unpacker, entry, seq_of},
+        segment::Segment,
+    },
     recovery::{ScanResult, Source as _},
-    segment::Segment,
 };
 use std::io;
 use zstd::zstd_safe::CParameter;

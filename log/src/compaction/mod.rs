@@ -15,9 +15,8 @@ use crate::{
     directory::{COMPACTED_TEMPORARY, Directory, SegmentFile, present},
     disk::{File, Lock},
     format::{Links, SegmentHeader},
-    seal::survey,
-    segment::Segment,
-    writer::Appender,
+    read::segment::Segment,
+    write::{seal::survey, writer::Appender},
 };
 use frames::Frames;
 use output::Output;

@@ -9,10 +9,9 @@ use crate::{
         FrameFields, GapReason, IndexEntry, KIND_CHAIN, KIND_RESERVED, KIND_SEAL, Links,
         SEGMENT_HEADER_LEN, Seal, SegmentHeader, encode_frame,
     },
+    read::segment::{Segment, read_seal},
     recovery::ScanResult,
-    roll::write_bytes,
-    seal::count,
-    segment::{Segment, read_seal},
+    write::{roll::write_bytes, seal::count},
 };
 use sha2::{Digest, Sha256};
 use std::{

@@ -24,3 +24,12 @@ pub trait Opening {
     /// A pipe or a device in the file's place is not waited for.
     fn no_wait(&mut self) -> &mut Self;
 }
+
+/// What a lock excludes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lock {
+    /// Others may share it. Held to append.
+    Shared,
+    /// Nobody else may have it. Held to roll and to seal.
+    Exclusive,
+}

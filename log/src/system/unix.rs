@@ -13,8 +13,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::Lock;
 use super::{Making, Opening};
-use crate::disk::Lock;
 
 impl Making for OpenOptions {
     #[inline]

@@ -20,8 +20,8 @@ use windows_sys::Win32::{
     System::IO::{OVERLAPPED, OVERLAPPED_0, OVERLAPPED_0_0},
 };
 
+use super::Lock;
 use super::{Making, Opening};
-use crate::disk::Lock;
 
 /// A lock keeps others from the bytes it is on, and a shared one even its owner from writing them. So one byte
 /// far behind the end of any file is locked, and stands for the whole.

@@ -3,7 +3,7 @@
 use crate::{
     error::Result,
     fold::projection::{Projection, Rows, list},
-    hosts::LOG_SHIFT,
+    hosts::HOST_SHIFT,
     store::{
         Store,
         sql_numbers::{number, seq},
@@ -35,15 +35,16 @@ impl Projection for Compactions {
 fn compact(rows: &Rows<'_>, event: &Recorded, compacted: &LogCompacted) -> Result<()> {
     let seq = event.seq.raw() as i64;
     let raw_before_us = compacted.raw_before_us.map(|us| us as i64);
-    let sql = "insert into compactions values (?1, ?2, ?3, ?4, ?5, ?6)";
+    let sql = "insert into compactions (seq, event, at_us, drops_superseded, tools, raw_before_us)
+               values (?1, ?2, ?3, ?4, ?5, ?6)";
     let (at_us, tools) = (event.at_us() as i64, list(&compacted.tools));
     let drops = compacted.drops_superseded;
     rows.run(sql, params![seq, event.id.as_bytes(), at_us, drops, tools, raw_before_us])?;
     // Only rows of the log that was compacted.
-    let first = seq >> LOG_SHIFT << LOG_SHIFT;
+    let first = seq >> HOST_SHIFT << HOST_SHIFT;
     let segment = crate::hosts::local_seq(event.seq).segment() as i64;
     let sql = "delete from gaps where log = ?1 and reason = ?2 and segment < ?3";
-    rows.run(sql, (rows.log, TORN, segment))?;
+    rows.run(sql, (rows.host, TORN, segment))?;
     if drops {
         drop_superseded(rows, first, seq)?;
     }
@@ -105,7 +106,7 @@ pub struct Compacted {
 impl Store {
     /// The last point up to which our own log was, or is to be, compacted.
     pub fn last_compaction(&self) -> Result<Option<Compacted>> {
-        let sql = "select seq, at_us, raw_before_us from compactions where seq >> 55 = 0
+        let sql = "select seq, at_us, raw_before_us from compactions where host = 0
                    order by seq desc limit 1";
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut found = statement.query_map((), |row| {

@@ -9,29 +9,29 @@ use std::ops::Range;
 /// Looks for events of other logs among what was just folded, and hides what is shown from elsewhere. `own` is
 /// the identity of the log that is folded.
 pub(crate) fn find(rows: &Rows<'_>, folded: &Range<i64>, own: Option<[u8; 16]>) -> Result<()> {
-    let sql = "select here.seq, there.seq from events as here
+    let sql = "select here.seq, there.seq, there.host from events as here
                    join events as there on there.event = here.event and there.seq != here.seq
                where here.seq >= ?1 and here.seq < ?2";
     let mut statement = rows.cached(sql)?;
-    let pairs: Vec<(i64, i64)> = statement
-        .query_map((folded.start, folded.end), |row| Ok((row.get(0)?, row.get(1)?)))?
+    let pairs: Vec<(i64, i64, i64)> = statement
+        .query_map((folded.start, folded.end), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
         .collect::<rusqlite::Result<_>>()?;
-    for (here, there) in pairs {
-        let is_ours = own.unwrap_or_default() < identity(rows, there >> 55)?;
+    for (here, there, host) in pairs {
+        let is_ours = own.unwrap_or_default() < identity(rows, host)?;
         hide(rows, if is_ours { there } else { here })?;
     }
     Ok(())
 }
 
-fn identity(rows: &Rows<'_>, log: i64) -> Result<[u8; 16]> {
+fn identity(rows: &Rows<'_>, host: i64) -> Result<[u8; 16]> {
     let sql =
         "select coalesce((select id from hosts where log = ?1), (select log from checkpoint))";
-    let id: Option<[u8; 16]> = rows.cached(sql)?.query_row([log], |row| row.get(0))?;
+    let id: Option<[u8; 16]> = rows.cached(sql)?.query_row([host], |row| row.get(0))?;
     Ok(id.unwrap_or_default())
 }
 
 fn hide(rows: &Rows<'_>, seq: i64) -> Result<()> {
-    if rows.run("insert or ignore into copies values (?1)", [seq])? == 0 {
+    if rows.run("insert or ignore into copies (seq) values (?1)", [seq])? == 0 {
         return Ok(());
     }
     for table in ["observations", "summaries"] {

@@ -44,7 +44,9 @@ impl Projection for Forgettings {
 fn note(rows: &Rows<'_>, event: &Recorded, forgotten: &Forgotten) -> Result<()> {
     let forgetting = Forgetting { seq: event.seq.raw() as i64, event: event.id, forgotten };
     let is_void = is_void(rows, event.id)?;
-    let sql = "insert into forgettings values (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, ?7, ?8)";
+    let sql = "insert into forgettings
+                   (seq, event, at_us, undoes, is_void, reason, events, memories, what, is_open)
+               values (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, ?7, ?8)";
     let what = serde_json::to_string(forgotten).expect("a forgetting can be written");
     let (reason, undoes) = (some(&forgotten.reason), forgotten.undoes);
     let values = params![
@@ -75,13 +77,13 @@ fn is_void(rows: &Rows<'_>, event: Id) -> Result<bool> {
 /// Carries out on what was just folded those forgettings of other logs that came before it.
 pub(crate) fn reach(rows: &Rows<'_>, folded: &Range<i64>) -> Result<()> {
     let sql = "select seq, event, what from forgettings
-               where seq >> 55 != ?3 and not is_void and undoes is null and (is_open or seq in (
+               where host != ?3 and not is_void and undoes is null and (is_open or seq in (
                    select forgetting from forgotten_events where event in (
                        select event from events where seq >= ?1 and seq < ?2)))
                order by event";
     let mut statement = rows.cached(sql)?;
     let found: Vec<(i64, [u8; 16], String)> = statement
-        .query_map((folded.start, folded.end, rows.log), |row| {
+        .query_map((folded.start, folded.end, rows.host), |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?))
         })?
         .collect::<rusqlite::Result<_>>()?;
@@ -100,9 +102,14 @@ struct Forgetting<'a> {
     forgotten: &'a Forgotten,
 }
 
-/// Whether a row of `events` or of memories comes before the forgetting at `?1` with the id `?2`. What is
-/// named is known, so it comes before whatever the clocks say.
-const IS_BEFORE: &str = "iif(seq >> 55 = ?1 >> 55, seq < ?1, event < ?2)";
+/// The host of the forgetting at `?1`.
+const HOST: &str = "(select host from forgettings where seq = ?1)";
+
+/// Whether a row of `events` or of memories precedes the forgetting at `?1` with the id `?2`. Rows of the same
+/// log compare by place; those of other logs by id, which starts with the time.
+fn is_before() -> String {
+    format!("iif(host = {HOST}, seq < ?1, event < ?2)")
+}
 
 impl Forgetting<'_> {
     /// Whether it says what fits, rather than naming events.
@@ -119,7 +126,7 @@ impl Forgetting<'_> {
 
     fn note_events(&self, rows: &Rows<'_>) -> Result<()> {
         let addressed = self.forgotten.rows.iter().filter_map(|address| Some(parse(address)?.0));
-        let sql = "insert or ignore into forgotten_events values (?1, ?2)";
+        let sql = "insert or ignore into forgotten_events (event, forgetting) values (?1, ?2)";
         for event in self.forgotten.events.iter().copied().chain(addressed) {
             rows.run(sql, (event, self.seq))?;
         }
@@ -166,12 +173,15 @@ impl Forgetting<'_> {
         }
         let which = match is_named {
             true => {
-                // Replies whose memories are named one by one are among those, and stay.
-                "(seq >> 55 != ?1 >> 55 or seq < ?1)
+                // An event named here is known to the forgetting, so it counts whatever the clocks say.
+                // `forgotten_events` also holds replies of which only single memories are named: they stay.
+                format!(
+                    "(host != {HOST} or seq < ?1)
                      and event in (select event from forgotten_events where forgetting = ?1)
                      and lower(hex(event)) in (select value from json_each(?14))"
+                )
             }
-            false => IS_BEFORE,
+            false => is_before(),
         };
         let hex = |event: &[u8; 16]| Id::from_bytes(*event).to_string().replace('-', "");
         let named = serde_json::to_string(&events.iter().map(hex).collect::<Vec<_>>())
@@ -217,11 +227,12 @@ impl Forgetting<'_> {
         for (table, written) in [("observations", "files_modified"), ("summaries", "files_edited")]
         {
             let sql = format!(
-                "delete from {table} where seq >= ?3 and seq < ?4 and {IS_BEFORE}
+                "delete from {table} where seq >= ?3 and seq < ?4 and {}
                      and (?5 = '' or session in (select id from sessions where session = ?5))
                      and (?6 = '' or project in (select value from json_each(?6)))
                      and (?7 is null or at_us >= ?7) and (?8 is null or at_us < ?8)
                      and {}",
+                is_before(),
                 names_file(written, "?9")
             );
             removed += rows.run(
@@ -256,15 +267,16 @@ impl Forgetting<'_> {
         if is_part || (session.is_empty() && project.is_empty()) {
             return Ok(());
         }
-        let sql =
-            "update sessions set forgotten_by = iif(log = ?1 >> 55 or at_us <= ?5, ?1, forgotten_by),
+        let sql = format!(
+            "update sessions set forgotten_by = iif(log = {HOST} or at_us <= ?5, ?1, forgotten_by),
                  cwd = null, transcript_path = null, title = null, memory_session = null
-             where iif(log = ?1 >> 55, seq < ?1, event < ?2) and (?6 or log = ?7)
+             where iif(log = {HOST}, seq < ?1, event < ?2) and (?6 or log = ?7)
                  and (?3 = '' or session = ?3)
-                 and (?4 = '' or project in (select value from json_each(?4)))";
+                 and (?4 = '' or project in (select value from json_each(?4)))"
+        );
         let (event, at_us) = (self.event.as_bytes(), self.event.time_us() as i64);
         let (is_all, project) = (*within == (0..i64::MAX), self.projects(rows)?);
-        rows.run(sql, params![self.seq, event, session, project, at_us, is_all, rows.log])?;
+        rows.run(&sql, params![self.seq, event, session, project, at_us, is_all, rows.host])?;
         rows.places.borrow_mut().clear();
         Ok(())
     }

@@ -42,7 +42,9 @@ fn import(rows: &Rows<'_>, event: &Recorded, imported: &Imported) -> Result<()> 
         }
         Ok(_) => None,
     };
-    let sql = "insert or ignore into imports values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    let sql = "insert or ignore into imports
+                   (seq, event, at_us, source, origin, kind, upstream_id, refused)
+               values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     let (seq, at_us) = (event.seq.raw() as i64, event.at_us() as i64);
     let Imported { source, origin, table, row_id, .. } = imported;
     let values = params![seq, event.id.as_bytes(), at_us, source, origin, table, row_id, refused];

@@ -1,21 +1,20 @@
 //! Folding: reading the log in order and writing rows, exactly once.
 
 use crate::{
-    ALL,
     error::Result,
     fold::{
-        duplicates, forgettings,
-        projection::{ReadAhead, Rows},
+        ALL, duplicates, forgettings,
+        projection::{Projection, ReadAhead, Rows},
         projects, sessions,
     },
-    hosts::{Host, HostLog, LOG_SHIFT, with_host},
+    hosts::{HOST_SHIFT, Host, HostLog, with_host},
     store::Store,
     xml,
 };
 use claude_mem_events::{Event, EventItem, EventReader, Gap, Id, Recorded, Seq};
 use claude_mem_log::Log;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 /// A batch also ends when its events weigh this much, so that memory is bounded whatever they hold.
 const BATCH_BYTES_MAX: usize = 8 << 20;
@@ -145,7 +144,7 @@ impl Batch {
 
     /// A place of its log, as it is in the tables.
     fn place(&self, seq: Seq) -> i64 {
-        i64::from(self.number()) << LOG_SHIFT | seq.raw() as i64
+        i64::from(self.number()) << HOST_SHIFT | seq.raw() as i64
     }
 }
 
@@ -215,6 +214,25 @@ impl Store {
     /// Where reading of a log goes on.
     pub(crate) fn position(&self, log: u8) -> Result<Seq> {
         Ok(Seq::from_raw(position(&self.connection, log)? as u64))
+    }
+
+    /// Whether the rows were folded by other versions of the projections, or with other observation types.
+    fn is_outdated(&self) -> Result<bool> {
+        let sql = "select kinds from checkpoint";
+        let kinds: String = self.connection.query_row(sql, (), |row| row.get(0))?;
+        if kinds != self.options.kinds.join(",") {
+            return Ok(true);
+        }
+        let mut statement =
+            self.connection.prepare_cached("select name, version from projections")?;
+        let versions: HashMap<String, u32> = statement
+            .query_map((), |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<rusqlite::Result<_>>()?;
+        let is_current = |projection: &&dyn Projection| {
+            versions.get(projection.name()) == Some(&projection.version())
+        };
+        // The first batch writes the versions, so a database without any is empty.
+        Ok(!versions.is_empty() && !ALL.iter().all(is_current))
     }
 
     /// Whether the tables cannot be brought up to date by folding on.
@@ -287,6 +305,7 @@ pub(crate) fn fold_within(
 ) -> Result<bool> {
     let is_due = position(transaction, batch.number())? as u64 == batch.from.raw();
     if is_due {
+        write_versions(transaction)?;
         let done = apply_all(transaction, kinds, batch)?;
         move_checkpoint(transaction, batch, &done)?;
         folded.events += done.events;
@@ -298,6 +317,20 @@ pub(crate) fn fold_within(
     }
     folded.position = Seq::from_raw(own_position(transaction)? as u64);
     Ok(is_due)
+}
+
+/// Records in a new database which versions of the projections its rows come from.
+fn write_versions(transaction: &Transaction<'_>) -> Result<()> {
+    let sql = "select exists (select 1 from projections)";
+    if transaction.prepare_cached(sql)?.query_row((), |row| row.get(0))? {
+        return Ok(());
+    }
+    let mut insert =
+        transaction.prepare_cached("insert into projections (name, version) values (?1, ?2)")?;
+    for projection in ALL {
+        insert.execute((projection.name(), projection.version()))?;
+    }
+    Ok(())
 }
 
 #[derive(Default)]
@@ -357,7 +390,7 @@ fn apply_all(transaction: &Transaction<'_>, kinds: &[String], batch: &Batch) -> 
 /// Whether there are logs of other machines.
 fn has_company(rows: &Rows<'_>) -> Result<bool> {
     let sql = "select exists (select 1 from hosts)";
-    Ok(rows.log > 0 || rows.cached(sql)?.query_row((), |row| row.get(0))?)
+    Ok(rows.host > 0 || rows.cached(sql)?.query_row((), |row| row.get(0))?)
 }
 
 /// Folds one event, unless it was folded before. One whose payload was removed is folded as what is left of it.
@@ -382,7 +415,7 @@ fn apply_whole(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
         projects::note_label(rows, event, place.project);
     }
     let sql = "insert into events (seq, event, kind, at_us, session, project)
-               values (?1, ?2, ?3, ?4, ?5, ?6) on conflict (event, seq >> 55) do nothing";
+               values (?1, ?2, ?3, ?4, ?5, ?6) on conflict (event, host) do nothing";
     let (session, project) =
         (place.as_ref().and_then(|place| place.session), place.map(|p| p.project));
     let (seq, kind, at_us) = (event.seq.raw() as i64, event.event.kind(), event.at_us() as i64);
@@ -410,13 +443,15 @@ fn is_restoring(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
     // Behind a compaction there is nothing left to bring back.
     let sql = "select is_void from forgettings where event = ?1 and not exists (
                    select 1 from compactions
-                   where iif(compactions.seq >> 55 = forgettings.seq >> 55,
+                   where iif(compactions.host = forgettings.host,
                        compactions.seq > forgettings.seq, compactions.event > forgettings.event)
-                   and iif(compactions.seq >> 55 = ?2 >> 55,
+                   and iif(compactions.host = ?4,
                        compactions.seq < ?2, compactions.event < ?3))";
     let is_void: Option<bool> = rows
         .cached(sql)?
-        .query_row((undone, event.seq.raw() as i64, event.id.as_bytes()), |row| row.get(0))
+        .query_row((undone, event.seq.raw() as i64, event.id.as_bytes(), rows.host), |row| {
+            row.get(0)
+        })
         .optional()?;
     let sql = "select exists (select 1 from void_forgettings where event = ?1)";
     let is_itself_void: bool =
@@ -425,10 +460,11 @@ fn is_restoring(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
 }
 
 fn note_gap(rows: &Rows<'_>, gap: &Gap) -> Result<()> {
-    let sql = "insert or replace into gaps values (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let sql = "insert or replace into gaps (log, segment, offset, bytes, reason, event, kind)
+               values (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     let (segment, offset, len) = (gap.segment as i64, gap.offset as i64, gap.len as i64);
     let id = gap.id.map(|id| *id.as_bytes());
-    rows.run(sql, (rows.log, segment, offset, len, gap.reason.describe(), id, gap.kind))?;
+    rows.run(sql, (rows.host, segment, offset, len, gap.reason.describe(), id, gap.kind))?;
     Ok(())
 }
 

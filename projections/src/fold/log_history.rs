@@ -7,7 +7,7 @@
 use crate::{
     error::Result,
     fold::incremental::RebuildReason,
-    hosts::{HostLog, LOG_SHIFT},
+    hosts::HostLog,
     store::{Store, sql_numbers::number},
 };
 use claude_mem_events::{Id, Seq};
@@ -116,11 +116,11 @@ impl Store {
         let mut reader = log.read_from(from);
         while let Some(item) = reader.next()? {
             let Item::Record(entry) = item else { continue };
-            let sql = "select exists (select 1 from events where event = ?1 and seq >> ?2 = ?3)";
+            let sql = "select exists (select 1 from events where event = ?1 and host = ?2)";
             let is_folded: bool = self
                 .connection
                 .prepare_cached(sql)?
-                .query_row((entry.id.as_bytes(), LOG_SHIFT, number), |row| row.get(0))?;
+                .query_row((entry.id.as_bytes(), number), |row| row.get(0))?;
             return Ok(entry.seq < position && !is_folded);
         }
         Ok(false)

@@ -7,7 +7,7 @@ use crate::{
         sessions::{GoneOn, Places},
         sources::Sources,
     },
-    hosts::ROWS_PER_LOG,
+    hosts::ROWS_PER_HOST,
     xml::{self, Reply},
 };
 use claude_mem_events::{Recorded, Tombstone};
@@ -42,7 +42,7 @@ pub struct Rows<'a> {
     kinds: &'a [String],
     ahead: &'a ReadAhead,
     /// The number of the log that is folded; 0 is our own.
-    pub(crate) log: u8,
+    pub(crate) host: u8,
     /// The reply read last: several projections look at the same one, and at what it was made of.
     reply: RefCell<Option<(u64, Arc<Reply>)>>,
     sources: RefCell<Option<(u64, Rc<Sources>)>>,
@@ -64,13 +64,13 @@ impl<'a> Rows<'a> {
         transaction: &'a Transaction<'a>,
         kinds: &'a [String],
         ahead: &'a ReadAhead,
-        log: u8,
+        host: u8,
     ) -> Self {
         Self {
             transaction,
             kinds,
             ahead,
-            log,
+            host,
             reply: RefCell::default(),
             sources: RefCell::default(),
             places: RefCell::default(),
@@ -125,8 +125,8 @@ impl<'a> Rows<'a> {
     /// Uses up `count` numbers for rows of one kind, and gives the first. Each log has its own, the same on
     /// every machine.
     pub(crate) fn numbers(&self, name: &'static str, count: usize) -> Result<i64> {
-        let first = self.numbers_of(name, self.log, count)?;
-        Ok(i64::from(self.log) * ROWS_PER_LOG + first)
+        let first = self.numbers_of(name, self.host, count)?;
+        Ok(i64::from(self.host) * ROWS_PER_HOST + first)
     }
 
     /// The same for rows that all logs share.

@@ -39,7 +39,7 @@ pub(crate) fn row_of(rows: &Rows<'_>, event: &Recorded, project: &Project) -> Re
         .optional()?;
     let Some((id, root)) = found else { return insert(rows, event, project) };
     let is_moved = root.as_deref().unwrap_or_default() != project.root;
-    if is_moved && !project.root.is_empty() && (rows.log == 0 || root.is_none()) {
+    if is_moved && !project.root.is_empty() && (rows.host == 0 || root.is_none()) {
         rows.run("update projects set root = ?2 where id = ?1", (id, &project.root))?;
         // Who had it elsewhere puts it back, however many events are folded together.
         rows.places.borrow_mut().clear();
@@ -74,7 +74,7 @@ pub(crate) fn note_label(rows: &Rows<'_>, event: &Recorded, project: i64) {
 /// id: logs of several machines arrive in any order.
 pub(crate) fn write_labels(rows: &Rows<'_>) -> Result<()> {
     for (project, label, event) in rows.labels.take() {
-        let sql = "insert into project_names values (?1, ?2, ?3)
+        let sql = "insert into project_names (project, label, event) values (?1, ?2, ?3)
                    on conflict do update set event = excluded.event where excluded.event > event";
         if rows.run(sql, (project, &label, event))? > 0 {
             rows.run(&format!("{RELABEL} and id = ?1"), [project])?;
@@ -90,7 +90,8 @@ const RELABEL: &str = "update projects set label = coalesce(
 /// Merges are few, so all of them are gone through again in the order of their ids: whichever log came
 /// first, the last word is the same.
 fn merge(rows: &Rows<'_>, event: &Recorded, merged: &ProjectMerged) -> Result<()> {
-    let sql = "insert or ignore into project_merges values (?1, ?2, ?3, ?4)";
+    let sql = "insert or ignore into project_merges (event, source, target, label)
+               values (?1, ?2, ?3, ?4)";
     rows.run(sql, (event.id.as_bytes(), &merged.from, &merged.into, &merged.label))?;
     for key in [&merged.from, &merged.into] {
         row_of(rows, event, &Project { key: key.clone(), ..Project::default() })?;

@@ -8,7 +8,7 @@ use crate::{
     },
     store::{
         Options, Store,
-        files::{COMPANIONS, beside, open_lock},
+        files::{SCRATCH, beside, open_lock, remove_scratch},
         system::replace,
     },
 };
@@ -18,7 +18,7 @@ use claude_mem_events::{
 use claude_mem_log::{Item, Log};
 use std::{
     collections::{HashMap, HashSet},
-    fs::{self, File, TryLockError},
+    fs::{File, TryLockError},
     path::{Path, PathBuf},
     sync::mpsc,
     thread,
@@ -28,9 +28,6 @@ use std::{
 const AHEAD_MAX: usize = 4;
 /// Indexes that folding itself reads; all others that forbid nothing are made when the rows are there.
 const INDEXES_NEEDED: [&str; 3] = ["tool_uses_by_turn", "prompts_by_session", "answers_by_reply"];
-
-/// What a database that is being drawn consists of, by what is behind its name.
-pub(crate) const SCRATCH: [&str; 5] = ["", "-fts", "-journal", COMPANIONS[0], COMPANIONS[1]];
 
 /// Draws the database at `path` again from the whole log. `progress` is told after each batch.
 ///
@@ -57,7 +54,7 @@ fn rebuild_as(
     let scratch = beside(path, ".new");
     let mut foreseen = Foreseen::default();
     loop {
-        remove(&scratch)?;
+        remove_scratch(&scratch)?;
         let mut store = Store::open_scratch(&scratch, options.clone())?;
         store.foresee(&foreseen)?;
         let folded = store.draw(&scratch, log, &mut progress)?;
@@ -190,11 +187,12 @@ impl Store {
 
     fn foresee(&self, foreseen: &Foreseen) -> Result<()> {
         for id in foreseen.void_forgettings() {
-            let sql = "insert into void_forgettings values (?1)";
+            let sql = "insert into void_forgettings (event) values (?1)";
             self.connection.execute(sql, [id.as_bytes()])?;
         }
         for (id, merged) in &foreseen.merges {
-            let sql = "insert or ignore into project_merges values (?1, ?2, ?3, ?4)";
+            let sql = "insert or ignore into project_merges (event, source, target, label)
+                       values (?1, ?2, ?3, ?4)";
             let ProjectMerged { from, into, label } = merged;
             self.connection.execute(sql, (id.as_bytes(), from, into, label))?;
         }
@@ -394,17 +392,4 @@ fn rebuild_lock(path: &Path) -> Result<(PathBuf, File)> {
         Ok(file) => Ok((lock, file)),
         Err(source) => Err(Error::Io { action: "create", path: lock, source }),
     }
-}
-
-pub(crate) fn remove(path: &Path) -> Result<()> {
-    for suffix in SCRATCH {
-        let file = beside(path, suffix);
-        match fs::remove_file(&file) {
-            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::Io { action: "remove", path: file, source });
-            }
-            _ => {}
-        }
-    }
-    Ok(())
 }

@@ -129,8 +129,11 @@ fn insert(rows: &Rows<'_>, event: &Recorded, said: &RecordedReply<'_>) -> Result
     };
     let place = sessions::place(rows, event)?;
     let sql =
-        "insert into replies values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
-                   ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, null)";
+        "insert into replies (seq, event, at_us, session, project, provider, model, prompt_version,
+             generation, memory_session, attempt, verdict, observations, summaries, skip_reason, is_cut,
+             tokens_in, tokens_cached, tokens_out, cost_micros, duration_ms, bytes, sources, is_current)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
+             ?21, ?22, ?23, ?24)";
     rows.run(
         sql,
         params![
@@ -174,13 +177,13 @@ fn link(rows: &Rows<'_>, reply: i64, answers: &[[u8; 16]]) -> Result<usize> {
     let (known, sought) = (
         "insert or ignore into answers (source, reply) values (?1, ?2)",
         "insert or ignore into answers (source, reply)
-             select seq, ?2 from events where event = ?1 and seq >> 55 = ?2 >> 55",
+             select seq, ?2 from events where event = ?1 and host = ?3",
     );
     let seqs = rows.seqs.borrow();
     let mut insert = rows.cached(known)?;
     answers.iter().try_fold(0, |sum, event| match seqs.get(event) {
         Some(seq) => Ok(sum + insert.execute((seq, reply))?),
-        None => Ok(sum + rows.run(sought, (event, reply))?),
+        None => Ok(sum + rows.run(sought, (event, reply, rows.host))?),
     })
 }
 
@@ -224,10 +227,10 @@ fn count_attempt(
         let sql = format!(
             "update {table} set attempts = max(attempts, ?2), is_parked = max(is_parked, ?3)
              where answered_by is null
-                 and seq = (select seq from events where event = ?1 and seq >> 55 = ?4)"
+                 and seq = (select seq from events where event = ?1 and host = ?4)"
         );
         for event in answers {
-            rows.run(&sql, (event, attempt, is_parked, rows.log))?;
+            rows.run(&sql, (event, attempt, is_parked, rows.host))?;
         }
     }
     Ok(())
@@ -236,8 +239,10 @@ fn count_attempt(
 fn fail(rows: &Rows<'_>, event: &Recorded, failed: &AgentFailed) -> Result<()> {
     let place = sessions::place(rows, event)?;
     let sql =
-        "insert into failures values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
-                   ?15, ?16, ?17, ?18)";
+        "insert into failures (seq, event, at_us, session, project, provider, model, prompt_version,
+             generation, class, message, attempt, retry_after_ms, tokens_in, tokens_out, cost_micros, bytes,
+             sources)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
     rows.run(
         sql,
         params![

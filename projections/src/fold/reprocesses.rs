@@ -35,8 +35,9 @@ impl Projection for Reprocesses {
 
 fn start(rows: &Rows<'_>, event: &Recorded, started: &ReprocessStarted) -> Result<()> {
     // Started again is going on: the first beginning counts.
-    let sql = "insert or ignore into reprocesses values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
-                   ?13, null, 0)";
+    let sql = "insert or ignore into reprocesses (generation, event, seq, at_us, prompt_version, provider,
+                   model, since_us, until_us, project, session, is_fresh, is_shadow)
+               values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
     rows.run(
         sql,
         params![
@@ -140,7 +141,7 @@ fn candidates(rows: &Rows<'_>, event: &Recorded, generation: u32) -> Result<Vec<
                    replies.generation = ?1 or replies.prompt_version is ?2, answers.source
                from replies join answers on answers.reply = replies.seq
                    join events on events.seq = answers.source
-               where replies.verdict not in ('unreadable', 'erased') and replies.seq >> 55 = ?7
+               where replies.verdict not in ('unreadable', 'erased') and replies.host = ?7
                    and (replies.is_current or replies.generation = ?1 or replies.prompt_version is ?2)
                    and (?3 is null or events.at_us >= ?3) and (?4 is null or events.at_us < ?4)
                    and (?5 is null or events.project in (select value from json_each(?5)))
@@ -156,7 +157,7 @@ fn candidates(rows: &Rows<'_>, event: &Recorded, generation: u32) -> Result<Vec<
         until_us,
         project,
         session,
-        rows.log
+        rows.host
     ])?;
     let mut candidates: Vec<Candidate> = Vec::new();
     while let Some(row) = found.next()? {

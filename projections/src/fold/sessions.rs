@@ -162,13 +162,13 @@ fn insert(rows: &Rows<'_>, event: &Recorded, project: i64) -> Result<i64> {
     let (platform, session, host) =
         (platform(rows, event), &envelope.session, some(&envelope.host));
     let event = event.id.as_bytes();
-    rows.run(sql, params![id, event, seq, platform, session, host, project, at_us, rows.log])?;
+    rows.run(sql, params![id, event, seq, platform, session, host, project, at_us, rows.host])?;
     Ok(id)
 }
 
 /// The watched program; on other machines with the number of the log, so that each log has its own sessions.
 fn platform<'e>(rows: &Rows<'_>, event: &'e Recorded) -> Cow<'e, str> {
-    match rows.log {
+    match rows.host {
         0 => event.envelope.platform.as_str().into(),
         log => format!("{}@{log}", event.envelope.platform).into(),
     }

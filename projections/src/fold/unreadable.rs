@@ -28,7 +28,8 @@ impl Projection for Unreadable {
             }
             _ => return Ok(()),
         };
-        let sql = "insert into unreadable values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        let sql = "insert into unreadable (seq, event, at_us, kind, version, hook, error, bytes)
+                   values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
         let (seq, at_us) = (event.seq.raw() as i64, event.at_us() as i64);
         let kind = event.event.kind();
         rows.run(sql, (seq, event.id.as_bytes(), at_us, kind, version, hook, error, bytes as i64))?;

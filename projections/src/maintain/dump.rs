@@ -10,7 +10,7 @@ use std::{fmt::Write as _, io};
 /// Where exactly reading goes on depends on when segments are rolled and compacted, so the place of the last
 /// event stands for it.
 const CHECKPOINT: &str =
-    "select one, log, (select coalesce(max(seq), 0) from events where seq >> 55 = 0), events, at_us, kinds
+    "select one, log, (select coalesce(max(seq), 0) from events where host = 0), events, at_us, kinds
      from checkpoint";
 
 impl Store {
@@ -31,12 +31,11 @@ impl Store {
         let failed = |source| Error::Io { action: "write", path: "dump".into(), source };
         for table in self.tables()? {
             writeln!(out, "-- {table}").map_err(failed)?;
-            let columns =
-                self.connection.prepare(&format!("select * from {table}"))?.column_count();
-            let order = if columns > 1 { "1, 2" } else { "1" };
+            let columns = self.stored_columns(&table)?;
+            let order = if columns.len() > 1 { "1, 2" } else { "1" };
             let sql = match table.as_str() {
                 "checkpoint" => CHECKPOINT.to_owned(),
-                _ => format!("select * from {table} order by {order}"),
+                _ => format!("select {} from {table} order by {order}", columns.join(", ")),
             };
             self.each_line(&sql, |line| writeln!(out, "{line}").map_err(failed))?;
         }
@@ -68,6 +67,14 @@ impl Store {
                    and name not like 'sqlite%' order by name";
         let mut statement = self.connection.prepare(sql)?;
         let names = statement.query_map((), |row| row.get(0))?;
+        Ok(names.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The columns of a table, without those that are computed from others.
+    fn stored_columns(&self, table: &str) -> Result<Vec<String>> {
+        let sql = "select name from pragma_table_info(?1) order by cid";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let names = statement.query_map([table], |row| row.get(0))?;
         Ok(names.collect::<rusqlite::Result<_>>()?)
     }
 

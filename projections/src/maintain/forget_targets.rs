@@ -117,7 +117,7 @@ impl Store {
     pub fn forgettings(&self, beginning: &str) -> Result<Vec<Forgetting>> {
         let sql = "select event, at_us, memories, is_void, undoes is not null, seq,
                        exists (select 1 from compactions
-                           where compactions.seq >> 55 = 0 and compactions.event > forgettings.event)
+                           where compactions.host = 0 and compactions.event > forgettings.event)
                    from forgettings where instr(lower(hex(event)), ?1) = 1 order by seq desc";
         let found = |row: &Row<'_>| {
             Ok(Forgetting {

@@ -10,9 +10,12 @@ use crate::{
 };
 use std::io;
 
-/// Names the log of a row.
-const LOG: &str = "coalesce((select hex(id) from hosts where log = row.seq >> 55),
-    (select hex(log) from checkpoint where row.seq >> 55 = 0))";
+/// The identity of the log that a row comes from.
+const LOG: &str = "coalesce((select hex(id) from hosts where log = row.host),
+    (select hex(log) from checkpoint where row.host = 0))";
+/// The same for sessions, where `host` is the name of the machine.
+const LOG_OF_SESSION: &str = "coalesce((select hex(id) from hosts where log = row.log),
+    (select hex(log) from checkpoint where row.log = 0))";
 /// Names the project of a row, and the session.
 const PLACE: &str = "(select key from projects where id = row.project),
     (select session from sessions where id = row.session)";
@@ -49,7 +52,7 @@ fn tables() -> Vec<(&'static str, String)> {
             (select key from projects as other where other.id = row.merged_into),
             (select key from projects as other where other.id = row.owner)".into()),
         ("sessions", format!(
-            "{LOG}, {event}, replace(row.platform, '@' || row.log, ''), row.session, row.memory_session, row.host,
+            "{LOG_OF_SESSION}, {event}, replace(row.platform, '@' || row.log, ''), row.session, row.memory_session, row.host,
              (select key from projects where id = row.project), row.source, row.cwd, row.model,
              row.transcript_path, row.started_at_us, row.at_us, row.ended_at_us, row.end_reason, row.prompt_id,
              row.prompt_number, row.turn, row.is_turn_open, {}, row.upstream_id,

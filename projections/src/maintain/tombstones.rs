@@ -94,7 +94,7 @@ impl Store {
     }
 
     fn facts(&self) -> Result<Facts> {
-        let sql = "select event from events where forgotten_by is not null and seq >> 55 = 0
+        let sql = "select event from events where forgotten_by is not null and host = 0
                    order by event";
         let mut statement = self.connection.prepare(sql)?;
         let ids = statement.query_map((), |row| row.get(0))?;

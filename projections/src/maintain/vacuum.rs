@@ -2,13 +2,10 @@
 
 use crate::{
     error::{Error, Result},
-    fold::{
-        fts_rebuild::INDEXES,
-        rebuild::{SCRATCH, lock_rebuild},
-    },
+    fold::{fts_rebuild::INDEXES, rebuild::lock_rebuild},
     store::{
         Store,
-        files::{COMPANIONS, beside, lock_exclusive},
+        files::{COMPANIONS, SCRATCH, beside, lock_exclusive},
     },
 };
 use std::{fs, path::Path};

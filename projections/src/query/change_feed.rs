@@ -3,7 +3,7 @@
 use crate::{
     Store,
     error::Result,
-    hosts::{FOREIGN, LOG_SHIFT, host_of},
+    hosts::{FIRST_FOREIGN_SEQ, HOST_SHIFT, host_of},
     query::search::{Kind, MemoryId},
     store::sql_numbers::number,
 };
@@ -162,7 +162,7 @@ impl Store {
             "SessionEnded" => session.map(FeedChange::SessionEnded),
             "PromptSubmitted" => self.said_at(seq)?.map(FeedChange::Prompt),
             // What another machine is busy with is that machine's own; what comes of it is told.
-            "ToolUsed" if seq < FOREIGN => self.used_at(seq, session)?,
+            "ToolUsed" if seq < FIRST_FOREIGN_SEQ => self.used_at(seq, session)?,
             "AgentReplied" | "MemoryAdded" | "Imported" => {
                 let names = self.memories_of_reply(seq)?;
                 (!names.is_empty()).then_some(FeedChange::Memories(names))
@@ -194,12 +194,12 @@ impl Store {
 
 /// No place of this log is below this.
 fn start(log: u8) -> i64 {
-    i64::from(log) << LOG_SHIFT
+    i64::from(log) << HOST_SHIFT
 }
 
 /// Every place of this log is.
 fn end(log: u8) -> i64 {
-    (i64::from(log) + 1).checked_mul(FOREIGN).unwrap_or(i64::MAX)
+    (i64::from(log) + 1).checked_mul(FIRST_FOREIGN_SEQ).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn how_far_one_heard_is_a_text_and_comes_back_from_it() {
-        let text = format!("4711,{}", (3_u64 << LOG_SHIFT) + 12);
+        let text = format!("4711,{}", (3_u64 << HOST_SHIFT) + 12);
         let heard: FeedPosition = text.parse().unwrap();
         assert_eq!((heard.of(0), heard.of(1), heard.of(3)), (4711, 1 << 55, (3 << 55) + 12));
         assert_eq!(heard.to_string(), text);

@@ -2,7 +2,7 @@
 
 use crate::{
     error::Result,
-    hosts::FOREIGN,
+    hosts::FIRST_FOREIGN_SEQ,
     store::{Store, sql_numbers::number},
 };
 use rusqlite::Row;
@@ -90,10 +90,10 @@ impl Store {
     pub fn costs(&self, since_us: u64, offset_seconds: i64) -> Result<Vec<Cost>> {
         let sql = format!("with spent as (
                 select at_us, project, provider, model, 1 as replies, 0 as failures, observations,
-                    tokens_in, tokens_cached, tokens_out, cost_micros from replies where seq < {FOREIGN}
+                    tokens_in, tokens_cached, tokens_out, cost_micros from replies where seq < {FIRST_FOREIGN_SEQ}
                 union all
                 select at_us, project, provider, model, 0, 1, 0, tokens_in, 0, tokens_out, cost_micros
-                from failures where seq < {FOREIGN})
+                from failures where seq < {FIRST_FOREIGN_SEQ})
             select date(at_us / 1000000 + ?2, 'unixepoch') as day, owner.key, coalesce(owner.label, ''),
                 provider, model, sum(replies), sum(failures), sum(observations), sum(tokens_in),
                 sum(tokens_cached), sum(tokens_out), sum(cost_micros)
@@ -111,10 +111,10 @@ impl Store {
             "select coalesce(sum(tokens), 0), coalesce(sum(cost_micros), 0),
                 coalesce(max(tokens), 0), coalesce(max(cost_micros), 0) from (
                 select tokens_in + tokens_out as tokens, cost_micros from replies
-                where at_us >= ?1 and seq < {FOREIGN}
+                where at_us >= ?1 and seq < {FIRST_FOREIGN_SEQ}
                 union all
                 select tokens_in + tokens_out, cost_micros from failures
-                where at_us >= ?1 and seq < {FOREIGN})"
+                where at_us >= ?1 and seq < {FIRST_FOREIGN_SEQ})"
         );
         let spent = self.connection.prepare_cached(&sql)?.query_row([since_us as i64], |row| {
             Ok(Spending {
@@ -130,8 +130,8 @@ impl Store {
     /// The latest failure, if nobody was answered since: what stands in the way.
     pub fn last_failure(&self) -> Result<Option<RequestFailure>> {
         let sql = format!(
-            "select exists (select 1 from failures where seq < {FOREIGN}
-                 and seq > coalesce((select max(seq) from replies where seq < {FOREIGN}), 0))"
+            "select exists (select 1 from failures where seq < {FIRST_FOREIGN_SEQ}
+                 and seq > coalesce((select max(seq) from replies where seq < {FIRST_FOREIGN_SEQ}), 0))"
         );
         let is_trouble: bool =
             self.connection.prepare_cached(&sql)?.query_row((), |row| row.get(0))?;
@@ -142,7 +142,7 @@ impl Store {
     pub fn failures(&self, limit: u32) -> Result<Vec<RequestFailure>> {
         let sql = format!(
             "select at_us, provider, model, class, message, attempt, retry_after_ms, sources
-             from failures where seq < {FOREIGN} order by seq desc limit ?1"
+             from failures where seq < {FIRST_FOREIGN_SEQ} order by seq desc limit ?1"
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
         let failures = statement.query_map([limit], |row| {

@@ -7,7 +7,7 @@ use rusqlite::OptionalExtension;
 impl Store {
     /// Whether this event of our own log was folded, also if it was forgotten since.
     pub fn has_event(&self, event: Id) -> Result<bool> {
-        let sql = "select 1 from events where event = ?1 and seq >> 55 = 0";
+        let sql = "select 1 from events where event = ?1 and host = 0";
         let mut statement = self.connection.prepare_cached(sql)?;
         Ok(statement.exists([event.as_bytes()])?)
     }

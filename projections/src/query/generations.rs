@@ -70,7 +70,7 @@ impl Store {
             "select generation, at_us, prompt_version, coalesce(provider, ''), coalesce(model, ''),
                        since_us, until_us, project, session, is_fresh, is_shadow,
                        finished_at_us is not null, is_current, seq
-                   from reprocesses where seq >> 55 = 0 order by generation desc";
+                   from reprocesses where host = 0 order by generation desc";
         let mut statement = self.connection.prepare_cached(sql)?;
         let generations = statement.query_map((), read_generation)?;
         Ok(generations.collect::<rusqlite::Result<_>>()?)

@@ -2,7 +2,7 @@
 
 use crate::{
     error::Result,
-    hosts::FOREIGN,
+    hosts::FIRST_FOREIGN_SEQ,
     store::{Store, sql_numbers::number},
 };
 use rusqlite::OptionalExtension as _;
@@ -48,7 +48,7 @@ impl Store {
     pub fn outages(&self, since_us: u64) -> Result<Vec<Outage>> {
         let sql = format!(
             "select seq, provider, class, coalesce(message, ''), at_us, retry_after_ms from failures
-             where seq < {FOREIGN} and at_us >= ?1 and (class in ('auth', 'quota')
+             where seq < {FIRST_FOREIGN_SEQ} and at_us >= ?1 and (class in ('auth', 'quota')
                  or class = 'invalid' and sources = 0
                  or class = 'rate limit' and retry_after_ms >= {LONG_PAUSE_MS})
              order by seq desc limit {FAILURES_MAX}"
@@ -87,7 +87,7 @@ impl Store {
 
     fn has_answered(&self, provider: &str, after: i64) -> Result<bool> {
         let sql = format!(
-            "select 1 from replies where seq > ?2 and seq < {FOREIGN} and provider = ?1 limit 1"
+            "select 1 from replies where seq > ?2 and seq < {FIRST_FOREIGN_SEQ} and provider = ?1 limit 1"
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
         Ok(statement.query_row((provider, after), |_| Ok(())).optional()?.is_some())
@@ -95,8 +95,9 @@ impl Store {
 
     /// The provider of the last response, if there is one.
     pub fn last_provider(&self) -> Result<Option<String>> {
-        let sql =
-            format!("select provider from replies where seq < {FOREIGN} order by seq desc limit 1");
+        let sql = format!(
+            "select provider from replies where seq < {FIRST_FOREIGN_SEQ} order by seq desc limit 1"
+        );
         Ok(self.connection.prepare_cached(&sql)?.query_row((), |row| row.get(0)).optional()?)
     }
 
@@ -105,7 +106,7 @@ impl Store {
         let sql = format!(
             "select count(*), coalesce(min(events.at_us), 0) from replies
                  join answers on answers.reply = replies.seq join events on events.seq = answers.source
-             where replies.provider = 'extract' and replies.is_current and replies.seq < {FOREIGN}"
+             where replies.provider = 'extract' and replies.is_current and replies.seq < {FIRST_FOREIGN_SEQ}"
         );
         let read = |row: &rusqlite::Row<'_>| {
             Ok(RulesUsage { events: number(row, 0)?, since_us: number(row, 1)? })

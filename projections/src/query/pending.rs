@@ -3,7 +3,7 @@
 use crate::{
     error::Result,
     fold::projection::some,
-    hosts::FOREIGN,
+    hosts::FIRST_FOREIGN_SEQ,
     store::{
         Store,
         sql_numbers::{number, seq},
@@ -102,7 +102,7 @@ const NOT_REPROCESSED: &str =
 /// is asked about there.
 pub(crate) fn in_range(row: &str) -> String {
     format!(
-        "{row}.seq < {FOREIGN} and (:since is null or {row}.at_us >= :since) and (:until is null or {row}.at_us < :until)
+        "{row}.seq < {FIRST_FOREIGN_SEQ} and (:since is null or {row}.at_us >= :since) and (:until is null or {row}.at_us < :until)
          and (:project is null or {row}.project in (select id from projects
              where owner in (select owner from projects where key = :project)))
          and (:session is null or {row}.session in (select id from sessions where session = :session))"

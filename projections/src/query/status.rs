@@ -3,7 +3,7 @@
 use crate::{
     error::Result,
     fold::sessions::STATUS,
-    hosts::FOREIGN,
+    hosts::FIRST_FOREIGN_SEQ,
     store::{
         Store,
         sql_numbers::{number, number_if_any},
@@ -135,7 +135,7 @@ impl Store {
         };
         let waiting = |condition: &str| -> Result<u64> {
             let condition =
-                format!("where answered_by is null and {condition} and seq < {FOREIGN}");
+                format!("where answered_by is null and {condition} and seq < {FIRST_FOREIGN_SEQ}");
             // Nobody is asked about the end of a subagent alone.
             let stops = count(&format!("stops {condition} and scope = 'turn'"))?;
             Ok(count(&format!("tool_uses {condition}"))? + stops)

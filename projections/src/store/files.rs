@@ -13,6 +13,8 @@ use std::{
 
 /// The companions of a database in WAL mode.
 pub(crate) const COMPANIONS: [&str; 2] = ["-wal", "-shm"];
+/// The suffixes of the files of a database that a rebuild writes.
+pub(crate) const SCRATCH: [&str; 5] = ["", "-fts", "-journal", COMPANIONS[0], COMPANIONS[1]];
 
 /// Between two attempts to get a lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
@@ -161,4 +163,18 @@ pub(crate) fn remove_companions(path: &Path) {
 
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {
     fs::rename(from, to).map_err(|source| Error::Io { action: "rename", path: from.into(), source })
+}
+
+/// Deletes a database that a rebuild writes, with its companion files.
+pub(crate) fn remove_scratch(path: &Path) -> Result<()> {
+    for suffix in SCRATCH {
+        let file = beside(path, suffix);
+        match fs::remove_file(&file) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::Io { action: "remove", path: file, source });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }

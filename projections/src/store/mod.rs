@@ -7,7 +7,6 @@ pub(crate) mod sql_numbers;
 pub(crate) mod system;
 
 use crate::{
-    ALL,
     error::Result,
     store::{
         files::OpenFile,
@@ -15,7 +14,7 @@ use crate::{
     },
 };
 use claude_mem_events::Seq;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 use std::{
     cell::Cell,
     path::{Path, PathBuf},
@@ -106,34 +105,12 @@ impl Store {
     pub fn is_wal_replaced(&self) -> bool {
         self.file.as_ref().is_some_and(OpenFile::is_wal_replaced)
     }
-
-    /// Whether the rows were drawn in another way than today's: everything must be drawn again.
-    pub(crate) fn is_outdated(&self) -> Result<bool> {
-        let kinds: String =
-            self.connection.query_row("select kinds from checkpoint", (), |row| row.get(0))?;
-        if kinds != self.options.kinds.join(",") {
-            return Ok(true);
-        }
-        for projection in ALL {
-            let sql = "select version from projections where name = ?1";
-            let drawn: Option<u32> =
-                self.connection.query_row(sql, [projection.name()], |row| row.get(0)).optional()?;
-            if drawn != Some(projection.version()) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
 }
 
-/// A new database stands at the beginning, and is drawn as today.
-pub(crate) fn begin_log(connection: &Connection, options: &Options) -> Result<()> {
+/// Adds the checkpoint of a new database: nothing is folded yet.
+pub(crate) fn insert_checkpoint(connection: &Connection, options: &Options) -> Result<()> {
     let sql = "insert or ignore into checkpoint (one, position, events, at_us, kinds)
                values (1, 0, 0, 0, ?1)";
     connection.execute(sql, [options.kinds.join(",")])?;
-    for projection in ALL {
-        let sql = "insert or ignore into projections values (?1, ?2)";
-        connection.execute(sql, (projection.name(), projection.version()))?;
-    }
     Ok(())
 }

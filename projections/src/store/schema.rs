@@ -2,7 +2,7 @@
 
 use crate::{
     error::{Error, Result},
-    store::{Options, begin_log},
+    store::{Options, insert_checkpoint},
 };
 use rusqlite::{Connection, TransactionBehavior};
 use std::{
@@ -35,7 +35,7 @@ pub(crate) fn migrate(connection: &mut Connection, path: &Path, options: &Option
     }
     all.pragma_update(None, "user_version", known())?;
     all.pragma_update(None, "application_id", APPLICATION_ID)?;
-    begin_log(&all, options)?;
+    insert_checkpoint(&all, options)?;
     Ok(all.commit()?)
 }
 

@@ -57,7 +57,7 @@ impl Store {
         };
         let sql = format!(
             "select {type_}, row.at_us, coalesce(owners.label, owners.key), sessions.session, {title}, {text},
-                 row.seq >> 55
+                 row.host
              from visible_{} row join projects on projects.id = row.project
                  join projects owners on owners.id = projects.owner
                  left join sessions on sessions.id = row.session

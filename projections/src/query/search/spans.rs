@@ -1,7 +1,7 @@
 //! Where the numbers of rows are: from 1 on for our own, and far above for each other machine.
 
 use super::Kind;
-use crate::{error::Result, hosts::ROWS_PER_LOG};
+use crate::{error::Result, hosts::ROWS_PER_HOST};
 use rusqlite::Connection;
 
 /// The numbers of each machine's rows, first and last, lowest first.
@@ -18,7 +18,7 @@ impl Spans {
         let mut statement = connection.prepare_cached(sql)?;
         let spans = statement.query_map([kind.table()], |row| {
             let (log, last): (i64, i64) = (row.get(0)?, row.get(1)?);
-            Ok((log * ROWS_PER_LOG + 1, log * ROWS_PER_LOG + last))
+            Ok((log * ROWS_PER_HOST + 1, log * ROWS_PER_HOST + last))
         })?;
         Ok(Self(spans.collect::<rusqlite::Result<_>>()?))
     }
@@ -45,8 +45,8 @@ mod tests {
 
     #[test]
     fn numbers_of_other_machines_are_far_above_and_counted_without_the_space_between() {
-        let spans = Spans(vec![(1, 10), (ROWS_PER_LOG + 1, ROWS_PER_LOG + 5)]);
+        let spans = Spans(vec![(1, 10), (ROWS_PER_HOST + 1, ROWS_PER_HOST + 5)]);
         assert_eq!((spans.len(), spans.upto(4), spans.upto(500)), (15, 4, 10));
-        assert_eq!(spans.upto(ROWS_PER_LOG + 2), 12);
+        assert_eq!(spans.upto(ROWS_PER_HOST + 2), 12);
     }
 }

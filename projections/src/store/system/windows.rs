@@ -2,8 +2,10 @@
 
 use crate::{
     error::Result,
-    fold::rebuild::remove,
-    store::{files::lock_exclusive, open::BUSY},
+    store::{
+        files::{lock_exclusive, remove_scratch},
+        open::BUSY,
+    },
 };
 use rusqlite::{Connection, backup::Backup};
 use std::{path::Path, time::Duration};
@@ -24,5 +26,5 @@ pub(crate) fn replace(path: &Path, scratch: &Path) -> Result<()> {
     to.busy_timeout(BUSY)?;
     Backup::new(&from, &mut to)?.run_to_completion(i32::MAX, PAUSE, None)?;
     drop((from, to, replacing));
-    remove(scratch)
+    remove_scratch(scratch)
 }

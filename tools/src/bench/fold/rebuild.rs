@@ -123,7 +123,12 @@ impl Rows {
         let names = names.query_map((), |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
         let (mut tables, mut rows) = (Vec::new(), Vec::new());
         for name in names {
-            let mut statement = database.prepare(&format!("select * from {name}"))?;
+            let stored: String = database.query_row(
+                "select group_concat(name) from pragma_table_info(?1)",
+                [&name],
+                |row| row.get(0),
+            )?;
+            let mut statement = database.prepare(&format!("select {stored} from {name}"))?;
             let columns = statement.column_count();
             let origin = if name == "answers" { "reply" } else { "seq" };
             let seq = statement.column_index(origin).ok();

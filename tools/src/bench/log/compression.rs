@@ -25,9 +25,9 @@ const LEVELS: [i32; 4] = [-5, -1, 1, 3];
 /// Code as it is read and written by tools: ours.
 const SOURCE: [&str; 4] = [
     include_str!("../../../../log/src/format/mod.rs"),
-    include_str!("../../../../log/src/reader.rs"),
-    include_str!("../../../../log/src/writer.rs"),
-    include_str!("../../../../log/src/segment.rs"),
+    include_str!("../../../../log/src/read/reader.rs"),
+    include_str!("../../../../log/src/write/writer.rs"),
+    include_str!("../../../../log/src/read/segment.rs"),
 ];
 
 pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {

@@ -6,8 +6,8 @@
 use crate::{
     disk::File,
     format::{FrameHeader, Seal},
+    read::segment::Buffered,
     recovery::{ScanResult, scan},
-    segment::Buffered,
 };
 use std::{
     sync::{

@@ -2,12 +2,14 @@
 
 use crate::{
     Error, Gap, Item, Log, Seq,
-    dedup::Seen,
     format::{FLAG_AGAIN, FrameHeader, KIND_RESERVED, SEGMENT_HEADER_LEN},
-    item::{Unpacker, entry, seq_of},
+    read::{
+        dedup::Seen,
+        item::{Unpacker, entry, seq_of},
+        rewritten::Originals,
+        segment::{Segment, following, snapshot},
+    },
     recovery::ScanResult,
-    rewritten::Originals,
-    segment::{Segment, following, snapshot},
 };
 
 /// Reads backwards, a block of the index at a time.

@@ -8,7 +8,7 @@ use crate::{
         self, FLAG_TOMBSTONE, FLAG_ZSTD, FORMAT, FRAME_HEADER_LEN, FrameFields, KIND_RESERVED,
         PAYLOAD_BYTES_MAX, SEGMENT_HEADER_LEN, SegmentHeader,
     },
-    roll, spill, sync,
+    write::{roll, spill, sync},
 };
 use std::{io, path::Path, sync::Arc, time::Duration};
 

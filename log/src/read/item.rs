@@ -6,7 +6,7 @@ use crate::{
         FLAG_AGAIN, FLAG_MOVED, FLAG_TOMBSTONE, FLAG_ZSTD, FrameHeader, PAYLOAD_BYTES_MAX,
         split_seq,
     },
-    segment::Segment,
+    read::segment::Segment,
 };
 use std::{fmt, io};
 

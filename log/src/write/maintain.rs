@@ -1,6 +1,10 @@
 //! What a hook has no time for.
 
-use crate::{Error, Options, directory::Directory, roll, seal, spill};
+use crate::{
+    Error, Options,
+    directory::Directory,
+    write::{roll, seal, spill},
+};
 use std::{path::Path, sync::Arc, time::Duration};
 
 /// What [`maintain`] did.

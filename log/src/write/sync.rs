@@ -9,12 +9,12 @@ use crate::{
     Appender, Error, Options, Seq,
     directory::{Directory, SegmentFile},
     format::{FLAG_AGAIN, FrameFields, FrameHeader, KIND_SEAL, SEGMENT_HEADER_LEN, Synced},
+    read::{rewritten::Originals, segment::Segment},
     recovery::ScanResult,
-    rewritten::Originals,
-    roll,
-    segment::Segment,
-    spill,
-    writer::{Part, Payload, Target},
+    write::{
+        roll, spill,
+        writer::{Part, Payload, Target},
+    },
 };
 use std::{io, path::Path, sync::Arc, time::Duration};
 
@@ -36,7 +36,7 @@ pub(crate) fn sync(appender: &mut Appender) -> Result<(), Error> {
         // Nothing but spilled records, or nothing at all.
         return Ok(());
     }
-    let synced = read_marker(&appender.directory, &appender.directory.synced());
+    let synced = appender.directory.read_marker(&appender.directory.synced());
     if appender.directory.disk.inode(&appender.directory.suspect()).is_err() {
         let target = appender.open_target()?;
         match sync_from(&appender.directory, synced, &target) {
@@ -124,13 +124,6 @@ fn sync_names(directory: &Directory, is_first_of_log: bool) -> Result<(), Error>
     }
 }
 
-/// Reads `synced` or `suspect`.
-pub(crate) fn read_marker(directory: &Directory, path: &Path) -> Option<Synced> {
-    let mut bytes = [0; Synced::LEN];
-    let len = directory.disk.open_read(path).ok()?.read_at(&mut bytes, 0).ok()?;
-    Synced::decode(&bytes[..len])
-}
-
 /// If this is lost, the next sync does a little too much.
 fn write_synced(directory: &Directory, synced: Synced) {
     if let Ok(file) = directory.disk.open_marker(&directory.synced()) {
@@ -152,7 +145,7 @@ pub(crate) fn mark_suspect(directory: &Directory, synced: Option<Synced>) {
 fn rescue(appender: &mut Appender, synced: Option<Synced>) -> Result<(), Error> {
     let mark = appender.directory.suspect();
     let from = match appender.directory.disk.inode(&mark) {
-        Ok(_) => read_marker(&appender.directory, &mark),
+        Ok(_) => appender.directory.read_marker(&mark),
         Err(_) => synced,
     };
     let suspect = appender.open_target()?;

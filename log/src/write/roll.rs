@@ -10,7 +10,7 @@ use crate::{
     directory::Directory,
     disk::{File, Lock},
     format::{SegmentHeader, encode_log_id},
-    writer::Target,
+    write::writer::Target,
 };
 use std::{io, path::Path, time::Duration};
 

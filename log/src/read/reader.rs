@@ -2,14 +2,15 @@
 
 use crate::{
     Error, Gap, GapReason, Item, Log, Seq,
-    dedup::Seen,
     format::{FLAG_AGAIN, FrameHeader, KIND_RESERVED, SEGMENT_HEADER_LEN},
-    item::{Unpacker, entry, seq_of},
-    readahead::Checker,
+    read::{
+        dedup::Seen,
+        item::{Unpacker, entry, seq_of},
+        readahead::Checker,
+        rewritten::Originals,
+        segment::Segment,
+    },
     recovery::ScanResult,
-    rewritten::Originals,
-    segment::Segment,
-    sync,
 };
 use std::io;
 
@@ -162,7 +163,7 @@ impl Reader {
         }
         if segment.is_active && !self.is_end_checked {
             self.is_end_checked = true;
-            let synced = sync::read_marker(directory, &directory.synced());
+            let synced = directory.read_marker(&directory.synced());
             self.pending.extend(segment.lost_end(synced, self.offset)?);
         }
         Ok(segment.is_active && self.pending.is_empty())
@@ -214,7 +215,7 @@ impl Reader {
     fn is_synced_segment_missing(&mut self) -> bool {
         let directory = &self.log.directory;
         let Some(expected) = self.number_expected else { return false };
-        let synced = sync::read_marker(directory, &directory.synced());
+        let synced = directory.read_marker(&directory.synced());
         let is_missing = synced.is_some_and(|synced| synced.segment >= expected);
         if is_missing {
             self.number_expected = None;

@@ -5,10 +5,12 @@ use crate::{
     directory::{Directory, SegmentFile},
     disk::Lock,
     format::{SEGMENT_HEADER_LEN, SegmentHeader},
+    read::segment::Segment,
     recovery::ScanResult,
-    roll,
-    segment::Segment,
-    writer::{Part, Payload, Target},
+    write::{
+        roll,
+        writer::{Part, Payload, Target},
+    },
 };
 use std::{collections::HashSet, io, path::Path, sync::Arc};
 

@@ -4,8 +4,8 @@ use crate::{
     Error, Id, Seq,
     directory::Directory,
     format::{FLAG_AGAIN, FrameHeader, split_seq, without_place},
+    read::segment::{Segment, following},
     recovery::ScanResult,
-    segment::{Segment, following},
 };
 use std::collections::HashSet;
 

@@ -8,7 +8,7 @@ use crate::{
         self, FORMAT, FRAME_HEADER_LEN, FrameHeader, KIND_SEAL, SEGMENT_HEADER_LEN, Seal,
         SegmentHeader, Synced,
     },
-    readahead::{Ahead, Checker},
+    read::readahead::{Ahead, Checker},
     recovery::{ScanResult, Source, scan},
 };
 use std::{io, path::PathBuf, sync::Arc};

@@ -3,7 +3,7 @@
 use crate::{
     Backwards, Error, Options, Reader, Seq, Tail,
     directory::Directory,
-    segment::{Segment, SegmentInfo, following, snapshot},
+    read::segment::{Segment, SegmentInfo, following, snapshot},
 };
 use std::path::Path;
 

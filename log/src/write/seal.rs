@@ -5,9 +5,9 @@ use crate::{
     directory::{Directory, SegmentFile},
     disk::{File, Lock},
     format::{FrameHeader, IndexEntry, KIND_RESERVED, KIND_SEAL, SEGMENT_HEADER_LEN, Seal},
+    read::segment::{Segment, following},
     recovery::ScanResult,
-    segment::{Segment, following},
-    sync,
+    write::sync,
 };
 use sha2::{Digest, Sha256};
 use std::{path::Path, sync::Arc};
@@ -82,7 +82,7 @@ const SEAL_GAPS_MAX: usize = 1 << 16;
 /// If this sync fails, no later one of this file can be believed, so word is left for the next.
 fn sync_or_suspect(directory: &Directory, file: &dyn File, path: &Path) -> Result<(), Error> {
     file.sync().map_err(|source| {
-        let synced = sync::read_marker(directory, &directory.synced());
+        let synced = directory.read_marker(&directory.synced());
         sync::mark_suspect(directory, synced);
         Error::SyncFailed { path: path.to_path_buf(), source }
     })

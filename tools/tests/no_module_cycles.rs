@@ -1,0 +1,268 @@
+//! In no crate of the workspace do top-level modules depend on each other in a circle.
+//!
+//! Cargo forbids cycles between crates, nothing forbids them within one. The paths that code names
+//! (`crate::x`, `super::x`, and names that the crate root re-exports) give the graph. Tests do not count.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+type Graph = BTreeMap<String, BTreeSet<String>>;
+
+#[test]
+fn top_level_modules_of_a_crate_form_no_cycle() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let roots = crate_roots(workspace);
+    assert!(roots.len() >= 5, "{roots:?}");
+    let mut failures = Vec::new();
+    for root in roots {
+        let graph = module_graph(&root);
+        if let Some(cycle) = find_cycle(&graph) {
+            let root = root.strip_prefix(workspace).unwrap().display().to_string();
+            failures.push(format!("{root}: {}", cycle.join(" -> ")));
+        }
+    }
+    assert!(failures.is_empty(), "modules in a circle:\n{}", failures.join("\n"));
+}
+
+#[test]
+fn a_planted_cycle_is_found() {
+    let crate_with = |files: &[(&str, &str)]| {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        find_cycle(&module_graph(&dir.path().join("lib.rs")))
+    };
+    let root = ("lib.rs", "mod a;\nmod b;\nmod c;\npub use c::{Name, other as Alias};\n");
+    let one_way = [
+        root,
+        ("a/mod.rs", "mod inner;\nuse crate::b::Thing;\n"),
+        ("a/inner.rs", "use super::Other;\nuse crate::a;\n"),
+        ("b.rs", "use crate::{\n    c::{self, Third},\n};\n// crate::a is only named here\n"),
+        ("c.rs", "#[cfg(test)]\nmod tests {\n    use crate::a;\n}\n"),
+        ("c/tests.rs", "use crate::a::inner;\n"),
+    ];
+    assert_eq!(crate_with(&one_way), None);
+    for closing in [
+        "fn f() { crate::a::inner::g() }",
+        "use crate::{a::inner::{g}, b};",
+        "use super::a;",
+        "#[cfg(test)]\nuse crate::b;\nuse crate::a;",
+    ] {
+        let mut files = one_way;
+        files[4].1 = closing;
+        assert!(crate_with(&files).is_some(), "{closing}");
+    }
+    // `b` needs `c` already; here `c` is reached by a name that the root re-exports.
+    for reexported in ["use crate::Name;", "fn f() -> crate::Alias {}"] {
+        let mut files = one_way;
+        files[3].1 = reexported;
+        files[4].1 = "use crate::b;";
+        assert!(crate_with(&files).is_some(), "{reexported}");
+    }
+}
+
+/// The root file of every package below `dir`, fuzz targets and build output left out.
+fn crate_roots(dir: &Path) -> Vec<PathBuf> {
+    let mut roots = Vec::new();
+    if dir.join("Cargo.toml").exists() {
+        let candidates = ["lib.rs", "src/lib.rs", "src/main.rs"];
+        roots.extend(candidates.iter().map(|name| dir.join(name)).filter(|path| path.exists()));
+    }
+    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        let name = entry.file_name().into_string().unwrap();
+        let is_source = !name.starts_with('.') && !["target", "fuzz", "peers"].contains(&&*name);
+        if is_source && entry.file_type().unwrap().is_dir() {
+            roots.extend(crate_roots(&entry.path()));
+        }
+    }
+    roots
+}
+
+/// Which top-level module names which others.
+fn module_graph(root: &Path) -> Graph {
+    let text = without_comments_and_tests(&fs::read_to_string(root).unwrap());
+    let modules: BTreeSet<String> = text
+        .lines()
+        .filter_map(|line| {
+            let declared = line.trim_start_matches("pub(crate) ").trim_start_matches("pub ");
+            Some(declared.strip_prefix("mod ")?.split([';', ' ', '{']).next()?.to_owned())
+        })
+        .collect();
+    let mut reexports = BTreeMap::new();
+    for path in used_paths(&text) {
+        let steps: Vec<&str> = path.iter().map(String::as_str).filter(|s| *s != "crate").collect();
+        if let (Some(first), Some(last)) = (steps.first(), steps.last())
+            && modules.contains(*first)
+        {
+            reexports.insert((*last).to_owned(), (*first).to_owned());
+        }
+    }
+    let mut graph = Graph::new();
+    let dir = root.parent().unwrap();
+    for module in &modules {
+        let edges = graph.entry(module.clone()).or_default();
+        for (file, depth) in files_of(dir, module) {
+            let text = without_comments_and_tests(&fs::read_to_string(file).unwrap());
+            for name in names_below_root(&text, depth) {
+                let target =
+                    if modules.contains(&name) { Some(&name) } else { reexports.get(&name) };
+                edges.extend(target.filter(|target| *target != module).cloned());
+            }
+        }
+    }
+    graph
+}
+
+/// The files of a top-level module, each with its depth: how many `super` lead from it to the root.
+fn files_of(dir: &Path, module: &str) -> Vec<(PathBuf, usize)> {
+    let mut files = Vec::new();
+    let file = dir.join(format!("{module}.rs"));
+    files.extend(file.exists().then_some((file, 1)));
+    let mut folders = vec![(dir.join(module), 1)];
+    while let Some((folder, depth)) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries.map(Result::unwrap) {
+            let name = entry.file_name().into_string().unwrap();
+            if name.starts_with("tests") {
+                continue;
+            }
+            if entry.file_type().unwrap().is_dir() {
+                folders.push((entry.path(), depth + 1));
+            } else if name == "mod.rs" {
+                files.push((entry.path(), depth));
+            } else if name.ends_with(".rs") {
+                files.push((entry.path(), depth + 1));
+            }
+        }
+    }
+    files
+}
+
+/// The first step below the crate root of every path that names it.
+fn names_below_root(text: &str, depth: usize) -> Vec<String> {
+    let mut names = Vec::new();
+    let root = "super::".repeat(depth);
+    for path in used_paths(text) {
+        let below = match path.first().map(String::as_str) {
+            Some("crate") => path.get(1),
+            Some("super") => {
+                let supers = path.iter().take_while(|step| *step == "super").count();
+                path.get(supers).filter(|_| supers == depth)
+            }
+            _ => None,
+        };
+        names.extend(below.cloned());
+    }
+    for prefix in ["crate::", root.as_str()] {
+        for (at, _) in text.match_indices(prefix) {
+            let before = text[..at].chars().next_back().unwrap_or(' ');
+            let rest = &text[at + prefix.len()..];
+            let len = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
+            if !is_word(before) && before != ':' && len > 0 {
+                names.push(rest[..len].to_owned());
+            }
+        }
+    }
+    names
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// Every path that a `use` brings in, step by step, without aliases.
+fn used_paths(text: &str) -> Vec<Vec<String>> {
+    let mut paths = Vec::new();
+    for statement in text.split(';') {
+        let start = statement.rfind("use ").filter(|at| {
+            let before = statement[..*at].trim_end();
+            before.is_empty() || before.ends_with(['}', ']', ')', '{']) || before.ends_with("pub")
+        });
+        if let Some(start) = start {
+            expand(statement[start + 4..].trim(), &[], &mut paths);
+        }
+    }
+    paths
+}
+
+fn expand(tree: &str, before: &[String], paths: &mut Vec<Vec<String>>) {
+    let (head, group) = tree
+        .split_once('{')
+        .map_or((tree, None), |(head, rest)| (head, Some(rest.trim_end().trim_end_matches('}'))));
+    let mut path = before.to_vec();
+    path.extend(head.split("::").map(str::trim).filter(|step| !step.is_empty()).map(|step| {
+        // The alias is what others see.
+        step.split(" as ").last().unwrap().to_owned()
+    }));
+    let Some(group) = group else { return paths.push(path) };
+    let (mut depth, mut start) = (0, 0);
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                expand(group[start..at].trim(), &path, paths);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    if !group[start..].trim().is_empty() {
+        expand(group[start..].trim(), &path, paths);
+    }
+}
+
+/// Leaves out comments and every item or statement under `#[cfg(test)]`.
+fn without_comments_and_tests(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(|line| line.split("//").next().unwrap()).collect();
+    let mut kept = String::new();
+    let mut lines = lines.into_iter();
+    while let Some(line) = lines.next() {
+        if line.trim() != "#[cfg(test)]" {
+            kept.push_str(line);
+            kept.push('\n');
+            continue;
+        }
+        let mut depth = 0_i32;
+        for line in lines.by_ref() {
+            depth += line.matches('{').count() as i32 - line.matches('}').count() as i32;
+            let is_end = line.trim_end().ends_with([';', '}', ',']);
+            if depth <= 0 && is_end {
+                break;
+            }
+        }
+    }
+    kept
+}
+
+fn find_cycle(graph: &Graph) -> Option<Vec<String>> {
+    fn visit(
+        graph: &Graph,
+        module: &str,
+        path: &mut Vec<String>,
+        done: &mut BTreeSet<String>,
+    ) -> Option<Vec<String>> {
+        if let Some(start) = path.iter().position(|earlier| earlier == module) {
+            let mut cycle = path[start..].to_vec();
+            cycle.push(module.to_owned());
+            return Some(cycle);
+        }
+        if done.contains(module) {
+            return None;
+        }
+        path.push(module.to_owned());
+        let found = graph[module].iter().find_map(|next| visit(graph, next, path, done));
+        path.pop();
+        done.insert(module.to_owned());
+        found
+    }
+    let mut done = BTreeSet::new();
+    graph.keys().find_map(|module| visit(graph, module, &mut Vec::new(), &mut done))
+}
