@@ -1,28 +1,27 @@
--- Where folding stands in the log, and a light index of what was folded.
+-- The checkpoint, and an index of the folded events.
 
 create table checkpoint (
     one integer primary key check (one = 1),
     log blob,                       -- identity of the log; null before the first event
-    position integer not null,      -- where reading goes on
-    events integer not null,        -- how many were folded
+    position integer not null,      -- where reading continues
+    events integer not null,        -- number of folded events
     at_us integer not null,         -- latest time of an event
-    kinds text not null             -- types of observations that replies were read under
+    kinds text not null             -- observation types that replies were parsed with
 ) strict;
 
--- With which version each projection was drawn.
+-- The version of each projection that wrote the rows.
 create table projections (
     name text primary key,
     version integer not null
 ) strict, without rowid;
 
--- The last number given to a row of each kind. Numbers are used up even by what is forgotten, so that
--- taking a forgetting back renumbers nothing.
+-- The last row id of each kind. Forgotten rows keep theirs, so that undoing a forgetting renumbers nothing.
 create table counters (
     name text primary key,
     last integer not null
 ) strict, without rowid;
 
--- Every event once: by its place, and by who it is.
+-- Every event, by place and by id.
 create table events (
     seq integer primary key,
     event blob not null unique,
@@ -36,18 +35,18 @@ create table events (
 create index events_by_session on events (session);
 create index events_forgotten on events (seq) where forgotten_by is not null;
 
--- Damage met while reading.
+-- Damaged ranges of the log.
 create table gaps (
     segment integer not null,
     offset integer not null,
     bytes integer not null,
     reason text not null,
-    event blob,                     -- what was there, if that can be told
+    event blob,                     -- the damaged record, if it is known
     kind integer,
     primary key (segment, offset)
 ) strict, without rowid;
 
--- What was recorded but could not be understood: hooks called with nonsense, kinds from the future.
+-- Events that could not be decoded: invalid hook input, and kinds of newer versions.
 create table unreadable (
     seq integer primary key,
     event blob not null,

@@ -1,35 +1,35 @@
--- Projects, sessions, and what was said and done in them.
+-- Projects, sessions, prompts, tool uses and stops.
 
 create table projects (
     id integer primary key,
-    event blob not null,            -- that first named it
+    event blob not null,            -- the first event that names it
     seq integer not null,
     key text not null unique,
     label text,
     is_label_given integer not null default 0,
     root text,
     merged_into integer references projects (id),
-    owner integer not null          -- where the merges end; itself if it was not merged
+    owner integer not null          -- the final target of its merges; itself if it was not merged
 ) strict;
 
 create index projects_by_owner on projects (owner);
 
 create table sessions (
     id integer primary key,
-    event blob not null,            -- that first named it
+    event blob not null,            -- the first event that names it
     seq integer not null,
     platform text not null,
-    session text not null,          -- the watched program's own id
+    session text not null,          -- the client's id
     memory_session text,            -- the agent's id of its conversation
     host text,
     project integer not null references projects (id),
-    source text,                    -- how it began last: startup, resume, clear, compact, fork
+    source text,                    -- its last start: startup, resume, clear, compact, fork
     cwd text,
     model text,
     transcript_path text,
     started_at_us integer not null,
-    at_us integer not null,         -- last thing that happened in it
-    ended_at_us integer,            -- null again when it goes on
+    at_us integer not null,         -- time of the last event
+    ended_at_us integer,            -- null again when it is resumed
     end_reason text,
     prompt_id text,                 -- of the last prompt
     prompt_number integer not null default 0,
@@ -52,8 +52,8 @@ create table prompts (
     at_us integer not null,
     session integer not null references sessions (id),
     project integer not null references projects (id),
-    number integer not null,        -- counts what the user submitted
-    turn integer not null,          -- the number of the prompt that began it
+    number integer not null,        -- counts prompts of the user
+    turn integer not null,          -- the number of its first prompt
     text text,                      -- null if private
     is_private integer not null,
     submitter text not null,        -- user, media, task
@@ -79,7 +79,7 @@ create table tool_uses (
     tool_use_id text,
     has_failed integer not null,
     is_interrupt integer not null,
-    files_read text,                -- JSON: named by the input, relative to the project where inside it
+    files_read text,                -- JSON: named by the input, relative to the project if inside it
     files_written text,
     cwd text,
     agent_id text,

@@ -1,4 +1,4 @@
--- What the agent said, and the memories made of it.
+-- Replies and failures of the agent, and the memories in the replies.
 
 create table replies (
     seq integer primary key,
@@ -23,9 +23,9 @@ create table replies (
     cost_micros integer not null,
     duration_ms integer not null,
     bytes integer not null,
-    sources integer not null,       -- how many events it answers
-    is_current integer not null,    -- its memories are the ones to show
-    superseded_by integer           -- the generation that took its place
+    sources integer not null,       -- number of events that it answers
+    is_current integer not null,    -- its memories are visible
+    superseded_by integer           -- the generation that superseded it
 ) strict;
 
 create index replies_by_version on replies (prompt_version);
@@ -66,10 +66,10 @@ create index failures_by_time on failures (at_us);
 
 create table observations (
     id integer primary key,
-    event blob not null,            -- the reply, or the memory written by hand, or the import
+    event blob not null,            -- the reply, note or import
     seq integer not null,
     number integer not null,        -- in the reply, from 1
-    at_us integer not null,         -- of the last event that it was made of
+    at_us integer not null,         -- time of the last event behind it
     session integer references sessions (id),
     project integer not null references projects (id),
     prompt_number integer,
@@ -82,12 +82,12 @@ create table observations (
     concepts text,
     files_read text,
     files_modified text,
-    agent_type text,                -- the subagent, if all that it was made of is one's
+    agent_type text,                -- the subagent type, if all events behind it have the same
     provider text,
     model text,
     prompt_version text,
     generation integer not null,
-    tokens integer not null,        -- its share of what the reply took
+    tokens integer not null,        -- its share of the tokens of the reply
     metadata text,
     is_visible integer not null,
     superseded_by integer,
@@ -140,6 +140,6 @@ create view visible_observations as
     select *, 'inproject' || project as scope from observations where is_visible;
 create view visible_summaries as
     select *, 'inproject' || project as scope from summaries where is_visible;
--- What the user said, as far as it is not private. The client's own prompts are not the user's.
+-- Prompts of the user that are not private. The client's own prompts are excluded.
 create view visible_prompts as
     select *, 'inproject' || project as scope from prompts where text is not null and submitter != 'task';

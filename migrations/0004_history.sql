@@ -23,13 +23,13 @@ create table forgettings (
     event blob not null unique,
     at_us integer not null,
     undoes blob,
-    is_void integer not null,       -- taken back later in the log
+    is_void integer not null,       -- undone later in the log
     reason text,
-    events integer not null,        -- how much it took away
+    events integer not null,        -- number of events it removed
     memories integer not null
 ) strict;
 
--- Known before folding begins: which forgettings the log takes back further on.
+-- Known before a rebuild: forgettings that a later event undoes.
 create table void_forgettings (
     event blob primary key
 ) strict, without rowid;
@@ -42,7 +42,7 @@ create table imports (
     origin text not null,
     kind text not null,             -- session, prompt, observation, summary, pending
     upstream_id text not null,
-    refused text                    -- why nothing was made of it
+    refused text                    -- why it became no row
 ) strict;
 
 create unique index imports_once on imports (origin, kind, upstream_id);

@@ -1,8 +1,8 @@
--- Full-text indexes over what is visible. The text stays in its table; triggers keep the index true.
--- A rebuild takes the triggers away, fills the tables, builds each index in one go and puts the triggers
--- back. `identifiers` holds the parts of compound names, `grams` pairs of characters of scripts without
--- spaces; both are columns of the tables, so that the index can always be checked against them. `scope` is
--- one word for the project, so that a search within one does not meet the words of all the others.
+-- Full-text indexes over visible rows. The text stays in its table; triggers update the index. A rebuild
+-- drops the triggers, fills the tables, builds each index at once and creates the triggers again.
+-- `identifiers` holds the parts of compound names, `grams` character pairs of scripts without spaces; both
+-- are columns of the tables, so that the index can be checked against them. `scope` is one word for the
+-- project, so that a search within a project does not read the postings of all others.
 
 create virtual table observations_fts using fts5 (
     title, subtitle, narrative, facts, concepts, files_read, files_modified, identifiers, grams, scope,
@@ -22,7 +22,7 @@ create virtual table prompts_fts using fts5 (
     tokenize = 'porter unicode61 remove_diacritics 2'
 );
 
--- What is forgotten leaves the index at once, not when segments happen to be merged.
+-- Forgotten text is removed from the index at once, not when its segments are merged.
 insert into observations_fts (observations_fts, rank) values ('secure-delete', 1);
 insert into summaries_fts (summaries_fts, rank) values ('secure-delete', 1);
 insert into prompts_fts (prompts_fts, rank) values ('secure-delete', 1);

@@ -1,17 +1,17 @@
--- Other machines' logs, folded beside our own. Every `seq` holds the number of its log in bits 55 to 62; our own
--- is 0. Everything is drawn again when this is applied, so what must change its shape starts empty.
+-- Logs of other machines. Every `seq` contains the number of its host in bits 55 to 62; our own is 0. This
+-- migration causes a rebuild, so tables that change their columns start empty.
 
 create table hosts (
-    log integer primary key,        -- its number here, from 1
+    log integer primary key,        -- the number of the host, from 1
     id blob not null,               -- identity of the log
-    name text,                      -- what the machine calls itself
-    is_hidden integer not null,     -- then only what it forgets is folded
-    position integer not null,      -- where reading goes on
+    name text,                      -- name of the machine
+    is_hidden integer not null,     -- then only its forgettings are folded
+    position integer not null,      -- where reading continues
     events integer not null,
     at_us integer not null
 ) strict;
 
--- An event may be in several logs: rows that were imported on two machines.
+-- An event may be in several logs: rows imported on two machines.
 drop table events;
 create table events (
     seq integer primary key,
@@ -39,20 +39,20 @@ create table gaps (
     offset integer not null,
     bytes integer not null,
     reason text not null,
-    event blob,                     -- what was there, if that can be told
+    event blob,                     -- the damaged record, if it is known
     kind integer,
     primary key (log, segment, offset)
 ) strict, without rowid;
 
--- A session belongs to one log. Those of other machines have its number behind their platform,
--- `claude-code@2`, because a platform has each session once.
+-- The host of a session. Sessions of other hosts have its number in their platform, `claude-code@2`,
+-- because (platform, session) is unique.
 alter table sessions add column log integer not null default 0;
 
 drop index imports_once;
 create unique index imports_once on imports (seq >> 55, origin, kind, upstream_id);
 
--- The forgetting itself, as JSON, and which events it names: it also holds for what arrives later from other
--- machines. Open are those that name none, but say what fits.
+-- The forgetting as JSON, and the events it names: it also applies to events that arrive later from other
+-- machines. Open ones have conditions instead of a list of events.
 alter table forgettings add column what text not null default '{}';
 alter table forgettings add column is_open integer not null default 0;
 
@@ -62,8 +62,8 @@ create table forgotten_events (
     primary key (event, forgetting)
 ) strict, without rowid;
 
--- What projects were called, and by which event first; and who was merged into whom. Logs arrive in any order,
--- so the last word is looked for by the events' ids, not by when they were folded.
+-- Names of projects and merges, with their events. Logs arrive in any order, so the latest one is
+-- determined by event id, not by the order of folding.
 create table project_names (
     project integer not null references projects (id),
     label text not null,

@@ -1,9 +1,9 @@
--- The same rows under the names that the TypeScript claude-mem gave them, for queries written for that. Views
--- cannot be written to. `created_at` is ISO 8601 in UTC, `created_at_epoch` counts milliseconds.
+-- Views with the names and columns of the TypeScript claude-mem, for queries written for it. They are
+-- read-only. `created_at` is ISO 8601 in UTC, `created_at_epoch` counts milliseconds.
 --
--- There, every memory refers to its session by `memory_session_id`. Agents without a conversation of their own
--- have no such id, so one is made of the number of the session as soon as there is a memory of it. Until then,
--- and for notes written outside a session, it is null.
+-- There, every memory refers to its session by `memory_session_id`. Providers without a conversation have no
+-- such id, so it is derived from the row id of the session once it has a memory. Until then, and for notes
+-- written outside a session, it is null.
 
 create view sdk_sessions as
 select
@@ -50,7 +50,7 @@ select
 from visible_prompts
 join sessions on sessions.id = visible_prompts.session;
 
--- `observations` is a table of ours, with other columns.
+-- `observations` is one of our tables, with other columns.
 create view sdk_observations as
 select
     memories.id,

@@ -1,4 +1,4 @@
-//! Finds the migrations, so that adding one is adding a file.
+//! Collects the migrations, so that a new one is just a file.
 
 use std::{env, fmt::Write as _, fs, path::Path};
 

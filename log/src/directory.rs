@@ -1,4 +1,4 @@
-//! Which files a log consists of, and what they are called.
+//! The files of a log and their names.
 
 use crate::{
     Error,
@@ -30,25 +30,25 @@ pub(crate) struct SegmentFile {
 }
 
 impl SegmentFile {
-    /// A file that stands for one segment, as it was written.
+    /// The file of one segment, as written.
     pub(crate) fn written(number: u64, path: PathBuf) -> Self {
         Self { number, number_last: number, generation: 0, path }
     }
 
-    /// Whether everything in `other` is in this file as well, compacted.
+    /// Whether this file contains everything in `other`, compacted.
     pub(crate) fn supersedes(&self, other: &Self) -> bool {
         self.generation > other.generation
             && self.number <= other.number
             && other.number_last <= self.number_last
     }
 
-    /// Whether records of segment `number` are in it.
+    /// Whether it contains records of segment `number`.
     pub(crate) fn holds(&self, number: u64) -> bool {
         (self.number..=self.number_last).contains(&number)
     }
 }
 
-/// How often a directory that changes under our hands is listed.
+/// Maximum number of listings of a directory that changes meanwhile.
 const LIST_MAX: usize = 16;
 
 impl Directory {
@@ -84,17 +84,17 @@ impl Directory {
         self.path.join("quarantine")
     }
 
-    /// A name that nobody else uses, for something being made.
+    /// A unique name for a temporary file.
     pub(crate) fn temporary(&self) -> PathBuf {
         self.path.join(format!("{}.tmp", crate::Id::random(self.disk.now_us())))
     }
 
-    /// Held by whoever compacts.
+    /// The lock file of compaction.
     pub(crate) fn compacting(&self) -> PathBuf {
         self.path.join("compact.lock")
     }
 
-    /// A name for a compacted segment that is being written.
+    /// A temporary name for a compacted segment.
     pub(crate) fn compacted_temporary(&self) -> PathBuf {
         self.path.join(format!("{}{COMPACTED_TEMPORARY}", crate::Id::random(self.disk.now_us())))
     }
@@ -107,10 +107,10 @@ impl Directory {
         self.path.join(format::segment_name(number, number_last, generation))
     }
 
-    /// The segments no longer appended to, in order, each in its newest generation only.
+    /// The segments that are no longer appended to, in order, each in its newest generation.
     ///
-    /// A roller that died half-way leaves a segment that is still `active.log` as well. It is left out
-    /// here: it is still being appended to.
+    /// A roll that died half-way leaves a segment that is also `active.log`. It is left out: it is
+    /// still appended to.
     pub(crate) fn segments(&self) -> Result<Vec<SegmentFile>, Error> {
         let (mut files, _) = present(self.segment_files()?);
         if let Some(last) = files.last() {
@@ -122,11 +122,11 @@ impl Directory {
         Ok(files)
     }
 
-    /// Every segment file there is, superseded ones included.
+    /// Every segment file, including superseded ones.
     ///
-    /// Compaction gives the new name before it takes the old one away, but one listing may miss both: a
-    /// directory that changes meanwhile may be shown without either. What one listing missed was there
-    /// when it ended, so the next one shows it. Two that agree are right.
+    /// Compaction adds the new name before it removes the old one, but a listing during the change
+    /// may miss both. What one listing missed existed when it ended, so the next one contains it.
+    /// Two equal listings are right.
     pub(crate) fn segment_files(&self) -> Result<Vec<SegmentFile>, Error> {
         let mut files = self.list_segment_files()?;
         for _ in 1..LIST_MAX {
@@ -166,8 +166,8 @@ impl Directory {
         })
     }
 
-    /// The identity of this log: from `log.id`, or, if that is damaged or gone, from the first segment
-    /// whose header is whole.
+    /// The identity of this log: from `log.id`, or if that is damaged or missing, from the first
+    /// segment with an intact header.
     pub(crate) fn read_log_id(&self) -> Option<[u8; 16]> {
         let from_file = || {
             let mut text = [0; 128];
@@ -182,7 +182,7 @@ impl Directory {
         from_file().or_else(from_segments)
     }
 
-    /// The header of a segment file, if it is whole.
+    /// The header of a segment file, if it is intact.
     pub(crate) fn read_header(&self, path: &Path) -> Option<SegmentHeader> {
         let mut bytes = [0; SEGMENT_HEADER_LEN];
         let len = self.disk.open_read(path).ok()?.read_at(&mut bytes, 0).ok()?;
@@ -196,19 +196,19 @@ impl Directory {
         Synced::decode(&bytes[..len])
     }
 
-    /// The number that `active.log` has if its own header does not say.
+    /// The number of `active.log` if its own header is damaged.
     pub(crate) fn number_after_last(&self) -> Result<u64, Error> {
         Ok(self.segments()?.last().map_or(1, |file| file.number_last + 1))
     }
 }
 
-/// Digits of a segment's number in a file's name.
+/// Digits of a segment's number in a file name.
 const NUMBER_DIGITS: usize = 16;
-/// How the name of a compacted segment ends while it is being written.
+/// The suffix of a compacted segment while it is being written.
 pub(crate) const COMPACTED_TEMPORARY: &str = ".compact.tmp";
 
-/// Parts the files that make up the log, in order, from those that a killed compactor left behind: all that
-/// is in them is also in a file of a later generation.
+/// Splits the files into those that make up the log, in order, and those that a killed compaction
+/// left behind: a file of a later generation contains all of them.
 pub(crate) fn present(mut files: Vec<SegmentFile>) -> (Vec<SegmentFile>, Vec<SegmentFile>) {
     files.sort_by_key(|file| std::cmp::Reverse(file.generation));
     let mut kept: BTreeMap<(u64, u64), SegmentFile> = BTreeMap::new();

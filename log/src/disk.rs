@@ -1,4 +1,5 @@
-//! The few calls the log makes on a disk. Tests pass in one that tears, drops, lies and fills up.
+//! The file system calls of the log. Tests use a simulated disk that tears, drops, lies and fills
+//! up.
 
 use std::{
     fmt::Debug,
@@ -12,33 +13,33 @@ use std::{
 pub use crate::system::Lock;
 use crate::system::{self, FileExt as _, Making as _};
 
-/// Names in a directory.
+/// A file system.
 pub trait Disk: Debug + Send + Sync {
-    /// Makes a directory, and those above it, for the owner alone. Fine if it exists.
+    /// Creates a directory and its parents, for the owner only. No error if it exists.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
     /// Opens an existing file for reading and appending.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>>;
     /// Opens an existing file for reading.
     fn open_read(&self, path: &Path) -> io::Result<Arc<dyn File>>;
-    /// Makes a file that must not exist, for the owner alone, for reading and appending.
+    /// Creates a new file for reading and appending, for the owner only.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>>;
-    /// Opens a small file to be overwritten, making it if need be.
+    /// Opens a small file for overwriting, creating it if necessary.
     fn open_marker(&self, path: &Path) -> io::Result<Arc<dyn File>>;
-    /// Which file a name stands for.
+    /// The inode of a path.
     fn inode(&self, path: &Path) -> io::Result<u64>;
-    /// Gives a file a second name, which must not exist.
+    /// Creates a hard link.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Moves a name over another, atomically.
+    /// Renames atomically.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Takes a name away.
+    /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// The names in a directory, in no order.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
-    /// Makes names given and taken durable.
+    /// Syncs the names in a directory.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
-    /// How long ago a file was written to.
+    /// The time since the last modification of a file.
     fn age(&self, path: &Path) -> io::Result<Duration>;
-    /// Microseconds since 1970. A label; nothing is ever ordered by it.
+    /// Microseconds since 1970. Never used for ordering.
     fn now_us(&self) -> u64;
     /// Waits a moment for another process.
     fn pause(&self, time: Duration);
@@ -46,42 +47,43 @@ pub trait Disk: Debug + Send + Sync {
 
 /// An open file.
 pub trait File: Debug + Send + Sync {
-    /// One `write` at the end of the file. Says how many bytes were taken, and where the file ended then.
+    /// One `write` at the end of the file. Returns the number of bytes written, and the end of the
+    /// file then.
     fn append(&self, bytes: &[u8]) -> io::Result<Written>;
-    /// Overwrites. Only for small files that are not the log, such as the marker of the last sync.
+    /// Overwrites. Only for small marker files.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
     /// Reads up to as many bytes as the buffer holds; 0 at the end.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
     /// Length in bytes.
     fn len(&self) -> io::Result<u64>;
-    /// Whether there is nothing in it.
+    /// Whether the file is empty.
     fn is_empty(&self) -> io::Result<bool> {
         self.len().map(|len| len == 0)
     }
-    /// Which file this is.
+    /// Its inode.
     fn inode(&self) -> io::Result<u64>;
-    /// Returns once all that was written is on disk.
+    /// Returns once all written data is on disk.
     fn sync(&self) -> io::Result<()>;
-    /// Takes a lock if it is free. It dies with the process.
+    /// Takes a lock if it is free. It ends with the process.
     fn try_lock(&self, lock: Lock) -> io::Result<bool>;
-    /// Gives the lock back.
+    /// Releases the lock.
     fn unlock(&self) -> io::Result<()>;
-    /// Claims space on disk without writing.
+    /// Allocates space without writing.
     fn allocate(&self, len: u64) -> io::Result<()>;
-    /// Whether appending to this file from several processes is a race: a network file system.
+    /// Whether the file is on a network file system, where concurrent appends are a race.
     fn is_shared_over_network(&self) -> bool;
 }
 
-/// What became of a `write`.
+/// The result of a `write`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// How many bytes were taken.
+    /// Number of bytes written.
     pub bytes: usize,
-    /// Where the file ended behind them.
+    /// The end of the file behind them.
     pub end: u64,
 }
 
-/// The operating system's.
+/// The operating system's file system.
 #[derive(Debug, Clone, Copy)]
 pub struct RealDisk;
 
@@ -140,7 +142,7 @@ impl Disk for RealDisk {
 
     fn age(&self, path: &Path) -> io::Result<Duration> {
         let modified = fs::metadata(path)?.modified()?;
-        // A clock set back would make the file look unborn. Then it counts as old.
+        // After the clock was set back, the file counts as old.
         Ok(SystemTime::now().duration_since(modified).unwrap_or(Duration::MAX))
     }
 
@@ -162,8 +164,8 @@ impl File for RealFile {
     fn append(&self, bytes: &[u8]) -> io::Result<Written> {
         loop {
             match (&self.0).write(bytes) {
-                // The kernel sets the position of an appending file to where its own write ended, under
-                // the lock of that write, so this is exact however many others append.
+                // The kernel sets the offset of an appending file to the end of its own write,
+                // under the lock of that write, so this is exact however many others append.
                 Ok(bytes) => {
                     let end = system::position(&self.0)?;
                     return Ok(Written { bytes, end });

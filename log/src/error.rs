@@ -1,4 +1,4 @@
-//! What can go wrong, as facts: which path, which call, which number.
+//! Errors of the log.
 
 use std::{
     fmt, io,
@@ -8,19 +8,19 @@ use std::{
 /// Why a call on the log failed.
 #[derive(Debug)]
 pub enum Error {
-    /// The disk is full, and the space set aside is used up. Nothing was recorded.
+    /// The disk is full, and the reserve is used up. Nothing was recorded.
     Full {
         /// The file that could not grow.
         path: PathBuf,
     },
     /// The log cannot be written to: a read-only file system, or another user's directory.
     NotWritable {
-        /// What could not be written.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The lock was held by a stopped process for longer than we wait, and spilling was off.
+    /// A stopped process held the lock for too long, and spilling was off.
     Busy {
         /// The locked file.
         path: PathBuf,
@@ -29,10 +29,10 @@ pub enum Error {
     TooLarge {
         /// Its length.
         len: usize,
-        /// The most there may be.
+        /// The maximum.
         max: usize,
     },
-    /// The kind is one of the log's own.
+    /// The kind is reserved for the log.
     ReservedKind {
         /// The kind.
         kind: u16,
@@ -44,27 +44,27 @@ pub enum Error {
         /// The least format version that a reader must know.
         min_reader: u16,
     },
-    /// The disk did not confirm a sync, and writing the records again elsewhere failed too. They can be
-    /// read, but a loss of power may lose them.
+    /// A sync failed, and rewriting the records elsewhere failed, too. They can be read, but a
+    /// power loss may lose them.
     SyncFailed {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Any other failing call.
+    /// Any other failed call.
     Io {
-        /// What was being done: "open", "write".
+        /// The operation: "open", "write".
         action: &'static str,
-        /// To which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// Sorts an I/O error into the cases that callers treat apart.
+    /// Maps an I/O error to the cases that callers handle differently.
     pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         match source.kind() {
@@ -76,7 +76,7 @@ impl Error {
         }
     }
 
-    /// Whether a file was not there.
+    /// Whether a file was missing.
     pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }

@@ -1,4 +1,4 @@
-//! Who a record is: 128 bits that sort by time and are unique across machines.
+//! Ids of records: 128 bits that sort by time and are unique across machines.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::system;
 /// Identity of a record: a version 7 UUID whose time part is kept to the microsecond.
 ///
 /// The time is a label for people and for `--since`. It never decides order: that is [`Seq`](crate::Seq).
-// Aligned, because frame headers are copied a lot while reading, and halves of words are slow to copy.
+// Aligned, because frame headers are copied often while reading, and unaligned copies are slow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(align(8))]
 pub struct Id([u8; 16]);
@@ -18,7 +18,7 @@ const FRACTION_STEPS: u64 = 4096;
 impl Id {
     /// Makes an id for `time_us` (microseconds since 1970) from 64 bits of randomness.
     ///
-    /// The same time and the same bits give the same id, which is how an import stays idempotent.
+    /// The same time and the same bits give the same id, which makes imports idempotent.
     pub fn new(time_us: u64, random: u64) -> Self {
         let millis = (time_us / 1000) & 0xFFFF_FFFF_FFFF;
         // Rounded up, so that reading it back by division gives the same microsecond.
@@ -37,15 +37,15 @@ impl Id {
     pub fn random(time_us: u64) -> Self {
         let mut bits = [0; 8];
         if !system::is_filled_at_random(&mut bits) {
-            // A kernel without randomness at this point cannot be waited for in a hook. Address and
-            // process number still tell two processes apart, and time tells two calls apart.
+            // A hook cannot wait for a kernel without randomness. Address and process id still
+            // distinguish two processes, and the time distinguishes two calls.
             let here = std::ptr::from_ref(&bits) as u64;
             bits = (here ^ (u64::from(std::process::id()) << 32) ^ time_us).to_le_bytes();
         }
         Self::new(time_us, u64::from_le_bytes(bits))
     }
 
-    /// Microseconds since 1970 at which the record was made, by the clock of the machine that made it.
+    /// The time of the record in microseconds since 1970, by the clock of its machine.
     pub fn time_us(&self) -> u64 {
         let high = self.0[..8].iter().fold(0_u64, |bits, byte| (bits << 8) | u64::from(*byte));
         (high >> 16) * 1000 + (high & 0xFFF) * 1000 / FRACTION_STEPS
@@ -61,7 +61,7 @@ impl Id {
         Self(bytes)
     }
 
-    /// Reads the form that [`Display`](fmt::Display) writes, with or without dashes.
+    /// Parses the output of [`Display`](fmt::Display), with or without dashes.
     pub fn parse(text: &str) -> Option<Self> {
         let digits: Vec<u8> = text.bytes().filter(|byte| *byte != b'-').collect();
         if digits.len() != 32 {

@@ -150,7 +150,7 @@ pub enum Spill {
 /// Limits and choices. Tests use segments of a few hundred bytes.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// A segment above this size is rolled by whoever appends next.
+    /// A segment above this size is rolled by the next append.
     pub segment_bytes_max: u64,
     /// Payloads from this size on are compressed if that makes them at least an eighth smaller.
     ///

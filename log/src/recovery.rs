@@ -1,10 +1,10 @@
-//! The reading rules of [`format`](crate::format): what the bytes of one segment hold.
+//! The reading rules of [`format`](crate::format), for the bytes of one segment.
 
 use crate::format::{FRAME_HEADER_LEN, FRAME_MAGIC, FrameHeader, GapReason};
 use memchr::memmem;
 use std::{io, ops::Range};
 
-/// Bytes that can be looked at anywhere.
+/// Bytes with random access.
 pub trait Source {
     /// The bytes from `offset` on: at least `len` of them, fewer only if the source ends before.
     fn window(&mut self, offset: u64, len: usize) -> io::Result<&[u8]>;
@@ -16,25 +16,25 @@ impl Source for &[u8] {
     }
 }
 
-/// What is found at an offset.
+/// The result of a scan at an offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScanResult {
     /// A whole frame, checksums verified.
     Frame(FrameHeader),
-    /// Bytes that are no record, up to where reading goes on.
+    /// Bytes that are not a record, up to where reading continues.
     Gap {
-        /// Which bytes.
+        /// The bytes.
         range: Range<u64>,
-        /// Why.
+        /// The reason.
         reason: GapReason,
-        /// The head of the frame, if that much is whole.
+        /// The header of the frame, if it is intact.
         header: Option<FrameHeader>,
     },
-    /// Bytes that are no record (yet), up to the end.
+    /// Bytes that are not (yet) a record, up to the end.
     Tail {
-        /// How many.
+        /// Their number.
         len: u64,
-        /// The head of the frame, if that much is whole.
+        /// The header of the frame, if it is intact.
         header: Option<FrameHeader>,
     },
     /// Nothing more.
@@ -42,7 +42,7 @@ pub enum ScanResult {
 }
 
 impl ScanResult {
-    /// Where reading goes on behind what was found at `offset`; `None` at the end.
+    /// Where reading continues behind what was found at `offset`; `None` at the end.
     pub fn end(&self, offset: u64) -> Option<u64> {
         match self {
             Self::Frame(header) => Some(offset + header.frame_len() as u64),
@@ -51,7 +51,7 @@ impl ScanResult {
         }
     }
 
-    /// What this is in a segment that nobody appends to any more: rule 4 then has nothing to wait for.
+    /// The result for a segment that is no longer appended to: rule 4 then has nothing to wait for.
     #[must_use]
     pub fn when_closed(self, offset: u64) -> Self {
         let Self::Tail { len, header } = self else { return self };
@@ -67,7 +67,8 @@ impl ScanResult {
     }
 }
 
-/// Every frame is at least as long as its head, so no acknowledged record was ever in fewer bytes.
+/// Every frame is at least as long as its header, so no acknowledged record was ever in fewer
+/// bytes.
 fn is_too_short_for_a_frame(len: u64) -> bool {
     len < FRAME_HEADER_LEN as u64
 }
@@ -89,7 +90,7 @@ pub fn scan(source: &mut impl Source, offset: u64, salt: u32) -> io::Result<Scan
     }
 }
 
-/// Rule 2: the head is whole, the payload is not.
+/// Rule 2: the header is intact, the payload is not.
 #[cold]
 fn damaged_payload(
     source: &mut impl Source,
@@ -101,13 +102,13 @@ fn damaged_payload(
     let Some(next) = find_frame(source, offset + 1, salt)? else {
         return Ok(ScanResult::Tail { len: remaining(source, offset)?, header: Some(header) });
     };
-    // A frame right behind it means that all bytes of this one arrived, and then changed.
+    // A frame right behind it means that all bytes of this one arrived, and changed later.
     let is_torn = next < end && !is_whole(source, end, salt)?;
     let reason = if is_torn { GapReason::TornWrite } else { GapReason::DamagedPayload };
     Ok(ScanResult::Gap { range: offset..next.min(end), reason, header: Some(header) })
 }
 
-/// Rules 3 and 4: no head here; what comes next that is whole?
+/// Rules 3 and 4: no header here; looks for the next intact frame.
 #[cold]
 fn resynchronise(source: &mut impl Source, offset: u64, salt: u32) -> io::Result<ScanResult> {
     let Some(next) = find_frame(source, offset + 1, salt)? else {
@@ -120,11 +121,11 @@ fn resynchronise(source: &mut impl Source, offset: u64, salt: u32) -> io::Result
     Ok(ScanResult::Gap { range: offset..next, reason, header: None })
 }
 
-/// The least that is worth looking at in one go. A source gives all it holds, which is usually much more;
-/// asking for more would make it read the same bytes again behind each false start.
+/// The minimum to search at once. A source returns all it has, usually much more; asking for more
+/// would read the same bytes again after each false start.
 const SEARCH_BYTES_MIN: usize = 4 << 10;
 
-/// The first whole frame that begins at `offset` or behind it.
+/// The first intact frame at `offset` or behind it.
 fn find_frame(source: &mut impl Source, mut offset: u64, salt: u32) -> io::Result<Option<u64>> {
     loop {
         let window = source.window(offset, SEARCH_BYTES_MIN)?;

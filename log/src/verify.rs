@@ -1,4 +1,4 @@
-//! Reading everything and saying what is whole.
+//! Verifies the whole log.
 
 use crate::{
     Error, Gap, GapReason, Log, Options, SegmentInfo,
@@ -13,32 +13,32 @@ use std::{
     sync::Arc,
 };
 
-/// What [`verify`] found.
+/// The result of [`verify`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
     /// Every segment, in order.
     pub segments: Vec<SegmentReport>,
-    /// Segment numbers that must have existed and are not there.
+    /// Numbers of missing segments.
     pub missing: Vec<u64>,
-    /// Files that wait to be merged.
+    /// Number of spill files to merge.
     pub spilled: usize,
     /// Files in `quarantine/`.
     pub set_aside: usize,
 }
 
-/// What [`verify`] found in one segment.
+/// The result for one segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentReport {
     /// The segment.
     pub info: SegmentInfo,
-    /// Records that are whole.
+    /// Number of intact records.
     pub records: u64,
-    /// Everything that is not.
+    /// Damage.
     pub gaps: Vec<Gap>,
 }
 
 impl Report {
-    /// Records that are whole.
+    /// Number of intact records.
     pub fn records(&self) -> u64 {
         self.segments.iter().map(|segment| segment.records).sum()
     }
@@ -48,13 +48,13 @@ impl Report {
         self.segments.iter().map(|segment| segment.info.bytes).sum()
     }
 
-    /// Everything that is not whole.
+    /// All damage.
     pub fn gaps(&self) -> impl Iterator<Item = &Gap> {
         self.segments.iter().flat_map(|segment| &segment.gaps)
     }
 
-    /// Whether something that was acknowledged may be lost. A write that was cut short was never
-    /// acknowledged, so it does not count.
+    /// Whether an acknowledged record may be lost. A torn write was never acknowledged and does not
+    /// count.
     pub fn is_damaged(&self) -> bool {
         !self.missing.is_empty() || self.gaps().any(|gap| gap.reason != GapReason::TornWrite)
     }
@@ -63,13 +63,13 @@ impl Report {
 /// Reads every byte of the log and checks every checksum, seal and link. Changes nothing.
 pub fn verify(dir: &Path, options: &Options) -> Result<Report, Error> {
     let directory = Directory::new(dir, Arc::clone(&options.disk));
-    // Before any length is looked at: those can only grow.
+    // Read before any length: lengths only grow.
     let synced = directory.read_marker(&directory.synced());
     let set_aside = options.disk.list(&directory.quarantine()).map_or(0, |names| names.len());
     let mut report = Report { set_aside, spilled: spill::waiting(&directory), ..Report::default() };
     let mut chain = Chain { number_next: 1, link: Some([0; 32]) };
     let log = Log { directory };
-    // One after another, because compaction may put others in their place meanwhile.
+    // One after another, because compaction may replace them meanwhile.
     while let Some(segment) = log.open_segment(chain.number_next)? {
         report.missing.extend(chain.number_next..segment.number);
         if let (Some(before), true) = (report.segments.last_mut(), report.missing.is_empty()) {
@@ -81,7 +81,7 @@ pub fn verify(dir: &Path, options: &Options) -> Result<Report, Error> {
             break;
         }
     }
-    // A segment that was synced and is not there at all.
+    // Segments that were synced and are missing.
     let last = synced.map_or(0, |synced| synced.segment);
     report.missing.extend(chain.number_next..=last);
     Ok(report)
@@ -89,11 +89,11 @@ pub fn verify(dir: &Path, options: &Options) -> Result<Report, Error> {
 
 struct Chain {
     number_next: u64,
-    /// Link of the segment before; `None` if it could not be worked out.
+    /// Link of the segment before; `None` if it is unknown.
     link: Option<[u8; 32]>,
 }
 
-/// What the next segment knows of the end of the one before.
+/// The lost end of a segment, according to the header of the next one.
 fn lost_end(before: &SegmentReport, next: &Segment) -> Option<Gap> {
     let SegmentInfo { number, generation, bytes, ref seal, .. } = before.info;
     let bytes_before = next.header.map_or(0, |header| header.bytes_before);
@@ -141,8 +141,8 @@ fn verify_segment(
     Ok(SegmentReport { records: survey.seal.records, info: segment.info()?, gaps })
 }
 
-/// The links of the segments in a merged file; `None` if it is not merged. If they cannot be read, nothing
-/// fits them.
+/// The links of the segments in a merged file; `None` if it is not merged. If they are unreadable,
+/// no segment matches them.
 pub(crate) fn chain_in(segment: &mut Segment) -> Result<Option<Links>, Error> {
     if segment.number_last == segment.number {
         return Ok(None);
@@ -156,8 +156,8 @@ pub(crate) fn chain_in(segment: &mut Segment) -> Result<Option<Links>, Error> {
     Ok(Some(links.unwrap_or_default()))
 }
 
-/// Copies the bytes of a gap to `quarantine/`, where they stay whatever becomes of the segment. Does
-/// nothing if they are there already. Says where.
+/// Copies the bytes of a gap to `quarantine/`, where they stay whatever happens to the segment.
+/// Does nothing if they are there already. Returns the path.
 pub fn quarantine(dir: &Path, options: &Options, gap: &Gap) -> Result<PathBuf, Error> {
     let directory = Directory::new(dir, Arc::clone(&options.disk));
     let folder = directory.quarantine();

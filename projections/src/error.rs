@@ -1,4 +1,4 @@
-//! What can go wrong with the tables, as facts.
+//! Errors of the store.
 
 use std::{fmt, io, path::PathBuf};
 
@@ -14,39 +14,39 @@ pub enum Error {
         /// The newest schema that this version knows.
         known: u32,
     },
-    /// The file is damaged, or is no database of ours. It was not touched; all it held can be drawn from
-    /// the log again.
+    /// The file is damaged or not one of our databases. It was not touched; everything in it can be
+    /// rebuilt from the log.
     Unusable {
         /// The database.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
     },
-    /// Another process is drawing the same database again right now.
+    /// Another process is rebuilding the same database.
     Rebuilding {
         /// The database.
         path: PathBuf,
     },
     /// The log could not be read.
     Log(claude_mem_log::Error),
-    /// A call on a file failed.
+    /// A file operation failed.
     Io {
-        /// What was being done: "rename".
+        /// The operation: "rename".
         action: &'static str,
-        /// To which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The database refused a statement.
+    /// SQLite returned an error.
     Sqlite(rusqlite::Error),
 }
 
-/// What every call here gives.
+/// The result of every call on the store.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Whether the disk is full or the files cannot be written, so that reading may still work.
+    /// Whether the disk is full or the files are not writable, so that reading may still work.
     pub fn is_unwritable(&self) -> bool {
         use rusqlite::ErrorCode::{
             CannotOpen, DiskFull, PermissionDenied, ReadOnly, SystemIoFailure,
@@ -67,7 +67,7 @@ impl Error {
         }
     }
 
-    /// Whether the database file itself is broken, so that only drawing it again helps.
+    /// Whether the database file is damaged, so that only a rebuild helps.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Unusable { .. } => true,
@@ -77,7 +77,7 @@ impl Error {
     }
 }
 
-/// Whether SQLite says that the file is broken, or that it lacks a table that every database of ours has.
+/// Whether SQLite reports a damaged file, or a missing table that each of our databases has.
 pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, Unknown};
     match error.sqlite_error_code() {
@@ -99,13 +99,13 @@ impl fmt::Display for Error {
                 write!(out, "{} cannot be used: {why}", path.display())
             }
             Self::Rebuilding { path } => {
-                write!(out, "{} is being drawn again by another process", path.display())
+                write!(out, "{} is being rebuilt by another process", path.display())
             }
             Self::Log(error) => error.fmt(out),
             Self::Io { action, path, source } => {
                 write!(out, "cannot {action} {}: {source}", path.display())
             }
-            Self::Sqlite(error) => write!(out, "the database refused: {error}"),
+            Self::Sqlite(error) => write!(out, "SQLite error: {error}"),
         }
     }
 }

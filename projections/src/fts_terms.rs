@@ -1,9 +1,9 @@
-//! What full-text search cannot find in plain text by itself: the parts of compound names, and text in
-//! scripts that put no spaces between words.
+//! Additional search terms for the full-text index: parts of compound names, and character pairs of
+//! scripts without spaces between words.
 
 use std::collections::HashSet;
 
-/// The two extra columns of an indexed row; nothing where there is nothing to add.
+/// The two additional columns of an indexed row; `None` if there is nothing to add.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FtsTerms {
     /// Parts of compound names.
@@ -12,7 +12,7 @@ pub struct FtsTerms {
     pub grams: Option<String>,
 }
 
-/// What goes into the extra columns for a row with these texts.
+/// The additional columns for a row with these texts.
 pub fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> FtsTerms {
     let mut parts = Parts::default();
     let mut grams = String::new();
@@ -26,24 +26,24 @@ pub fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> FtsTerms {
     FtsTerms { identifiers: filled(parts.text), grams: filled(grams) }
 }
 
-/// The parts of the compound names in a text: `readReply` gives `read reply`, `snake_case` gives
-/// `snakecase`, because the index itself parts words at everything that is no letter or digit, and
-/// nowhere else. Each name once.
+/// The parts of the compound names in a text: `readReply` gives `read reply`, and `snake_case`
+/// gives `snakecase`, because FTS5 splits words only at characters that are neither letters nor
+/// digits. Each name once.
 pub fn identifiers(text: &str) -> String {
     let mut parts = Parts::default();
     parts.add(text);
     parts.text
 }
 
-/// Every two neighbouring characters of the runs of text without spaces, and the last one alone. A run
-/// that occurs in a text is found as the phrase of its own pairs.
+/// Every pair of neighbouring characters in runs of text without spaces, and the last character
+/// alone. A run is then found as the phrase of its own pairs.
 pub fn grams(text: &str) -> String {
     let mut grams = String::new();
     add_grams(text, &mut grams);
     grams
 }
 
-/// Whether a script is written without spaces between words, so that its text is searched by character.
+/// Whether a script has no spaces between words, so that its text is searched by character.
 pub fn is_unspaced(c: char) -> bool {
     matches!(c as u32,
         0x0E00..=0x0EFF            // Thai, Lao
@@ -99,7 +99,7 @@ impl Parts {
             previous = Some(c);
         }
         if !has_humps {
-            // The index parts `snake_case` by itself; what it lacks is the name in one piece.
+            // FTS5 splits `snake_case` by itself; only the joined form is missing.
             self.text.truncate(start);
         }
         if name.contains(['_', '-']) {
@@ -117,7 +117,7 @@ impl Parts {
 }
 
 fn is_compound(name: &str) -> bool {
-    // Nearly all words are plain.
+    // Fast path: nearly all words are plain.
     if name.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return false;
     }
@@ -134,7 +134,7 @@ fn is_compound(name: &str) -> bool {
 }
 
 fn hash(name: &str) -> u64 {
-    // FNV-1a: the same on every machine, and a clash only leaves out one name of one row.
+    // FNV-1a: the same on every machine. A collision only omits one name of one row.
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })

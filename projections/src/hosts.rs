@@ -1,12 +1,13 @@
-//! Other machines: their logs beside our own, and how rows of several logs are told apart.
+//! Logs of other machines ("hosts"), folded into the same database as our own.
 //!
-//! Each log is folded by itself and in its own order, so rows do not depend on which log came first. The
-//! number of a log is part of every place ([`at_home`]) and of every row's number: row 57 of machine 3 is
-//! `3000000057` here and 57 on that machine. Our own log has number 0, so that its rows keep small numbers.
+//! Each log is folded separately and in its own order, so the rows do not depend on which log came
+//! first. The number of a host is part of every `seq` ([`local_seq`] removes it) and of every row
+//! id: row 57 of host 3 is `3000000057` here and 57 on that machine. Our own log has number 0, so
+//! that its row ids stay small.
 
 use crate::{
     error::{Error, Result},
-    store::{Store, sql_numbers::number},
+    store::{Store, sql_values::number},
 };
 use claude_mem_events::{Event, EventItem, Recorded, Seq};
 use claude_mem_log::{Log, Options};
@@ -17,29 +18,30 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Where the number of a log begins in a `seq`. Below it there is room for eight million segments.
+/// The bits of a `seq` from here on hold the number of the host. Below it there is room for eight
+/// million segments.
 pub(crate) const HOST_SHIFT: u32 = 55;
-/// Every place of our own log is below this.
+/// Every `seq` of our own log is below this.
 pub(crate) const FIRST_FOREIGN_SEQ: i64 = 1 << HOST_SHIFT;
-/// Rows of each log have so many numbers.
+/// Row ids reserved for each host.
 pub(crate) const ROWS_PER_HOST: i64 = 1_000_000_000;
-/// Reprocessings of each log have so many numbers.
+/// Generation numbers reserved for each host.
 const GENERATIONS_PER_HOST: u32 = 1_000_000;
-/// The highest number a log can have.
+/// The highest number of a host.
 pub const HOSTS_MAX: u8 = 255;
 
-/// What is known of another machine, kept in `host.json` beside the copy of its log.
+/// Metadata of another machine, stored in `host.json` next to the copy of its log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
-    /// The number of its log here, from 1. Rows are numbered by it, so it stays.
+    /// The number of the host here, from 1. Row ids contain it, so it never changes.
     pub number: u8,
-    /// What the machine calls itself.
+    /// The name of the machine.
     #[serde(default)]
     pub name: String,
-    /// Whether its memories are not to be shown.
+    /// Whether its memories are hidden.
     #[serde(default)]
     pub is_hidden: bool,
-    /// Whether its log is not to be here at all. The number stays taken.
+    /// Whether its log is excluded entirely. The number stays reserved.
     #[serde(default)]
     pub is_dropped: bool,
 }
@@ -47,31 +49,32 @@ pub struct Host {
 /// The copy of another machine's log.
 #[derive(Debug, Clone)]
 pub struct HostLog {
-    /// Whose it is.
+    /// The host.
     pub host: Host,
     /// Identity of the log.
     pub id: [u8; 16],
-    /// Where the copy is.
+    /// The directory of the copy.
     pub dir: PathBuf,
-    /// The copy.
+    /// The log.
     pub log: Log,
 }
 
 impl Host {
-    /// The name of its file.
+    /// The file name.
     pub const FILE: &str = "host.json";
 
     fn is_here(&self) -> bool {
         self.number > 0 && !self.is_dropped
     }
 
-    /// Reads what is kept in the directory of a copy; `None` if there is nothing readable.
+    /// Reads `host.json` in the directory of a copy; `None` if it is missing or unreadable.
     pub fn read(dir: &Path) -> Option<Self> {
         serde_json::from_slice(&fs::read(dir.join(Self::FILE)).ok()?).ok()
     }
 }
 
-/// The copies below `dir`, by their numbers. One that is still being made has no `host.json`, and is left out.
+/// The copies below `dir`, ordered by number. A copy that is still being made has no `host.json`
+/// and is left out.
 pub fn host_logs(dir: &Path) -> Result<Vec<HostLog>> {
     let failed = |source| Error::Io { action: "list", path: dir.into(), source };
     let entries = match fs::read_dir(dir) {
@@ -93,7 +96,7 @@ pub fn host_logs(dir: &Path) -> Result<Vec<HostLog>> {
     Ok(found)
 }
 
-/// The number of the log that a place is in; 0 is our own.
+/// The number of the host whose log contains this place; 0 is our own.
 pub fn host_of(seq: Seq) -> u8 {
     (seq.raw() >> HOST_SHIFT) as u8
 }
@@ -103,7 +106,7 @@ pub fn local_seq(seq: Seq) -> Seq {
     Seq::from_raw(seq.raw() & (FIRST_FOREIGN_SEQ as u64 - 1))
 }
 
-/// Something met in log `log`, as it is told apart here from what other logs hold.
+/// Adds the number of the host to the place and the generation of an item of its log.
 pub(crate) fn with_host(met: EventItem, log: u8) -> EventItem {
     let EventItem::Event(recorded) = met else { return met };
     let seq = Seq::from_raw(u64::from(log) << HOST_SHIFT | recorded.seq.raw());
@@ -115,34 +118,34 @@ pub(crate) fn with_host(met: EventItem, log: u8) -> EventItem {
         Event::ReprocessFinished(event) => &mut event.generation,
         _ => return EventItem::Event(recorded),
     };
-    // Generation 0 is what was asked as the work went on, in every log.
+    // Generation 0 is the initial distillation, in every log.
     if *generation > 0 {
         *generation = u32::from(log) * GENERATIONS_PER_HOST + *generation % GENERATIONS_PER_HOST;
     }
     EventItem::Event(recorded)
 }
 
-/// How far the log of another machine is folded.
+/// The state of another machine's log in the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostState {
-    /// Its number here.
+    /// The number of the host.
     pub number: u8,
     /// Identity of its log.
     pub id: [u8; 16],
-    /// What the machine calls itself.
+    /// The name of the machine.
     pub name: String,
-    /// Whether its memories are not shown.
+    /// Whether its memories are hidden.
     pub is_hidden: bool,
-    /// How many of its events were folded.
+    /// Number of events folded.
     pub events: u64,
     /// The latest time of an event.
     pub at_us: u64,
-    /// How many of its memories are shown.
+    /// Number of visible memories.
     pub memories: u64,
 }
 
 impl Store {
-    /// The other machines whose logs were folded.
+    /// The other machines whose logs are in the database.
     pub fn hosts(&self) -> Result<Vec<HostState>> {
         let sql = "select log, id, coalesce(name, ''), is_hidden, events, at_us,
                        (select count(*) from observations where is_visible and observations.host = log)
@@ -162,7 +165,7 @@ impl Store {
         Ok(hosts.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// What the machine with this number calls itself; `None` for our own.
+    /// The name of the host with this number; `None` for our own.
     pub(crate) fn host_name(&self, log: u8) -> Result<Option<String>> {
         if log == 0 {
             return Ok(None);
@@ -172,7 +175,7 @@ impl Store {
         Ok(name.optional()?.flatten().or_else(|| Some(format!("machine {log}"))))
     }
 
-    /// The copies that are to be folded beside our own log.
+    /// The copies of logs to fold after our own log.
     pub(crate) fn host_logs(&self) -> Result<Vec<HostLog>> {
         match self.options.foreign.as_os_str().is_empty() {
             true => Ok(Vec::new()),
@@ -180,8 +183,8 @@ impl Store {
         }
     }
 
-    /// Whether rows of other machines are there that should not be, or are of another log than the copy:
-    /// hidden, shown again or dropped since they were drawn.
+    /// Whether the database contains rows of a host that is hidden, shown again or dropped since,
+    /// or whose log has another identity.
     pub(crate) fn have_hosts_changed(&self) -> Result<bool> {
         if self.options.foreign.as_os_str().is_empty() {
             return Ok(false);

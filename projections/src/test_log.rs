@@ -1,4 +1,4 @@
-//! Made-up logs for tests: each call is one event, a second after the one before.
+//! Logs for tests: each call adds one event, a second after the one before.
 
 use crate::{Options, Store};
 use claude_mem_events::{
@@ -6,7 +6,7 @@ use claude_mem_events::{
     ReprocessStarted, Seq, SummaryRequested, ToolUsed,
 };
 
-/// The moment at which every scene begins.
+/// The time of the first event.
 pub(crate) const BEGIN_US: u64 = 1_760_000_000_000_000;
 
 pub(crate) struct TestLog {
@@ -17,7 +17,7 @@ pub(crate) struct TestLog {
 }
 
 impl TestLog {
-    /// A scene in session `s` of the project in `/p`.
+    /// A log of session `s` in the project at `/p`.
     pub(crate) fn new() -> Self {
         let project = Project { key: "k".into(), label: "p".into(), root: "/p".into() };
         let envelope = Envelope {
@@ -91,7 +91,7 @@ impl TestLog {
         self.add(ReprocessFinished { generation, is_current });
     }
 
-    /// All of it, folded; and again one event at a time, which must come to the same.
+    /// Folds the whole log, and again one event at a time: both must give the same rows.
     pub(crate) fn fold(&self) -> Store {
         let mut store = Store::in_memory().unwrap();
         store.fold_events(&self.events).unwrap();
@@ -106,12 +106,12 @@ impl TestLog {
     }
 }
 
-/// An observation with nothing but a title.
+/// A reply with one observation that has only a title.
 pub(crate) fn titled(title: &str) -> String {
     format!("<observation><type>feature</type><title>{title}</title></observation>")
 }
 
-/// Every table.
+/// A dump of every table.
 pub(crate) fn all(store: &Store) -> String {
     let mut text = Vec::new();
     store.write_dump(&mut text).unwrap();

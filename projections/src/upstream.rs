@@ -1,8 +1,8 @@
-//! The database of the TypeScript claude-mem, read and never written.
+//! Reads the database of the TypeScript claude-mem. Never writes to it.
 //!
-//! Its schema had some fifty versions, and the numbers it keeps of them cannot be relied on. So nothing is
-//! asked of a table but all it has: columns are taken as they are found, the two that were renamed under
-//! their newer names, and a table that is not there has no rows.
+//! Its schema had about fifty versions, and its version numbers are unreliable. So columns are read
+//! as they are found, the two renamed ones under their newer names, and a missing table has no
+//! rows.
 
 use crate::error::{Error, Result};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row, types::ValueRef};
@@ -14,28 +14,28 @@ use std::{
     time::Duration,
 };
 
-/// How long to wait for a program that is writing.
+/// How long to wait for a writer.
 const BUSY: Duration = Duration::from_secs(2);
 
-/// What SQLite writes before anything else.
+/// The first bytes of every SQLite file.
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
-/// Columns that were called differently once.
+/// Old and new names of renamed columns.
 const RENAMED: [(&str, &str); 2] =
     [("claude_session_id", "content_session_id"), ("sdk_session_id", "memory_session_id")];
 
-/// A table that is worth reading.
+/// A table that is imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UpstreamTable {
-    /// Sessions of the watched program.
+    /// Sessions of the client.
     Sessions,
-    /// What the user asked for.
+    /// Prompts of the user.
     Prompts,
-    /// What was observed.
+    /// Observations.
     Observations,
-    /// What was done, one for each stop.
+    /// Summaries, one for each stop.
     Summaries,
-    /// Tool uses that were never turned into memory.
+    /// Tool uses that were never distilled.
     Pending,
 }
 
@@ -44,7 +44,7 @@ impl UpstreamTable {
     pub const ALL: [Self; 5] =
         [Self::Sessions, Self::Prompts, Self::Observations, Self::Summaries, Self::Pending];
 
-    /// Its name there.
+    /// The name of the table.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sessions => "sdk_sessions",
@@ -56,17 +56,17 @@ impl UpstreamTable {
     }
 }
 
-/// A row as it was found: only the columns that hold something.
+/// A row, without its empty columns.
 pub type UpstreamRow = Map<String, Value>;
 
-/// The database, as it was when it was opened.
+/// A snapshot of the database, taken when it was opened.
 #[derive(Debug)]
 pub struct Upstream {
     connection: Connection,
 }
 
 impl Upstream {
-    /// Opens the database at `path`, which a running program may be writing at the same time.
+    /// Opens the database at `path`. Another program may be writing to it.
     pub fn open(path: &Path) -> Result<Self> {
         check_file(path)?;
         let upstream = Self { connection: connect(path)? };
@@ -79,7 +79,7 @@ impl Upstream {
         Ok(upstream)
     }
 
-    /// What tells this database from others of its kind: the moment it was made.
+    /// Identifies this database among others of its kind: the time it was created.
     pub fn origin(&self) -> Result<String> {
         let found = [
             ("schema_versions", "select applied_at from schema_versions order by id limit 1"),
@@ -99,7 +99,7 @@ impl Upstream {
         Ok(String::new())
     }
 
-    /// Gives every row of a table to `each`, in the order in which they were added.
+    /// Calls `each` with every row of a table, in insertion order.
     pub fn read<E: From<Error>>(
         &self,
         table: UpstreamTable,
@@ -125,7 +125,7 @@ impl Upstream {
     }
 }
 
-/// Looks at the first bytes, before SQLite takes an empty file for a new database.
+/// Checks the first bytes, because SQLite takes an empty file for a new database.
 fn check_file(path: &Path) -> Result<()> {
     let failed = |source| Error::Io { action: "read", path: path.into(), source };
     let unusable = |why: &str| Err(Error::Unusable { path: path.into(), why: why.into() });
@@ -148,8 +148,8 @@ fn connect(path: &Path) -> Result<Connection> {
         matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
     };
     match opened {
-        // Beside a write-ahead log a reader must write, too. Where it may not, nobody else does either, and
-        // without such a log the file alone is all there is.
+        // With a write-ahead log, a reader needs write access, too. Without one the file alone is
+        // complete.
         Err(error) if is_unwritable(&error) && !has_write_ahead_log(path) => {
             let flags = flags | OpenFlags::SQLITE_OPEN_URI;
             Ok(Connection::open_with_flags(immutable(path), flags).and_then(begin)?)
@@ -158,7 +158,7 @@ fn connect(path: &Path) -> Result<Connection> {
     }
 }
 
-/// One transaction for as long as it is open, so that all tables are of one moment.
+/// One read transaction for as long as it is open, so that all tables are consistent.
 fn begin(connection: Connection) -> rusqlite::Result<Connection> {
     connection.busy_timeout(BUSY)?;
     connection.execute_batch("begin")?;

@@ -1,4 +1,4 @@
-//! Whatever is removed from the log, the rest draws the same rows.
+//! After any compaction, the rest of the log folds into the same rows.
 
 #![allow(clippy::unwrap_used, reason = "this is a test")]
 
@@ -14,16 +14,16 @@ use claude_mem_projections::{FoldState, Options, Store};
 use made::{Writer, dump};
 use std::{fs, path::Path};
 
-/// What nobody may find afterwards.
+/// A text that must not be found afterwards.
 const SECRET: &str = "xyzzy-plugh";
 
-fn drawn(log: &Log) -> String {
+fn rebuilt_rows(log: &Log) -> String {
     let mut store = Store::in_memory().unwrap();
     store.rebuild(log, |_| {}).unwrap();
     dump(&store)
 }
 
-/// Compacts everything, `size` segments at a time; gives how many records were erased.
+/// Compacts everything, `size` segments at a time; returns the number of erased records.
 fn compact(dir: &Path, store: &mut Store, size: usize) -> u64 {
     let options = LogOptions::default();
     roll(dir, &options).unwrap();
@@ -57,7 +57,7 @@ fn assert_nowhere(dir: &Path) {
     }
 }
 
-/// Whether it is in any record, packed or not.
+/// Whether it is in any record, compressed or not.
 fn is_read(log: &Log) -> bool {
     let mut reader = log.read_from_start();
     while let Some(item) = reader.next().unwrap() {
@@ -74,7 +74,7 @@ fn secret(text: &str) -> String {
     format!("{text} {SECRET}")
 }
 
-/// A log with a secret in one event of each kind, and everything that is named by `forget` forgotten.
+/// A log with a secret in one event of each kind, and everything that `forget` names forgotten.
 fn filled(dir: &Path, forget: impl Fn(&Said) -> Forgotten) -> Log {
     let mut writer = Writer::new(dir);
     let mut tools: Vec<_> = (0..9).flat_map(|number| writer.session(number)).collect();
@@ -114,7 +114,7 @@ fn filled(dir: &Path, forget: impl Fn(&Said) -> Forgotten) -> Log {
     writer.add(forget(&said));
     tools.truncate(24);
     writer.history(&tools);
-    // Which takes the place of what was answered before; then there is something superseded.
+    // Replaces what was answered before, so that something is superseded.
     writer.add(ReprocessFinished { generation: 1, is_current: true });
     writer.session(79);
     let tools = vec!["Bash".into()];
@@ -132,7 +132,8 @@ struct Said {
     after_us: u64,
 }
 
-/// The dumps of the whole log and of the compacted one are the same, and nothing of the secret is left.
+/// The dumps of the whole log and of the compacted one are equal, and nothing of the secret is
+/// left.
 fn assert_same(forget: impl Fn(&Said) -> Forgotten) {
     for size in [1, 4] {
         let dir = tempfile::tempdir().unwrap();
@@ -145,16 +146,16 @@ fn assert_same(forget: impl Fn(&Said) -> Forgotten) {
         assert!(log.segments().unwrap().len() > 3 && is_read(&log));
         let erased = compact(&log_dir, &mut store, size);
         assert!(erased > 10, "{erased}");
-        assert_same_text(&drawn(&log), &before);
+        assert_same_text(&rebuilt_rows(&log), &before);
         assert_same_text(&dump(&store), &before);
         store.vacuum().unwrap();
         drop(store);
         assert_nowhere(dir.path());
         assert!(!is_read(&log), "it is still there, packed");
-        // Nothing more is to be done the second time.
+        // The second time there is nothing to do.
         let mut store = Store::open(&path, Options::default()).unwrap();
         assert_eq!(compact(&log_dir, &mut store, 1), 0);
-        assert_same_text(&drawn(&log), &before);
+        assert_same_text(&rebuilt_rows(&log), &before);
     }
 }
 
@@ -190,7 +191,7 @@ fn a_forgotten_time_is_gone_and_all_else_is_as_before() {
     });
 }
 
-/// The reply also answers for a memory that stays.
+/// The reply also contains a memory that stays.
 #[test]
 fn one_forgotten_memory_leaves_the_others_of_its_reply() {
     let dir = tempfile::tempdir().unwrap();
@@ -203,7 +204,7 @@ fn one_forgotten_memory_leaves_the_others_of_its_reply() {
     store.catch_up(&log, |_| {}).unwrap();
     let before = dump(&store);
     compact(&log_dir, &mut store, 2);
-    assert_same_text(&drawn(&log), &before);
+    assert_same_text(&rebuilt_rows(&log), &before);
     let titles = store.dump("select title from observations where title = 'kept'").unwrap();
     assert_eq!(titles, "kept\n");
 }
@@ -221,11 +222,11 @@ fn whatever_touches_a_forgotten_file_is_found_again_without_its_text() {
     store.catch_up(&log, |_| {}).unwrap();
     let before = dump(&store);
     compact(&log_dir, &mut store, 2);
-    assert_same_text(&drawn(&log), &before);
+    assert_same_text(&rebuilt_rows(&log), &before);
 }
 
 #[test]
-fn digests_of_old_tool_uses_draw_the_same_rows() {
+fn digests_of_old_tool_uses_fold_into_the_same_rows() {
     let dir = tempfile::tempdir().unwrap();
     let (log_dir, path) = (dir.path().join("log"), dir.path().join("memory.db"));
     let mut writer = Writer::new(&log_dir);
@@ -242,8 +243,8 @@ fn digests_of_old_tool_uses_draw_the_same_rows() {
     let bytes = size(&log);
     assert!(compact(&log_dir, &mut store, 1) > 30);
     assert!(size(&log) < bytes);
-    assert_same_text(&drawn(&log), &before);
-    // What is settled is not asked again, what is not is.
+    assert_same_text(&rebuilt_rows(&log), &before);
+    // Settled events are not pending any more, others are.
     let settled = store.dump("select sum(is_settled), sum(not is_settled) from tool_uses").unwrap();
     assert!(!settled.starts_with("0|") && !settled.ends_with("|0\n"), "{settled}");
 }
@@ -264,12 +265,12 @@ fn what_a_compaction_has_passed_is_not_brought_back() {
     let folded = store.fold(&log, |_| true).unwrap();
     assert_eq!(folded.state, FoldState::Complete, "nothing is restored");
     let before = dump(&store);
-    assert_eq!(drawn(&log), before);
+    assert_eq!(rebuilt_rows(&log), before);
     // A later one still is.
     writer.session(5);
     let later = writer.add(Forgotten { session: "session-5".into(), ..Forgotten::default() });
     writer.add(Forgotten { undoes: Some(later), ..Forgotten::default() });
     store.catch_up(&log, |_| {}).unwrap();
     assert_eq!(store.dump("select count(*) from prompts").unwrap(), "3\n");
-    assert_eq!(drawn(&log), dump(&store));
+    assert_eq!(rebuilt_rows(&log), dump(&store));
 }

@@ -1,7 +1,7 @@
-//! What the real client sent in nine conversations, folded: sessions, turns and files as they really were.
+//! Hook payloads of nine real conversations, folded: sessions, turns and files.
 //!
-//! `conversations/*.jsonl` hold the hooks' payloads in the order they came, with ids made short and texts
-//! cut; `*.txt` what must come of them.
+//! `conversations/*.jsonl` contain the hooks' payloads in order, with shortened ids and texts;
+//! `*.txt` the expected result.
 
 #![allow(clippy::unwrap_used, reason = "this is a test")]
 
@@ -146,7 +146,7 @@ fn every_conversation_folds_to_what_happened() {
 fn parallel_tools_may_come_in_any_order() {
     for (lines, expected, name) in conversations() {
         let mut events = recorded(&lines);
-        // Turn every run of tool uses around.
+        // Reverses every run of tool uses.
         let is_tool = |event: &Recorded| matches!(event.event, Event::ToolUsed(_));
         for run in events.chunk_by_mut(|a, b| is_tool(a) && is_tool(b)) {
             let mut bodies: Vec<_> = run.iter().map(|event| event.event.clone()).collect();
@@ -166,7 +166,7 @@ fn what_is_recorded_twice_happened_once() {
         let mut twice = Vec::new();
         for event in &events {
             twice.push(event.clone());
-            // The same event once more, and the same tool use under another id.
+            // The same event again, and the same tool use under another id.
             twice.push(event.clone());
             if let Event::ToolUsed(_) = event.event {
                 let id = Id::new(event.at_us(), 1 << 40 | event.seq.raw() << 2);

@@ -1,4 +1,4 @@
-//! Several machines, one memory: logs arrive in any order and come to the same rows everywhere.
+//! Several machines: logs arrive in any order and fold into the same rows everywhere.
 
 #![allow(clippy::unwrap_used, reason = "this is a test")]
 
@@ -15,7 +15,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// One machine with a log, copies of others' logs, and tables.
+/// A machine with a log, copies of other logs, and a database.
 struct Machine {
     dir: TempDir,
     writer: Writer,
@@ -43,7 +43,7 @@ impl Machine {
         self.store.catch_up(&log, |_| {}).unwrap();
     }
 
-    /// Where the copy of another machine's log is.
+    /// The directory of the copy of another machine's log.
     fn copy_of(&self, other: &Self) -> PathBuf {
         let id = Id::from_bytes(other.log().id().unwrap()).to_string();
         self.dir.path().join("foreign").join(id)
@@ -57,7 +57,7 @@ impl Machine {
         write_host(&copy, &host);
     }
 
-    /// What all machines agree on.
+    /// The dump that is the same on all machines.
     fn shared(&self) -> String {
         self.store.check_index().unwrap();
         let mut text = Vec::new();
@@ -100,7 +100,7 @@ fn machines(count: usize) -> Vec<Machine> {
 }
 
 fn number(of: usize, at: usize) -> u8 {
-    // Everybody counts the others in another order.
+    // Every machine numbers the others differently.
     ((of + at * 2) % 7 + 1) as u8
 }
 
@@ -214,7 +214,7 @@ fn own_rows_keep_small_numbers_and_others_have_the_numbers_of_their_machine() {
 }
 
 #[test]
-fn nobody_is_asked_about_what_happened_on_another_machine() {
+fn events_of_another_machine_are_never_pending() {
     let mut machines = machines(2);
     machines[1].writer.session(0);
     machines[0].fetch(&machines[1], 1);
@@ -234,7 +234,7 @@ fn a_forgetting_reaches_what_comes_before_it_and_what_comes_after_it() {
     let secret = machines[0].note("secret");
     machines[0].note("kept");
     machines[1].writer.add(Forgotten { events: vec![secret], ..Forgotten::default() });
-    // The second machine never saw it; the third gets the forgetting first.
+    // The second machine never gets it; the third gets the forgetting first.
     machines[2].fetch(&machines[1], 1);
     machines[2].fold();
     machines[2].fetch(&machines[0], 2);
@@ -316,7 +316,7 @@ fn a_machine_is_hidden_and_shown_again_and_what_it_forgets_stays_forgotten() {
 }
 
 #[test]
-fn whoever_folds_only_our_own_log_leaves_the_others_rows_alone() {
+fn folding_only_our_own_log_leaves_rows_of_other_hosts_alone() {
     let mut machines = machines(2);
     machines[1].note("theirs");
     machines[0].note("ours");

@@ -1,4 +1,4 @@
-//! Folding killed hundreds of times, at random moments, comes to the same rows as folding undisturbed.
+//! Folding that is killed hundreds of times gives the same rows as undisturbed folding.
 
 #![allow(clippy::unwrap_used, reason = "this is a test")]
 
@@ -19,7 +19,7 @@ const DIR: &str = "CLAUDE_MEM_TEST_FOLD_DIR";
 const REBUILDS: &str = "CLAUDE_MEM_TEST_REBUILDS";
 const KILLS: usize = 300;
 
-/// What runs in the child process: folds a few events at a time and says so after each batch.
+/// The child process: folds a few events at a time and prints a line after each batch.
 #[test]
 fn child() {
     let Some(dir) = env::var_os(DIR) else { return };
@@ -52,8 +52,8 @@ fn start(dir: &Path, rebuilds: bool) -> Child {
     command.spawn().unwrap()
 }
 
-/// Kills a child some moments after it said `steps` times that a batch was done. Gives whether it had
-/// finished before.
+/// Kills a child some time after it has reported `steps` batches. Returns whether it had finished
+/// before.
 fn kill_after(mut child: Child, steps: usize, more: Duration) -> bool {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let mut seen = 0;
@@ -76,7 +76,7 @@ fn kill_after(mut child: Child, steps: usize, more: Duration) -> bool {
     false
 }
 
-/// Numbers without a pattern, the same in every run.
+/// Pseudorandom numbers, the same in every run.
 fn random(state: &mut u64, below: u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -100,7 +100,7 @@ fn killed_hundreds_of_times_it_comes_to_the_same_rows() {
                 let _ = fs::remove_file(dir.path().join(format!("memory.db{suffix}")));
             }
         }
-        // A kill before the first batch, too; and of every ninth process, one that draws all again.
+        // Also kills before the first batch; every ninth process rebuilds.
         let (steps, more) = (random(&mut state, 6) as usize, random(&mut state, 1500));
         let rebuilds = kills % 9 == 8;
         is_complete = kill_after(start(dir.path(), rebuilds), steps, Duration::from_micros(more));

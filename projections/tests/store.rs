@@ -1,4 +1,4 @@
-//! The database as a file: drawn again, broken, too new, replaced under its readers.
+//! The database as a file: rebuilt, damaged, too new, replaced under its readers.
 
 #![allow(clippy::unwrap_used, reason = "this is a test")]
 
@@ -14,8 +14,8 @@ fn open(path: &Path) -> Store {
     Store::open(path, Options::default()).unwrap()
 }
 
-/// The tables of a log, drawn in one go elsewhere.
-fn drawn(log: &Log) -> String {
+/// The rows of a log, rebuilt elsewhere.
+fn rebuilt_rows(log: &Log) -> String {
     let mut store = Store::in_memory().unwrap();
     store.rebuild(log, |_| {}).unwrap();
     dump(&store)
@@ -45,11 +45,11 @@ fn the_same_rows_come_back_after_the_database_is_deleted() {
         let entry = entry.unwrap();
         fs::copy(entry.path(), copy.join(entry.file_name())).unwrap();
     }
-    assert_eq!(drawn(&Log::open(&copy, LogOptions::default()).unwrap()), before);
+    assert_eq!(rebuilt_rows(&Log::open(&copy, LogOptions::default()).unwrap()), before);
 }
 
 #[test]
-fn what_was_forgotten_is_in_no_page_of_a_database_drawn_again() {
+fn what_was_forgotten_is_in_no_page_of_a_rebuilt_database() {
     let dir = tempfile::tempdir().unwrap();
     let (log_dir, path) = (dir.path().join("log"), dir.path().join("memory.db"));
     let mut writer = Writer::new(&log_dir);
@@ -88,7 +88,7 @@ fn folding_as_the_log_grows_comes_to_the_same_as_folding_at_once() {
     let limited = store.fold(&log, |_| false).unwrap();
     assert_eq!((limited.events, limited.state), (7, FoldState::Behind));
     store.fold(&log, |_| true).unwrap();
-    assert_eq!(dump(&store), drawn(&log));
+    assert_eq!(dump(&store), rebuilt_rows(&log));
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_damaged_log_folds_and_says_where() {
     assert_eq!((folded.events, folded.gaps.len()), (whole.events - 1, 1));
     assert_eq!(folded.state, FoldState::Complete);
     assert_eq!(store.counts().unwrap().gaps, 1);
-    assert_eq!(drawn(&log), dump(&store));
+    assert_eq!(rebuilt_rows(&log), dump(&store));
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_database_of_a_newer_version_is_not_touched() {
 }
 
 #[test]
-fn a_database_that_cannot_be_used_is_set_aside_and_drawn_again() {
+fn an_unusable_database_is_set_aside_and_rebuilt() {
     let dir = tempfile::tempdir().unwrap();
     let log = fill(&dir.path().join("log"), 2);
     let path = dir.path().join("memory.db");
@@ -181,17 +181,17 @@ fn readers_keep_the_old_file_while_another_takes_its_place() {
     assert_eq!(reader.dump("select count(*) from events").unwrap(), before);
     assert!(reader.is_replaced() && writer.is_replaced());
     drop(reader);
-    // Whoever folds notices, and goes on in the new file.
+    // A writer notices, and continues in the new file.
     Writer::new(&log_dir).session(100);
     writer.fold(&log, |_| true).unwrap();
     assert!(!writer.is_replaced());
-    assert_eq!(dump(&open(&path)), drawn(&log));
+    assert_eq!(dump(&open(&path)), rebuilt_rows(&log));
     assert_eq!(writer.dump("pragma journal_mode").unwrap(), "wal\n");
     assert_eq!(writer.dump("pragma integrity_check").unwrap(), "ok\n");
 }
 
 #[test]
-fn a_look_sees_what_is_there_whoever_else_has_the_file_open() {
+fn a_snapshot_can_be_opened_beside_other_connections() {
     let dir = tempfile::tempdir().unwrap();
     let log_dir = dir.path().join("log");
     let log = fill(&log_dir, 2);
@@ -203,12 +203,12 @@ fn a_look_sees_what_is_there_whoever_else_has_the_file_open() {
     writer.fold(&log, |_| true).unwrap();
     let before = events(&writer);
     assert_eq!(look(), before);
-    // Closed, and its companions gone; then left behind by somebody who was the last to read.
+    // Closed, and its companion files gone; then left behind by the last reader.
     drop(writer);
     assert_eq!(look(), before);
     drop(Store::open_read_only(&path).unwrap());
     assert_eq!(look(), before);
-    // Left behind with rows in the write-ahead log by somebody who was killed.
+    // Left behind by a killed process, with rows in the write-ahead log.
     let mut more = Writer::new(&log_dir);
     (0..9).for_each(|session| drop(more.session(session)));
     let mut writer = open(&path);
@@ -273,17 +273,17 @@ fn a_forgetting_that_is_taken_back_brings_back_the_same_rows() {
     assert_eq!(folded.state, FoldState::NeedsRebuild(RebuildReason::EarlierEventsAffected));
     store.catch_up(&log, |_| {}).unwrap();
     assert_eq!(titles(&store), before);
-    assert_eq!(dump(&store), drawn(&log));
+    assert_eq!(dump(&store), rebuilt_rows(&log));
 
-    // And taken back once more.
+    // And undone once more.
     writer.add(Forgotten { undoes: Some(undoing), ..Forgotten::default() });
     store.catch_up(&log, |_| {}).unwrap();
     assert_eq!(titles(&store), "");
-    assert_eq!(dump(&store), drawn(&log));
+    assert_eq!(dump(&store), rebuilt_rows(&log));
 }
 
 #[test]
-fn of_two_that_must_draw_all_again_one_waits_for_the_other() {
+fn of_two_processes_that_need_a_rebuild_one_waits_for_the_other() {
     let dir = tempfile::tempdir().unwrap();
     let (log_dir, path) = (dir.path().join("log"), dir.path().join("memory.db"));
     let log = Log::open(&log_dir, LogOptions::default()).unwrap();
@@ -296,7 +296,7 @@ fn of_two_that_must_draw_all_again_one_waits_for_the_other() {
     thread::scope(|scope| {
         let mut also = Some(|| other.catch_up(&log, |_| {}).unwrap());
         one.catch_up(&log, |_| {
-            // This one is drawing now. What is written meanwhile must not be lost to either.
+            // Rebuilding now. What is written meanwhile must not be lost.
             if let Some(also) = also.take() {
                 writer.session(2);
                 scope.spawn(also);
@@ -307,8 +307,8 @@ fn of_two_that_must_draw_all_again_one_waits_for_the_other() {
         assert!(also.is_none());
     });
     assert!(!one.is_replaced() && !other.is_replaced());
-    assert_eq!(dump(&one), drawn(&log));
-    assert_eq!(dump(&other), drawn(&log));
+    assert_eq!(dump(&one), rebuilt_rows(&log));
+    assert_eq!(dump(&other), rebuilt_rows(&log));
 }
 
 #[test]
@@ -333,14 +333,14 @@ fn what_is_forgotten_is_in_no_byte_of_the_database() {
     store.fold(&log, |_| true).unwrap();
     store.dump("pragma wal_checkpoint(truncate)").unwrap();
     assert!(!contains("xylophon"));
-    // Drawn again, it is written and taken out within one go.
+    // In a rebuild it is inserted and deleted in the same transaction.
     store.rebuild(&log, |_| {}).unwrap();
     assert!(!contains("xylophon"));
     store.check_index().unwrap();
 }
 
 #[test]
-fn rows_of_another_log_or_another_mode_are_drawn_again() {
+fn rows_of_another_log_or_another_mode_are_rebuilt() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("memory.db");
     let (one, two) = (fill(&dir.path().join("1"), 2), fill(&dir.path().join("2"), 3));
@@ -351,7 +351,7 @@ fn rows_of_another_log_or_another_mode_are_drawn_again() {
         FoldState::NeedsRebuild(RebuildReason::OtherLog)
     );
     store.catch_up(&two, |_| {}).unwrap();
-    assert_eq!(dump(&store), drawn(&two));
+    assert_eq!(dump(&store), rebuilt_rows(&two));
     drop(store);
     let options = Options { kinds: vec!["clue".into()], ..Options::default() };
     let mut store = Store::open(&path, options).unwrap();
@@ -380,7 +380,7 @@ fn two_processes_folding_at_once_fold_each_event_once() {
         true
     })
     .unwrap();
-    assert_eq!(dump(&one), drawn(&log));
+    assert_eq!(dump(&one), rebuilt_rows(&log));
 }
 
 #[test]
@@ -391,7 +391,7 @@ fn a_database_that_began_empty_does_not_scan_its_index_when_it_has_grown() {
     open(&path).catch_up(&log, |_| {}).unwrap();
     rebuild(&path, &log, &Options::default(), |_| {}).unwrap();
     let connection = rusqlite::Connection::open(&path).unwrap();
-    // What a full-text index does when it merges.
+    // The statement of an FTS5 merge.
     let sql = "explain query plan delete from prompts_fts_data where id >= ?1 and id <= ?2";
     let plan: String = connection.query_row(sql, [1, 2], |row| row.get(3)).unwrap();
     assert!(plan.starts_with("SEARCH"), "{plan}");

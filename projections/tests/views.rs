@@ -1,4 +1,4 @@
-//! The views with the names of the TypeScript claude-mem, asked what its documents ask.
+//! The views with the names of the TypeScript claude-mem, with queries from its documentation.
 
 #![allow(clippy::unwrap_used, reason = "this is a test")]
 
@@ -37,7 +37,7 @@ fn queries_written_for_the_typescript_schema_find_sessions_prompts_and_memories(
         where content_session_id = 'session-3' order by created_at_epoch");
     assert_eq!(prompts, ask("select number, text, at_us / 1000 from visible_prompts order by seq"));
     assert!(prompts.lines().count() > 0);
-    // The text is the same moment as the number.
+    // Text and number are the same time.
     let apart = ask("select count(*) from user_prompts
         where cast(round(1000 * unixepoch(created_at, 'subsec')) as integer) != created_at_epoch");
     assert_eq!(apart, "0\n");

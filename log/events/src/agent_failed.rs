@@ -1,54 +1,54 @@
-//! The agent did not answer.
+//! A request to the agent failed.
 
 use crate::{DecodeError, Versioned, codec};
 use serde::{Deserialize, Serialize};
 
-/// The agent did not answer, or not readably.
+/// The agent did not reply, or its reply was unreadable.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct AgentFailed {
-    /// The events that were put to it, by id, in order.
+    /// The events in the request, by id, in order.
     pub answers: Vec<[u8; 16]>,
     /// `claude`, `anthropic`, `openai`, `extract`.
     pub provider: String,
-    /// The model that was asked.
+    /// The requested model.
     pub model: String,
-    /// The hash of the prompt texts in force.
+    /// The hash of the prompt texts.
     pub prompt_version: String,
-    /// 0 as the work went on; above that, which reprocessing asked.
+    /// 0 for the initial distillation; else the number of the reprocessing.
     pub generation: u32,
-    /// What kind of failure.
+    /// The class of the failure.
     pub class: FailureClass,
-    /// What was said, for people.
+    /// The error message.
     pub message: String,
-    /// What came instead of a readable reply, if anything.
+    /// The unreadable reply, if there was one.
     pub reply: String,
-    /// Which attempt at these events this was, from 1; 0 if the failure says nothing about them.
+    /// The number of the attempt at these events, from 1; 0 if the failure is not caused by them.
     pub attempt: u32,
-    /// How long the provider asked us to wait; 0 if it did not say.
+    /// The wait that the provider asked for; 0 if none.
     pub retry_after_ms: u64,
-    /// Tokens read, where the failure was paid for.
+    /// Input tokens, if the failure was billed.
     pub tokens_in: u64,
-    /// Tokens written.
+    /// Output tokens.
     pub tokens_out: u64,
     /// Millionths of a dollar.
     pub cost_micros: u64,
 }
 
-/// What kind of failure, because each is treated differently.
+/// Classes of failures; each is handled differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum FailureClass {
-    /// It may work when tried again.
+    /// A retry may succeed.
     #[default]
     Transient,
-    /// Too many requests; wait as told.
+    /// Too many requests; wait as requested.
     RateLimit,
-    /// Nothing left to spend; asking pauses.
+    /// The quota is exhausted; distilling pauses.
     Quota,
-    /// The key or login is not accepted; asking pauses.
+    /// The credentials are rejected; distilling pauses.
     Auth,
-    /// The request itself is wrong: a model that does not exist, a prompt that is too long.
+    /// The request itself is invalid: an unknown model, a prompt that is too long.
     Invalid,
-    /// An answer came, but nothing in it could be read.
+    /// The reply could not be parsed.
     Unreadable,
 }
 

@@ -1,36 +1,36 @@
-//! The agent answered.
+//! The agent replied.
 
 use crate::{DecodeError, Versioned, codec};
 use serde::{Deserialize, Serialize};
 
-/// The agent answered a question about some events.
+/// The agent replied to a request about some events.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct AgentReplied {
-    /// The events that were put to it, by id, in order.
+    /// The events in the request, by id, in order.
     pub answers: Vec<[u8; 16]>,
     /// `claude`, `anthropic`, `openai`, `extract`.
     pub provider: String,
-    /// The model that answered.
+    /// The model that replied.
     pub model: String,
-    /// The hash of the prompt texts in force.
+    /// The hash of the prompt texts.
     pub prompt_version: String,
-    /// 0 as the work went on; above that, which reprocessing asked.
+    /// 0 for the initial distillation; else the number of the reprocessing.
     pub generation: u32,
-    /// The reply, as it came.
+    /// The reply, verbatim.
     pub reply: String,
-    /// The agent's own id of its conversation; empty if it has none.
+    /// The agent's id of its conversation; empty if it has none.
     pub memory_session_id: String,
-    /// Which try this was, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// Tokens read, cached ones included.
+    /// Input tokens, including cached ones.
     pub tokens_in: u64,
-    /// Of those, how many came from a cache.
+    /// Input tokens read from a cache.
     pub tokens_cached: u64,
-    /// Tokens written.
+    /// Output tokens.
     pub tokens_out: u64,
-    /// Millionths of a dollar; 0 if not known or free.
+    /// Millionths of a dollar; 0 if unknown or free.
     pub cost_micros: u64,
-    /// How long it took.
+    /// Duration of the request.
     pub duration_ms: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Events without what was said in them.
+//! Events without their content.
 
 use crate::{
     AgentFailed, AgentReplied, Event, InputUnreadable, MemoryAdded, PromptSubmitted, SessionEnded,
@@ -6,9 +6,9 @@ use crate::{
 };
 
 impl Event {
-    /// The same event without anything that somebody said, saw or named. What stays is what other rows
-    /// depend on: numbers, ids, which turn it belongs to, and what it cost. Of an imported row its JSON stays;
-    /// whoever knows what is in it has to take that out. `None` if this program does not know the kind.
+    /// The same event without text, paths and names from the session. Numbers, ids, the turn and
+    /// the cost stay, because other rows depend on them. The JSON of an imported row stays; the
+    /// caller must remove its content. `None` for a kind that this version does not know.
     pub fn blanked(&self) -> Option<Self> {
         let none = String::new;
         Some(match self {
@@ -58,7 +58,7 @@ impl Event {
             Self::SessionEnded(event) => {
                 Self::SessionEnded(SessionEnded { extra: none(), ..event.clone() })
             }
-            // These say how to read others, or are not ours to understand.
+            // These control how other events are read, or are opaque to this crate.
             Self::Imported(_)
             | Self::ReprocessStarted(_)
             | Self::ReprocessFinished(_)
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_was_said_stays() {
+    fn no_content_stays() {
         let secret = || "secret".to_owned();
         let events: Vec<Event> = vec![
             ToolUsed {

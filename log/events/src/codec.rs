@@ -1,8 +1,8 @@
-//! How events become bytes: the only file that names bincode.
+//! Encodes events with bincode. No other file uses bincode.
 //!
-//! bincode is complete but no longer maintained, so it is pinned to 1.3.3 and every frame says which codec
-//! wrote it. Another one can be added beside it without touching what is on users' disks. The log checks
-//! the checksum before anything is decoded, and lengths are bounded by the bytes that are there.
+//! bincode is complete but no longer maintained, so it is pinned to 1.3.3, and every frame names
+//! its codec. Another codec can be added without changing existing logs. The log verifies the
+//! checksum before anything is decoded, and lengths are bounded by the available bytes.
 
 use crate::DecodeError;
 use bincode::Options as _;
@@ -10,15 +10,15 @@ use claude_mem_log::{Error, format::PAYLOAD_BYTES_MAX};
 use serde::{Serialize, de::DeserializeOwned};
 use std::io;
 
-/// The codec byte of what [`write`] makes: bincode 1.3.3, variable-length integers, little-endian.
+/// The codec byte of [`write`]: bincode 1.3.3, variable-length integers, little-endian.
 pub(crate) const CODEC: u8 = 1;
 
 fn options() -> impl bincode::Options {
     bincode::DefaultOptions::new().with_limit(PAYLOAD_BYTES_MAX as u64).allow_trailing_bytes()
 }
 
-/// Adds `value` to `out`, the payload of one record. A payload that a record cannot hold is an error, and
-/// nothing is added.
+/// Appends `value` to `out`, the payload of one record. Fails without a change if the payload would
+/// be too large for a record.
 pub(crate) fn write(value: &impl Serialize, out: &mut Vec<u8>) -> Result<(), Error> {
     let failed = |error: bincode::Error| Error::Io {
         action: "encode",
@@ -34,7 +34,7 @@ pub(crate) fn write(value: &impl Serialize, out: &mut Vec<u8>) -> Result<(), Err
     options().serialize_into(out, value).map_err(failed)
 }
 
-/// Reads a value that takes up all of `bytes`.
+/// Decodes a value that takes up all of `bytes`.
 pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
     match read_prefix(bytes)? {
         (value, []) => Ok(value),
@@ -42,7 +42,7 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> 
     }
 }
 
-/// Reads a value, and gives back what follows it.
+/// Decodes a value and returns the rest.
 pub(crate) fn read_prefix<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, &[u8]), DecodeError> {
     let mut rest = bytes;
     let value = options()

@@ -1,30 +1,30 @@
-//! What every event carries, whatever its kind.
+//! The envelope: fields that every event has.
 
 use crate::{DecodeError, codec};
 use claude_mem_log::Error;
 use serde::{Deserialize, Serialize};
 
-/// Who and where.
+/// Machine, client, session and project of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Envelope {
-    /// The machine, by the identity it gave itself.
+    /// The id of the machine.
     pub host: String,
-    /// The program that was watched: `claude-code`.
+    /// The client: `claude-code`.
     pub platform: String,
-    /// That program's own id of the session, as given; empty where there is none.
+    /// The client's id of the session; empty if there is none.
     pub session: String,
-    /// What was worked on.
+    /// The project.
     pub project: Project,
 }
 
-/// A project, as far as it can be told from the disk without asking git.
+/// A project, as detected from the file system without running git.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Project {
-    /// Its identity: from the remote if there is one, else from where it lies.
+    /// Its identity: from the remote if there is one, else from its path.
     pub key: String,
-    /// What people call it.
+    /// Its name.
     pub label: String,
-    /// The directory that was worked in, at its top.
+    /// Its top directory.
     pub root: String,
 }
 
@@ -37,7 +37,7 @@ impl Envelope {
         codec::write(self, out)
     }
 
-    /// Reads the envelope in front of a body, and gives back the body.
+    /// Decodes the envelope and returns the body behind it.
     pub(crate) fn read(payload: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
         match payload.split_first() {
             Some((&VERSION, rest)) => codec::read_prefix(rest),

@@ -7,38 +7,38 @@ use claude_mem_log::{
 };
 use std::path::Path;
 
-/// An event with its place and its circumstances.
+/// An event with its place, id and envelope.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recorded {
-    /// Where it is in this log: its place in the order.
+    /// Its place in this log.
     pub seq: Seq,
-    /// Who it is, on all machines; also when it happened.
+    /// Its id, the same on all machines; contains the time.
     pub id: Id,
-    /// Who and where.
+    /// Its envelope.
     pub envelope: Envelope,
-    /// What happened.
+    /// The event itself.
     pub event: Event,
 }
 
 impl Recorded {
-    /// When it happened, in microseconds since 1970.
+    /// The time of the event, in microseconds since 1970.
     pub fn at_us(&self) -> u64 {
         self.id.time_us()
     }
 
-    /// Who and where, without reading what happened: for counting.
+    /// Decodes only the envelope, for counting.
     pub fn envelope_of(entry: &Entry<'_>) -> Envelope {
         Envelope::read(entry.payload).map(|(envelope, _)| envelope).unwrap_or_default()
     }
 
-    /// What it would have to be recorded as, were it recorded now: the schema, the codec, and the payload.
+    /// The schema, codec and payload that record this event again.
     pub fn payload(&self) -> Result<(u16, u8, Vec<u8>), Error> {
         let mut payload = Vec::new();
         let (schema, codec) = encode(&self.envelope, &self.event, &mut payload)?;
         Ok((schema, codec, payload))
     }
 
-    /// Reads a record of the log. What cannot be understood becomes [`Event::Unknown`], intact.
+    /// Decodes a record. One that cannot be decoded becomes [`Event::Unknown`], intact.
     pub fn from_entry(entry: &Entry<'_>) -> Self {
         let Entry { seq, id, kind, .. } = *entry;
         if entry.is_tombstone {
@@ -48,7 +48,7 @@ impl Recorded {
             return Self { seq, id, envelope, event: Event::Erased { kind, left } };
         }
         let (envelope, event) = decode(entry).unwrap_or_else(|_| {
-            // The envelope is worth having even if the body is newer than we are.
+            // The envelope can be decoded even if the body is of a newer version.
             let envelope = Envelope::read(entry.payload).map(|(envelope, _)| envelope);
             let unknown = Event::Unknown {
                 kind,
@@ -102,7 +102,7 @@ impl EventLog {
         }
     }
 
-    /// Records several events, those between two that were erased by one write.
+    /// Records several events. Those between two erased ones are written by a single `write`.
     pub fn record_all(&mut self, events: &[(Id, Envelope, Event)]) -> Result<(), Error> {
         let is_erased = |event: &Event| matches!(event, Event::Erased { .. });
         for run in events.chunk_by(|(_, _, one), (_, _, next)| !is_erased(one) && !is_erased(next))
@@ -137,14 +137,14 @@ impl EventLog {
         self.appender.append_all(&records).map(|_| ())
     }
 
-    /// Returns once everything recorded so far, by anyone, is on disk.
+    /// Returns once everything recorded so far, by any process, is on disk.
     pub fn sync(&mut self) -> Result<(), Error> {
         self.appender.sync()
     }
 }
 
 impl Event {
-    /// How many bytes its record would hold; an error if they are more than a record can hold.
+    /// The size of its record; an error if it is too large.
     pub fn payload_bytes(&self, envelope: &Envelope) -> Result<usize, Error> {
         let mut payload = Vec::new();
         encode(envelope, self, &mut payload)?;
@@ -155,10 +155,10 @@ impl Event {
     }
 }
 
-/// Writes the payload; gives the schema and the codec that go with it.
+/// Encodes the payload; returns its schema and codec.
 fn encode(envelope: &Envelope, event: &Event, payload: &mut Vec<u8>) -> Result<(u16, u8), Error> {
     if let Event::Unknown { version, codec, .. } = event {
-        // What we do not understand is passed on as it came, envelope and all.
+        // An unknown event is passed on unchanged, including its envelope.
         event.write_body(payload)?;
         return Ok((*version, *codec));
     }
@@ -178,7 +178,7 @@ pub struct EventReader {
     reader: Reader,
 }
 
-/// One thing met while reading.
+/// What a reader returns.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(
     clippy::large_enum_variant,
@@ -187,22 +187,22 @@ pub struct EventReader {
 pub enum EventItem {
     /// An event.
     Event(Recorded),
-    /// Damage. Reading goes on behind it.
+    /// Damage. Reading continues behind it.
     Gap(Gap),
 }
 
 impl EventReader {
-    /// Every event at `from` or behind it.
+    /// Every event from `from` on.
     pub fn from(log: &Log, from: Seq) -> Self {
         Self { reader: log.read_from(from) }
     }
 
-    /// Every event of `time_us` or later.
+    /// Every event from `time_us` on.
     pub fn since(log: &Log, time_us: u64) -> Result<Self, Error> {
         Ok(Self { reader: log.read_since(time_us)? })
     }
 
-    /// The next event or gap; `None` at the end of what there is now. May be called again later.
+    /// The next event or gap; `None` at the current end. May be called again later.
     #[expect(
         clippy::should_implement_trait,
         reason = "reading may fail, and may go on after `None`"
@@ -214,12 +214,12 @@ impl EventReader {
         }))
     }
 
-    /// Goes on with the event at `to`, or the first one behind it.
+    /// Continues with the event at `to`, or the first one behind it.
     pub fn seek(&mut self, to: Seq) -> Result<(), Error> {
         self.reader.seek(to)
     }
 
-    /// Where reading goes on.
+    /// Where reading continues.
     pub fn position(&self) -> Seq {
         self.reader.position()
     }

@@ -1,31 +1,30 @@
-//! Something is to be forgotten.
+//! Something is forgotten.
 
 use crate::{DecodeError, Versioned, codec};
 use serde::{Deserialize, Serialize};
 
-/// Something is to be forgotten: all that fits every condition given. Or a forgetting is taken back.
+/// Everything that matches all given conditions is forgotten. Or a forgetting is undone.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Forgotten {
-    /// These events, and what was made of them.
+    /// These events, and the memories made of them.
     pub events: Vec<[u8; 16]>,
-    /// These memories, by the address of what they were made of: reply id, a slash, and the
-    /// number in the reply.
+    /// These memories, by address: the id of the reply, a slash, and the number in the reply.
     pub rows: Vec<String>,
     /// This session; empty for any.
     pub session: String,
     /// This project, by key; empty for any.
     pub project: String,
-    /// From this moment on.
+    /// From this time on.
     pub since_us: Option<u64>,
-    /// Before this moment.
+    /// Before this time.
     pub until_us: Option<u64>,
     /// Whatever touches this file; empty for any.
     pub file: String,
-    /// A hash of the text that must not occur, never the text itself; empty for any.
+    /// A hash of the forgotten text, never the text itself; empty for any.
     pub text: String,
-    /// The forgetting that is taken back.
+    /// The forgetting that is undone.
     pub undoes: Option<[u8; 16]>,
-    /// Why, in the user's words; may be empty.
+    /// The reason given by the user; may be empty.
     pub reason: String,
 }
 

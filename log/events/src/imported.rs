@@ -3,16 +3,17 @@
 use crate::{DecodeError, Versioned, codec};
 use serde::{Deserialize, Serialize};
 
-/// One row of another store. Its id is made from the row's own, so that a second import adds nothing.
+/// One row of another store. Its id is derived from the row's own, so that a second import adds
+/// nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Imported {
-    /// Where it comes from: `claude-mem-ts`, `transcript`, `export`.
+    /// The kind of store: `claude-mem-ts`, `transcript`, `export`.
     pub source: String,
-    /// Which store of that kind: a fingerprint.
+    /// A fingerprint of the store.
     pub origin: String,
-    /// What the row is: `session`, `prompt`, `observation`, `summary`, `pending`.
+    /// The kind of row: `session`, `prompt`, `observation`, `summary`, `pending`.
     pub table: String,
-    /// Its own id there.
+    /// Its id there.
     pub row_id: String,
     /// The row, as JSON.
     pub row: String,

@@ -1,18 +1,18 @@
-//! A hook was given something unreadable.
+//! The input of a hook could not be parsed.
 
 use crate::{DecodeError, Versioned, codec};
 use serde::{Deserialize, Serialize};
 
-/// A hook was given something that is not what a hook is given. Kept, so that nothing is lost.
+/// The input of a hook could not be parsed. It is recorded, so that nothing is lost.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct InputUnreadable {
-    /// The command that was called: `save`.
+    /// The hook command: `save`.
     pub hook: String,
-    /// What is wrong with it.
+    /// The parse error.
     pub error: String,
-    /// What was given, as text, without secrets; the middle left out if it was long.
+    /// The input as text, with secrets redacted; long input is cut in the middle.
     pub text: String,
-    /// How long it was.
+    /// The length of the input.
     pub bytes: u64,
 }
 

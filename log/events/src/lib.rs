@@ -1,11 +1,11 @@
-//! The facts that claude-mem records, and how each becomes bytes.
+//! The events that claude-mem records, and how each is encoded.
 //!
-//! An event is written once and never changed. Each kind has a file of its own with its type, its number
-//! on disk, every older version, and a test that fixes its bytes. Kinds that this version does not know
-//! are kept as they are: they can be shipped, skipped, and read by a version that knows them.
+//! An event is written once and never changed. Each kind has its own file with its type, its number
+//! on disk, every older version, and a test that fixes its bytes. Unknown kinds are kept unchanged:
+//! they can be shipped, skipped, and read by a version that knows them.
 //!
-//! A payload is an [`Envelope`] (who and where, the same for all kinds) followed by the event's own body.
-//! When it happened is part of the record's [`Id`].
+//! A payload is an [`Envelope`] (machine, client, session, project; the same for all kinds)
+//! followed by the event's own body. The time is part of the record's [`Id`].
 #![warn(missing_docs)]
 
 mod agent_failed;
@@ -55,15 +55,15 @@ use std::fmt;
 
 /// An event whose body has versions.
 pub trait Versioned: Sized + Serialize {
-    /// Its number on disk, for ever; never reused.
+    /// Its number on disk. Never reused.
     const KIND: u16;
-    /// What we write. Every older one we still read.
+    /// The version we write. Older versions stay readable.
     const VERSION: u16;
-    /// Reads a body of any version so far.
+    /// Decodes a body of any version so far.
     fn read(version: u16, body: &[u8]) -> Result<Self, DecodeError>;
 }
 
-/// Why bytes are not the event they claim to be.
+/// Why a record cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecodeError {
     /// Written by a newer version of claude-mem.
@@ -73,9 +73,9 @@ pub enum DecodeError {
         /// Its version.
         version: u16,
     },
-    /// Encoded in a way that this version does not know.
+    /// Encoded with an unknown codec.
     Codec(u8),
-    /// Not what the kind and version promise.
+    /// The body does not match its kind and version.
     Malformed(String),
 }
 
@@ -95,32 +95,32 @@ impl std::error::Error for DecodeError {}
 
 macro_rules! events {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// A fact.
+        /// An event.
         #[derive(Debug, Clone, PartialEq)]
         pub enum Event {
             $($(#[$doc])* $name($name),)*
-            /// Its payload was removed for good; that it happened, and when, is still known.
+            /// The payload was erased; that it happened, and when, is still known.
             Erased {
-                /// What it was.
+                /// Its kind.
                 kind: u16,
-                /// What is left of it, if anything is.
+                /// Its tombstone, if there is one.
                 left: Option<Box<Tombstone>>,
             },
-            /// Of a kind or version that this program does not know. Kept intact.
+            /// Of a kind or version that this program does not know. Kept unchanged.
             Unknown {
-                /// What it is, to whoever wrote it.
+                /// Its kind.
                 kind: u16,
                 /// Version of that kind.
                 version: u16,
-                /// How it is encoded.
+                /// Its codec.
                 codec: u8,
-                /// Everything that was recorded.
+                /// The whole payload.
                 payload: Vec<u8>,
             },
         }
 
         impl Event {
-            /// Its name, as shown to people.
+            /// The name of its kind.
             pub fn name(&self) -> &'static str {
                 match self {
                     $(Self::$name(_) => stringify!($name),)*
@@ -147,8 +147,7 @@ macro_rules! events {
             /// The names of all kinds that this program knows.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
 
-            /// Gives what it says to any serializer, field by field, for people and for scripts. On disk
-            /// it has a form of its own.
+            /// Serializes its fields, for people and scripts. The encoding on disk is another one.
             pub fn serialize_body<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 match self {
                     $(Self::$name(body) => body.serialize(serializer),)*
@@ -157,8 +156,8 @@ macro_rules! events {
                 }
             }
 
-            /// Reads what [`serialize_body`](Self::serialize_body) gave, of a kind by its name. `None` if this
-            /// program knows no such kind, or another version of it.
+            /// Deserializes the output of [`serialize_body`](Self::serialize_body) by the name of a
+            /// kind. `None` for an unknown kind or another version of it.
             pub fn deserialize_body<'de, D: Deserializer<'de>>(
                 name: &str,
                 version: u16,
@@ -172,7 +171,7 @@ macro_rules! events {
                 }
             }
 
-            /// The version of its kind that it is written in.
+            /// The version that is written.
             pub fn version(&self) -> u16 {
                 match self {
                     $(Self::$name(_) => $name::VERSION,)*
@@ -207,34 +206,34 @@ macro_rules! events {
 }
 
 events! {
-    /// A session of the assistant began, or went on.
+    /// A session of the assistant began or was resumed.
     SessionStarted,
     /// A prompt was submitted, by the user or by the client itself.
     PromptSubmitted,
     /// The assistant ran a tool and saw its result.
     ToolUsed,
-    /// The assistant stopped: a good moment to sum up.
+    /// The assistant stopped: a summary is requested.
     SummaryRequested,
     /// The session ended.
     SessionEnded,
-    /// The agent answered a question about some events.
+    /// The agent replied to a request about some events.
     AgentReplied,
-    /// The agent did not answer, or not readably.
+    /// The agent did not reply, or its reply was unreadable.
     AgentFailed,
-    /// Some of the past is being put to the agent again.
+    /// Reprocessing of earlier events began.
     ReprocessStarted,
-    /// Reprocessing is complete, or was given up.
+    /// Reprocessing is complete or was cancelled.
     ReprocessFinished,
     /// A memory written by hand.
     MemoryAdded,
-    /// Something is to be forgotten, or a forgetting is taken back.
+    /// Something is forgotten, or a forgetting is undone.
     Forgotten,
     /// One row of another store.
     Imported,
-    /// A hook was given something that is not what a hook is given.
+    /// The input of a hook could not be parsed.
     InputUnreadable,
-    /// Two projects are one.
+    /// Two projects were merged.
     ProjectMerged,
-    /// From here on, what is no longer needed of the past is removed from it.
+    /// The log is compacted up to here.
     LogCompacted,
 }

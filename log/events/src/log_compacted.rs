@@ -1,19 +1,18 @@
-//! The point up to which a compaction may remove things.
+//! The log is compacted up to here.
 
 use crate::{DecodeError, Versioned, codec};
 use serde::{Deserialize, Serialize};
 
-/// From here on, what is no longer needed of the past is removed from it. What that is follows from the
-/// events before this one alone, so that a compaction that was cut short can be finished by another, and rows
-/// are the same whether bytes are removed yet or not. What was forgotten before this point cannot be taken
-/// back any more.
+/// Compaction may erase what is no longer needed before this event. What that is depends only on
+/// earlier events, so that another process can finish an interrupted compaction, and rows are the
+/// same whether the bytes are gone yet or not. A forgetting before this point cannot be undone.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LogCompacted {
-    /// Replies go whose place was taken by those of a later generation.
+    /// Erase replies that a later generation superseded.
     pub drops_superseded: bool,
-    /// Of what these tools were given and gave back only a digest stays, once it is answered.
+    /// Of the inputs and outputs of these tools, keep only a digest once they are answered.
     pub tools: Vec<String>,
-    /// The same of all tools before this moment.
+    /// The same for all tools before this time.
     pub raw_before_us: Option<u64>,
 }
 

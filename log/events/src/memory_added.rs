@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 /// A memory written by hand.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct MemoryAdded {
-    /// A line that names it; empty if the text speaks for itself.
+    /// Its title; may be empty.
     pub title: String,
-    /// What to remember.
+    /// Its text.
     pub text: String,
     /// One of the mode's types; empty for none.
     pub kind: String,
-    /// Words to find it by.
+    /// Keywords.
     pub concepts: Vec<String>,
     /// Files that it is about.
     pub files: Vec<String>,
     /// `cli`, `mcp`, `http`, `viewer`.
     pub via: String,
-    /// Whatever a program wants to keep with it, as JSON; else empty.
+    /// Additional JSON of the program that added it; else empty.
     pub metadata: String,
 }
 

@@ -1,16 +1,18 @@
-//! Two projects are one.
+//! Two projects were merged, or one was renamed.
 
 use crate::{DecodeError, Versioned, codec};
 use serde::{Deserialize, Serialize};
 
-/// What was and will be recorded under one key belongs to another project, or a project gets a name.
+/// Everything recorded under one key, now and later, belongs to another project; or a project gets
+/// a name.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ProjectMerged {
-    /// The key that is given up.
+    /// The merged key.
     pub from: String,
-    /// The key that takes its place; the same one, if only the name changes; the former one, to undo it.
+    /// The key it is merged into; the same one to only change the name; its own key again to undo a
+    /// merge.
     pub into: String,
-    /// What people shall call it; empty to leave that as it is.
+    /// The new name; empty to keep the old one.
     pub label: String,
 }
 

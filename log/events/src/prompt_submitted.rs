@@ -6,31 +6,31 @@ use serde::{Deserialize, Serialize};
 /// A prompt was submitted, by the user or by the client itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PromptSubmitted {
-    /// The text, without what is private. Empty if all of it was.
+    /// The text with private parts removed. Empty if all of it was private.
     pub prompt: String,
-    /// The whole prompt was private, and so is the turn: its tool uses are not recorded.
+    /// Whether the whole prompt was private. Then the turn is private, too: its tool uses are not
+    /// recorded.
     pub is_private: bool,
     /// Who submitted it.
     pub submitter: Submitter,
     /// The client's id of the turn; a prompt queued into a running turn shares it. Empty on older
     /// clients.
     pub prompt_id: String,
-    /// Where the client stood.
+    /// The client's working directory.
     pub cwd: String,
-    /// Fields of the hook's JSON that this version does not know, as a JSON object; empty if
-    /// there are none.
+    /// Unknown fields of the hook's JSON, as a JSON object; empty if there are none.
     pub extra: String,
 }
 
-/// Who submits a prompt.
+/// Who submitted a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Submitter {
-    /// The user, in words.
+    /// The user, with text.
     #[default]
     User,
-    /// The user, with nothing but pictures or files.
+    /// The user, with only pictures or files.
     UserMedia,
-    /// The client itself: a task of the assistant's has something to say.
+    /// The client itself: a notification of a background task.
     TaskNotification,
 }
 

@@ -3,13 +3,13 @@
 use crate::{DecodeError, Versioned, codec};
 use serde::{Deserialize, Serialize};
 
-/// Reprocessing is complete, or was given up.
+/// Reprocessing is complete or was cancelled.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReprocessFinished {
-    /// Which one.
+    /// Its number.
     pub generation: u32,
-    /// Whether its memories take the place of those before. May be said later than the end, of
-    /// one that was made to be compared.
+    /// Whether its memories replace the earlier ones. May be set later, for one that was made for
+    /// comparison.
     pub is_current: bool,
 }
 

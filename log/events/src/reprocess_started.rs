@@ -3,30 +3,30 @@
 use crate::{DecodeError, Versioned, codec};
 use serde::{Deserialize, Serialize};
 
-/// Some of the past is being put to the agent again.
+/// Reprocessing of earlier events began.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReprocessStarted {
     /// Number of this reprocessing, from 1.
     pub generation: u32,
-    /// The hash of the prompt texts in force.
+    /// The hash of the prompt texts.
     pub prompt_version: String,
-    /// The prompt texts themselves, so that it can go on after an interruption.
+    /// The prompt texts themselves, so that it can be resumed.
     pub prompt: String,
-    /// Who is asked.
+    /// The provider.
     pub provider: String,
-    /// Which model.
+    /// The model.
     pub model: String,
-    /// Events from this moment on.
+    /// Events from this time on.
     pub since_us: Option<u64>,
-    /// Events before this moment.
+    /// Events before this time.
     pub until_us: Option<u64>,
     /// Only this project; empty for all.
     pub project: String,
     /// Only this session; empty for all.
     pub session: String,
-    /// Ask again even where a reply under this prompt version is recorded.
+    /// Send requests even if a reply with this prompt version is recorded.
     pub is_fresh: bool,
-    /// To be compared, not to be made current.
+    /// For comparison only; not to be made current.
     pub is_shadow: bool,
 }
 

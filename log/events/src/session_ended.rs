@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct SessionEnded {
     /// `clear`, `resume`, `logout`, `prompt_input_exit`, `other`.
     pub reason: String,
-    /// Fields of the hook's JSON that this version does not know, as a JSON object; empty if
-    /// there are none.
+    /// Unknown fields of the hook's JSON, as a JSON object; empty if there are none.
     pub extra: String,
 }
 

@@ -1,21 +1,20 @@
-//! A session began, or went on.
+//! A session began or was resumed.
 
 use crate::{DecodeError, Versioned, codec};
 use serde::{Deserialize, Serialize};
 
-/// A session of the assistant began, or went on.
+/// A session of the assistant began or was resumed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SessionStarted {
     /// `startup`, `resume`, `clear`, `compact`, `fork`.
     pub source: String,
-    /// Where the client stood.
+    /// The client's working directory.
     pub cwd: String,
-    /// The model, where the client says; often empty.
+    /// The model, if the client reports it; often empty.
     pub model: String,
-    /// The client's own record of the session.
+    /// The client's transcript of the session.
     pub transcript_path: String,
-    /// Fields of the hook's JSON that this version does not know, as a JSON object; empty if
-    /// there are none.
+    /// Unknown fields of the hook's JSON, as a JSON object; empty if there are none.
     pub extra: String,
 }
 

@@ -3,29 +3,28 @@
 use crate::{DecodeError, Versioned, codec};
 use serde::{Deserialize, Serialize};
 
-/// The assistant stopped: a good moment to sum up.
+/// The assistant stopped: a summary is requested.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SummaryRequested {
     /// What stopped.
     pub scope: StopScope,
-    /// What the user said last, where it had to be read from the transcript; else empty.
+    /// The last message of the user, if it had to be read from the transcript; else empty.
     pub last_user_message: String,
-    /// What the assistant said last.
+    /// The last message of the assistant.
     pub last_assistant_message: String,
-    /// The assistant went on because a hook had told it to, and now stops again.
+    /// Whether the assistant had continued because of a stop hook.
     pub is_stop_hook_active: bool,
-    /// How many tasks still run in the background: the session goes on by itself when they end.
+    /// Number of background tasks; the session continues when they end.
     pub background_tasks: u32,
     /// The subagent that stopped; empty for the main conversation.
     pub agent_id: String,
-    /// What kind of subagent.
+    /// The type of the subagent.
     pub agent_type: String,
     /// The client's id of the turn; empty on older clients.
     pub prompt_id: String,
-    /// Where the client stood.
+    /// The client's working directory.
     pub cwd: String,
-    /// Fields of the hook's JSON that this version does not know, as a JSON object; empty if
-    /// there are none.
+    /// Unknown fields of the hook's JSON, as a JSON object; empty if there are none.
     pub extra: String,
 }
 
@@ -37,7 +36,7 @@ pub enum StopScope {
     Turn,
     /// A subagent.
     Subagent,
-    /// The hidden fork in which the client sums up a long conversation for itself.
+    /// The hidden fork in which the client compacts a long conversation.
     Compaction,
 }
 

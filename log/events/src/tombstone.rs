@@ -1,23 +1,23 @@
-//! What is left of an event whose payload was removed: enough to draw all other rows as before.
+//! Tombstones: what remains of an erased event, enough to fold all other rows as before.
 
 use crate::{DecodeError, Envelope, Event, codec};
 use claude_mem_log::Error;
 use serde::{Deserialize, Serialize};
 
-/// What is left of an event. On disk it is the payload of a tombstone: the envelope, and this.
+/// What remains of an erased event. On disk, its record contains the envelope and this.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tombstone {
-    /// The event without what was said in it; nothing if this program does not know its kind.
+    /// The event without its content; `None` for an unknown kind.
     pub event: Option<Event>,
-    /// How large what was said in it was, as rows count it.
+    /// The size of the erased content, as rows count it.
     pub bytes: u64,
-    /// Files that the input of a tool named as read, as given.
+    /// Files that the input of a tool read, as given.
     pub files_read: Vec<String>,
-    /// And as written.
+    /// Files that it wrote.
     pub files_written: Vec<String>,
-    /// What was read in a reply, as JSON; memories that are gone are empty in it. Empty for all else.
+    /// The parsed reply as JSON, with erased memories emptied. Empty for other kinds.
     pub reply: String,
-    /// SHA-256 of the payload that was removed; nothing if it was forgotten.
+    /// SHA-256 of the erased payload; `None` if it was forgotten.
     pub hash: Option<[u8; 32]>,
 }
 
@@ -35,7 +35,7 @@ struct V1 {
 }
 
 impl Tombstone {
-    /// Of an event that was forgotten: only what its place in the order means for others.
+    /// For a forgotten event: keeps only what other events depend on.
     pub fn of_forgotten(event: Option<Event>) -> Self {
         Self {
             event,
@@ -47,7 +47,7 @@ impl Tombstone {
         }
     }
 
-    /// The payload of the tombstone, unless a record cannot hold it.
+    /// Encodes the payload; an error if it is too large for a record.
     pub fn encode(&self, envelope: &Envelope) -> Result<Vec<u8>, Error> {
         let mut payload = Vec::new();
         envelope.write(&mut payload)?;
@@ -67,7 +67,7 @@ impl Tombstone {
         Ok(payload)
     }
 
-    /// Reads the payload of a tombstone of this kind.
+    /// Decodes the payload of a tombstone of this kind.
     pub(crate) fn read(kind: u16, payload: &[u8]) -> Result<(Envelope, Self), DecodeError> {
         let (envelope, rest) = Envelope::read(payload)?;
         let body = match rest.split_first() {
@@ -90,7 +90,7 @@ impl Tombstone {
 }
 
 impl Event {
-    /// What the payload of a tombstone of this kind says; `None` if it cannot be read.
+    /// The erased event of this kind; `None` if the payload cannot be decoded.
     pub fn erased(kind: u16, payload: &[u8]) -> Option<Self> {
         let left = match payload {
             [] => None,

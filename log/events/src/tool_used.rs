@@ -6,32 +6,31 @@ use serde::{Deserialize, Serialize};
 /// The assistant ran a tool and saw its result.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ToolUsed {
-    /// As the assistant calls it: `Read`, `Bash`.
+    /// The tool's name: `Read`, `Bash`.
     pub tool: String,
-    /// JSON, as given to the tool.
+    /// The input, as JSON.
     pub input: String,
-    /// JSON, as it came back; empty if the tool failed.
+    /// The output, as JSON; empty if the tool failed.
     pub output: String,
-    /// What went wrong, if the tool failed.
+    /// The error, if the tool failed.
     pub error: String,
     /// Whether the tool failed.
     pub has_failed: bool,
-    /// Whether the user stopped it.
+    /// Whether the user interrupted it.
     pub is_interrupt: bool,
-    /// The client's id of this use; the same one again is the same use.
+    /// The client's id of this tool use. The same id means the same use.
     pub tool_use_id: String,
-    /// Where it ran.
+    /// The working directory.
     pub cwd: String,
     /// The subagent that ran it; empty in the main conversation.
     pub agent_id: String,
-    /// What kind of subagent.
+    /// The type of the subagent.
     pub agent_type: String,
     /// The client's id of the turn; empty on older clients.
     pub prompt_id: String,
-    /// How long it took, where the client says.
+    /// The duration, if the client reports it.
     pub duration_ms: Option<u64>,
-    /// Fields of the hook's JSON that this version does not know, as a JSON object; empty if
-    /// there are none.
+    /// Unknown fields of the hook's JSON, as a JSON object; empty if there are none.
     pub extra: String,
 }
 

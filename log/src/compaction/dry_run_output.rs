@@ -1,4 +1,4 @@
-//! A file that keeps nothing, to see how large it would be.
+//! A file that discards its content, to measure its size.
 
 use crate::disk::{File, Lock, Written};
 use std::{
@@ -6,7 +6,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-/// Counts what is written to it.
+/// Counts the bytes written.
 #[derive(Debug, Default)]
 pub(super) struct DryRunOutput(AtomicU64);
 

@@ -1,4 +1,4 @@
-//! Copying the frames of a segment, each with the fate that it was given.
+//! Copies the frames of a segment according to their fate.
 
 use super::{Damage, Fate, Head, Judge, Output, Packing, Rewritten};
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
 use std::io;
 use zstd::zstd_safe::CParameter;
 
-/// What repeats in fewer bytes than this stays as it is: looking for it takes time and saves little.
+/// The minimum match length of zstd: shorter matches take time and save little.
 const MATCH_BYTES_MIN: u32 = 6;
 
 /// Copies frames.
@@ -25,7 +25,7 @@ pub(super) struct Frames<'a> {
     judge: &'a mut dyn Judge,
     packing: Packing,
     compressor: zstd::bulk::Compressor<'static>,
-    /// Whether damage can stay as it is: frames of another segment have another salt.
+    /// Whether damage can be copied: frames of another segment have another salt.
     is_alone: bool,
     seen: Seen,
     unpacker: Unpacker,
@@ -48,7 +48,7 @@ impl<'a> Frames<'a> {
         Ok(Self { judge, packing, compressor, is_alone, seen, unpacker, compressed, rewritten })
     }
 
-    /// Copies one segment. Says whether it could: some damage forbids it.
+    /// Copies one segment. Returns false if damage forbids it.
     pub(super) fn copy(
         &mut self,
         source: &mut Segment,
@@ -80,7 +80,7 @@ impl<'a> Frames<'a> {
         header: FrameHeader,
         output: &mut Output<'_>,
     ) -> Result<(), Error> {
-        // A record that is in this file twice is given once, the first time.
+        // A record that is in this file twice is copied once.
         if header.kind >= KIND_RESERVED || !self.seen.insert(header.id) {
             return Ok(());
         }
@@ -92,7 +92,7 @@ impl<'a> Frames<'a> {
             false => Fate::Keep,
         };
         let stored = without_place(&header, source.payload(offset, &header)?);
-        // The place of a record written again stays in front of whatever is left of it.
+        // The original place of a rewritten record stays in front of its payload.
         let (origin, content) = match split_seq(stored) {
             Some((_, rest)) if header.has(FLAG_AGAIN) => stored.split_at(stored.len() - rest.len()),
             _ => stored.split_at(0),
@@ -128,7 +128,7 @@ impl<'a> Frames<'a> {
     ) -> Result<Fate, Error> {
         Ok(match entry(source, offset, header, &mut self.unpacker)? {
             Item::Record(entry) => self.judge.judge(&entry),
-            // Whole, but it cannot be unpacked: it stays so, unless it is to go anyway.
+            // Intact, but it cannot be decompressed: it stays so, unless it is dropped.
             Item::Gap(gap) => match self.judge.damage(&gap) {
                 Damage::Drop => Fate::Erase(Vec::new()),
                 Damage::Keep | Damage::Refuse => Fate::Keep,
@@ -136,7 +136,7 @@ impl<'a> Frames<'a> {
         })
     }
 
-    /// Compresses a payload. Says whether that is worth it.
+    /// Compresses a payload. Returns whether that is worth it.
     fn pack(&mut self, content: &[u8], is_packed: bool) -> bool {
         let raw = match is_packed {
             true if !self.packing.is_anew => return false,
@@ -155,7 +155,7 @@ impl<'a> Frames<'a> {
         is_done && self.compressed.len() <= content.len() - content.len() / 8
     }
 
-    /// Bytes that are no record. Says whether the segment may be compacted all the same.
+    /// Handles damage. Returns whether the segment may be compacted.
     fn gap(
         &mut self,
         source: &mut Segment,
@@ -164,7 +164,7 @@ impl<'a> Frames<'a> {
         output: &mut Output<'_>,
     ) -> Result<bool, Error> {
         let damage = match gap.reason {
-            // Nobody was told that it had succeeded.
+            // It was never acknowledged.
             GapReason::TornWrite => {
                 self.rewritten.dropped_bytes += gap.len;
                 return Ok(true);
@@ -183,7 +183,7 @@ impl<'a> Frames<'a> {
             Damage::Keep | Damage::Refuse => return Ok(false),
             Damage::Drop => {
                 self.rewritten.dropped_bytes += gap.len;
-                // That it was there is still known, if it was not read elsewhere.
+                // Its existence is kept, if it was not read elsewhere.
                 if let Some(header) = header.filter(|header| header.kind < KIND_RESERVED)
                     && self.seen.insert(header.id)
                 {
@@ -204,7 +204,7 @@ fn compressor(level: i32) -> io::Result<zstd::bulk::Compressor<'static>> {
     Ok(compressor)
 }
 
-/// Adds a record, with its place in front if that is no longer where it is.
+/// Writes a record, with its original place in front if it has moved.
 fn put(
     output: &mut Output<'_>,
     fields: FrameFields,

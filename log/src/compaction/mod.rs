@@ -1,10 +1,10 @@
-//! Rewriting complete segments: without what nobody needs any more, smaller, and fewer of them.
+//! Compaction: rewrites complete segments without unneeded content, smaller, and merged.
 //!
-//! Nothing is changed in place. A new file is written beside the old ones, read again, synced, and given the
-//! name of a later generation; that name is synced before the old files lose theirs. Killed or without power at
-//! any point, a log is left in which every record is there, once: readers pass over what is superseded, and
-//! the next compactor takes it away. Records keep their order, their ids and their places, so whoever knows how
-//! far it has read goes on there.
+//! Nothing is changed in place. A new file is written, read again, synced, and renamed to a later
+//! generation; that name is synced before the old files are removed. After a kill or a power loss
+//! at any point, every record is there once: readers skip superseded files, and the next compaction
+//! removes them. Records keep their order, ids and places, so that readers continue where they
+//! were.
 
 mod dry_run_output;
 mod frames;
@@ -22,57 +22,57 @@ use frames::Frames;
 use output::Output;
 use std::{io, path::Path, sync::Arc};
 
-/// What becomes of a record.
+/// What happens to a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
     /// It stays as it is.
     Keep,
-    /// Its payload is removed for good, and these bytes are left in its place. Id, kind and place stay.
+    /// Its payload is erased and replaced by these bytes. Id, kind and place stay.
     Erase(Vec<u8>),
-    /// It has this payload from now on.
+    /// Its payload is replaced.
     Replace {
-        /// Version of its kind that this is.
+        /// The schema of the new payload.
         schema: u16,
-        /// How it is encoded.
+        /// Its codec.
         codec: u8,
-        /// What it says.
+        /// Its bytes.
         payload: Vec<u8>,
     },
 }
 
-/// What becomes of bytes that are no record. A write that was cut short is dropped without asking.
+/// What happens to damaged bytes. A torn write is always dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Damage {
-    /// The segment is left as it is: a copy of it may mend it.
+    /// The segment is left as it is: a copy may repair it.
     Refuse,
-    /// They are copied as they are. Segments with such bytes cannot be merged.
+    /// They are copied. Segments with such bytes cannot be merged.
     Keep,
-    /// They are dropped. If they were a record whose id is known, it is erased.
+    /// They are dropped. If they were a record with a known id, it becomes a tombstone.
     Drop,
 }
 
 /// A record without its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    /// Where it was first.
+    /// Its original place.
     pub seq: Seq,
-    /// Who it is.
+    /// Its id.
     pub id: Id,
-    /// What it is, to whoever wrote it.
+    /// Its kind.
     pub kind: u16,
-    /// Whether its payload was removed for good before.
+    /// Whether its payload was erased before.
     pub is_tombstone: bool,
 }
 
-/// Decides what becomes of records.
+/// Decides what happens to records.
 pub trait Judge {
-    /// Whether anything but [`Fate::Keep`] comes into question. Payloads are unpacked only if so.
+    /// Whether the fate may be anything but [`Fate::Keep`]. Only then is the payload decompressed.
     fn concerns(&mut self, head: &Head) -> bool;
 
-    /// What becomes of a record that it concerns.
+    /// The fate of a record for which `concerns` returned true.
     fn judge(&mut self, entry: &Entry<'_>) -> Fate;
 
-    /// What becomes of damage.
+    /// What happens to damaged bytes.
     fn damage(&mut self, _gap: &Gap) -> Damage {
         Damage::Refuse
     }
@@ -92,44 +92,46 @@ impl Judge for KeepAll {
     }
 }
 
-/// What a rewriting came to.
+/// The result of a rewrite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rewritten {
-    /// Bytes of the files that are gone.
+    /// Bytes of the old files.
     pub bytes_before: u64,
-    /// Bytes of the file that took their place.
+    /// Bytes of the new file.
     pub bytes_after: u64,
-    /// Records in it.
+    /// Number of records in it.
     pub records: u64,
-    /// Those of them whose payload was removed now.
+    /// Number of records erased now.
     pub erased: u64,
-    /// Those of them that have another payload now.
+    /// Number of records replaced now.
     pub replaced: u64,
-    /// Bytes of writes that were cut short, and of damage that was dropped.
+    /// Bytes of torn writes, and of dropped damage.
     pub dropped_bytes: u64,
 }
 
-/// How small payloads become.
+/// Compression settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packing {
-    /// The level of zstd.
+    /// The zstd level.
     pub level: i32,
-    /// Payloads from this size on are compressed if that makes them at least an eighth smaller.
+    /// Payloads of at least this size are compressed if that makes them at least an eighth smaller.
     pub bytes_min: usize,
-    /// Whether payloads that are compressed are unpacked and compressed anew.
+    /// Whether compressed payloads are compressed again.
     pub is_anew: bool,
 }
 
 impl Default for Packing {
-    /// Below zero zstd leaves what does not repeat as it is. Payloads of text then take three fifths of the time of
-    /// level 1, half the time to read, and a third to a half more room; but whoever compresses whole files of them,
-    /// as shipping does, gets them a quarter smaller, since letters can still be told from noise.
+    /// Negative levels of zstd leave literals uncompressed. Text payloads then take three fifths of
+    /// the time of level 1, half the time to read, and a third to a half more space; but
+    /// compressing whole files of them, as shipping does, makes them a quarter smaller, because
+    /// literals are still compressible.
     fn default() -> Self {
         Self { level: -2, bytes_min: 512, is_anew: false }
     }
 }
 
-/// Rewrites segments. There is one at a time in a log; any number of appenders and readers may be beside it.
+/// Rewrites segments. Only one at a time per log, concurrently with any number of appenders and
+/// readers.
 #[derive(Debug)]
 pub struct Compactor {
     directory: Directory,
@@ -139,8 +141,8 @@ pub struct Compactor {
 }
 
 impl Compactor {
-    /// Takes the place of the one who compacts the log in `dir`, and clears away what a killed one left behind.
-    /// `None` if somebody else compacts it now, or if there is no log.
+    /// Takes the lock of the log in `dir`, and removes what a killed compaction left behind. `None`
+    /// if another process has the lock, or if there is no log.
     pub fn begin(dir: &Path, options: &Options, packing: Packing) -> Result<Option<Self>, Error> {
         let directory = Directory::new(dir, Arc::clone(&options.disk));
         let path = directory.compacting();
@@ -157,12 +159,12 @@ impl Compactor {
         Ok(Some(compactor))
     }
 
-    /// Rewrites these segments, which must be complete and follow one another, into one file. Everything in
-    /// it is on disk, and the old files are gone, once this returns.
+    /// Rewrites these segments, which must be complete and consecutive, into one file. Once this
+    /// returns, it is on disk and the old files are removed.
     ///
-    /// `None` if they are left as they are: one is damaged, and the judge refuses, or it is to be merged. On an
-    /// error nothing is lost; at worst the old files are still there beside the new one, which the next
-    /// compactor clears away.
+    /// `None` if they are left as they are: one is damaged, and the judge refuses, or it would have
+    /// to be merged. An error loses nothing; at worst the old files remain, and the next compaction
+    /// removes them.
     pub fn rewrite(
         &self,
         segments: &[SegmentInfo],
@@ -191,7 +193,7 @@ impl Compactor {
         Ok(Some(rewritten))
     }
 
-    /// What [`rewrite`](Self::rewrite) would come to. Writes nothing.
+    /// The result that [`rewrite`](Self::rewrite) would have. Writes nothing.
     pub fn measure(
         &self,
         segments: &[SegmentInfo],
@@ -201,7 +203,8 @@ impl Compactor {
         Ok(self.write(segments, judge, None)?.map(|(_, rewritten)| rewritten))
     }
 
-    /// Writes the new file under a name of no meaning, reads it again, and syncs it; or only measures it.
+    /// Writes the new file under a temporary name, reads it again, and syncs it; or only measures
+    /// it.
     fn write(
         &self,
         segments: &[SegmentInfo],
@@ -212,7 +215,7 @@ impl Compactor {
         for info in segments {
             sources.push(self.open(info)?);
         }
-        // A damaged head tells neither when the segment was made nor what came before.
+        // A damaged header contains neither the creation time nor the length of the segment before.
         let Some(header) = sources.first().and_then(|first| first.header) else { return Ok(None) };
         if sources.iter().any(|source| source.header.is_none()) {
             return Ok(None);
@@ -239,7 +242,7 @@ impl Compactor {
     ) -> Result<Option<Rewritten>, Error> {
         let mut output = match temporary {
             Some(path) => Output::create(&self.directory, path, header, &self.options)?,
-            None => Output::nowhere(header, &self.options),
+            None => Output::dry_run(header, &self.options),
         };
         if chain.is_merged {
             output.put_links(&chain.links)?;
@@ -266,8 +269,8 @@ impl Compactor {
         Segment::open(&self.directory, &file)
     }
 
-    /// Removes what a killed compactor left: files half written, and files whose records are all in a later
-    /// generation, once that is known to be whole and to keep its name.
+    /// Removes what a killed compaction left: temporary files, and files whose records are all in a
+    /// later generation, once that is verified and its name is synced.
     fn clear_away(&self) -> Result<(), Error> {
         let list = |error| Error::io("list", &self.directory.path, error);
         for name in self.directory.disk.list(&self.directory.path).map_err(list)? {
@@ -313,8 +316,8 @@ impl Compactor {
     }
 }
 
-/// Begins a new segment, if there are records in the one that is appended to, so that it can be sealed and
-/// compacted. Says whether it did; it does not while somebody keeps appending.
+/// Rolls the active segment if it has records, so that it can be sealed and compacted. Returns
+/// whether it did; it does not while others keep appending.
 pub fn roll(dir: &Path, options: &Options) -> Result<bool, Error> {
     Appender::open(dir, options.clone())?.roll()
 }
@@ -331,7 +334,7 @@ fn check(segments: &[SegmentInfo]) -> Result<(), Error> {
     Err(Error::Io { action: "compact", path, source })
 }
 
-/// How the new file is linked to its neighbours.
+/// The links of the new file to its neighbours.
 struct Chain {
     links: Links,
     hash_origin: [u8; 32],
@@ -339,7 +342,7 @@ struct Chain {
     is_merged: bool,
 }
 
-/// `None` if the segments are not linked to each other as they should be.
+/// `None` if the chain between the segments is broken.
 fn chain(sources: &mut [Segment]) -> Result<Option<Chain>, Error> {
     let mut links: Option<Links> = None;
     let mut hashes = Vec::new();

@@ -1,4 +1,4 @@
-//! The file that a compaction writes.
+//! The output file of a compaction.
 
 use super::{Chain, dry_run_output::DryRunOutput};
 use crate::{
@@ -19,7 +19,7 @@ use std::{
     sync::Arc,
 };
 
-/// How much is gathered before it is written.
+/// Size of the write buffer.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// A segment being written, from its header to its seal.
@@ -30,7 +30,7 @@ pub(super) struct Output<'a> {
     header: SegmentHeader,
     salt: u32,
     buffer: Vec<u8>,
-    /// Bytes so far, those in the buffer included.
+    /// Bytes so far, including the buffer.
     offset: u64,
     hasher: Sha256,
     seal: Seal,
@@ -48,8 +48,8 @@ impl<'a> Output<'a> {
         Ok(Self::to(file, path, header, options))
     }
 
-    /// One that is only measured.
-    pub(super) fn nowhere(header: SegmentHeader, options: &'a Options) -> Self {
+    /// An output that is only measured.
+    pub(super) fn dry_run(header: SegmentHeader, options: &'a Options) -> Self {
         Self::to(Arc::new(DryRunOutput::default()), Path::new(""), header, options)
     }
 
@@ -68,7 +68,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Where the next frame begins.
+    /// The place of the next frame.
     pub(super) fn here(&self) -> Seq {
         Seq::new(self.header.number, self.offset)
     }
@@ -77,14 +77,14 @@ impl<'a> Output<'a> {
         self.seal.records
     }
 
-    /// Adds the frame that links the segments of a merged file.
+    /// Writes the frame that links the segments of a merged file.
     pub(super) fn put_links(&mut self, links: &Links) -> Result<(), Error> {
         let id = Id::random(self.options.disk.now_us());
         let fields = FrameFields { kind: KIND_CHAIN, schema: 1, codec: 0, flags: 0, id };
         self.put(fields, &[&links.encode()])
     }
 
-    /// Adds a record.
+    /// Writes a record.
     pub(super) fn put_record(&mut self, fields: FrameFields, parts: &[&[u8]]) -> Result<(), Error> {
         if self.offset >= self.index_next {
             let time_max_before_us = self.seal.time_max_us;
@@ -95,7 +95,7 @@ impl<'a> Output<'a> {
         self.put(fields, parts)
     }
 
-    /// Adds bytes that are no record, as they are.
+    /// Copies damaged bytes.
     pub(super) fn put_damage(&mut self, bytes: &[u8], reason: GapReason) -> Result<(), Error> {
         self.seal.gaps.push((self.offset, bytes.len() as u64, reason));
         self.buffer.extend_from_slice(bytes);
@@ -123,7 +123,7 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Completes the file and syncs it. Gives its length.
+    /// Seals the file and syncs it. Returns its length.
     pub(super) fn seal(&mut self, chain: &Chain) -> Result<u64, Error> {
         self.flush_if(0)?;
         self.seal.bytes = self.offset;
@@ -139,7 +139,7 @@ impl<'a> Output<'a> {
         Ok(self.offset + frame.len() as u64)
     }
 
-    /// Reads what was written, before anything is taken away in its favour.
+    /// Reads the file again, before the old ones are removed.
     pub(super) fn check(&self, directory: &Directory) -> Result<(), Error> {
         let failed = |why: &str| {
             let source = std::io::Error::other(why.to_owned());

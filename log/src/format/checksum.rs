@@ -1,16 +1,17 @@
-//! CRC-32, without asking the processor what it can do unless that pays.
+//! CRC-32 without CPU feature detection for small inputs.
 //!
-//! `crc32fast` is an order of magnitude faster than this with instructions that not every processor has,
-//! and asks for them once. Under a hypervisor that takes longer than all that a hook appends takes here.
+//! `crc32fast` is an order of magnitude faster with instructions that not every CPU has, and
+//! detects them once with `cpuid`. Under a hypervisor that takes longer than computing all
+//! checksums of a hook here.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// As many bytes as take about as long here as asking does. Whoever has written so many goes on to write more.
+/// About as many bytes as can be computed here in the time of the detection.
 const FEW_BYTES: usize = 32 << 10;
-/// How many were written by this process, as far as it matters.
+/// Bytes written by this process, up to the limit.
 static WRITTEN: AtomicUsize = AtomicUsize::new(0);
 
-/// The checksum of `parts`, one behind the other, going on from `initial`.
+/// The checksum of `parts`, concatenated, continuing from `initial`.
 pub(super) fn of_parts(initial: u32, parts: &[&[u8]]) -> u32 {
     if are_few(parts.iter().map(|part| part.len()).sum()) {
         return parts.iter().fold(initial, |crc, part| of_few(crc, part));
@@ -22,19 +23,19 @@ pub(super) fn of_parts(initial: u32, parts: &[&[u8]]) -> u32 {
     hasher.finalize()
 }
 
-/// Whether so many bytes more are still few in all. Threads that count at once may miss some, which matters to
-/// nobody.
+/// Whether this many more bytes stay below the limit. Concurrent threads may miss some, which does
+/// not matter.
 fn are_few(bytes: usize) -> bool {
     let written = WRITTEN.load(Relaxed);
     let is_few = written.saturating_add(bytes) <= FEW_BYTES;
-    // Once there were many, nothing is stored any more: processors would hand it to and fro.
+    // Above the limit nothing is stored any more, to avoid contention on the cache line.
     if written <= FEW_BYTES {
         WRITTEN.store(written.saturating_add(bytes), Relaxed);
     }
     is_few
 }
 
-/// The checksum of a few dozen bytes, once or twice.
+/// The checksum of a few dozen bytes.
 pub(super) fn of_few(initial: u32, bytes: &[u8]) -> u32 {
     let (steps, rest) = bytes.as_chunks::<8>();
     let crc = steps.iter().fold(!initial, |crc, step| {
@@ -47,7 +48,7 @@ pub(super) fn of_few(initial: u32, bytes: &[u8]) -> u32 {
         .fold(crc, |crc, byte| TABLES[0][((crc ^ u32::from(*byte)) & 0xff) as usize] ^ (crc >> 8))
 }
 
-/// What a byte comes to with as many zero bytes behind it.
+/// The checksum of a byte followed by this many zero bytes.
 static TABLES: [[u32; 256]; 8] = {
     let mut tables = [[0; 256]; 8];
     let mut byte = 0;

@@ -1,14 +1,14 @@
-//! The small files beside the segments: `log.id`, `synced`, `suspect`.
+//! Small files next to the segments: `log.id`, `synced`, `suspect`.
 
 use super::{FORMAT, checksum, u32_at, u64_at};
 use crate::Id;
 
-/// How far the log is known to be on disk, as kept in `synced`.
+/// How far the log is known to be on disk, as stored in `synced`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Synced {
     /// Number of the segment; all before it are on disk.
     pub segment: u64,
-    /// How many of its bytes.
+    /// Number of its bytes on disk.
     pub bytes: u64,
 }
 
@@ -16,7 +16,7 @@ impl Synced {
     /// Length of the file.
     pub const LEN: usize = 20;
 
-    /// The bytes of the file.
+    /// Encodes the file.
     pub fn encode(self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
         bytes[0..8].copy_from_slice(&self.segment.to_le_bytes());
@@ -26,7 +26,7 @@ impl Synced {
         bytes
     }
 
-    /// Reads the file; `None` if it is damaged.
+    /// Decodes the file; `None` if it is damaged.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.get(..Self::LEN)?;
         (checksum::of_few(0, &bytes[..16]) == u32_at(bytes, 16))
@@ -40,7 +40,7 @@ pub fn encode_log_id(log_id: [u8; 16]) -> String {
     format!("claude-mem log {FORMAT} {digits} {:08x}\n", checksum::of_few(0, &log_id))
 }
 
-/// Reads `log.id`; `None` if it is damaged.
+/// Decodes `log.id`; `None` if it is damaged.
 pub fn decode_log_id(text: &[u8]) -> Option<[u8; 16]> {
     let text = std::str::from_utf8(text).ok()?;
     let mut words = text.strip_prefix("claude-mem log ")?.split_whitespace().skip(1);

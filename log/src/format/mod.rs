@@ -11,7 +11,7 @@
 //! | `active.log` | the segment that is being appended to |
 //! | `NNNNNNNNNNNNNNNN.gGG.seg` | a segment no longer appended to: its number in 16 hexadecimal digits, its generation (00 as written, one more each time it is compacted) |
 //! | `NNNNNNNNNNNNNNNN-MMMMMMMMMMMMMMMM.gGG.seg` | several segments merged by compaction: the numbers of the first and the last, a generation above those of all of them |
-//! | `compact.lock` | held by whoever compacts |
+//! | `compact.lock` | held during compaction |
 //! | `log.id` | the log's identity in text: `claude-mem log 1 <32 hex digits> <8 hex digits of crc32 of the 16 bytes>` |
 //! | `synced` | how far the log is known to be on disk: segment u64, bytes u64, crc32 of these 16 bytes |
 //! | `suspect` | there while records since the place in it (as in `synced`) may be missing on disk: a sync failed, and they are still to be written again |
@@ -19,7 +19,7 @@
 //! | `spill/ID.seg` | records of one process that could not reach `active.log`; a segment numbered 0 |
 //! | `quarantine/NNNNNNNNNNNNNNNN-OFFSET` | damaged bytes, copied here, never removed from where they are |
 //! | `quarantine/spill-ID` | a spill file with damage in it; what was whole has been merged |
-//! | `*.tmp` | something being made; of no meaning when its maker is gone |
+//! | `*.tmp` | temporary files; irrelevant once their process is gone |
 //!
 //! # Segment header, 64 bytes
 //!
@@ -63,15 +63,15 @@
 //!
 //! *Moved*: the payload is preceded by 8 bytes, the `seq` that the record had when it was first written
 //! (they count in the length and in the checksum, and stay outside the zstd frame). Compaction writes
-//! such frames; a frame of a compacted segment without the flag is where it first was. *Tombstone*: the payload
-//! was removed for good; what is left is whatever whoever compacted wanted to keep of it, often nothing.
-//! *Again*: a sync failed, so the record was written once more; the payload is preceded by 8 bytes, the
-//! `seq` of where it was first. If a whole frame with the same id is there, this one is passed over. A record
-//! that was written again and then moved has both, its own place before that of the first.
+//! such frames; a frame of a compacted segment without the flag is at its original place. *Tombstone*: the
+//! payload was erased; the rest is chosen by the compacting program and often empty. *Again*: a sync
+//! failed, so the record was rewritten; the payload is preceded by 8 bytes, the `seq` of the original. If an
+//! intact frame with the same id is there, this one is skipped. A record that was rewritten and then moved has
+//! both, its own place before that of the original.
 //!
-//! There is no padding, so "skip zeros" is no rule a reader needs, and no checksum over more than one
-//! frame, so a damaged frame costs itself alone. A frame of another segment quoted in a payload has
-//! another salt and is not mistaken for one of this segment.
+//! There is no padding, so a reader needs no rule to skip zeros, and no checksum covers more than one frame, so a
+//! damaged frame affects no other. A frame of another segment quoted in a payload has another salt and is
+//! not mistaken for one of this segment.
 //!
 //! # Seal, the payload of a frame of kind 0xFFFF, schema 1
 //!
@@ -235,7 +235,7 @@ pub fn salt(log_id: [u8; 16], number: u64) -> u32 {
 pub struct FrameHeader {
     /// Length of the payload as stored.
     pub len: usize,
-    /// What the record is, to whoever wrote it.
+    /// Its kind; the log does not interpret it.
     pub kind: u16,
     /// Version of that kind.
     pub schema: u16,
@@ -243,7 +243,7 @@ pub struct FrameHeader {
     pub codec: u8,
     /// `FLAG_…` bits.
     pub flags: u8,
-    /// Who the record is.
+    /// The id of the record.
     pub id: Id,
     payload_crc: u32,
 }
@@ -294,7 +294,7 @@ impl FrameHeader {
 /// What goes into a frame's head besides what follows from the payload.
 #[derive(Debug, Clone, Copy)]
 pub struct FrameFields {
-    /// What the record is.
+    /// The kind of the record.
     pub kind: u16,
     /// Version of that kind.
     pub schema: u16,
@@ -302,7 +302,7 @@ pub struct FrameFields {
     pub codec: u8,
     /// `FLAG_…` bits.
     pub flags: u8,
-    /// Who the record is.
+    /// The id of the record.
     pub id: Id,
 }
 

@@ -1,4 +1,4 @@
-//! What a seal says, and why bytes may be no record.
+//! Seals, and the reasons for gaps.
 
 use super::{
     FRAME_HEADER_LEN, FRAME_PAYLOAD_MAX, FrameFields, KIND_SEAL, array_at, encode_frame, u32_at,
@@ -16,23 +16,23 @@ const SEAL_TRAILER_LEN: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum GapReason {
-    /// A write was cut short; others appended after it. Nobody was told that it had succeeded.
+    /// A write was cut short; others appended after it. It was never acknowledged.
     TornWrite = 1,
-    /// A frame's head is whole, its payload is not: one record is lost, its id is known.
+    /// The header of a frame is intact, its payload is not: one record is lost, its id is known.
     DamagedPayload = 2,
-    /// Bytes that are no frame, up to the next whole one.
+    /// Bytes that are not a frame, up to the next intact one.
     DamagedFrames = 3,
-    /// Bytes that are no frame, up to the end of a segment nobody appends to any more.
+    /// Bytes that are not a frame, up to the end of a segment that is no longer appended to.
     DamagedTail = 4,
-    /// The head of the segment is damaged. No record is lost by that.
+    /// The header of the segment is damaged. No record is lost by that.
     DamagedHeader = 5,
-    /// A segment that must have existed is not there.
+    /// A segment is missing.
     MissingSegment = 6,
-    /// The seal does not fit the bytes before it, or the seal of the segment before.
+    /// The seal does not match the bytes before it, or the seal of the segment before.
     BrokenSeal = 7,
-    /// The payload is whole but cannot be decompressed.
+    /// The payload is intact but cannot be decompressed.
     Undecodable = 8,
-    /// The segment was longer once. What its end held is not known.
+    /// The segment was longer before. The content of its end is unknown.
     Truncated = 9,
 }
 
@@ -52,7 +52,7 @@ impl GapReason {
         ALL.into_iter().find(|reason| *reason as u8 == byte)
     }
 
-    /// In words, for people.
+    /// A description for people.
     pub fn describe(self) -> &'static str {
         match self {
             Self::TornWrite => "a write that was cut short",
@@ -68,7 +68,7 @@ impl GapReason {
     }
 }
 
-/// What a seal says of its segment.
+/// The seal of a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seal {
     /// Number of records.
@@ -91,23 +91,23 @@ pub struct Seal {
     pub hash_origin: [u8; 32],
     /// Link of the segment before.
     pub link_previous: [u8; 32],
-    /// Damage that was there when the segment was sealed.
+    /// Damage that existed when the segment was sealed.
     pub gaps: Vec<(u64, u64, GapReason)>,
     /// Offsets of frames, each with the latest time of any record before it.
     pub index: Vec<IndexEntry>,
 }
 
-/// One step of a segment's sparse index.
+/// An entry of a segment's sparse index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexEntry {
-    /// Where a frame begins.
+    /// The offset of a frame.
     pub offset: u64,
     /// Latest time of any record before it in the segment.
     pub time_max_before_us: u64,
 }
 
 impl Seal {
-    /// Of a segment in which nothing was counted yet.
+    /// The seal of an empty segment.
     pub(crate) fn empty(number: u64) -> Self {
         let nobody = Id::from_bytes([0; 16]);
         Self {
@@ -126,12 +126,12 @@ impl Seal {
         }
     }
 
-    /// What the next segment's seal must name as its predecessor.
+    /// The link that the next segment's seal must contain.
     pub fn link(&self) -> [u8; 32] {
         link_of(&self.link_previous, &self.hash_origin)
     }
 
-    /// The seal's whole frame.
+    /// Encodes the seal's frame.
     pub fn encode_frame(&self, id: Id, salt: u32) -> Vec<u8> {
         let mut payload =
             Vec::with_capacity(SEAL_FIXED_LEN + 24 * self.gaps.len() + 16 * self.index.len());
@@ -165,7 +165,8 @@ impl Seal {
         frame
     }
 
-    /// Reads a seal's payload; `None` if it is not one. Never allocates more than the bytes given.
+    /// Decodes a seal's payload; `None` if it is invalid. Never allocates more than the bytes
+    /// given.
     pub fn decode(payload: &[u8]) -> Option<Self> {
         let fixed = payload.get(..SEAL_FIXED_LEN)?;
         let gaps_len = (u32_at(fixed, 168) as usize).checked_mul(24)?;
@@ -200,7 +201,8 @@ impl Seal {
         })
     }
 
-    /// How long the seal's frame is, told by the last eight bytes of a file; `None` if it has no seal.
+    /// The length of the seal's frame, from the last eight bytes of a file; `None` if it has no
+    /// seal.
     pub(crate) fn frame_len_from_end(last: [u8; SEAL_TRAILER_LEN]) -> Option<u64> {
         let len = u64::from(u32_at(&last, 0));
         let max = (FRAME_HEADER_LEN + FRAME_PAYLOAD_MAX) as u64;
@@ -226,12 +228,12 @@ impl Links {
         Self { first, last, hashes }
     }
 
-    /// The payload.
+    /// Encodes the payload.
     pub fn encode(&self) -> Vec<u8> {
         [self.first].iter().chain(&self.hashes).flatten().copied().collect()
     }
 
-    /// Reads the payload; `None` if it is none.
+    /// Decodes the payload; `None` if it is invalid.
     pub fn decode(payload: &[u8]) -> Option<Self> {
         let (hashes, []) = payload.as_chunks::<32>() else { return None };
         let (first, hashes) = hashes.split_first()?;

@@ -1,4 +1,4 @@
-//! Reading the log from its end.
+//! Reads the log backwards.
 
 use crate::{
     Error, Gap, Item, Log, Seq,
@@ -14,21 +14,21 @@ use crate::{
 
 /// Reads backwards, a block of the index at a time.
 ///
-/// Frames have no pointer to the one before, so a block is scanned forwards and then given in reverse.
-/// The end is where the log ended when this was made.
+/// Frames have no pointer to the previous one, so a block is scanned forwards and returned in
+/// reverse. Records appended later are not included.
 #[derive(Debug)]
 pub struct Backwards {
     log: Log,
     segment: Option<Segment>,
-    /// Where blocks of the current segment begin, those not yet given.
+    /// Offsets of the remaining blocks of the current segment.
     blocks: Vec<u64>,
-    /// Frames and damage of the current block, those not yet given.
+    /// Remaining frames and damage of the current block.
     found: Vec<(u64, ScanResult)>,
-    /// Damage that concerns a whole segment, yet to be given; the last one first.
+    /// Damage of whole segments, to be returned; in reverse order.
     pending: Vec<Gap>,
-    /// What is left lies before this place.
+    /// The rest lies before this place.
     before: Seq,
-    /// And in the current segment before this offset.
+    /// In the current segment, before this offset.
     end: u64,
     seen: Seen,
     originals: Originals,
@@ -61,7 +61,7 @@ impl Backwards {
         })
     }
 
-    /// The record or gap before the last one given; `None` at the beginning of the log.
+    /// The previous record or gap; `None` at the beginning of the log.
     #[expect(clippy::should_implement_trait, reason = "the item borrows from the reader")]
     pub fn next(&mut self) -> Result<Option<Item<'_>>, Error> {
         match self.step()? {
@@ -133,7 +133,7 @@ impl Backwards {
         if left.is_some_and(|left| segment.number_last + 1 < left) {
             self.pending.push(Gap::missing(segment.number_last + 1));
         }
-        // Where the place asked for lies in a compacted segment is only seen there.
+        // In a compacted segment, the offset of a place is only known from its frames.
         self.end = match segment.number == self.before.segment() && segment.is_as_written() {
             true => self.before.offset(),
             false => segment.len()?,
@@ -162,7 +162,7 @@ impl Backwards {
             Some(seal) => seal.index.iter().map(|entry| entry.offset).collect(),
             None => blocks(&mut segment, self.end)?,
         };
-        // Damage at the very front lies before the first frame of the index.
+        // Damage at the start lies before the first indexed frame.
         if self.blocks.first() != Some(&(SEGMENT_HEADER_LEN as u64)) {
             self.blocks.insert(0, SEGMENT_HEADER_LEN as u64);
         }
@@ -175,7 +175,7 @@ impl Backwards {
         let mut offset = start;
         while offset < self.end {
             let found = segment.scan(offset)?;
-            // Nothing at the end of the active segment: an append may be under way there.
+            // At the end of the active segment, an append may be in progress.
             let Some(next) = found.end(offset) else { break };
             self.found.push((offset, found));
             offset = next;
@@ -193,7 +193,7 @@ enum Step {
     Gap(Gap),
 }
 
-/// Where to begin collecting in a segment without an index, so that not all of it is held at once.
+/// Where to start blocks in a segment without an index, to bound memory.
 fn blocks(segment: &mut Segment, end: u64) -> Result<Vec<u64>, Error> {
     let mut blocks = Vec::new();
     let mut offset = SEGMENT_HEADER_LEN as u64;

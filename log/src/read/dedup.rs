@@ -1,4 +1,4 @@
-//! Which records of a segment a reader has met, so that one that is there twice is read once.
+//! Deduplication: a record that is twice in a segment is returned once.
 
 use crate::Id;
 use std::{
@@ -6,21 +6,21 @@ use std::{
     hash::{BuildHasherDefault, Hasher},
 };
 
-/// The ids met in this segment. A misdirected write of the disk can put a whole record there twice.
+/// The ids seen in this segment. A misdirected write can put a complete record there twice.
 ///
-/// Almost every id is later than all before it, and then it cannot have been met. Such ids are only kept
-/// in a list, which is in order by that, so that it can be searched when an id does come late. Hashing
-/// each id instead made up a third of the time of reading a log of 1 KB records.
+/// Almost every id is higher than all before it, and then it is new. Such ids are only appended to
+/// a list, which is sorted by that and can be searched when a late id arrives. Hashing each id
+/// instead took a third of the time of reading a log of 1 KB records.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// Those that were later than all before them, in order.
+    /// Ids that were higher than all before them, sorted.
     rising: Vec<Id>,
-    /// The rest: from another process that was a moment slower, or with another clock.
+    /// The rest: from a slower process, or with another clock.
     late: HashSet<Id, BuildHasherDefault<IdHasher>>,
 }
 
 impl Seen {
-    /// Says whether it is new.
+    /// Returns whether it is new.
     #[inline]
     pub(crate) fn insert(&mut self, id: Id) -> bool {
         if self.rising.last().is_none_or(|latest| id > *latest) {
@@ -35,14 +35,15 @@ impl Seen {
         !is_in(&self.rising, id) && self.late.insert(id)
     }
 
-    /// Goes on to another segment.
+    /// Starts with another segment.
     pub(crate) fn clear(&mut self) {
         self.rising.clear();
         self.late.clear();
     }
 }
 
-/// Whether a list in order has this id. What is late is late by little, so it is looked for near the end.
+/// Whether a sorted list contains this id. Late ids are only a little late, so the search starts at
+/// the end.
 fn is_in(rising: &[Id], id: Id) -> bool {
     let mut near = 1;
     while near < rising.len() && rising[rising.len() - near] > id {
@@ -51,8 +52,8 @@ fn is_in(rising: &[Id], id: Id) -> bool {
     rising[rising.len().saturating_sub(near)..].binary_search(&id).is_ok()
 }
 
-/// Ids are random already, so they need little mixing; but those made for an import may differ in any of
-/// their bytes alone, so all count.
+/// Ids are random already, so they need little mixing; but those of an import may differ in any
+/// single byte, so all count.
 #[derive(Debug, Default)]
 struct IdHasher(u64);
 
@@ -66,12 +67,13 @@ impl Hasher for IdHasher {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
             let mixed = u128::from(self.0 ^ u64::from_le_bytes(word)) * 0x9E37_79B9_7F4A_7C15;
-            // The upper half is needed as well: a product's lower bits know nothing of the higher ones.
+            // The lower bits of a product do not depend on the higher ones, so the upper half is
+            // mixed in.
             self.0 = (mixed >> 64) as u64 ^ mixed as u64;
         }
     }
 
-    /// The length of the id, which is always the same.
+    /// The length of an id is always the same.
     fn write_usize(&mut self, _: usize) {}
 }
 

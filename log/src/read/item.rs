@@ -1,4 +1,4 @@
-//! What a reader gives: records, and what is in their place.
+//! What a reader returns: records and gaps.
 
 use crate::{
     Error, GapReason, Id, Seq,
@@ -10,53 +10,53 @@ use crate::{
 };
 use std::{fmt, io};
 
-/// One thing met while reading.
+/// A record or a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Item<'a> {
     /// A record, whole.
     Record(Entry<'a>),
-    /// Bytes that are no record. Reading goes on behind them.
+    /// Bytes that are not a record. Reading continues behind them.
     Gap(Gap),
 }
 
 /// A record, as read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// Where it is.
+    /// Its place.
     pub seq: Seq,
-    /// Who it is.
+    /// Its id.
     pub id: Id,
-    /// What it is, to whoever wrote it.
+    /// Its kind; the log does not interpret it.
     pub kind: u16,
     /// Version of that kind.
     pub schema: u16,
     /// How the payload is encoded.
     pub codec: u8,
-    /// Whether the payload was removed for good.
+    /// Whether the payload was erased.
     pub is_tombstone: bool,
-    /// What was recorded.
+    /// The payload.
     pub payload: &'a [u8],
 }
 
-/// Bytes of a segment that are no record, or a segment that is not there.
+/// Bytes of a segment that are not a record, or a missing segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
     /// Number of the segment.
     pub segment: u64,
-    /// Where it begins.
+    /// Its offset.
     pub offset: u64,
-    /// How long it is; 0 if not known.
+    /// Its length; 0 if unknown.
     pub len: u64,
-    /// Why.
+    /// The reason.
     pub reason: GapReason,
-    /// The record that was there, if that can still be read.
+    /// The id of the damaged record, if it is readable.
     pub id: Option<Id>,
     /// Its kind.
     pub kind: Option<u16>,
 }
 
 impl Gap {
-    /// Segment `segment`, and maybe more behind it, is not there.
+    /// Segment `segment`, and maybe later ones, are missing.
     pub(crate) fn missing(segment: u64) -> Self {
         let reason = GapReason::MissingSegment;
         Self { segment, offset: 0, len: 0, reason, id: None, kind: None }
@@ -81,7 +81,7 @@ impl fmt::Display for Gap {
     }
 }
 
-/// The first place of a record.
+/// The original place of a record.
 pub(crate) fn seq_of(
     segment: &mut Segment,
     offset: u64,
@@ -94,7 +94,7 @@ pub(crate) fn seq_of(
     Ok(split_seq(segment.payload(offset, header)?).map_or(here, |(seq, _)| seq))
 }
 
-/// Turns a frame into a record: its first place, its payload as it was given.
+/// Turns a frame into a record with its original place and payload.
 #[inline]
 pub(crate) fn entry<'a>(
     segment: &'a mut Segment,
@@ -128,8 +128,7 @@ pub(crate) fn entry<'a>(
     Ok(Item::Record(Entry { seq, id, kind, schema, codec, is_tombstone, payload }))
 }
 
-/// Where compressed payloads are unpacked, one after another. What zstd needs for that is larger than most of them,
-/// and made once.
+/// Decompresses payloads. The zstd context is larger than most of them, so it is reused.
 #[derive(Default)]
 pub(crate) struct Unpacker {
     bytes: Vec<u8>,
@@ -144,7 +143,7 @@ impl Unpacker {
         };
         let len = zstd::zstd_safe::get_frame_content_size(stored).ok().flatten().unwrap_or(0);
         self.bytes.clear();
-        // The length is only believed up to what a record may hold.
+        // The stated length is only trusted up to the maximum of a record.
         self.bytes.reserve((len as usize).min(PAYLOAD_BYTES_MAX));
         decompressor.decompress_to_buffer(stored, &mut self.bytes)?;
         Ok(&self.bytes)

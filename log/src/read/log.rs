@@ -1,4 +1,4 @@
-//! A log to be read, from any end.
+//! A log opened for reading.
 
 use crate::{
     Backwards, Error, Options, Reader, Seq, Tail,
@@ -7,14 +7,14 @@ use crate::{
 };
 use std::path::Path;
 
-/// A log, to be read.
+/// A log opened for reading.
 #[derive(Debug, Clone)]
 pub struct Log {
     pub(crate) directory: Directory,
 }
 
 impl Log {
-    /// Opens the log in `dir`. Reads nothing yet; a directory that does not exist is an empty log.
+    /// Opens the log in `dir`. Reads nothing yet; a missing directory is an empty log.
     pub fn open(dir: &Path, options: Options) -> Result<Self, Error> {
         Ok(Self { directory: Directory::new(dir, options.disk) })
     }
@@ -24,15 +24,15 @@ impl Log {
         self.read_from(Seq::START)
     }
 
-    /// Every record at `from` or behind it.
+    /// Every record from `from` on.
     pub fn read_from(&self, from: Seq) -> Reader {
         Reader::new(self.clone(), from, 0)
     }
 
-    /// Every record whose id is of `time_us` or later, in the order of the log.
+    /// Every record whose id has the time `time_us` or later, in the order of the log.
     ///
-    /// Segments in which nothing is that late are passed over, and within a segment reading begins at the
-    /// index. A clock that was set back hides nothing: a segment is passed over by its latest time.
+    /// Segments without such a record are skipped, and within a segment reading starts from its
+    /// index. A clock that was set back hides nothing: a segment is skipped by its latest time.
     pub fn read_since(&self, time_us: u64) -> Result<Reader, Error> {
         let mut from = Seq::START;
         for info in self.segments()? {
@@ -52,21 +52,20 @@ impl Log {
         Ok(Reader::new(self.clone(), from, time_us).expect_any())
     }
 
-    /// Every record before `before`, or every record, the last one first.
+    /// Every record before `before`, or all, in reverse order.
     pub fn read_backwards(&self, before: Option<Seq>) -> Result<Backwards, Error> {
         Backwards::new(self.clone(), before)
     }
 
-    /// Every record at `from` or behind it, and then those that come.
+    /// Every record from `from` on, including future ones.
     pub fn tail(&self, from: Seq) -> Tail {
         Tail::new(self.read_from(from))
     }
 
     /// The segments, in order.
     ///
-    /// A file of a compacted segment is left out once there is one of a later generation with the same records.
-    /// Compaction takes such files away, so a path may be gone by the time it is opened; then this is to be
-    /// asked again.
+    /// A file is left out once there is one of a later generation with the same records. Compaction
+    /// removes such files, so a path may be gone when it is opened; then call this again.
     pub fn segments(&self) -> Result<Vec<SegmentInfo>, Error> {
         following(|| self.try_segments())
     }
@@ -88,18 +87,19 @@ impl Log {
         self.directory.read_log_id()
     }
 
-    /// Opens the first segment with records at `number` or behind it.
+    /// Opens the first segment with records at `number` or later.
     pub(crate) fn open_segment(&self, number: u64) -> Result<Option<Segment>, Error> {
         following(|| self.try_open_segment(number))
     }
 
     fn try_open_segment(&self, number: u64) -> Result<Option<Segment>, Error> {
         let (files, active) = snapshot(&self.directory)?;
-        // Nothing that was merged reaches as far as the segment that is appended to.
+        // A merged segment never includes the active one.
         if active.as_ref().is_some_and(|active| active.number == number) {
             return Ok(active);
         }
-        // A merged segment holds records of numbers above its own, so the one before may be meant.
+        // A merged segment contains records of higher numbers than its own, so the one before may
+        // match.
         let before = files.iter().rposition(|file| file.number <= number).unwrap_or(0);
         for file in files.iter().skip(before) {
             let segment = Segment::open(&self.directory, file)?;

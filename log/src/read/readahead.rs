@@ -1,7 +1,9 @@
-//! Checking the rear of a segment on another thread while its front is being read.
+//! Read-ahead: verifies the second half of a segment in another thread while the first half is
+//! read.
 //!
-//! Reading is mostly checksums, and both halves of a segment can have theirs at the same time. The thread begins at a frame that the segment's index names, goes on to the end or to the
-//! first bytes that are not a whole frame, and hands over the headers of the frames that are.
+//! Reading is mostly checksums, and both halves of a segment can be verified at once. The thread
+//! starts at a frame named by the segment's index, stops at the end or at the first damaged frame,
+//! and sends the headers of intact frames.
 
 use crate::{
     disk::File,
@@ -17,21 +19,21 @@ use std::{
     thread, vec,
 };
 
-/// A smaller segment is read sooner than another thread wakes up.
+/// A smaller segment is read before another thread is awake.
 const SEGMENT_BYTES_MIN: u64 = 4 << 20;
-/// How many headers are handed over at a time.
+/// Headers sent at once.
 const BATCH: usize = 512;
-/// How many batches may wait: enough for half a segment of 1 KB records. The thread rests while they do.
+/// Maximum number of queued batches: half a segment of 1 KB records.
 const BATCHES_MAX: usize = 32;
 
-/// A thread that checks, for as long as this is kept.
+/// The verifying thread; it ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Checker(Sender<Job>);
 
-/// The headers of the frames in the rear of a segment, in order, each checked.
+/// Verified frame headers of the second half of a segment, in order.
 #[derive(Debug)]
 pub(crate) struct Ahead {
-    /// Where the next of them was found.
+    /// The offset of the next one.
     offset: u64,
     batch: vec::IntoIter<FrameHeader>,
     batches: Receiver<Vec<FrameHeader>>,
@@ -46,7 +48,7 @@ struct Job {
 }
 
 impl Checker {
-    /// Starts the thread; `None` if there cannot be one.
+    /// Starts the thread; `None` if that fails.
     pub(crate) fn start() -> Option<Self> {
         let (jobs, waiting) = mpsc::channel();
         let work = move || waiting.iter().for_each(|job: Job| check(&job));
@@ -54,7 +56,7 @@ impl Checker {
         Some(Self(jobs))
     }
 
-    /// Begins to check the rear of a segment; `None` if that does not pay.
+    /// Starts verifying the second half of a segment; `None` if it is too small.
     pub(crate) fn begin(&self, file: &Arc<dyn File>, seal: &Seal, salt: u32) -> Option<Ahead> {
         if seal.bytes < SEGMENT_BYTES_MIN {
             return None;
@@ -68,8 +70,8 @@ impl Checker {
 }
 
 impl Ahead {
-    /// The header of the frame at `offset`, if the other thread went from frame to frame through there and
-    /// found it whole. Waits for it if need be.
+    /// The header of the frame at `offset`, if the other thread reached and verified it. Waits for
+    /// it if necessary.
     #[inline]
     pub(crate) fn next(&mut self, offset: u64) -> Option<FrameHeader> {
         if offset != self.offset {
@@ -89,7 +91,7 @@ impl Ahead {
     }
 }
 
-/// Ends as well when nobody wants the headers any more.
+/// Also ends when the receiver is gone.
 fn check(job: &Job) {
     let mut bytes = Buffered::new(Arc::clone(&job.file));
     let mut offset = job.start;

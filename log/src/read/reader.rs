@@ -14,25 +14,25 @@ use crate::{
 };
 use std::io;
 
-/// Reads forwards. At the end [`next`](Self::next) gives `None`, and goes on when called again after the
-/// log has grown.
+/// Reads forwards. At the end [`next`](Self::next) returns `None`, and continues when called again
+/// after the log has grown.
 ///
-/// Holds 256 KB of one segment at a time, and the ids met in it: some megabytes, however long the log is.
+/// Memory use is bounded: 256 KB of one segment, and the ids seen in it.
 #[derive(Debug)]
 pub struct Reader {
     log: Log,
     segment: Option<Segment>,
     offset: u64,
     from: Seq,
-    /// Behind the last record that was passed in a compacted segment, where offsets do not say.
+    /// Behind the last record passed in a compacted segment, where offsets are not places.
     passed: Seq,
     since_us: u64,
     number_expected: Option<u64>,
-    /// The segment before and how long it was, to be compared with what the next one says of it.
+    /// The previous segment and its length, to compare with the header of the next one.
     left: Option<(u64, u64)>,
-    /// Whether the end of the current segment was compared with what is known to have been synced.
+    /// Whether the end of the current segment was compared with the `synced` marker.
     is_end_checked: bool,
-    /// Damage found on opening a segment, yet to be given; the last one first.
+    /// Damage found when a segment was opened, to be returned; in reverse order.
     pending: Vec<Gap>,
     seen: Seen,
     originals: Originals,
@@ -65,13 +65,13 @@ impl Reader {
         }
     }
 
-    /// What lies before the beginning was passed over on purpose, missing segments included.
+    /// Everything before the start was skipped on purpose, including missing segments.
     pub(crate) fn expect_any(mut self) -> Self {
         self.number_expected = None;
         self
     }
 
-    /// The next record or gap; `None` at the end of what there is now.
+    /// The next record or gap; `None` at the current end.
     #[expect(clippy::should_implement_trait, reason = "the item borrows from the reader")]
     pub fn next(&mut self) -> Result<Option<Item<'_>>, Error> {
         let (offset, header) = match self.step()? {
@@ -83,7 +83,8 @@ impl Reader {
         entry(segment, offset, header, &mut self.unpacker).map(Some)
     }
 
-    /// Where reading goes on. A reader opened [there](Log::read_from) misses nothing and repeats nothing.
+    /// Where reading continues. A reader opened [there](Log::read_from) neither misses nor repeats
+    /// a record.
     pub fn position(&self) -> Seq {
         match &self.segment {
             Some(segment) if segment.is_as_written() => {
@@ -94,8 +95,8 @@ impl Reader {
         }
     }
 
-    /// Goes on with the record at `to`, or the first one behind it, wherever that is. Within the segment that is
-    /// open nothing has to be opened: for those who know the places of what they want.
+    /// Continues with the record at `to`, or the first one behind it. Within the current segment no
+    /// file is opened.
     pub fn seek(&mut self, to: Seq) -> Result<(), Error> {
         (self.from, self.passed, self.since_us) = (to, Seq::START, 0);
         (self.number_expected, self.left) = (Some(to.segment().max(1)), None);
@@ -148,8 +149,8 @@ impl Reader {
         }
     }
 
-    /// At the end of a segment that was active when it was opened. If it was rolled in the meantime, what
-    /// was just seen may be an old end, so that it has to be looked at once more.
+    /// Called at the end of a segment that was active when it was opened. If it was rolled
+    /// meanwhile, the end may be outdated and must be read again.
     fn is_end_of_log(&mut self) -> Result<bool, Error> {
         let segment = self.segment.as_mut().expect("its end was just found");
         let directory = &self.log.directory;
@@ -187,7 +188,7 @@ impl Reader {
         if self.offset == SEGMENT_HEADER_LEN as u64 {
             self.pending.extend(segment.header_gap());
         }
-        // Whoever comes from the segment before is likely to read this one to its end.
+        // A reader that comes from the previous segment probably reads this one to its end.
         if self.left.is_some() && self.offset == SEGMENT_HEADER_LEN as u64 {
             self.checker = self.checker.take().or_else(Checker::start);
             if let Some(checker) = &self.checker {
@@ -211,7 +212,8 @@ impl Reader {
         Ok(true)
     }
 
-    /// There is no segment to go on with. If one was synced, it is gone; that is told once.
+    /// There is no next segment. If the marker says that one was synced, it is missing; reported
+    /// once.
     fn is_synced_segment_missing(&mut self) -> bool {
         let directory = &self.log.directory;
         let Some(expected) = self.number_expected else { return false };
@@ -224,7 +226,7 @@ impl Reader {
         is_missing
     }
 
-    /// Finds where in a segment reading begins.
+    /// Finds the first frame to read in a segment.
     fn begin_in(&mut self, segment: &mut Segment) -> Result<(), Error> {
         self.offset = SEGMENT_HEADER_LEN as u64;
         if segment.number == self.from.segment() && segment.is_as_written() {
@@ -235,12 +237,13 @@ impl Reader {
         Ok(())
     }
 
-    /// Goes to where reading is to begin, if a frame begins there. If not, it is looked for from the front
-    /// of the segment.
+    /// Goes to the wanted offset if a frame begins there; otherwise searches from the start of the
+    /// segment.
     fn go_to(&mut self, segment: &mut Segment) -> Result<(), Error> {
         let (wanted, len) = (self.from.offset(), segment.len()?);
         if wanted > len.max(self.offset) {
-            // What was read up to here is gone. What is appended from now on will be before that place.
+            // Records that were read before are gone. New records will be appended before that
+            // place.
             self.pending.push(segment.gap(len, wanted - len, GapReason::Truncated));
             self.from = Seq::new(segment.number, len);
             self.offset = self.offset.max(len);
@@ -279,8 +282,8 @@ impl Reader {
     }
 }
 
-/// Where to begin in a compacted segment to meet every record at `from` or behind it: at the last frame of its
-/// index that lies before.
+/// Where to start in a compacted segment to find every record from `from` on: at the last indexed
+/// frame before it.
 fn near(segment: &mut Segment, from: Seq) -> Result<u64, Error> {
     let index = segment.seal.as_ref().map(|seal| seal.index.clone()).unwrap_or_default();
     let mut start = SEGMENT_HEADER_LEN as u64;
@@ -288,7 +291,7 @@ fn near(segment: &mut Segment, from: Seq) -> Result<u64, Error> {
     while low < high {
         let middle = usize::midpoint(low, high);
         let offset = index[middle].offset;
-        // Damage, or the log's own frames: from the front then.
+        // Damage or an internal frame: start from the beginning.
         let ScanResult::Frame(header) = segment.scan(offset)? else {
             return Ok(SEGMENT_HEADER_LEN as u64);
         };

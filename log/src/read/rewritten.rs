@@ -1,4 +1,4 @@
-//! Records that were written again after a failed sync, and whether they are needed.
+//! Records that were rewritten after a failed sync: whether to skip them.
 
 use crate::{
     Error, Id, Seq,
@@ -9,26 +9,26 @@ use crate::{
 };
 use std::collections::HashSet;
 
-/// Knows for a record written again whether it was given already.
+/// Decides whether a rewritten record was already returned.
 ///
-/// The first place of the record is looked at: if it is whole there, the repetition is passed over, in
-/// whatever direction and from whatever place the log is read. Nothing has to be remembered for that.
+/// If the record is intact at its original place, the copy is skipped, whatever the direction and
+/// start of reading. No state is needed for that.
 #[derive(Debug, Default)]
 pub(crate) struct Originals {
     segment: Option<Segment>,
-    /// All ids of the segment, once offsets no longer say: it was compacted, or is damaged, and a
-    /// misdirected write of the disk may have put the record elsewhere in it.
+    /// All ids of the segment, for when offsets are not reliable: it was compacted, or is damaged,
+    /// and a misdirected write may have put the record elsewhere in it.
     ids: Option<HashSet<Id>>,
-    /// Records whose first place is damaged. If the rescue itself failed and was done again, there are
-    /// several of each.
+    /// Records whose original is damaged. If the rewrite itself failed and was repeated, there are
+    /// several copies of each.
     given: HashSet<Id>,
 }
 
-/// Beyond as many, the oldest are forgotten: a reader's memory is bounded.
+/// Bounds a reader's memory: beyond this, the list is cleared.
 const GIVEN_MAX: usize = 1 << 18;
 
 impl Originals {
-    /// Whether the frame, which is marked as written again and has this payload, is to be passed over.
+    /// Whether to skip this rewritten frame.
     pub(crate) fn is_repetition(
         &mut self,
         directory: &Directory,
@@ -78,7 +78,7 @@ fn holds(segment: &Segment, origin: Seq) -> bool {
     (segment.number..=segment.number_last).contains(&origin.segment())
 }
 
-/// The ids of all records of a segment that are there for the first time.
+/// The ids of all original records of a segment.
 fn ids(segment: &mut Segment) -> Result<HashSet<Id>, Error> {
     let mut ids = HashSet::new();
     let mut offset = crate::format::SEGMENT_HEADER_LEN as u64;

@@ -13,37 +13,37 @@ use crate::{
 };
 use std::{io, path::PathBuf, sync::Arc};
 
-/// How far along a segment is.
+/// The state of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SegmentState {
     /// Records are appended to it.
     Active,
-    /// It is full, and waits for its seal.
+    /// It is full, but not sealed yet.
     Rolled,
-    /// It is complete, and has its seal.
+    /// It is complete and has a seal.
     Sealed,
 }
 
-/// A segment as listed.
+/// Metadata of a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentInfo {
     /// Its number.
     pub number: u64,
     /// The last segment number whose records are in it: its own, unless several were merged.
     pub number_last: u64,
-    /// How often it was compacted.
+    /// Number of compactions.
     pub generation: u32,
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// How long it is.
+    /// Its length.
     pub bytes: u64,
-    /// How far along it is.
+    /// Its state.
     pub state: SegmentState,
-    /// What its seal says, if it has one that is whole.
+    /// Its seal, if there is an intact one.
     pub seal: Option<Seal>,
 }
 
-/// One segment, open.
+/// An open segment.
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) number: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// Opens a segment that nobody appends to any more.
+    /// Opens a segment that is no longer appended to.
     pub(crate) fn open(directory: &Directory, file: &SegmentFile) -> Result<Self, Error> {
         let handle = directory
             .disk
@@ -75,7 +75,7 @@ impl Segment {
         Ok(segment)
     }
 
-    /// Takes an open file as a segment that nobody appends to any more, and is not sealed.
+    /// Uses an open file as a segment that is no longer appended to and not sealed.
     pub(crate) fn with_header(
         directory: &Directory,
         file: &SegmentFile,
@@ -109,21 +109,20 @@ impl Segment {
         })
     }
 
-    /// Whether places in the file are places in the log. In a compacted one they are not: there every
-    /// record that is elsewhere than it first was says where.
+    /// Whether offsets in the file are places in the log. In a compacted segment they are not: a
+    /// moved record carries its original place.
     pub(crate) fn is_as_written(&self) -> bool {
         self.generation == 0
     }
 
-    /// Has the rear of the segment checked by another thread, if it is complete: for those who are going to
-    /// read all of it.
+    /// Starts read-ahead if the segment is complete, for a reader that will read all of it.
     pub(crate) fn check_ahead(&mut self, checker: &Checker) {
         if let Some(seal) = &self.seal {
             self.ahead = checker.begin(&self.file, seal, self.salt);
         }
     }
 
-    /// What is at `offset`. There are no tails in a segment that nobody appends to.
+    /// Scans the frame at `offset`. A closed segment has no tail.
     #[inline]
     pub(crate) fn scan(&mut self, offset: u64) -> Result<ScanResult, Error> {
         if let Some(ahead) = &mut self.ahead
@@ -144,18 +143,19 @@ impl Segment {
             .map_err(|error| Error::io("read", &self.path, error))
     }
 
-    /// Looks again at what seems damaged in a segment that grows.
+    /// Scans again what looks damaged in a growing segment.
     ///
-    /// One scan makes several reads. A frame that was half written at the first of them is taken for damaged
-    /// when the next frame is whole at a later one. But appends are serialised: a whole frame further on
-    /// proves that nothing before it is still being written. So what a second look finds is final.
+    /// One scan makes several reads. A frame that was half written during the first read looks
+    /// damaged if the next frame is complete in a later read. But appends are serialized: a
+    /// complete frame further on proves that everything before it is written. So the second scan is
+    /// final.
     #[cold]
     fn scan_again(&mut self, offset: u64) -> Result<ScanResult, Error> {
         self.bytes.clear();
         self.scan_bytes(offset)
     }
 
-    /// The payload of a frame that [`scan`](Self::scan) has found at `offset`, as stored.
+    /// The stored payload of a frame that [`scan`](Self::scan) found at `offset`.
     #[inline]
     pub(crate) fn payload(&mut self, offset: u64, header: &FrameHeader) -> Result<&[u8], Error> {
         let window = self
@@ -179,11 +179,11 @@ impl Segment {
             .then(|| self.gap(0, SEGMENT_HEADER_LEN as u64, GapReason::DamagedHeader))
     }
 
-    /// What is missing or damaged at the end of the active segment although it was synced. `offset` is
-    /// where its records end. `synced` must have been read before: lengths can only grow.
+    /// What is missing or damaged at the end of the active segment although it was synced. `offset`
+    /// is the end of its records. `synced` must have been read before, because lengths only grow.
     ///
-    /// Rule 4 says to wait there, for an append may be under way; but not for bytes that were all there
-    /// when they were synced. Once something is appended behind, the reader meets the same gap again.
+    /// Rule 4 says to wait there, because an append may be in progress; but not for bytes that were
+    /// synced. Once something is appended behind, the reader finds the same gap again.
     pub(crate) fn lost_end(
         &mut self,
         synced: Option<Synced>,
@@ -225,12 +225,13 @@ impl Segment {
     }
 }
 
-/// Every segment file and the active segment, as they were at one moment: each record that was appended
-/// before this call is in one of them, and none is in two.
+/// A consistent list of all segment files and the active segment: each record appended before this
+/// call is in exactly one of them.
 ///
-/// The active segment is opened first and listed last. After a roll in between it is one of the files
-/// listed, and those behind it are left out, because a directory that changes while it is listed may show
-/// the second of two new names without the first. Listed first, a whole segment could be in neither.
+/// The active segment is opened first and listed last. If it was rolled in between, it is one of
+/// the listed files, and those behind it are left out: a directory listing during a change may show
+/// the second of two new names without the first. In the other order, a whole segment could be in
+/// neither.
 pub(crate) fn snapshot(
     directory: &Directory,
 ) -> Result<(Vec<SegmentFile>, Option<Segment>), Error> {
@@ -244,8 +245,8 @@ pub(crate) fn snapshot(
 
 type Snapshot = (Vec<SegmentFile>, Option<Segment>);
 
-/// `None` if the active segment that was opened is full and compacted by now, unless the last word is asked
-/// for.
+/// `None` if the opened active segment was rolled and compacted meanwhile, unless this is the last
+/// attempt.
 fn try_snapshot(directory: &Directory, is_last: bool) -> Result<Option<Snapshot>, Error> {
     let path = directory.active();
     let handle = match directory.disk.open_read(&path) {
@@ -269,7 +270,7 @@ fn try_snapshot(directory: &Directory, is_last: bool) -> Result<Option<Snapshot>
             Some(_) if !is_last && directory.disk.inode(&path).ok() != Some(inode) => {
                 return Ok(None);
             }
-            // The number is taken: a header that strayed here from another segment.
+            // The number is in use: the header was misplaced from another segment.
             Some(_) => after_last,
             None => header.number,
         },
@@ -284,10 +285,10 @@ fn try_snapshot(directory: &Directory, is_last: bool) -> Result<Option<Snapshot>
     Ok(Some((files, Some(active))))
 }
 
-/// How often a directory that changes under our hands is looked at again.
+/// Maximum number of retries while the directory changes.
 const FOLLOW_MAX: usize = 8;
 
-/// Does something with files that compaction may take away meanwhile: then they have other names by now.
+/// Runs a function on files that compaction may rename meanwhile, and retries it then.
 pub(crate) fn following<T>(mut work: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
     let mut result = work();
     for _ in 1..FOLLOW_MAX {
@@ -305,7 +306,7 @@ fn read_header(file: &dyn File) -> io::Result<Option<SegmentHeader>> {
     Ok(SegmentHeader::decode(&bytes[..len]))
 }
 
-/// The seal at the end of a file, and where its frame begins; `None` if there is none that is whole.
+/// The seal at the end of a file and the offset of its frame; `None` if there is no intact one.
 pub(crate) fn read_seal(file: &dyn File, salt: u32) -> io::Result<Option<(Seal, u64)>> {
     let len = file.len()?;
     let mut last = [0; 8];
@@ -328,22 +329,22 @@ fn decode_seal_frame(frame: &[u8], salt: u32) -> Option<Seal> {
     (header.kind == KIND_SEAL && header.fits(payload)).then(|| Seal::decode(payload))?
 }
 
-/// A piece of a segment file in memory.
+/// A buffered part of a segment file.
 ///
-/// Segments are read, not mapped. Any program may truncate a file, and touching a mapped page behind its end
-/// kills the process (SIGBUS); a read there is merely short.
+/// Segments are read, not mapped. Any program may truncate a file, and touching a mapped page
+/// behind its end kills the process (SIGBUS); a read is merely short.
 #[derive(Debug)]
 pub(crate) struct Buffered {
     file: Arc<dyn File>,
     start: u64,
     bytes: Vec<u8>,
-    /// How much the last read asked for.
+    /// The length of the last read.
     read_len: usize,
 }
 
-/// Large enough that reading costs little, small enough not to count.
+/// Large enough to make reading cheap.
 const BUFFER_BYTES: usize = 256 << 10;
-/// Bytes of the first read after a seek: often one record is wanted.
+/// Length of the first read after a seek: often only one record is needed.
 const FIRST_READ_BYTES: usize = 16 << 10;
 
 impl Source for Buffered {
@@ -362,7 +363,7 @@ impl Buffered {
         Self { file, start: 0, bytes: Vec::new(), read_len: 0 }
     }
 
-    /// Forgets what was read, so that it is read anew.
+    /// Discards the buffer.
     fn clear(&mut self) {
         self.bytes.clear();
     }
@@ -375,7 +376,7 @@ impl Buffered {
             false => FIRST_READ_BYTES,
         };
         let len = len.max(self.read_len);
-        // What is not there needs no room: a reader who has little left to read is not to pay for more.
+        // Do not allocate more than the rest of the file.
         let there = self.file.len()?.saturating_sub(offset);
         let len = len.min(usize::try_from(there).unwrap_or(len));
         self.start = offset;

@@ -6,19 +6,19 @@ use std::{
     time::Duration,
 };
 
-/// Reads what is there, then waits for more.
+/// Reads existing records, then waits for more.
 #[derive(Debug)]
 pub struct Tail {
     reader: Reader,
     waker: Waker,
 }
 
-/// Tells a [`Tail`] that the log has grown, so that it need not poll. May be cloned and sent.
+/// Wakes a [`Tail`] when the log has grown. May be cloned and sent.
 #[derive(Debug, Clone, Default)]
 pub struct Waker(Arc<(Mutex<bool>, Condvar)>);
 
 impl Waker {
-    /// Ends the current wait, or the next one if nobody waits now.
+    /// Ends the current wait, or the next one.
     pub fn wake(&self) {
         *self.0.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.0.1.notify_all();
@@ -38,24 +38,24 @@ impl Tail {
         Self { reader, waker: Waker::default() }
     }
 
-    /// A handle that ends this tail's waiting.
+    /// A handle that wakes this tail.
     pub fn waker(&self) -> Waker {
         self.waker.clone()
     }
 
-    /// The next record or gap; `None` at the end of what there is now.
+    /// The next record or gap; `None` at the current end.
     #[expect(clippy::should_implement_trait, reason = "the item borrows from the reader")]
     pub fn next(&mut self) -> Result<Option<Item<'_>>, Error> {
         self.reader.next()
     }
 
-    /// Waits until woken, but no longer than `time_max`. Where nobody wakes us this is the polling
-    /// interval, and where somebody does it bounds what a lost wake-up costs. Says whether it was woken.
+    /// Waits until woken, at most `time_max`. Without a waker that is the polling interval, and
+    /// with one it bounds the cost of a lost wake-up. Returns whether it was woken.
     pub fn wait(&mut self, time_max: Duration) -> bool {
         self.waker.wait(time_max)
     }
 
-    /// Where reading goes on.
+    /// Where reading continues.
     pub fn position(&self) -> Seq {
         self.reader.position()
     }

@@ -1,7 +1,7 @@
-//! What systems do differently with files, under one name each, so that the rest reads the same everywhere.
+//! File system functions that differ between operating systems, under common names.
 //!
-//! The other crates use it, too. Nothing is decided in here; where a system lacks something, its function says what
-//! takes the place of it.
+//! Other crates use them, too. They make no decisions; where a system lacks a function, its
+//! substitute is documented there.
 
 #[cfg(unix)]
 mod unix;
@@ -13,23 +13,23 @@ pub use unix::*;
 #[cfg(windows)]
 pub use windows::*;
 
-/// How files and directories are made, beyond what every system knows of.
+/// Portable creation options for files and directories.
 pub trait Making {
-    /// What is made is for nobody but its owner.
+    /// Only the owner has access.
     fn owner_only(&mut self) -> &mut Self;
 }
 
-/// How a file is opened that may turn out to be something else.
+/// Portable open options.
 pub trait Opening {
-    /// A pipe or a device in the file's place is not waited for.
+    /// Do not block if the path is a pipe or a device.
     fn no_wait(&mut self) -> &mut Self;
 }
 
-/// What a lock excludes.
+/// Kinds of locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lock {
-    /// Others may share it. Held to append.
+    /// Shared with others. Held to append.
     Shared,
-    /// Nobody else may have it. Held to roll and to seal.
+    /// Exclusive. Held to roll and to seal.
     Exclusive,
 }

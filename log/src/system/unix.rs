@@ -1,4 +1,4 @@
-//! Linux, macOS and their kin.
+//! Linux and macOS.
 
 pub use std::os::unix::fs::FileExt;
 
@@ -37,20 +37,20 @@ impl Opening for OpenOptions {
     }
 }
 
-/// Which file a name stands for.
-// Not through the standard library, which asks for everything `statx` knows.
+/// The inode of a path.
+// Not through the standard library, which requests every field of `statx`.
 #[inline]
 pub fn inode(path: &Path) -> io::Result<u64> {
     Ok(rustix::fs::stat(path)?.st_ino)
 }
 
-/// Which file a name stands for, and how long that is.
+/// The inode of a path, and the file's length.
 pub fn inode_and_len(path: &Path) -> io::Result<(u64, u64)> {
     let found = rustix::fs::stat(path)?;
     Ok((found.st_ino, found.st_size as u64))
 }
 
-/// Which file this is.
+/// The inode of an open file.
 #[inline]
 pub fn inode_of(file: &File) -> io::Result<u64> {
     Ok(rustix::fs::fstat(file)?.st_ino)
@@ -62,14 +62,14 @@ pub fn len(file: &File) -> io::Result<u64> {
     Ok(rustix::fs::fstat(file)?.st_size as u64)
 }
 
-/// Where the last read or write ended.
+/// The current offset of the file.
 #[inline]
 pub fn position(file: &File) -> io::Result<u64> {
     Ok(rustix::fs::tell(file)?)
 }
 
-/// Opens a lock file, and creates it if need be. Its content means nothing, so it is neither read nor emptied; a
-/// symbolic link in its place is refused rather than followed.
+/// Opens a lock file, and creates it if necessary. Its content is irrelevant, so it is neither read
+/// nor truncated; a symbolic link is refused.
 pub fn open_lock(path: &Path) -> io::Result<File> {
     let nofollow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
     let mut options = OpenOptions::new();
@@ -77,7 +77,7 @@ pub fn open_lock(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Takes a lock if it is free. It dies with the process, and keeps nobody from reading and writing.
+/// Takes a lock if it is free. It ends with the process, and does not prevent reads and writes.
 #[inline]
 pub fn try_lock(file: &File, lock: Lock) -> io::Result<bool> {
     let result = match lock {
@@ -91,43 +91,43 @@ pub fn try_lock(file: &File, lock: Lock) -> io::Result<bool> {
     }
 }
 
-/// Gives the lock back.
+/// Releases the lock.
 #[inline]
 pub fn unlock(file: &File) -> io::Result<()> {
     file.unlock()
 }
 
-/// Moves a name over another, atomically.
+/// Renames atomically.
 #[inline]
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::rename(from, to)
 }
 
-/// Makes durable what was written to a file by others.
+/// Syncs a file that others wrote.
 pub fn sync_file(file: &Path) -> io::Result<()> {
     File::open(file)?.sync_all()
 }
 
-/// Makes names given and taken in a directory durable.
+/// Syncs the names in a directory.
 #[inline]
 pub fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// Claims space on disk without writing.
+/// Allocates space without writing.
 #[cfg(target_os = "linux")]
 #[inline]
 pub fn allocate(file: &File, len: u64) -> io::Result<()> {
     Ok(rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, len)?)
 }
 
-/// Claims space on disk by writing.
+/// Allocates space by writing.
 #[cfg(not(target_os = "linux"))]
 pub fn allocate(file: &File, len: u64) -> io::Result<()> {
     file.write_all_at(&vec![0; len as usize], 0)
 }
 
-/// Whether appending to this file from several processes is a race: a network file system.
+/// Whether the file is on a network file system, where concurrent appends are a race.
 #[cfg(target_os = "linux")]
 #[inline]
 pub fn is_shared_over_network(file: &File) -> bool {
@@ -148,49 +148,49 @@ pub fn is_shared_over_network(file: &File) -> bool {
     rustix::fs::fstatfs(file).is_ok_and(|stat| NETWORK.contains(&(stat.f_type as u32)))
 }
 
-/// Not known here.
+/// Unknown here.
 #[cfg(not(target_os = "linux"))]
 pub fn is_shared_over_network(_file: &File) -> bool {
     false
 }
 
-/// Fills the bits with randomness, if there is any at this moment.
+/// Fills the bits with random data, if available now.
 ///
-/// Asked of the kernel directly: in a static binary the usual crate does not find the C library's function and
-/// opens two devices instead, at five calls for one.
+/// A direct system call: in a static binary the usual crate does not find the C library's function
+/// and opens two devices instead, with five calls for one.
 #[cfg(target_os = "linux")]
 #[inline]
 pub fn is_filled_at_random(bits: &mut [u8; 8]) -> bool {
     rustix::rand::getrandom(bits, rustix::rand::GetRandomFlags::NONBLOCK) == Ok(8)
 }
 
-/// Fills the bits with randomness, if there is any at this moment.
+/// Fills the bits with random data, if available now.
 #[cfg(not(target_os = "linux"))]
 pub fn is_filled_at_random(bits: &mut [u8; 8]) -> bool {
     fill_at_random(bits).is_ok()
 }
 
-/// Fills `bytes` with what nobody can guess, or fails: a guessable key is worse than none.
+/// Fills `bytes` with cryptographically random data, or fails: a guessable key is worse than none.
 ///
-/// Read from the device, which every system of this kind has; nothing that asks for it is in a hurry.
+/// Read from the device that every Unix has; no caller needs speed.
 pub fn fill_at_random(bytes: &mut [u8]) -> io::Result<()> {
     use std::io::Read as _;
     File::open("/dev/urandom")?.read_exact(bytes)
 }
 
-/// The path without links and dots.
+/// The path without symbolic links and dots.
 #[inline]
 pub fn canonicalize(path: &Path) -> io::Result<PathBuf> {
     std::fs::canonicalize(path)
 }
 
-/// A path such that two which mean the same are the same, and `/` separates folders.
+/// A normalized path for comparisons, with `/` between folders.
 #[inline]
 pub fn comparable(path: &str) -> Cow<'_, str> {
     path.into()
 }
 
-/// A path as a URI has it, before anything in it is escaped.
+/// A path for a URI, before escaping.
 pub fn uri_path(path: &Path) -> Vec<u8> {
     path.as_os_str().as_bytes().to_vec()
 }

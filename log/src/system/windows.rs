@@ -23,17 +23,17 @@ use windows_sys::Win32::{
 use super::Lock;
 use super::{Making, Opening};
 
-/// A lock keeps others from the bytes it is on, and a shared one even its owner from writing them. So one byte
-/// far behind the end of any file is locked, and stands for the whole.
+/// A lock on a range of bytes prevents access by others, and a shared one even writes by its owner.
+/// So one byte far behind the end of any file is locked instead.
 const LOCKED: u64 = 0x7FFF_FFFF_FFFF_FF00;
 
-/// Reading and writing at a place, under the names that other systems have for it.
+/// Positioned reads and writes, with the names of the Unix trait.
 pub trait FileExt {
     /// Reads up to as many bytes as the buffer holds; 0 at the end.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
     /// Fills the buffer, or fails.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
-    /// Writes all of it.
+    /// Writes everything.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 }
 
@@ -69,7 +69,7 @@ impl FileExt for File {
     }
 }
 
-/// Whatever is made in a user's profile is that user's already.
+/// Files in a user's profile are accessible by that user only.
 impl Making for OpenOptions {
     fn owner_only(&mut self) -> &mut Self {
         self
@@ -82,25 +82,25 @@ impl Making for DirBuilder {
     }
 }
 
-/// There are no pipes among files.
+/// There are no pipes in the file system.
 impl Opening for OpenOptions {
     fn no_wait(&mut self) -> &mut Self {
         self
     }
 }
 
-/// Which file a name stands for.
+/// The file index of a path.
 pub fn inode(path: &Path) -> io::Result<u64> {
     inode_of(&File::open(path)?)
 }
 
-/// Which file a name stands for, and how long that is.
+/// The file index of a path, and the file's length.
 pub fn inode_and_len(path: &Path) -> io::Result<(u64, u64)> {
     let file = File::open(path)?;
     Ok((inode_of(&file)?, len(&file)?))
 }
 
-/// Which file this is.
+/// The file index of an open file.
 #[expect(unsafe_code, reason = "the standard library does not tell yet")]
 pub fn inode_of(file: &File) -> io::Result<u64> {
     let mut found = BY_HANDLE_FILE_INFORMATION::default();
@@ -115,17 +115,18 @@ pub fn len(file: &File) -> io::Result<u64> {
     Ok(file.metadata()?.len())
 }
 
-/// Where the last read or write ended. Behind an append that is the end of what was appended.
+/// The current offset of the file. After an append that is the end of what was appended.
 pub fn position(mut file: &File) -> io::Result<u64> {
     file.stream_position()
 }
 
-/// Opens a lock file, and creates it if need be. Its content means nothing, so it is neither read nor emptied.
+/// Opens a lock file, and creates it if necessary. Its content is irrelevant, so it is neither read
+/// nor truncated.
 pub fn open_lock(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(false).open(path)
 }
 
-/// Takes a lock if it is free. It dies with the process, and keeps nobody from reading and writing.
+/// Takes a lock if it is free. It ends with the process, and does not prevent reads and writes.
 #[expect(unsafe_code, reason = "the standard library locks the very bytes that are to be written")]
 pub fn try_lock(file: &File, lock: Lock) -> io::Result<bool> {
     let kind = match lock {
@@ -140,8 +141,8 @@ pub fn try_lock(file: &File, lock: Lock) -> io::Result<bool> {
         hEvent: ptr::null_mut(),
     };
     let flags = kind | LOCKFILE_FAIL_IMMEDIATELY;
-    // SAFETY: the handle is open as long as `file` is. Calls on it return when they are done, so that nobody
-    // uses `at` behind this one.
+    // SAFETY: the handle is open as long as `file` is. Calls on it are synchronous, so `at` is not
+    // used afterwards.
     let is_locked = unsafe { LockFileEx(file.as_raw_handle(), flags, 0, 1, 0, &raw mut at) };
     match checked(is_locked) {
         Ok(()) => Ok(true),
@@ -150,7 +151,7 @@ pub fn try_lock(file: &File, lock: Lock) -> io::Result<bool> {
     }
 }
 
-/// Gives the lock back.
+/// Releases the lock.
 #[expect(unsafe_code, reason = "the counterpart of `try_lock`")]
 pub fn unlock(file: &File) -> io::Result<()> {
     let (low, high) = (LOCKED as u32, (LOCKED >> 32) as u32);
@@ -158,8 +159,8 @@ pub fn unlock(file: &File) -> io::Result<()> {
     checked(unsafe { UnlockFile(file.as_raw_handle(), low, high, 1, 0) })
 }
 
-/// Moves a name over another: atomically, where the file system can do so with a file that somebody has open.
-/// Where not, that one is moved aside first, and for a moment there is none of its name.
+/// Renames: atomically, where the file system supports that for an open target. Otherwise the
+/// target is renamed first, and for a moment the name does not exist.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     match fs::rename(from, to) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && to.is_file() => {
@@ -167,7 +168,7 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
             aside.push(format!(".{}.tmp", std::process::id()));
             fs::rename(to, &aside).map_err(|_| error)?;
             let moved = fs::rename(from, to);
-            // What was in the way is back in its place, or gone when nobody has it open any more.
+            // Restores the target after a failure; else it is removed once nobody has it open.
             let _ = if moved.is_err() { fs::rename(&aside, to) } else { fs::remove_file(&aside) };
             moved
         }
@@ -175,42 +176,42 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes durable what was written to a file by others. Only who may write may ask for that.
+/// Syncs a file that others wrote. That needs write access.
 pub fn sync_file(file: &Path) -> io::Result<()> {
     OpenOptions::new().write(true).open(file)?.sync_all()
 }
 
-/// The file system keeps a journal of its names, and there is no call to bring it to disk.
+/// NTFS journals its names, and there is no call to sync them.
 pub fn sync_dir(_dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Claims space on disk by writing.
+/// Allocates space by writing.
 pub fn allocate(file: &File, len: u64) -> io::Result<()> {
     file.write_all_at(&vec![0; len as usize], 0)
 }
 
-/// Not known here.
+/// Unknown here.
 pub fn is_shared_over_network(_file: &File) -> bool {
     false
 }
 
-/// Fills the bits with randomness, if there is any at this moment.
+/// Fills the bits with random data, if available now.
 pub fn is_filled_at_random(bits: &mut [u8; 8]) -> bool {
     fill_at_random(bits).is_ok()
 }
 
-/// Fills `bytes` with what nobody can guess, or fails: a guessable key is worse than none.
+/// Fills `bytes` with cryptographically random data, or fails: a guessable key is worse than none.
 #[expect(unsafe_code, reason = "the standard library keeps its randomness to itself")]
 pub fn fill_at_random(bytes: &mut [u8]) -> io::Result<()> {
     let (start, len) = (bytes.as_mut_ptr(), bytes.len() as u32);
-    // SAFETY: no more is written than there is room for, and that during the call only.
+    // SAFETY: writes at most the length of the buffer, during the call only.
     let status =
         unsafe { BCryptGenRandom(ptr::null_mut(), start, len, BCRYPT_USE_SYSTEM_PREFERRED_RNG) };
     if status == 0 { Ok(()) } else { Err(io::Error::other("the system has no randomness")) }
 }
 
-/// The path without links and dots, as people and programs write it. The system puts `\\?\` in front, which few
+/// The path without links and dots, in the usual form: the system adds `\\?\`, which few programs
 /// understand.
 pub fn canonicalize(path: &Path) -> io::Result<PathBuf> {
     let full = fs::canonicalize(path)?;
@@ -231,12 +232,12 @@ pub fn canonicalize(path: &Path) -> io::Result<PathBuf> {
     Ok(plain.into())
 }
 
-/// A path such that two which mean the same are the same, and `/` separates folders.
+/// A normalized path for comparisons, with `/` between folders.
 pub fn comparable(path: &str) -> Cow<'_, str> {
     path.replace('\\', "/").to_lowercase().into()
 }
 
-/// A path as a URI has it, before anything in it is escaped: `/C:/Users/ada`.
+/// A path for a URI, before escaping: `/C:/Users/ada`.
 pub fn uri_path(path: &Path) -> Vec<u8> {
     let text = path.to_string_lossy().replace('\\', "/");
     let has_letter = text.as_bytes().get(1) == Some(&b':');

@@ -1,4 +1,4 @@
-//! What a hook has no time for.
+//! Maintenance that a hook has no time for.
 
 use crate::{
     Error, Options,
@@ -14,15 +14,15 @@ pub struct Maintained {
     pub merged: u64,
     /// Segments sealed.
     pub sealed: u64,
-    /// Files left by processes that died while making something.
+    /// Temporary files of processes that died.
     pub removed: u64,
 }
 
-/// Nobody takes this long to make a file of a few bytes.
+/// Writing a file of a few bytes never takes this long.
 const TEMPORARY_AGE_MAX: Duration = Duration::from_secs(3600);
 
-/// Merges spilled records, seals full segments, sets space aside again, and clears away what dead
-/// processes left unfinished. May run at any time beside anything else, and be killed at any point.
+/// Merges spilled records, seals full segments, restores the reserve, and removes temporary files
+/// of dead processes. May run concurrently with anything, and be killed at any point.
 pub fn maintain(dir: &Path, options: &Options) -> Result<Maintained, Error> {
     let directory = Directory::new(dir, Arc::clone(&options.disk));
     let merged = spill::merge(dir, options)?;

@@ -1,9 +1,9 @@
-//! Beginning a log, and beginning its next segment.
+//! Creates a log, and rolls its segments.
 //!
-//! A roll gives the full segment its final name beside `active.log`, syncs the directory, and only then
-//! moves a new segment over `active.log`. There is no moment without an `active.log`, and no order of
-//! losing unsynced names loses the full segment. All syncing is done without the exclusive lock: that
-//! is held for the few microseconds in which nobody may append.
+//! A roll links the full segment under its final name, syncs the directory, and only then renames a
+//! new segment over `active.log`. There is always an `active.log`, and no loss of unsynced names
+//! loses the full segment. All syncing happens without the exclusive lock, which is held for a few
+//! microseconds.
 
 use crate::{
     Error,
@@ -16,7 +16,8 @@ use std::{io, path::Path, time::Duration};
 
 const LOCK_PAUSE: Duration = Duration::from_micros(200);
 
-/// Makes `active.log`, and the directory and its identity if need be. Fine if another process is faster.
+/// Creates `active.log`, and the directory and `log.id` if necessary. Another process may be
+/// faster.
 pub(crate) fn create_log(directory: &Directory, reserve_bytes: u64) -> Result<(), Error> {
     create_dir(directory, &directory.path)?;
     let log_id = ensure_log_id(directory)?;
@@ -30,26 +31,26 @@ pub(crate) fn create_log(directory: &Directory, reserve_bytes: u64) -> Result<()
     published.map_err(|error| Error::io("create", &directory.active(), error))
 }
 
-/// Makes a directory whose name survives the loss of power, like those above it that were missing.
+/// Creates a directory and its missing parents durably.
 pub(crate) fn create_dir(directory: &Directory, path: &Path) -> Result<(), Error> {
     let disk = &directory.disk;
     let missing: Vec<&Path> =
         path.ancestors().take_while(|path| disk.inode(path).is_err()).collect();
     disk.create_dir(path).map_err(|error| Error::io("create", path, error))?;
     for parent in missing.iter().filter_map(|path| path.parent()) {
-        // The first sync of a segment does the nearest of them once more, and says so if it fails.
+        // The first sync of a segment syncs the nearest one again and reports a failure.
         let _ = disk.sync_dir(parent);
     }
     Ok(())
 }
 
-/// Rolls the active segment unless somebody keeps appending. Says whether it did.
+/// Rolls the active segment unless others keep appending. Returns whether it did.
 pub(crate) fn roll(directory: &Directory, target: &Target, wait: Duration) -> Result<bool, Error> {
     let full = Full { file: target.file.as_ref(), inode: target.inode, number: target.number };
     roll_full(directory, &full, wait)
 }
 
-/// Rolls away an active segment whose header is damaged, so that what is appended next can be read.
+/// Rolls an active segment whose header is damaged, so that new records can be read.
 pub(crate) fn roll_away_headless(directory: &Directory, wait: Duration) -> Result<bool, Error> {
     let active = directory.active();
     let file = directory.disk.open(&active).map_err(|error| Error::io("open", &active, error))?;
@@ -73,12 +74,12 @@ fn roll_full(directory: &Directory, full: &Full<'_>, wait: Duration) -> Result<b
     let Some(next) = with_lock(directory, full, Lock::Exclusive, wait, begin)? else {
         return Ok(false);
     };
-    // Before the first sync of the new segment nothing depends on its header.
+    // Nothing depends on the header of the new segment before its first sync.
     let _ = next.sync();
     Ok(true)
 }
 
-/// Does something while the full segment is locked and still active; `None` if that cannot be.
+/// Runs a function while the full segment is locked and still active; `None` if that fails.
 fn with_lock<T>(
     directory: &Directory,
     full: &Full<'_>,
@@ -101,16 +102,16 @@ fn with_lock<T>(
     result
 }
 
-/// Gives the full segment its final name while it is still the active one, and makes that durable. Says
-/// whether it could: some file systems have no second names.
+/// Links the full segment under its final name while it is still active, durably. Returns false if
+/// the file system has no hard links.
 ///
-/// The shared lock keeps others from rolling, so `active.log` is the full segment throughout.
+/// The shared lock prevents other rolls, so `active.log` is the full segment throughout.
 fn name_full(directory: &Directory, full: &Full<'_>) -> Result<bool, Error> {
     let disk = &directory.disk;
     let name = directory.segment(full.number, 0);
     match disk.link(&directory.active(), &name) {
         Ok(()) => {}
-        // Another roller was here, and may have died before it synced.
+        // Another process did this, and may have died before it synced.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             if disk.inode(&name).ok() != Some(full.inode) {
                 return Err(Error::io("name", &name, error));
@@ -123,7 +124,8 @@ fn name_full(directory: &Directory, full: &Full<'_>) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Moves a new segment over `active.log`. Under the exclusive lock the full one's length is final.
+/// Renames a new segment over `active.log`. Under the exclusive lock the length of the full one is
+/// final.
 fn begin_next(
     directory: &Directory,
     full: &Full<'_>,
@@ -152,7 +154,7 @@ fn begin_next(
     Ok(file)
 }
 
-/// Makes a small file with this content, synced. Leaves nothing behind if that fails.
+/// Creates a small synced file. Leaves nothing behind if that fails.
 pub(crate) fn write_new(directory: &Directory, path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let file = directory.disk.create(path).map_err(|error| Error::io("create", path, error))?;
     let result = write_bytes(file.as_ref(), bytes).and_then(|()| file.sync());
@@ -162,7 +164,7 @@ pub(crate) fn write_new(directory: &Directory, path: &Path, bytes: &[u8]) -> Res
     result.map_err(|error| Error::io("write", path, error))
 }
 
-/// Writes to a file that nobody else writes to yet, so that the rest of a short write may simply follow.
+/// Writes to a file without other writers, so that a short write can simply be continued.
 pub(crate) fn write_bytes(file: &dyn File, bytes: &[u8]) -> io::Result<()> {
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -174,7 +176,7 @@ pub(crate) fn write_bytes(file: &dyn File, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives a finished file its name, unless there is one of that name already, which is fine.
+/// Links a finished file under its name, unless that exists.
 fn publish(directory: &Directory, temporary: &Path, name: &Path) -> io::Result<()> {
     match directory.disk.link(temporary, name) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -185,12 +187,12 @@ fn publish(directory: &Directory, temporary: &Path, name: &Path) -> io::Result<(
     }
 }
 
-/// Some file systems have no second names. Then a name is moved, and appenders look twice.
+/// Some file systems have no hard links. Then the file is renamed, and appenders check twice.
 fn is_unsupported(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied)
 }
 
-/// The identity of the log, made and kept if there is none.
+/// The identity of the log, created if there is none.
 pub(crate) fn ensure_log_id(directory: &Directory) -> Result<[u8; 16], Error> {
     if let Some(log_id) = directory.read_log_id() {
         return Ok(log_id);
@@ -202,12 +204,12 @@ pub(crate) fn ensure_log_id(directory: &Directory) -> Result<[u8; 16], Error> {
     let published = publish(directory, &temporary, &path);
     let _ = directory.disk.remove(&temporary);
     published.map_err(|error| Error::io("create", &path, error))?;
-    // Another process may have been faster. If what is there cannot be read, ours is as good as any:
-    // every segment carries the id it was made with.
+    // Another process may have been faster. If its file is unreadable, ours is fine: every segment
+    // contains the id it was created with.
     Ok(directory.read_log_id().unwrap_or(log_id))
 }
 
-/// Sets space aside, if there is any. It is a comfort, so failing is fine.
+/// Allocates the reserve if possible; a failure does not matter.
 pub(crate) fn ensure_reserve(directory: &Directory, bytes: u64) {
     let path = directory.reserve();
     if bytes == 0 || directory.disk.inode(&path).is_ok() {

@@ -12,11 +12,11 @@ use crate::{
 use sha2::{Digest, Sha256};
 use std::{path::Path, sync::Arc};
 
-/// Seals every full segment behind the last one that has a seal, in order. Says how many.
+/// Seals every full segment behind the last sealed one, in order. Returns how many.
 ///
-/// A segment that somebody still holds a lock on is left for later, and those behind it too, because a
-/// seal names the one before. One without a seal that lies before a sealed one has lost its own: it stays
-/// as it is, since another would break the chain. Synced: a sealed segment survives the loss of power.
+/// A locked segment is left for later, with those behind it, because a seal names the one before. A
+/// segment without a seal before a sealed one has lost its own; it stays as it is, because a new
+/// one would break the chain. Sealed segments are synced.
 pub(crate) fn seal_rolled(directory: &Directory, index_interval: u64) -> Result<u64, Error> {
     let (unsealed, mut link) = following(|| unsealed(directory))?;
     let mut count = 0;
@@ -28,7 +28,7 @@ pub(crate) fn seal_rolled(directory: &Directory, index_interval: u64) -> Result<
     Ok(count)
 }
 
-/// The full segments without a seal behind the last one that has one, the last first, and that one's link.
+/// The full segments behind the last sealed one, in reverse order, and the link of that one.
 fn unsealed(directory: &Directory) -> Result<(Vec<SegmentFile>, [u8; 32]), Error> {
     let mut unsealed = Vec::new();
     for file in directory.segments()?.into_iter().rev() {
@@ -52,7 +52,7 @@ fn seal_segment(
     if !writable.try_lock(Lock::Exclusive).map_err(|error| Error::io("lock", path, error))? {
         return Ok(None);
     }
-    // Opened under the lock: another sealer may have been faster, or have died half-way.
+    // Opened under the lock: another process may have sealed it, or died half-way.
     let mut segment = Segment::open(directory, file)?;
     if segment.seal.is_some() {
         return Ok(segment.seal);
@@ -76,10 +76,11 @@ fn seal_segment(
     Ok(Some(survey.seal))
 }
 
-/// A seal tells of every piece of damage, but must itself fit a frame.
+/// A seal lists all damage, but must fit into a frame.
 const SEAL_GAPS_MAX: usize = 1 << 16;
 
-/// If this sync fails, no later one of this file can be believed, so word is left for the next.
+/// If this sync fails, later ones of this file prove nothing, so `suspect` is written for the next
+/// sync.
 fn sync_or_suspect(directory: &Directory, file: &dyn File, path: &Path) -> Result<(), Error> {
     file.sync().map_err(|source| {
         let synced = directory.read_marker(&directory.synced());
@@ -88,11 +89,11 @@ fn sync_or_suspect(directory: &Directory, file: &dyn File, path: &Path) -> Resul
     })
 }
 
-/// What is in a segment, up to the end or to its seal.
+/// The contents of a segment, up to the end or its seal.
 pub(crate) struct Survey {
-    /// What a seal would say, but for its place in the chain.
+    /// The seal, without its place in the chain.
     pub(crate) seal: Seal,
-    /// Damage, with the head of the damaged frame where it is whole.
+    /// Damage, with the header of the damaged frame if it is intact.
     pub(crate) gaps: Vec<(u64, u64, GapReason, Option<FrameHeader>)>,
 }
 
@@ -120,7 +121,7 @@ pub(crate) fn survey(segment: &mut Segment, index_interval: u64) -> Result<Surve
                 gaps.push((offset, range.end - offset, reason, header));
                 offset = range.end;
             }
-            // Of the active segment: an append may be under way.
+            // In the active segment, an append may be in progress.
             ScanResult::Tail { .. } | ScanResult::End => break,
         }
     }
@@ -130,7 +131,7 @@ pub(crate) fn survey(segment: &mut Segment, index_interval: u64) -> Result<Surve
     Ok(Survey { seal, gaps })
 }
 
-/// Counts one more record.
+/// Counts a record.
 pub(crate) fn count(seal: &mut Seal, id: Id) {
     let time_us = id.time_us();
     if seal.records == 0 {

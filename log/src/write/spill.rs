@@ -1,4 +1,5 @@
-//! Records that could not reach the active segment: a file per process, merged when there is time.
+//! Spill files: records that could not be appended to the active segment. One file per process,
+//! merged later.
 
 use crate::{
     Appender, Error, Id, Item, Log, Options, Spill,
@@ -14,7 +15,7 @@ use crate::{
 };
 use std::{collections::HashSet, io, path::Path, sync::Arc};
 
-/// Adds records to this process's own file.
+/// Appends records to this process's spill file.
 pub(crate) fn append(appender: &mut Appender, parts: &[Part<'_>]) -> Result<(), Error> {
     let target = match &appender.spilled {
         Some(target) => target.clone(),
@@ -24,8 +25,8 @@ pub(crate) fn append(appender: &mut Appender, parts: &[Part<'_>]) -> Result<(), 
     appender.write_whole(target.file.as_ref(), &appender.directory.spill()).map(|_| ())
 }
 
-/// The file is locked before it gets the name under which others look for files to merge, and stays so
-/// while it is open: nobody merges and removes it under the hands of its owner.
+/// The file is locked before it gets its final name, and while it is open, so that nobody merges
+/// and removes it while its owner writes.
 fn create(directory: &Directory) -> Result<Target, Error> {
     let dir = directory.spill();
     roll::create_dir(directory, &dir)?;
@@ -51,7 +52,7 @@ fn create(directory: &Directory) -> Result<Target, Error> {
     }
 }
 
-/// Adds the records of one spill file to another. They are in both then, and merged once.
+/// Copies the records of one spill file to another. They are merged once.
 pub(crate) fn write_again(appender: &mut Appender, spilled: Target) -> Result<(), Error> {
     let file = SegmentFile::written(0, appender.directory.spill());
     let mut segment = Segment::with_header(&appender.directory, &file, spilled.file)?;
@@ -62,7 +63,7 @@ pub(crate) fn write_again(appender: &mut Appender, spilled: Target) -> Result<()
     })
 }
 
-/// How many files wait to be merged.
+/// Number of files to merge.
 pub(crate) fn waiting(directory: &Directory) -> usize {
     names(directory).len()
 }
@@ -74,7 +75,7 @@ fn names(directory: &Directory) -> Vec<String> {
     names
 }
 
-/// Merges every spill file whose process is gone. Says how many records were added.
+/// Merges every spill file whose process is gone. Returns the number of records added.
 pub(crate) fn merge(dir: &Path, options: &Options) -> Result<u64, Error> {
     let directory = Directory::new(dir, Arc::clone(&options.disk));
     let mut count = 0;
@@ -110,11 +111,11 @@ fn merge_file(directory: &Directory, options: &Options, path: &Path) -> Result<u
     Ok(count)
 }
 
-/// Appends the records that the log does not have yet, and syncs. Says how many, and whether there was
-/// anything in the file that is no record.
+/// Appends the records that the log does not have yet, and syncs. Returns how many, and whether the
+/// file contains anything else.
 ///
-/// The log may have some: from a merge that was cut short, or from an append that failed half-way and then
-/// came here. So what is there already is always looked for.
+/// The log may have some of them: from an interrupted merge, or from an append that failed half-way
+/// and was then spilled. So existing ones are always looked up.
 fn copy(
     directory: &Directory,
     options: &Options,

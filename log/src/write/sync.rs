@@ -1,9 +1,9 @@
-//! Making what was appended survive the loss of power.
+//! Syncing: makes appended records survive a power loss.
 //!
-//! A sync that fails is not tried again on the same file: the kernel may have dropped what it could not
-//! write and believe ever after that the file is clean. What was appended since the last good sync can still
-//! be read, so it is written again, to a new file. Until that has succeeded a file `suspect` says so, and
-//! whoever syncs next goes on with it, also if the process that met the failure is gone.
+//! A failed fsync is not retried on the same file: the kernel may have dropped the dirty pages and
+//! marked them clean. Records since the last good sync can still be read, so they are rewritten to
+//! a new file. Until that has succeeded, the marker `suspect` exists, and the next sync continues
+//! the work, even in another process.
 
 use crate::{
     Appender, Error, Options, Seq,
@@ -18,7 +18,7 @@ use crate::{
 };
 use std::{io, path::Path, sync::Arc, time::Duration};
 
-/// Whether the last sync, by anyone, is longer ago than `age`. Costs one look at a file.
+/// Whether the last sync by any process is longer ago than `age`. Costs one `stat`.
 pub fn sync_is_due(dir: &Path, options: &Options, age: Duration) -> bool {
     let directory = Directory::new(dir, Arc::clone(&options.disk));
     options.disk.age(&directory.synced()).map_or(true, |since| since >= age)
@@ -33,7 +33,7 @@ pub(crate) fn sync(appender: &mut Appender) -> Result<(), Error> {
         && error.kind() == io::ErrorKind::NotFound
         && appender.directory.segments()?.is_empty()
     {
-        // Nothing but spilled records, or nothing at all.
+        // Only spilled records, or nothing at all.
         return Ok(());
     }
     let synced = appender.directory.read_marker(&appender.directory.synced());
@@ -53,7 +53,7 @@ fn sync_spilled(appender: &mut Appender) -> Result<(), Error> {
         return Ok(());
     }
     if let Err(Error::SyncFailed { .. }) = sync_released(appender) {
-        // As with segments: what may have been dropped is written again, to a new file.
+        // As with segments: what may be lost is rewritten to a new file.
         for spilled in appender.released.clone() {
             spill::write_again(appender, spilled)?;
         }
@@ -75,7 +75,7 @@ fn sync_released(appender: &Appender) -> Result<(), Error> {
     result.map_err(|source| Error::SyncFailed { path, source })
 }
 
-/// Syncs everything behind `synced` up to the end of `target`, and remembers that.
+/// Syncs everything behind `synced` up to the end of `target`, and updates the marker.
 fn sync_from(directory: &Directory, synced: Option<Synced>, target: &Target) -> Result<(), Error> {
     let first = synced.map_or(0, |synced| synced.segment);
     let bytes = sync_segments(directory, first, target)?;
@@ -86,9 +86,9 @@ fn sync_from(directory: &Directory, synced: Option<Synced>, target: &Target) -> 
     Ok(())
 }
 
-/// Syncs all segments from `first` up to `target`. Says how long the last one is.
+/// Syncs all segments from `first` up to `target`. Returns the length of the last one.
 ///
-/// A segment that has a seal is synced like the others: its sealer may have died before doing so.
+/// A sealed segment is synced, too: the sealing process may have died before that.
 fn sync_segments(directory: &Directory, first: u64, target: &Target) -> Result<u64, Error> {
     if first != target.number {
         for file in directory.segments()?.iter().filter(|file| file.number_last >= first) {
@@ -104,14 +104,15 @@ fn sync_segments(directory: &Directory, first: u64, target: &Target) -> Result<u
 fn sync_file(directory: &Directory, file: &SegmentFile) -> Result<(), Error> {
     let handle = match directory.disk.open_read(&file.path) {
         Ok(handle) => handle,
-        // Compacted in the meantime, and synced by that.
+        // Compacted meanwhile, and synced by that.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(Error::io("open", &file.path, error)),
     };
     handle.sync().map_err(|source| Error::SyncFailed { path: file.path.clone(), source })
 }
 
-/// The first sync of a segment also syncs its name, and the first of a log the name of its directory.
+/// The first sync of a segment also syncs its name, and the first of a log the name of its
+/// directory.
 fn sync_names(directory: &Directory, is_first_of_log: bool) -> Result<(), Error> {
     let sync_dir = |path: &Path| {
         let failed = |source| Error::SyncFailed { path: path.to_path_buf(), source };
@@ -131,17 +132,17 @@ fn write_synced(directory: &Directory, synced: Synced) {
     }
 }
 
-/// Leaves word that what was appended behind `synced` may be missing on disk. Word that is there already
-/// reaches further back and stays.
+/// Marks records behind `synced` as possibly lost. An existing marker reaches further back and
+/// stays.
 pub(crate) fn mark_suspect(directory: &Directory, synced: Option<Synced>) {
     let from = synced.unwrap_or(Synced { segment: 0, bytes: 0 });
     if let Ok(file) = directory.disk.create(&directory.suspect()) {
-        // A word without a place means everything.
+        // A marker without a place means everything.
         let _ = roll::write_bytes(file.as_ref(), &from.encode());
     }
 }
 
-/// Writes everything that may be missing on disk again, to a new segment, and syncs that.
+/// Rewrites everything that may be lost to a new segment, and syncs it.
 fn rescue(appender: &mut Appender, synced: Option<Synced>) -> Result<(), Error> {
     let mark = appender.directory.suspect();
     let from = match appender.directory.disk.inode(&mark) {
@@ -162,16 +163,16 @@ fn rescue(appender: &mut Appender, synced: Option<Synced>) -> Result<(), Error> 
     let bytes = sync_segments(&appender.directory, fresh.number, &target)?;
     sync_names(&appender.directory, true)?;
     write_synced(&appender.directory, Synced { segment: target.number, bytes });
-    // If the word stays, the next sync does all of this again.
+    // If the marker stays, the next sync does all of this again.
     let _ = appender.directory.disk.remove(&mark);
     Ok(())
 }
 
-/// Writes all records again that lie behind `from` and before segment `end`.
+/// Rewrites all records behind `from` and before segment `end`.
 fn write_again(appender: &mut Appender, from: Option<Synced>, end: u64) -> Result<(), Error> {
     let from = from.unwrap_or(Synced { segment: 0, bytes: 0 });
     let files = appender.directory.segments()?;
-    // Compaction syncs what it writes.
+    // Compaction syncs its output.
     let is_suspect =
         |file: &&SegmentFile| (from.segment..end).contains(&file.number) && file.generation == 0;
     let mut originals = Originals::default();
@@ -186,8 +187,8 @@ fn write_again(appender: &mut Appender, from: Option<Synced>, end: u64) -> Resul
     Ok(())
 }
 
-/// The frames are found from the front: the length at the time of the last sync may lie within one that
-/// was still being written then.
+/// Frames are scanned from the start: the synced length may lie within a frame that was being
+/// written.
 fn write_segment_again(
     appender: &mut Appender,
     mut segment: Segment,
@@ -211,7 +212,7 @@ fn write_segment_again(
     }
 }
 
-/// The frame to be written for the one at `offset`; `None` if that is itself a repetition.
+/// The frame to write for the one at `offset`; `None` if that is itself a copy.
 fn again(
     directory: &Directory,
     segment: &mut Segment,

@@ -1,4 +1,4 @@
-//! Appending: one `write` for one record, from any number of processes.
+//! Appending: one `write` per record, from any number of processes.
 
 use crate::{
     Error, Id, Options, Seq, Spill,
@@ -12,25 +12,25 @@ use crate::{
 };
 use std::{io, path::Path, sync::Arc, time::Duration};
 
-/// A fact to be recorded.
+/// A record to append.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
-    /// Who it is. The same id again is the same record.
+    /// Its id. The same id means the same record.
     pub id: Id,
-    /// What it is; below 0xFF00.
+    /// Its kind; below 0xFF00.
     pub kind: u16,
     /// Version of that kind.
     pub schema: u16,
     /// How the payload is encoded.
     pub codec: u8,
-    /// What it says.
+    /// The payload.
     pub payload: &'a [u8],
 }
 
-/// Where a record went.
+/// The result of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Appended {
-    /// Its place; `None` if it was spilled, and gets one when it is merged.
+    /// Its place; `None` if it was spilled: then it gets one when it is merged.
     pub seq: Option<Seq>,
 }
 
@@ -41,12 +41,12 @@ pub struct Appender {
     pub(crate) options: Options,
     pub(crate) target: Option<Target>,
     pub(crate) spilled: Option<Target>,
-    /// Files of spilled records that are not synced yet, and no longer written to.
+    /// Spill files that are closed but not synced yet.
     pub(crate) released: Vec<Target>,
     frame: Vec<u8>,
 }
 
-/// An open file that records go to.
+/// An open file that records are appended to.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) file: Arc<dyn File>,
@@ -56,11 +56,11 @@ pub(crate) struct Target {
     pub(crate) is_shared_over_network: bool,
 }
 
-/// No segment grows beyond this, however long rolling fails: offsets must fit 32 bits.
+/// The hard limit of a segment, however long rolling fails: offsets must fit 32 bits.
 const SEGMENT_BYTES_LIMIT: u64 = 3 << 30;
-/// How often an append follows the active segment to a new file before it gives up.
+/// How often an append follows the active segment to a new file.
 const FOLLOW_MAX: usize = 16;
-/// How often a frame is written again after a short write: each leaves dead bytes behind.
+/// How often a frame is written again after a short write; each leaves dead bytes.
 const WRITE_MAX: usize = 8;
 /// One of zstd's fast levels. On 16 KB of hook input the first call in a process takes two thirds of the time
 /// of level 1 and less than half of level 3, and saves 58 % where they save 65 % and 66 %.
@@ -101,7 +101,7 @@ impl Appender {
         self.append_parts(&parts)
     }
 
-    /// Adds what is left of a record whose payload was removed in another log: it is a tombstone here as well.
+    /// Appends the tombstone of a record that was erased in another log.
     pub fn append_erased(&mut self, record: &Record<'_>) -> Result<Appended, Error> {
         check(record)?;
         let mut part = self.part(record);
@@ -109,7 +109,7 @@ impl Appender {
         self.append_parts(&[part])
     }
 
-    /// Begins a new segment, if there is something in this one. Says whether it did.
+    /// Starts a new segment if this one has records. Returns whether it did.
     pub(crate) fn roll(&mut self) -> Result<bool, Error> {
         let path = self.directory.active();
         if let Err(error) = self.directory.disk.inode(&path)
@@ -127,8 +127,8 @@ impl Appender {
         roll::roll(&self.directory, &target, self.options.lock_wait_max)
     }
 
-    /// What was spilled may be merged from now on, even if this process lives on for days. The file is still
-    /// to be synced.
+    /// Lets others merge the spilled records from now on, even if this process runs for days. The
+    /// file must still be synced.
     pub(crate) fn release_spilled(&mut self) {
         if let Some(spilled) = self.spilled.take() {
             let _ = spilled.file.unlock();
@@ -143,7 +143,7 @@ impl Appender {
                 return Ok(Appended { seq: Some(seq) });
             }
             Ok(None) => Error::Busy { path: self.directory.active() },
-            // Where there is no space, another file would not find any either.
+            // Without space, another file would not help.
             Err(error @ Error::Full { .. }) => return Err(error),
             Err(error) => error,
         };
@@ -156,16 +156,16 @@ impl Appender {
         }
     }
 
-    /// Returns once every record that is in a segment, by whomever, and every one that was spilled by this
+    /// Returns once every record in a segment, of any process, and every record spilled by this
     /// appender is on disk.
     ///
     /// After a failed sync nothing is assumed to be clean: the records since the last good one are
-    /// written again to a new segment, and readers know them by their ids.
+    /// rewritten to a new segment, and readers recognize them by their ids.
     pub fn sync(&mut self) -> Result<(), Error> {
         sync::sync(self)
     }
 
-    /// The place of the first record, or `None` if the active segment cannot be had.
+    /// The place of the first record, or `None` if the active segment is not available.
     pub(crate) fn append_to_active(&mut self, parts: &[Part<'_>]) -> Result<Option<Seq>, Error> {
         for _ in 0..FOLLOW_MAX {
             let target = self.open_target()?;
@@ -194,8 +194,8 @@ impl Appender {
         Ok(None)
     }
 
-    /// Whether the segment is full. If it could not be rolled at that point, each sixteenth more of its size
-    /// is a reason to try again; trying costs a sync, so not every append may.
+    /// Whether the segment is full. If rolling failed, it is retried after each further sixteenth
+    /// of its size: a retry costs a sync.
     fn is_roll_due(&self, taken: Taken) -> bool {
         let max = self.options.segment_bytes_max;
         let step = (max / 16).max(1);
@@ -222,9 +222,8 @@ impl Appender {
         }
     }
 
-    /// Writes the encoded frames by one `write`. If that takes less, the frames that went in whole stay as
-    /// they are; the rest of what was taken is dead, because others may have appended behind it, and is
-    /// written again from the beginning of its frame.
+    /// Writes the frames with one `write`. After a short write, complete frames stay; the partial
+    /// one becomes dead bytes, because others may have appended behind it, and is written again.
     pub(crate) fn write_whole(&self, file: &dyn File, path: &Path) -> Result<Taken, Error> {
         let mut is_reserve_left = true;
         let mut done = 0;
@@ -254,7 +253,8 @@ impl Appender {
         Err(Error::Full { path: path.to_path_buf() })
     }
 
-    /// Takes the shared lock. Only a roller excludes us, for a moment; a stopped one is not waited for.
+    /// Takes the shared lock. Only a roll excludes us, for a moment; we do not wait for a stopped
+    /// process.
     fn lock_shared(&self, target: &Target) -> Result<bool, Error> {
         let path = self.directory.active();
         let mut waited = Duration::ZERO;
@@ -294,7 +294,7 @@ impl Appender {
         Err(Error::Busy { path: self.directory.active() })
     }
 
-    /// What is needed to append to an open segment; `None` if its header is damaged.
+    /// The state for appending to an open segment; `None` if its header is damaged.
     fn read_target(&self, file: Arc<dyn File>, path: &Path) -> Result<Option<Target>, Error> {
         let mut bytes = [0; SEGMENT_HEADER_LEN];
         let len = file.read_at(&mut bytes, 0).map_err(|error| Error::io("read", path, error))?;
@@ -304,7 +304,7 @@ impl Appender {
             return Err(Error::NewerFormat { path, min_reader: header.min_reader });
         }
         let inode = file.inode().map_err(|error| Error::io("stat", path, error))?;
-        // A header that strayed here from another segment would give our frames the wrong salt.
+        // A header misplaced from another segment would give our frames the wrong salt.
         let namesake = self.directory.disk.inode(&self.directory.segment(header.number, 0));
         if namesake.is_ok_and(|namesake| namesake != inode) && !self.is_rolled_away(inode) {
             return Ok(None);
@@ -339,7 +339,7 @@ impl Appender {
     }
 }
 
-/// One frame to be written, as stored.
+/// One frame to write.
 #[derive(Debug)]
 pub(crate) struct Part<'a> {
     pub(crate) fields: FrameFields,
@@ -361,7 +361,7 @@ impl Payload<'_> {
     }
 }
 
-/// Where the frames of one call went. What lies between may hold dead bytes and frames of others.
+/// The range of the frames of one call. It may also contain dead bytes and frames of others.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Taken {
     start: u64,
@@ -385,7 +385,7 @@ fn check(record: &Record<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// How many of the first `taken` bytes are whole frames.
+/// How many of the first `taken` bytes are complete frames.
 fn whole_frames(frames: &[u8], taken: usize) -> usize {
     let mut whole = 0;
     while let Some(len) = frames[whole..].get(4..8) {

@@ -1,12 +1,13 @@
-//! Compactions: what a point in the log takes away, whether its bytes are gone yet or not.
+//! Compactions: which rows they remove. That does not depend on whether the bytes in the log are
+//! gone yet.
 
 use crate::{
     error::Result,
-    fold::projection::{Projection, Rows, list},
+    fold::projection::{Projection, Rows},
     hosts::HOST_SHIFT,
     store::{
         Store,
-        sql_numbers::{number, seq},
+        sql_values::{list, number, seq},
     },
 };
 use claude_mem_events::{Event, LogCompacted, Recorded, Seq};
@@ -59,10 +60,10 @@ fn compact(rows: &Rows<'_>, event: &Recorded, compacted: &LogCompacted) -> Resul
     }
 }
 
-/// How a write that was cut short is described. Nobody was told that it had succeeded.
+/// The reason of a gap left by an interrupted write. The write was never acknowledged.
 const TORN: &str = "a write that was cut short";
 
-/// Memories that a later generation took the place of. What they cost stays known.
+/// Deletes memories that a later generation superseded. Their costs are kept.
 fn drop_superseded(rows: &Rows<'_>, first: i64, before: i64) -> Result<()> {
     let sql = "update replies set verdict = 'erased', skip_reason = null
                where superseded_by is not null and seq >= ?1 and seq < ?2";
@@ -76,8 +77,8 @@ fn drop_superseded(rows: &Rows<'_>, first: i64, before: i64) -> Result<()> {
     Ok(())
 }
 
-/// Tool uses that only a digest is kept of, with the stops of the same replies: if one of them were asked
-/// again, a poorer memory would take the place of the one that there is.
+/// Settles tool uses of which only a digest is kept, and the stops of the same replies: distilling
+/// them again would replace a memory by a poorer one.
 fn settle(rows: &Rows<'_>, first: i64, before: i64, before_us: i64) -> Result<()> {
     for table in ["tool_uses", "stops"] {
         let sql = format!(
@@ -95,11 +96,11 @@ fn settle(rows: &Rows<'_>, first: i64, before: i64, before_us: i64) -> Result<()
 /// A point up to which the log was compacted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compacted {
-    /// Where it is in the log.
+    /// Its place in the log.
     pub seq: Seq,
     /// When.
     pub at_us: u64,
-    /// Before which moment only digests were kept then, if before any.
+    /// Of events before this time, only digests were kept.
     pub raw_before_us: Option<u64>,
 }
 

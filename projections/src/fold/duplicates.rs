@@ -1,13 +1,13 @@
-//! Events that several logs hold, because the same thing was imported on two machines.
+//! Duplicate events: the same row, imported on two machines, is in both logs.
 //!
-//! Each log is folded by itself, so such an event becomes rows in each of them. They are shown once: from the
-//! log whose id is lowest, which is the same one on every machine.
+//! Each log is folded separately, so such an event becomes rows in both. They are shown once: from
+//! the log with the lowest id, which is the same on every machine.
 
 use crate::{error::Result, fold::projection::Rows};
 use std::ops::Range;
 
-/// Looks for events of other logs among what was just folded, and hides what is shown from elsewhere. `own` is
-/// the identity of the log that is folded.
+/// Finds duplicates among the events just folded and hides the rows that are shown from another
+/// log. `own` is the identity of the log being folded.
 pub(crate) fn find(rows: &Rows<'_>, folded: &Range<i64>, own: Option<[u8; 16]>) -> Result<()> {
     let sql = "select here.seq, there.seq, there.host from events as here
                    join events as there on there.event = here.event and there.seq != here.seq
@@ -38,7 +38,7 @@ fn hide(rows: &Rows<'_>, seq: i64) -> Result<()> {
         let sql = format!("update {table} set is_visible = 0 where seq = ?1 and is_visible");
         rows.run(&sql, [seq])?;
     }
-    // A prompt is shown if it has a text; no trigger watches that.
+    // A prompt is visible if it has a text; no trigger updates its index entry.
     let sql = "insert into prompts_fts (prompts_fts, rowid, text, identifiers, grams, scope)
                select 'delete', id, text, identifiers, grams, 'inproject' || project
                from visible_prompts where seq = ?1";

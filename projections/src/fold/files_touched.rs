@@ -1,16 +1,17 @@
-//! Which files a tool was told to read or write, from its input alone.
+//! Which files a tool use read or wrote, taken from its input alone.
 
 use serde::Deserialize;
 use std::borrow::Cow;
 
-/// Files that the input of one tool use names, as given.
+/// Files named by the input of one tool use, as given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FilesTouched {
     pub(crate) read: Vec<String>,
     pub(crate) written: Vec<String>,
 }
 
-/// Tools that write the file they name; of a server's tool the last part of its name counts.
+/// Tools that write the file they name. For the tool of an MCP server, the last part of its name
+/// counts.
 const WRITERS: &[&str] = &[
     "edit",
     "write",
@@ -22,9 +23,9 @@ const WRITERS: &[&str] = &[
     "str_replace_editor",
     "str_replace_based_edit_tool",
 ];
-/// Tools whose input is a patch that names its files itself.
+/// Tools whose input is a patch that names its files.
 const PATCHERS: &[&str] = &["apply_patch", "applypatch"];
-/// What a patch says before the name of a file.
+/// Markers before a file name in a patch.
 const PATCH_MARKS: &[&str] =
     &["*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ", "+++ b/"];
 
@@ -45,13 +46,13 @@ struct Input<'a> {
     text: Option<Cow<'a, str>>,
 }
 
-/// What the JSON input of `tool` names. Anything unexpected names nothing.
+/// The files that the JSON input of `tool` names; none if the input is unexpected.
 pub(crate) fn named(tool: &str, input: &str) -> FilesTouched {
     let tool = tool.rsplit("__").next().unwrap_or(tool).to_ascii_lowercase();
     if PATCHERS.contains(&tool.as_str()) {
         return FilesTouched { read: Vec::new(), written: patched(input) };
     }
-    // Most tools name no file, and their inputs may be long.
+    // Fast path: most tools name no file, and their inputs may be long.
     if !input.contains("path\"") {
         return FilesTouched::default();
     }
@@ -75,8 +76,8 @@ fn patched(input: &str) -> Vec<String> {
     patch.lines().filter_map(|line| file(line.trim_end())).collect()
 }
 
-/// A path as it is kept: relative to the project where it is inside of it, without `.` and `..`. Those of Windows
-/// are told by their drive, wherever this runs: the same log gives the same rows.
+/// The stored form of a path: relative to the project if inside it, without `.` and `..`. Windows
+/// paths are recognized by their drive on every system, so that the same log gives the same rows.
 pub(crate) fn relative(path: &str, cwd: &str, root: &str) -> String {
     let is_of_windows = [path.trim(), cwd, root].into_iter().any(has_drive);
     let [path, cwd, root] = [path.trim(), cwd, root].map(|text| match is_of_windows {
@@ -92,7 +93,7 @@ pub(crate) fn relative(path: &str, cwd: &str, root: &str) -> String {
     for part in whole.split('/') {
         match part {
             "" | "." => {}
-            // Above the root there is only the root; above a relative path there may be anything.
+            // The parent of the root is the root; the parent of a relative path may be anything.
             ".." if is_absolute(&whole) || parts.last().is_some_and(|part| *part != "..") => {
                 parts.pop();
             }
@@ -111,14 +112,14 @@ pub(crate) fn relative(path: &str, cwd: &str, root: &str) -> String {
     }
 }
 
-/// What of the path is below the root. Windows does not tell letters apart by their case.
+/// The part of the path below the root. Windows paths are compared without case.
 fn inside<'a>(path: &'a str, root: &str, is_of_windows: bool) -> Option<&'a str> {
     let (start, rest) = path.split_at_checked(root.len())?;
     let is_root = start == root || is_of_windows && start.eq_ignore_ascii_case(root);
     rest.strip_prefix('/').filter(|_| is_root)
 }
 
-/// Whether the path begins like `C:\` or `C:/`.
+/// Whether the path starts like `C:\` or `C:/`.
 fn has_drive(path: &str) -> bool {
     matches!(path.as_bytes(), [letter, b':', b'\\' | b'/', ..] if letter.is_ascii_alphabetic())
 }

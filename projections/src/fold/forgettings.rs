@@ -1,20 +1,21 @@
-//! Forgetting: what a forgetting names leaves the tables at once, and nothing is made of it later.
+//! Forgetting: rows of forgotten events are deleted at once, and none are made of them later.
 //!
-//! Events are marked, so that a reply which comes afterwards makes no memory of them. Taking a forgetting
-//! back needs what only the log still has: folding stops there and all is drawn again, this time knowing
+//! Events are marked, so that a later reply about them makes no memory. Undoing a forgetting needs
+//! content that only the log still has: folding stops there and the database is rebuilt, knowing
 //! that the forgetting is void.
 //!
-//! A forgetting also reaches what other machines recorded. In its own log it holds for what stands before
-//! it. In other logs it holds for the events that it names, and otherwise for what is earlier by its id; it
-//! does not matter whether they are folded before it or after ([`reach`]).
+//! A forgetting also applies to what other machines recorded. In its own log it covers what
+//! precedes it. In other logs it covers the events that it names, and otherwise those with a lower
+//! id. The order in which logs are folded does not matter ([`reach`]).
 
 use crate::{
     error::Result,
     fold::{
         files_touched,
-        projection::{Projection, Rows, some},
+        projection::{Projection, Rows},
         projects,
     },
+    store::sql_values::some,
 };
 use claude_mem_events::{Event, Forgotten, Id, Recorded, Versioned as _};
 use claude_mem_events::{LogCompacted, ProjectMerged, ReprocessFinished, ReprocessStarted};
@@ -67,14 +68,14 @@ fn note(rows: &Rows<'_>, event: &Recorded, forgotten: &Forgotten) -> Result<()> 
     forgetting.carry_out(rows, &(0..i64::MAX))
 }
 
-/// Whether a forgetting was taken back: further on in the logs, or in one that was folded before.
+/// Whether a forgetting was undone: later in the logs, or in one that was folded before.
 fn is_void(rows: &Rows<'_>, event: Id) -> Result<bool> {
     let sql = "select exists (select 1 from void_forgettings where event = ?1)
                    or exists (select 1 from forgettings where undoes = ?1 and not is_void)";
     Ok(rows.cached(sql)?.query_row([event.as_bytes()], |row| row.get(0))?)
 }
 
-/// Carries out on what was just folded those forgettings of other logs that came before it.
+/// Applies the forgettings of other logs to the earlier ones among the events just folded.
 pub(crate) fn reach(rows: &Rows<'_>, folded: &Range<i64>) -> Result<()> {
     let sql = "select seq, event, what from forgettings
                where host != ?3 and not is_void and undoes is null and (is_open or seq in (
@@ -112,7 +113,7 @@ fn is_before() -> String {
 }
 
 impl Forgetting<'_> {
-    /// Whether it says what fits, rather than naming events.
+    /// Whether it is defined by conditions rather than by a list of events.
     fn is_open(&self) -> bool {
         let Forgotten { session, project, since_us, until_us, file, events, rows, .. } =
             self.forgotten;
@@ -133,7 +134,8 @@ impl Forgetting<'_> {
         Ok(())
     }
 
-    /// The rows of the projects that it means, as a JSON list; empty if it means none in particular.
+    /// Row ids of the projects that it covers, as a JSON list; empty if it is not limited to a
+    /// project.
     fn projects(&self, rows: &Rows<'_>) -> Result<String> {
         match self.forgotten.project.as_str() {
             "" => Ok(String::new()),
@@ -141,7 +143,7 @@ impl Forgetting<'_> {
         }
     }
 
-    /// Forgets what lies in `within`.
+    /// Forgets what lies in the range `within`.
     fn carry_out(&self, rows: &Rows<'_>, within: &Range<i64>) -> Result<()> {
         let mut memories = 0;
         for address in &self.forgotten.rows {
@@ -162,7 +164,8 @@ impl Forgetting<'_> {
         Ok(())
     }
 
-    /// Marks the events that fit every condition given. Events that say how to read others are no memories.
+    /// Marks the events that match every condition. Events that control how others are read are
+    /// excluded.
     fn mark(&self, rows: &Rows<'_>, within: &Range<i64>) -> Result<usize> {
         let Forgotten { events, session, since_us, until_us, .. } = self.forgotten;
         let project = self.projects(rows)?;
@@ -219,7 +222,7 @@ impl Forgetting<'_> {
         )
     }
 
-    /// Memories that name a file, whatever they were made of.
+    /// Deletes memories that name the file, whatever events they were made of.
     fn forget_file(&self, rows: &Rows<'_>, within: &Range<i64>) -> Result<usize> {
         let Forgotten { session, since_us, until_us, .. } = self.forgotten;
         let project = self.projects(rows)?;
@@ -253,8 +256,8 @@ impl Forgetting<'_> {
         Ok(removed)
     }
 
-    /// A session or project forgotten as a whole leaves only the fact that there was one. On other machines
-    /// it may have gone on since: then it is there, without what was known before.
+    /// Of a session or project forgotten as a whole, only its existence remains. If it went on
+    /// later on another machine, it stays visible, without the earlier details.
     fn forget_sessions(&self, rows: &Rows<'_>, within: &Range<i64>) -> Result<()> {
         let Forgotten {
             events, rows: addresses, session, project, since_us, until_us, file, ..
@@ -282,13 +285,13 @@ impl Forgetting<'_> {
     }
 }
 
-/// The event and the number that an address names; without a number all memories of that event.
+/// The event and the number in an address; without a number, it means all memories of that event.
 fn parse(address: &str) -> Option<([u8; 16], Option<i64>)> {
     let (event, number) = address.split_once('/').unwrap_or((address, ""));
     Some((*Id::parse(event)?.as_bytes(), number.parse().ok()))
 }
 
-/// One memory, by the id of its event, a slash and its number there.
+/// Deletes one memory, addressed by the id of its event, a slash and its number.
 fn forget_row(rows: &Rows<'_>, address: &str, within: &Range<i64>) -> Result<usize> {
     let Some((event, number)) = parse(address) else { return Ok(0) };
     let mut removed = 0;
@@ -302,7 +305,7 @@ fn forget_row(rows: &Rows<'_>, address: &str, within: &Range<i64>) -> Result<usi
     Ok(removed)
 }
 
-/// Whether a row names the file, or something in that folder, as read or as written.
+/// SQL: whether a row names the file, or a file in that folder, as read or written.
 fn names_file(written: &str, file: &str) -> String {
     let names = |list: &str| {
         format!(
@@ -320,7 +323,8 @@ fn file_of(forgotten: &Forgotten) -> String {
     }
 }
 
-/// Memories made of marked events: by replies that answer one of them, by hand, or by import.
+/// Deletes memories made of marked events: by replies that answer one of them, by hand, or by
+/// import.
 fn forget_memories(rows: &Rows<'_>, by: i64) -> Result<usize> {
     let mut removed = 0;
     for table in ["observations", "summaries"] {
@@ -335,7 +339,7 @@ fn forget_memories(rows: &Rows<'_>, by: i64) -> Result<usize> {
     Ok(removed)
 }
 
-/// Everything else that was made of marked events. What a reply cost stays known; what it said does not.
+/// Deletes all other rows of marked events. Of replies and failures, costs stay and texts go.
 fn forget_marked(rows: &Rows<'_>, by: i64) -> Result<()> {
     for table in ["prompts", "tool_uses", "stops", "unreadable", "imports"] {
         let sql = format!(

@@ -1,9 +1,9 @@
-//! Full-text indexes drawn beside the rows: in a thread and a file of their own.
+//! Full-text indexing during a rebuild, in its own thread and file.
 //!
-//! Finding words takes as long as writing all rows, and SQLite lets one thread at a time write to a file. So
-//! the indexes are drawn into another file, and copied page by page when they are complete. What belongs in
-//! them is said by the triggers of the schema and nowhere else: meanwhile these hand over what they would
-//! insert.
+//! Tokenizing takes as long as writing all rows, and SQLite allows one writer per file. So the
+//! indexes are built in another file, and copied page by page when they are complete. The triggers
+//! of the schema define what belongs in them; during a rebuild they send their inserts to the
+//! indexing thread.
 
 use crate::{
     error::{Error, Result},
@@ -21,30 +21,30 @@ use std::{
 
 /// The full-text tables.
 pub(crate) const INDEXES: [&str; 3] = ["observations_fts", "summaries_fts", "prompts_fts"];
-/// What each of them is kept in. The fourth, its settings, stays as the schema made it.
+/// The tables that each of them consists of. The fourth, `config`, stays as the schema created it.
 const PARTS: [&str; 3] = ["data", "idx", "docsize"];
-/// How much of an index is gathered in memory before it is written. More means fewer pieces to merge, but
-/// every word looked up in memory that no cache of the processor holds: with 2 MB indexing takes a tenth
-/// less time than with 4 MB, and with less than that it gets no faster.
+/// How much of an index is collected in memory before it is written. More means fewer segments to
+/// merge, but more cache misses: with 2 MB indexing takes a tenth less time than with 4 MB, and
+/// less than 2 MB is not faster.
 const GATHERED_BYTES_MAX: i64 = 2 << 20;
-/// What is handed over together, and how many such parcels may wait.
+/// Bytes sent at once, and how many such batches may be queued.
 const PARCEL_BYTES: usize = 256 << 10;
 const PARCELS_MAX: usize = 8;
 
-/// Indexes being drawn.
+/// Indexes being built.
 pub(crate) struct Indexing {
     outbox: Arc<Mutex<Outbox>>,
     thread: Option<JoinHandle<Result<()>>>,
     path: PathBuf,
 }
 
-/// One insertion that a trigger would have made.
+/// An insert that a trigger would have made.
 struct Insertion {
     sql: String,
     values: Vec<Value>,
 }
 
-/// Insertions that are not handed over yet.
+/// Inserts that are not sent yet.
 struct Outbox {
     sender: Option<mpsc::SyncSender<Vec<Insertion>>>,
     parcel: Vec<Insertion>,
@@ -52,8 +52,8 @@ struct Outbox {
 }
 
 impl Indexing {
-    /// Begins to draw the indexes of `rows` into a new file at `path`. The `triggers` that fill them must have
-    /// been taken out of the schema.
+    /// Starts building the indexes of `rows` in a new file at `path`. The `triggers` that fill them
+    /// must be dropped from the schema before.
     pub(crate) fn begin(rows: &Connection, triggers: &[String], path: PathBuf) -> Result<Self> {
         let (sender, parcels) = mpsc::sync_channel(PARCELS_MAX);
         let outbox = Outbox { sender: Some(sender), parcel: Vec::new(), bytes: 0 };
@@ -61,11 +61,11 @@ impl Indexing {
         hand_over(rows, triggers, &outbox)?;
         let tables = definitions(rows)?;
         let file = path.clone();
-        let thread = Some(thread::spawn(move || draw(&file, &tables, &parcels)));
+        let thread = Some(thread::spawn(move || build_indexes(&file, &tables, &parcels)));
         Ok(Self { outbox, thread, path })
     }
 
-    /// Waits until everything is indexed, and copies the indexes to where they belong.
+    /// Waits until everything is indexed, and copies the indexes into the database.
     pub(crate) fn finish(mut self, rows: &Connection) -> Result<()> {
         self.join()?;
         let path = self.path.to_str().ok_or_else(|| Error::Io {
@@ -73,18 +73,18 @@ impl Indexing {
             path: self.path.clone(),
             source: std::io::ErrorKind::InvalidFilename.into(),
         })?;
-        rows.execute("attach ?1 as drawn", [path])?;
+        rows.execute("attach ?1 as built", [path])?;
         let copy = rows.unchecked_transaction()?;
         for index in INDEXES {
             for part in PARTS {
                 copy.execute_batch(&format!(
                     "delete from main.{index}_{part};
-                     insert into main.{index}_{part} select * from drawn.{index}_{part}"
+                     insert into main.{index}_{part} select * from built.{index}_{part}"
                 ))?;
             }
         }
         copy.commit()?;
-        rows.execute_batch("detach drawn")?;
+        rows.execute_batch("detach built")?;
         stop_handing_over(rows)
     }
 
@@ -92,7 +92,7 @@ impl Indexing {
         lock(&self.outbox).close();
         match self.thread.take().map(JoinHandle::join) {
             Some(Err(panic)) => std::panic::resume_unwind(panic),
-            Some(Ok(drawn)) => drawn,
+            Some(Ok(built)) => built,
             None => Ok(()),
         }
     }
@@ -100,7 +100,7 @@ impl Indexing {
 
 impl Drop for Indexing {
     fn drop(&mut self) {
-        // Whoever drops it unfinished has another error to tell of.
+        // Dropped before `finish` only after another error, which is the one to report.
         let _ = self.join();
         let _ = std::fs::remove_file(&self.path);
     }
@@ -119,7 +119,7 @@ impl Outbox {
         self.bytes = 0;
         let parcel = std::mem::take(&mut self.parcel);
         if let Some(sender) = &self.sender {
-            // Nobody receives any more only if drawing failed, and why is told when it is joined.
+            // The channel is closed only if indexing failed; `join` returns that error.
             let _ = sender.send(parcel);
         }
     }
@@ -134,7 +134,7 @@ fn lock(outbox: &Mutex<Outbox>) -> MutexGuard<'_, Outbox> {
     outbox.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes the triggers again, for this connection alone, so that they hand over instead of inserting.
+/// Creates the triggers as temporary ones that send their inserts to the indexing thread.
 fn hand_over(rows: &Connection, triggers: &[String], outbox: &Arc<Mutex<Outbox>>) -> Result<()> {
     let outbox = Arc::clone(outbox);
     rows.create_scalar_function("hand_over", -1, FunctionFlags::SQLITE_UTF8, move |call| {
@@ -146,7 +146,7 @@ fn hand_over(rows: &Connection, triggers: &[String], outbox: &Arc<Mutex<Outbox>>
         Ok(None::<bool>)
     })?;
     for trigger in triggers {
-        rows.execute_batch(&handing_over(trigger))?;
+        rows.execute_batch(&redirected_trigger(trigger))?;
     }
     Ok(())
 }
@@ -168,11 +168,12 @@ fn weight(value: ValueRef<'_>) -> usize {
     }
 }
 
-/// A trigger that is one `insert into INDEX (COLUMNS) values (…)`, with that turned into a call.
-fn handing_over(trigger: &str) -> String {
+/// Turns a trigger of the form `insert into INDEX (COLUMNS) values (…)` into one that calls
+/// `hand_over`.
+fn redirected_trigger(trigger: &str) -> String {
     let (head, insertion) = trigger.split_once("insert into ").expect("it inserts");
     let (target, values) = insertion.split_once("values (").expect("it inserts values");
-    // SQLite writes the first words in its own way.
+    // SQLite normalizes the first words.
     let head = &head["create trigger".len()..];
     let marks = vec!["?"; target.split(',').count()].join(", ");
     format!(
@@ -180,41 +181,45 @@ fn handing_over(trigger: &str) -> String {
     )
 }
 
-/// What makes the full-text tables.
+/// The statements that create the full-text tables.
 fn definitions(rows: &Connection) -> Result<Vec<String>> {
     let sql = "select sql from sqlite_schema where name = ?1";
     let read = |index| rows.query_row(sql, [index], |row| row.get(0));
     Ok(INDEXES.into_iter().map(read).collect::<rusqlite::Result<_>>()?)
 }
 
-fn draw(path: &Path, tables: &[String], parcels: &mpsc::Receiver<Vec<Insertion>>) -> Result<()> {
+fn build_indexes(
+    path: &Path,
+    tables: &[String],
+    parcels: &mpsc::Receiver<Vec<Insertion>>,
+) -> Result<()> {
     let connection = Connection::open(path)?;
     connection.pragma_update(None, "page_size", SCRATCH_PAGE_BYTES)?;
     connection.pragma_update(None, "journal_mode", "off")?;
     connection.pragma_update(None, "locking_mode", "exclusive")?;
     connection.pragma_update(None, "synchronous", "off")?;
-    let drawing = connection.unchecked_transaction()?;
+    let transaction = connection.unchecked_transaction()?;
     let configure = |index: &str, name: &str, value: i64| {
         let sql = format!("insert into {index} ({index}, rank) values (?1, ?2)");
-        drawing.execute(&sql, (name, value))
+        transaction.execute(&sql, (name, value))
     };
     for (index, table) in INDEXES.into_iter().zip(tables) {
-        drawing.execute_batch(table)?;
+        transaction.execute_batch(table)?;
         configure(index, "hashsize", GATHERED_BYTES_MAX)?;
         configure(index, "automerge", 0)?;
     }
-    let mut thinned = BTreeSet::new();
+    let mut with_deletions = BTreeSet::new();
     for insertion in parcels.iter().flatten() {
         let Insertion { sql, values } = insertion;
-        drawing.prepare_cached(&sql)?.execute(params_from_iter(&values))?;
-        // A command to an index names it as a column.
+        transaction.prepare_cached(&sql)?.execute(params_from_iter(&values))?;
+        // A command to an index names the index as a column.
         if let Some(index) = INDEXES.iter().find(|index| sql.matches(**index).nth(1).is_some()) {
-            thinned.insert(index);
+            with_deletions.insert(index);
         }
     }
-    // What left an index again is only struck out so far; merging everything leaves it behind.
-    for index in thinned {
-        drawing.execute(&format!("insert into {index} ({index}) values ('optimize')"), ())?;
+    // Deleted entries are only marked so far; a full merge removes them.
+    for index in with_deletions {
+        transaction.execute(&format!("insert into {index} ({index}) values ('optimize')"), ())?;
     }
-    Ok(drawing.commit()?)
+    Ok(transaction.commit()?)
 }

@@ -1,19 +1,20 @@
-//! Rows of another store, in our own tables.
+//! Rows imported from another store.
 
 use crate::{
     error::Result,
     fold::{
         observations,
-        projection::{Projection, Rows, some},
+        projection::{Projection, Rows},
         sessions, summaries, tool_uses,
     },
     fts_terms,
+    store::sql_values::some,
 };
 use claude_mem_events::{Event, Imported, Recorded, ToolUsed};
 use rusqlite::params;
 use serde_json::{Map, Value};
 
-/// Imports. Each row keeps the id that it had there, because people quote it.
+/// Imports. Each row keeps its original id, because users quote it.
 pub(crate) struct Imports;
 
 impl Projection for Imports {
@@ -67,7 +68,7 @@ fn insert(rows: &Rows<'_>, event: &Recorded, imported: &Imported, row: &Columns)
     }
 }
 
-/// The columns of a row, read with forgiveness.
+/// The columns of an imported row, parsed leniently.
 struct Columns(Map<String, Value>);
 
 impl Columns {
@@ -79,7 +80,7 @@ impl Columns {
         self.0.get(name)?.as_i64()
     }
 
-    /// A time in milliseconds, very old ones in seconds, as microseconds.
+    /// A time in milliseconds (very old rows: seconds), as microseconds.
     fn time_us(&self, name: &str) -> Option<i64> {
         match self.number(name)? {
             seconds if seconds < 100_000_000_000 => seconds.checked_mul(1_000_000),
@@ -87,7 +88,7 @@ impl Columns {
         }
     }
 
-    /// A list: an array, JSON text of one, JSON text of a string, or the bare words.
+    /// A list: an array, an array as JSON text, a string as JSON text, or plain text.
     fn list(&self, name: &str) -> Vec<String> {
         let value = match self.0.get(name) {
             Some(Value::String(text)) if text.trim().is_empty() => return Vec::new(),
@@ -106,7 +107,7 @@ impl Columns {
         }
     }
 
-    /// Keywords; what stands behind a colon is their explanation.
+    /// Keywords, without the explanation behind a colon.
     fn concepts(&self, kind: &str) -> Vec<String> {
         let word =
             |concept: String| concept.split(':').next().unwrap_or_default().trim().to_owned();
@@ -123,7 +124,7 @@ fn session(rows: &Rows<'_>, event: &Recorded, imported: &Imported, row: &Columns
     let Some(session) = sessions::place(rows, event)?.session else { return Ok(()) };
     let started_at = row.time_us("started_at_epoch").unwrap_or(event.at_us() as i64);
     let ended_at = row.time_us("completed_at_epoch").or_else(|| {
-        // The other store forgets to say when; it still knows that.
+        // Some rows have an end status but no end time.
         row.text("status").filter(|status| *status != "active").map(|_| started_at)
     });
     let sql = "update sessions set upstream_id = ?2, title = ?3,
@@ -235,7 +236,7 @@ fn summary(rows: &Rows<'_>, event: &Recorded, imported: &Imported, row: &Columns
     imported_row.insert(rows, event, id)
 }
 
-/// A tool use that the other store never turned into memory: ours may.
+/// A tool use that the other store never distilled.
 fn pending(rows: &Rows<'_>, event: &Recorded, imported: &Imported, row: &Columns) -> Result<()> {
     let Some(used) = tool_used(row) else { return Ok(()) };
     if let Some(session) = sessions::place(rows, event)?.session {
@@ -258,7 +259,7 @@ fn tool_used(row: &Columns) -> Option<ToolUsed> {
     })
 }
 
-/// The tool use that an imported row is, if it is one that still waits for an answer.
+/// The tool use in an imported row, if it is one that is pending.
 pub fn imported_tool_use(imported: &Imported) -> Option<ToolUsed> {
     let row = serde_json::from_str(&imported.row).ok().map(Columns)?;
     if imported.table == "pending" { tool_used(&row) } else { None }

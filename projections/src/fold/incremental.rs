@@ -1,4 +1,4 @@
-//! Folding: reading the log in order and writing rows, exactly once.
+//! Incremental folding: reads new events in order and writes their rows, exactly once.
 
 use crate::{
     error::Result,
@@ -16,61 +16,62 @@ use claude_mem_log::Log;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use std::{collections::HashMap, sync::Arc};
 
-/// A batch also ends when its events weigh this much, so that memory is bounded whatever they hold.
+/// A batch also ends at this size, to bound memory.
 const BATCH_BYTES_MAX: usize = 8 << 20;
 
-/// What folding came to.
+/// The result of folding.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Folded {
-    /// Events that became rows, or were looked at and became none.
+    /// Events folded, including those that became no rows.
     pub events: u64,
     /// Events that had been folded before.
     pub duplicates: u64,
-    /// Damage met on the way. It is also kept in the table `gaps`.
+    /// Damage found in the log. It is also stored in the table `gaps`.
     pub gaps: Vec<Gap>,
-    /// Where reading goes on.
+    /// Where reading continues.
     pub position: Seq,
     /// Whether there is more to do.
     pub state: FoldState,
 }
 
-/// How the tables stand to the log.
+/// The state of the tables relative to the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FoldState {
     /// Everything in the log is folded.
     #[default]
     Complete,
-    /// There is more, but the limit was reached.
+    /// There are more events, but the limit was reached.
     Behind,
-    /// Going on is not possible: all must be drawn again.
+    /// Folding cannot continue: the database must be rebuilt.
     NeedsRebuild(RebuildReason),
 }
 
-/// Why all must be drawn again.
+/// Why the database must be rebuilt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RebuildReason {
-    /// By this version some rows would be others.
+    /// This version would fold some rows differently.
     Outdated,
-    /// The rows are of another log.
+    /// The rows come from another log.
     OtherLog,
-    /// The log has another past than the rows: it was cut short, or restored from an older copy.
+    /// The log's history differs from that of the rows: it was truncated, or restored from an older
+    /// copy.
     HistoryDiffers,
-    /// A damaged part of the log is whole again.
+    /// A damaged part of the log has been repaired.
     DamageHealed,
-    /// A forgetting was taken back, and what it removed is only in the log; or two projects were one, on
-    /// another machine, before something that depends on it.
+    /// A forgetting was undone, and what it removed is only in the log; or projects were merged on
+    /// another machine before an event that depends on it.
     EarlierEventsAffected,
-    /// Another machine's memories are hidden, shown again or dropped since.
+    /// A host was hidden, shown again or dropped.
     HostsChanged,
 }
 
-/// One of the logs that are folded side by side.
+/// One of the logs that are folded.
 #[derive(Debug, Clone)]
 pub(crate) struct LogSource<'a> {
     pub(crate) log: &'a Log,
     /// Identity of the log.
     id: Option<[u8; 16]>,
-    /// Whose it is; `None` for our own.
+    /// The host; `None` for our own log.
     host: Option<&'a Host>,
 }
 
@@ -94,9 +95,9 @@ impl<'a> LogSource<'a> {
 /// Events read together and folded in one transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    /// Identity of the log that they are of.
+    /// Identity of their log.
     log: Option<[u8; 16]>,
-    /// Whose log it is; `None` for our own.
+    /// The host; `None` for our own log.
     host: Option<Host>,
     from: Seq,
     pub(crate) met: Vec<EventItem>,
@@ -126,7 +127,7 @@ impl Batch {
         Ok(batch)
     }
 
-    /// Reads the replies in it, so that whoever folds it need not.
+    /// Parses the replies in the batch ahead of folding, in the reading thread.
     pub(crate) fn read_replies(&mut self, kinds: &[String]) {
         for met in &self.met {
             let EventItem::Event(Recorded { seq, event: Event::AgentReplied(replied), .. }) = met
@@ -142,7 +143,7 @@ impl Batch {
         self.host.as_ref().map_or(0, |host| host.number)
     }
 
-    /// A place of its log, as it is in the tables.
+    /// A place of its log, with the number of the host.
     fn place(&self, seq: Seq) -> i64 {
         i64::from(self.number()) << HOST_SHIFT | seq.raw() as i64
     }
@@ -163,15 +164,16 @@ fn weight(met: &EventItem) -> usize {
 }
 
 impl Store {
-    /// Folds what the log holds beyond the checkpoint, a batch at a time, as long as `go_on` says so: it is
-    /// asked after each batch with what was done so far. Killed at any moment, nothing is lost or done twice.
+    /// Folds the events behind the checkpoint, batch by batch, while `go_on` returns true for the
+    /// result so far. If the process is killed, nothing is lost or done twice.
     ///
-    /// Several processes may fold at once: each batch begins where the last one, of whomever, ended.
+    /// Several processes may fold at once: each batch begins where the last one ended, whoever
+    /// folded it.
     pub fn fold(&mut self, log: &Log, mut go_on: impl FnMut(&Folded) -> bool) -> Result<Folded> {
         self.follow_replacement()?;
         let mut folded = Folded { position: self.position(0)?, ..Folded::default() };
-        if let Some(redraw) = self.rebuild_reason(log)? {
-            folded.state = FoldState::NeedsRebuild(redraw);
+        if let Some(reason) = self.rebuild_reason(log)? {
+            folded.state = FoldState::NeedsRebuild(reason);
             return Ok(folded);
         }
         let foreign = self.host_logs()?;
@@ -198,7 +200,7 @@ impl Store {
                 return Ok(());
             }
             if !self.fold_batch(&batch, folded)? {
-                // Another process was here in between.
+                // Another process folded in between.
                 reader = EventReader::from(source.log, self.position(source.number())?);
             }
             if matches!(folded.state, FoldState::NeedsRebuild(_)) {
@@ -211,7 +213,7 @@ impl Store {
         }
     }
 
-    /// Where reading of a log goes on.
+    /// Where reading of a host's log continues.
     pub(crate) fn position(&self, log: u8) -> Result<Seq> {
         Ok(Seq::from_raw(position(&self.connection, log)? as u64))
     }
@@ -235,13 +237,13 @@ impl Store {
         Ok(!versions.is_empty() && !ALL.iter().all(is_current))
     }
 
-    /// Whether the tables cannot be brought up to date by folding on.
+    /// Whether the database must be rebuilt instead of folded, and why.
     pub fn rebuild_reason(&self, log: &Log) -> Result<Option<RebuildReason>> {
         if self.is_outdated()? {
             return Ok(Some(RebuildReason::Outdated));
         }
-        if let Some(redraw) = self.history_mismatch(log)? {
-            return Ok(Some(redraw));
+        if let Some(reason) = self.history_mismatch(log)? {
+            return Ok(Some(reason));
         }
         let copies = self.host_logs()?;
         if self.do_hosts_histories_differ(&copies)? {
@@ -253,7 +255,7 @@ impl Store {
         Ok(self.have_hosts_changed()?.then_some(RebuildReason::HostsChanged))
     }
 
-    /// Folds events that are at hand. They must continue what was folded before.
+    /// Folds events that are in memory. They must continue what was folded before.
     pub fn fold_events(&mut self, events: &[Recorded]) -> Result<Folded> {
         let from = self.checkpoint()?.position;
         let to = events.last().map_or(from, |event| event.seq.next());
@@ -263,7 +265,7 @@ impl Store {
         Ok(folded)
     }
 
-    /// Folds one batch in one transaction. Says whether it was the one that is due.
+    /// Folds one batch in one transaction. Returns whether it was the next one.
     pub(crate) fn fold_batch(&mut self, batch: &Batch, folded: &mut Folded) -> Result<bool> {
         self.follow_replacement()?;
         let kinds = std::mem::take(&mut self.options.kinds);
@@ -285,8 +287,8 @@ impl Store {
         Ok(is_due)
     }
 
-    /// A rebuild puts another file in the place of the one that is open; rows written here would be lost
-    /// with it.
+    /// Reopens the database if a rebuild has replaced the file: rows written to the old one would
+    /// be lost.
     fn follow_replacement(&mut self) -> Result<()> {
         if self.is_replaced() {
             let path = self.path().expect("only a file is replaced").to_owned();
@@ -296,7 +298,7 @@ impl Store {
     }
 }
 
-/// Folds one batch within a transaction, if it is the one that is due; says whether it was.
+/// Folds one batch within a transaction if it is the next one; returns whether it was.
 pub(crate) fn fold_within(
     transaction: &Transaction<'_>,
     batch: &Batch,
@@ -311,7 +313,7 @@ pub(crate) fn fold_within(
         folded.events += done.events;
         folded.duplicates += done.duplicates;
         folded.gaps.extend(done.gaps);
-        if done.is_restored {
+        if done.needs_rebuild {
             folded.state = FoldState::NeedsRebuild(RebuildReason::EarlierEventsAffected);
         }
     }
@@ -342,7 +344,7 @@ struct Done {
     /// The last record before that: its place in its own log, and its id.
     last: Option<(Seq, Id)>,
     at_us: u64,
-    is_restored: bool,
+    needs_rebuild: bool,
 }
 
 fn apply_all(transaction: &Transaction<'_>, kinds: &[String], batch: &Batch) -> Result<Done> {
@@ -359,12 +361,12 @@ fn apply_all(transaction: &Transaction<'_>, kinds: &[String], batch: &Batch) -> 
                 note_gap(&rows, gap)?;
                 done.gaps.push(*gap);
             }
-            // What a hidden machine wants forgotten is forgotten all the same.
+            // Forgettings of a hidden host still apply.
             EventItem::Event(event) if is_hidden && !matches!(event.event, Event::Forgotten(_)) => {
             }
-            EventItem::Event(event) if is_restoring(&rows, event)? => {
+            EventItem::Event(event) if affects_earlier_events(&rows, event)? => {
                 (done.position, done.last) = (crate::hosts::local_seq(event.seq), before);
-                done.is_restored = true;
+                done.needs_rebuild = true;
                 break;
             }
             EventItem::Event(event) => match apply(&rows, event)? {
@@ -376,10 +378,10 @@ fn apply_all(transaction: &Transaction<'_>, kinds: &[String], batch: &Batch) -> 
             },
         }
     }
-    sessions::write_gone_on(&rows)?;
+    sessions::write_session_changes(&rows)?;
     projects::write_labels(&rows)?;
     let folded = batch.place(batch.from)..batch.place(done.position);
-    if has_company(&rows)? {
+    if has_other_hosts(&rows)? {
         forgettings::reach(&rows, &folded)?;
         duplicates::find(&rows, &folded, batch.log)?;
     }
@@ -388,18 +390,18 @@ fn apply_all(transaction: &Transaction<'_>, kinds: &[String], batch: &Batch) -> 
 }
 
 /// Whether there are logs of other machines.
-fn has_company(rows: &Rows<'_>) -> Result<bool> {
+fn has_other_hosts(rows: &Rows<'_>) -> Result<bool> {
     let sql = "select exists (select 1 from hosts)";
     Ok(rows.host > 0 || rows.cached(sql)?.query_row((), |row| row.get(0))?)
 }
 
-/// Folds one event, unless it was folded before. One whose payload was removed is folded as what is left of it.
+/// Folds one event, unless it was folded before. For an erased one, its tombstone is folded.
 fn apply(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
     match &event.event {
         Event::Erased { left: Some(left), .. } if left.event.is_some() => {
             let event =
                 Recorded { event: left.event.clone().expect("looked at above"), ..event.clone() };
-            rows.with_left(left.as_ref().clone(), || apply_whole(rows, &event))
+            rows.with_tombstone(left.as_ref().clone(), || apply_whole(rows, &event))
         }
         _ => apply_whole(rows, event),
     }
@@ -407,7 +409,7 @@ fn apply(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
 
 fn apply_whole(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
     let place = match event.event {
-        // Nobody knows where it belonged; or it belongs nowhere.
+        // An erased event whose session is unknown, or one that belongs to no session.
         Event::Erased { left: None, .. } | Event::LogCompacted(_) => None,
         _ => Some(sessions::place(rows, event)?),
     };
@@ -423,8 +425,8 @@ fn apply_whole(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
         return Ok(false);
     }
     rows.seqs.borrow_mut().insert(*event.id.as_bytes(), seq);
-    if !sessions::only_goes_on(&event.event) {
-        sessions::write_gone_on(rows)?;
+    if !sessions::only_adds_to_session(&event.event) {
+        sessions::write_session_changes(rows)?;
     }
     for projection in ALL {
         projection.apply(rows, event)?;
@@ -432,15 +434,15 @@ fn apply_whole(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
     Ok(true)
 }
 
-/// Whether an event takes back a forgetting that was carried out: what it removed is only in the log. Or
-/// whether it says what should have been known before.
-fn is_restoring(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
+/// Whether an event changes rows that were already folded: it undoes a forgetting, whose events are
+/// only in the log, or merges projects before an event that depends on it.
+fn affects_earlier_events(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
     if matches!(event.event, Event::ProjectMerged(_)) {
         return projects::is_late(rows, event);
     }
     let Event::Forgotten(forgotten) = &event.event else { return Ok(false) };
     let Some(undone) = forgotten.undoes else { return Ok(false) };
-    // Behind a compaction there is nothing left to bring back.
+    // After a compaction there is nothing left to restore.
     let sql = "select is_void from forgettings where event = ?1 and not exists (
                    select 1 from compactions
                    where iif(compactions.host = forgettings.host,
@@ -468,7 +470,7 @@ fn note_gap(rows: &Rows<'_>, gap: &Gap) -> Result<()> {
     Ok(())
 }
 
-/// Where reading of a log goes on, as a number.
+/// Where reading of a host's log continues.
 fn position(connection: &Connection, log: u8) -> Result<i64> {
     if log == 0 {
         return own_position(connection);

@@ -1,14 +1,14 @@
-//! Whether the log still has the past that the rows were folded from.
+//! Checks that the log still has the history that the rows were folded from.
 //!
-//! The database may be ahead of the log: after a power loss, or when an older log is restored under it. What is
-//! recorded next then lies before the checkpoint and would be skipped. So the checkpoint carries the last record
-//! that was folded, and every fold first looks whether it is still there.
+//! The database may be ahead of the log: after a power loss, or when an older log is restored.
+//! Events recorded next would then lie before the checkpoint and be skipped. So the checkpoint
+//! contains the last folded record, and every fold first checks that it is still there.
 
 use crate::{
     error::Result,
     fold::incremental::RebuildReason,
     hosts::HostLog,
-    store::{Store, sql_numbers::number},
+    store::{Store, sql_values::number},
 };
 use claude_mem_events::{Id, Seq};
 use claude_mem_log::{GapReason, Item, Log};
@@ -20,7 +20,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 struct Reached {
     /// The last record, and its place in its log.
     last: (Seq, Id),
-    /// Where reading goes on. No record is between the last one and this place.
+    /// Where reading continues. No record is between the last one and this place.
     position: Seq,
 }
 
@@ -41,10 +41,10 @@ const OTHER_LOG: &str = "other log";
 const OTHER_PAST: &str = "other past";
 
 impl Store {
-    /// Whether the rows were folded from another log, or from another past of this one.
+    /// Whether the rows come from another log, or from another history of this one.
     pub fn history_mismatch(&self, log: &Log) -> Result<Option<RebuildReason>> {
         let (folded, now) = (self.checkpoint()?.log, log.id());
-        // A log without an id holds nothing yet, or cannot be reached now.
+        // A log without an id is empty or not reachable now.
         if now.is_none() || folded.is_none() {
             return Ok(None);
         }
@@ -52,7 +52,7 @@ impl Store {
             return Ok(Some(RebuildReason::OtherLog));
         }
         let is_other = match self.reached(0)? {
-            Some(reached) => is_other_past(log, reached)?,
+            Some(reached) => does_history_differ(log, reached)?,
             None => false,
         };
         Ok(is_other.then_some(RebuildReason::HistoryDiffers))
@@ -62,7 +62,7 @@ impl Store {
     pub(crate) fn do_hosts_histories_differ(&self, copies: &[HostLog]) -> Result<bool> {
         for copy in copies {
             if let Some(reached) = self.reached(copy.host.number)?
-                && is_other_past(&copy.log, reached)?
+                && does_history_differ(&copy.log, reached)?
             {
                 return Ok(true);
             }
@@ -85,8 +85,9 @@ impl Store {
         Ok(Some(Reached { last, position: Seq::from_raw(position) }))
     }
 
-    /// Whether something that was damaged when it was folded is whole by now: a segment was repaired, or an
-    /// older version called an unfinished write damaged. Looked for once, because nothing else makes it whole.
+    /// Whether a part of the log that was damaged when it was folded is intact now: a segment was
+    /// repaired, or an older version took an unfinished write for damage. Checked once per
+    /// connection, because repairs are rare.
     pub(crate) fn is_damage_healed(&self, own: &Log, copies: &[HostLog]) -> Result<bool> {
         if self.are_gaps_checked.replace(true) {
             return Ok(false);
@@ -110,7 +111,7 @@ impl Store {
         Ok(false)
     }
 
-    /// Whether the first record behind a gap that was folded as such was passed over.
+    /// Whether the first record behind a recorded gap was skipped.
     fn has_unfolded(&self, log: &Log, number: u8, from: Seq) -> Result<bool> {
         let Some(Reached { position, .. }) = self.reached(number)? else { return Ok(false) };
         let mut reader = log.read_from(from);
@@ -126,9 +127,9 @@ impl Store {
         Ok(false)
     }
 
-    /// Notes in a new database why it took the place of `before`, and what is lost by that.
+    /// Records in a new database why it replaced `before`, and which events were lost.
     ///
-    /// A file that is too damaged to say is replaced without a note.
+    /// If the old file is too damaged to read, nothing is recorded.
     pub(crate) fn record_history_rebuild(
         &self,
         before: &Store,
@@ -155,7 +156,7 @@ impl Store {
         Ok(())
     }
 
-    /// How many events of `before` are not here, and when the latest of them happened.
+    /// How many events of `before` are not here, and the time of the latest one.
     fn missing_of(&self, before: &Store) -> Result<(u64, u64)> {
         let sql = "select exists (select 1 from events where event = ?1)";
         let mut is_here = self.connection.prepare_cached(sql)?;
@@ -172,7 +173,7 @@ impl Store {
         Ok((events, until_us))
     }
 
-    /// Whether the database was rebuilt because the log had another past, and what was lost.
+    /// The last rebuild caused by a different log history, and what was lost.
     pub fn last_history_rebuild(&self) -> Result<Option<HistoryRebuild>> {
         let sql =
             "select rebuilt_because, rebuilt_at_us, lost_events, lost_until_us from checkpoint
@@ -189,9 +190,9 @@ impl Store {
     }
 }
 
-/// Whether the record that was folded last is not where it was, or something that was not folded lies between it
-/// and the place where reading goes on.
-fn is_other_past(log: &Log, reached: Reached) -> Result<bool> {
+/// Whether the last folded record is not where it was, or an unfolded record lies between it and
+/// the place where reading continues.
+fn does_history_differ(log: &Log, reached: Reached) -> Result<bool> {
     let Reached { last: (seq, id), position } = reached;
     let mut reader = log.read_from(seq);
     let gap = match reader.next()? {
@@ -202,8 +203,8 @@ fn is_other_past(log: &Log, reached: Reached) -> Result<bool> {
         Some(Item::Gap(gap)) => Some(gap),
         None => None,
     };
-    // The record is not whole. If it was only damaged, the rows are right, and rebuilding would lose it. Then
-    // all its bytes are there, and nothing begins within them.
+    // The record is damaged. If it was only damaged in place, the rows are right, and a rebuild
+    // would lose it: then all its bytes are there, and no record begins within them.
     let Some(end) = log.segments()?.last().map(|last| (last.number_last, last.bytes)) else {
         return Ok(true);
     };

@@ -32,7 +32,7 @@ pub use rebuild::rebuild;
 pub use replies::is_parked_after;
 pub use sessions::SILENCE_US;
 
-/// Every projection, in the order in which each event is applied to them: later ones read the rows of
+/// Every projection, in the order in which each event is applied: later ones read the rows of
 /// earlier ones.
 pub const ALL: &[&dyn Projection] = &[
     &projects::Projects,

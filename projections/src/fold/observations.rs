@@ -1,14 +1,16 @@
-//! Memories: what the agent observed, and what people wrote by hand.
+//! Observations: distilled by an agent, or written by hand.
 
 use crate::{
     error::Result,
     fold::{
-        projection::{Projection, Rows, list, some},
+        projection::{Projection, Rows},
         replies::RecordedReply,
         sessions,
         sources::{Sources, add},
     },
-    fts_terms, xml,
+    fts_terms,
+    store::sql_values::{list, some},
+    xml,
 };
 use claude_mem_events::{Event, MemoryAdded, Recorded};
 use rusqlite::params;
@@ -36,7 +38,7 @@ impl Projection for Observations {
     }
 }
 
-/// A row, before it has a number.
+/// A row without its id.
 #[derive(Debug, Default)]
 pub(crate) struct Row<'a> {
     pub(crate) number: usize,
@@ -155,7 +157,7 @@ fn observe(rows: &Rows<'_>, event: &Recorded, said: &RecordedReply<'_>) -> Resul
     Ok(())
 }
 
-/// Whether the memories of the reply in `event` are the ones to show.
+/// Whether the memories of the reply in `event` are the visible ones.
 pub(crate) fn is_current(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
     let sql = "select is_current from replies where seq = ?1";
     Ok(rows.cached(sql)?.query_row([event.seq.raw() as i64], |row| row.get(0))?)
@@ -167,10 +169,11 @@ struct Files {
 }
 
 impl Files {
-    /// Files were modified if a write tool was told to; a model's word alone makes them read.
+    /// Files count as modified if a write tool named them; a model's claim alone only makes them
+    /// read.
     ///
-    /// Of several observations in one reply, each gets the written files that it names itself. One that
-    /// names none of them, or stands alone, gets them all.
+    /// Of several observations in one reply, each gets the written files that it names itself. An
+    /// observation that names none of them, or is the only one, gets all.
     fn of(observation: &xml::Observation, sources: &Sources, is_only: bool) -> Self {
         let mut read = sources.kept(&observation.files_modified);
         add(&mut read, sources.kept(&observation.files_read));
@@ -185,13 +188,14 @@ impl Files {
     }
 }
 
-/// Whether a model means this file: models like to leave out the folders.
+/// Whether a model means this file: models often leave out the folders.
 fn is_same(claim: &str, file: &str) -> bool {
     file == claim || file.strip_suffix(claim).is_some_and(|rest| rest.ends_with('/'))
 }
 
-/// Who wrote a note. Claude calls `remember` over MCP, or runs the command in a session; what made it do so may be
-/// the output of a tool. Only a command outside of every session, and the viewer, are the user.
+/// The author of a note. Claude calls `remember` over MCP, or runs the command in a session,
+/// possibly prompted by a tool's output. Only a command outside of every session, and the viewer,
+/// count as the user.
 fn author(event: &Recorded, memory: &MemoryAdded) -> &'static str {
     match memory.via.as_str() {
         "mcp" => "claude",
@@ -248,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_modified_only_if_a_write_tool_was_told_to() {
+    fn files_are_modified_only_if_a_write_tool_names_them() {
         let mut scene = TestLog::new();
         let edit = scene.tool("Edit", r#"{"file_path":"/p/src/a.rs"}"#);
         let read = scene.tool("Read", r#"{"file_path":"/p/src/b.rs"}"#);
@@ -295,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_is_the_users_only_if_nobody_else_can_have_written_it() {
+    fn a_note_is_the_users_only_if_neither_claude_nor_a_program_can_have_written_it() {
         for (via, session, origin) in [
             ("cli", "", "user"),
             ("viewer", "", "user"),

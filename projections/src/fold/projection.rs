@@ -1,10 +1,10 @@
-//! One view of the log, and what it has at hand while it is drawn.
+//! The `Projection` trait, and the rows that projections write to.
 
 use crate::{
     error::Result,
     fold::{
         files_touched::FilesTouched,
-        sessions::{GoneOn, Places},
+        sessions::{Places, SessionChanges},
         sources::Sources,
     },
     hosts::ROWS_PER_HOST,
@@ -21,15 +21,16 @@ use std::{
     sync::Arc,
 };
 
-/// Replies that were read ahead of folding, by their place in the log.
+/// Replies parsed ahead of folding, by their place in the log.
 pub(crate) type ReadAhead = HashMap<u64, Arc<Reply>>;
 
 /// One view of the log: which rows an event becomes.
 pub trait Projection: Sync {
-    /// Names it among the versions that are kept. Once released it never changes.
+    /// Names its version row. Never changes once released.
     fn name(&self) -> &'static str;
 
-    /// Raise it and everything is drawn again from the whole log, because projections build on each other.
+    /// Raising it rebuilds the whole database from the log, because projections read each other's
+    /// rows.
     fn version(&self) -> u32;
 
     /// Folds one event into rows. No clock, no network, no environment: the same log gives the same rows.
@@ -41,21 +42,21 @@ pub struct Rows<'a> {
     transaction: &'a Transaction<'a>,
     kinds: &'a [String],
     ahead: &'a ReadAhead,
-    /// The number of the log that is folded; 0 is our own.
+    /// The host whose log is folded; 0 is our own.
     pub(crate) host: u8,
-    /// The reply read last: several projections look at the same one, and at what it was made of.
+    /// The reply parsed last, and its sources: several projections read the same one.
     reply: RefCell<Option<(u64, Arc<Reply>)>>,
     sources: RefCell<Option<(u64, Rc<Sources>)>>,
-    /// Sessions met in this transaction, so that each event does not look its own up again.
+    /// Sessions looked up in this transaction.
     pub(crate) places: RefCell<Places>,
-    pub(crate) gone_on: RefCell<BTreeMap<i64, GoneOn>>,
-    /// What is left of the event being folded, if its payload was removed.
-    left: RefCell<Option<Tombstone>>,
-    /// Events folded in this transaction: replies mostly answer what is just before them.
+    pub(crate) session_changes: RefCell<BTreeMap<i64, SessionChanges>>,
+    /// The tombstone of the event being folded, if it was erased.
+    tombstone: RefCell<Option<Tombstone>>,
+    /// Events folded in this transaction: replies mostly answer recent events.
     pub(crate) seqs: RefCell<HashMap<[u8; 16], i64>>,
-    /// What projects were called in this transaction, and by which event last.
+    /// Names of projects in this transaction, each with the last event that uses it.
     pub(crate) labels: RefCell<Vec<(i64, String, [u8; 16])>>,
-    /// The last number given to a row of each kind, by log.
+    /// The last row id given out per kind and host.
     counters: RefCell<BTreeMap<(&'static str, u8), i64>>,
 }
 
@@ -74,46 +75,49 @@ impl<'a> Rows<'a> {
             reply: RefCell::default(),
             sources: RefCell::default(),
             places: RefCell::default(),
-            gone_on: RefCell::default(),
-            left: RefCell::default(),
+            session_changes: RefCell::default(),
+            tombstone: RefCell::default(),
             seqs: RefCell::default(),
             labels: RefCell::default(),
             counters: RefCell::default(),
         }
     }
 
-    /// Folds an event of which only this is left.
-    pub(crate) fn with_left<T>(&self, left: Tombstone, fold: impl FnOnce() -> T) -> T {
-        *self.left.borrow_mut() = Some(left);
+    /// Folds an event of which only a tombstone is tombstone.
+    pub(crate) fn with_tombstone<T>(&self, tombstone: Tombstone, fold: impl FnOnce() -> T) -> T {
+        *self.tombstone.borrow_mut() = Some(tombstone);
         let folded = fold();
-        *self.left.borrow_mut() = None;
+        *self.tombstone.borrow_mut() = None;
         folded
     }
 
-    /// How large an event was, whatever is left of it now.
+    /// The original size of an event; `now` if it was not erased.
     pub(crate) fn bytes(&self, now: usize) -> i64 {
-        self.left.borrow().as_ref().map_or(now as i64, |left| left.bytes as i64)
+        self.tombstone.borrow().as_ref().map_or(now as i64, |tombstone| tombstone.bytes as i64)
     }
 
-    /// The files that the input of a tool named, where the input itself is gone.
-    pub(crate) fn files_left(&self) -> Option<FilesTouched> {
-        let left = self.left.borrow();
-        let left = left.as_ref()?;
-        Some(FilesTouched { read: left.files_read.clone(), written: left.files_written.clone() })
+    /// The files named by the input of a tool use that was erased.
+    pub(crate) fn files_of_tombstone(&self) -> Option<FilesTouched> {
+        let tombstone = self.tombstone.borrow();
+        let tombstone = tombstone.as_ref()?;
+        Some(FilesTouched {
+            read: tombstone.files_read.clone(),
+            written: tombstone.files_written.clone(),
+        })
     }
 
-    /// Whether what the event says as a reply is left, although its text is not.
-    pub(crate) fn is_reply_left(&self) -> bool {
-        self.left.borrow().as_ref().is_some_and(|left| !left.reply.is_empty())
+    /// Whether the parsed reply is kept although its text was erased.
+    pub(crate) fn has_erased_reply(&self) -> bool {
+        self.tombstone.borrow().as_ref().is_some_and(|tombstone| !tombstone.reply.is_empty())
     }
 
-    fn reply_left(&self) -> Option<Reply> {
-        let left = self.left.borrow();
-        let left = left.as_ref()?;
-        Some(serde_json::from_str(&left.reply).unwrap_or_default())
+    fn reply_of_tombstone(&self) -> Option<Reply> {
+        let tombstone = self.tombstone.borrow();
+        let tombstone = tombstone.as_ref()?;
+        Some(serde_json::from_str(&tombstone.reply).unwrap_or_default())
     }
 
-    /// Runs a statement that is prepared once; gives how many rows it changed.
+    /// Executes a cached statement; returns the number of changed rows.
     pub(crate) fn run(&self, sql: &str, values: impl Params) -> Result<usize> {
         Ok(self.cached(sql)?.execute(values)?)
     }
@@ -122,14 +126,14 @@ impl<'a> Rows<'a> {
         Ok(self.transaction.prepare_cached(sql)?)
     }
 
-    /// Uses up `count` numbers for rows of one kind, and gives the first. Each log has its own, the same on
-    /// every machine.
+    /// Allocates `count` row ids of one kind and returns the first. Each host has its own range,
+    /// the same on every machine.
     pub(crate) fn numbers(&self, name: &'static str, count: usize) -> Result<i64> {
         let first = self.numbers_of(name, self.host, count)?;
         Ok(i64::from(self.host) * ROWS_PER_HOST + first)
     }
 
-    /// The same for rows that all logs share.
+    /// The same for rows shared by all hosts.
     pub(crate) fn numbers_for_all(&self, name: &'static str, count: usize) -> Result<i64> {
         self.numbers_of(name, 0, count)
     }
@@ -148,7 +152,7 @@ impl<'a> Rows<'a> {
         Ok(*last - count as i64 + 1)
     }
 
-    /// Writes down which numbers are used up: once in a transaction.
+    /// Stores the allocated row ids, once per transaction.
     pub(crate) fn write_counters(&self) -> Result<()> {
         for ((name, log), last) in &*self.counters.borrow() {
             let sql = "insert or replace into counters (name, last) values (?1, ?2)";
@@ -157,7 +161,7 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    /// What a reply says, under the types in force.
+    /// The parsed reply, under the current observation types.
     pub(crate) fn reply(&self, event: &Recorded, text: &str) -> Arc<Reply> {
         let seq = event.seq.raw();
         let mut last = self.reply.borrow_mut();
@@ -165,8 +169,8 @@ impl<'a> Rows<'a> {
             Some((of, reply)) if *of == seq => Arc::clone(reply),
             _ => {
                 let read = || {
-                    let left = self.reply_left();
-                    Arc::new(left.unwrap_or_else(|| xml::read_reply(text, self.kinds)))
+                    let tombstone = self.reply_of_tombstone();
+                    Arc::new(tombstone.unwrap_or_else(|| xml::read_reply(text, self.kinds)))
                 };
                 let reply = self.ahead.get(&seq).map_or_else(read, Arc::clone);
                 *last = Some((seq, Arc::clone(&reply)));
@@ -175,7 +179,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The events that the reply in `event` answers. They must have been linked to it.
+    /// The events that the reply in `event` answers. They must be linked to it before.
     pub(crate) fn sources(&self, event: &Recorded) -> Result<Rc<Sources>> {
         let seq = event.seq.raw();
         if let Some((of, sources)) = &*self.sources.borrow()
@@ -197,25 +201,10 @@ impl<'a> Deref for Rows<'a> {
     }
 }
 
-/// What numbers of a log's own are counted under.
+/// The name of a host's counter.
 fn counter(name: &str, log: u8) -> Cow<'_, str> {
     match log {
         0 => name.into(),
         log => format!("{name}@{log}").into(),
     }
-}
-
-/// A list as it is stored: JSON, or nothing if it is empty.
-pub(crate) fn list(items: &[String]) -> Option<String> {
-    (!items.is_empty()).then(|| serde_json::to_string(items).expect("strings can be written"))
-}
-
-/// A list as it was stored.
-pub(crate) fn items(list: Option<&str>) -> Vec<String> {
-    list.and_then(|list| serde_json::from_str(list).ok()).unwrap_or_default()
-}
-
-/// Text as it is stored: nothing rather than empty.
-pub(crate) fn some(text: &str) -> Option<&str> {
-    (!text.is_empty()).then_some(text)
 }

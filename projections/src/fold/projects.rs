@@ -1,15 +1,16 @@
-//! What was worked on, under one identity whatever it was called.
+//! Projects, each under one identity whatever its name.
 
 use crate::{
     error::Result,
-    fold::projection::{Projection, Rows, some},
+    fold::projection::{Projection, Rows},
+    store::sql_values::some,
 };
 use claude_mem_events::{Event, Id, Project, ProjectMerged, Recorded};
 use rusqlite::OptionalExtension;
 use std::collections::HashMap;
 
-/// Projects, and which of them are one. Rows keep the project they were recorded under; reading goes by
-/// `owner`, so that merging and taking it back change no row of memory.
+/// Projects, and which of them were merged. Rows keep the project they were recorded under; queries
+/// use `owner`, so that merging and undoing a merge change no memory.
 pub(crate) struct Projects;
 
 impl Projection for Projects {
@@ -29,8 +30,8 @@ impl Projection for Projects {
     }
 }
 
-/// The row of a project, made if it is new. Where it lies on this machine counts before where it lies on
-/// others; there, the latest place does.
+/// The row of a project, created if it is new. Its folder on this machine takes precedence; among
+/// other machines, the latest one counts.
 pub(crate) fn row_of(rows: &Rows<'_>, event: &Recorded, project: &Project) -> Result<i64> {
     let sql = "select id, root from projects where key = ?1";
     let found: Option<(i64, Option<String>)> = rows
@@ -41,7 +42,7 @@ pub(crate) fn row_of(rows: &Rows<'_>, event: &Recorded, project: &Project) -> Re
     let is_moved = root.as_deref().unwrap_or_default() != project.root;
     if is_moved && !project.root.is_empty() && (rows.host == 0 || root.is_none()) {
         rows.run("update projects set root = ?2 where id = ?1", (id, &project.root))?;
-        // Who had it elsewhere puts it back, however many events are folded together.
+        // Cached sessions may refer to the old folder.
         rows.places.borrow_mut().clear();
     }
     Ok(id)
@@ -57,7 +58,7 @@ fn insert(rows: &Rows<'_>, event: &Recorded, project: &Project) -> Result<i64> {
     Ok(id)
 }
 
-/// Notes what an event calls its project. Written with the batch by [`write_labels`].
+/// Notes the name that an event gives its project. [`write_labels`] stores it with the batch.
 pub(crate) fn note_label(rows: &Rows<'_>, event: &Recorded, project: i64) {
     let Project { key, label, .. } = &event.envelope.project;
     if label.is_empty() || key.is_empty() {
@@ -70,7 +71,7 @@ pub(crate) fn note_label(rows: &Rows<'_>, event: &Recorded, project: i64) {
     }
 }
 
-/// A project is called what its latest event calls it, unless the user gave it a name. Latest by the event's
+/// The name of a project is the one in its latest event, unless the user named it. Latest by event
 /// id: logs of several machines arrive in any order.
 pub(crate) fn write_labels(rows: &Rows<'_>) -> Result<()> {
     for (project, label, event) in rows.labels.take() {
@@ -87,8 +88,8 @@ const RELABEL: &str = "update projects set label = coalesce(
         (select label from project_names where project = id order by event desc, label limit 1), label)
     where not is_label_given";
 
-/// Merges are few, so all of them are gone through again in the order of their ids: whichever log came
-/// first, the last word is the same.
+/// Merges are rare, so all of them are applied again in the order of their ids: the result does not
+/// depend on which log came first.
 fn merge(rows: &Rows<'_>, event: &Recorded, merged: &ProjectMerged) -> Result<()> {
     let sql = "insert or ignore into project_merges (event, source, target, label)
                values (?1, ?2, ?3, ?4)";
@@ -118,8 +119,8 @@ fn merge(rows: &Rows<'_>, event: &Recorded, merged: &ProjectMerged) -> Result<()
     Ok(())
 }
 
-/// The projects that were one with `key` when the event `at` was recorded, as a JSON list of their rows. Later
-/// merges do not widen what was meant then.
+/// The projects that were merged with `key` when the event `at` was recorded, as a JSON list of row
+/// ids. Later merges do not widen an earlier event.
 pub(crate) fn one_with(rows: &Rows<'_>, key: &str, at: Id) -> Result<String> {
     let sql = "select source, target from project_merges where event < ?1 order by event";
     let mut statement = rows.cached(sql)?;
@@ -150,8 +151,8 @@ fn owner_of<'a>(merged_into: &HashMap<&'a str, &'a str>, mut key: &'a str) -> &'
     key
 }
 
-/// Whether a merge comes too late for something that asked which projects are one: then all is drawn again,
-/// this time knowing it.
+/// Whether a merge arrives after an event that depends on it: then the database is rebuilt, knowing
+/// the merge in advance.
 pub(crate) fn is_late(rows: &Rows<'_>, event: &Recorded) -> Result<bool> {
     let sql = "select not exists (select 1 from project_merges where event = ?1) and (
                    exists (select 1 from forgettings where event > ?1 and is_open
@@ -165,7 +166,7 @@ fn merge_one(rows: &Rows<'_>, from: i64, into: i64, label: &str) -> Result<()> {
         let sql = "update projects set label = ?2, is_label_given = 1 where id = ?1";
         rows.run(sql, (into, label))?;
     }
-    // Whoever is merged into stands for itself from here on: merging back and forth makes no circle.
+    // The target of a merge becomes its own owner, so that merging back and forth makes no cycle.
     rows.run("update projects set merged_into = null where id in (?1, ?2)", (from, into))?;
     if from != into {
         rows.run("update projects set merged_into = ?2 where id = ?1", (from, into))?;

@@ -1,17 +1,18 @@
-//! What the user asked for, numbered as it came.
+//! Prompts, numbered per session.
 
 use crate::{
     error::Result,
     fold::{
-        projection::{Projection, Rows, some},
+        projection::{Projection, Rows},
         sessions::{self, Place},
     },
     fts_terms,
+    store::sql_values::some,
 };
 use claude_mem_events::{Event, PromptSubmitted, Recorded, Submitter};
 use rusqlite::{OptionalExtension, params};
 
-/// Prompts. Only the user's own are counted; a private one counts and has no text.
+/// Prompts. Only the user's own are counted; a private one is counted and has no text.
 pub(crate) struct Prompts;
 
 impl Projection for Prompts {
@@ -77,8 +78,8 @@ fn submit(rows: &Rows<'_>, event: &Recorded, prompt: &PromptSubmitted) -> Result
     Ok(())
 }
 
-/// The prompt that something of the turn `prompt_id` belongs to, and the turn's number. What comes late
-/// still belongs to its own turn; without an id it belongs to the latest.
+/// The prompt and the turn that `prompt_id` belongs to. A late event still belongs to its own turn;
+/// one without an id belongs to the latest.
 pub(crate) fn turn_of(rows: &Rows<'_>, place: &Place, prompt_id: &str) -> Result<(i64, i64)> {
     let latest = (place.prompt_number, place.turn);
     if prompt_id.is_empty() || prompt_id == place.prompt_id {

@@ -1,4 +1,4 @@
-//! Drawing everything again: into a new file that replaces the old one when it is complete.
+//! Rebuilding the database: into a new file that replaces the old one when it is complete.
 
 use crate::{
     error::{Error, Result},
@@ -26,13 +26,13 @@ use std::{
 
 /// Batches that may be read ahead of those being written.
 const AHEAD_MAX: usize = 4;
-/// Indexes that folding itself reads; all others that forbid nothing are made when the rows are there.
+/// Indexes that folding itself reads. All others that are not unique are created after the rows.
 const INDEXES_NEEDED: [&str; 3] = ["tool_uses_by_turn", "prompts_by_session", "answers_by_reply"];
 
-/// Draws the database at `path` again from the whole log. `progress` is told after each batch.
+/// Rebuilds the database at `path` from the whole log. Calls `progress` after each batch.
 ///
-/// Readers of the old file keep what they have until they open it again; an interruption at any moment
-/// leaves the old file as it was.
+/// Readers of the old file keep it until they open the database again. An interruption leaves the
+/// old file as it was.
 pub fn rebuild(
     path: &Path,
     log: &Log,
@@ -42,7 +42,8 @@ pub fn rebuild(
     rebuild_as(path, log, options, progress, |_| Ok(()))
 }
 
-/// As [`rebuild`]; `complete` adds what is not in the log before the new file takes its place.
+/// Like [`rebuild`]; `complete` adds what is not in the log before the new file replaces the old
+/// one.
 fn rebuild_as(
     path: &Path,
     log: &Log,
@@ -52,14 +53,14 @@ fn rebuild_as(
 ) -> Result<Folded> {
     let _rebuilding = lock_rebuild(path)?;
     let scratch = beside(path, ".new");
-    let mut foreseen = Foreseen::default();
+    let mut foreseen = ForeseenEvents::default();
     loop {
         remove_scratch(&scratch)?;
         let mut store = Store::open_scratch(&scratch, options.clone())?;
-        store.foresee(&foreseen)?;
-        let folded = store.draw(&scratch, log, &mut progress)?;
+        store.insert_foreseen(&foreseen)?;
+        let folded = store.fold_all(&scratch, log, &mut progress)?;
         if folded.state == FoldState::NeedsRebuild(RebuildReason::EarlierEventsAffected) {
-            foreseen = store.look_ahead(log)?;
+            foreseen = store.read_foreseen(log)?;
             continue;
         }
         complete(&store)?;
@@ -70,43 +71,43 @@ fn rebuild_as(
 }
 
 impl Store {
-    /// Brings the tables up to date, whatever that takes: folds on if possible, else draws all again. An
-    /// empty database is drawn rather than folded, because that is several times as fast.
+    /// Brings the tables up to date: folds new events if possible, else rebuilds. An empty database
+    /// is rebuilt, because that is several times as fast as folding.
     ///
-    /// Where somebody else is drawing the same file, this waits for that and goes on from there: after an
-    /// undoing, everybody who folds wants the same redraw.
+    /// If another process is rebuilding the same file, this waits for it and continues from there:
+    /// after an undo, all processes need the same rebuild.
     pub fn catch_up(&mut self, log: &Log, mut progress: impl FnMut(&Folded)) -> Result<Folded> {
-        let mut drawn = None;
+        let mut rebuilt = None;
         loop {
             self.follow()?;
             let mut because = None;
-            match self.fold_on(log, drawn.is_some(), &mut progress) {
+            match self.fold_new(log, rebuilt.is_some(), &mut progress) {
                 Ok(_) if self.is_replaced() => continue,
                 Ok(Some(folded)) if folded.state == FoldState::Complete => {
-                    return Ok(drawn.unwrap_or(folded));
+                    return Ok(rebuilt.unwrap_or(folded));
                 }
-                Ok(Some(Folded { state: FoldState::NeedsRebuild(redraw), .. })) => {
-                    because = Some(redraw);
+                Ok(Some(Folded { state: FoldState::NeedsRebuild(reason), .. })) => {
+                    because = Some(reason);
                 }
                 Ok(_) => {}
-                // A damaged file is drawn again, but only once: a new one must not be damaged.
-                Err(error) if error.is_damage() && drawn.is_none() => {}
+                // A damaged file is rebuilt once: the new one must not be damaged.
+                Err(error) if error.is_damage() && rebuilt.is_none() => {}
                 Err(error) => return Err(error),
             }
-            match self.redraw_because(because, log, &mut progress) {
+            match self.rebuild_because(because, log, &mut progress) {
                 Err(Error::Rebuilding { path }) => wait_for_rebuild(&path)?,
-                redrawn => drawn = Some(redrawn?),
+                result => rebuilt = Some(result?),
             }
         }
     }
 
-    /// Folds what is new; `None` if everything must be drawn instead. What was appended while all was drawn is
-    /// folded here too: others may have done that into the file that was replaced.
+    /// Folds new events; `None` if a rebuild is needed. Also used after a rebuild, for events
+    /// appended meanwhile: others may have folded them into the file that was replaced.
     ///
-    /// A connection whose write-ahead log was taken away must not be used, and neither must another one to the
-    /// same file in this process: SQLite has them share what it knows of the old write-ahead log. A new
-    /// file is free of that.
-    fn fold_on(
+    /// A connection whose write-ahead log was deleted must not be used, nor any other connection to
+    /// the same file in this process: SQLite shares its knowledge of the old write-ahead log
+    /// between them. A new file avoids that.
+    fn fold_new(
         &mut self,
         log: &Log,
         is_drawn: bool,
@@ -126,7 +127,7 @@ impl Store {
         Ok(Some(folded))
     }
 
-    /// Opens the file that has taken the place of the one that is open, if one has.
+    /// Reopens the database if its file was replaced.
     fn follow(&mut self) -> Result<()> {
         if !self.is_replaced() {
             return Ok(());
@@ -136,12 +137,12 @@ impl Store {
         Ok(())
     }
 
-    /// Draws everything again.
+    /// Rebuilds the database.
     pub fn rebuild(&mut self, log: &Log, progress: impl FnMut(&Folded)) -> Result<Folded> {
-        self.redraw_because(None, log, progress)
+        self.rebuild_because(None, log, progress)
     }
 
-    fn redraw_because(
+    fn rebuild_because(
         &mut self,
         because: Option<RebuildReason>,
         log: &Log,
@@ -149,7 +150,7 @@ impl Store {
     ) -> Result<Folded> {
         let options = self.options.clone();
         let Some(path) = self.path().map(Path::to_owned) else {
-            return self.redraw_in_memory(log, progress);
+            return self.rebuild_in_memory(log, progress);
         };
         let note = |new: &Self| match self.is_wal_replaced() {
             true => Ok(()),
@@ -160,11 +161,15 @@ impl Store {
         Ok(folded)
     }
 
-    fn redraw_in_memory(&mut self, log: &Log, mut progress: impl FnMut(&Folded)) -> Result<Folded> {
-        let mut foreseen = Foreseen::default();
+    fn rebuild_in_memory(
+        &mut self,
+        log: &Log,
+        mut progress: impl FnMut(&Folded),
+    ) -> Result<Folded> {
+        let mut foreseen = ForeseenEvents::default();
         loop {
             *self = Self::in_memory_with(self.options.clone())?;
-            self.foresee(&foreseen)?;
+            self.insert_foreseen(&foreseen)?;
             let folded = self.fold(log, |folded| {
                 progress(folded);
                 true
@@ -172,20 +177,20 @@ impl Store {
             if folded.state != FoldState::NeedsRebuild(RebuildReason::EarlierEventsAffected) {
                 return Ok(folded);
             }
-            foreseen = self.look_ahead(log)?;
+            foreseen = self.read_foreseen(log)?;
         }
     }
 
-    /// Reads all logs for what folding must know before it comes to it.
-    fn look_ahead(&self, log: &Log) -> Result<Foreseen> {
-        let mut foreseen = Foreseen::default();
+    /// Reads all logs for events that affect earlier ones.
+    fn read_foreseen(&self, log: &Log) -> Result<ForeseenEvents> {
+        let mut foreseen = ForeseenEvents::default();
         for source in LogSource::all(log, &self.host_logs()?) {
             foreseen.read(source.log)?;
         }
         Ok(foreseen)
     }
 
-    fn foresee(&self, foreseen: &Foreseen) -> Result<()> {
+    fn insert_foreseen(&self, foreseen: &ForeseenEvents) -> Result<()> {
         for id in foreseen.void_forgettings() {
             let sql = "insert into void_forgettings (event) values (?1)";
             self.connection.execute(sql, [id.as_bytes()])?;
@@ -199,25 +204,26 @@ impl Store {
         Ok(())
     }
 
-    /// Folds all logs from their beginnings into an empty database, a scratch file. Reading and decoding go on
-    /// in a thread of their own, full-text indexing in another.
-    fn draw(
+    /// Folds all logs from their beginnings into an empty scratch file. Reading and decoding run in
+    /// one thread, full-text indexing in another.
+    fn fold_all(
         &mut self,
         scratch: &Path,
         log: &Log,
         progress: &mut impl FnMut(&Folded),
     ) -> Result<Folded> {
-        let triggers = self.take("type = 'trigger' and name like '%\\_fts\\_%' escape '\\'")?;
-        let indexes = self.take(&deferred_indexes())?;
+        let triggers =
+            self.drop_objects("type = 'trigger' and name like '%\\_fts\\_%' escape '\\'")?;
+        let indexes = self.drop_objects(&deferred_indexes())?;
         let indexing = Indexing::begin(&self.connection, &triggers, beside(scratch, SCRATCH[1]))?;
         let mut folded = Folded::default();
         let events_max = self.options.batch_events;
         let kinds = &self.options.kinds.clone();
         let foreign = self.host_logs()?;
         let sources = &LogSource::all(log, &foreign);
-        // One transaction for all: nobody waits for it to end, and pages that many events write to are written
-        // when there is no room for them in memory.
-        let drawing = self.connection.unchecked_transaction()?;
+        // A single transaction: there are no other users to wait for it, and each page is written
+        // only when the cache is full.
+        let transaction = self.connection.unchecked_transaction()?;
         thread::scope(|scope| {
             let (sender, batches) = mpsc::sync_channel(AHEAD_MAX);
             scope.spawn(move || {
@@ -238,7 +244,7 @@ impl Store {
                 }
             });
             for batch in batches {
-                fold_within(&drawing, &batch?, &mut folded, kinds)?;
+                fold_within(&transaction, &batch?, &mut folded, kinds)?;
                 if folded.state != FoldState::Complete {
                     return Ok(());
                 }
@@ -246,18 +252,18 @@ impl Store {
             }
             Ok::<_, Error>(())
         })?;
-        drawing.commit()?;
+        transaction.commit()?;
         if folded.state != FoldState::Complete {
             return Ok(folded);
         }
-        self.make(&indexes)?;
+        self.create_objects(&indexes)?;
         indexing.finish(&self.connection)?;
-        self.make(&triggers)?;
+        self.create_objects(&triggers)?;
         Ok(folded)
     }
 
-    /// Removes what the condition names from the schema; gives what makes it again.
-    fn take(&self, condition: &str) -> Result<Vec<String>> {
+    /// Drops the schema objects that match the condition; returns the statements that create them.
+    fn drop_objects(&self, condition: &str) -> Result<Vec<String>> {
         let sql =
             format!("select type, name, sql from sqlite_schema where {condition} order by name");
         let mut statement = self.connection.prepare(&sql)?;
@@ -270,8 +276,8 @@ impl Store {
         Ok(taken.into_iter().map(|(_, _, sql)| sql).collect())
     }
 
-    /// Puts back what was taken.
-    fn make(&self, taken: &[String]) -> Result<()> {
+    /// Creates the dropped objects again.
+    fn create_objects(&self, taken: &[String]) -> Result<()> {
         let make = self.connection.unchecked_transaction()?;
         for sql in taken {
             make.execute_batch(sql)?;
@@ -279,10 +285,10 @@ impl Store {
         Ok(make.commit()?)
     }
 
-    /// Turns a scratch file into a database like any other, and closes it.
+    /// Turns a scratch file into a regular database, and closes it.
     fn finish(self) -> Result<()> {
-        // A few hundred rows of each index tell the planner enough. Of a table with few rows it would learn that
-        // scanning it is fine, and go on doing so when the table has grown.
+        // A sample of a few hundred rows of each index is enough for the planner. Statistics of
+        // small tables are dropped: the planner would keep scanning them after they have grown.
         let sql = "pragma analysis_limit = 400; analyze;
                    delete from sqlite_stat1 where cast(stat as integer) < 1000";
         self.connection.execute_batch(sql)?;
@@ -298,20 +304,20 @@ fn deferred_indexes() -> String {
     format!("type = 'index' and sql like 'create index%' and name not in ({needed})")
 }
 
-/// What later events say about earlier ones.
+/// Later events that affect earlier ones.
 #[derive(Default)]
-struct Foreseen {
-    /// Forgettings that take another one back, and which.
+struct ForeseenEvents {
+    /// Forgettings that undo another one, and which.
     undoings: Vec<(Id, Id)>,
     merges: Vec<(Id, ProjectMerged)>,
-    /// Where forgettings are: in which log, and behind how many events of that.
+    /// Places of forgettings: the index of the log, and the number of events before it.
     places: HashMap<Id, (usize, u64)>,
-    /// Compactions, and where.
+    /// Compactions and their places.
     compactions: Vec<(Id, (usize, u64))>,
     logs: usize,
 }
 
-impl Foreseen {
+impl ForeseenEvents {
     fn read(&mut self, log: &Log) -> Result<()> {
         let mut reader = log.read_from_start();
         self.logs += 1;
@@ -337,7 +343,7 @@ impl Foreseen {
         Ok(())
     }
 
-    /// An undoing can be undone: a forgetting is void if it is undone by one that is not.
+    /// An undo can be undone: a forgetting is void if a forgetting that is not void undoes it.
     fn void_forgettings(&self) -> HashSet<Id> {
         let undone = self.undoings.iter().map(|(_, undone)| *undone);
         undone.filter(|id| self.is_void(*id, 0)).collect()
@@ -348,12 +354,12 @@ impl Foreseen {
             .undoings
             .iter()
             .filter(|(undoer, undone)| *undone == id && !self.is_too_late(*undoer, id));
-        // Nobody can undo what does not exist yet, so this ends unless somebody made it up.
+        // Only an existing event can be undone, so this ends unless the log was forged.
         depth <= self.undoings.len() && undoers.any(|(undoer, _)| !self.is_void(*undoer, depth + 1))
     }
 
-    /// Whether a compaction lies between a forgetting and what takes it back: then nothing is left to bring
-    /// back. Between logs the ids tell what came first, within one the order of it.
+    /// Whether a compaction lies between a forgetting and its undo: then nothing is left to
+    /// restore. Events of different logs are compared by id, those of one log by place.
     fn is_too_late(&self, undoer: Id, undone: Id) -> bool {
         let (undoer, undone) =
             ((undoer, self.places.get(&undoer)), (undone, self.places.get(&undone)));
@@ -371,7 +377,7 @@ impl Foreseen {
     }
 }
 
-/// Only one rebuild at a time: they would draw into the same file.
+/// Only one rebuild at a time: they would write to the same file.
 pub(crate) fn lock_rebuild(path: &Path) -> Result<File> {
     let (lock, file) = rebuild_lock(path)?;
     match file.try_lock() {

@@ -1,11 +1,12 @@
-//! What the agent said and what it cost, which events are answered, and where it failed.
+//! Replies and failures of the agent: their costs, and which events they answer.
 
 use crate::{
     error::Result,
     fold::{
-        projection::{Projection, Rows, some},
+        projection::{Projection, Rows},
         sessions,
     },
+    store::sql_values::some,
     xml::{Reply, Verdict},
 };
 use claude_mem_events::{AgentFailed, AgentReplied, Event, FailureClass, Recorded};
@@ -59,8 +60,8 @@ pub(crate) struct RecordedReply<'a> {
 }
 
 impl<'a> RecordedReply<'a> {
-    /// The reply in an event, if it is one. What an older parser could not read was recorded as a failure
-    /// together with the text; if today's parser can, it is a reply after all.
+    /// The reply in an event, if it is one. Text that an older parser could not read was recorded
+    /// with a failure; if today's parser can read it, it is a reply.
     pub(crate) fn of(rows: &Rows<'_>, event: &'a Recorded) -> Option<Self> {
         use std::borrow::Cow::{Borrowed, Owned};
         match &event.event {
@@ -69,7 +70,7 @@ impl<'a> RecordedReply<'a> {
             }
             Event::AgentFailed(failed)
                 if failed.class == FailureClass::Unreadable
-                    && (!failed.reply.is_empty() || rows.is_reply_left()) =>
+                    && (!failed.reply.is_empty() || rows.has_erased_reply()) =>
             {
                 let reply = rows.reply(event, &failed.reply);
                 let is_readable = reply.verdict != Verdict::Unreadable;
@@ -79,12 +80,12 @@ impl<'a> RecordedReply<'a> {
         }
     }
 
-    /// How many memories it holds.
+    /// The number of memories in it.
     pub(crate) fn memories(&self) -> usize {
         self.reply.observations.len() + usize::from(self.reply.summary.is_some())
     }
 
-    /// What one of its memories took, in tokens; the first one takes what cannot be shared.
+    /// One memory's share of the tokens; the first one gets the remainder.
     pub(crate) fn tokens(&self, index: usize) -> i64 {
         let total = bounded(self.replied.tokens_in) + bounded(self.replied.tokens_out);
         let count = self.memories().max(1) as i64;
@@ -92,7 +93,7 @@ impl<'a> RecordedReply<'a> {
     }
 }
 
-/// A count that a provider reported, small enough that a sum of many is a number of the database.
+/// A count reported by a provider, limited so that sums fit a database integer.
 fn bounded(count: u64) -> i64 {
     count.min(1 << 40) as i64
 }
@@ -172,7 +173,7 @@ fn insert(rows: &Rows<'_>, event: &Recorded, said: &RecordedReply<'_>) -> Result
     }
 }
 
-/// Notes which events a reply answers; gives how many of them are known.
+/// Stores which events a reply answers; returns how many of them are known.
 fn link(rows: &Rows<'_>, reply: i64, answers: &[[u8; 16]]) -> Result<usize> {
     let (known, sought) = (
         "insert or ignore into answers (source, reply) values (?1, ?2)",
@@ -187,8 +188,8 @@ fn link(rows: &Rows<'_>, reply: i64, answers: &[[u8; 16]]) -> Result<usize> {
     })
 }
 
-/// Whether any of the events that a reply answers has no current reply yet. If none has, somebody else
-/// asked the same question and was faster.
+/// Whether any of the events that a reply answers has no current reply yet. If none has, another
+/// process sent the same request and was faster.
 fn has_open_source(rows: &Rows<'_>, reply: i64) -> Result<bool> {
     let sql = "select exists (select 1 from answers where reply = ?1 and not exists (
                    select 1 from answers as other join replies on replies.seq = other.reply
@@ -196,7 +197,7 @@ fn has_open_source(rows: &Rows<'_>, reply: i64) -> Result<bool> {
     Ok(rows.cached(sql)?.query_row([reply], |row| row.get(0))?)
 }
 
-/// Marks what a reply answers as answered.
+/// Marks the events that a reply answers as answered.
 pub(crate) fn cover(rows: &Rows<'_>, reply: i64) -> Result<()> {
     let mut sources = rows.cached("select source from answers where reply = ?1")?;
     let mut sources = sources.query([reply])?;
@@ -267,7 +268,7 @@ fn fail(rows: &Rows<'_>, event: &Recorded, failed: &AgentFailed) -> Result<()> {
         ],
     )?;
     match (failed.generation, failed.class) {
-        // These say nothing of a request, whatever attempt they are.
+        // These are not caused by the request.
         (_, FailureClass::RateLimit | FailureClass::Quota | FailureClass::Auth) => Ok(()),
         (0, class) if failed.attempt > 0 => {
             count_attempt(rows, &failed.answers, class, failed.attempt)
@@ -276,7 +277,7 @@ fn fail(rows: &Rows<'_>, event: &Recorded, failed: &AgentFailed) -> Result<()> {
     }
 }
 
-/// The class of a failure, in words.
+/// The stored name of a failure class.
 fn class(class: FailureClass) -> &'static str {
     match class {
         FailureClass::Transient => "transient",
@@ -293,7 +294,7 @@ mod tests {
     use super::*;
     use crate::{EventFilter, test_log::TestLog};
 
-    /// Fails a question so many times, and tells how many events wait and how many are parked.
+    /// Fails a request this many times; returns the numbers of pending and parked events.
     fn after(class: FailureClass, attempts: u32) -> (u64, u64) {
         let mut scene = TestLog::new();
         let answers = vec![scene.tool("Bash", "{}"), scene.stop()];
@@ -318,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_trouble_until_somebody_is_answered() {
+    fn a_failure_counts_until_the_next_reply() {
         let mut scene = TestLog::new();
         let answers = vec![scene.tool("Bash", "{}")];
         let (class, message) = (FailureClass::Auth, "no".to_owned());

@@ -1,18 +1,19 @@
-//! Generations: what was asked again, and whose memories are the ones to show.
+//! Reprocessing: generations of replies, and which one is visible.
 
 use crate::{
     error::Result,
     fold::{
-        projection::{Projection, Rows, some},
+        projection::{Projection, Rows},
         projects, replies,
     },
+    store::sql_values::some,
 };
 use claude_mem_events::{Event, Recorded, ReprocessFinished, ReprocessStarted};
 use rusqlite::{OptionalExtension, Row, params};
 use std::collections::{HashMap, HashSet};
 
-/// Reprocessings. While one runs, its replies are stored and not shown. When it is made current, they take
-/// the place of those before, all at once.
+/// Reprocessings. While one runs, its replies are stored but not visible. When it is made current,
+/// they replace the earlier ones at once.
 pub(crate) struct Reprocesses;
 
 impl Projection for Reprocesses {
@@ -34,7 +35,7 @@ impl Projection for Reprocesses {
 }
 
 fn start(rows: &Rows<'_>, event: &Recorded, started: &ReprocessStarted) -> Result<()> {
-    // Started again is going on: the first beginning counts.
+    // A second start of the same generation continues it.
     let sql = "insert or ignore into reprocesses (generation, event, seq, at_us, prompt_version, provider,
                    model, since_us, until_us, project, session, is_fresh, is_shadow)
                values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
@@ -68,9 +69,9 @@ fn finish(rows: &Rows<'_>, event: &Recorded, finished: &ReprocessFinished) -> Re
     Ok(())
 }
 
-/// What a generation is made of: its own replies, and those already recorded under the same prompts, which
-/// were not asked for again. Without a beginning it is the whole log as it was first answered, so that
-/// making generation 0 current takes everything back.
+/// What a generation consists of: its own replies, and those already recorded with the same prompt
+/// version, which were not requested again. Generation 0 has no start event and covers the whole
+/// log, so that making it current undoes all reprocessing.
 #[derive(Default)]
 struct Scope {
     prompt_version: Option<String>,
@@ -97,7 +98,7 @@ impl Scope {
     }
 }
 
-/// A reply that may be shown, with the events of the range that it answers.
+/// A reply that may become visible, with the events in range that it answers.
 struct Candidate {
     reply: i64,
     generation: u32,
@@ -108,7 +109,7 @@ struct Candidate {
 
 fn make_current(rows: &Rows<'_>, event: &Recorded, generation: u32) -> Result<()> {
     let mut candidates = candidates(rows, event, generation)?;
-    // The newest generation comes first; within one, whoever answered first.
+    // The newest generation first; within one, the first reply.
     candidates.sort_by_key(|candidate| (std::cmp::Reverse(candidate.generation), candidate.reply));
     let mut claimed: HashMap<i64, u32> = HashMap::new();
     let mut chosen = HashSet::new();
@@ -134,7 +135,8 @@ fn make_current(rows: &Rows<'_>, event: &Recorded, generation: u32) -> Result<()
     Ok(())
 }
 
-/// Every readable reply that is shown now or belongs to the generation, and answers something in its range.
+/// Every readable reply that is visible now or belongs to the generation, and answers an event in
+/// its range.
 fn candidates(rows: &Rows<'_>, event: &Recorded, generation: u32) -> Result<Vec<Candidate>> {
     let scope = Scope::of(rows, generation)?;
     let sql = "select replies.seq, replies.generation, replies.is_current,
@@ -185,7 +187,7 @@ fn show(rows: &Rows<'_>, reply: i64) -> Result<()> {
         );
         rows.run(&sql, [reply])?;
     }
-    // What only a reprocessing answered need not be asked again.
+    // Events answered only by a reprocessing are not pending any more.
     replies::cover(rows, reply)
 }
 
@@ -211,7 +213,7 @@ mod tests {
         store.dump("select title from visible_observations order by id").unwrap().replace('\n', " ")
     }
 
-    /// Two tool uses, answered one by one under the first prompts.
+    /// Two tool uses, each answered under the first prompt version.
     fn answered() -> (TestLog, [[u8; 16]; 2]) {
         let mut scene = TestLog::new();
         let tools = [scene.tool("Bash", "{}"), scene.tool("Bash", "{}")];

@@ -1,21 +1,22 @@
-//! Sessions: made from whatever event names one first, and told how they stand.
+//! Sessions: created by the first event that names one.
 
 use crate::{
     error::Result,
     fold::{
-        projection::{Projection, Rows, some},
+        projection::{Projection, Rows},
         projects,
     },
+    store::sql_values::some,
 };
 use claude_mem_events::{Event, Id, Recorded, SessionEnded, SessionStarted, StopScope};
 use rusqlite::{OptionalExtension, params};
 use std::{borrow::Cow, collections::HashMap, rc::Rc};
 
-/// A session that was silent for this long is over.
+/// After this long without an event, a session is over.
 pub const SILENCE_US: u64 = 24 * 3600 * 1_000_000;
 
-/// How a session stands at `:now`, as SQL over a row of `sessions`. Silence is not an event, so it is looked
-/// at when reading: storing it would make rows depend on when they were folded.
+/// The status of a session at `:now`, as SQL over a row of `sessions`. Silence is not an event, so
+/// the status is computed when reading: stored, it would depend on when rows were folded.
 pub(crate) const STATUS: &str = "case
     when ended_at_us is not null and exists (select 1 from tool_uses where session = sessions.id
         and answered_by is null and is_parked) then 'failed'
@@ -44,15 +45,15 @@ impl Projection for Sessions {
         match &event.event {
             Event::SessionStarted(started) => start(rows, event, session, started),
             Event::PromptSubmitted(_) => {
-                go_on(rows, event, session, Some(true));
+                note_event(rows, event, session, Some(true));
                 Ok(())
             }
             Event::ToolUsed(used) => {
-                go_on(rows, event, session, used.agent_id.is_empty().then_some(true));
+                note_event(rows, event, session, used.agent_id.is_empty().then_some(true));
                 Ok(())
             }
             Event::SummaryRequested(stop) => {
-                go_on(rows, event, session, (stop.scope == StopScope::Turn).then_some(false));
+                note_event(rows, event, session, (stop.scope == StopScope::Turn).then_some(false));
                 Ok(())
             }
             Event::SessionEnded(ended) => end(rows, event, session, ended),
@@ -68,14 +69,14 @@ impl Projection for Sessions {
     }
 }
 
-/// Where an event belongs.
+/// The session, project and turn of an event.
 #[derive(Debug, Default)]
 pub(crate) struct Place {
-    /// Row of the session; `None` for what happened outside of any.
+    /// Row of the session; `None` outside of any.
     pub(crate) session: Option<i64>,
     /// Row of the project.
     pub(crate) project: i64,
-    /// Number of the prompt in force.
+    /// Number of the current prompt.
     pub(crate) prompt_number: i64,
     /// Number of the prompt that began the turn.
     pub(crate) turn: i64,
@@ -83,23 +84,23 @@ pub(crate) struct Place {
     pub(crate) prompt_id: String,
 }
 
-/// Places that were found, as long as nothing moves.
+/// Cache of places.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     by_envelope: HashMap<String, Rc<Place>>,
-    /// Several projections ask for the same event.
+    /// Several projections look up the same event.
     last: Option<(Id, Rc<Place>)>,
 }
 
 impl Places {
-    /// Forgets them: what they say is no longer so.
+    /// Empties the cache after a change of sessions or projects.
     pub(crate) fn clear(&mut self) {
         self.by_envelope.clear();
         self.last = None;
     }
 }
 
-/// Finds where an event belongs; makes the session and the project if they are new.
+/// Finds the place of an event; creates the session and the project if they are new.
 pub(crate) fn place(rows: &Rows<'_>, event: &Recorded) -> Result<Rc<Place>> {
     if let Some((of, place)) = &rows.places.borrow().last
         && *of == event.id
@@ -145,7 +146,7 @@ fn find_session(rows: &Rows<'_>, event: &Recorded, place: &mut Place) -> Result<
         .optional()?;
     match found {
         None => place.session = Some(insert(rows, event, place.project)?),
-        // An event that does not know its project belongs to the session's.
+        // An event without a project belongs to the session's.
         Some(project) if envelope.project.key.is_empty() => place.project = project,
         Some(_) => {}
     }
@@ -166,7 +167,7 @@ fn insert(rows: &Rows<'_>, event: &Recorded, project: i64) -> Result<i64> {
     Ok(id)
 }
 
-/// The watched program; on other machines with the number of the log, so that each log has its own sessions.
+/// The client; for other hosts with the number of the host, so that each log has its own sessions.
 fn platform<'e>(rows: &Rows<'_>, event: &'e Recorded) -> Cow<'e, str> {
     match rows.host {
         0 => event.envelope.platform.as_str().into(),
@@ -186,28 +187,28 @@ fn start(rows: &Rows<'_>, event: &Recorded, session: i64, started: &SessionStart
     Ok(())
 }
 
-/// What happened in a session and is not in its row yet. Most events only move the same few numbers, so
-/// they are added up and written together: before anything that reads or sets them, and with the batch.
+/// Changes to a session that are not in its row yet. Most events only change the same few numbers,
+/// so the changes are added up and written before anything reads or sets them, and with the batch.
 #[derive(Debug, Default)]
-pub(crate) struct GoneOn {
+pub(crate) struct SessionChanges {
     at_us: i64,
     tool_uses: i64,
     stops: i64,
     is_turn_open: Option<bool>,
 }
 
-/// Something happened in the session. `is_turn_open` is left as it is by what a subagent does.
-fn go_on(rows: &Rows<'_>, event: &Recorded, session: i64, is_turn_open: Option<bool>) {
-    let mut gone_on = rows.gone_on.borrow_mut();
-    let gone_on = gone_on.entry(session).or_default();
-    gone_on.at_us = gone_on.at_us.max(event.at_us() as i64);
-    gone_on.tool_uses += i64::from(matches!(event.event, Event::ToolUsed(_)));
-    gone_on.stops += i64::from(matches!(event.event, Event::SummaryRequested(_)));
-    gone_on.is_turn_open = is_turn_open.or(gone_on.is_turn_open);
+/// Notes an event of the session. Events of subagents leave `is_turn_open` as it is.
+fn note_event(rows: &Rows<'_>, event: &Recorded, session: i64, is_turn_open: Option<bool>) {
+    let mut session_changes = rows.session_changes.borrow_mut();
+    let session_changes = session_changes.entry(session).or_default();
+    session_changes.at_us = session_changes.at_us.max(event.at_us() as i64);
+    session_changes.tool_uses += i64::from(matches!(event.event, Event::ToolUsed(_)));
+    session_changes.stops += i64::from(matches!(event.event, Event::SummaryRequested(_)));
+    session_changes.is_turn_open = is_turn_open.or(session_changes.is_turn_open);
 }
 
-/// Whether an event leaves alone what [`GoneOn`] gathers, except by adding to it.
-pub(crate) fn only_goes_on(event: &Event) -> bool {
+/// Whether an event only adds to [`SessionChanges`].
+pub(crate) fn only_adds_to_session(event: &Event) -> bool {
     matches!(
         event,
         Event::PromptSubmitted(_)
@@ -217,17 +218,17 @@ pub(crate) fn only_goes_on(event: &Event) -> bool {
     )
 }
 
-/// Writes what was gathered. After the end of a session only what is later opens it again: hooks of its
-/// last moments may be recorded behind it.
-pub(crate) fn write_gone_on(rows: &Rows<'_>) -> Result<()> {
+/// Writes the collected changes. After the end of a session only a later event opens it again:
+/// hooks of its last moments may be recorded after the end.
+pub(crate) fn write_session_changes(rows: &Rows<'_>) -> Result<()> {
     let sql = "update sessions set
                    end_reason = iif(ended_at_us >= ?2, end_reason, null),
                    ended_at_us = iif(ended_at_us >= ?2, ended_at_us, null),
                    at_us = max(at_us, ?2), tool_uses = tool_uses + ?3, stops = stops + ?4,
                    is_turn_open = coalesce(?5, is_turn_open), forgotten_by = null
                where id = ?1";
-    for (session, gone_on) in rows.gone_on.take() {
-        let GoneOn { at_us, tool_uses, stops, is_turn_open } = gone_on;
+    for (session, session_changes) in rows.session_changes.take() {
+        let SessionChanges { at_us, tool_uses, stops, is_turn_open } = session_changes;
         rows.run(sql, (session, at_us, tool_uses, stops, is_turn_open))?;
     }
     Ok(())

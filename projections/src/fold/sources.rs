@@ -1,31 +1,28 @@
-//! The events that a memory was made of: when, where, and which files they really changed.
+//! The events that a memory was made of: time, session, and the files they changed.
 
 use crate::{
     error::Result,
-    fold::{
-        files_touched,
-        projection::{Rows, items},
-        sessions,
-    },
+    fold::{files_touched, projection::Rows, sessions},
+    store::sql_values::items,
 };
 use claude_mem_events::Recorded;
 
 /// What the events behind one reply have in common.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sources {
-    /// When the last of them happened.
+    /// The time of the last one.
     pub(crate) at_us: i64,
     pub(crate) session: Option<i64>,
     pub(crate) project: i64,
-    /// The last one's prompt.
+    /// The prompt of the last one.
     pub(crate) prompt_number: Option<i64>,
     turn: Option<i64>,
-    /// The subagent, if all of them are one kind's.
+    /// The subagent type, if all of them have the same.
     pub(crate) agent_type: Option<String>,
-    /// Files that inputs of write tools name, each once, in order.
+    /// Files written according to tool inputs, each once, in order.
     pub(crate) written: Vec<String>,
-    /// Whether any of them was forgotten: then nothing is made of the rest either, because nobody can
-    /// tell which words came from where.
+    /// Whether any of them was forgotten. Then no memory is made of the rest either: its text may
+    /// contain forgotten content.
     pub(crate) is_forgotten: bool,
     root: String,
 }
@@ -78,7 +75,8 @@ impl Sources {
         Ok(())
     }
 
-    /// Files written in the whole turn: what its summary is about, even if parts of it were asked earlier.
+    /// Files written in the whole turn: its summary covers them, even if parts of the turn were
+    /// distilled earlier.
     pub(crate) fn written_in_turn(&self, rows: &Rows<'_>) -> Result<Vec<String>> {
         let (Some(session), Some(turn)) = (self.session, self.turn) else {
             return Ok(self.written.clone());
@@ -96,7 +94,7 @@ impl Sources {
         Ok(written)
     }
 
-    /// Paths as a model wrote them, as they are kept.
+    /// The stored form of paths that a model wrote.
     pub(crate) fn kept<'a>(&self, paths: impl IntoIterator<Item = &'a String>) -> Vec<String> {
         let mut kept = Vec::new();
         add(&mut kept, paths.into_iter().map(|path| files_touched::relative(path, "", &self.root)));
@@ -104,7 +102,7 @@ impl Sources {
     }
 }
 
-/// Adds what is not there yet.
+/// Adds items that are not in the list yet.
 pub(crate) fn add(to: &mut Vec<String>, items: impl IntoIterator<Item = String>) {
     for item in items {
         if !item.is_empty() && !to.contains(&item) {

@@ -1,16 +1,17 @@
-//! The moments at which the assistant stopped: what summaries are asked for.
+//! Stops of the assistant: each requests a summary.
 
 use crate::{
     error::Result,
     fold::{
-        projection::{Projection, Rows, some},
+        projection::{Projection, Rows},
         prompts, sessions,
     },
+    store::sql_values::some,
 };
 use claude_mem_events::{Event, Recorded, StopScope, SummaryRequested};
 use rusqlite::params;
 
-/// Stops of the main conversation, of subagents, and of the client's own summing up.
+/// Stops of the main conversation, of subagents, and before a compaction by the client.
 pub(crate) struct Stops;
 
 impl Projection for Stops {

@@ -1,19 +1,20 @@
-//! What turns came to.
+//! Summaries of turns.
 
 use crate::{
     error::Result,
     fold::{
         observations::is_current,
-        projection::{Projection, Rows, list, some},
+        projection::{Projection, Rows},
         replies::RecordedReply,
         sources::add,
     },
     fts_terms,
+    store::sql_values::{list, some},
 };
 use claude_mem_events::Recorded;
 use rusqlite::params;
 
-/// Summaries: many per session, one per turn as a rule.
+/// Summaries: usually one per turn.
 pub(crate) struct Summaries;
 
 impl Projection for Summaries {
@@ -33,7 +34,7 @@ impl Projection for Summaries {
     }
 }
 
-/// A row, before it has a number.
+/// A row without its id.
 #[derive(Debug, Default)]
 pub(crate) struct Row<'a> {
     pub(crate) at_us: i64,

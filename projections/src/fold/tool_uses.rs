@@ -1,17 +1,18 @@
-//! What the assistant did: light rows that say what, when, how large, and where in the log.
+//! Tool uses: small rows with time, size, files and the place in the log.
 
 use crate::{
     error::Result,
     fold::{
         files_touched,
-        projection::{Projection, Rows, list, some},
+        projection::{Projection, Rows},
         prompts, sessions,
     },
+    store::sql_values::{list, some},
 };
 use claude_mem_events::{Event, Recorded, ToolUsed};
 use rusqlite::params;
 
-/// Tool uses, each once: the client's id of a use within its session is its identity.
+/// Tool uses, each once: identified by the client's id within its session.
 pub(crate) struct ToolUses;
 
 impl Projection for ToolUses {
@@ -31,7 +32,7 @@ impl Projection for ToolUses {
     }
 }
 
-/// Adds a row, unless this use is known.
+/// Adds a row, unless the tool use is known.
 pub(crate) fn insert(
     rows: &Rows<'_>,
     event: &Recorded,
@@ -41,7 +42,8 @@ pub(crate) fn insert(
     let place = sessions::place(rows, event)?;
     let Some(session) = place.session else { return Ok(()) };
     let (prompt_number, turn) = prompts::turn_of(rows, &place, &used.prompt_id)?;
-    let named = rows.files_left().unwrap_or_else(|| files_touched::named(&used.tool, &used.input));
+    let named =
+        rows.files_of_tombstone().unwrap_or_else(|| files_touched::named(&used.tool, &used.input));
     let root = &event.envelope.project.root;
     let kept = |paths: &[String]| {
         let mut kept: Vec<_> =

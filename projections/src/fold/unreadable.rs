@@ -1,12 +1,13 @@
-//! What was recorded but not understood: kept in sight, never dropped.
+//! Events that could not be decoded.
 
 use crate::{
     error::Result,
-    fold::projection::{Projection, Rows, some},
+    fold::projection::{Projection, Rows},
+    store::sql_values::some,
 };
 use claude_mem_events::{Event, Recorded};
 
-/// Hooks that were called with nonsense, and events from the future.
+/// Hooks with invalid input, and events of a newer version.
 pub(crate) struct Unreadable;
 
 impl Projection for Unreadable {

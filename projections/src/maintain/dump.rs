@@ -1,4 +1,4 @@
-//! The tables as text, so that two databases can be compared byte for byte.
+//! Dumps the tables as text, so that two databases can be compared byte for byte.
 
 use crate::{
     error::{Error, Result},
@@ -7,14 +7,26 @@ use crate::{
 use rusqlite::types::ValueRef;
 use std::{fmt::Write as _, io};
 
-/// Where exactly reading goes on depends on when segments are rolled and compacted, so the place of the last
-/// event stands for it.
+/// The position where reading continues depends on when segments are rolled and compacted, so the
+/// dump contains the place of the last event instead.
 const CHECKPOINT: &str =
     "select one, log, (select coalesce(max(seq), 0) from events where host = 0), events, at_us, kinds
      from checkpoint";
 
+/// The identity of the log that a row comes from.
+const LOG: &str = "coalesce((select hex(id) from hosts where log = row.host),
+    (select hex(log) from checkpoint where row.host = 0))";
+/// The same for sessions, where `host` is the name of the machine.
+const LOG_OF_SESSION: &str = "coalesce((select hex(id) from hosts where log = row.log),
+    (select hex(log) from checkpoint where row.log = 0))";
+/// The key of a row's project, and its session.
+const PLACE: &str = "(select key from projects where id = row.project),
+    (select session from sessions where id = row.session)";
+/// The number of a reprocessing on the machine where it was started.
+const GENERATION: &str = "row.generation % 1000000";
+
 impl Store {
-    /// The rows of a query, one per line, columns parted by `|`.
+    /// The rows of a query, one per line, columns separated by `|`.
     pub fn dump(&self, sql: &str) -> Result<String> {
         let mut text = String::new();
         self.each_line(sql, |line| {
@@ -25,11 +37,11 @@ impl Store {
         Ok(text)
     }
 
-    /// Every table, in a fixed order. Only the inner tables of the full-text indexes are left out: they
-    /// depend on when rows were added, and are checked by [`check_index`](Self::check_index) instead.
+    /// Every table, in a fixed order. The internal tables of the full-text indexes are left out:
+    /// they depend on when rows were added, and [`check_index`](Self::check_index) checks them.
     pub fn write_dump(&self, out: &mut impl io::Write) -> Result<()> {
         let failed = |source| Error::Io { action: "write", path: "dump".into(), source };
-        for table in self.tables()? {
+        for table in self.table_names()? {
             writeln!(out, "-- {table}").map_err(failed)?;
             let columns = self.stored_columns(&table)?;
             let order = if columns.len() > 1 { "1, 2" } else { "1" };
@@ -42,7 +54,27 @@ impl Store {
         Ok(())
     }
 
-    /// Whether the full-text indexes hold exactly what the tables do.
+    /// Writes what does not depend on which machine folded the logs, or in which order they
+    /// arrived.
+    ///
+    /// Ids of rows, projects and hosts differ between machines, so they are replaced by the
+    /// event id, the key of the project, and the identity of the log. Folders of projects, and
+    /// rows that depend on the order of folding, are left out.
+    pub fn write_shared_dump(&self, out: &mut impl io::Write) -> Result<()> {
+        let failed = |source| Error::Io { action: "write", path: "dump".into(), source };
+        for (table, columns) in shared_columns() {
+            writeln!(out, "-- {table}").map_err(failed)?;
+            let sql = format!("select {columns} from {table} as row");
+            let mut lines: Vec<String> = self.dump(&sql)?.lines().map(str::to_owned).collect();
+            lines.sort_unstable();
+            for line in lines {
+                writeln!(out, "{line}").map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that the full-text indexes match the tables.
     pub fn check_index(&self) -> Result<()> {
         for table in ["observations_fts", "summaries_fts", "prompts_fts"] {
             let sql = format!("insert into {table} ({table}, rank) values ('integrity-check', 1)");
@@ -51,7 +83,8 @@ impl Store {
         Ok(())
     }
 
-    /// What is missing, and what SQLite finds wrong with the file, in its own words; nothing if it is whole.
+    /// Missing tables and indexes, and the damage that SQLite finds; empty if the database is
+    /// intact.
     pub fn damage(&self) -> Result<Vec<String>> {
         let mut statement = self.connection.prepare("pragma quick_check(20)")?;
         let lines = statement.query_map((), |row| row.get::<_, String>(0))?;
@@ -62,7 +95,7 @@ impl Store {
         Ok(lines)
     }
 
-    fn tables(&self) -> Result<Vec<String>> {
+    fn table_names(&self) -> Result<Vec<String>> {
         let sql = "select name from sqlite_schema where type = 'table' and name not like '%\\_fts%' escape '\\'
                    and name not like 'sqlite%' order by name";
         let mut statement = self.connection.prepare(sql)?;
@@ -70,7 +103,7 @@ impl Store {
         Ok(names.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The columns of a table, without those that are computed from others.
+    /// The columns of a table, without generated ones.
     fn stored_columns(&self, table: &str) -> Result<Vec<String>> {
         let sql = "select name from pragma_table_info(?1) order by cid";
         let mut statement = self.connection.prepare_cached(sql)?;
@@ -95,6 +128,60 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// Each table with its shared columns.
+fn shared_columns() -> Vec<(&'static str, String)> {
+    // A line break within a text would split a row.
+    let text = |column: &str| format!("replace(row.{column}, char(10), '\\n')");
+    let texts =
+        |columns: &[&str]| columns.iter().map(|name| text(name)).collect::<Vec<_>>().join(", ");
+    let event = "hex(row.event)";
+    let by = |column: &str| format!("(select hex(event) from replies where seq = row.{column})");
+    vec![
+        ("projects", "row.key, row.label, row.is_label_given,
+            (select key from projects as other where other.id = row.merged_into),
+            (select key from projects as other where other.id = row.owner)".into()),
+        ("sessions", format!(
+            "{LOG_OF_SESSION}, {event}, replace(row.platform, '@' || row.log, ''), row.session, row.memory_session, row.host,
+             (select key from projects where id = row.project), row.source, row.cwd, row.model,
+             row.transcript_path, row.started_at_us, row.at_us, row.ended_at_us, row.end_reason, row.prompt_id,
+             row.prompt_number, row.turn, row.is_turn_open, {}, row.upstream_id,
+             row.forgotten_by is not null", text("title"))),
+        ("prompts", format!(
+            "{LOG}, {event}, row.id % 1000000000, row.at_us, {PLACE}, row.number, row.turn, {},
+             row.is_private, row.submitter, row.prompt_id, row.cwd, row.upstream_id", text("text"))),
+        ("tool_uses", format!(
+            "{LOG}, {event}, row.at_us, {PLACE}, row.prompt_number, row.turn, row.tool, row.tool_use_id,
+             row.has_failed, row.is_interrupt, row.files_read, row.files_written, row.cwd, row.agent_id,
+             row.agent_type, row.duration_ms, row.bytes, {}, row.attempts, row.is_parked, row.upstream_id",
+            by("answered_by"))),
+        ("stops", format!(
+            "{LOG}, {event}, row.at_us, {PLACE}, row.prompt_number, row.turn, row.scope, row.agent_id,
+             row.agent_type, row.background_tasks, row.bytes, {}, row.attempts, row.is_parked",
+            by("answered_by"))),
+        ("replies", format!(
+            "{LOG}, {event}, row.at_us, {PLACE}, row.provider, row.model, row.prompt_version, {GENERATION},
+             row.attempt, row.verdict, row.observations, row.summaries, row.is_cut, row.cost_micros,
+             row.bytes, row.sources, row.is_current, row.superseded_by % 1000000")),
+        ("observations", format!(
+            "{LOG}, {event}, row.id % 1000000000, row.number, row.at_us, {PLACE}, row.prompt_number, row.origin,
+             row.type, {}, row.agent_type, row.provider, row.model, row.prompt_version, {GENERATION},
+             row.tokens, row.is_visible, row.superseded_by % 1000000, row.upstream_id",
+            texts(&["title", "subtitle", "narrative", "facts", "concepts", "files_read",
+                "files_modified", "metadata"]))),
+        ("summaries", format!(
+            "{LOG}, {event}, row.id % 1000000000, row.number, row.at_us, {PLACE}, row.prompt_number, row.origin,
+             {}, row.provider, row.model, row.prompt_version, {GENERATION}, row.tokens, row.is_visible,
+             row.superseded_by % 1000000, row.upstream_id",
+            texts(&["request", "investigated", "learned", "completed", "next_steps", "notes",
+                "files_read", "files_edited"]))),
+        ("reprocesses", format!(
+            "{LOG}, {event}, {GENERATION}, row.at_us, row.prompt_version, row.provider, row.model,
+             row.finished_at_us, row.is_current")),
+        ("forgettings", format!(
+            "{LOG}, {event}, row.at_us, hex(row.undoes), row.is_void, {}", text("reason"))),
+    ]
 }
 
 fn write_value(value: ValueRef<'_>, text: &mut String) {

@@ -1,4 +1,4 @@
-//! What a forgetting would take away, before anybody says yes; and what it should name.
+//! Preview of a forgetting, and the search for what it should name.
 
 use crate::{
     error::Result,
@@ -13,12 +13,12 @@ use crate::{
 use claude_mem_events::{Envelope, Forgotten, Id, Recorded, Seq};
 use std::collections::HashSet;
 
-/// What a forgetting would take away.
+/// What a forgetting would remove.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ForgetPreview {
-    /// How many events.
+    /// Number of events.
     pub events: u64,
-    /// The memories that can be seen now.
+    /// Visible memories.
     pub memories: Vec<MemoryId>,
 }
 
@@ -32,13 +32,13 @@ pub struct ForgetTargets {
 }
 
 impl Store {
-    /// Carries out a forgetting, sees what is gone, and takes it back.
+    /// Applies a forgetting in a transaction, compares, and rolls back.
     pub fn forget_preview(&self, forgotten: &Forgotten) -> Result<ForgetPreview> {
         let before = self.visible()?;
         let trial = self.connection.unchecked_transaction()?;
         let (kinds, ahead) = ([], ReadAhead::default());
         let rows = Rows::new(&trial, &kinds, &ahead, 0);
-        // Behind everything of our own log, and later than everything of others.
+        // Behind every event of our own log, and later than all of other logs.
         let seq = Seq::from_raw((1 << 55) - 1);
         let id = Id::from_bytes([0xFF; 16]);
         let (envelope, event) = (Envelope::default(), forgotten.clone().into());
@@ -64,7 +64,7 @@ impl Store {
         Ok(names)
     }
 
-    /// Tool uses that name a file or something in a folder, and memories that do.
+    /// Tool uses and memories that name a file or a file in a folder.
     pub fn forget_targets_by_file(&self, file: &str) -> Result<ForgetTargets> {
         let file = files_touched::relative(file, "", "");
         let names = |list: &str| {
@@ -86,7 +86,7 @@ impl Store {
         Ok(touching)
     }
 
-    /// Memories that hold this text, in whatever case of letters.
+    /// Memories that contain this text, ignoring case.
     pub fn forget_targets_by_text(&self, text: &str) -> Result<ForgetTargets> {
         let mut touching = ForgetTargets::default();
         let (observation, summary) = (

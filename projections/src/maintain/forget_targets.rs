@@ -1,58 +1,58 @@
-//! Where memories come from, by their names: what forgetting needs to know of them.
+//! Memories and forgettings as targets of `forget` and its undo.
 
 use crate::{
     error::Result,
     query::search::{Kind, MemoryId},
     store::{
         Store,
-        sql_numbers::{number, seq},
+        sql_values::{number, seq},
     },
 };
 use claude_mem_events::{Id, Seq};
 use rusqlite::{OptionalExtension, Row};
 
-/// A memory, and the event that holds it.
+/// A memory and the event that contains it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemorySource {
-    /// How it is called.
+    /// Its id.
     pub name: MemoryId,
-    /// The reply, the prompt, the memory written by hand, or the import.
+    /// The reply, the prompt, the note or the import.
     pub event: Id,
-    /// Its number there; nothing if it is all that the event holds.
+    /// Its number in the event; `None` if it is all that the event contains.
     pub number: Option<i64>,
-    /// When it happened, in microseconds since 1970.
+    /// Its time, in microseconds since 1970.
     pub at_us: u64,
-    /// The label of its project.
+    /// The name of its project.
     pub project: String,
     /// `bugfix`, `summary`, `prompt` …
     pub type_: String,
-    /// The line that it is known by.
+    /// Its title line.
     pub title: String,
-    /// All of its text.
+    /// Its whole text.
     pub text: String,
 }
 
 /// A forgetting, as it was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forgetting {
-    /// Which.
+    /// Its id.
     pub event: Id,
-    /// Where it is in the log.
+    /// Its place in the log.
     pub seq: Seq,
-    /// Whether a compaction has begun behind it, so that it cannot be taken back.
+    /// Whether a compaction follows it, so that it cannot be undone.
     pub is_final: bool,
-    /// When.
+    /// Its time, in microseconds since 1970.
     pub at_us: u64,
-    /// How many memories it took away.
+    /// Number of memories it removed.
     pub memories: u64,
-    /// Whether it was taken back later.
+    /// Whether it was undone.
     pub is_void: bool,
-    /// Whether it only takes another one back.
+    /// Whether it undoes another one.
     pub is_undoing: bool,
 }
 
 impl Store {
-    /// The memory of this name, and what it was made of; `None` if there is none to be seen.
+    /// The memory with this id and its event; `None` if it is not visible.
     pub fn memory_source(&self, name: MemoryId) -> Result<Option<MemorySource>> {
         let sql = match name.kind {
             Kind::Observation => {
@@ -92,7 +92,7 @@ impl Store {
         Ok(self.connection.prepare_cached(sql)?.query_row([name.id], found).optional()?)
     }
 
-    /// The memories that are gone once this event is forgotten: those it holds, and those that were made
+    /// The memories that are gone once this event is forgotten: those it contains, and those made
     /// of it.
     pub fn memories_of_event(&self, event: Id) -> Result<Vec<MemoryId>> {
         let mut names = Vec::new();
@@ -113,7 +113,7 @@ impl Store {
         Ok(names)
     }
 
-    /// The forgettings whose id begins like this, the latest first.
+    /// The forgettings whose id starts with this, latest first.
     pub fn forgettings(&self, beginning: &str) -> Result<Vec<Forgetting>> {
         let sql = "select event, at_us, memories, is_void, undoes is not null, seq,
                        exists (select 1 from compactions
@@ -136,7 +136,7 @@ impl Store {
     }
 }
 
-/// The first line with something on it.
+/// The first line that is not blank.
 fn first_line(text: &str) -> String {
     text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
 }

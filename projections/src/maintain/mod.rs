@@ -1,9 +1,8 @@
-//! Care of the database and the log: what to forget, what compaction may erase, vacuuming, dumps.
+//! Maintenance of the database and the log: forgetting, erasing, vacuuming, dumps.
 
 mod dump;
 mod forget_preview;
 mod forget_targets;
-mod shared_dump;
 mod tombstones;
 mod vacuum;
 

@@ -1,9 +1,10 @@
-//! What of the log is no longer needed: forgotten, superseded, or only needed as a digest; and what is left of it.
+//! What compaction may erase: forgotten and superseded content, and raw content of which a digest
+//! is enough. Also what remains of it as a tombstone.
 //!
-//! Rows decide. An event is erased because a forgetting marks it, a memory in a reply because its row is gone and
-//! a forgetting or a compaction explains why. Whatever is left folds into the same rows again, those that are
-//! removed later in the log included, so that drawing everything from a compacted log gives what drawing it from
-//! the whole one gave.
+//! Rows decide. An event is erased because a forgetting marks it, a memory in a reply because its
+//! row is gone and a forgetting or a compaction explains why. Tombstones fold into the same rows,
+//! including those that a later event removes, so that a rebuild from a compacted log gives the
+//! same database.
 
 use crate::{
     error::Result,
@@ -11,7 +12,7 @@ use crate::{
         Compactions, files_touched,
         projection::{Projection as _, ReadAhead, Rows},
     },
-    store::{Store, sql_numbers::seq},
+    store::{Store, sql_values::seq},
     xml::{self, Observation, Reply, Summary},
 };
 use claude_mem_events::{
@@ -26,29 +27,29 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-/// Nothing was read ahead.
+/// No replies were parsed ahead.
 static EMPTY: LazyLock<ReadAhead> = LazyLock::new(ReadAhead::default);
 
 /// Why an event is erased, and how much of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Erasure {
-    /// It was forgotten; as a whole session, or as a part of one.
+    /// It was forgotten.
     Forgotten {
-        /// Whether all of the session was.
+        /// Whether the whole session was.
         is_whole: bool,
     },
     /// Memories of a reply are gone.
     Reply {
-        /// Whether something that it answers was forgotten, or itself: then nothing of it stays.
+        /// Whether the reply, or an event that it answers, was forgotten: then nothing of it stays.
         is_forgotten: bool,
-        /// Whether a later generation took its place.
+        /// Whether a later generation superseded it.
         is_superseded: bool,
-        /// The numbers of the observations that are still there.
+        /// The numbers of the observations that remain.
         observations: HashSet<i64>,
-        /// Whether the summary is.
+        /// Whether the summary remains.
         has_summary: bool,
     },
-    /// The agent failed; if it was about something forgotten, what it said instead goes.
+    /// A failed request; its text is erased if it was about forgotten events.
     Failure,
     /// It is answered, and only a digest is kept.
     Digest,
@@ -60,7 +61,7 @@ impl Erasure {
     }
 }
 
-/// Decides what is left of the events of a part of the log.
+/// Decides what remains of the events in a part of the log.
 #[derive(Debug, Clone, Default)]
 pub struct Eraser {
     kinds: Arc<Vec<String>>,
@@ -68,25 +69,25 @@ pub struct Eraser {
     facts: Arc<Facts>,
 }
 
-/// What forgettings say that rows do not.
+/// Facts from forgettings that rows do not contain.
 #[derive(Debug, Clone, Default)]
 struct Facts {
-    /// Ids of forgotten events, in order.
+    /// Ids of forgotten events, sorted.
     forgotten: Vec<[u8; 16]>,
-    /// Forgettings of whole sessions or projects, by their place.
+    /// Places of forgettings of whole sessions or projects.
     whole: HashSet<i64>,
-    /// Memories that were forgotten by their address.
+    /// Addresses of forgotten memories.
     addresses: HashSet<String>,
-    /// Whether something was forgotten by the file it touches. Files must then stay known, so that the
-    /// forgetting finds the same events when all is drawn again.
+    /// Whether a forgetting names files. Tombstones then keep file names, so that the forgetting
+    /// matches the same events in a rebuild.
     names_files: bool,
 }
 
-/// Below this a digest is not worth it.
+/// Smaller payloads are not worth a digest.
 const DIGEST_BYTES_MIN: usize = 256;
 
 impl Store {
-    /// Decides what is to be erased of our own log, all of which must be folded.
+    /// Prepares erasing in our own log, all of which must be folded.
     pub fn eraser(&self) -> Result<Eraser> {
         let facts = Arc::new(self.facts()?);
         let kinds = Arc::new(self.options.kinds.clone());
@@ -110,7 +111,7 @@ impl Store {
         Ok(facts)
     }
 
-    /// The same for the events from `from` on and before `to`.
+    /// The eraser for the events from `from` on and before `to`.
     pub fn eraser_of(&self, eraser: &Eraser, from: Seq, to: Seq) -> Result<Eraser> {
         let mut eraser = Eraser { erasures: HashMap::new(), ..eraser.clone() };
         self.look_up(&mut eraser, from, to)?;
@@ -201,7 +202,7 @@ impl Store {
             let has_summary = row.get::<_, i64>(7)? > 0;
             let present = observations.len() as i64 + i64::from(has_summary);
             let is_gone = present < row.get::<_, i64>(3)? + row.get::<_, i64>(4)?;
-            // Rows that are gone for no reason that we know of are no reason to erase anything.
+            // A missing row without a known reason is no reason to erase anything.
             if is_forgotten || is_superseded || (is_gone && eraser.facts.explains(id)) {
                 let erasure =
                     Erasure::Reply { is_forgotten, is_superseded, observations, has_summary };
@@ -226,7 +227,7 @@ impl Facts {
         self.addresses.extend(forgotten.rows);
     }
 
-    /// Whether memories of this reply were forgotten one by one, or by a file.
+    /// Whether memories of this reply were forgotten by address or by file.
     fn explains(&self, reply: Id) -> bool {
         let reply = reply.to_string();
         self.names_files
@@ -237,22 +238,22 @@ impl Facts {
 }
 
 impl Eraser {
-    /// Whether nothing of the part that was looked up goes.
+    /// Whether nothing in this part of the log is erased.
     pub fn is_empty(&self) -> bool {
         self.erasures.is_empty()
     }
 
-    /// From where to where there is anything that may go, both included.
+    /// The first and the last place that may be erased.
     pub fn reach(&self) -> Option<(Seq, Seq)> {
         Some((*self.erasures.keys().min()?, *self.erasures.keys().max()?))
     }
 
-    /// Whether something of it was forgotten.
+    /// Whether anything in it was forgotten.
     fn has_forgotten(&self) -> bool {
         self.erasures.values().any(Erasure::is_forgetting)
     }
 
-    /// Whether something was forgotten in these segments of it.
+    /// Whether anything in these segments was forgotten.
     pub fn has_forgotten_in(&self, number: u64, number_last: u64) -> bool {
         self.erasures.iter().any(|(seq, erasure)| {
             (number..=number_last).contains(&seq.segment()) && erasure.is_forgetting()
@@ -264,12 +265,12 @@ impl Eraser {
         self.facts.forgotten.binary_search(id.as_bytes()).is_ok()
     }
 
-    /// Ids of everything that was forgotten.
+    /// Ids of all forgotten events.
     pub fn forgotten(&self) -> &[[u8; 16]] {
         &self.facts.forgotten
     }
 
-    /// What is left of a record, to be stored in its place; `None` if it stays as it is.
+    /// The tombstone that replaces a record; `None` if the record stays.
     pub fn left(&self, entry: &Entry<'_>) -> Option<Vec<u8>> {
         let erasure = self.erasures.get(&entry.seq)?;
         let recorded = Recorded::from_entry(entry);
@@ -291,7 +292,7 @@ impl Eraser {
         };
         let payload = match left.encode(&recorded.envelope) {
             Ok(payload) => payload,
-            // No record can hold what would be left: of what was forgotten nothing is left.
+            // The tombstone would be too large for a record: nothing remains of what was forgotten.
             Err(_) if matches!(erasure, Erasure::Forgotten { .. }) => Vec::new(),
             Err(_) => return None,
         };
@@ -364,8 +365,8 @@ impl Judge for Eraser {
         self.left(entry).map_or(Fate::Keep, Fate::Erase)
     }
 
-    /// What is damaged may be mended from a copy, so it stays; but where something was forgotten, nobody can
-    /// tell whether it is that.
+    /// Damaged bytes stay, because a copy may repair them. But where something was forgotten they
+    /// are dropped: they may be part of it.
     fn damage(&mut self, gap: &Gap) -> Damage {
         match gap.id {
             _ if !self.has_forgotten() => Damage::Refuse,
@@ -383,7 +384,7 @@ struct Gone<'a> {
 }
 
 impl Gone<'_> {
-    /// Empties what is gone, but keeps its number.
+    /// Empties the memories that are gone, but keeps their numbers.
     fn take_from(&self, reply: &mut Reply, keeps_files: bool) {
         for (index, observation) in reply.observations.iter_mut().enumerate() {
             if self.is_all || !self.observations.contains(&(index as i64 + 1)) {
@@ -405,7 +406,7 @@ impl Gone<'_> {
             }
         }
         if self.is_all {
-            // Why there is no summary is something that was said, too.
+            // The reason why there is no summary is text of the model, too.
             reply.summary_skipped = reply.summary_skipped.take().map(|_| String::new());
         }
     }
@@ -418,7 +419,7 @@ fn failure_bytes(event: &Event) -> u64 {
     }
 }
 
-/// The event without what was said. If only a part of a session was forgotten, where it ran stays known.
+/// The event without its content. If only a part of a session was forgotten, its folder is kept.
 fn blank(event: &Event, is_whole: bool) -> Option<Event> {
     match event {
         Event::SessionStarted(started) if !is_whole => {
@@ -434,7 +435,7 @@ fn blank(event: &Event, is_whole: bool) -> Option<Event> {
     }
 }
 
-/// Columns of an imported row that other rows depend on: when it was, which number it has, whose it is.
+/// Columns of an imported row that other rows depend on: times, numbers and references.
 const COLUMNS_KEPT: [&str; 12] = [
     "prompt_number",
     "created_at_epoch",
@@ -469,7 +470,7 @@ fn files(event: &Event, before: Option<&Tombstone>) -> files_touched::FilesTouch
     }
 }
 
-/// A tool use without what the tool was given and gave back.
+/// A tool use without its input and output.
 fn digest(event: &Event, before: Option<&Tombstone>, entry: &Entry<'_>) -> Option<Tombstone> {
     let Event::ToolUsed(used) = event else { return None };
     let bytes = used.input.len() + used.output.len() + used.error.len();

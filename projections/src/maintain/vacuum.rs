@@ -1,4 +1,4 @@
-//! Making the database small, and leaving nothing of what was removed in it or beside it.
+//! Vacuuming: makes the database small and removes all traces of deleted content.
 
 use crate::{
     error::{Error, Result},
@@ -10,19 +10,19 @@ use crate::{
 };
 use std::{fs, path::Path};
 
-/// What tidying came to.
+/// The result of vacuuming.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Vacuumed {
     /// Bytes of the database and its write-ahead log before.
     pub bytes_before: u64,
-    /// And after.
+    /// The same after.
     pub bytes_after: u64,
-    /// Whether somebody was reading all along, so that pages of before are still in the write-ahead log.
+    /// Whether a reader kept old pages in the write-ahead log.
     pub is_log_in_use: bool,
 }
 
 impl Store {
-    /// Merges the full-text indexes, gives back what is free, and empties the write-ahead log.
+    /// Merges the full-text indexes, frees unused pages, and truncates the write-ahead log.
     pub fn vacuum(&self) -> Result<Vacuumed> {
         let Some(path) = self.path() else { return Ok(Vacuumed::default()) };
         let bytes_before = size(path);
@@ -36,14 +36,14 @@ impl Store {
         Ok(Vacuumed { bytes_before, bytes_after: size(path), is_log_in_use })
     }
 
-    /// From now on everything is drawn again before anything is folded: the log itself has changed.
+    /// Requires a rebuild before the next fold: the log itself has changed.
     pub fn mark_outdated(&self) -> Result<()> {
         self.connection.execute("update projections set version = 0", ())?;
         Ok(())
     }
 
-    /// Removes databases that were set aside because they could not be used, and one whose drawing was cut
-    /// short: what was forgotten since may be in them. Says how many bytes that were.
+    /// Removes databases that were set aside as unusable, and the file of an interrupted rebuild:
+    /// they may contain what was forgotten since. Returns their size in bytes.
     pub fn remove_leftovers(&self) -> Result<u64> {
         let Some(path) = self.path() else { return Ok(0) };
         let mut bytes = 0;
@@ -69,8 +69,8 @@ fn size(path: &Path) -> u64 {
     len(path) + len(&beside(path, COMPANIONS[0]))
 }
 
-/// Says how many bytes it had; none if it was not there. A directory that stood in the place of a database
-/// was not made by us and stays.
+/// Returns the size of the removed file; 0 if there was none. A directory at that path is not ours
+/// and stays.
 fn remove(path: &Path) -> Result<u64> {
     let Ok(metadata) = fs::symlink_metadata(path) else { return Ok(0) };
     if metadata.is_dir() {

@@ -1,34 +1,34 @@
-//! What other generations made of the same events: memories side by side.
+//! Alternatives to a memory: what other generations made of the same events.
 
 use crate::{
     Store,
     error::Result,
     query::search::{Kind, MemoryId},
-    store::sql_numbers::number,
+    store::sql_values::number,
 };
 
-/// A reply that speaks of the events behind a memory.
+/// A reply about the events behind a memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alternative {
-    /// 0 as the work went on; above that, which reprocessing asked.
+    /// 0 for the initial distillation; else the number of the reprocessing.
     pub generation: u32,
-    /// When it was given, in microseconds since 1970.
+    /// Time of the reply, in microseconds since 1970.
     pub at_us: u64,
-    /// Who answered.
+    /// The provider.
     pub provider: String,
-    /// Which model.
+    /// The model.
     pub model: String,
-    /// The hash of the prompt texts in force.
+    /// The hash of the prompt texts.
     pub prompt_version: String,
-    /// Whether its memories are the ones to show.
+    /// Whether its memories are the visible ones.
     pub is_current: bool,
-    /// The observations and summaries in it.
+    /// Its observations and summaries.
     pub memories: Vec<MemoryId>,
 }
 
 impl Store {
-    /// Every reply about any of the events that the memory was made of, the earliest generation first. Empty
-    /// for what no agent said.
+    /// Every reply about any of the events that the memory was made of, by generation. Empty for a
+    /// memory that no agent made.
     pub fn alternatives(&self, name: MemoryId) -> Result<Vec<Alternative>> {
         if name.kind == Kind::Prompt {
             return Ok(Vec::new());
@@ -63,7 +63,7 @@ impl Store {
         Ok(tellings)
     }
 
-    /// The observations, then the summaries, of the event at this place, shown or not.
+    /// The observations, then the summaries, of the event at this place, visible or not.
     pub(crate) fn memories_of_reply(&self, seq: i64) -> Result<Vec<MemoryId>> {
         let mut names = Vec::new();
         for kind in [Kind::Observation, Kind::Summary] {

@@ -1,27 +1,27 @@
-//! What was folded since a place in the log, for whoever looks on.
+//! The change feed: what was folded since a position.
 
 use crate::{
     Store,
     error::Result,
     hosts::{FIRST_FOREIGN_SEQ, HOST_SHIFT, host_of},
     query::search::{Kind, MemoryId},
-    store::sql_numbers::number,
+    store::sql_values::number,
 };
 use claude_mem_events::{Event, Id, Seq};
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
-/// How far somebody has heard of each log: our own, and those of other machines. As a text, the places one after
-/// the other: each holds the number of its log.
+/// A position in the feed: the last place read in each log. As text, the places one after the
+/// other; each contains the number of its host.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FeedPosition(BTreeMap<u8, Seq>);
 
 impl FeedPosition {
-    /// The last place of this log; its beginning, if nothing of it was heard.
+    /// The last place read of this host's log, or its beginning.
     fn of(&self, log: u8) -> i64 {
         self.0.get(&log).map_or(start(log), |seq| seq.raw() as i64)
     }
 
-    /// What is at this place was heard, too.
+    /// Moves the position to this place, if it is later.
     pub fn reach(&mut self, seq: Seq) {
         self.0.insert(host_of(seq), seq);
     }
@@ -34,7 +34,7 @@ impl fmt::Display for FeedPosition {
     }
 }
 
-/// A text that names no places.
+/// A text that is not a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidFeedPosition;
 
@@ -54,46 +54,47 @@ impl FromStr for FeedPosition {
     }
 }
 
-/// One thing that happened.
+/// One entry of the feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedEntry {
-    /// Where it is in the log.
+    /// Its place in the log.
     pub seq: Seq,
-    /// When, in microseconds since 1970.
+    /// Its time, in microseconds since 1970.
     pub at_us: u64,
-    /// What.
+    /// The change.
     pub what: FeedChange,
 }
 
-/// What happened.
+/// A change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FeedChange {
-    /// A session began, or went on. Its number.
+    /// A session began or was resumed. Holds its row id.
     SessionStarted(i64),
-    /// The user said something.
+    /// The user submitted a prompt.
     Prompt(MemoryId),
-    /// A tool was used, of which something may be remembered.
+    /// A tool use that may become a memory.
     ToolUsed {
-        /// The number of the session.
+        /// Row id of the session.
         session: i64,
         /// The tool.
         tool: String,
-        /// The prompt, counted within the session.
+        /// The number of the prompt in the session.
         prompt_number: u32,
     },
     /// Memories were made: observations, then the summary.
     Memories(Vec<MemoryId>),
-    /// A session ended. Its number.
+    /// A session ended. Holds its row id.
     SessionEnded(i64),
-    /// Something was forgotten, or a forgetting was taken back.
+    /// Something was forgotten, or a forgetting was undone.
     Forgotten(Id),
-    /// Other memories are shown than before: a reprocessing is complete, or projects are one.
-    Redrawn,
+    /// Other memories are visible than before: a reprocessing became current, or projects were
+    /// merged.
+    MemoriesReplaced,
 }
 
 impl Store {
-    /// What happened behind `after` on this machine and on others, at most `limit` events of each log, and how
-    /// far that goes. What was forgotten since is left out.
+    /// The changes behind `after` on all machines, at most `limit` events of each log, and the
+    /// position behind them. Forgotten events are left out.
     pub fn changes_after(
         &self,
         after: &FeedPosition,
@@ -118,8 +119,7 @@ impl Store {
         Ok((news, until))
     }
 
-    /// How many events were folded behind `after`; whoever has to know only whether there are more than `max`
-    /// of a log need not wait for all to be counted.
+    /// The number of events behind `after`. Counting stops at `max` events per log.
     pub fn changes_count_after(&self, after: &FeedPosition, max: u32) -> Result<u64> {
         let sql =
             "select count(*) from (select 1 from events where seq > ?1 and seq < ?2 limit ?3)";
@@ -131,7 +131,7 @@ impl Store {
         Ok(count)
     }
 
-    /// The last event of each log that was folded.
+    /// The position behind the last folded event of each log.
     pub fn feed_end(&self) -> Result<FeedPosition> {
         let sql = "select coalesce(max(seq), ?1) from events where seq >= ?1 and seq < ?2";
         let mut statement = self.connection.prepare_cached(sql)?;
@@ -143,7 +143,7 @@ impl Store {
         Ok(heard)
     }
 
-    /// Our own log, and those of the other machines whose memories are shown.
+    /// Our own log, and those of the visible hosts.
     fn logs(&self) -> Result<Vec<u8>> {
         let sql = "select 0 union all select log from hosts where not is_hidden";
         let mut statement = self.connection.prepare_cached(sql)?;
@@ -160,20 +160,20 @@ impl Store {
         Ok(match Event::name_of(kind) {
             "SessionStarted" => session.map(FeedChange::SessionStarted),
             "SessionEnded" => session.map(FeedChange::SessionEnded),
-            "PromptSubmitted" => self.said_at(seq)?.map(FeedChange::Prompt),
-            // What another machine is busy with is that machine's own; what comes of it is told.
+            "PromptSubmitted" => self.prompt_at(seq)?.map(FeedChange::Prompt),
+            // Progress on another machine is not shown; its results are.
             "ToolUsed" if seq < FIRST_FOREIGN_SEQ => self.used_at(seq, session)?,
             "AgentReplied" | "MemoryAdded" | "Imported" => {
                 let names = self.memories_of_reply(seq)?;
                 (!names.is_empty()).then_some(FeedChange::Memories(names))
             }
-            "ReprocessFinished" | "ProjectMerged" => Some(FeedChange::Redrawn),
+            "ReprocessFinished" | "ProjectMerged" => Some(FeedChange::MemoriesReplaced),
             "Forgotten" => Some(FeedChange::Forgotten(Id::from_bytes(event))),
             _ => None,
         })
     }
 
-    fn said_at(&self, seq: i64) -> Result<Option<MemoryId>> {
+    fn prompt_at(&self, seq: i64) -> Result<Option<MemoryId>> {
         let sql = "select id from visible_prompts where seq = ?1";
         let mut rows = self.connection.prepare_cached(sql)?;
         let mut rows = rows.query([seq])?;
@@ -192,12 +192,12 @@ impl Store {
     }
 }
 
-/// No place of this log is below this.
+/// The lowest place of this host's log.
 fn start(log: u8) -> i64 {
     i64::from(log) << HOST_SHIFT
 }
 
-/// Every place of this log is.
+/// The end of the places of this host's log.
 fn end(log: u8) -> i64 {
     (i64::from(log) + 1).checked_mul(FIRST_FOREIGN_SEQ).unwrap_or(i64::MAX)
 }
@@ -218,13 +218,13 @@ mod tests {
                 names.iter().map(ToString::to_string).collect::<Vec<_>>().join("+")
             }
             FeedChange::Forgotten(_) => "forgotten".into(),
-            FeedChange::Redrawn => "redrawn".into(),
+            FeedChange::MemoriesReplaced => "redrawn".into(),
         };
         news.iter().map(one).collect()
     }
 
     #[test]
-    fn everything_since_a_place_is_told_in_order_and_once() {
+    fn the_feed_contains_every_change_since_a_position_in_order_and_once() {
         let mut scene = TestLog::new();
         scene.add(SessionStarted::default());
         scene.prompt("go");
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_forgotten_is_not_told_again() {
+    fn forgotten_events_are_not_in_the_feed() {
         let mut scene = TestLog::new();
         let tool = scene.tool("Bash", "{}");
         scene.reply(&[tool], &titled("a"));

@@ -1,68 +1,68 @@
-//! What might be worth telling a session that begins: rows, not yet chosen from.
+//! Candidates for the context of a new session.
 
 use crate::{
     error::Result,
-    store::{Store, sql_numbers::number},
+    store::{Store, sql_values::number},
 };
 use claude_mem_events::Id;
 use rusqlite::{OptionalExtension, Row, named_params};
 
-/// For whom.
+/// What context is for.
 #[derive(Debug, Clone)]
 pub struct ContextQuery<'a> {
-    /// The project, by key.
+    /// The key of the project.
     pub project: &'a str,
-    /// Only what was remembered before this moment.
+    /// Only memories before this time.
     pub until_us: u64,
-    /// Only what was remembered after this moment, by other sessions than the one named.
+    /// Only memories after this time, of other sessions than the one named.
     pub since: Option<(u64, &'a str)>,
     /// Only these types; empty for all.
     pub types: &'a [String],
-    /// Only what has one of these concepts; empty for all.
+    /// Only memories with one of these concepts; empty for all.
     pub concepts: &'a [String],
-    /// How many observations to look at, the latest ones.
+    /// Maximum number of observations; the latest are used.
     pub observations_max: u32,
-    /// How many summaries.
+    /// Maximum number of summaries.
     pub summaries_max: u32,
 }
 
-/// What there is.
+/// The candidates.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ContextMaterial {
-    /// Notes of the user, the latest one first.
+    /// Notes of the user, latest first.
     pub by_hand: Vec<ContextObservation>,
-    /// Notes of Claude and of programs, the latest one first.
+    /// Notes of Claude and of programs, latest first.
     pub noted: Vec<ContextNote>,
-    /// What the agent observed, the latest one first.
+    /// Observations, latest first.
     pub observations: Vec<ContextObservation>,
-    /// Summaries, the latest one first, one for each session.
+    /// Summaries, latest first, one per session.
     pub summaries: Vec<ContextSummary>,
-    /// How many observations there are in all.
+    /// Total number of observations.
     pub observations_total: u64,
-    /// How many sessions.
+    /// Total number of sessions.
     pub sessions_total: u64,
 }
 
 /// An observation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ContextObservation {
-    /// By which it can be fetched.
+    /// Its id.
     pub id: i64,
-    /// When.
+    /// Its time, in microseconds since 1970.
     pub at_us: u64,
-    /// Row of the session; none for what was written by hand outside of one.
+    /// Row of the session; `None` for a note written outside of one.
     pub session: Option<i64>,
     /// `bugfix`, `decision` …
     pub kind: String,
     /// One line.
     pub title: String,
-    /// Some lines; empty if there are none.
+    /// Some lines; may be empty.
     pub narrative: String,
-    /// Short statements; read only where there is no title or no narrative to be told instead.
+    /// Short statements; read only if the title or the narrative is missing.
     pub facts: Vec<String>,
-    /// Relative to the project's root where inside it.
+    /// Relative to the project's root if inside it.
     pub files: Vec<String>,
-    /// Whether a subagent did all of it.
+    /// Whether a subagent did all of the work.
     pub is_of_subagent: bool,
 }
 
@@ -71,18 +71,18 @@ pub struct ContextObservation {
 pub struct ContextNote {
     /// Its text.
     pub memory: ContextObservation,
-    /// Claude wrote it; else a program did, over HTTP.
+    /// Whether Claude wrote it, rather than a program over HTTP.
     pub is_of_claude: bool,
-    /// The watched program's id of the session in which it was written, if there was one.
+    /// The client's id of the session in which it was written.
     pub session: Option<String>,
 }
 
-/// What was done in a session, up to its last stop.
+/// The last summary of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ContextSummary {
-    /// By which it can be fetched, behind an `S`.
+    /// Its id, without the `S`.
     pub id: i64,
-    /// When.
+    /// Its time, in microseconds since 1970.
     pub at_us: u64,
     /// Row of the session.
     pub session: Option<i64>,
@@ -98,35 +98,37 @@ pub struct ContextSummary {
     pub next_steps: String,
 }
 
-/// The latest rows of one project.
+/// SQL: the latest rows of one project.
 const RANGE: &str = "project = :project and at_us < :until and at_us > :since
     and (:but = '' or session is not (select id from sessions where session = :but and log = 0))
     order by at_us desc, id desc limit :limit";
 
-/// The summaries of one session. They lie all over the file, so only those that are told are fetched.
+/// The summaries of one session. They are scattered over the file, so only the chosen ones are
+/// read.
 struct Stops {
     session: Option<i64>,
     last: i64,
-    /// The latest one first.
+    /// Latest first.
     earlier: Vec<i64>,
 }
 
-/// Notes that the user did not write. In the words of the index `observations_noted`.
+/// SQL: notes that the user did not write. Must match the condition of the index
+/// `observations_noted`.
 const NOTED: &str = "origin in ('claude', 'program')";
-/// Everything but notes.
+/// SQL: everything but notes.
 const OBSERVED: &str = "origin not in ('user', 'claude', 'program')";
 
-/// What is written by hand is told first, so there is a bound to it.
+/// Maximum number of notes of the user, which come first in the context.
 const BY_HAND_MAX: u32 = 50;
 
-/// More summaries are read than wanted, because a session has one for each stop.
+/// A session has one summary per stop, so more are read than needed.
 const STOPS_PER_SESSION: u32 = 8;
 
 impl Store {
-    /// What might be worth telling. Costs the same however much is remembered, but for the two totals: rows are
-    /// counted in an index, 20 for each microsecond.
+    /// Reads the candidates. The cost does not depend on the number of memories, except for the two
+    /// totals, which are counted in an index at 20 rows per microsecond.
     pub fn context_material(&self, wanted: &ContextQuery<'_>) -> Result<ContextMaterial> {
-        // All of one moment, and with one lock instead of one for each question.
+        // One transaction: a consistent view, and one lock instead of one per query.
         let is_look = !self.connection.is_autocommit();
         let _moment = (!is_look).then(|| self.connection.unchecked_transaction()).transpose()?;
         let projects = self.merged_projects(wanted.project)?;
@@ -155,7 +157,7 @@ impl Store {
         memories.into_iter().map(note).collect()
     }
 
-    /// The moment something was last recorded of a session, before `until_us`.
+    /// The time of the last event of a session before `until_us`.
     pub fn last_seen_us(&self, content_session: &str, until_us: u64) -> Result<Option<u64>> {
         let sql =
             "select max(events.at_us) from events join sessions on events.session = sessions.id
@@ -168,7 +170,7 @@ impl Store {
         Ok(found.flatten().map(|at_us| at_us as u64))
     }
 
-    /// Key, name and folder of the project that goes by this name or key; the one seen last, if several do.
+    /// Key, name and folder of the project with this name or key; of several, the one seen last.
     pub fn project_named(&self, name: &str) -> Result<Option<(String, String, String)>> {
         let sql = "select owners.key, coalesce(owners.label, ''), coalesce(owners.root, '')
              from projects join projects as owners on owners.id = projects.owner
@@ -179,7 +181,7 @@ impl Store {
         Ok(found.optional()?)
     }
 
-    /// The project whose folder this is, or is in: key, label, root. The innermost, if several are.
+    /// Key, name and folder of the innermost project that contains this folder.
     pub fn project_around(&self, folder: &str) -> Result<Option<(String, String, String)>> {
         let sql = "select owners.key, coalesce(owners.label, ''), projects.root
              from projects join projects as owners on owners.id = projects.owner
@@ -193,7 +195,7 @@ impl Store {
         Ok(found.optional()?)
     }
 
-    /// The project of a session, by the watched program's id of it: key, label, root.
+    /// Key, name and folder of the project of a session, by the client's id.
     pub fn project_of(&self, session: &str) -> Result<Option<(String, String, String)>> {
         let sql = "select owners.key, coalesce(owners.label, ''), coalesce(projects.root, '')
              from sessions join projects on projects.id = sessions.project
@@ -205,7 +207,7 @@ impl Store {
         Ok(found.optional()?)
     }
 
-    /// The project that an event was recorded of: key, label, root.
+    /// Key, name and folder of the project of an event.
     pub fn project_of_event(&self, event: Id) -> Result<Option<(String, String, String)>> {
         let sql = "select owners.key, coalesce(owners.label, ''), coalesce(projects.root, '')
              from events join projects on projects.id = events.project
@@ -216,8 +218,8 @@ impl Store {
         Ok(statement.query_row([event.as_bytes()], read).optional()?)
     }
 
-    /// The project and all that were merged into it. Each is asked for alone, so that an index gives its
-    /// latest rows without sorting all of them.
+    /// The project and all that were merged into it. Each is queried separately, so that an index
+    /// gives its latest rows without sorting.
     fn merged_projects(&self, key: &str) -> Result<Vec<i64>> {
         let sql =
             "select id from projects where owner = (select owner from projects where key = ?1)";
@@ -278,7 +280,7 @@ impl Store {
         sessions.iter().map(|stops| self.last_summary(stops)).collect()
     }
 
-    /// The latest one of a session. What was asked first is what the session is about.
+    /// The latest summary of a session, with the first request: that is what the session is about.
     fn last_summary(&self, stops: &Stops) -> Result<ContextSummary> {
         let mut last = self.summary(stops.last)?;
         for id in stops.earlier.iter().rev() {
@@ -335,7 +337,7 @@ impl Store {
     }
 }
 
-/// Whether the row has one of these concepts, or any will do.
+/// Whether the row has one of these concepts; true if none are given.
 fn is_about(row: &Row<'_>, wanted: &[String]) -> Result<bool> {
     Ok(wanted.is_empty() || list(row, 8)?.iter().any(|concept| wanted.contains(concept)))
 }

@@ -1,44 +1,44 @@
-//! What asking has cost, and where it failed.
+//! Costs and failures of requests to the agent.
 
 use crate::{
     error::Result,
     hosts::FIRST_FOREIGN_SEQ,
-    store::{Store, sql_numbers::number},
+    store::{Store, sql_values::number},
 };
 use rusqlite::Row;
 use std::ops::AddAssign;
 
-/// What one model cost on one day for one project.
+/// The costs of one model on one day for one project.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cost {
-    /// `2026-11-16`, in the time zone asked for.
+    /// `2026-11-16`, in the requested time zone.
     pub day: String,
     /// Key of the project, merges applied.
     pub project: String,
-    /// What people call it.
+    /// The name of the project.
     pub label: String,
-    /// Who was asked.
+    /// The provider.
     pub provider: String,
-    /// Which model.
+    /// The model.
     pub model: String,
-    /// Replies that came.
+    /// Number of replies.
     pub replies: u64,
-    /// Attempts that failed.
+    /// Number of failed attempts.
     pub failures: u64,
-    /// Observations that the replies held.
+    /// Number of observations in the replies.
     pub observations: u64,
-    /// Tokens read, cached ones included.
+    /// Input tokens, including cached ones.
     pub tokens_in: u64,
-    /// Of those, how many came from a cache.
+    /// Input tokens read from a cache.
     pub tokens_cached: u64,
-    /// Tokens written.
+    /// Output tokens.
     pub tokens_out: u64,
     /// Millionths of a dollar.
     pub cost_micros: u64,
 }
 
 impl AddAssign<&Self> for Cost {
-    /// Adds what can be added. Day, project and model stay.
+    /// Adds the amounts; day, project and model stay.
     fn add_assign(&mut self, other: &Self) {
         self.replies += other.replies;
         self.failures += other.failures;
@@ -50,43 +50,43 @@ impl AddAssign<&Self> for Cost {
     }
 }
 
-/// What was spent in all.
+/// Total spending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spending {
-    /// Tokens read and written.
+    /// Input and output tokens.
     pub tokens: u64,
     /// Millionths of a dollar.
     pub cost_micros: u64,
-    /// The most tokens that one request took.
+    /// The tokens of the largest request.
     pub tokens_largest: u64,
-    /// The most that one request cost.
+    /// The cost of the most expensive request.
     pub cost_micros_largest: u64,
 }
 
-/// An attempt that failed.
+/// A failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestFailure {
-    /// When, in microseconds since 1970.
+    /// Its time, in microseconds since 1970.
     pub at_us: u64,
-    /// Who was asked.
+    /// The provider.
     pub provider: String,
-    /// Which model.
+    /// The model.
     pub model: String,
     /// `transient`, `rate limit`, `quota`, `auth`, `invalid`, `unreadable`.
     pub class: String,
-    /// What was said.
+    /// The error message.
     pub message: Option<String>,
-    /// Which try it was.
+    /// The number of the attempt.
     pub attempt: u32,
-    /// How long we were asked to wait.
+    /// The wait that the provider asked for.
     pub retry_after_ms: u64,
-    /// How many events the question held.
+    /// Number of events in the request.
     pub sources: u64,
 }
 
 impl Store {
-    /// What was spent, by day, project and model, from `since_us` on. Days begin at midnight
-    /// `offset_seconds` east of Greenwich.
+    /// Costs by day, project and model from `since_us` on. Days begin at midnight, `offset_seconds`
+    /// east of Greenwich.
     pub fn costs(&self, since_us: u64, offset_seconds: i64) -> Result<Vec<Cost>> {
         let sql = format!("with spent as (
                 select at_us, project, provider, model, 1 as replies, 0 as failures, observations,
@@ -105,7 +105,7 @@ impl Store {
         Ok(costs.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// What was spent from `since_us` on, failures included.
+    /// Total spending from `since_us` on, including failures.
     pub fn spent(&self, since_us: u64) -> Result<Spending> {
         let sql = format!(
             "select coalesce(sum(tokens), 0), coalesce(sum(cost_micros), 0),
@@ -127,7 +127,7 @@ impl Store {
         Ok(spent)
     }
 
-    /// The latest failure, if nobody was answered since: what stands in the way.
+    /// The latest failure, if there was no reply since.
     pub fn last_failure(&self) -> Result<Option<RequestFailure>> {
         let sql = format!(
             "select exists (select 1 from failures where seq < {FIRST_FOREIGN_SEQ}
@@ -138,7 +138,7 @@ impl Store {
         Ok(if is_trouble { self.failures(1)?.pop() } else { None })
     }
 
-    /// Attempts that failed, the latest first.
+    /// Failed attempts, latest first.
     pub fn failures(&self, limit: u32) -> Result<Vec<RequestFailure>> {
         let sql = format!(
             "select at_us, provider, model, class, message, attempt, retry_after_ms, sources

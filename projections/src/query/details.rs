@@ -1,12 +1,11 @@
-//! Memories in full, and where each comes from.
+//! Memories in full, with their provenance.
 
 use crate::{
     Store,
     error::Result,
-    fold::projection::items,
     hosts::host_of,
     query::search::{Kind, MemoryId},
-    store::sql_numbers::{number, seq},
+    store::sql_values::{items, number, seq},
 };
 use claude_mem_events::{Event, Id, Seq};
 use rusqlite::{OptionalExtension, Row};
@@ -15,32 +14,32 @@ use serde::Serialize;
 /// A memory in full.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemoryDetails {
-    /// How to name it: `12`, `S3`, `P9`.
+    /// Its id: `12`, `S3`, `P9`.
     pub name: MemoryId,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// When it happened, in microseconds since 1970.
+    /// Its time, in microseconds since 1970.
     pub at_us: u64,
     /// The name of its project.
     pub project: String,
-    /// The watched program's id of its session.
+    /// The client's id of its session.
     pub session: Option<String>,
-    /// The prompt that it belongs to, counted within the session.
+    /// The number of its prompt in the session.
     pub prompt_number: Option<u32>,
-    /// What it says.
+    /// Its content.
     pub body: MemoryBody,
-    /// Whether a later reprocessing has put others in its place.
+    /// Whether a later reprocessing superseded it.
     pub is_superseded: bool,
-    /// Where it comes from.
+    /// Its provenance.
     pub provenance: Provenance,
 }
 
-/// What a memory says.
+/// The content of a memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 #[expect(missing_docs, reason = "the names of the fields are those of the replies")]
 pub enum MemoryBody {
-    /// What was learnt or done.
+    /// An observation.
     Observation {
         #[serde(rename = "type")]
         type_: Option<String>,
@@ -52,7 +51,7 @@ pub enum MemoryBody {
         files_read: Vec<String>,
         files_modified: Vec<String>,
     },
-    /// What a turn came to.
+    /// The summary of a turn.
     Summary {
         request: Option<String>,
         investigated: Option<String>,
@@ -63,7 +62,7 @@ pub enum MemoryBody {
         files_read: Vec<String>,
         files_edited: Vec<String>,
     },
-    /// What the user said.
+    /// A prompt of the user.
     Prompt { text: Option<String> },
 }
 
@@ -72,34 +71,34 @@ pub enum MemoryBody {
 pub struct Provenance {
     /// `agent`, `user`, `import`; `hook` for prompts.
     pub origin: String,
-    /// The event that it was made of, or the reply that says it.
+    /// The event that it was made of, or the reply that contains it.
     pub event: String,
-    /// Where that is in the log.
+    /// The place of that event in the log.
     pub seq: Seq,
-    /// The machine whose log it is, if it is another one.
+    /// The machine, if it is another one.
     pub host: Option<String>,
-    /// The reply, if an agent said it.
+    /// The reply, if an agent made it.
     pub reply: Option<SourceReply>,
     /// The events that the reply answers.
     pub sources: Vec<SourceEvent>,
 }
 
-/// The reply that a memory was read from.
+/// The reply that contains a memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SourceReply {
-    /// Who answered: `claude`, `anthropic`, `openai`, `extract`.
+    /// The provider: `claude`, `anthropic`, `openai`, `extract`.
     pub provider: String,
     /// The model.
     pub model: String,
-    /// The hash of the prompt texts in force.
+    /// The hash of the prompt texts.
     pub prompt_version: String,
-    /// 0 as the work went on; above that, which reprocessing asked.
+    /// 0 for the initial distillation; else the number of the reprocessing.
     pub generation: u32,
-    /// How many memories were read from it, which share what it cost.
+    /// How many memories share its cost.
     pub memories: u32,
-    /// Tokens read.
+    /// Input tokens.
     pub tokens_in: u64,
-    /// Tokens written.
+    /// Output tokens.
     pub tokens_out: u64,
     /// Millionths of a dollar for the whole reply.
     pub cost_micros: u64,
@@ -110,20 +109,20 @@ pub struct SourceReply {
 /// An event that a memory was made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceEvent {
-    /// Where it is in the log.
+    /// Its place in the log.
     pub seq: Seq,
-    /// Who it is.
+    /// Its id.
     pub event: String,
-    /// What it is: `ToolUsed`.
+    /// Its kind: `ToolUsed`.
     pub kind: &'static str,
-    /// When it happened, in microseconds since 1970.
+    /// Its time, in microseconds since 1970.
     pub at_us: u64,
-    /// Which tool, if one was used.
+    /// The tool, if it is a tool use.
     pub tool: Option<String>,
 }
 
 impl Store {
-    /// The memories of these names, in this order. Names of nothing are left out.
+    /// The memories with these ids, in this order. Unknown ids are left out.
     pub fn details(&self, names: &[MemoryId]) -> Result<Vec<MemoryDetails>> {
         names.iter().filter_map(|name| self.detail(*name).transpose()).collect()
     }
@@ -176,7 +175,8 @@ impl Store {
     }
 }
 
-/// How a memory is read: when, where and whose it is, then `columns`, then what [`MemoryBody::read`] reads.
+/// SQL that reads a memory: time, project and session, then `columns`, then the columns of
+/// [`MemoryBody::read`].
 pub(crate) fn select(kind: Kind, columns: &str) -> String {
     let (number, origin, superseded) = match kind {
         Kind::Prompt => ("row.number", "'hook'", "0"),
@@ -205,7 +205,7 @@ pub(crate) fn select(kind: Kind, columns: &str) -> String {
 }
 
 impl MemoryBody {
-    /// What a memory of this kind says, in the columns from `first` on.
+    /// Reads the content of a memory from the columns from `first` on.
     pub(crate) fn read(row: &Row<'_>, kind: Kind, first: usize) -> rusqlite::Result<Self> {
         let text = |at: usize| row.get::<_, Option<String>>(first + at);
         let list = |at: usize| text(at).map(|list| items(list.as_deref()));

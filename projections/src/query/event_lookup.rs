@@ -1,18 +1,18 @@
-//! Which events are in the tables already: what an import asks before it adds any.
+//! Looks up which events are folded already, for imports.
 
 use crate::{error::Result, store::Store};
 use claude_mem_events::Id;
 use rusqlite::OptionalExtension;
 
 impl Store {
-    /// Whether this event of our own log was folded, also if it was forgotten since.
+    /// Whether this event of our own log was folded, even if it was forgotten since.
     pub fn has_event(&self, event: Id) -> Result<bool> {
         let sql = "select 1 from events where event = ?1 and host = 0";
         let mut statement = self.connection.prepare_cached(sql)?;
         Ok(statement.exists([event.as_bytes()])?)
     }
 
-    /// Every event of a session with its kind, the earliest first; nothing if the session is not known.
+    /// Every event of a session with its kind, in order; empty if the session is unknown.
     pub fn events_of_session(&self, platform: &str, session: &str) -> Result<Vec<(Id, u16)>> {
         let sql = "select id from sessions where platform = ?1 and session = ?2";
         let mut statement = self.connection.prepare_cached(sql)?;

@@ -1,43 +1,43 @@
-//! Everything that is remembered, to be read by people: project by project, the earliest first.
+//! All visible memories for an export: project by project, in order of time.
 
 use crate::{
     error::Result,
-    store::{Store, sql_numbers::number},
+    store::{Store, sql_values::number},
 };
 use rusqlite::{Row, named_params};
 
-/// Which memories.
+/// Which memories to export.
 #[derive(Debug, Clone, Default)]
 pub struct ExportQuery {
-    /// From this moment on.
+    /// From this time on.
     pub since_us: u64,
-    /// Before this moment; 0 for no end.
+    /// Before this time; 0 for no end.
     pub until_us: u64,
-    /// Of this project, by key; empty for all.
+    /// The key of a project; empty for all.
     pub project: String,
-    /// Of this session; empty for all.
+    /// A session; empty for all.
     pub session: String,
 }
 
 /// One memory in full.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportEntry {
-    /// By which it can be asked for: a number, that of a summary behind an `S`.
+    /// Its id; that of a summary starts with `S`.
     pub name: String,
-    /// When.
+    /// Its time, in microseconds since 1970.
     pub at_us: u64,
-    /// What people call the project.
+    /// The name of the project.
     pub project: String,
-    /// The watched program's id of the session; empty for what was written outside of one.
+    /// The client's id of the session; empty for a note written outside of one.
     pub session: String,
-    /// What it says.
-    pub chapter: ExportBody,
+    /// Its content.
+    pub body: ExportBody,
 }
 
-/// What a memory says; what it does not say is empty.
+/// The content of a memory; missing parts are empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExportBody {
-    /// One thing that was observed.
+    /// An observation.
     Observation {
         /// `bugfix`, `decision` …
         kind: String,
@@ -52,12 +52,12 @@ pub enum ExportBody {
         /// Files that were read or modified.
         files: Vec<String>,
     },
-    /// What was done up to a stop: headings, and what stands below each.
+    /// A summary: headings, and the text below each.
     Summary(Vec<(&'static str, String)>),
 }
 
 impl Store {
-    /// Gives every memory that is shown to `each`.
+    /// Calls `each` with every visible memory.
     pub fn export<E: From<crate::Error>>(
         &self,
         wanted: &ExportQuery,
@@ -101,12 +101,12 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<ExportEntry> {
     let text = |column: usize| row.get::<_, Option<String>>(column).map(Option::unwrap_or_default);
     let id: i64 = row.get(1)?;
     let is_summary = row.get(0)?;
-    let (name, chapter) = match is_summary {
+    let (name, body) = match is_summary {
         true => (format!("S{id}"), summary(text)?),
         false => (id.to_string(), observation(text)?),
     };
     let (project, session) = (text(12)?, text(13)?);
-    Ok(ExportEntry { name, at_us: number(row, 2)?, project, session, chapter })
+    Ok(ExportEntry { name, at_us: number(row, 2)?, project, session, body })
 }
 
 fn observation(text: impl Fn(usize) -> rusqlite::Result<String>) -> rusqlite::Result<ExportBody> {

@@ -1,53 +1,52 @@
-//! Which reprocessings there were, and what one changed.
+//! Generations: which reprocessings there were, and what each changed.
 
 use crate::{
     error::Result,
-    fold::projection::items,
     query::pending::{EventFilter, in_range, with_range},
     store::{
         Store,
-        sql_numbers::{number, number_if_any, seq},
+        sql_values::{items, number, number_if_any, seq},
     },
 };
 use claude_mem_events::Seq;
 use rusqlite::{Row, ToSql};
 
-/// A reprocessing, as it was begun, and how it stands.
+/// A reprocessing and its state.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "they are what was recorded of it")]
 pub struct Generation {
     /// Its number, from 1.
     pub generation: u32,
-    /// Where the log has its beginning.
+    /// The place of its start in the log.
     pub seq: Seq,
-    /// When it was begun, in microseconds since 1970.
+    /// Its start, in microseconds since 1970.
     pub at_us: u64,
-    /// The prompts that were in force.
+    /// The hash of the prompt texts.
     pub prompt_version: String,
-    /// Who was asked.
+    /// The provider.
     pub provider: String,
-    /// Which model.
+    /// The model.
     pub model: String,
-    /// What it is about.
+    /// Which events it covers.
     pub range: EventFilter,
-    /// Whether everything was asked again.
+    /// Whether all events were distilled again, ignoring recorded replies.
     pub is_fresh: bool,
-    /// Whether it was made to be compared.
+    /// Whether it is only for comparison.
     pub is_shadow: bool,
     /// Whether it is complete.
     pub is_finished: bool,
-    /// Whether its memories took the place of those before.
+    /// Whether its memories replaced the earlier ones.
     pub is_current: bool,
 }
 
-/// An observation, as far as it is compared.
+/// The parts of an observation that are compared.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ComparedObservation {
-    /// The watched program's own id of the session.
+    /// The client's id of the session.
     pub session: String,
-    /// The prompt it belongs to.
+    /// The number of its prompt.
     pub prompt_number: Option<u32>,
-    /// When what it is about happened, in microseconds since 1970.
+    /// The time of its events, in microseconds since 1970.
     pub at_us: u64,
     /// Its type.
     pub kind: String,
@@ -59,12 +58,12 @@ pub struct ComparedObservation {
     pub narrative: String,
     /// Single statements.
     pub facts: Vec<String>,
-    /// Every file it names.
+    /// Every file that it names.
     pub files: Vec<String>,
 }
 
 impl Store {
-    /// Every reprocessing on this machine, the latest first.
+    /// Every reprocessing on this machine, latest first.
     pub fn generations(&self) -> Result<Vec<Generation>> {
         let sql =
             "select generation, at_us, prompt_version, coalesce(provider, ''), coalesce(model, ''),
@@ -76,7 +75,8 @@ impl Store {
         Ok(generations.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Whether memories of other prompts than these are shown in the range: then it is not enough to fold.
+    /// Whether memories with another prompt version are visible in the range: then folding alone is
+    /// not enough.
     pub fn has_other_prompt_versions(
         &self,
         range: &EventFilter,
@@ -94,7 +94,7 @@ impl Store {
         })
     }
 
-    /// How many tool uses and stops lie in the range, answered or not.
+    /// Number of tool uses and stops in the range, answered or not.
     pub fn events_in(&self, range: &EventFilter) -> Result<u64> {
         let sql = format!(
             "select (select count(*) from tool_uses where {}) + (select count(*) from stops where {})",
@@ -113,8 +113,8 @@ impl Store {
         self.compared("replies.generation = ?1", generation, 0)
     }
 
-    /// The observations that a generation took the place of, or would: those of `before`, or without it
-    /// those that were shown.
+    /// The observations that a generation replaced, or would replace: those of `before`, or the
+    /// visible ones.
     pub fn replaced_observations(
         &self,
         generation: u32,
@@ -157,7 +157,7 @@ impl Store {
         Ok(compared.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The keys of the projects that a user may mean by this: the key, or what people call it.
+    /// The keys of the projects with this key or name.
     pub fn project_keys_named(&self, name: &str) -> Result<Vec<String>> {
         let sql = "select distinct owner.key from projects
                        join projects as owner on owner.id = projects.owner
@@ -165,7 +165,7 @@ impl Store {
         self.strings(sql, name)
     }
 
-    /// The sessions whose id begins with this.
+    /// The sessions whose id starts with this.
     pub fn session_ids_starting(&self, name: &str) -> Result<Vec<String>> {
         let sql = "select distinct session from sessions
                    where substr(session, 1, length(?1)) = ?1 order by session != ?1, 1";

@@ -1,4 +1,4 @@
-//! Memories as lists show them: what each says, and whose it is.
+//! Memories as rows of a list.
 
 use crate::{
     Store,
@@ -7,41 +7,41 @@ use crate::{
         details::{MemoryBody, select},
         search::{Kind, MemoryId},
     },
-    store::sql_numbers::number,
+    store::sql_values::number,
 };
 use rusqlite::{OptionalExtension, Row};
 
-/// A memory in a list.
+/// A row of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListRow {
-    /// How to name it: `12`, `S3`, `P9`.
+    /// Its id: `12`, `S3`, `P9`.
     pub name: MemoryId,
-    /// When it happened, in microseconds since 1970.
+    /// Its time, in microseconds since 1970.
     pub at_us: u64,
     /// The name of its project.
     pub project: String,
-    /// Its session: its number, and the watched program's id of it.
+    /// Row id and client's id of its session.
     pub session: Option<(i64, String)>,
-    /// The prompt that it belongs to, counted within the session.
+    /// The number of its prompt in the session.
     pub prompt_number: Option<u32>,
-    /// What it says.
+    /// Its content.
     pub body: MemoryBody,
     /// `agent`, `user`, `import`; `hook` for prompts.
     pub origin: String,
-    /// Who made it, if an agent did.
+    /// The model, if an agent made it.
     pub model: Option<String>,
-    /// 0 as the work went on; above that, which reprocessing made it.
+    /// 0 for the initial distillation; else the number of the reprocessing.
     pub generation: u32,
-    /// The kind of subagent whose work it is about.
+    /// The type of the subagent that did the work.
     pub agent_type: Option<String>,
-    /// Its share of the tokens that were spent on it.
+    /// Its share of the tokens.
     pub tokens: u64,
-    /// Whether others have taken its place.
+    /// Whether it was superseded.
     pub is_superseded: bool,
 }
 
 impl Store {
-    /// The memories of these names, in this order, shown or not. Names of nothing are left out.
+    /// The memories with these ids, in this order, visible or not. Unknown ids are left out.
     pub fn list_rows(&self, names: &[MemoryId]) -> Result<Vec<ListRow>> {
         let mut listed = Vec::with_capacity(names.len());
         for name in names {
@@ -60,7 +60,7 @@ impl Store {
         Ok(project.is_some_and(|project| projects.contains(&project)))
     }
 
-    /// Where the project of a memory is, if that is known.
+    /// The folder of a memory's project, if it is known.
     pub fn project_root_of(&self, name: MemoryId) -> Result<Option<String>> {
         let sql = format!(
             "select projects.root from {} row join projects on projects.id = row.project where row.id = ?1",
@@ -72,7 +72,7 @@ impl Store {
         Ok(root.flatten().filter(|root| !root.is_empty()))
     }
 
-    /// The key of the project that was worked on last.
+    /// The key of the project with the latest event.
     pub fn latest_project(&self) -> Result<Option<String>> {
         let sql = "select owners.key from sessions join projects on projects.id = sessions.project
                        join projects owners on owners.id = projects.owner
@@ -81,7 +81,7 @@ impl Store {
     }
 }
 
-/// What lists show beside what every memory has.
+/// The columns of a list row beside those of every memory.
 fn columns(kind: Kind) -> &'static str {
     match kind {
         Kind::Observation => "row.session, row.model, row.generation, row.tokens, row.agent_type",

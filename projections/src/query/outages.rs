@@ -1,50 +1,51 @@
-//! Which providers refuse to answer at the moment, and what the built-in rules did in their place.
+//! Which providers are unavailable, and what the built-in rules distilled instead.
 
 use crate::{
     error::Result,
     hosts::FIRST_FOREIGN_SEQ,
-    store::{Store, sql_numbers::number},
+    store::{Store, sql_values::number},
 };
 use rusqlite::OptionalExtension as _;
 
-/// A pause that a provider asks for is an outage from this length on.
+/// A requested wait of at least this length is an outage.
 const LONG_PAUSE_MS: u64 = 15 * 60 * 1000;
 
-/// Failures within this time of each other are one attempt: several sessions ask side by side.
+/// Failures within this time of each other are one attempt: several sessions send requests
+/// concurrently.
 const SAME_ATTEMPT_US: u64 = 5 * 60 * 1_000_000;
 
-/// The latest failures that are looked at.
+/// Maximum number of failures that are considered.
 const FAILURES_MAX: u32 = 200;
 
-/// A provider whose last requests failed in a way that asking again soon does not mend: a login that is
-/// missing, an account that is empty, a program or a model that is not there.
+/// A provider whose last requests failed in a way that a quick retry does not fix: missing
+/// credentials, exhausted quota, a missing program or model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outage {
-    /// As settings and events name it.
+    /// Its name in settings and events.
     pub provider: String,
     /// `auth`, `quota`, `invalid` or `rate limit`.
     pub class: String,
-    /// The error message, for people.
+    /// The error message.
     pub message: String,
-    /// When the last request failed, in microseconds since 1970.
+    /// Time of the last failure, in microseconds since 1970.
     pub at_us: u64,
-    /// How often it was tried since it last answered.
+    /// Number of attempts since its last reply.
     pub attempts: u32,
-    /// How long the provider asked us to wait; 0 if it did not say.
+    /// The wait that the provider asked for; 0 if none.
     pub retry_after_ms: u64,
 }
 
 /// Events distilled by the built-in rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RulesUsage {
-    /// How many events.
+    /// Number of events.
     pub events: u64,
-    /// When the first of them happened, in microseconds since 1970.
+    /// Time of the first one, in microseconds since 1970.
     pub since_us: u64,
 }
 
 impl Store {
-    /// The providers that failed since this moment and have not answered after that.
+    /// The providers that failed since this time and did not reply after that.
     pub fn outages(&self, since_us: u64) -> Result<Vec<Outage>> {
         let sql = format!(
             "select seq, provider, class, coalesce(message, ''), at_us, retry_after_ms from failures
@@ -66,7 +67,7 @@ impl Store {
             };
             Ok((row.get::<_, i64>(0)?, outage))
         })?;
-        // The latest first. Of each provider the latest is what counts, and the others are its attempts.
+        // Latest first: the first failure of a provider counts, the others are its attempts.
         let mut found: Vec<(Outage, u64)> = Vec::new();
         for failure in failures {
             let (seq, outage) = failure?;
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_is_out_until_it_answers_whoever_answers_meanwhile() {
+    fn an_outage_of_a_provider_lasts_until_that_provider_replies() {
         let mut scene = TestLog::new();
         fail(&mut scene, "claude", FailureClass::Auth);
         fail(&mut scene, "anthropic", FailureClass::Quota);

@@ -1,7 +1,7 @@
-//! Memories in one list, the newest first, a page at a time.
+//! Paging through all memories, newest first.
 //!
-//! A page begins behind a place and not at a number: however far down a reader has come, the next page costs
-//! the same, and what is added at the top meanwhile moves nothing.
+//! A page starts behind a cursor, not at an offset: every page costs the same, and new rows at the
+//! top do not shift later pages.
 
 use crate::{
     Store,
@@ -11,8 +11,8 @@ use crate::{
 use rusqlite::{params_from_iter, types::Value};
 use std::{fmt, str::FromStr};
 
-/// A place in the order of all memories. At one moment a prompt comes before what was made of it, and a
-/// summary last; lists turn that round, because in them the newest is first.
+/// A position in the order of all memories. At the same time, a prompt comes before the memories
+/// made of it, and a summary last; lists are in reverse order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PageCursor {
     pub(crate) at_us: i64,
@@ -20,7 +20,7 @@ pub struct PageCursor {
     pub(crate) id: i64,
 }
 
-/// No mark is written like this.
+/// A text that is not a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidPageCursor;
 
@@ -42,12 +42,12 @@ impl FromStr for PageCursor {
 }
 
 impl PageCursor {
-    /// Where a memory of this moment is.
+    /// The cursor of a memory.
     pub(crate) fn of(at_us: i64, name: MemoryId) -> Self {
         Self { at_us, rank: rank(name.kind), id: name.id }
     }
 
-    /// The memory that is there.
+    /// The memory at the cursor.
     pub fn name(&self) -> MemoryId {
         let kind = Kind::ALL.into_iter().find(|kind| rank(*kind) == self.rank);
         MemoryId { kind: kind.expect("every rank is a kind's"), id: self.id }
@@ -63,8 +63,8 @@ pub(crate) fn rank(kind: Kind) -> u8 {
 }
 
 impl Store {
-    /// The memories that pass the filters of `search`, the newest first: its `limit` behind `before`, less
-    /// its `offset`. Words are not looked at.
+    /// The memories that match the filters of `search`, newest first, at most `limit` of them
+    /// behind `before`. The words of the query are ignored.
     pub fn page(&self, search: &Search, before: Option<PageCursor>) -> Result<Vec<PageCursor>> {
         let projects = match &search.project {
             None => vec![None],
@@ -74,7 +74,7 @@ impl Store {
         let mut marks = Vec::new();
         for kind in Kind::ALL.into_iter().filter(|kind| search.kinds.contains(kind)) {
             let Some(filter) = Filter::of(search, kind) else { continue };
-            // Each project alone, so that an index gives its newest rows without sorting all of them.
+            // Each project separately, so that an index gives its newest rows without sorting.
             for project in &projects {
                 self.page_of(kind, &filter, *project, before, wanted, &mut marks)?;
             }
@@ -99,7 +99,7 @@ impl Store {
             values.push(Value::Integer(project));
         }
         if let Some(before) = before {
-            // Rows of the same moment are told apart by kind, then by number.
+            // Rows of the same time are ordered by kind, then by id.
             conditions += match rank(kind).cmp(&before.rank) {
                 std::cmp::Ordering::Less => " and row.at_us <= ?",
                 std::cmp::Ordering::Equal => " and (row.at_us, row.id) < (?, ?)",

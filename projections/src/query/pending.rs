@@ -1,92 +1,91 @@
-//! Which events still need an answer, turn by turn, and which were given up on.
+//! Pending and parked events, turn by turn.
 
 use crate::{
     error::Result,
-    fold::projection::some,
     hosts::FIRST_FOREIGN_SEQ,
     store::{
         Store,
-        sql_numbers::{number, seq},
+        sql_values::{number, seq, some},
     },
 };
 use claude_mem_events::{Id, Project, Seq};
 use rusqlite::{Row, ToSql, named_params};
 
-/// Something that waits for an answer. The payload is in the log, at `seq`.
+/// An event that is not distilled yet. Its payload is in the log, at `seq`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingEvent {
-    /// Where it is.
+    /// Its place in the log.
     pub seq: Seq,
-    /// Who it is.
+    /// Its id.
     pub id: Id,
-    /// What it is.
+    /// Its kind.
     pub what: PendingKind,
-    /// When it happened, in microseconds since 1970.
+    /// Its time, in microseconds since 1970.
     pub at_us: u64,
     /// Size of its texts.
     pub bytes: u64,
-    /// How often it was put to the agent already.
+    /// Number of attempts so far.
     pub attempts: u32,
     /// The subagent it belongs to; `None` in the main conversation.
     pub agent_id: Option<String>,
 }
 
-/// What waits for an answer.
+/// The kind of a pending event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PendingKind {
     /// A tool use.
     ToolUse,
-    /// The end of a turn: a summary is wanted too.
+    /// The end of a turn: requests a summary, too.
     Stop,
     /// The end of a subagent.
     SubagentStop,
-    /// The client's own summing up.
+    /// Before a compaction by the client.
     CompactionStop,
 }
 
-/// A turn of a session with what waits in it, in the order of the log.
+/// A turn with its pending events, in the order of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingTurn {
     /// Row of the session.
     pub session: i64,
-    /// The watched program's own id of the session.
+    /// The client's id of the session.
     pub content_session: String,
-    /// The watched program.
+    /// The client.
     pub platform: String,
-    /// The agent's id of its conversation about this session, if it has one.
+    /// The agent's id of its conversation about this session, if there is one.
     pub memory_session: Option<String>,
-    /// What was worked on.
+    /// The project.
     pub project: Project,
     /// Number of the prompt that began it; 0 before the first one.
     pub turn: u32,
-    /// Where its prompts are: the first, and those typed while it ran.
+    /// The places of its prompts: the first, and those typed while it ran.
     pub prompts: Vec<Seq>,
-    /// What waits.
+    /// Its pending events.
     pub pending: Vec<PendingEvent>,
 }
 
-/// Which of the unanswered events are meant.
+/// Selects events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventFilter {
-    /// From this moment on.
+    /// From this time on.
     pub since_us: Option<u64>,
-    /// Before this moment.
+    /// Before this time.
     pub until_us: Option<u64>,
-    /// Only this project, by key, with all that was merged into it.
+    /// Only this project, by key, with all that were merged into it.
     pub project: Option<String>,
-    /// Only this session, by the watched program's id.
+    /// Only this session, by the client's id.
     pub session: Option<String>,
 }
 
-/// Answers that count for a reprocessing.
+/// Which replies count for a reprocessing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reprocessing {
     /// Its number.
     pub generation: u32,
-    /// Replies under these prompts count too, whoever asked; `None` if all is asked afresh.
+    /// Replies with this prompt version count, too; `None` to distill everything again.
     pub prompt_version: Option<String>,
-    /// Of those, only this model's, if one was asked for. Answers name a model longer than people do:
-    /// `claude-haiku-4-5` is also `claude-haiku-4-5-20251001`.
+    /// Of those, only the ones of this model. Replies may have a longer name: `claude-haiku-4-5`
+    /// matches `claude-haiku-4-5-20251001`.
     pub model: Option<String>,
 }
 
@@ -98,8 +97,7 @@ const NOT_REPROCESSED: &str =
         and (replies.generation = :generation or replies.prompt_version is :version
             and (:model is null or substr(replies.model, 1, length(:model)) = :model)))";
 
-/// Whether a row of `events` or of what waits lies in the range. What other machines recorded lies in none: it
-/// is asked about there.
+/// SQL: whether a row matches the filter. Events of other hosts never do: they are distilled there.
 pub(crate) fn in_range(row: &str) -> String {
     format!(
         "{row}.seq < {FIRST_FOREIGN_SEQ} and (:since is null or {row}.at_us >= :since) and (:until is null or {row}.at_us < :until)
@@ -109,7 +107,7 @@ pub(crate) fn in_range(row: &str) -> String {
     )
 }
 
-/// Gives the values of a range, and others, to whoever asks with [`in_range`].
+/// Binds the values of a filter, and others, for a statement that uses [`in_range`].
 pub(crate) fn with_range<T>(
     range: &EventFilter,
     others: &[(&str, &dyn ToSql)],
@@ -122,8 +120,8 @@ pub(crate) fn with_range<T>(
     ask(&own.iter().chain(others).copied().collect::<Vec<_>>())
 }
 
-/// Whether what waits shares a reply with something in the range. When that reply is replaced, nothing of
-/// what it was made of may go unanswered.
+/// SQL: whether a pending event shares a reply with an event in range. If that reply is replaced,
+/// all events that it answers must be answered again.
 fn shares_reply() -> String {
     format!(
         "exists (select 1 from answers as own join replies on replies.seq = own.reply and replies.is_current
@@ -134,17 +132,17 @@ fn shares_reply() -> String {
 }
 
 impl Store {
-    /// What no reply answers and nobody has given up on, by session and turn; at most `turns_max` turns.
+    /// Pending events that are not parked, by session and turn; at most `turns_max` turns.
     pub fn pending_turns(&self, range: &EventFilter, turns_max: usize) -> Result<Vec<PendingTurn>> {
         self.waiting(OPEN, &in_range("waiting"), range, turns_max, &[])
     }
 
-    /// What the agent failed at for good: nobody asks again unless told to.
+    /// Parked events, by session and turn.
     pub fn parked_turns(&self, range: &EventFilter) -> Result<Vec<PendingTurn>> {
         self.waiting(PARKED, &in_range("waiting"), range, usize::MAX, &[])
     }
 
-    /// What a reprocessing still has to ask.
+    /// Events that a reprocessing still has to distill.
     pub fn to_reprocess(
         &self,
         range: &EventFilter,

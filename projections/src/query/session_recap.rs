@@ -1,18 +1,18 @@
-//! What whoever asks wants to know of a session beside the question itself.
+//! Session context included with each request to the agent.
 
 use crate::{
     error::Result,
     query::pending::Reprocessing,
-    store::{Store, sql_numbers::number},
+    store::{Store, sql_values::number},
 };
 use rusqlite::named_params;
 
-/// How far a session has come.
+/// The progress of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SessionProgress {
     /// Its latest turn.
     pub turn_last: u32,
-    /// Whether it ended.
+    /// Whether it has ended.
     pub is_ended: bool,
     /// The turns in which the assistant stopped.
     pub turns_stopped: Vec<u32>,
@@ -21,16 +21,16 @@ pub struct SessionProgress {
 /// A memory of a session, in short.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecapEntry {
-    /// When what it is about happened, in microseconds since 1970.
+    /// The time of its events, in microseconds since 1970.
     pub at_us: u64,
     /// The type of an observation; `summary` for a summary.
     pub kind: String,
-    /// Its title, or what was completed.
+    /// Its title, or the completed work.
     pub text: String,
 }
 
 impl Store {
-    /// How far the session in this row has come.
+    /// The progress of the session in this row.
     pub fn session_progress(&self, session: i64) -> Result<SessionProgress> {
         let sql = "select turn, ended_at_us is not null from sessions where id = ?1";
         let (turn_last, is_ended) = self
@@ -44,8 +44,8 @@ impl Store {
         Ok(SessionProgress { turn_last, is_ended, turns_stopped })
     }
 
-    /// The latest `limit` memories of a session, newest first: those that are shown, or those that a
-    /// reprocessing has made or taken over.
+    /// The latest `limit` memories of a session, newest first: the visible ones, or those that a
+    /// reprocessing made or reused.
     pub fn session_recap(
         &self,
         session: i64,

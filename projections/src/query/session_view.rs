@@ -1,82 +1,82 @@
-//! Sessions, one by one: in a list, by number or id, and turn by turn as a story.
+//! Sessions for display: in a list, by number or id, and with their memories.
 
 use crate::{
     Store,
     error::Result,
     fold::sessions::STATUS,
     query::search::{Kind, MemoryId},
-    store::sql_numbers::{number, number_if_any},
+    store::sql_values::{number, number_if_any},
 };
 use rusqlite::{Row, named_params};
 
-/// A session, told to people.
+/// A session for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionView {
-    /// Its number.
+    /// Its row id.
     pub id: i64,
-    /// The watched program's own id.
+    /// The client's id.
     pub session: String,
-    /// Which program that is.
+    /// The client.
     pub platform: String,
     /// The agent's id of its conversation; `None` until it is known.
     pub memory_session: Option<String>,
     /// The name of its project.
     pub project: String,
-    /// Where it works.
+    /// Its working directory.
     pub cwd: Option<String>,
     /// `initialized`, `active`, `completed`, `failed`, `interrupted`.
     pub status: String,
-    /// What the user called it, else the first prompt.
+    /// The title given by the user, else the first prompt.
     pub title: Option<String>,
-    /// When it began, in microseconds since 1970.
+    /// Its start, in microseconds since 1970.
     pub started_at_us: u64,
-    /// When something happened in it last.
+    /// The time of its last event.
     pub at_us: u64,
-    /// When it ended, if it did.
+    /// Its end, if it has ended.
     pub ended_at_us: Option<u64>,
-    /// How many prompts the user submitted.
+    /// Number of prompts of the user.
     pub prompts: u32,
-    /// How many tools were used.
+    /// Number of tool uses.
     pub tool_uses: u32,
-    /// Observations that are shown.
+    /// Number of visible observations.
     pub observations: u32,
-    /// Summaries that are shown.
+    /// Number of visible summaries.
     pub summaries: u32,
-    /// Tool uses and stops that wait for an answer.
+    /// Number of pending tool uses and stops.
     pub outstanding: u32,
 }
 
-/// How often a tool was used under one prompt.
+/// The use of a tool under one prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolUseCount {
-    /// The prompt, counted within the session.
+    /// The number of the prompt in the session.
     pub prompt_number: u32,
     /// The tool.
     pub tool: String,
-    /// How often.
+    /// Number of uses.
     pub count: u32,
 }
 
-/// Which sessions.
+/// Selects sessions.
 #[derive(Debug, Clone, Copy)]
 pub enum SessionQuery<'a> {
-    /// The latest first, of one project or of all.
+    /// Latest first, of one project or all.
     Latest {
         /// Name or key of a project.
         project: Option<&'a str>,
-        /// How many to leave out.
+        /// Skip this many.
         offset: u32,
-        /// How many.
+        /// Maximum number.
         limit: u32,
     },
-    /// The one of this number.
+    /// By row id.
     Number(i64),
-    /// The one with this id, as the watched program has it.
+    /// By the client's id.
     Id(&'a str),
 }
 
 impl Store {
-    /// Sessions as they stand at `now_us`.
+    /// The selected sessions with their status at `now_us`.
     pub fn session_views(&self, which: SessionQuery<'_>, now_us: u64) -> Result<Vec<SessionView>> {
         let (condition, order) = match which {
             SessionQuery::Latest { project: None, .. } => ("true", "at_us desc, id desc"),
@@ -119,7 +119,7 @@ impl Store {
         Ok(told.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The memories of the session of this number, the earliest first, at most `limit`.
+    /// The memories of a session in order of time, at most `limit`.
     pub fn session_memories(&self, session: i64, limit: u32) -> Result<Vec<MemoryId>> {
         let sql = "select 0, id, at_us from visible_prompts where session = ?1
                    union all select 1, id, at_us from visible_observations where session = ?1
@@ -133,7 +133,7 @@ impl Store {
         Ok(names.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Which tools were used under each prompt of a session, the most used first.
+    /// The tools used under each prompt of a session, most used first.
     pub fn session_tool_counts(&self, session: i64) -> Result<Vec<ToolUseCount>> {
         let sql =
             "select prompt_number, coalesce(tool, ''), count(*) from tool_uses where session = ?1

@@ -1,16 +1,16 @@
-//! How much there is of everything, by day and by project.
+//! Statistics by day and by project.
 
 use crate::{
     Store,
     error::Result,
-    store::sql_numbers::{number, number_if_any},
+    store::sql_values::{number, number_if_any},
 };
 use rusqlite::{Row, named_params};
 
-/// One day.
+/// Statistics of one day.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DayStats {
-    /// `2026-11-16`, in the time zone asked for.
+    /// `2026-11-16`, in the requested time zone.
     pub day: String,
     /// Events folded.
     pub events: u64,
@@ -18,61 +18,61 @@ pub struct DayStats {
     pub prompts: u64,
     /// Tool uses.
     pub tool_uses: u64,
-    /// Observations that are shown.
+    /// Visible observations.
     pub observations: u64,
-    /// Summaries that are shown.
+    /// Visible summaries.
     pub summaries: u64,
-    /// Tokens read.
+    /// Input tokens.
     pub tokens_in: u64,
-    /// Tokens written.
+    /// Output tokens.
     pub tokens_out: u64,
     /// Millionths of a dollar.
     pub cost_micros: u64,
-    /// What tool uses, stops and replies hold, in bytes.
+    /// Bytes of tool uses, stops and replies.
     pub bytes: u64,
 }
 
-/// One project, with all that were merged into it.
+/// Statistics of one project, including those merged into it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProjectStats {
     /// Its key.
     pub key: String,
-    /// What people call it.
+    /// Its name.
     pub label: String,
-    /// Where it is.
+    /// Its folder.
     pub root: Option<String>,
-    /// The programs that were watched in it.
+    /// The clients used in it.
     pub platforms: Vec<String>,
     /// Sessions that are not forgotten.
     pub sessions: u64,
     /// Events folded.
     pub events: u64,
-    /// Observations that are shown.
+    /// Visible observations.
     pub observations: u64,
-    /// Summaries that are shown.
+    /// Visible summaries.
     pub summaries: u64,
-    /// Tokens read and written.
+    /// Input and output tokens.
     pub tokens: u64,
     /// Millionths of a dollar.
     pub cost_micros: u64,
-    /// When something happened in it last, in microseconds since 1970.
+    /// The time of its last event, in microseconds since 1970.
     pub at_us: Option<u64>,
 }
 
-/// Damage met while reading.
+/// A damaged range of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedRange {
-    /// Which segment.
+    /// The segment.
     pub segment: u64,
-    /// Where in it.
+    /// The offset in it.
     pub offset: u64,
-    /// How much.
+    /// The length.
     pub bytes: u64,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// What a day adds up.
+/// The columns of a day.
 const AMOUNTS: [&str; 9] = [
     "events",
     "prompts",
@@ -84,14 +84,14 @@ const AMOUNTS: [&str; 9] = [
     "cost_micros",
     "bytes",
 ];
-/// What a reply or a failure took.
+/// The columns of a reply or a failure.
 const SPENT: &[(&str, &str)] = &[
     ("tokens_in", "sum(tokens_in)"),
     ("tokens_out", "sum(tokens_out)"),
     ("cost_micros", "sum(cost_micros)"),
     ("bytes", "sum(bytes)"),
 ];
-/// Everything that is counted, table by table.
+/// The counted columns of each table.
 const COUNTED: [(&str, &[(&str, &str)]); 8] = [
     ("events", &[("events", "count(*)")]),
     ("visible_prompts", &[("prompts", "count(*)")]),
@@ -103,8 +103,8 @@ const COUNTED: [(&str, &[(&str, &str)]); 8] = [
     ("failures", SPENT),
 ];
 
-/// Adds up one table by day. To add all tables up together would sort every row of them: with 100,000 observations
-/// and a year of days that takes three times as long.
+/// Sums one table by day. Summing all tables together would sort all their rows: with 100,000
+/// observations and a year of days, that takes three times as long.
 fn counted((table, sums): (&str, &[(&str, &str)]), within: &str) -> String {
     let amount = |name: &str| {
         let sum = sums.iter().find(|(of, _)| *of == name).map_or("0", |(_, sum)| sum);
@@ -117,7 +117,7 @@ fn counted((table, sums): (&str, &[(&str, &str)]), within: &str) -> String {
     )
 }
 
-/// The same by project alone: most of it in the indexes.
+/// Sums by project: mostly from the indexes.
 const SHARED: &str = "
     select project, max(at_us) as at_us, count(*) as events, 0 as observations, 0 as summaries,
         0 as tokens, 0 as cost_micros from events group by project
@@ -129,8 +129,8 @@ const SHARED: &str = "
         from failures group by project";
 
 impl Store {
-    /// What happened from `since_us` on, day by day, in one project or all. Days begin at midnight
-    /// `offset_seconds` east of Greenwich; those on which nothing happened are left out.
+    /// Statistics by day from `since_us` on, of one project or all. Days begin at midnight,
+    /// `offset_seconds` east of Greenwich; days without events are left out.
     pub fn daily_stats(
         &self,
         since_us: u64,
@@ -158,7 +158,7 @@ impl Store {
         Ok(days.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Every project that something was recorded of, the latest first.
+    /// Every project with events, latest first.
     pub fn project_stats(&self) -> Result<Vec<ProjectStats>> {
         let sql = format!(
             "select owners.key, coalesce(owners.label, owners.key), owners.root,
@@ -177,7 +177,7 @@ impl Store {
         Ok(shares.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The names of projects that have sessions or memories, and the programs watched in each.
+    /// The names of projects that have sessions or memories, and the clients used in each.
     pub fn project_names(&self) -> Result<Vec<(String, Vec<String>)>> {
         let sql =
             "select coalesce(owners.label, owners.key), group_concat(distinct sessions.platform)
@@ -192,7 +192,7 @@ impl Store {
         Ok(names.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// When the first observation that is shown happened.
+    /// The time of the first visible observation.
     pub fn first_observation_us(&self) -> Result<Option<u64>> {
         let sql = "select min(at_us) from observations where is_visible";
         let mut statement = self.connection.prepare_cached(sql)?;
@@ -200,7 +200,7 @@ impl Store {
         Ok(at_us.map(|at_us| at_us as u64))
     }
 
-    /// The places in the log that could not be read, at most `limit`.
+    /// The damaged ranges of the log, at most `limit`.
     pub fn damaged_ranges(&self, limit: u32) -> Result<Vec<DamagedRange>> {
         let sql =
             "select segment, offset, bytes, reason from gaps order by segment, offset limit ?1";

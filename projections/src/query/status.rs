@@ -1,4 +1,4 @@
-//! How sessions and the tables stand.
+//! Status of sessions and of the database.
 
 use crate::{
     error::Result,
@@ -6,17 +6,17 @@ use crate::{
     hosts::FIRST_FOREIGN_SEQ,
     store::{
         Store,
-        sql_numbers::{number, number_if_any},
+        sql_values::{number, number_if_any},
     },
 };
 use rusqlite::named_params;
 
-/// A session, and how it stands at a given moment.
+/// A session and its status at a given time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionStatus {
-    /// Its row.
+    /// Its row id.
     pub id: i64,
-    /// The watched program's own id.
+    /// The client's id.
     pub content_session: String,
     /// The agent's id of its conversation; `None` until it is known.
     pub memory_session: Option<String>,
@@ -24,17 +24,17 @@ pub struct SessionStatus {
     pub project: i64,
     /// `initialized`, `active`, `completed`, `failed`, `interrupted`.
     pub status: String,
-    /// When it began, in microseconds since 1970.
+    /// Its start, in microseconds since 1970.
     pub started_at_us: u64,
-    /// When something happened in it last.
+    /// The time of its last event.
     pub at_us: u64,
-    /// How many prompts the user submitted.
+    /// Number of prompts of the user.
     pub prompts: u32,
-    /// How many tools were used.
+    /// Number of tool uses.
     pub tool_uses: u32,
 }
 
-/// What is in the tables, and what is wrong.
+/// Row counts, and what is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Sessions that are not forgotten.
@@ -43,37 +43,37 @@ pub struct Counts {
     pub prompts: u64,
     /// Tool uses.
     pub tool_uses: u64,
-    /// Observations that are shown.
+    /// Visible observations.
     pub observations: u64,
-    /// Summaries that are shown.
+    /// Visible summaries.
     pub summaries: u64,
-    /// Tool uses and stops that wait for an answer.
+    /// Pending tool uses and stops.
     pub outstanding: u64,
-    /// Those that the agent failed at for good.
+    /// Parked tool uses and stops.
     pub parked: u64,
-    /// Places in the log that are damaged.
+    /// Damaged ranges of the log.
     pub gaps: u64,
-    /// Events that nobody understood.
+    /// Events that could not be decoded.
     pub unreadable: u64,
 }
 
-/// What waits for an answer.
+/// Counts of pending events.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PendingCounts {
-    /// Tool uses and stops that wait.
+    /// Pending tool uses and stops.
     pub outstanding: u64,
-    /// When the first of them happened, in microseconds since 1970.
+    /// The time of the first one, in microseconds since 1970.
     pub since_us: Option<u64>,
-    /// Those that the agent failed at for good.
+    /// Parked tool uses and stops.
     pub parked: u64,
-    /// Places in the log that are damaged.
+    /// Damaged ranges of the log.
     pub gaps: u64,
 }
 
 impl Store {
-    /// What waits for an answer, without counting anything else.
+    /// Counts pending events, and nothing else.
     pub fn pending_counts(&self) -> Result<PendingCounts> {
-        // Nobody is asked about the end of a subagent alone.
+        // The end of a subagent alone causes no request.
         let sql =
             "select count(*) filter (where not is_parked), min(at_us) filter (where not is_parked),
                        count(*) filter (where is_parked), (select count(*) from gaps)
@@ -91,8 +91,8 @@ impl Store {
         Ok(lag)
     }
 
-    /// The latest `limit` sessions as they stand at `now_us`, the last one first. A session in the middle of
-    /// a turn that was silent for a day is interrupted; whatever happens in it later opens it again.
+    /// The latest `limit` sessions with their status at `now_us`, latest first. A session without
+    /// an event for a day in the middle of a turn is interrupted; a later event opens it again.
     pub fn sessions(&self, now_us: u64, limit: u32) -> Result<Vec<SessionStatus>> {
         let sql = format!(
             "select id, session, memory_session, project, {STATUS}, started_at_us, at_us, prompt_number,
@@ -117,7 +117,7 @@ impl Store {
         Ok(sessions.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// How many sessions are going on at `now_us`.
+    /// Number of active sessions at `now_us`.
     pub fn active_sessions(&self, now_us: u64) -> Result<u64> {
         let sql = format!(
             "select count(*) from (select {STATUS} as status from sessions where forgotten_by is null)
@@ -127,7 +127,7 @@ impl Store {
         Ok(statement.query_row(named_params! { ":now": now_us as i64 }, |row| number(row, 0))?)
     }
 
-    /// What is in the tables.
+    /// Counts the rows.
     pub fn counts(&self) -> Result<Counts> {
         let count = |rows: &str| -> Result<u64> {
             let sql = format!("select count(*) from {rows}");
@@ -136,7 +136,7 @@ impl Store {
         let waiting = |condition: &str| -> Result<u64> {
             let condition =
                 format!("where answered_by is null and {condition} and seq < {FIRST_FOREIGN_SEQ}");
-            // Nobody is asked about the end of a subagent alone.
+            // The end of a subagent alone causes no request.
             let stops = count(&format!("stops {condition} and scope = 'turn'"))?;
             Ok(count(&format!("tool_uses {condition}"))? + stops)
         };

@@ -1,4 +1,4 @@
-//! What happened around a moment: prompts, observations and summaries in one order.
+//! Timelines: prompts, observations and summaries around a point in time.
 
 use crate::{
     Store,
@@ -10,18 +10,18 @@ use crate::{
 };
 use rusqlite::{OptionalExtension, params_from_iter, types::Value};
 
-/// What to show the surroundings of.
+/// A timeline request.
 #[derive(Debug, Clone)]
 pub struct TimelineQuery {
-    /// The middle.
+    /// The anchor in the middle.
     pub anchor: Anchor,
-    /// How many memories before it.
+    /// Maximum number of memories before it.
     pub before: usize,
-    /// How many behind it.
+    /// Maximum number of memories behind it.
     pub after: usize,
     /// The name or the key of a project; else the anchor's own.
     pub project: Option<String>,
-    /// Whether other projects than the anchor's are shown as well.
+    /// Whether to include other projects than the anchor's.
     pub is_everywhere: bool,
 }
 
@@ -30,27 +30,27 @@ pub struct TimelineQuery {
 pub enum Anchor {
     /// A memory.
     Memory(MemoryId),
-    /// A moment, in microseconds since 1970.
+    /// A time, in microseconds since 1970.
     Time(u64),
     /// The best hit of a query.
     Query(String),
 }
 
-/// What happened around a moment, in order.
+/// The memories around an anchor, in order of time.
 #[derive(Debug, Clone, Default)]
 pub struct TimelineWindow {
     /// The memory in the middle, if the anchor is one.
     pub anchor: Option<MemoryId>,
-    /// The moment in the middle.
+    /// The time in the middle.
     pub at_us: u64,
-    /// The memories, the anchor among them.
+    /// The memories, including the anchor.
     pub moments: Vec<Hit>,
     /// Why there is nothing.
     pub hint: Option<String>,
 }
 
 impl Store {
-    /// What happened around an anchor.
+    /// The memories around an anchor.
     pub fn timeline(&self, timeline: &TimelineQuery) -> Result<TimelineWindow> {
         let anchor = match &timeline.anchor {
             Anchor::Memory(name) => Some(*name),
@@ -103,7 +103,7 @@ impl Store {
         Ok(found.hits.first().map(|hit| hit.name).ok_or(hint))
     }
 
-    /// Where a memory is, and the projects that are one with its own.
+    /// The position of a memory, and the projects merged with its own.
     fn place(&self, name: MemoryId) -> Result<Option<(PageCursor, Vec<i64>)>> {
         let sql = format!(
             "select row.at_us, projects.owner from visible_{} row
@@ -133,7 +133,7 @@ impl Store {
         let mut after = Vec::new();
         for kind in Kind::ALL {
             before.extend(self.beside(middle, kind, projects, Side::Before, timeline.before)?);
-            // The anchor itself comes as the first of what is not before it.
+            // The anchor itself is the first of the rows that are not before it.
             after.extend(self.beside(middle, kind, projects, Side::After, timeline.after + 1)?);
         }
         before.sort_unstable_by(|left, right| right.cmp(left));
@@ -153,7 +153,7 @@ impl Store {
         side: Side,
         rows_max: usize,
     ) -> Result<Vec<PageCursor>> {
-        // The first comparison lets the index find the rows, the second is the true one.
+        // The first comparison lets the index find the rows, the second one is exact.
         let (about, exactly, order) = match side {
             Side::Before => ("<=", "<", "desc"),
             Side::After => (">=", ">=", "asc"),

@@ -1,4 +1,4 @@
-//! The files of a database: their names, their kinds, and the lock under which they are replaced.
+//! The files of a database: names, file types, and the lock under which they are replaced.
 
 use crate::error::{Error, Result};
 use claude_mem_log::system;
@@ -11,15 +11,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The companions of a database in WAL mode.
+/// Suffixes of the companion files of a database in WAL mode.
 pub(crate) const COMPANIONS: [&str; 2] = ["-wal", "-shm"];
 /// The suffixes of the files of a database that a rebuild writes.
 pub(crate) const SCRATCH: [&str; 5] = ["", "-fts", "-journal", COMPANIONS[0], COMPANIONS[1]];
 
-/// Between two attempts to get a lock.
+/// Pause between two attempts to get a lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
 
-/// Which files a connection has open, to notice when others take their place.
+/// The files that a connection has open, to detect that they were replaced.
 #[derive(Debug)]
 pub(crate) struct OpenFile {
     pub(crate) path: PathBuf,
@@ -29,12 +29,12 @@ pub(crate) struct OpenFile {
 }
 
 impl OpenFile {
-    /// The files at `path`. A connection that has read something has opened them.
+    /// The files at `path`. SQLite opens them with the first read.
     pub(crate) fn now(path: &Path) -> Self {
         Self { path: path.into(), database: inode(path), wal: inode(&beside(path, COMPANIONS[0])) }
     }
 
-    /// Whether another database has taken the place of this one, or none.
+    /// Whether the database file was replaced or deleted.
     pub(crate) fn is_replaced(&self) -> bool {
         inode(&self.path) != self.database
     }
@@ -45,19 +45,19 @@ impl OpenFile {
     }
 }
 
-/// Which file is at `path`; 0 for none.
+/// The inode at `path`; 0 if there is no file.
 fn inode(path: &Path) -> u64 {
     system::inode(path).unwrap_or(0)
 }
 
-/// `memory.db` with `suffix` behind its name.
+/// The path with `suffix` appended to its file name.
 pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// A path as a URI: every byte that could mean something else there is percent-encoded.
+/// A path as a URI, with special characters percent-encoded.
 pub(crate) fn uri(path: &Path) -> String {
     let mut text = String::from("file:");
     for byte in system::uri_path(path) {
@@ -70,8 +70,8 @@ pub(crate) fn uri(path: &Path) -> String {
     text
 }
 
-/// Refuses a directory, FIFO or device in the place of a database file: opening a FIFO to read blocks until
-/// somebody writes. Returns whether the database exists.
+/// Rejects a directory, FIFO or device in the place of a database file: opening a FIFO for reading
+/// blocks until it has a writer. Returns whether the database exists.
 pub(crate) fn check_kinds(path: &Path) -> Result<bool> {
     let is_there = check_kind(path)?;
     for suffix in COMPANIONS {
@@ -92,7 +92,7 @@ fn check_kind(path: &Path) -> Result<bool> {
     }
 }
 
-/// Opens a lock file and leaves what is in it as it is: the name may be a link.
+/// Opens a lock file without truncating it: the name may be a link.
 pub(crate) fn open_lock(lock: &Path) -> io::Result<File> {
     if fs::metadata(lock).is_ok_and(|found| !found.is_file()) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
@@ -103,8 +103,9 @@ pub(crate) fn open_lock(lock: &Path) -> io::Result<File> {
 /// Maximum wait for a lock. The process that holds it may be suspended.
 pub(crate) const LOCK_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// Held while a database is opened, so that its file and its write-ahead log belong together: both are
-/// replaced under the exclusive form. Where no lock file can be made, nothing can be replaced either.
+/// Held while a database is opened, so that its file and its write-ahead log belong together: both
+/// are replaced under the exclusive lock. Where no lock file can be created, nothing can be
+/// replaced either.
 pub(crate) fn lock_shared(path: &Path, wait_max: Duration) -> Result<Option<File>> {
     let Ok(file) = open_lock(&beside(path, ".lock")) else { return Ok(None) };
     match wait_for(|| file.try_lock_shared(), wait_max) {
@@ -141,7 +142,7 @@ fn wait_for(
     }
 }
 
-/// Moves a database that cannot be used out of the way, with its companions. Nothing is deleted.
+/// Renames a database that cannot be used, with its companion files. Nothing is deleted.
 pub(crate) fn set_aside(path: &Path, now_us: u64) -> Result<PathBuf> {
     let _replacing = lock_exclusive(path)?;
     let aside = beside(path, &format!(".broken-{}", now_us / 1_000_000));
@@ -154,7 +155,7 @@ pub(crate) fn set_aside(path: &Path, now_us: u64) -> Result<PathBuf> {
     Ok(aside)
 }
 
-/// Removes the companions of a database that is gone: SQLite would take them for those of the next one.
+/// Removes the companion files of a deleted database: SQLite would apply them to the next one.
 pub(crate) fn remove_companions(path: &Path) {
     for suffix in COMPANIONS {
         let _ = fs::remove_file(beside(path, suffix));

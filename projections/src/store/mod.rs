@@ -1,16 +1,16 @@
-//! The database: what is kept of it, and where folding stands in it.
+//! The database: its options, its checkpoint, and its files.
 
 pub(crate) mod files;
 pub(crate) mod open;
 pub(crate) mod schema;
-pub(crate) mod sql_numbers;
+pub(crate) mod sql_values;
 pub(crate) mod system;
 
 use crate::{
     error::Result,
     store::{
         files::OpenFile,
-        sql_numbers::{number, seq},
+        sql_values::{number, seq},
     },
 };
 use claude_mem_events::Seq;
@@ -20,7 +20,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The types of observations of the mode that everybody starts with.
+/// The observation types of the default mode.
 pub const KINDS: &[&str] = &[
     "bugfix",
     "feature",
@@ -33,14 +33,15 @@ pub const KINDS: &[&str] = &[
     "sensitive",
 ];
 
-/// Choices made by whoever folds.
+/// Options for folding.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Types of observations that replies may name. With other types everything is drawn again.
+    /// Observation types that replies may use. A change rebuilds the database.
     pub kinds: Vec<String>,
     /// Events folded in one transaction.
     pub batch_events: usize,
-    /// Where copies of other machines' logs are; empty to leave what is there of them as it is.
+    /// The directory with the copies of other machines' logs. If empty, rows of other machines are
+    /// left as they are.
     pub foreign: PathBuf,
 }
 
@@ -51,37 +52,37 @@ impl Default for Options {
     }
 }
 
-/// The tables drawn from a log.
+/// The database that is folded from a log.
 #[derive(Debug)]
 pub struct Store {
     pub(crate) connection: Connection,
     pub(crate) options: Options,
-    /// The files that are open; nothing for one in memory.
+    /// The files that are open; `None` for a database in memory.
     pub(crate) file: Option<OpenFile>,
-    /// Whether damage noted earlier was compared with the log since this was opened.
+    /// Whether the recorded gaps were compared with the log since this was opened.
     pub(crate) are_gaps_checked: Cell<bool>,
 }
 
-/// Where folding stands.
+/// How far the log is folded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
     /// The log that was folded; `None` before the first event.
     pub log: Option<[u8; 16]>,
-    /// Where reading goes on.
+    /// Where reading continues.
     pub position: Seq,
-    /// How many events were folded.
+    /// Number of events folded.
     pub events: u64,
     /// The latest time of an event.
     pub at_us: u64,
 }
 
 impl Store {
-    /// The file, if it is one.
+    /// The path of the database; `None` for one in memory.
     pub fn path(&self) -> Option<&Path> {
         self.file.as_ref().map(|file| file.path.as_path())
     }
 
-    /// Where folding stands.
+    /// How far the log is folded.
     pub fn checkpoint(&self) -> Result<Checkpoint> {
         let sql = "select log, position, events, at_us from checkpoint";
         let found = self.connection.prepare_cached(sql)?.query_row((), |row| {
@@ -95,19 +96,19 @@ impl Store {
         Ok(found?)
     }
 
-    /// Whether another file has taken the place of the one that is open.
+    /// Whether the database file was replaced since it was opened.
     pub fn is_replaced(&self) -> bool {
         self.file.as_ref().is_some_and(OpenFile::is_replaced)
     }
 
-    /// Whether the write-ahead log was deleted or replaced under this connection. What is
-    /// committed from then on is lost, and what was committed before may be incomplete.
+    /// Whether the write-ahead log was deleted or replaced under this connection. Later commits are
+    /// lost, and earlier ones may be incomplete.
     pub fn is_wal_replaced(&self) -> bool {
         self.file.as_ref().is_some_and(OpenFile::is_wal_replaced)
     }
 }
 
-/// Adds the checkpoint of a new database: nothing is folded yet.
+/// Adds the checkpoint of a new database.
 pub(crate) fn insert_checkpoint(connection: &Connection, options: &Options) -> Result<()> {
     let sql = "insert or ignore into checkpoint (one, position, events, at_us, kinds)
                values (1, 0, 0, 0, ?1)";

@@ -1,9 +1,9 @@
 //! Opening the database. Nothing else in the program opens its files.
 //!
-//! SQLite's locks are POSIX locks and belong to the process: closing any descriptor of the file drops all of them,
-//! whoever opened it. Then the next program that closes the database believes to be the last one, and
-//! deletes the write-ahead log under our connections. So whatever must be known about the file is asked
-//! of SQLite or of `stat`, and the file is never opened beside SQLite.
+//! SQLite's locks are POSIX locks and belong to the process: closing any descriptor of the file
+//! drops all of them. The next program that closes the database then takes itself for the last one
+//! and deletes the write-ahead log under our connections. So facts about the file come from SQLite
+//! or `stat`, and nothing but SQLite opens the file.
 
 use crate::{
     error::{Error, Result, is_damage},
@@ -28,27 +28,27 @@ use std::{
 
 /// How long a writer waits for another one. A batch takes milliseconds.
 pub(crate) const BUSY: Duration = Duration::from_secs(10);
-/// How long a look waits while the file is being replaced, which takes a moment.
-const LOOK_WAIT_MAX: Duration = Duration::from_secs(1);
+/// How long opening a snapshot waits while the file is being replaced.
+const SNAPSHOT_WAIT_MAX: Duration = Duration::from_secs(1);
 /// Every projection has a handful of statements, and each is worth keeping prepared.
 const STATEMENTS_MAX: usize = 256;
 
-/// How a database is read.
+/// How a database is opened for reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reading {
-    /// Beside others who write, for as long as wanted.
+    /// Concurrently with writers, for as long as needed.
     Shared,
-    /// A single look at one moment. The shared memory is not made, only read if somebody else has made it.
-    Look,
+    /// A snapshot. The shared memory file is not created, only read if it exists.
+    Snapshot,
     /// The file alone: there is no write-ahead log, and none can be written.
     Immutable,
 }
 
 impl Store {
-    /// Opens the database at `path` to fold into it, or makes a new one.
+    /// Opens the database at `path` for folding, or creates it.
     ///
-    /// A database of a newer version and a file that is no database of ours are errors, and are left as
-    /// they are.
+    /// A database of a newer version and a file that is not one of our databases are errors and
+    /// stay as they are.
     pub fn open(path: &Path, options: Options) -> Result<Self> {
         let _opening = lock_to_open(path)?;
         check_kinds(path)?;
@@ -62,10 +62,10 @@ impl Store {
     }
 
     fn open_with(path: &Path, options: Options) -> Result<Self> {
-        count_no_memory();
+        disable_memory_statistics();
         let mut connection = Connection::open(path)?;
         connection.busy_timeout(BUSY)?;
-        // Whatever is found to be no database of this version is closed again without a write.
+        // A file that turns out not to be a database of this version is closed without a write.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         schema::check_numbers(&connection, path)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
@@ -79,33 +79,34 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens the database at `path` to read from it; `None` if there is none yet, or only one of an older
-    /// version that somebody has to bring up to date first.
+    /// Opens the database at `path` for reading; `None` if it does not exist yet, or has an older
+    /// schema that a writer must migrate first.
     ///
-    /// On a full disk or in a directory that cannot be written, it is read in whatever way is left.
+    /// On a full disk or in a read-only directory, it falls back to modes that need no write
+    /// access.
     pub fn open_read_only(path: &Path) -> Result<Option<Self>> {
         let _opening = lock_shared(path, LOCK_WAIT_MAX)?;
         if !check_kinds(path)? {
             return Ok(None);
         }
-        let Some(store) = Self::open_somehow(path)? else { return Ok(None) };
-        // A search looks at rows all over the file, and the next one at many of the same pages.
+        let Some(store) = Self::open_with_fallback(path)? else { return Ok(None) };
+        // A search reads rows all over the file, and the next one reads many of the same pages.
         store.connection.pragma_update(None, "cache_size", -32_768)?;
         Ok(Some(store))
     }
 
-    /// Lets SQLite keep so much of the database in memory, at most.
+    /// Limits SQLite's page cache.
     pub fn limit_cache(&self, kilobytes: u32) -> Result<()> {
         Ok(self.connection.pragma_update(None, "cache_size", -i64::from(kilobytes))?)
     }
 
-    fn open_somehow(path: &Path) -> Result<Option<Self>> {
+    fn open_with_fallback(path: &Path) -> Result<Option<Self>> {
         let refused = match Self::open_reading(path, Reading::Shared) {
             Err(error) if error.is_unwritable() => error,
             opened => return opened,
         };
-        // SQLite needs shared memory to read the write-ahead log, and cannot make it here.
-        if let Ok(opened) = Self::open_reading(path, Reading::Look) {
+        // SQLite needs shared memory to read the write-ahead log, and cannot create it here.
+        if let Ok(opened) = Self::open_reading(path, Reading::Snapshot) {
             return Ok(opened);
         }
         let wal = fs::metadata(beside(path, COMPANIONS[0]));
@@ -115,28 +116,28 @@ impl Store {
         Self::open_reading(path, Reading::Immutable).map_err(|_| refused)
     }
 
-    /// Opens the database at `path` for a single look, at one moment; `None` if there is none yet.
+    /// Opens a snapshot of the database at `path`; `None` if there is no database yet.
     ///
-    /// Whoever is the first to open a database makes its shared memory anew, which takes longer than the
-    /// look. SQLite can also do without, as it does on a disk that cannot be written. That needs a file
-    /// that somebody has made before; where there is none, it is opened in the usual way. Nothing else of
-    /// this process may open the same database meanwhile: it would find it read-only.
+    /// The first connection to a database creates its shared memory, which takes longer than the
+    /// query of a hook. SQLite can do without, as on a read-only disk, if the shared memory file
+    /// exists; otherwise the database is opened in the usual way. Nothing else in this process may
+    /// open the same database meanwhile: it would be read-only.
     pub fn open_snapshot(path: &Path) -> Result<Option<Self>> {
-        let _opening = lock_shared(path, LOOK_WAIT_MAX)?;
+        let _opening = lock_shared(path, SNAPSHOT_WAIT_MAX)?;
         if !check_kinds(path)? {
             return Ok(None);
         }
-        match Self::open_reading(path, Reading::Look) {
-            Err(error) if error.is_unwritable() => Self::open_somehow(path),
+        match Self::open_reading(path, Reading::Snapshot) {
+            Err(error) if error.is_unwritable() => Self::open_with_fallback(path),
             opened => opened,
         }
     }
 
     fn open_reading(path: &Path, reading: Reading) -> Result<Option<Self>> {
-        count_no_memory();
+        disable_memory_statistics();
         let name = match reading {
             Reading::Shared => uri(path),
-            Reading::Look => format!("{}?readonly_shm=1", uri(path)),
+            Reading::Snapshot => format!("{}?readonly_shm=1", uri(path)),
             Reading::Immutable => format!("{}?immutable=1", uri(path)),
         };
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -144,8 +145,8 @@ impl Store {
             | OpenFlags::SQLITE_OPEN_URI;
         let connection = Connection::open_with_flags(name, flags)?;
         connection.busy_timeout(BUSY)?;
-        if reading == Reading::Look {
-            // Room for few pages: to use it again is quicker than to meet new memory page by page.
+        if reading == Reading::Snapshot {
+            // A small cache: reusing its pages is faster than page faults on new memory.
             connection.execute_batch("begin; pragma cache_size = 20")?;
         }
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
@@ -157,8 +158,8 @@ impl Store {
         Ok(Some(Self { connection, options, file, are_gaps_checked: Cell::default() }))
     }
 
-    /// Opens the database at `path`; one that cannot be used is first moved away, and its new name given.
-    /// The new one is empty, and is filled from the log.
+    /// Opens the database at `path`. A damaged one is renamed first, and its new path returned; the
+    /// new database is empty and is filled from the log.
     pub fn open_or_set_aside(
         path: &Path,
         options: Options,
@@ -180,23 +181,24 @@ impl Store {
 
     /// As [`in_memory`](Self::in_memory), with these options.
     pub fn in_memory_with(options: Options) -> Result<Self> {
-        count_no_memory();
+        disable_memory_statistics();
         let mut connection = Connection::open_in_memory()?;
         prepare(&connection)?;
         schema::migrate(&mut connection, Path::new(":memory:"), &options)?;
         Ok(Self { connection, options, file: None, are_gaps_checked: Cell::default() })
     }
 
-    /// Opens a database that is being rebuilt: it has no other readers, and a power loss only costs the rebuild.
+    /// Opens a database for a rebuild: it has no other readers, and a power loss only costs the
+    /// rebuild.
     pub(crate) fn open_scratch(path: &Path, options: Options) -> Result<Self> {
-        count_no_memory();
+        disable_memory_statistics();
         let mut connection = Connection::open(path)?;
         connection.pragma_update(None, "page_size", SCRATCH_PAGE_BYTES)?;
         connection.pragma_update(None, "journal_mode", "off")?;
         connection.pragma_update(None, "locking_mode", "exclusive")?;
         prepare(&connection)?;
         connection.pragma_update(None, "synchronous", "off")?;
-        // The same rows as when folding on, where each reference is checked.
+        // A rebuild writes the same rows as folding, where every reference is checked.
         connection.pragma_update(None, "foreign_keys", false)?;
         connection.pragma_update(None, "cache_size", -65_536)?;
         schema::migrate(&mut connection, path, &options)?;
@@ -204,8 +206,9 @@ impl Store {
     }
 }
 
-/// Held while a database is opened for writing. A new one is made under the exclusive lock: the companions
-/// of one that was deleted must be gone first, and no second process may take the new ones for those.
+/// Held while a database is opened for writing. A new one is created under the exclusive lock:
+/// companion files of a deleted database must be removed first, and a second process must not
+/// mistake the new ones for them.
 fn lock_to_open(path: &Path) -> Result<Option<File>> {
     if !path.exists()
         && let Ok(creating) = lock_exclusive(path)
@@ -219,7 +222,7 @@ fn lock_to_open(path: &Path) -> Result<Option<File>> {
 
 fn prepare(connection: &Connection) -> Result<()> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
-    // Otherwise statements are planned anew for each value that might let them use a partial index.
+    // Otherwise SQLite plans a statement again for each value that could allow a partial index.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "synchronous", "normal")?;
@@ -228,13 +231,14 @@ fn prepare(connection: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// SQLite counts the memory that it uses, under a lock. Nobody asks for the sum, and a look at a database
-/// takes memory a few thousand times.
-fn count_no_memory() {
-    static TOLD: Once = Once::new();
-    #[expect(unsafe_code, reason = "there is no other way to tell it")]
-    TOLD.call_once(|| {
-        // SAFETY: it takes one number, and refuses whatever comes too late.
+/// Turns off SQLite's memory statistics: they take a lock at each of several thousand allocations
+/// per query, and nothing reads them.
+fn disable_memory_statistics() {
+    static DISABLED: Once = Once::new();
+    #[expect(unsafe_code, reason = "SQLite has no safe binding for it")]
+    DISABLED.call_once(|| {
+        // SAFETY: this option takes one integer, and SQLite rejects the call once it is
+        // initialized.
         unsafe { ffi::sqlite3_config(ffi::SQLITE_CONFIG_MEMSTATUS, 0) };
     });
 }

@@ -1,4 +1,4 @@
-//! The schema: numbered steps, each applied once, in one transaction with its number.
+//! The schema: numbered migrations, each applied once, in one transaction with its number.
 
 use crate::{
     error::{Error, Result},
@@ -10,19 +10,18 @@ use std::{
     path::Path,
 };
 
-/// Found at build time in `migrations/`.
+/// Collected at build time from `migrations/`.
 const MIGRATIONS: &[&str] = &include!(concat!(env!("OUT_DIR"), "/migrations.rs"));
 
-/// Marks a database as ours: "clme".
+/// The application id of our databases: "clme".
 const APPLICATION_ID: i64 = 0x636c_6d65;
 
-/// The newest schema that this version knows.
+/// The newest schema version that this program knows.
 pub(crate) fn known() -> u32 {
     MIGRATIONS.len() as u32
 }
 
-/// Brings the schema up to date. A new database gets its schema and first rows in one transaction, so
-/// that nobody finds half of it.
+/// Applies missing migrations. A new database gets its schema and first rows in one transaction.
 pub(crate) fn migrate(connection: &mut Connection, path: &Path, options: &Options) -> Result<()> {
     if check_numbers(connection, path)? == known() && has_checkpoint(connection)? {
         return Ok(());
@@ -43,7 +42,7 @@ fn has_checkpoint(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("select exists (select 1 from checkpoint)", (), |row| row.get(0))
 }
 
-/// Refuses a database from which somebody has removed a table or an index.
+/// Rejects a database that lacks a table or an index.
 pub(crate) fn check_complete(connection: &Connection, path: &Path) -> Result<()> {
     match missing(connection)?.first() {
         Some(name) => {
@@ -53,7 +52,7 @@ pub(crate) fn check_complete(connection: &Connection, path: &Path) -> Result<()>
     }
 }
 
-/// Tables and indexes of the schema that the database lacks.
+/// Tables and indexes of the schema that are missing in the database.
 pub(crate) fn missing(connection: &Connection) -> rusqlite::Result<Vec<&'static str>> {
     let mut statement = connection.prepare("select name from sqlite_schema")?;
     let found: HashSet<String> =
@@ -61,7 +60,7 @@ pub(crate) fn missing(connection: &Connection) -> rusqlite::Result<Vec<&'static 
     Ok(names().into_iter().filter(|name| !found.contains(*name)).collect())
 }
 
-/// Every table, index, view and trigger that the migrations make and do not remove again.
+/// Every table, index, view and trigger that the migrations create and do not drop again.
 fn names() -> BTreeSet<&'static str> {
     let mut names = BTreeSet::new();
     for line in MIGRATIONS.iter().flat_map(|sql| sql.lines()) {
@@ -84,7 +83,7 @@ fn numbers(connection: &Connection) -> rusqlite::Result<(u32, i64)> {
     Ok((number("user_version")? as u32, number("application_id")?))
 }
 
-/// The number of the schema, if the database is ours and not of a newer version. 0 for a new one.
+/// The schema version, if the database is ours and not of a newer version; 0 for a new one.
 pub(crate) fn check_numbers(connection: &Connection, path: &Path) -> Result<u32> {
     let (schema, application_id) = numbers(connection)?;
     let is_new = schema == 0 && application_id == 0;

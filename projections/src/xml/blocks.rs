@@ -3,14 +3,15 @@
 use super::tags::{self, Name, Shape, Tag};
 use super::{FALLBACK_KIND, Observation, Summary, values};
 
-/// One block has at most so many fields and items. No memory needs them; a broken model repeats itself.
+/// Maximum number of fields and items in a block. No memory needs more; a broken model repeats
+/// itself.
 const FIELDS_MAX: usize = 1000;
 
-/// All that a reply holds, before it is decided what is worth keeping.
+/// Everything in a reply, before filtering.
 #[derive(Debug, Default)]
 pub(super) struct Read {
     pub(super) observations: Vec<Block>,
-    /// The fields of all summaries; of those given twice the first counts.
+    /// The fields of all summaries; of duplicates the first counts.
     pub(super) summary: Block,
     pub(super) skip: bool,
     pub(super) summary_skipped: Option<String>,
@@ -56,7 +57,7 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// As an observation, unless it says nothing.
+    /// As an observation; `None` if it is empty.
     pub(super) fn observation<S: AsRef<str>>(&self, kinds: &[S]) -> Option<Observation> {
         let (kind, unknown) = kind(self.first(Name::Type), kinds);
         let is_echo = |word: &String| values::same_word(word, &kind);
@@ -79,7 +80,7 @@ impl Block {
         (!says_nothing).then_some(observation)
     }
 
-    /// As a summary, unless it is empty. One without fields keeps its text as notes.
+    /// As a summary; `None` if it is empty. One without fields keeps its text as notes.
     pub(super) fn summary(&self) -> Option<Summary> {
         let text = |name| self.first(name).map(str::to_owned);
         let loose = self.loose.as_deref().filter(|_| self.fields.is_empty());
@@ -126,7 +127,7 @@ impl Block {
     }
 }
 
-/// The mode's own spelling of the type given; for one it does not know the fallback, and the word.
+/// The mode's spelling of the given type; for an unknown one the fallback and the given word.
 fn kind<S: AsRef<str>>(given: Option<&str>, kinds: &[S]) -> (String, Option<String>) {
     let known =
         |word: &str| kinds.iter().map(AsRef::as_ref).find(|kind| values::same_word(kind, word));
@@ -148,7 +149,7 @@ struct Reader<'t> {
     tags: Vec<Tag>,
     /// The tag to look at next.
     next: usize,
-    /// The byte up to which text has been given to an element.
+    /// The byte up to which text was assigned to an element.
     at: usize,
     /// The text ended inside a block.
     cut: bool,
@@ -164,7 +165,7 @@ impl<'t> Reader<'t> {
         Some((here, tag))
     }
 
-    /// Reads the block opened by the tag at `open`, up to its end or to where another begins.
+    /// Reads the block opened by the tag at `open`, up to its end or the start of another.
     fn block(&mut self, open: usize) -> Block {
         let mut block = Block::default();
         self.attributes(open, &mut block);
@@ -195,7 +196,7 @@ impl<'t> Reader<'t> {
         block
     }
 
-    /// `<observation type="bugfix">`: fields given as attributes, should the elements be missing.
+    /// `<observation type="bugfix">`: attributes count as fields if the elements are missing.
     fn attributes(&self, open: usize, block: &mut Block) {
         let tag = self.tags[open];
         for (key, name) in [("type", Name::Type), ("title", Name::Title)] {
@@ -238,7 +239,7 @@ impl<'t> Reader<'t> {
         self.at = self.text.len();
     }
 
-    /// Reads one item. Half of one is left out: half a path is another path.
+    /// Reads one item. An incomplete one is dropped: half a path is another path.
     fn item(&mut self, open: usize, bound: usize, list: Name, block: &mut Block) {
         let (raw, cut) = self.element(open, bound);
         if !cut {
@@ -246,7 +247,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Reads an item outside of a list. A file is then one that was read: claiming less is safer.
+    /// Reads an item outside of a list. A file then counts as read: claiming less is safer.
     fn stray_item(&mut self, open: usize, block: &mut Block) {
         match self.tags[open].name {
             Name::Fact => self.item(open, self.tags.len(), Name::Facts, block),
@@ -259,7 +260,7 @@ impl<'t> Reader<'t> {
     /// The text of the element opened at `open`, before the tag at `bound`; and whether it was cut off.
     fn element(&mut self, open: usize, bound: usize) -> (&'t str, bool) {
         let tag = self.tags[open];
-        // A type is a word: whatever tag comes next is meant to end it.
+        // A type is one word: the next tag ends it, whatever it is.
         let is_next = tag.next_close as usize == open + 1;
         let is_closed = (is_next || tag.name != Name::Type)
             && (tag.next_close as usize) < bound

@@ -1,12 +1,12 @@
-//! Reading an agent's reply: XML by agreement, in practice whatever a model wrote.
+//! Parses an agent's reply: XML by agreement, in practice whatever a model wrote.
 //!
-//! A strict reader would throw away a whole reply for one `Vec<String>` in a sentence. Here only the
-//! tags of our own contract are tags, in any case and with any attributes; everything else between
-//! them is text. A tag left open ends where the next one makes sense. What was cut off keeps all that
-//! was complete before the cut. Every byte is looked at a bounded number of times, and nothing panics.
+//! A strict parser would reject a whole reply for one `Vec<String>` in a sentence. Here only the
+//! tags of our own contract are tags, in any case and with any attributes; everything else is text.
+//! An unclosed tag ends where the next one makes sense. A truncated reply keeps everything before
+//! the cut. Every byte is read a bounded number of times, and nothing panics.
 //!
-//! Where a model truly leaves it open whether `<title>` is a tag or a word about tags, position
-//! decides: see `tags`.
+//! Where it is ambiguous whether `<title>` is a tag or a word about tags, its position decides: see
+//! `tags`.
 
 mod blocks;
 mod tags;
@@ -16,42 +16,42 @@ mod values;
 
 use serde::{Deserialize, Serialize};
 
-/// The type of an observation whose own type the mode does not know.
+/// The type of an observation with an unknown type.
 pub const FALLBACK_KIND: &str = "change";
 
-/// Replies beyond this are read up to here. A provider stops at some ten thousand tokens; this only
-/// bounds the memory a broken endpoint can make us use.
+/// Longer replies are cut. A provider stops at some ten thousand tokens; this only bounds memory
+/// for a broken endpoint.
 const REPLY_BYTES_MAX: usize = 64 << 20;
 
-/// What a reply says, as far as it could be read.
+/// The content of a reply, as far as it could be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reply {
-    /// In the order given; those with neither title, narrative nor facts are left out.
+    /// In order; without those that have neither title, narrative nor facts.
     pub observations: Vec<Observation>,
-    /// Present as soon as any of its fields is.
+    /// Present if any of its fields is.
     pub summary: Option<Summary>,
-    /// The model declined to summarise; holds its reason, possibly empty. Says nothing about the
-    /// observations beside it.
+    /// The model declined to summarize; holds its reason, possibly empty. Independent of the
+    /// observations.
     pub summary_skipped: Option<String>,
     /// What to do with the reply as a whole.
     pub verdict: Verdict,
-    /// The text ended inside an element: the last item is incomplete, those before are whole.
+    /// The text ended inside an element: the last item is incomplete.
     pub cut: bool,
 }
 
-/// What a reply amounts to.
+/// The overall result of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Verdict {
     /// It holds at least one observation or a summary.
     Answer,
-    /// The model said there is nothing to record. The question is answered.
+    /// The model said that there is nothing to record. The request is answered.
     Nothing,
-    /// Prose, silence or wreckage: a failed attempt, to be kept and tried again.
+    /// Prose, silence or garbage: a failed attempt, to be kept and retried.
     #[default]
     Unreadable,
 }
 
-/// One thing worth remembering.
+/// An observation.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Observation {
     /// One of the mode's types (`<type>` in the reply).
@@ -72,20 +72,20 @@ pub struct Observation {
     pub files_modified: Vec<String>,
 }
 
-/// What a turn came to.
+/// The summary of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Summary {
-    /// What the user wanted.
+    /// The user's request.
     pub request: Option<String>,
-    /// What was looked into.
+    /// What was investigated.
     pub investigated: Option<String>,
-    /// What is known now.
+    /// What was learned.
     pub learned: Option<String>,
-    /// What was done.
+    /// What was completed.
     pub completed: Option<String>,
-    /// What is left.
+    /// Next steps.
     pub next_steps: Option<String>,
-    /// Anything else; also the text of a summary that came without fields.
+    /// Anything else; also the text of a summary without fields.
     pub notes: Option<String>,
     /// Paths the model says were read.
     pub files_read: Vec<String>,
@@ -93,10 +93,10 @@ pub struct Summary {
     pub files_edited: Vec<String>,
 }
 
-/// Reads a reply under a mode whose observation types are `kinds`.
+/// Parses a reply under a mode whose observation types are `kinds`.
 ///
-/// Takes any text: the reply itself, in a fence, with prose around it, cut at any byte. The same text
-/// and kinds always give the same reply, on which replay depends.
+/// Accepts any text: the reply itself, in a fence, with prose around it, cut at any byte. The same
+/// text and kinds always give the same reply, on which replay depends.
 pub fn read_reply<S: AsRef<str>>(text: &str, kinds: &[S]) -> Reply {
     let text = bounded(text);
     let read = blocks::read(text);

@@ -1,8 +1,8 @@
-//! Finding the tags of our contract in text that may hold any other `<` and `>`.
+//! Finds the tags of our contract in text that may contain any other `<` and `>`.
 //!
-//! A tag counts by its name. `Vec<String>` has none of ours and is text. For names that are words in
-//! code as well (`Vec<File>`, `the <title> tag`) each tag notes where it stands, and links to the next
-//! tags that matter to it, so that the reader can decide without searching.
+//! A tag is recognized by its name. `Vec<String>` has none of ours and is text. For names that are
+//! also words in code (`Vec<File>`, `the <title> tag`) each tag records its position and links to
+//! the next relevant tags, so that the parser can decide without searching.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use quick_xml::events::attributes::Attributes;
 /// No such tag.
 const NONE: u32 = u32::MAX;
 
-/// The elements a reply may hold. Several spellings may mean one.
+/// The elements of a reply. Some have several spellings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Name {
@@ -78,7 +78,7 @@ const SPELLINGS: [(&str, Name); 28] = [
 ];
 
 impl Name {
-    /// Finds a name, whatever its case, with `-` for `_`.
+    /// Finds a name, ignoring case, with `-` for `_`.
     fn of(word: &[u8]) -> Option<Self> {
         if word.len() < 2 || word.len() > NAME_BYTES_MAX {
             return None;
@@ -91,28 +91,28 @@ impl Name {
         SPELLINGS.iter().find(|(spelling, _)| spelling.as_bytes() == lower).map(|(_, name)| *name)
     }
 
-    /// Holds fields.
+    /// Contains fields.
     pub(super) fn is_block(self) -> bool {
         matches!(self, Self::Observation | Self::Summary)
     }
 
-    /// Holds items.
+    /// Contains items.
     pub(super) fn is_list(self) -> bool {
         matches!(self, Self::Facts | Self::Concepts | Self::FilesRead | Self::FilesModified)
     }
 
-    /// Stands in a list.
+    /// Is an item of a list.
     pub(super) fn is_item(self) -> bool {
         matches!(self, Self::Fact | Self::Concept | Self::File | Self::Item)
     }
 
-    /// Holds text, directly in a block.
+    /// Contains text, directly in a block.
     pub(super) fn is_text(self) -> bool {
         (Self::Type as u8..=Self::Notes as u8).contains(&(self as u8))
     }
 }
 
-/// Whether `word` is how one of our tags may begin: what a cut leaves at the end of a text.
+/// Whether `word` is the start of one of our tags: the remainder of a cut tag.
 pub(super) fn begins_a_tag(word: &str) -> bool {
     let word = word.strip_prefix('/').unwrap_or(word);
     let word = word.split(|c: char| c.is_ascii_whitespace()).next().unwrap_or(word);
@@ -130,29 +130,29 @@ pub(super) enum Shape {
     Empty,
 }
 
-/// One tag of the contract, where it stands, and which tags follow it.
+/// A tag of the contract, its position, and the tags that follow it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tag {
     pub(super) name: Name,
     pub(super) shape: Shape,
-    /// In quotation marks or backticks: spoken of, not used.
+    /// In quotation marks or backticks: mentioned, not used.
     pub(super) quoted: bool,
-    /// Stands where a tag that is meant stands: first on its line, straight after another tag, or (in
-    /// lower case, unlike a type's name in code) straight after a word.
+    /// Is at a position of a real tag: first on its line, right after another tag, or (in lower
+    /// case, unlike a type's name in code) right after a word.
     pub(super) leads: bool,
     pub(super) start: u32,
     pub(super) end: u32,
     /// The next closing tag of this name.
     pub(super) next_close: u32,
-    /// The next opening tag of this name that is meant.
+    /// The next real opening tag of this name.
     pub(super) next_open: u32,
-    /// The next opening tag of a block that is meant.
+    /// The next real opening tag of a block.
     pub(super) next_block: u32,
 }
 
 impl Tag {
-    /// Whether this is structure rather than text that looks like it, where either may stand. An
-    /// opening tag is, if it stands in the right place or has its counterpart.
+    /// Whether this is a real tag rather than text that looks like one. An opening tag is, if it is
+    /// at the right position or has a closing tag.
     pub(super) fn is_meant(&self) -> bool {
         let is_ours = !matches!(self.name, Name::Skip | Name::SkipSummary);
         let stands = match self.shape {
@@ -172,7 +172,7 @@ impl Tag {
         if name_bytes == inside.len() {
             return None;
         }
-        // `html` lets values go without quotation marks, and without checks a repeated key is no error.
+        // `html` allows unquoted values, and without checks a repeated key is accepted.
         Attributes::html(inside, name_bytes)
             .with_checks(false)
             .flatten()
@@ -244,8 +244,8 @@ fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
-/// Where the closing tag ends whose name ends at `at`. It may lack its `>` if nothing else can follow:
-/// the text ends there, or the next tag begins.
+/// The end of the closing tag whose name ends at `at`. It may lack its `>` if the text ends there
+/// or the next tag begins.
 fn closing_end(bytes: &[u8], at: usize) -> Option<usize> {
     let blanks = bytes[at..].iter().take_while(|b| b.is_ascii_whitespace()).count();
     #[cfg(test)]
@@ -257,11 +257,11 @@ fn closing_end(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Where the opening tag ends whose name ends at `at`, and whether it closes itself.
+/// The end of the opening tag whose name ends at `at`, and whether it is self-closing.
 ///
-/// A `<` ends the attempt unless it stands in a quoted value. Marks only swap the three states (none,
-/// single, double), so attempts begun at different places stay in different states: no byte is looked
-/// at by more than three of them, however hostile the text.
+/// A `<` ends the attempt unless it is in a quoted value. Quotes only switch between three states
+/// (none, single, double), so attempts begun at different positions stay in different states: no
+/// byte is read by more than three of them, however hostile the text.
 fn opening_end(bytes: &[u8], at: usize) -> Option<(usize, bool)> {
     let (mut quote, mut assigned) = (None, false);
     for (here, byte) in bytes.iter().enumerate().skip(at) {
@@ -286,7 +286,7 @@ fn opening_end(bytes: &[u8], at: usize) -> Option<(usize, bool)> {
     None
 }
 
-/// Whether a tag stands where one that is meant does. `gap` is the text since the tag before it, or
+/// Whether a tag is at the position of a real one. `gap` is the text since the tag before it, or
 /// since the beginning; `initial` the first byte of its name.
 fn leads(gap: &[u8], initial: u8) -> bool {
     let blanks = gap.iter().rev().take_while(|b| matches!(b, b' ' | b'\t' | b'\r')).count();
@@ -298,8 +298,8 @@ fn leads(gap: &[u8], initial: u8) -> bool {
     }
 }
 
-/// Where a CDATA section ends that begins at `start`, if it does and is the first thing in its element:
-/// anywhere else it is more likely spoken of. One never closed runs to the end of the text.
+/// The end of a CDATA section that begins at `start`, if it is the first thing in its element:
+/// elsewhere it is more likely a mention. An unclosed one runs to the end of the text.
 fn cdata_end(bytes: &[u8], element: usize, start: usize) -> Option<usize> {
     if !bytes[start..].starts_with(b"<![CDATA[") || !bytes[element..start].trim_ascii().is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! From the raw text of an element to the value it holds.
+//! From the raw text of an element to its value.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -12,8 +12,8 @@ const CDATA: &str = "<![CDATA[";
 /// The longest entity is `&#x10FFFF;`.
 const ENTITY_BYTES_MAX: usize = 10;
 
-/// Text as meant: entities decoded once, without control characters and surrounding space; none if
-/// nothing is left, or only a word for nothing. `cut` says that the reply ended in this text.
+/// The value of a text: entities decoded once, without control characters and surrounding space;
+/// `None` if it is empty or a word for nothing. `cut` means that the reply ended in this text.
 pub(super) fn prose(raw: &str, cut: bool) -> Option<String> {
     #[cfg(test)]
     crate::scan_counter::add(raw.len());
@@ -28,7 +28,7 @@ pub(super) fn prose(raw: &str, cut: bool) -> Option<String> {
 pub(super) fn item(list: Name, raw: &str) -> Option<String> {
     let text = one_line(&prose(raw, false)?);
     let text = match list {
-        // Concepts are keywords; models like to add what they mean.
+        // Concepts are keywords; models like to add an explanation.
         Name::Concepts => text.split_once(": ").map_or(text.as_str(), |(word, _)| word),
         Name::FilesRead | Name::FilesModified => text.trim_matches(['`', '"', '\'']),
         _ => &text,
@@ -37,8 +37,9 @@ pub(super) fn item(list: Name, raw: &str) -> Option<String> {
     (!is_nothing(text)).then(|| text.trim().to_owned())
 }
 
-/// The items of a list given as text: an array, lines with or without bullets, words between commas.
-/// If the reply ended here, its last line may be half of one and is left out. At most `items_max`.
+/// The items of a list given as text: an array, lines with or without bullets, words between
+/// commas. If the reply ended here, the last line may be incomplete and is dropped. At most
+/// `items_max`.
 pub(super) fn lines(list: Name, raw: &str, cut: bool, items_max: usize) -> Vec<String> {
     #[cfg(test)]
     crate::scan_counter::add(raw.len());
@@ -58,7 +59,7 @@ pub(super) fn lines(list: Name, raw: &str, cut: bool, items_max: usize) -> Vec<S
         .collect()
 }
 
-/// Whether two words are the same but for case and the kind of space between their parts.
+/// Whether two words are equal, ignoring case and the kind of space between their parts.
 pub(super) fn same_word(left: &str, right: &str) -> bool {
     fn letters(word: &str) -> impl Iterator<Item = char> + '_ {
         word.chars()
@@ -68,7 +69,7 @@ pub(super) fn same_word(left: &str, right: &str) -> bool {
     letters(left).eq(letters(right))
 }
 
-/// Any run of white space is one space.
+/// Replaces any run of white space by one space.
 pub(super) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for word in text.split_whitespace() {
@@ -80,13 +81,13 @@ pub(super) fn one_line(text: &str) -> String {
     line
 }
 
-/// Each value once, where it first stood.
+/// Each value once, in order of first occurrence.
 pub(super) fn distinct(values: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut seen = HashSet::new();
     values.into_iter().filter(|value| seen.insert(value.clone())).collect()
 }
 
-/// Drops what a cut leaves of a tag, an entity, a fence or a character: no part of the text.
+/// Drops an incomplete tag, entity, fence or character at a cut.
 fn without_cut_tail(raw: &str) -> &str {
     let mut text = raw.trim_end_matches(char::REPLACEMENT_CHARACTER);
     if text.trim_start().starts_with(CDATA) && !text.contains("]]>") {
@@ -108,7 +109,7 @@ fn without_cut_tail(raw: &str) -> &str {
     text.trim_end().trim_end_matches('`')
 }
 
-/// Decodes entities, once. What is no entity stays: `a && b` is what the model meant to say.
+/// Decodes entities, once. Anything else stays: the model meant `a && b`.
 fn decoded(raw: &str) -> Cow<'_, str> {
     if let Some(section) = raw.trim_start().strip_prefix(CDATA) {
         let (literal, rest) = section.split_once("]]>").unwrap_or((section, ""));
@@ -133,32 +134,32 @@ fn entities(raw: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Decodes the entity that `text` begins with, and says how long it was.
+/// Decodes the entity at the start of `text`, and returns its length.
 fn entity(text: &str) -> Option<(Cow<'_, str>, usize)> {
     let end = memchr(b';', &text.as_bytes()[..text.len().min(ENTITY_BYTES_MAX)])? + 1;
     Some((quick_xml::escape::unescape(&text[..end]).ok()?, end))
 }
 
-/// So that text which is decoded already passes through decoding unchanged.
+/// Escapes decoded text, so that decoding it again changes nothing.
 fn escaped(text: &str) -> Cow<'_, str> {
     quick_xml::escape::escape(text)
 }
 
 fn printable(text: &str) -> String {
-    // Nearly every text is.
+    // Fast path.
     if text.bytes().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..=b'~')) {
         return text.to_owned();
     }
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }
 
-/// What models write into a field they have nothing for.
+/// What models write into an empty field.
 fn is_nothing(text: &str) -> bool {
     let words = ["", "-", "none", "none.", "n/a", "null", "nil"];
     words.iter().any(|word| text.trim().eq_ignore_ascii_case(word))
 }
 
-/// Without `- `, `* `, `• ` or `1. ` before it.
+/// Removes `- `, `* `, `• ` or `1. `.
 fn without_bullet(line: &str) -> &str {
     let line = line.trim();
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();

@@ -1,4 +1,4 @@
-//! Logs made up for tests: every kind of event, in the ways they really come.
+//! Logs for tests with every kind of event, as they occur in practice.
 
 #![allow(dead_code, reason = "each test takes what it needs")]
 
@@ -12,7 +12,7 @@ use std::path::Path;
 
 pub(crate) const BEGIN_US: u64 = 1_760_000_000_000_000;
 
-/// Writes made-up events to a log.
+/// Writes events to a log.
 pub(crate) struct Writer {
     log: EventLog,
     pub(crate) at_us: u64,
@@ -35,7 +35,7 @@ impl Writer {
         *id.as_bytes()
     }
 
-    /// One session with a few turns; gives the ids of its tool uses.
+    /// One session with a few turns; returns the ids of its tool uses.
     pub(crate) fn session(&mut self, number: u64) -> Vec<[u8; 16]> {
         let project = number % 3;
         self.envelope = Envelope {
@@ -142,7 +142,7 @@ impl Writer {
         });
     }
 
-    /// Everything that is not a session.
+    /// All events outside of sessions.
     pub(crate) fn history(&mut self, tools: &[[u8; 16]]) {
         self.add(MemoryAdded { text: "use tabs".into(), ..MemoryAdded::default() });
         self.add(ReprocessStarted {

@@ -46,7 +46,7 @@ impl Page {
             writeln!(self.out, "\n## {day}")?;
             self.day = day;
         }
-        match &entry.chapter {
+        match &entry.body {
             ExportBody::Observation { kind, title, subtitle, narrative, facts, files } => {
                 let kind = if kind.is_empty() { "observation" } else { kind };
                 let heading = match title.is_empty() {

@@ -228,7 +228,7 @@ fn frames(store: &Store, app: &App, news: &FeedEntry) -> Result<Vec<Frame>, Refu
         FeedChange::Forgotten(id) => {
             vec![("forgotten", json!({"forgetting": id.to_string()}), None)]
         }
-        FeedChange::Redrawn => vec![("reload", json!({}), None)],
+        FeedChange::MemoriesReplaced => vec![("reload", json!({}), None)],
     })
 }
 

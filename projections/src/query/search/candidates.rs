@@ -1,10 +1,11 @@
-//! Which rows are worth scoring.
+//! Selects the rows that are worth scoring.
 //!
-//! The index ranks slowly: it looks up the length of every row that matches, and counts the rows of every
-//! word, so a question with common words costs half a second over a million rows. Here rare words say
-//! which rows come into question; common words are only looked for among those. A hundred rows or two are
-//! then scored with all their words (`score.rs`). Only where every word is common is not every match
-//! looked at: then those with all the words, with a word in the title, and the newest.
+//! FTS5's own ranking is slow: it looks up the length of every matching row and counts the rows of
+//! every word, so a query with common words takes half a second over a million rows. Here rare
+//! words select the candidates, and common words are only looked up among those. One or two hundred
+//! rows are then scored with all words (`score.rs`). Only if every word is common are some matches
+//! skipped: candidates are then rows with all words, rows with a word in the title, and the newest
+//! ones.
 
 use super::{Kind, Query, filter::Filter, query::Term, spans::Spans, statistics::Statistics};
 use crate::error::Result;
@@ -12,29 +13,29 @@ use rusqlite::{Connection, params_from_iter, types::Value};
 
 /// A word in more rows than this is common.
 const RARE_ROWS_MAX: i64 = 5000;
-/// Where all words are common, so many rows are taken for each.
+/// If all words are common, this many rows are taken for each.
 const COMMON_ROWS_MAX: i64 = 2000;
-/// How far to go through the rows of an expression.
+/// Which rows of an expression to read.
 #[derive(Clone, Copy)]
 enum Reach {
-    /// So many of the newest, from the newest on.
+    /// This many, newest first.
     Newest(i64),
-    /// This share of the rows, the newest ones. Where several lists are compared, going backwards takes five
+    /// This share of the rows, the newest ones. With several terms, reading backwards takes five
     /// times as long.
     Share(f64),
 }
 
-/// A word in the name of a row is worth a little more already here.
+/// Extra weight of a word in the title of a row.
 const NAMED: f64 = 0.25;
 
-/// Rows with a first idea of their worth, and what the words are worth.
+/// Candidate rows, and the weights of the terms.
 #[derive(Debug)]
 pub(crate) struct Candidates {
     /// Best first.
     pub(crate) rows: Vec<i64>,
-    /// How many came into question.
+    /// Number of rows considered.
     pub(crate) matched: usize,
-    /// For each term: in how many rows, and what it is worth.
+    /// For each term: the number of rows, and its weight.
     pub(crate) terms: Vec<(f64, f64)>,
 }
 
@@ -43,7 +44,7 @@ pub(crate) struct Gathering<'a> {
     pub(crate) kind: Kind,
     pub(crate) query: &'a Query,
     pub(crate) filter: &'a Filter,
-    /// Rows of projects; nothing for all of them.
+    /// Row ids of projects; `None` for all.
     pub(crate) projects: Option<&'a [i64]>,
 }
 
@@ -73,7 +74,7 @@ impl Gathering<'_> {
         Ok(Candidates { rows, matched, terms })
     }
 
-    /// Common words, looked for among the rows with rare ones.
+    /// Adds common words, only for rows with rare ones.
     fn add_among(
         &self,
         rare: &str,
@@ -88,7 +89,7 @@ impl Gathering<'_> {
         Ok(())
     }
 
-    /// Nothing but common words.
+    /// Adds candidates if all words are common.
     fn add_common(
         &self,
         common: &[usize],
@@ -100,7 +101,7 @@ impl Gathering<'_> {
         if all.len() > 1 {
             let worth = common.iter().map(|at| terms[*at].1).sum();
             let share: f64 = common.iter().map(|at| (terms[*at].0 / rows).min(1.0)).product();
-            // So far back that enough rows have all the words, if those know nothing of each other.
+            // Far enough back to contain enough rows with all words, if words are independent.
             let enough = 2.0 * COMMON_ROWS_MAX as f64;
             let newest = enough / share.max(f64::MIN_POSITIVE) / rows.max(1.0);
             self.add_newest(&all.join(" AND "), Reach::Share(newest), spans, worth, scores)?;
@@ -118,12 +119,12 @@ impl Gathering<'_> {
         Ok(())
     }
 
-    /// Every row with this.
+    /// Adds every row that matches.
     fn add(&self, expression: &str, worth: f64, scores: &mut Scores) -> Result<()> {
         self.add_part(expression, "", &[], worth, scores)
     }
 
-    /// The newest rows with this. Rows of each machine have rising numbers.
+    /// Adds the newest rows that match. Row ids rise with time for each host.
     fn add_newest(
         &self,
         expression: &str,
@@ -178,7 +179,8 @@ impl Gathering<'_> {
         Ok(())
     }
 
-    /// In how many rows a term is. Beyond what is rare it is estimated from how densely the first ones stand.
+    /// The number of rows with a term. Above the limit for rare words it is estimated from the
+    /// density of the first ones.
     fn count(&self, term: &Term, spans: &Spans) -> Result<f64> {
         let index = self.kind.index();
         let sql = format!(
@@ -194,7 +196,7 @@ impl Gathering<'_> {
         Ok(count as f64 * (all as f64 / seen.max(1) as f64).max(1.0))
     }
 
-    /// Words are rare or common within the projects that are searched.
+    /// Whether a word is rare is decided within the searched projects.
     fn rows_in_scope(&self, statistics: Statistics) -> Result<f64> {
         let Some(scope) = self.scope() else { return Ok(statistics.rows) };
         let index = self.kind.index();
@@ -220,7 +222,7 @@ impl Gathering<'_> {
         }
     }
 
-    /// With all that is required, and without all that is excluded.
+    /// Adds the required and the excluded terms to an expression.
     pub(crate) fn within(&self, expression: &str) -> String {
         let mut within = self.within_scope(expression);
         for term in self.query.terms.iter().filter(|term| term.is_required) {
@@ -239,12 +241,12 @@ pub(crate) fn any(query: &Query, terms: &[usize]) -> String {
     terms.join(" OR ")
 }
 
-/// What each word gives to each row. Sorting them once is faster than looking each row up.
+/// What each word adds to each row. Sorting once is faster than a lookup per row.
 #[derive(Default)]
 struct Scores(Vec<(i64, f64)>);
 
 impl Scores {
-    /// The `rows_max` best, newer ones first among equals, and how many there were.
+    /// The `rows_max` best rows, newer ones first if equal, and the number of all.
     fn best(mut self, rows_max: usize) -> (Vec<i64>, usize) {
         self.0.sort_unstable_by_key(|(id, _)| *id);
         self.0.dedup_by(|next, before| {

@@ -1,9 +1,9 @@
-//! What a search is limited to, beside its words.
+//! Filters of a search beside its words.
 
 use super::{Kind, Search};
 use rusqlite::types::Value;
 
-/// Conditions on rows of one kind, and their values in the order of the question marks.
+/// Conditions on rows of one kind, and their values in order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Filter {
     conditions: Vec<String>,
@@ -11,7 +11,7 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// Nothing if no row of this kind can pass.
+    /// `None` if no row of this kind can match.
     pub(crate) fn of(search: &Search, kind: Kind) -> Option<Self> {
         let is_observation = kind == Kind::Observation;
         let wants_types = !search.types.is_empty() || !search.concepts.is_empty();
@@ -53,7 +53,7 @@ impl Filter {
         }
     }
 
-    /// A file by its whole path or the end of it, or everything below a folder.
+    /// Matches a file by its path or the end of it, or everything below a folder.
     fn file(&mut self, written: &str, file: &str) {
         let file = file.trim_start_matches("./").trim_end_matches('/').to_owned();
         let sql = format!(

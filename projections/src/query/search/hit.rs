@@ -1,45 +1,45 @@
-//! A memory that was found, as it is shown in a list.
+//! A search hit.
 
 use super::{
     Kind, MemoryId, Query,
     score::{Matcher, Score},
 };
-use crate::{Store, error::Result, store::sql_numbers::number};
+use crate::{Store, error::Result, store::sql_values::number};
 use rusqlite::OptionalExtension;
 use std::ops::Range;
 
-/// How much of the text is shown around the words that were met.
+/// Maximum length of the snippet.
 const SNIPPET_CHARS_MAX: usize = 200;
 
-/// A memory that was found.
+/// A search hit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
-    /// How to name it: `12`, `S3`, `P9`.
+    /// Its id: `12`, `S3`, `P9`.
     pub name: MemoryId,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// What an observation is about, such as `bugfix`.
+    /// The type of an observation, such as `bugfix`.
     pub type_: Option<String>,
-    /// When it happened, in microseconds since 1970.
+    /// Its time, in microseconds since 1970.
     pub at_us: u64,
     /// The name of its project.
     pub project: String,
-    /// The id of its session, as the watched program has it.
+    /// The client's id of its session.
     pub session: Option<String>,
-    /// The machine that it comes from, if it is another one.
+    /// The machine, if it is another one.
     pub host: Option<String>,
-    /// Its title, the request that it sums up, or the first line of the prompt.
+    /// Its title, the request that it summarizes, or the first line of the prompt.
     pub title: String,
-    /// The part of its text where most of the words are.
+    /// The part of its text with most of the words.
     pub snippet: String,
-    /// What it is worth to the query; 0 if there was none.
+    /// Its score; 0 without a query.
     pub score: f64,
-    /// Where that comes from, if it was asked for.
+    /// How the score was computed, if requested.
     pub explanation: Option<Score>,
 }
 
 impl Store {
-    /// A memory as a list shows it; nothing if there is none of this name.
+    /// The memory as a hit; `None` if it does not exist.
     pub(crate) fn hit(&self, name: MemoryId, query: &Query) -> Result<Option<Hit>> {
         let (type_, title, text) = match name.kind {
             Kind::Observation => (
@@ -90,13 +90,13 @@ impl Store {
 }
 
 impl Query {
-    /// Where its words stand in a text, for showing them.
+    /// The positions of the query's words in a text, for highlighting.
     pub fn marks(&self, text: &str) -> Vec<Range<usize>> {
         Matcher::new(self).marks(self, text)
     }
 }
 
-/// The stretch of a text with the most marks, as one line.
+/// The part of a text with the most matches, as one line.
 fn snippet(query: &Query, text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if text.chars().count() <= SNIPPET_CHARS_MAX {
@@ -118,7 +118,7 @@ fn snippet(query: &Query, text: &str) -> String {
     format!("{before}{}{after}", text[start..end].trim_end())
 }
 
-/// The beginning of a few words before `at`, which is the beginning of a word.
+/// The start of a few words before `at`, which is the start of a word.
 fn begin_before(text: &str, at: usize) -> usize {
     const LEAD_CHARS: usize = 40;
     let lead = text[..at].char_indices().rev().take(LEAD_CHARS);
@@ -126,7 +126,7 @@ fn begin_before(text: &str, at: usize) -> usize {
     text[from..at].find(' ').map_or(at, |space| from + space + 1)
 }
 
-/// The first line with something on it.
+/// The first line that is not blank.
 fn first_line(text: &str) -> String {
     text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("").to_owned()
 }

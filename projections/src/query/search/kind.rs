@@ -1,4 +1,4 @@
-//! What can be found: observations, summaries and prompts, and the names people call them by.
+//! Kinds of memories, and the ids of memories.
 
 use serde::{Serialize, Serializer};
 use std::{fmt, str::FromStr};
@@ -7,11 +7,11 @@ use std::{fmt, str::FromStr};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// What was learnt or done.
+    /// An observation.
     Observation,
-    /// What a turn came to.
+    /// The summary of a turn.
     Summary,
-    /// What the user said.
+    /// A prompt of the user.
     Prompt,
 }
 
@@ -44,7 +44,7 @@ impl Kind {
         }
     }
 
-    /// The column that names a row, then the others that are scored, in the order of the index.
+    /// The title column, then the other scored columns, in the order of the index.
     pub(crate) fn columns(self) -> &'static [&'static str] {
         match self {
             Self::Observation => &[
@@ -84,12 +84,12 @@ impl FromStr for Kind {
     }
 }
 
-/// One memory, as people name it: `12` is an observation, `S12` a summary, `P9` a prompt.
+/// The id of a memory: `12` is an observation, `S12` a summary, `P9` a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemoryId {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// Its number among its kind.
+    /// Its row id.
     pub id: i64,
 }
 
@@ -126,7 +126,7 @@ impl Serialize for MemoryId {
     }
 }
 
-/// A text that names no kind or memory.
+/// A text that is not the id of a memory or the name of a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidMemoryId(pub String);
 

@@ -1,8 +1,8 @@
-//! Finding memories again.
+//! Full-text search.
 //!
-//! A query is taken apart (`query.rs`), the index says which rows come into question (`candidates.rs`),
-//! those are scored with all their words (`score.rs`), and close scores are put in order of time. There is
-//! no limit of age or project but those asked for.
+//! A query is parsed (`query.rs`), the index selects candidates (`candidates.rs`), those are scored
+//! with all words (`score.rs`), and close scores are ordered by time. Age and project only count if
+//! a filter names them.
 
 mod candidates;
 mod filter;
@@ -27,34 +27,34 @@ pub use score::Score;
 
 use serde::Serialize;
 
-/// What to find, and among what.
+/// A search request.
 #[derive(Debug, Clone)]
 pub struct Search {
-    /// The words; see [`Query`]. Empty to list whatever passes the filters.
+    /// The query; see [`Query`]. Empty to list all rows that match the filters.
     pub query: String,
     /// Kinds of memories.
     pub kinds: Vec<Kind>,
-    /// The name or the key of a project; nothing for all of them.
+    /// The name or the key of a project; `None` for all.
     pub project: Option<String>,
-    /// Types of observations, any of them.
+    /// Types of observations: any of them.
     pub types: Vec<String>,
-    /// Concepts of observations, all of them.
+    /// Concepts of observations: all of them.
     pub concepts: Vec<String>,
     /// Files or folders, all of them: a path, or the end of one.
     pub files: Vec<String>,
-    /// From this moment, in microseconds since 1970.
+    /// From this time on, in microseconds since 1970.
     pub since_us: Option<u64>,
-    /// Before this moment.
+    /// Before this time.
     pub until_us: Option<u64>,
-    /// The watched program's id of a session, or the beginning of it.
+    /// The client's id of a session, or the start of it.
     pub session: Option<String>,
-    /// How many.
+    /// Maximum number of results.
     pub limit: usize,
-    /// How many to leave out before them.
+    /// Skip this many results.
     pub offset: usize,
-    /// In which order.
+    /// The order of results.
     pub order: Order,
-    /// Whether to say where scores come from.
+    /// Whether to explain the scores.
     pub is_explained: bool,
 }
 
@@ -81,52 +81,52 @@ impl Default for Search {
 /// The order of hits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
-    /// The best first.
+    /// Best first.
     #[default]
     Relevance,
-    /// Of the best hundred and fifty, the newest first.
+    /// The best 150, newest first.
     Newest,
-    /// Of the best hundred and fifty, the oldest first.
+    /// The best 150, oldest first.
     Oldest,
 }
 
-/// What was found.
+/// The results of a search.
 #[derive(Debug, Clone, Default)]
 pub struct SearchResults {
-    /// The hits asked for.
+    /// The requested hits.
     pub hits: Vec<Hit>,
-    /// How many memories came into question.
+    /// Number of memories that were considered.
     pub matched: usize,
-    /// How the query was understood.
+    /// The parsed query.
     pub query: Query,
-    /// What to do if that is too little.
+    /// What to do if there are too few results.
     pub hint: Option<String>,
-    /// How the words were weighed, if it was asked for: one entry for each kind.
+    /// How the words were weighted, if requested: one entry per kind.
     pub explanation: Vec<Explanation>,
 }
 
-/// How the words of a query were weighed.
+/// How the words of a query were weighted.
 #[derive(Debug, Clone, Serialize)]
 pub struct Explanation {
-    /// Among which kind.
+    /// The kind.
     pub kind: Kind,
-    /// The words.
+    /// The terms.
     pub terms: Vec<WeightedTerm>,
-    /// What was asked of the index.
+    /// The FTS5 expression.
     pub expression: String,
-    /// How many rows came into question.
+    /// Number of rows considered.
     pub matched: usize,
 }
 
-/// A word, and what it is worth.
+/// A term and its weight.
 #[derive(Debug, Clone, Serialize)]
 pub struct WeightedTerm {
     /// The word.
     #[serde(flatten)]
     pub term: Term,
-    /// In how many rows it is; estimated if there are many.
+    /// The number of rows with it; estimated if there are many.
     pub rows: f64,
-    /// What it is worth: the rarer the more.
+    /// Its weight: higher for rare words.
     pub worth: f64,
 }
 

@@ -1,27 +1,27 @@
-//! What a person typed, taken apart. Every text is a query; none is an error.
+//! Parses a query. Every text is valid.
 //!
-//! Words are looked for each by itself: a phrase or an AND of a natural question finds nothing. `"…"` asks
-//! for a phrase, `+word` must be there, `-word` must not, `word*` is a beginning. Compound names are looked
-//! for whole and by their parts, scripts without spaces by their pairs of characters.
+//! Each word is a term of its own, because a phrase or an AND of a natural question finds nothing.
+//! `"…"` is a phrase, `+word` is required, `-word` is excluded, `word*` is a prefix. Compound names
+//! are searched whole and by their parts, scripts without spaces by character pairs.
 
 use super::{stop_words::is_stop_word, tokens};
 use crate::fts_terms;
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// Longer queries are pasted by mistake.
+/// Longer queries are cut: they are pasted by mistake.
 const QUERY_BYTES_MAX: usize = 8 << 10;
-/// The first so many terms of a query are looked for. Beyond them nobody is asking a question.
+/// Maximum number of terms.
 const TERMS_MAX: usize = 64;
 
-/// What is looked for.
+/// A parsed query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Query {
-    /// Words and phrases that count.
+    /// Words and phrases.
     pub terms: Vec<Term>,
-    /// What must not be there.
+    /// Excluded terms.
     pub excluded: Vec<Term>,
-    /// Words that were left out because they say nothing.
+    /// Stop words that were dropped.
     pub dropped: Vec<String>,
     /// Why nothing can be found.
     pub hint: Option<&'static str>,
@@ -32,7 +32,7 @@ pub struct Query {
 pub struct Term {
     /// In lower case, as typed.
     pub text: String,
-    /// Whether every hit has it.
+    /// Whether every hit must contain it.
     pub is_required: bool,
     /// How it is matched.
     #[serde(rename = "match")]
@@ -46,16 +46,16 @@ pub struct Term {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
-    /// Words, one behind the other.
+    /// Adjacent words.
     Words,
-    /// The same, the last of which goes on.
+    /// Adjacent words, the last of which is a prefix.
     Beginning,
     /// Characters of a script without spaces, anywhere.
     Characters,
 }
 
 impl Query {
-    /// Takes a query apart.
+    /// Parses a query.
     pub fn parse(text: &str) -> Self {
         let mut query = Self::default();
         if text.len() > QUERY_BYTES_MAX {
@@ -120,13 +120,13 @@ impl Query {
         let is_full = self.terms.len() == TERMS_MAX;
         match self.terms.iter_mut().find(known) {
             Some(other) => other.is_required |= term.is_required,
-            // Comparing with ever more of them would take time that grows with the square of the query.
+            // Comparing with every earlier term would take quadratic time.
             None if is_full => {}
             None => self.terms.push(term),
         }
     }
 
-    /// Someone who looks for `to be` means it.
+    /// A query of stop words only, such as `to be`, keeps them.
     fn keep_stop_words_if_alone(&mut self) {
         self.dropped.dedup();
         if self.terms.is_empty() && self.excluded.is_empty() {
@@ -147,8 +147,8 @@ impl Term {
         Self { text, is_required, shape, stems }
     }
 
-    /// The term in the language of the index. Only letters, digits and spaces stand between the quotes, so
-    /// no query can break out of them.
+    /// The FTS5 expression. Only letters, digits and spaces stand between the quotes, so no query
+    /// can inject syntax.
     pub(crate) fn expression(&self) -> String {
         match self.shape {
             Shape::Words => format!("\"{}\"", self.text),
@@ -164,7 +164,8 @@ fn folded(word: &str) -> String {
     out
 }
 
-/// A run of characters is the phrase of its pairs; a single one begins a pair, or stands alone at an end.
+/// A run of characters is the phrase of its pairs; a single one is the first of a pair, or the last
+/// of a run.
 fn characters(text: &str) -> String {
     let mut pairs = String::new();
     let mut chars = text.chars().peekable();
@@ -178,7 +179,7 @@ fn characters(text: &str) -> String {
     format!("grams : \"{}\"", pairs.trim_end())
 }
 
-/// The words of a text, cut also where a script without spaces begins or ends.
+/// The words of a text, also split where a script without spaces begins or ends.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     tokens::words(text).flat_map(|(_, word)| {
         let mut rest = word;
@@ -193,7 +194,7 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A stretch of the query between spaces or quotes.
+/// A part of the query between spaces or quotes.
 struct Clause<'a> {
     sign: Option<char>,
     text: &'a str,
@@ -218,7 +219,7 @@ impl<'a> Clause<'a> {
         let (text, after) = body.split_at(end);
         let is_open =
             text.ends_with('*') && text.trim_end_matches('*').ends_with(char::is_alphanumeric);
-        // A flag such as `--json` is looked for; only a single dash leaves a word out.
+        // A flag such as `--json` is searched for; only a single dash excludes a word.
         let sign = sign.filter(|_| text.starts_with(|c: char| c.is_alphanumeric() || c == '_'));
         Some((Self { sign, text, is_quoted: false, is_open }, after))
     }
@@ -312,7 +313,7 @@ mod tests {
     #[test]
     fn a_query_of_hostile_fragments_is_read_in_linear_time() {
         scan_counter::assert_linear(|fragment, size| {
-            // What is longer is not read; below that limit four times as much is four times the work, too.
+            // Longer text is not read, so the sizes stay below that limit.
             let bytes = size * QUERY_BYTES_MAX / (4 << 20);
             Query::parse(&fragment.repeat(bytes / fragment.len()));
         });

@@ -1,4 +1,4 @@
-//! One search on its way, from its words to its hits.
+//! Runs a search.
 
 use super::{
     Explanation, Hit, Kind, MemoryId, Order, Query, Ranker, Score, Search, SearchResults,
@@ -9,22 +9,22 @@ use super::{
     score::{Column, Role, Scorer},
     statistics::Statistics,
 };
-use crate::{Store, error::Result, store::sql_numbers::number};
+use crate::{Store, error::Result, store::sql_values::number};
 use rusqlite::{OptionalExtension, params_from_iter, types::Value};
 use std::collections::HashMap;
 
-/// So many rows are scored. Twice or three times as many found no more in any set that was measured.
+/// Number of rows that are scored. Two or three times as many found no more in any measured set.
 const SCORED_ROWS: usize = 150;
-/// Scores that differ by less than this share are equally good: then the newer one comes first.
+/// Scores that differ by less than this share count as equal: the newer row comes first.
 const CLOSE: f64 = 0.01;
 
 impl Store {
-    /// Finds memories.
+    /// Searches memories.
     pub fn search(&self, search: &Search) -> Result<SearchResults> {
         self.search_with(search, None)
     }
 
-    /// Finds memories, with a second opinion on them.
+    /// Searches memories with a second ranker.
     pub fn search_with(
         &self,
         search: &Search,
@@ -62,7 +62,7 @@ impl Store {
         Ok(found)
     }
 
-    /// The rows of the projects that go by this name or key, with all that were merged into them.
+    /// The row ids of the projects with this name or key, and of all that were merged into them.
     pub fn projects_named(&self, name: &str) -> Result<Vec<i64>> {
         let sql = "select id from projects where owner in (select owner from projects
                        where label = ?1 or key = ?1) order by id";
@@ -94,7 +94,7 @@ fn hint(search: &Search, matched: usize) -> &'static str {
     }
 }
 
-/// One search on its way.
+/// The state of a running search.
 struct Searching<'a> {
     store: &'a Store,
     search: &'a Search,
@@ -155,7 +155,7 @@ impl Searching<'_> {
                 texts.extend(text.map(|text| Column { text, role }));
             }
             let score = scorer.score(&texts);
-            // The index also has the words of placeholders, which are not recorded text.
+            // The index also contains the words of placeholders, which are not recorded text.
             let has_placeholder = || texts.iter().any(|column| column.text.contains("[redacted:"));
             if score.total > 0.0 || !has_placeholder() {
                 self.scored.insert(MemoryId { kind, id }, (score, number(row, 0)?));
@@ -164,7 +164,7 @@ impl Searching<'_> {
         Ok(())
     }
 
-    /// The names of the hits in order, with their scores.
+    /// The ids of the hits in order, with their scores.
     fn order(
         &mut self,
         ranker: Option<&dyn Ranker>,
@@ -172,7 +172,7 @@ impl Searching<'_> {
     ) -> Result<Vec<(MemoryId, f64)>> {
         let mut order: Vec<(MemoryId, f64)> =
             self.scored.iter().map(|(name, (score, _))| (*name, score.total)).collect();
-        // Of one moment, what was learnt says more than the summary or the prompt.
+        // At the same time, an observation comes before a summary or a prompt.
         let precedes = |left: &MemoryId, right: &MemoryId| {
             left.kind.cmp(&right.kind).then(right.id.cmp(&left.id))
         };
@@ -194,7 +194,7 @@ impl Searching<'_> {
         Ok(order)
     }
 
-    /// What another ranker brought in must pass the filters as well.
+    /// Rows found by the second ranker must match the filters as well.
     fn passing(
         &mut self,
         order: Vec<(MemoryId, f64)>,
@@ -243,7 +243,7 @@ impl Searching<'_> {
         format!(" and row.project in ({})", ids.join(", "))
     }
 
-    /// Without words: whatever passes the filters, newest first.
+    /// Without words: all rows that match the filters, newest first.
     fn list(&mut self, found: &mut SearchResults) -> Result<()> {
         let direction = if self.search.order == Order::Oldest { "asc" } else { "desc" };
         let mut listed = Vec::new();

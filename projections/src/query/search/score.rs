@@ -1,4 +1,4 @@
-//! What a row is worth to a query: BM25, a little more for words that stand together.
+//! Scores rows with BM25 and a bonus for adjacent words.
 
 use super::{
     query::{Query, Shape},
@@ -7,32 +7,32 @@ use super::{
 use serde::Serialize;
 use std::ops::Range;
 
-/// How soon more of the same word counts no more. Measured, like the others, in `tools/results/retrieval.md`.
+/// BM25's k1. Measured, like the others, in `tools/results/retrieval.md`.
 const SATURATION: f64 = 1.5;
-/// How much a long text is held against it.
+/// BM25's b.
 const LENGTH: f64 = 0.5;
-/// What a word in the name of a row counts, and one in the text.
+/// The weight of a word in the title; in the text it is 1.
 const NAME: f64 = 2.0;
-/// What it is worth that two words of the query stand side by side, as a share of the rarer one's worth.
+/// The bonus for two adjacent words of the query, as a share of the rarer one's weight.
 const TOGETHER: f64 = 0.5;
-/// How much is taken away from a row that has none of the words, by what they are worth: five words of
-/// which all are met say more than one of them met often.
+/// The penalty for missing words, by their weight: five different words say more than one of them
+/// five times.
 const MISSED: f64 = 0.2;
-/// What is added for having all of several words.
+/// The bonus for containing all of several words.
 const COMPLETE: f64 = 0.1;
-/// Words further apart than this do not stand together.
+/// Words further apart than this are not adjacent.
 const APART_MAX: usize = 4;
 
-/// What a row got, and for what.
+/// The score of a row, and its parts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Score {
-    /// All of it.
+    /// The total.
     pub total: f64,
-    /// For each term of the query.
+    /// The score of each term.
     pub terms: Vec<f64>,
-    /// For words that stand together.
+    /// The bonus for adjacent words.
     pub together: f64,
-    /// What the sum of these is multiplied by: the more words are met, the more.
+    /// The factor for the share of words that are present.
     pub met: f64,
 }
 
@@ -40,7 +40,7 @@ pub struct Score {
 #[derive(Debug)]
 pub(crate) struct Scorer<'a> {
     query: &'a Query,
-    /// What each term is worth.
+    /// The weight of each term.
     worths: Vec<f64>,
     average_words: f64,
     matcher: Matcher<'a>,
@@ -56,7 +56,8 @@ pub(crate) struct Column<'a> {
 pub(crate) enum Role {
     MemoryId,
     Text,
-    /// Parts of names that are in another column already: neither long nor together.
+    /// Parts of names that are in another column already: they count neither for length nor for
+    /// adjacency.
     Parts,
 }
 
@@ -106,7 +107,7 @@ impl<'a> Scorer<'a> {
         seen.phrases(&wanted).count()
     }
 
-    /// Neighbouring words of different terms, each pair once.
+    /// Adjacent words of different terms, each pair once.
     fn together(&self, stems: &[(u32, usize)]) -> f64 {
         let mut pairs: Vec<(usize, usize)> = Vec::new();
         let mut together = 0.0;
@@ -132,7 +133,7 @@ impl<'a> Scorer<'a> {
 #[derive(Debug)]
 pub(crate) struct Matcher<'a> {
     stems: Vec<Stem<'a>>,
-    /// Which first bytes stems have: stemming all the other words would be most of the work.
+    /// First bytes of the stems: stemming all other words would be most of the work.
     first_bytes: [bool; 256],
 }
 
@@ -140,11 +141,11 @@ pub(crate) struct Matcher<'a> {
 struct Stem<'a> {
     text: &'a str,
     is_beginning: bool,
-    /// The first term that has it.
+    /// The first term with this stem.
     term: usize,
 }
 
-/// What was seen in a text.
+/// Matches in a text.
 struct Seen {
     words: u32,
     /// Position and number of each stem, in order.
@@ -177,7 +178,7 @@ impl<'a> Matcher<'a> {
         stems.iter().enumerate().filter_map(number).collect()
     }
 
-    /// The stems that a word of a text is, or begins with.
+    /// The stems that equal a word of a text, or are its prefix.
     fn meets(&self, word: &str, folded: &mut String) -> impl Iterator<Item = usize> {
         let first = word.as_bytes()[0].to_ascii_lowercase();
         let is_possible = !first.is_ascii() || self.first_bytes[usize::from(first)];
@@ -196,7 +197,7 @@ impl<'a> Matcher<'a> {
     fn look(&self, text: &str) -> Seen {
         let mut seen = Seen { words: 0, stems: Vec::new() };
         let mut folded = String::new();
-        for (_, word) in tokens::words_said(text) {
+        for (_, word) in tokens::words_without_placeholders(text) {
             #[cfg(test)]
             crate::scan_counter::add(word.len());
             seen.stems.extend(self.meets(word, &mut folded).map(|stem| (seen.words, stem)));
@@ -205,13 +206,15 @@ impl<'a> Matcher<'a> {
         seen
     }
 
-    /// Where words of the query stand in a text.
+    /// The positions of the query's words in a text.
     pub(crate) fn marks(&self, query: &Query, text: &str) -> Vec<Range<usize>> {
         let mut folded = String::new();
         let is_met =
             |(_, word): &(Range<usize>, &str)| self.meets(word, &mut folded).next().is_some();
-        let mut marks: Vec<_> =
-            tokens::words_said(text).filter(is_met).map(|(range, _)| range).collect();
+        let mut marks: Vec<_> = tokens::words_without_placeholders(text)
+            .filter(is_met)
+            .map(|(range, _)| range)
+            .collect();
         for term in query.terms.iter().filter(|term| term.shape == Shape::Characters) {
             marks.extend(text.match_indices(&term.text).map(|(at, found)| at..at + found.len()));
         }

@@ -1,10 +1,10 @@
-//! Where the numbers of rows are: from 1 on for our own, and far above for each other machine.
+//! Ranges of row ids: from 1 on for our own rows, and far above for each host.
 
 use super::Kind;
 use crate::{error::Result, hosts::ROWS_PER_HOST};
 use rusqlite::Connection;
 
-/// The numbers of each machine's rows, first and last, lowest first.
+/// First and last row id of each host, in ascending order.
 #[derive(Debug)]
 pub(crate) struct Spans(Vec<(i64, i64)>);
 
@@ -27,12 +27,12 @@ impl Spans {
         self.0.iter().copied()
     }
 
-    /// How many numbers there are.
+    /// Number of ids.
     pub(crate) fn len(&self) -> i64 {
         self.0.iter().map(|(first, last)| last - first + 1).sum()
     }
 
-    /// How many of them are not above `id`.
+    /// Number of ids up to `id`.
     pub(crate) fn upto(&self, id: i64) -> i64 {
         let within = |(first, last): &(i64, i64)| (id.min(*last) - first + 1).max(0);
         self.0.iter().map(within).sum()

@@ -1,4 +1,4 @@
-//! How much is in an index, which its ranking needs. The index keeps it, so nothing is counted.
+//! Size of an index, for ranking. FTS5 stores it, so nothing is counted.
 
 use super::Kind;
 use crate::error::Result;
@@ -8,11 +8,11 @@ use rusqlite::{Connection, OptionalExtension};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Statistics {
     pub(crate) rows: f64,
-    /// Words in the columns that are scored, per row.
+    /// Words per row in the scored columns.
     pub(crate) average_words: f64,
 }
 
-/// The record that holds the totals.
+/// The record with the totals.
 const AVERAGES: i64 = 1;
 
 impl Statistics {
@@ -27,7 +27,7 @@ impl Statistics {
     }
 }
 
-/// Numbers of one to nine bytes, the highest bits first, as SQLite writes them.
+/// SQLite's varints: one to nine bytes, highest bits first.
 struct Numbers<'a>(&'a [u8]);
 
 impl Iterator for Numbers<'_> {

@@ -1,9 +1,8 @@
-//! Porter's stemmer, so that what is scored here is cut as the index cuts it.
+//! Porter's stemmer, so that words are stemmed as FTS5 does it.
 //!
-//! The published algorithm (M. F. Porter, 1980), on ASCII words alone: the index leaves the others whole
-//! as well.
+//! The published algorithm (M. F. Porter, 1980), for ASCII words only, like FTS5's.
 
-/// Longer words are names or noise, and the index does not stem them either.
+/// Longer words are not stemmed by FTS5 either.
 const WORD_BYTES_MAX: usize = 64;
 
 /// The stem of a lower-case word.
@@ -41,7 +40,7 @@ fn has_vowel(word: &[u8]) -> bool {
     (0..word.len()).any(|at| is_vowel(word, at))
 }
 
-/// How often a vowel is followed by a consonant: Porter's `m`.
+/// The number of vowel-consonant sequences: Porter's `m`.
 fn measure(word: &[u8]) -> usize {
     (1..word.len()).filter(|&at| is_vowel(word, at - 1) && !is_vowel(word, at)).count()
 }
@@ -127,7 +126,7 @@ const ENDINGS: &[(&str, &str)] = &[
     ("ness", ""),
 ];
 
-/// Replaces the first ending that fits, if more than `measure_min` syllables stay before it.
+/// Replaces the first matching ending, if more than `measure_min` syllables stay before it.
 fn replace_first(word: &mut String, endings: &[(&str, &str)], measure_min: usize) {
     if let Some((ending, by)) = endings.iter().find(|(ending, _)| word.ends_with(ending))
         && measure(&word.as_bytes()[..word.len() - ending.len()]) > measure_min
@@ -186,7 +185,7 @@ mod tests {
     use super::*;
     use rusqlite::Connection;
 
-    /// What the index itself makes of a word.
+    /// The stems that FTS5 stores.
     fn indexed(words: &[&str]) -> Vec<String> {
         let connection = Connection::open_in_memory().unwrap();
         connection

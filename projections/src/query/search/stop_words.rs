@@ -1,12 +1,11 @@
-//! English words that say nothing about what is looked for. They are in the index: only a query that has
-//! other words drops them.
+//! English stop words. They are in the index: a query drops them only if it has other words.
 
-/// Whether a lower-case word is one of them.
+/// Whether a lower-case word is a stop word.
 pub(crate) fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.binary_search(&word).is_ok()
 }
 
-/// In order, because they are searched by halves.
+/// Sorted, for a binary search.
 const STOP_WORDS: &[&str] = &[
     "a",
     "about",

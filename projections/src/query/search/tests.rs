@@ -225,7 +225,7 @@ fn a_second_ranker_adds_to_the_words() {
         };
         assert!((hit.score - words - cosine).abs() < 1e-9, "{hit:?}");
     }
-    // Another ranker finds what shares no word, but nothing that the filters keep out.
+    // A second ranker finds what shares no word, but nothing that the filters exclude.
     let search = Search { query: "oken uthentic".into(), ..Search::default() };
     assert_eq!(store.search(&search).unwrap().hits.len(), 0);
     assert_eq!(store.search_with(&search, Some(&Trigrams(&names))).unwrap().hits.len(), 3);

@@ -1,10 +1,10 @@
-//! Words of a text, cut and folded as the index does it.
+//! Splits text into words and folds them as FTS5 does.
 
 use super::stem::stem;
 use std::ops::Range;
 use unicode_normalization::UnicodeNormalization;
 
-/// The words of `text` with where they stand: runs of letters and digits.
+/// The words of `text` with their positions: runs of letters and digits.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
     let is_inside = |c: char| c.is_alphanumeric() || is_mark(c);
     let mut from = 0;
@@ -16,8 +16,8 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
     })
 }
 
-/// The words of `text` that somebody said, without those of placeholders such as `[redacted:private]`.
-pub(crate) fn words_said(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
+/// The words of `text` without those of placeholders such as `[redacted:private]`.
+pub(crate) fn words_without_placeholders(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
     const OPEN: &str = "[redacted:";
     const BYTES_MAX: usize = 64;
     let mut end = 0;
@@ -31,8 +31,8 @@ pub(crate) fn words_said(text: &str) -> impl Iterator<Item = (Range<usize>, &str
     })
 }
 
-/// A word as it stands in the index: lower case, without accents, stemmed. `out` is used again and again,
-/// because a search looks at a hundred thousand words.
+/// A word as it is in the index: lower case, without accents, stemmed. `out` is reused, because a
+/// search reads a hundred thousand words.
 pub(crate) fn fold(word: &str, out: &mut String) {
     out.clear();
     if word.is_ascii() {
@@ -43,7 +43,7 @@ pub(crate) fn fold(word: &str, out: &mut String) {
     stem(out);
 }
 
-/// Accents that stand behind their letter.
+/// Combining accents.
 fn is_mark(c: char) -> bool {
     matches!(c as u32, 0x0300..=0x036F | 0x1DC0..=0x1DFF | 0x20D0..=0x20F0)
 }
@@ -63,7 +63,9 @@ mod tests {
 
     #[test]
     fn placeholders_say_nothing() {
-        let said = |text| words_said(text).map(|(_, word)| word).collect::<Vec<_>>().join(" ");
+        let said = |text| {
+            words_without_placeholders(text).map(|(_, word)| word).collect::<Vec<_>>().join(" ")
+        };
         assert_eq!(said("a [redacted:private] b[redacted:aws-access-key]c"), "a b c");
         assert_eq!(said("[redacted:private][redacted:jwt]"), "");
         assert_eq!(said("redacted: private, [redacted: é"), "redacted private redacted é");

@@ -1,4 +1,4 @@
-//! What systems do differently with databases that are open.
+//! Replacing a database file that may be open, per operating system.
 
 #[cfg(unix)]
 mod unix;

@@ -1,4 +1,4 @@
-//! Linux, macOS and their kin.
+//! Linux and macOS.
 
 use crate::{
     error::{Error, Result},
@@ -7,12 +7,12 @@ use crate::{
 use claude_mem_log::system;
 use std::path::Path;
 
-/// The size of a page in a database that is being drawn, which is faster with large ones.
+/// The page size of a database during a rebuild; larger pages are faster.
 pub(crate) const SCRATCH_PAGE_BYTES: u32 = 8192;
 
-/// Puts the new file in the place of the old one. Whoever opens meanwhile waits. The old write-ahead log
-/// must go first: SQLite would read it into the new file. Those who have the old one open keep reading it,
-/// and SQLite notices that it has moved before it would touch what is in its place.
+/// Replaces the old file with the new one, while others wait to open it. The old write-ahead log
+/// must be removed first: SQLite would apply it to the new file. Connections to the old file keep
+/// reading it; SQLite notices that the file has moved before it touches the new companion files.
 pub(crate) fn replace(path: &Path, scratch: &Path) -> Result<()> {
     let failed = |path: &Path| {
         let path = path.into();

@@ -10,15 +10,15 @@ use crate::{
 use rusqlite::{Connection, backup::Backup};
 use std::{path::Path, time::Duration};
 
-/// The size of a page in a database that is being drawn: what SQLite makes by itself, because what is put into a
-/// database that others have open has to fit its pages.
+/// The page size of a database during a rebuild. It is SQLite's default, because it must match the
+/// database that the pages are copied into.
 pub(crate) const SCRATCH_PAGE_BYTES: u32 = 4096;
 
-/// Between two attempts while somebody else writes.
+/// Pause between two attempts while another process writes.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Puts what is in the new file into the old one, in one transaction: SQLite opens files there such that nobody
-/// can replace them. Those who have it open go on with what is new.
+/// Copies the new file into the old one in one transaction: on Windows, a file that SQLite has open
+/// cannot be replaced. Open connections see the new content.
 pub(crate) fn replace(path: &Path, scratch: &Path) -> Result<()> {
     let replacing = lock_exclusive(path)?;
     let from = Connection::open(scratch)?;

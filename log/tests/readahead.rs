@@ -1,4 +1,4 @@
-//! Segments large enough that another thread checks their rear while the front is read.
+//! Segments large enough for read-ahead in a second thread.
 #![allow(clippy::unwrap_used)]
 
 use claude_mem_log::{Appender, GapReason, Id, Item, Log, Options, Record, maintain};

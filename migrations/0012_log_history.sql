@@ -1,9 +1,9 @@
--- The last record that was folded: its place and its id. If another record is there, the log has another past than
--- these rows, and they are rebuilt.
+-- Place and id of the last folded record. If another record is there, the history of the log differs from that of
+-- the rows, and the database is rebuilt.
 
 alter table checkpoint add column last_seq integer;
 alter table checkpoint add column last_event blob;
-alter table hosts add column last_seq integer;  -- as in that log, without its number here
+alter table hosts add column last_seq integer;  -- without the number of the host
 alter table hosts add column last_event blob;
 
 update checkpoint set (last_seq, last_event) =
@@ -12,13 +12,13 @@ update hosts set (last_seq, last_event) =
     (select seq - (log << 55), event from events
      where seq >= log << 55 and seq < (log + 1) << 55 order by seq desc limit 1);
 
--- Why the database was last rebuilt because the log had another past, and what the log no longer holds.
+-- The last rebuild caused by a different history of the log, and the lost events.
 alter table checkpoint add column rebuilt_because text;
 alter table checkpoint add column rebuilt_at_us integer not null default 0;
 alter table checkpoint add column lost_events integer not null default 0;
 alter table checkpoint add column lost_until_us integer not null default 0;
 
--- Statistics of tables that were nearly empty make the planner scan them when they have grown: full-text merges then
--- read the whole index each time. The first line makes sure that there is a table of statistics.
+-- Statistics of nearly empty tables make the planner scan them after they have grown: full-text merges then read
+-- the whole index each time. The first statement ensures that the table of statistics exists.
 analyze projections;
 delete from sqlite_stat1 where cast(stat as integer) < 1000;

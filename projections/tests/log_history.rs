@@ -1,4 +1,4 @@
-//! A log that no longer has the past its rows were folded from, and damage that is whole again.
+//! Logs whose history differs from that of the rows, and repaired damage.
 
 #![allow(clippy::unwrap_used, reason = "this is a test")]
 
@@ -40,7 +40,7 @@ impl Place {
         store
     }
 
-    /// The rows are those of the log as it is, each event once.
+    /// The rows match the current log, each event once.
     #[track_caller]
     fn assert_folds_as_it_is(&self, what: &str) -> Store {
         let store = self.folded();
@@ -61,7 +61,7 @@ impl Place {
         fs::OpenOptions::new().write(true).open(self.active()).unwrap().set_len(len).unwrap();
     }
 
-    /// Records some sessions, that many days after all others begin.
+    /// Records some sessions, this many days after all others begin.
     fn go_on(&self, days: u64) {
         let mut writer = Writer::new(&self.log_dir());
         writer.at_us = BEGIN_US + days * 86_400_000_000;
@@ -148,7 +148,7 @@ fn an_older_log_under_a_newer_database_is_noticed_whatever_it_records_next() {
     }
 }
 
-/// The database stands in segment 2, and the log that is put back still appends to segment 1.
+/// The database is in segment 2, and the restored log still appends to segment 1.
 #[test]
 fn a_log_from_before_it_was_rolled_is_another_past_as_soon_as_it_grows() {
     let dir = tempfile::tempdir().unwrap();
@@ -167,7 +167,7 @@ fn a_log_from_before_it_was_rolled_is_another_past_as_soon_as_it_grows() {
 }
 
 #[test]
-fn another_log_in_the_place_of_the_first_is_folded_and_said_so() {
+fn a_replaced_log_is_folded_and_reported() {
     let dir = tempfile::tempdir().unwrap();
     let place = Place(dir.path().join("one"));
     fill(&place.log_dir(), 2);
@@ -204,7 +204,7 @@ fn what_was_damaged_and_is_whole_again_becomes_memory() {
     let middle = fs::metadata(place.active()).unwrap().len() as usize / 2;
     flip(&place.active(), middle);
     assert_eq!(place.folded().counts().unwrap().gaps, 1);
-    // Still damaged: nothing to be gained.
+    // Still damaged: a rebuild gains nothing.
     assert_eq!(place.open().rebuild_reason(&log).unwrap(), None);
     flip(&place.active(), middle);
     assert_eq!(place.open().rebuild_reason(&log).unwrap(), Some(RebuildReason::DamageHealed));
@@ -223,18 +223,24 @@ fn what_was_damaged_and_is_whole_again_becomes_memory() {
     assert_eq!(store.counts().unwrap().gaps, 0);
 }
 
-/// Makes a database as it was before checkpoints named a record, with the rows of `folded`.
-fn older_database(path: &Path, folded: &Path) {
+/// Creates a database with the schema before the migration `first_missing`.
+fn older_schema(path: &Path, first_missing: &str) -> rusqlite::Connection {
     let dir = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../migrations"));
     let mut files: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
-    let older = files.iter().position(|file| file.ends_with("0012_past.sql")).unwrap();
+    let older = files.iter().position(|file| file.ends_with(first_missing)).unwrap();
     let database = rusqlite::Connection::open(path).unwrap();
     for file in &files[..older] {
         database.execute_batch(&fs::read_to_string(file).unwrap()).unwrap();
     }
     database.pragma_update(None, "user_version", older as i64).unwrap();
     database.pragma_update(None, "application_id", 0x636c_6d65).unwrap();
+    database
+}
+
+/// Creates a database from before checkpoints named a record, with the rows of `folded`.
+fn older_database(path: &Path, folded: &Path) {
+    let database = older_schema(path, "0012_log_history.sql");
     let folded = folded.to_str().unwrap();
     database.execute("attach database ?1 as folded", [folded]).unwrap();
     database
@@ -248,7 +254,47 @@ fn older_database(path: &Path, folded: &Path) {
 }
 
 #[test]
-fn a_database_of_an_older_version_learns_where_it_stands() {
+fn rows_from_before_the_host_column_are_migrated_in_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = Place(dir.path().to_owned());
+    fill(&place.log_dir(), 3);
+    let before = dump(&place.folded());
+    let (database, folded) = (dir.path().join("memory.db"), dir.path().join("folded.db"));
+    fs::rename(&database, &folded).unwrap();
+    let older = older_schema(&database, "0013_host.sql");
+    older.execute("attach database ?1 as folded", [folded.to_str().unwrap()]).unwrap();
+    let tables = "select name from sqlite_schema where type = 'table' and name not like '%\\_fts%' escape '\\'
+                  and name not like 'sqlite%'";
+    let tables: Vec<String> = older
+        .prepare(tables)
+        .unwrap()
+        .query_map((), |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    older.pragma_update(None, "foreign_keys", false).unwrap();
+    for table in tables {
+        let columns: String = older
+            .query_row(
+                "select group_concat(name, ', ') from pragma_table_info(?1)",
+                [&table],
+                |row| row.get(0),
+            )
+            .unwrap();
+        let sql = format!("insert into {table} ({columns}) select {columns} from folded.{table}");
+        older.execute(&sql, ()).unwrap();
+    }
+    drop(older);
+    let store = place.open();
+    assert_eq!(store.rebuild_reason(&place.log()).unwrap(), None);
+    assert_eq!(dump(&store), before);
+    store.check_index().unwrap();
+    place.add(5);
+    place.assert_folds_as_it_is("folded on after the migration");
+}
+
+#[test]
+fn a_database_of_an_older_version_gets_the_last_record_of_its_checkpoint() {
     let dir = tempfile::tempdir().unwrap();
     let place = Place(dir.path().to_owned());
     fill(&place.log_dir(), 2);
@@ -267,7 +313,7 @@ fn a_database_of_an_older_version_learns_where_it_stands() {
 }
 
 #[test]
-fn the_copy_of_another_machines_log_may_have_another_past_too() {
+fn a_different_history_of_another_hosts_log_is_detected() {
     let dir = tempfile::tempdir().unwrap();
     let (place, other) = (Place(dir.path().join("here")), Place(dir.path().join("there")));
     fill(&place.log_dir(), 1);

@@ -1,4 +1,4 @@
--- What a session is told when it begins is chosen in the indexes; only the rows that are told are fetched.
+-- Covering indexes for the context of a new session: only the chosen rows are read from the tables.
 
 drop index summaries_by_project;
 create index summaries_by_project on summaries (project, at_us, id, session) where is_visible;
