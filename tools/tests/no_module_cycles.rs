@@ -1,4 +1,4 @@
-//! In no crate of the workspace do top-level modules depend on each other in a circle.
+//! The top-level modules of a crate do not depend on each other in a circle.
 //!
 //! Cargo forbids cycles between crates, nothing forbids them within one. The paths that code names
 //! (`crate::x`, `super::x`, and names that the crate root re-exports) give the graph. Tests do not count.
@@ -12,16 +12,29 @@ use std::{
 
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
+/// The crates that are checked, by their root files.
+const CRATES: &[&str] = &[
+    "log/src/lib.rs",
+    "log/events/src/lib.rs",
+    "projections/src/lib.rs",
+    "src/main.rs",
+    "src/distill/lib.rs",
+    "src/import/lib.rs",
+    "src/install/lib.rs",
+    "src/maintenance/lib.rs",
+    "src/memory/lib.rs",
+    "src/server/lib.rs",
+    "src/sync/lib.rs",
+    "tools/src/lib.rs",
+];
+
 #[test]
 fn top_level_modules_of_a_crate_form_no_cycle() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let roots = crate_roots(workspace);
-    assert!(roots.len() >= 5, "{roots:?}");
     let mut failures = Vec::new();
-    for root in roots {
-        let graph = module_graph(&root);
+    for root in CRATES {
+        let graph = module_graph(&workspace.join(root));
         if let Some(cycle) = find_cycle(&graph) {
-            let root = root.strip_prefix(workspace).unwrap().display().to_string();
             failures.push(format!("{root}: {}", cycle.join(" -> ")));
         }
     }
@@ -66,23 +79,6 @@ fn a_planted_cycle_is_found() {
         files[4].1 = "use crate::b;";
         assert!(crate_with(&files).is_some(), "{reexported}");
     }
-}
-
-/// The root file of every package below `dir`, fuzz targets and build output left out.
-fn crate_roots(dir: &Path) -> Vec<PathBuf> {
-    let mut roots = Vec::new();
-    if dir.join("Cargo.toml").exists() {
-        let candidates = ["lib.rs", "src/lib.rs", "src/main.rs"];
-        roots.extend(candidates.iter().map(|name| dir.join(name)).filter(|path| path.exists()));
-    }
-    for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
-        let name = entry.file_name().into_string().unwrap();
-        let is_source = !name.starts_with('.') && !["target", "fuzz", "peers"].contains(&&*name);
-        if is_source && entry.file_type().unwrap().is_dir() {
-            roots.extend(crate_roots(&entry.path()));
-        }
-    }
-    roots
 }
 
 /// Which top-level module names which others.
