@@ -24,6 +24,14 @@ pub(crate) struct Run {
     pub(crate) stderr: String,
 }
 
+/// Adds a line to the file of skipped checks, which `tools/test` counts: the runner hides what a passing test prints.
+pub(crate) fn count_as_skipped(why: &str) {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("skipped-checks.txt");
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    let mut file = fs::OpenOptions::new().append(true).create(true).open(file).unwrap();
+    file.write_all(format!("{test}: {why}\n").as_bytes()).unwrap();
+}
+
 impl Sandbox {
     pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
@@ -64,12 +72,12 @@ impl Sandbox {
     }
 
     /// A shell in name spaces of its own, about to run a script whose `$0` is the binary. `None` where that is not
-    /// allowed.
+    /// allowed: the check is then counted as skipped.
     pub(crate) fn in_own_world(&self, script: &str) -> Option<Command> {
         let allowed = Command::new("unshare").args(["-rm", "true"]).output();
         if !allowed.is_ok_and(|output| output.status.success()) {
-            let message = b"NOT CHECKED: name spaces are not allowed here\n";
-            std::io::stderr().lock().write_all(message).unwrap();
+            assert!(std::env::var_os("CI").is_none(), "CI must allow name spaces (`unshare -rm`)");
+            count_as_skipped("name spaces are not allowed here");
             return None;
         }
         let mut command = Command::new("unshare");

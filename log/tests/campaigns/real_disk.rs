@@ -4,6 +4,7 @@ use crate::records::{append, read};
 use claude_mem_log::{Appender, Error, Log, Options, maintain};
 use std::{
     fs,
+    io::Write as _,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -57,7 +58,7 @@ fn a_stopped_process_with_the_lock_delays_nobody_and_loses_nothing() {
     assert_eq!(read(dir.path(), &options).numbers, [1, 2, 3, 4, 5]);
 }
 
-/// A file system of 1 MB in memory; says loudly if it cannot be had.
+/// A file system of 1 MB in memory. Without it the check is counted as skipped, as `tools/test` shows.
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
@@ -70,7 +71,10 @@ impl SmallDisk {
         match mounted {
             Ok(output) if output.status.success() => Some(Self(dir)),
             refused => {
-                eprintln!("NOT TESTED: a full disk, because mounting is refused: {refused:?}");
+                let skipped = Path::new(env!("CARGO_TARGET_TMPDIR")).join("skipped-checks.txt");
+                let mut skipped =
+                    fs::OpenOptions::new().append(true).create(true).open(skipped).unwrap();
+                writeln!(skipped, "full disk: mounting is refused: {refused:?}").unwrap();
                 None
             }
         }
