@@ -1,4 +1,4 @@
-//! What every command gets: settings, paths, clock, output. Nothing else reads the environment.
+//! The context of a command: settings, paths, clock and output.
 
 use std::{
     fmt::Write as _,
@@ -20,23 +20,19 @@ use crate::{
     settings::Settings,
 };
 
-/// The world as a command sees it.
+/// The context of a command.
 #[derive(Debug)]
 pub struct App {
-    /// For the few variables that are no settings of ours.
+    /// For variables that are not settings.
     pub environment: Environment,
-    /// Where things live.
     pub paths: Paths,
-    /// What the user chose: environment, then file, then default.
     pub settings: Settings,
-    /// What time it is.
     pub clock: Clock,
-    /// Where answers go.
     pub output: Output,
 }
 
 impl App {
-    /// Reads the environment and the settings file. A data directory of another user is refused.
+    /// Reads the environment and the settings file. Rejects a data directory of another user.
     pub fn from_process(uses_data: bool) -> Result<Self, Failure> {
         let environment = Environment::of_process();
         let paths = Paths::find(&environment)?;
@@ -65,42 +61,41 @@ impl App {
     }
 }
 
-/// Around the number of a colour, in texts that are still to be printed.
+/// Delimiters of a colour number in text that is not printed yet.
 const STYLE_START: char = '\u{fdd0}';
 const STYLE_END: char = '\u{fdd1}';
 
-/// Data on stdout, talk on stderr. Whatever is printed is cleaned of control and invisible characters here; only
-/// JSON is escaped instead.
+/// Data goes to stdout, messages to stderr. Control and invisible characters are removed here; JSON escapes them.
 #[derive(Debug)]
 pub struct Output {
-    /// Stands before the number of each colour until it is printed, so that the escape sequences we mean can be
-    /// told from those in recorded text. Random, so that no recorded text can hold it. `None` without colours.
+    /// Marks our own colours until they are printed, to distinguish them from escape sequences in recorded text.
+    /// Random, so that recorded text cannot contain it. `None` without colours.
     style_mark: Option<String>,
-    /// Found out before a pager takes the terminal's place.
+    /// Read before a pager replaces stdout.
     columns: Option<usize>,
 }
 
 impl Output {
-    /// One line of data.
+    /// Prints one line of data.
     pub fn line(&mut self, text: impl std::fmt::Display) -> Result<(), Failure> {
         let text = self.printable(&text.to_string());
         finish(writeln!(io::stdout().lock(), "{text}"))
     }
 
-    /// One JSON object on a line of its own.
+    /// Prints one JSON object on a line.
     pub fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
         let mut stdout = io::stdout().lock();
         finish(write_json(&mut stdout, value).and_then(|()| writeln!(stdout)))
     }
 
-    /// What is happening, for a person who watches. Scripts read stdout and never see it.
+    /// Prints a message for people to stderr.
     pub fn say(&mut self, text: impl std::fmt::Display) {
         let text = self.printable(&text.to_string());
-        // Talk that nobody can hear changes nothing about the work.
+        // A closed stderr must not stop the work.
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
 
-    /// The text as it may reach a terminal: cleaned, but for the colours we put in.
+    /// Removes unsafe characters and inserts our colours.
     fn printable(&self, text: &str) -> String {
         let Some(mark) = &self.style_mark else { return clean(text).into_owned() };
         let mut pieces = text.split(mark.as_str());
@@ -112,7 +107,7 @@ impl Output {
         printable
     }
 
-    /// A page with headings, in colours where they are wanted.
+    /// Colours the headings of a page.
     pub fn page(&self, text: &str) -> String {
         if self.style_mark.is_none() {
             return text.into();
@@ -128,12 +123,12 @@ impl Output {
         text.lines().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    /// The text, dimmed where colours are wanted.
+    /// Dims a text if colours are on.
     pub fn dim(&self, text: &str) -> String {
         self.paint("2", text)
     }
 
-    /// The text in this colour, where colours are wanted: the number of an ANSI escape, such as `31`.
+    /// Colours a text if colours are on. `colour` is the number of an ANSI escape, such as `31`.
     pub fn paint(&self, colour: &str, text: &str) -> String {
         match &self.style_mark {
             Some(mark) => format!("{mark}{colour}{STYLE_END}{text}{mark}0{STYLE_END}"),
@@ -141,7 +136,7 @@ impl Output {
         }
     }
 
-    /// The id in front stands out, and what it says stays plain.
+    /// Highlights the id at the start of a line.
     fn with_coloured_id(&self, line: &str) -> String {
         let (bullet, rest) = line.strip_prefix("- ").map_or(("", line), |rest| ("- ", rest));
         match rest.split_once(' ') {
@@ -150,13 +145,13 @@ impl Output {
         }
     }
 
-    /// How many columns there are, if somebody looks at a terminal.
+    /// The terminal's width, if stdout is a terminal.
     pub fn columns(&self) -> Option<usize> {
         self.columns
     }
 }
 
-/// A reader that has seen enough (`| head`) closes the pipe, which is no failure of ours.
+/// A reader such as `| head` may close the pipe early. That is not an error.
 fn finish(written: io::Result<()>) -> Result<(), Failure> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
@@ -165,7 +160,7 @@ fn finish(written: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// Colours are for terminals, unless `NO_COLOR` is set to anything.
+/// Colours are on for a terminal, unless `NO_COLOR` is set.
 pub fn is_coloured(environment: &Environment, stream: &impl IsTerminal) -> bool {
     stream.is_terminal()
         && environment.get("NO_COLOR").is_none()

@@ -1,4 +1,4 @@
-//! What time it is: now, or whenever a test says.
+//! The clock: the system's, or a fixed time in tests.
 
 use std::{env, fs};
 
@@ -6,27 +6,26 @@ use jiff::{Timestamp, tz::TimeZone};
 
 use crate::environment::Environment;
 
-/// The clock every command and hook reads.
+/// The clock of every command and hook.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     fixed: Option<Timestamp>,
 }
 
 impl Clock {
-    /// The system's clock, unless `CLAUDE_MEM_NOW` holds a moment such as `2026-03-01T12:00:00Z`, at which
-    /// it then stands still. That is for demonstrations and tests, whose output must not change by the day.
+    /// The system's clock. `CLAUDE_MEM_NOW`, such as `2026-03-01T12:00:00Z`, fixes the time for demos and tests.
     pub fn new(environment: &Environment) -> Self {
         Self { fixed: environment.text("CLAUDE_MEM_NOW").and_then(|text| text.parse().ok()) }
     }
 
-    /// This moment.
+    /// The current time.
     pub fn now(self) -> Timestamp {
         self.fixed.unwrap_or_else(Timestamp::now)
     }
 }
 
-/// The zone that times are shown in. A hook has no time to look through the whole database of zones, which
-/// is what finding the name of the system's takes, so its file is read as it is.
+/// The time zone for output. Finding the name of the system's zone means scanning the zone database, which is too slow
+/// for a hook, so its file is read directly.
 pub fn zone() -> TimeZone {
     let local = || TimeZone::tzif("Local", &fs::read("/etc/localtime").ok()?).ok();
     match env::var_os("TZ") {

@@ -1,8 +1,8 @@
 //! Access to the data directory: its owner alone.
 //!
 //! Everything we create is private because of the process's umask ([`os::make_files_private`]). That leaves
-//! two cases, checked here with one `stat`: a directory of another user, which is refused, and a directory that
-//! was there before us with wider modes, as the TypeScript claude-mem leaves it. Its modes are tightened once.
+//! two cases, checked here with one `stat`: a directory of another user is rejected, and an existing directory with
+//! wider modes, as the TypeScript claude-mem leaves it, is tightened once.
 
 use std::{
     fmt, fs, io,
@@ -63,8 +63,8 @@ impl fmt::Display for OtherOwner {
     }
 }
 
-/// Refuses the directory of another user, and tightens the modes of one that others can enter. A directory
-/// that is not there yet is fine.
+/// Rejects a directory of another user, and tightens the modes of one that others can enter. A missing directory is
+/// accepted.
 #[inline]
 pub fn check(paths: &Paths) -> Result<(), OtherOwner> {
     let Ok((owner, is_open)) = os::owner_and_openness(&paths.data) else { return Ok(()) };
@@ -79,11 +79,11 @@ pub fn check(paths: &Paths) -> Result<(), OtherOwner> {
     Ok(())
 }
 
-/// Takes all rights of others from the directory and from our files in it. The directory comes last, so that
-/// a process that is killed half-way is followed by one that finds it open and starts again.
+/// Removes all rights of others from the directory and from our files in it. The directory comes last: if the process
+/// is killed halfway, the next one finds it open and starts again.
 ///
-/// A directory that holds anything else keeps its own mode: somebody may have chosen `/srv` or their home, and
-/// closing that would lock other users and services out. Our files in it are private all the same.
+/// A directory that holds other files keeps its mode: it may be `/srv` or a home directory, and closing that would lock
+/// out other users and services. Our files in it are private anyway.
 pub fn tighten(paths: &Paths) -> io::Result<()> {
     let mut names = Vec::new();
     for entry in fs::read_dir(&paths.data)? {
@@ -121,11 +121,11 @@ fn tighten_tree(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Tightens one file or directory, and says whether it is a directory. A link is left alone, with its target.
+/// Tightens one file or directory, and returns whether it is a directory. Skips links.
 fn tighten_one(path: &Path) -> io::Result<bool> {
     let found = match fs::symlink_metadata(path) {
         Ok(found) => found,
-        // A file that another process has just removed.
+        // Another process has just removed the file.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error),
     };

@@ -1,7 +1,6 @@
-//! Diagnostics: lines in `logs/claude-mem.log` for whoever wants to know what went wrong.
+//! Diagnostics: `logs/claude-mem.log` for hooks, which must not write to stderr, and `logs/worker.log`.
 //!
-//! Hooks may not say anything on stderr, so this is where they complain. Writing a line never fails its
-//! caller: a full disk must not turn one problem into two.
+//! Writing a line never fails the caller: a full disk must not turn one problem into two.
 
 use std::{
     fmt::Display,
@@ -19,21 +18,21 @@ use claude_mem_privacy::{Policy, clean_text};
 
 /// Rotated at this size, so that all files together stay below 4 MiB.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
-/// How many rotated files are kept: `claude-mem.log.1` is the youngest.
+/// How many rotated files are kept; `claude-mem.log.1` is the newest.
 const ROTATED_MAX: u32 = 3;
-/// A longer line is cut: one may hold what a stranger's program printed.
+/// Longer lines are cut: a line may quote the output of another program.
 const LINE_BYTES_MAX: usize = 4096;
 
-/// How much a line matters.
+/// The severity of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Something did not work.
+    /// An operation failed.
     Error,
-    /// Something did not work as asked, but there was another way.
+    /// An operation failed, with a fallback.
     Warn,
-    /// Something worth knowing happened.
+    /// A notable event.
     Info,
-    /// A step of the work, for whoever looks for the cause of a problem.
+    /// A step of the work, to find the cause of a problem.
     Debug,
     /// A detail of a step.
     Trace,
@@ -58,23 +57,22 @@ impl Level {
     }
 }
 
-/// Adds one line to the diagnostics of this data directory. Costs nothing until there is something to
-/// say; one `write`, so that lines of parallel hooks do not mix.
+/// Appends one line to `logs/claude-mem.log`, with one `write`, so that lines of parallel hooks do not mix.
 pub fn record(data: &Path, level: Level, message: impl Display) {
-    // A message may quote a path, an answer or an input.
+    // A message may quote a path, a response or an input.
     let message = clean_text(&message.to_string(), Policy::default()).text;
     let line = line(level, &message);
     let file = data.join("logs/claude-mem.log");
-    // Whoever reads the log will find a gap; nobody can be told about it here.
+    // There is no other place to report a failure to.
     let _ = append(&file, &line);
 }
 
-/// Where the worker writes what becomes of it.
+/// The worker's log.
 pub fn worker_log(data: &Path) -> PathBuf {
     data.join("logs/worker.log")
 }
 
-/// Adds one line to the worker's own log. What did not work is also said where everybody looks.
+/// Appends one line to the worker's log. Warnings and errors also go to `logs/claude-mem.log`.
 pub fn record_worker(data: &Path, level: Level, message: impl Display) {
     let message = clean_text(&message.to_string(), Policy::default()).text;
     let _ = append(&worker_log(data), &line(level, &message));
@@ -97,13 +95,12 @@ fn append(file: &Path, line: &str) -> std::io::Result<()> {
     opened.write_all(line.as_bytes())
 }
 
-/// Opens without waiting: were the file a pipe, an ordinary open would block until somebody reads it.
+/// Opens without waiting: if the file is a pipe, a normal open blocks until it has a reader.
 fn open(file: &Path) -> std::io::Result<fs::File> {
     fs::OpenOptions::new().append(true).create(true).owner_only().no_wait().open(file)
 }
 
-/// Two processes may rotate at once; then a younger file takes an older one's place, which loses old
-/// diagnostics and nothing else.
+/// Two processes may rotate at the same time. A newer file then replaces an older one, which only loses old lines.
 fn rotate(file: &Path) {
     for age in (1..ROTATED_MAX).rev() {
         let _ = fs::rename(aged(file, age), aged(file, age + 1));

@@ -1,9 +1,9 @@
-//! Where environment variables come from: the process, or a list in a test.
+//! Environment variables: of the process, or a fixed list in tests.
 
 use std::ffi::OsString;
 
-/// What says who the user is, where programs and temporary files are, and which language and time zone
-/// there is. The last lines are for Windows, where programs do not start without them.
+/// Variables of the user and the machine: names, paths, language, time zone. Programs on Windows do not start without the
+/// last ones.
 const OWN: [&str; 30] = [
     "HOME",
     "USER",
@@ -37,55 +37,53 @@ const OWN: [&str; 30] = [
     "PUBLIC",
 ];
 
-/// The same by the beginning of their names.
+/// Prefixes of further such variables.
 const OWN_PREFIXES: [&str; 2] = ["LC_", "XDG_"];
 
 fn is_own(name: &str) -> bool {
-    // Windows does not tell letter case apart in names.
+    // Names ignore case on Windows.
     let name = if cfg!(windows) { name.to_ascii_uppercase() } else { name.to_owned() };
     OWN.contains(&name.as_str()) || OWN_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// A view of environment variables. Everything that depends on one asks here, so that tests can give
-/// each case an environment of its own while others run beside it.
+/// Environment variables. All code reads them here, so that parallel tests can each have their own.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
     fixed: Option<Vec<(String, String)>>,
 }
 
 impl Environment {
-    /// The environment this process was started with.
+    /// The variables of this process.
     pub fn of_process() -> Self {
         Self::default()
     }
 
-    /// An environment that holds these variables and no others, for tests.
+    /// Only these variables, for tests.
     pub fn fixed(variables: &[(&str, &str)]) -> Self {
         let owned = variables.iter().map(|(name, value)| ((*name).into(), (*value).into()));
         Self { fixed: Some(owned.collect()) }
     }
 
-    /// The variable's value. Set to nothing counts as not set, as shells and Claude Code have it.
+    /// The value of a variable. Empty counts as unset, as in shells and Claude Code.
     pub fn get(&self, name: &str) -> Option<OsString> {
         self.raw(name).filter(|value| !value.is_empty())
     }
 
-    /// The variable's value as text. A value that is not Unicode counts as not set.
+    /// The value of a variable as text. A value that is not Unicode counts as unset.
     pub fn text(&self, name: &str) -> Option<String> {
         self.get(name)?.into_string().ok()
     }
 
-    /// The variables that a program gets which works for all projects: those of the machine and its user.
-    /// Tokens, addresses, profiles and proxies are left out, because they may be those of the one project
-    /// that we were started from. To set them for all projects, write them into `.env` of the data
-    /// directory.
+    /// The variables for a child process that serves all projects: those of the machine and its user. Tokens, URLs,
+    /// profiles and proxies are dropped, because they may belong to the project that started us. To set them for all
+    /// projects, write them to `.env` in the data directory.
     pub fn own(&self) -> Vec<(OsString, OsString)> {
         let mut all = self.all();
         all.retain(|(name, _)| name.to_str().is_some_and(is_own));
         all
     }
 
-    /// Every variable.
+    /// All variables.
     pub fn all(&self) -> Vec<(OsString, OsString)> {
         let Some(fixed) = &self.fixed else { return std::env::vars_os().collect() };
         fixed.iter().map(|(name, value)| (name.into(), value.into())).collect()

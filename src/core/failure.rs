@@ -1,11 +1,11 @@
-//! How a command fails: what happened, what it means, what to do about it.
+//! Errors of commands: what happened, what it means, what to do.
 
 use std::{fmt::Write as _, io, path::Path};
 
 use crate::{data_dir::OtherOwner, json_edit::Unusable, paths::NoHome, safe_text::clean};
 
-/// Why a command did not do what it was asked. Libraries say what happened; advice is added here, because
-/// only the binary knows its own commands.
+/// An error of a command. Libraries say what happened; the advice is added here, because only the binary knows its
+/// commands.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Failure {
     what: String,
@@ -15,17 +15,17 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Something went wrong: exit code 1.
+    /// A failed operation: exit code 1.
     pub fn new(what: impl Into<String>) -> Self {
         Self { what: what.into(), meaning: None, remedy: None, is_usage: false }
     }
 
-    /// The command was asked for something it does not have: exit code 2.
+    /// Wrong usage: exit code 2.
     pub fn usage(what: impl Into<String>) -> Self {
         Self { is_usage: true, ..Self::new(what) }
     }
 
-    /// There is no directory to keep anything in.
+    /// The data directory cannot be created.
     pub fn no_directory(dir: &Path, error: &io::Error) -> Self {
         Self::new(format!("{} cannot be made: {error}", dir.display()))
             .meaning("nothing can be kept there")
@@ -46,22 +46,22 @@ impl Failure {
         Self { remedy: Some(remedy.into()), ..self }
     }
 
-    /// 2 if the command was used wrongly, else 1.
+    /// The exit code.
     pub fn exit_code(&self) -> u8 {
         if self.is_usage { 2 } else { 1 }
     }
 
-    /// All of it for a line of the diagnostics.
+    /// All parts on one line, for the diagnostics.
     pub fn in_one_line(&self) -> String {
         self.render(false).trim_end().replace('\n', "; ")
     }
 
-    /// Whether it was asked for something that there is not.
+    /// Whether the command was used wrongly.
     pub fn is_usage(&self) -> bool {
         self.is_usage
     }
 
-    /// What happened, what it means, and what to do, for whoever shows it elsewhere than on stderr.
+    /// What happened, what it means, and what to do.
     pub fn parts(&self) -> (&str, Option<&str>, Option<&str>) {
         (&self.what, self.meaning.as_deref(), self.remedy.as_deref())
     }
@@ -152,7 +152,7 @@ impl From<claude_mem_projections::Error> for Failure {
     }
 }
 
-/// The candidate closest to what was typed, if any is close enough to be what was meant.
+/// The candidate nearest to a misspelled name, if one is near enough.
 pub fn nearest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .into_iter()

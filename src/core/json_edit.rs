@@ -1,7 +1,7 @@
-//! A JSON file that belongs to somebody else: one member is changed, every other byte stays.
+//! Edits one member of another program's JSON file and keeps every other byte.
 //!
-//! Claude Code's own files hold numbers and orders of keys that a parser would not write back the same.
-//! So only the outermost object is taken apart; what stands in it is kept as the text it was.
+//! A parser would not write numbers and the order of keys back as they were. So only the outermost object is parsed;
+//! its members stay text.
 
 use std::{
     fmt, io,
@@ -19,7 +19,7 @@ use serde_json::{
     value::{RawValue, to_raw_value},
 };
 
-/// Editors on Windows put this mark in front, which JSON does not know.
+/// The byte order mark that editors on Windows write.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// Why a file could not be read or written.
@@ -41,7 +41,7 @@ impl fmt::Display for Unusable {
     }
 }
 
-/// An object in a file, open for changes. Nothing is written before [`save`](Self::save).
+/// An object in a file, open for changes. [`save`](Self::save) writes it.
 #[derive(Debug)]
 pub struct Document {
     file: PathBuf,
@@ -52,7 +52,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads the file. One that is not there, or is empty, is an empty object.
+    /// Reads the file. A missing or empty file is an empty object.
     pub fn open(file: &Path) -> Result<Self, Unusable> {
         let original = read(file)?;
         let text = original.as_deref().unwrap_or_default().trim_start_matches(BYTE_ORDER_MARK);
@@ -61,7 +61,7 @@ impl Document {
         Ok(Self { file: file.into(), original, members, indent, is_changed: false })
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub fn file(&self) -> &Path {
         &self.file
     }
@@ -71,7 +71,7 @@ impl Document {
         self.original.as_deref()
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it has no members.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
@@ -87,7 +87,7 @@ impl Document {
         found.and_then(|(_, raw)| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
     }
 
-    /// Changes a member where it stands, or adds it at the end. Null removes it.
+    /// Replaces a member in place, or appends it. Null removes it.
     pub fn set(&mut self, key: &str, value: &Value) {
         if self.get(key) == *value {
             return;
@@ -124,7 +124,7 @@ impl Document {
         format!("{mark}{{{before}{}{after}}}{end}", members.join(&between))
     }
 
-    /// Replaces the file if anything changed, and makes the directory above it if need be.
+    /// Replaces the file if anything changed. Creates its directory if necessary.
     pub fn save(&self) -> Result<(), Unusable> {
         if !self.is_changed {
             return Ok(());
@@ -135,7 +135,7 @@ impl Document {
             .map_err(|error| Unusable::new(&self.file, error))
     }
 
-    /// In the manner of the file: its members stand one level in.
+    /// Indents a value like the members of the file.
     fn rendered(&self, value: &Value) -> Box<RawValue> {
         let text = match &self.indent {
             None => value.to_string(),

@@ -1,4 +1,4 @@
-//! Long answers, one screen after the other, where somebody sits at a terminal.
+//! Pages long output on a terminal.
 
 use std::{
     fs::File,
@@ -8,15 +8,15 @@ use std::{
 
 use crate::{environment::Environment, os::redirect_stdout};
 
-/// The program that stdout goes to. When it is dropped, what was printed is complete, and it is waited for.
+/// The pager that stdout goes to. Dropping it ends the output and waits for the pager.
 #[derive(Debug)]
 pub struct Pager {
     child: Child,
 }
 
 impl Pager {
-    /// Starts what `PAGER` names, or `less`, which then ends at once if everything fits on the screen. Nothing, if
-    /// nobody looks at a terminal, if `PAGER` is `cat`, or if it cannot be started.
+    /// Starts `PAGER`, or `less`, which exits at once if everything fits on the screen. `None` without a terminal, if
+    /// `PAGER` is `cat`, or if it cannot be started.
     pub fn start(environment: &Environment) -> Option<Self> {
         let is_dumb = environment.get("TERM").is_none_or(|terminal| terminal == "dumb");
         if is_dumb || !io::stdout().is_terminal() || !io::stdin().is_terminal() {
@@ -29,7 +29,7 @@ impl Pager {
         let mut command = Command::new("/bin/sh");
         command.arg("-c").arg(&wanted).stdin(Stdio::piped());
         if environment.get("LESS").is_none() {
-            // Ends if one screen is enough, shows colours, leaves the text where it is.
+            // Exit if one screen is enough, show colours, do not clear the screen.
             command.env("LESS", "FRX");
         }
         let mut child = command.spawn().ok()?;
@@ -40,7 +40,7 @@ impl Pager {
 
 impl Drop for Pager {
     fn drop(&mut self) {
-        // It sees the end of the text when nobody holds the pipe any more; whether it liked it is its business.
+        // The pager sees the end of the text when the last writer closes the pipe. Its exit code does not matter.
         let _ = io::stdout().flush();
         if let Ok(nowhere) = File::options().write(true).open("/dev/null") {
             let _ = redirect_stdout(nowhere);

@@ -1,4 +1,4 @@
-//! Where things live: our data directory and Claude Code's own.
+//! Paths of the data directory and of the user's home.
 
 use std::{
     fmt, fs, io,
@@ -11,16 +11,16 @@ use crate::{
     os::{self, Making as _},
 };
 
-/// The directories of one user. Nothing is created until somebody writes.
+/// The directories of one user. They are created on the first write.
 #[derive(Debug, Clone)]
 pub struct Paths {
-    /// `~`, if it could be found out.
+    /// `~`, if known.
     pub home: Option<PathBuf>,
     /// `~/.claude-mem`, or `CLAUDE_MEM_DATA_DIR`.
     pub data: PathBuf,
 }
 
-/// Nothing says where to keep data.
+/// No data directory: `HOME` is unknown.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NoHome;
 
@@ -42,52 +42,52 @@ impl Paths {
         Ok(Self { home, data })
     }
 
-    /// What happened: the segments.
+    /// The log's segments.
     pub fn log(&self) -> PathBuf {
         self.data.join("log")
     }
 
-    /// What was made of it: the tables.
+    /// The database.
     pub fn memory(&self) -> PathBuf {
         self.data.join("memory.db")
     }
 
-    /// What happened on other machines: copies of their logs.
+    /// Copies of other hosts' logs.
     pub fn foreign(&self) -> PathBuf {
         self.data.join("foreign")
     }
 
-    /// Where the user edits settings by hand.
+    /// The settings file.
     pub fn settings(&self) -> PathBuf {
         self.data.join("settings.json")
     }
 
-    /// Where keys are kept apart from the settings, so that those can be shown to others.
+    /// Secrets, kept apart from the settings, so that those can be shared.
     pub fn credentials(&self) -> PathBuf {
         self.data.join(".env")
     }
 
-    /// Sends a browser to the viewer. It holds a link, so only its owner may read it.
+    /// A page that redirects a browser to the viewer. It contains a login link, so only its owner may read it.
     pub fn viewer_page(&self) -> PathBuf {
         self.data.join("viewer.html")
     }
 
-    /// What is shipped is encrypted with the key in here, if there is one.
+    /// The encryption key of uploads, if any.
     pub fn ship_key(&self) -> PathBuf {
         self.data.join("ship.key")
     }
 
-    /// How far shipping is.
+    /// The state of shipping.
     pub fn ship_state(&self) -> PathBuf {
         self.data.join("ship.json")
     }
 
-    /// Held by whoever ships.
+    /// The lock file of shipping.
     pub fn ship_lock(&self) -> PathBuf {
         self.data.join("ship.lock")
     }
 
-    /// Creates the data directory, private to this user. One that is there is checked.
+    /// Creates the data directory, private to this user, or checks an existing one.
     pub fn create_data(&self) -> io::Result<()> {
         create_private(&self.data)?;
         data_dir::check(self)
@@ -95,12 +95,12 @@ impl Paths {
     }
 }
 
-/// Makes a directory, and those above it, that nobody else may enter.
+/// Creates a directory and its parents, for this user only.
 pub fn create_private(dir: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).owner_only().create(dir)
 }
 
-/// Replaces a leading `~` by the home directory, as a shell would have done.
+/// Replaces a leading `~` by the home directory, as a shell does.
 pub fn expand_tilde(path: &Path, home: Option<&Path>) -> PathBuf {
     match (path.strip_prefix("~"), home) {
         (Ok(rest), Some(home)) => home.join(rest),

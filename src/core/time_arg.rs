@@ -1,4 +1,4 @@
-//! Moments as people write them: `2026-03-01`, `2026-03-01 14:30`, `3d`, `yesterday`.
+//! Times as people write them: `2026-03-01`, `2026-03-01 14:30`, `3d`, `yesterday`.
 
 use std::{fmt, str::FromStr};
 
@@ -8,12 +8,12 @@ use jiff::{
     tz::TimeZone,
 };
 
-/// A moment, or a day, told by a person. What it means depends on when and where it is asked.
+/// A time or a day as a user wrote it. Its meaning depends on the current time and the time zone.
 #[derive(Debug, Clone, PartialEq)]
-pub struct When(Told);
+pub struct When(TimeArg);
 
 #[derive(Debug, Clone)]
-enum Told {
+enum TimeArg {
     Instant(Timestamp),
     Local(DateTime),
     Day(Date),
@@ -21,7 +21,7 @@ enum Told {
     Ago(Span),
 }
 
-impl PartialEq for Told {
+impl PartialEq for TimeArg {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Instant(left), Self::Instant(right)) => left == right,
@@ -34,59 +34,59 @@ impl PartialEq for Told {
     }
 }
 
-/// What was written is not a moment.
+/// The text is not a time.
 #[derive(Debug, PartialEq)]
-pub struct NotAMoment;
+pub struct InvalidTime;
 
-impl fmt::Display for NotAMoment {
+impl fmt::Display for InvalidTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("write it like `2026-03-01`, `2026-03-01 14:30`, `3d`, `12h` or `yesterday`")
     }
 }
 
-impl std::error::Error for NotAMoment {}
+impl std::error::Error for InvalidTime {}
 
 impl FromStr for When {
-    type Err = NotAMoment;
+    type Err = InvalidTime;
 
-    fn from_str(text: &str) -> Result<Self, NotAMoment> {
+    fn from_str(text: &str) -> Result<Self, InvalidTime> {
         let text = text.trim();
         let told = match text {
-            "now" => Some(Told::Ago(Span::new())),
-            "today" => Some(Told::DaysAgo(0)),
-            "yesterday" => Some(Told::DaysAgo(1)),
+            "now" => Some(TimeArg::Ago(Span::new())),
+            "today" => Some(TimeArg::DaysAgo(0)),
+            "yesterday" => Some(TimeArg::DaysAgo(1)),
             _ => None,
         };
-        // A date is also a moment to the parser of moments, so it must be asked first.
+        // A date also parses as a time, so it is tried first.
         let is_date_only = text.len() == "2026-03-01".len();
-        told.or_else(|| Some(Told::Day(text.parse().ok().filter(|_| is_date_only)?)))
-            .or_else(|| Some(Told::Instant(text.parse().ok()?)))
-            .or_else(|| Some(Told::Instant(text.parse::<Zoned>().ok()?.timestamp())))
-            .or_else(|| Some(Told::Local(text.parse().ok()?)))
-            .or_else(|| Some(Told::Ago(text.parse::<Span>().ok()?.abs())))
+        told.or_else(|| Some(TimeArg::Day(text.parse().ok().filter(|_| is_date_only)?)))
+            .or_else(|| Some(TimeArg::Instant(text.parse().ok()?)))
+            .or_else(|| Some(TimeArg::Instant(text.parse::<Zoned>().ok()?.timestamp())))
+            .or_else(|| Some(TimeArg::Local(text.parse().ok()?)))
+            .or_else(|| Some(TimeArg::Ago(text.parse::<Span>().ok()?.abs())))
             .map(Self)
-            .ok_or(NotAMoment)
+            .ok_or(InvalidTime)
     }
 }
 
-/// A stretch of time, as commands take it.
+/// The time range options of a command.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Between {
-    /// Only from this moment on, such as `2026-03-01` or `3d`
+    /// Only from this time on, such as `2026-03-01` or `3d`
     #[arg(long, value_name = "WHEN")]
     pub since: Option<When>,
-    /// Only before this moment; a day counts whole
+    /// Only before this time; a day is included
     #[arg(long, value_name = "WHEN")]
     pub until: Option<When>,
 }
 
 impl Between {
-    /// Where it begins, in microseconds since 1970.
+    /// The start in microseconds since 1970.
     pub fn since_us(&self, now: Timestamp) -> Option<u64> {
         self.since.as_ref().map(|when| when.start_us(now))
     }
 
-    /// Where it ends, in microseconds since 1970.
+    /// The end in microseconds since 1970.
     pub fn until_us(&self, now: Timestamp) -> Option<u64> {
         self.until.as_ref().map(|when| when.end_us(now))
     }
@@ -103,20 +103,20 @@ pub fn local(at_us: u64, format: &str) -> String {
     time.to_zoned(TimeZone::system()).strftime(format).to_string()
 }
 
-/// Microseconds since 1970, which nothing that was recorded is before.
+/// Microseconds since 1970; 0 for earlier times.
 pub fn micros(moment: Timestamp) -> u64 {
     u64::try_from(moment.as_microsecond()).unwrap_or(0)
 }
 
 impl When {
     /// A time in a request of a program: as people write it, or in seconds or milliseconds since 1970.
-    pub fn from_api(text: &str) -> Result<Self, NotAMoment> {
+    pub fn from_api(text: &str) -> Result<Self, InvalidTime> {
         let Ok(number) = text.trim().parse::<i64>() else { return text.parse() };
         // No request means the year 5000: a number that large counts milliseconds.
         let is_seconds = number < 100_000_000_000;
         let milliseconds = if is_seconds { number.saturating_mul(1000) } else { number };
-        let time = Timestamp::from_millisecond(milliseconds).map_err(|_| NotAMoment)?;
-        Ok(Self(Told::Instant(time)))
+        let time = Timestamp::from_millisecond(milliseconds).map_err(|_| InvalidTime)?;
+        Ok(Self(TimeArg::Instant(time)))
     }
 
     /// [`When::start`] in microseconds since 1970.
@@ -129,12 +129,12 @@ impl When {
         micros(self.end(now))
     }
 
-    /// The moment it means, as a beginning. A day begins at midnight, where the user is.
+    /// The time as the start of a range. A day starts at midnight, local time.
     pub fn start(&self, now: Timestamp) -> Timestamp {
         self.resolve(&now.to_zoned(TimeZone::system()), 0)
     }
 
-    /// The moment it means, as an end, which itself no longer counts. A day ends at the next midnight.
+    /// The time as the exclusive end of a range. A day ends at the next midnight.
     pub fn end(&self, now: Timestamp) -> Timestamp {
         self.resolve(&now.to_zoned(TimeZone::system()), 1)
     }
@@ -146,13 +146,13 @@ impl When {
             date.to_zoned(zone.clone()).map(|midnight| midnight.timestamp())
         };
         let moment = match &self.0 {
-            Told::Instant(moment) => Ok(*moment),
-            Told::Local(local) => local.to_zoned(zone.clone()).map(|moment| moment.timestamp()),
-            Told::Day(date) => midnight(*date),
-            Told::DaysAgo(days) => midnight(now.date().saturating_sub(days.days())),
-            Told::Ago(span) => now.checked_sub(*span).map(|moment| moment.timestamp()),
+            TimeArg::Instant(moment) => Ok(*moment),
+            TimeArg::Local(local) => local.to_zoned(zone.clone()).map(|moment| moment.timestamp()),
+            TimeArg::Day(date) => midnight(*date),
+            TimeArg::DaysAgo(days) => midnight(now.date().saturating_sub(days.days())),
+            TimeArg::Ago(span) => now.checked_sub(*span).map(|moment| moment.timestamp()),
         };
-        // Only what lies before or behind all calendars cannot be worked out.
+        // Only times outside the calendar's range cannot be resolved.
         moment.unwrap_or(Timestamp::MIN)
     }
 }
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     fn resolve(text: &str, days_after: i64) -> String {
-        // Berlin's rules, spelt out, since not every machine has a list of zones.
+        // Berlin's rules in POSIX form: not every machine has a zone database.
         let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
         let now = jiff::civil::date(2026, 3, 29).at(12, 0, 0, 0).to_zoned(zone).unwrap();
         text.parse::<When>().unwrap().resolve(&now, days_after).to_string()
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn nonsense_is_refused_and_the_far_past_is_not() {
         for text in ["", "soon", "2026-13-01", "3", "d", "2026", "--"] {
-            assert_eq!(text.parse::<When>(), Err(NotAMoment), "{text}");
+            assert_eq!(text.parse::<When>(), Err(InvalidTime), "{text}");
         }
         assert_eq!(resolve("15000y", 0), Timestamp::MIN.to_string());
     }

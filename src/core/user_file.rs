@@ -8,7 +8,7 @@
 //!   the old content or the new. Mode and owner of the old file are kept;
 //! - of a symbolic link, the target is written; the link stays. A dangling link has its target created;
 //! - a device, a pipe or a FIFO is written in place, as a shell redirection does;
-//! - a read-only file is refused, also for root.
+//! - a read-only file is rejected, also for root.
 
 use std::{
     fs::{self, File, Metadata, OpenOptions},
@@ -20,7 +20,7 @@ use crate::os::{self, Making as _, Opening as _};
 
 /// As many links as Linux follows.
 const LINKS_MAX: usize = 40;
-/// More leftovers than this in one directory are no accident.
+/// More leftovers than this in one directory are not an accident.
 const DRAFTS_MAX: u32 = 1000;
 
 /// Who may read a file that was not there before. A file that was there keeps its mode.
@@ -34,14 +34,14 @@ pub enum Readers {
     EveryoneRuns,
 }
 
-/// Writes all of it, or leaves a regular file as it was.
+/// Writes the whole content, or leaves a regular file unchanged.
 pub fn write(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
     let mut out = UserFile::create(path, readers)?;
     out.write_all(bytes)?;
     out.commit()
 }
 
-/// Writes a file that must not be there yet, for its owner alone.
+/// Writes a new file for its owner only. Fails if it exists.
 pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let target = follow(path)?.unwrap_or_else(|| path.into());
     let mut out = OpenOptions::new().write(true).create_new(true).owner_only().open(target)?;
@@ -55,7 +55,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_with_metadata(path).map(|(bytes, _)| bytes)
 }
 
-/// As [`read`], with what the system knows of the file.
+/// As [`read`], with the file's metadata.
 pub fn read_with_metadata(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
     let mut file = OpenOptions::new().read(true).no_wait().open(path)?;
     let found = file.metadata()?;

@@ -1,5 +1,5 @@
-//! What systems do differently, under one name each, so that the rest reads the same everywhere: processes, streams,
-//! signals, and who may read a file. Opening, locking and syncing files is in the log's own module of this name.
+//! Differences between operating systems: processes, streams, signals, file modes. Opening, locking and syncing files is
+//! in the log's `system` module.
 
 mod heap;
 mod root_certs;
@@ -10,7 +10,7 @@ mod windows;
 
 pub use claude_mem_log::system::*;
 pub use heap::share_one_heap;
-pub use root_certs::knows_authorities;
+pub use root_certs::has_root_certificates;
 #[cfg(unix)]
 pub use unix::*;
 #[cfg(windows)]

@@ -1,4 +1,4 @@
-//! One worker for each data directory: whoever holds the lock is it.
+//! The worker's lock file: one worker per data directory.
 
 use std::{
     fs::{File, TryLockError},
@@ -10,19 +10,18 @@ use std::{
 
 use crate::os::open_lock;
 
-/// A hook that looks whether a worker is there holds the lock for some microseconds. It is asked so often
-/// before it counts as a worker.
+/// A hook that checks for a worker holds the lock for microseconds, so taking it is retried this often.
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The right to be the worker. It ends with this value, or with the process, however that ends.
+/// The worker's lock. Released when dropped, or when the process ends.
 #[derive(Debug)]
 pub struct WorkerLock {
     _file: File,
 }
 
 impl WorkerLock {
-    /// Takes the right, or says that another process has it.
+    /// Takes the lock. `None` if another process holds it.
     pub fn take(data: &Path) -> io::Result<Option<Self>> {
         let file = open_lock(&data.join("worker.lock"))?;
         for _ in 0..TRIES {
@@ -36,7 +35,7 @@ impl WorkerLock {
     }
 }
 
-/// Whether a worker is at work here. It holds this lock as long as it lives.
+/// Whether a worker runs here: it holds the lock as long as it lives.
 pub fn is_worker_running(data: &Path) -> bool {
     match File::open(data.join("worker.lock")) {
         Ok(lock) => matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)),

@@ -1,4 +1,4 @@
-//! Starting the worker from elsewhere, so that it outlives whoever did.
+//! Spawns the worker as a process that outlives its parent.
 
 use std::{
     env,
@@ -11,16 +11,15 @@ use std::{
 
 use crate::{environment::Environment, os, settings};
 
-/// Has a byte for each attempt since a worker last did some work. When it was written is when the last
-/// attempt was made.
+/// A file with one byte per failed attempt. Its modification time is the time of the last attempt.
 pub const ATTEMPTS: &str = "worker.attempts";
-/// The pause after the first attempt; it doubles with each further one.
+/// The pause after the first attempt; it doubles each time.
 const PAUSE_MIN: Duration = Duration::from_secs(5);
-/// Pauses do not grow beyond this many doublings, which is some ten minutes.
+/// The pause stops growing after this many doublings, at about ten minutes.
 const DOUBLINGS_MAX: u32 = 7;
 
-/// Starts the worker, unless that was tried in vain a short while ago. It is not waited for: if it does not
-/// come up, a later hook tries again, and everything waits in the log.
+/// Starts the worker, unless a recent attempt failed. Does not wait for it: if it does not start, a later hook tries
+/// again, and events stay pending in the log.
 pub fn start_if_due(data: &Path) {
     let attempts = data.join(ATTEMPTS);
     if is_due(&attempts) && note(&attempts).is_ok() {
@@ -28,20 +27,20 @@ pub fn start_if_due(data: &Path) {
     }
 }
 
-/// Starts the worker, whatever was tried before. It holds none of our descriptors, and nothing of our
-/// environment that may belong to a project: it serves all of them, and outlives us.
+/// Starts the worker. It inherits no descriptors and no variables that may belong to a project, because it serves all
+/// projects.
 pub fn start(data: &Path) -> io::Result<Child> {
     let mut command = Command::new(env::current_exe()?);
     command.args(["worker", "run", "--background"]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let data = absolute(data)?;
-    // Not a folder that somebody may want to unmount or delete.
+    // Not a folder that the user may want to unmount or delete.
     command.current_dir(&data).env_clear().envs(Environment::of_process().own());
     command.envs(settings::variables(&data.join(".env"))).env("CLAUDE_MEM_DATA_DIR", &data);
     os::start_detached(&mut command)
 }
 
-/// The worker works: whoever needs to start the next one need not wait.
+/// Resets the pause, because the worker runs.
 pub fn forget_attempts(data: &Path) {
     let _ = fs::remove_file(data.join(ATTEMPTS));
 }
@@ -50,7 +49,7 @@ fn is_due(attempts: &Path) -> bool {
     let Ok(found) = fs::metadata(attempts) else { return true };
     let doublings = found.len().saturating_sub(1).min(DOUBLINGS_MAX.into()) as u32;
     let since = found.modified().ok().and_then(|at| SystemTime::now().duration_since(at).ok());
-    // A file from the future is of a clock that was wrong.
+    // A file from the future means that the clock was wrong.
     since.is_none_or(|since| since >= PAUSE_MIN * 2_u32.pow(doublings))
 }
 

@@ -1,47 +1,47 @@
-//! Waking the worker: one ring after something was appended, not waited for.
+//! Wakes the worker after an append, without waiting.
 //!
-//! It also tells whether a worker is there, so that a hook needs no other check. What is sent is the sender's
-//! version: a worker that hears of a newer program than its own makes room for it.
+//! The result also shows whether a worker runs, so that a hook needs no other check. The datagram is the sender's
+//! version: a worker older than that exits for a newer one.
 
 use std::{io, path::Path};
 
 use crate::{
-    os::{Bell, Ringer, ring},
+    os::{WakeListener, WakeSender, ring},
     worker_process::is_worker_running,
 };
 
-/// The bell in the data directory. The socket for lines is `worker.sock`.
-pub const BELL: &str = "worker.wake";
+/// The wake socket in the data directory. The socket for messages is `worker.sock`.
+pub const WAKE_SOCKET: &str = "worker.wake";
 
 const VERSION: &[u8] = env!("CARGO_PKG_VERSION").as_bytes();
 
-/// Tells the worker that the log has grown. Says whether there is one. Where it cannot hear, it looks by itself
-/// within a second, and its lock says that it is there.
+/// Tells the worker that the log has grown, and returns whether there is one. Without wake sockets the worker polls
+/// every second, and its lock shows that it runs.
 pub fn wake(data: &Path) -> bool {
-    ring(data, BELL, VERSION).unwrap_or_else(|| is_worker_running(data))
+    ring(data, WAKE_SOCKET, VERSION).unwrap_or_else(|| is_worker_running(data))
 }
 
-/// Wakes the projecting thread from within this process, which stands in the data directory.
+/// Wakes the main loop from within the worker, whose working directory is the data directory.
 #[derive(Debug)]
-pub struct Waker(Ringer);
+pub struct Waker(WakeSender);
 
 impl Waker {
     pub fn new() -> io::Result<Self> {
-        Ringer::new(BELL).map(Self)
+        WakeSender::new(WAKE_SOCKET).map(Self)
     }
 
-    /// One of our own has something to say.
+    /// Wakes the main loop.
     pub fn wake(&self) {
         self.0.ring(&[]);
     }
 
-    /// Something was appended for somebody else.
+    /// Reports an append.
     pub fn grown(&self) {
         self.0.ring(VERSION);
     }
 }
 
-/// Listens for wake-ups in the directory that this process stands in.
-pub fn listen_here() -> io::Result<Bell> {
-    Bell::here(BELL)
+/// Creates the wake socket in the working directory.
+pub fn listen_here() -> io::Result<WakeListener> {
+    WakeListener::here(WAKE_SOCKET)
 }

@@ -139,7 +139,7 @@ fn is_of_certificate(error: &ureq::Error) -> bool {
 /// Whose word is taken for who a server is: whom the system believes, since it may know an authority of the user's
 /// company, and may distrust one that others trust. Where it knows nobody, those that came with this program.
 fn authorities() -> RootCerts {
-    static KNOWS_SOME: LazyLock<bool> = LazyLock::new(os::knows_authorities);
+    static KNOWS_SOME: LazyLock<bool> = LazyLock::new(os::has_root_certificates);
     if *KNOWS_SOME { RootCerts::PlatformVerifier } else { RootCerts::WebPki }
 }
 

@@ -14,7 +14,7 @@ use crate::instance::Presence;
 use claude_mem_core::worker_process::{ATTEMPTS, start};
 use claude_mem_core::{
     failure::Failure,
-    os::{Urgency, tell_to_end},
+    os::{Urgency, terminate},
     worker_process::is_worker_running,
 };
 
@@ -107,7 +107,7 @@ pub fn stop(data: &Path) -> Result<bool, Failure> {
         if let Some(pid) = pid
             && is_worker_running(data)
         {
-            tell_to_end(pid, urgency);
+            terminate(pid, urgency);
         }
         if has_ended(data, time_max) {
             return Ok(true);

@@ -25,7 +25,7 @@ use claude_mem_core::worker_process::forget_attempts;
 use claude_mem_core::{
     app::App,
     failure::Failure,
-    os::{self, Bell},
+    os::{self, WakeListener},
     settings::table::WORKER_IDLE,
 };
 use claude_mem_distill::{Limits, Plan};
@@ -48,7 +48,7 @@ const CACHE_KB: u32 = 512;
 /// The thread's own state.
 struct Projecting {
     shared: Arc<Shared>,
-    bell: Bell,
+    bell: WakeListener,
     app: App,
     settings: Option<SystemTime>,
     store: Store,
@@ -95,7 +95,10 @@ enum Heard {
 }
 
 /// Starts the thread. It ends when the worker does.
-pub(super) fn start(shared: &Arc<Shared>, bell: Bell) -> Result<thread::JoinHandle<()>, Failure> {
+pub(super) fn start(
+    shared: &Arc<Shared>,
+    bell: WakeListener,
+) -> Result<thread::JoinHandle<()>, Failure> {
     let mut app = shared.app();
     let store = open(&mut app)?;
     let waker = Arc::clone(shared);

@@ -31,7 +31,7 @@ use claude_mem_core::{
     app::App,
     data_dir,
     failure::Failure,
-    os::{self, Bell, Listener},
+    os::{self, Listener, WakeListener},
     paths::Paths,
     settings::table::LOG,
 };
@@ -46,7 +46,7 @@ const END_MAX: Duration = Duration::from_secs(5);
 struct Doors {
     http: std::net::TcpListener,
     lines: Listener,
-    wake: Bell,
+    wake: WakeListener,
 }
 
 /// Serves until told to end, and says why it did. Returns nothing, and at once, if another worker is here.
@@ -71,7 +71,7 @@ pub fn run(app: &App, is_background: bool) -> Result<Option<End>, Failure> {
     log_panics();
     let served = serve_all(&app, doors, presence);
     Presence::remove(&data);
-    for socket in [jsonl::SOCKET, claude_mem_core::worker_process::BELL] {
+    for socket in [jsonl::SOCKET, claude_mem_core::worker_process::WAKE_SOCKET] {
         let _ = fs::remove_file(data.join(socket));
     }
     match &served {

@@ -1,4 +1,4 @@
-//! Streams between processes of this machine: sockets in a directory.
+//! Unix domain sockets between processes of this machine.
 
 use std::{
     fs::{self, File, Permissions},
@@ -16,50 +16,49 @@ use std::{
 
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-/// Where others connect to.
+/// A listening socket.
 #[derive(Debug)]
 pub struct Listener(UnixListener);
 
-/// The same, in a runtime.
+/// A listening socket in the async runtime.
 #[derive(Debug)]
 pub struct Listening(tokio::net::UnixListener);
 
 impl Listener {
-    /// Makes a socket of this name in the directory that this process stands in.
+    /// Creates a socket of this name in the working directory.
     pub fn here(name: &str) -> io::Result<Self> {
         let listener = bind_here(name, |name| UnixListener::bind(name))?;
         listener.set_nonblocking(true)?;
         Ok(Self(listener))
     }
 
-    /// Begins to listen; to be called within the runtime.
+    /// Starts to listen. Call it within the runtime.
     pub fn listen(self) -> io::Result<Listening> {
         tokio::net::UnixListener::from_std(self.0).map(Listening)
     }
 }
 
 impl Listening {
-    /// Waits for the next one who connects.
+    /// Waits for the next connection.
     pub async fn accept(&mut self) -> io::Result<(OwnedReadHalf, OwnedWriteHalf)> {
         let (stream, _) = self.0.accept().await?;
         Ok(stream.into_split())
     }
 }
 
-/// Makes a socket in the directory that this process stands in. One that is left from an earlier process is
-/// in the way; whoever holds the lock may remove it.
+/// Creates a socket in the working directory. Removes one that an earlier process left; the lock allows that.
 pub(super) fn bind_here<T>(name: &str, bind: impl Fn(&str) -> io::Result<T>) -> io::Result<T> {
     match fs::remove_file(name) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let socket = bind(name)?;
-    // The directory may have been opened to others by its owner; this is not for them.
+    // Others may be able to enter the directory; the socket is for its owner only.
     fs::set_permissions(name, Permissions::from_mode(0o600))?;
     Ok(socket)
 }
 
-/// Says one line to whoever listens by this name in `dir`, and returns the line that is answered.
+/// Sends one line to the socket of this name in `dir`, and returns the line of the response.
 pub fn ask(dir: &Path, name: &str, line: &str, time_max: Duration) -> io::Result<String> {
     let mut stream = connect(dir, name)?;
     stream.set_read_timeout(Some(time_max))?;
@@ -72,7 +71,7 @@ pub fn ask(dir: &Path, name: &str, line: &str, time_max: Duration) -> io::Result
 
 fn connect(dir: &Path, name: &str) -> io::Result<UnixStream> {
     match UnixStream::connect(dir.join(name)) {
-        // A name that is too long for a socket; that of an open directory is short.
+        // The path is too long for a socket; that of an open directory in `/proc` is short.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
             let dir = File::open(dir)?;
             UnixStream::connect(format!("/proc/self/fd/{}/{name}", dir.as_raw_fd()))

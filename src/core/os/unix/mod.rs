@@ -1,4 +1,4 @@
-//! Linux, macOS and their kin.
+//! Linux, macOS and other Unix systems.
 
 mod local_socket;
 mod process_tree;
@@ -6,10 +6,10 @@ mod supervisor;
 mod wake_socket;
 
 pub use local_socket::{Listener, Listening, ask};
-pub use process_tree::Family;
+pub use process_tree::ProcessTree;
 pub use rustix::fd::AsFd as Source;
 pub use supervisor::{COMMAND as CHILD_COMMAND, launcher, main as child_main, watched};
-pub use wake_socket::{Bell, Ringer, ring};
+pub use wake_socket::{WakeListener, WakeSender, ring};
 
 use std::{
     fs::{self, File, Metadata, Permissions},
@@ -35,22 +35,22 @@ use rustix::{
 
 use crate::environment::Environment;
 
-/// The system takes no single argument above 128 KiB.
+/// Linux accepts no single argument above 128 KiB.
 pub const ARGUMENT_BYTES_MAX: usize = 120_000;
 
-/// As Claude Code's executable is called.
+/// The name of Claude Code's executable.
 pub const CLIENT: &str = "claude";
 
-/// Why there is no home directory, if so.
+/// The error message for a missing home directory.
 pub const NO_HOME: &str = "HOME is not set and this user has no home directory in /etc/passwd";
 
-/// What this machine is called.
+/// The host name.
 #[inline]
 pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// `HOME`, else what the password file says of this user.
+/// `HOME`, else the home directory in the password file.
 #[inline]
 pub fn home(environment: &Environment) -> Option<PathBuf> {
     match environment.get("HOME") {
@@ -62,8 +62,8 @@ pub fn home(environment: &Environment) -> Option<PathBuf> {
     }
 }
 
-/// The sixth field of the line whose third is this user. The C library's own lookup is not used, because
-/// in a static binary it would load name services that may not be there.
+/// Finds the user's home directory in the password file. `getpwuid` is not used: in a static binary it would load name
+/// services that may be missing.
 fn home_in(passwd: &str, user: u32) -> Option<PathBuf> {
     let line = passwd
         .lines()
@@ -71,12 +71,12 @@ fn home_in(passwd: &str, user: u32) -> Option<PathBuf> {
     line.split(':').nth(5).filter(|home| home.starts_with('/')).map(PathBuf::from)
 }
 
-/// A program's path as it is written into commands for a shell.
+/// A program's path for a shell command.
 pub fn path_in_commands(path: String) -> String {
     path
 }
 
-/// Whether files can be made in a directory.
+/// Whether files can be created in a directory.
 pub fn is_writable(dir: &Path) -> bool {
     rustix::fs::access(dir, Access::WRITE_OK).is_ok()
 }
@@ -86,27 +86,27 @@ pub fn may_write(file: &Path) -> bool {
     rustix::fs::access(file, Access::WRITE_OK).is_ok()
 }
 
-/// Gives a file the owner and group of another one, as far as this user may.
+/// Copies owner and group to a file, as far as permitted.
 pub fn copy_owner(from: &Metadata, to: &File) {
     let (user, group) = (from.uid(), from.gid());
-    // The group alone can still be kept where the owner cannot.
+    // The group may be permitted where the owner is not.
     if std::os::unix::fs::fchown(to, Some(user), Some(group)).is_err() {
         let _ = std::os::unix::fs::fchown(to, None, Some(group));
     }
 }
 
-/// What to do about a directory that cannot be written.
+/// Advice for a directory that cannot be written.
 pub fn how_to_own(dir: &Path) -> String {
     format!("own it: `sudo chown -R \"$USER\" '{}'`", dir.display())
 }
 
-/// What the disk of this directory has left for us.
+/// Free disk space available to this user.
 pub fn free_bytes(dir: &Path) -> Option<u64> {
     let room = rustix::fs::statvfs(dir).ok()?;
     Some(room.f_bavail.saturating_mul(room.f_frsize))
 }
 
-/// Files that this process creates are for their owner alone, whatever umask it was started with.
+/// Makes files that this process creates private to their owner, whatever the umask was.
 pub fn make_files_private() {
     let user_umask = rustix::process::umask(Mode::from_raw_mode(0o077));
     USER_UMASK.store(user_umask.as_raw_mode(), Ordering::Relaxed);
@@ -115,7 +115,7 @@ pub fn make_files_private() {
 /// The umask before [`make_files_private`].
 static USER_UMASK: AtomicU32 = AtomicU32::new(0o022);
 
-/// Creates a directory, and those above it, as the user's shell would: for files that others may read.
+/// Creates a directory and its parents with the user's umask, for files that others may read.
 pub fn create_dirs_for_all(dir: &Path) -> io::Result<()> {
     if dir.is_dir() {
         return Ok(());
@@ -126,7 +126,7 @@ pub fn create_dirs_for_all(dir: &Path) -> io::Result<()> {
     created
 }
 
-/// As whom this process runs.
+/// The user id of this process.
 #[inline]
 pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
@@ -139,46 +139,46 @@ pub fn owner_and_openness(dir: &Path) -> io::Result<(u32, bool)> {
     Ok((found.st_uid, found.st_mode & 0o077 != 0))
 }
 
-/// Whether somebody other than its owner may do something with a file.
+/// Whether the mode of a file gives access to other users.
 pub fn is_open_to_others(found: &Metadata) -> bool {
     found.mode() & 0o077 != 0
 }
 
-/// Leaves a file or directory to its owner alone.
+/// Makes a file or directory private to its owner.
 pub fn close_to_others(path: &Path) -> io::Result<()> {
     let mode = fs::metadata(path)?.mode();
     fs::set_permissions(path, Permissions::from_mode(mode & 0o700))
 }
 
-/// Its owner may read and write a file, whatever was masked when it was made, and nobody else.
+/// Mode 0600, whatever the umask was.
 pub fn give_to_owner(file: &File) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(0o600))
 }
 
-/// Everybody may read a file, or run it if it is a program.
+/// Makes a file readable, or executable, for everyone.
 pub fn open_to_all(path: &Path, is_program: bool) -> io::Result<()> {
     let mode = if is_program { 0o755 } else { 0o644 };
     fs::set_permissions(path, Permissions::from_mode(mode))
 }
 
-/// Whether a file may be run.
+/// Whether a file is executable.
 pub fn is_executable(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0)
 }
 
-/// Where stdin comes from.
+/// The stdin of this process.
 #[inline]
 pub fn stdin() -> BorrowedFd<'static> {
     rustix::stdio::stdin()
 }
 
-/// Waits until there is something to read, or the end. False if that took too long.
+/// Waits for input or its end. False after the timeout.
 #[inline]
 pub fn is_ready(source: &impl Source, time_max: Duration) -> bool {
     let mut watched = [PollFd::new(source, PollFlags::IN)];
     match poll(&mut watched, Some(&timespec(time_max))) {
         Ok(count) => count > 0,
-        // Interrupted, or not a thing that can be polled: reading will tell.
+        // Interrupted, or not pollable: the read will show.
         Err(_) => true,
     }
 }
@@ -189,66 +189,66 @@ pub fn read(source: &impl Source, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(rustix::io::read(source, buffer)?)
 }
 
-/// Reads once into the room that is left, which need not be cleared first.
+/// Reads once into the spare capacity.
 #[inline]
 pub fn read_behind(source: &impl Source, bytes: &mut Vec<u8>) -> io::Result<usize> {
     Ok(rustix::io::read(source, spare_capacity(bytes))?)
 }
 
-/// Lets a pipe hold as much as it may without asking anybody.
+/// Raises a pipe's buffer to the limit for unprivileged users.
 #[cfg(target_os = "linux")]
 #[inline]
 pub fn widen(pipe: &impl Source) {
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, 1 << 20);
 }
 
-/// Pipes are as they are.
+/// Pipe buffers cannot be changed here.
 #[cfg(not(target_os = "linux"))]
 pub fn widen(_pipe: &impl Source) {}
 
-/// Puts room that will be filled into huge pages. Where there are none, small ones will do.
+/// Asks for huge pages for a buffer that will be filled.
 #[cfg(target_os = "linux")]
 #[inline]
 pub fn advise_huge(room: &memmap2::MmapMut) {
     let _ = room.advise(memmap2::Advice::HugePage);
 }
 
-/// There are no huge pages to be had.
+/// No huge pages here.
 #[cfg(not(target_os = "linux"))]
 pub fn advise_huge(_room: &memmap2::MmapMut) {}
 
-/// One write to stdout, without the buffer that belongs to it.
+/// One unbuffered write to stdout.
 #[inline]
 pub fn write_out(bytes: &[u8]) -> io::Result<usize> {
     Ok(rustix::io::write(rustix::stdio::stdout(), bytes)?)
 }
 
-/// From now on stdout goes there.
+/// Redirects stdout.
 pub fn redirect_stdout(to: impl Into<OwnedFd>) -> io::Result<()> {
     Ok(rustix::stdio::dup2_stdout(to.into())?)
 }
 
-/// How many columns the terminal has that stdout is.
+/// The width of the terminal on stdout.
 pub fn columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
-/// Who started us, as long as that one lives.
+/// The parent process.
 #[derive(Debug)]
 pub struct Parent(Option<Pid>);
 
 impl Parent {
-    /// To be asked for first of all.
+    /// Call it first, while the parent is surely alive.
     #[expect(clippy::new_without_default, reason = "it reads the state of the process")]
     pub fn new() -> Self {
         Self(getppid())
     }
 
-    /// Waits for something to read. False if the parent is gone, which is looked after now and then.
+    /// Waits for input. False if the parent is gone, which is checked periodically.
     ///
-    /// When it dies its end of the pipe closes, unless somebody inherited that. The kernel's own signal for it
-    /// is of no use, because it comes when the thread that started us ends.
+    /// When the parent dies, its end of the pipe closes, unless another process inherited it. `PR_SET_PDEATHSIG` does not
+    /// help: it fires when the thread that started us ends.
     pub fn wait(&self, source: &impl Source, look: Duration) -> io::Result<bool> {
         loop {
             let mut polled = [PollFd::new(source, PollFlags::IN)];
@@ -262,28 +262,28 @@ impl Parent {
     }
 }
 
-/// Leaves the session of whoever started this process, so that nothing that ends that one ends us.
+/// Leaves the parent's session, so that its end does not end this process.
 pub fn detach() {
-    // It fails for the leader of a group, which has a session of its own already.
+    // It fails for a process group leader, which is in its own session already.
     let _ = rustix::process::setsid();
 }
 
-/// Starts a program that is to outlive us; it leaves our session by itself.
+/// Starts a program that outlives this process. It leaves our session by itself.
 pub fn start_detached(command: &mut Command) -> io::Result<Child> {
     command.spawn()
 }
 
-/// How urgently a process is told to end.
+/// Which signal ends a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Urgency {
-    /// It may put things in order.
+    /// `SIGTERM`.
     Asked,
-    /// It has no choice.
+    /// `SIGKILL`.
     Killed,
 }
 
-/// Tells a process to end. It may have done so in the meantime.
-pub fn tell_to_end(pid: u32, urgency: Urgency) {
+/// Signals a process to end. It may have ended already.
+pub fn terminate(pid: u32, urgency: Urgency) {
     let signal = match urgency {
         Urgency::Asked => Signal::TERM,
         Urgency::Killed => Signal::KILL,
@@ -293,7 +293,7 @@ pub fn tell_to_end(pid: u32, urgency: Urgency) {
     }
 }
 
-/// Returns when this process is told to end.
+/// Returns when this process receives `SIGTERM` or `SIGINT`.
 pub fn told_to_end() -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let (mut terminated, mut interrupted) =
@@ -306,7 +306,7 @@ pub fn told_to_end() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// What opens links here, if there is a screen to open them on.
+/// The program that opens links, if there is a display.
 pub fn link_opener(environment: &Environment) -> Option<&'static str> {
     if cfg!(target_os = "macos") {
         return Some("open");

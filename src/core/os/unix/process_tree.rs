@@ -1,4 +1,4 @@
-//! Ending a process and everything it started.
+//! Kills a process and all its descendants.
 
 use std::{
     fs, io,
@@ -8,40 +8,40 @@ use std::{
 
 use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
 
-/// A process that keeps starting others while it is being ended is met again so often.
+/// How often descendants are searched again, for processes that keep starting others.
 const ROUNDS_MAX: u32 = 8;
 
-/// A process and everything it started.
+/// A process and its descendants.
 #[derive(Debug)]
-pub struct Family(Pid);
+pub struct ProcessTree(Pid);
 
-impl Family {
-    /// Starts a process as the first of a family of its own.
+impl ProcessTree {
+    /// Starts a process as the root of a tree.
     pub fn start(command: &mut Command) -> io::Result<(Child, Self)> {
         let child = command.process_group(0).spawn()?;
         let family = Self(Pid::from_child(&child));
         Ok((child, family))
     }
 
-    /// The one that this process is the first of.
+    /// The tree of this process.
     pub(super) fn own() -> Self {
         Self(getpid())
     }
 
-    /// The one that a child is the first of.
+    /// The tree of a child process.
     pub fn of(child: &Child) -> Self {
         Self(Pid::from_child(child))
     }
 
-    /// Kills the process, its process group, and all that came from it, wherever that put itself. It must
-    /// not have been waited for yet, so that its number is still its own.
+    /// Kills the process, its process group and all descendants, whatever group they are in. Call it before waiting for
+    /// the process, so that its pid is not reused.
     pub fn end(&self) {
         self.end_below();
         let _ = kill_process_group(self.0, Signal::KILL);
         let _ = kill_process(self.0, Signal::KILL);
     }
 
-    /// Kills all that came from the process, but not the process.
+    /// Kills the descendants of the process.
     pub(super) fn end_below(&self) {
         for _ in 0..ROUNDS_MAX {
             let found = below(self.0);
@@ -49,15 +49,14 @@ impl Family {
                 return;
             }
             for pid in found {
-                // It may have ended by itself in the meantime.
+                // It may have ended already.
                 let _ = kill_process(pid, Signal::KILL);
             }
         }
     }
 }
 
-/// Every living process that the root started, directly or through others. Empty where there is no
-/// `/proc`; then the process group has to do.
+/// All living descendants of the root. Empty without `/proc`; then only the process group is killed.
 fn below(root: Pid) -> Vec<Pid> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let all: Vec<(i32, i32)> = entries
@@ -77,8 +76,8 @@ fn below(root: Pid) -> Vec<Pid> {
     found.into_iter().skip(1).filter_map(Pid::from_raw).collect()
 }
 
-/// The parent in a line of `/proc/PID/stat`, unless the process is dead and merely not yet waited for.
-/// The name in parentheses may hold anything, parentheses and blanks included.
+/// The parent in a line of `/proc/PID/stat`, unless the process is a zombie. The name in parentheses may contain
+/// parentheses and blanks.
 fn living_parent(stat: &str) -> Option<i32> {
     let (_, after_name) = stat.rsplit_once(')')?;
     let mut fields = after_name.split_ascii_whitespace();

@@ -1,8 +1,8 @@
-//! The process between us and the client, so that the client never outlives us.
+//! A supervisor between this process and Claude Code, so that Claude Code never outlives this process.
 //!
-//! We start our own program as `claude-mem __agent-child watch …`. It starts the client, waits for it,
-//! and ends it with everything below it once its own parent is gone, however that died. The client in
-//! turn is killed by the system should the watcher die first. All of them share one process group.
+//! We start our own program as `claude-mem __agent-child watch …`. It starts Claude Code, waits for it, and kills it with
+//! all descendants when its own parent is gone. If the supervisor dies first, the system kills Claude Code. All of them
+//! share one process group.
 
 use std::{
     env,
@@ -17,25 +17,25 @@ use std::{
 
 use rustix::process::{Pid, getpid, getppid};
 
-use super::Family;
+use super::ProcessTree;
 
-/// How our program is told to be the watcher; nobody types this.
+/// The internal command that starts the supervisor.
 pub const COMMAND: &str = "__agent-child";
 
-/// How often the watcher looks whether its parent is still there. The system tells a process of its
-/// parent's death only by a signal, which kills the watcher before it can end the others.
+/// How often the supervisor checks its parent. The kernel only reports the parent's death by a signal, which would kill
+/// the supervisor before it can kill the others.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// As shells have it: the program could not be run.
+/// The exit code of shells for a program that cannot be run.
 const NOT_RUN: u8 = 127;
 
-/// Our own program, also when its file was replaced by a newer version in the meantime.
+/// Our own program, even if its file was replaced by a newer version.
 pub fn launcher() -> PathBuf {
     let own = PathBuf::from("/proc/self/exe");
     if own.exists() { own } else { env::current_exe().unwrap_or_else(|_| "claude-mem".into()) }
 }
 
-/// A command that has our program watch over another one, whose arguments are to follow.
+/// A command that supervises another program. Its arguments follow.
 pub fn watched(launcher: &Path, program: &Path) -> Command {
     let mut command = Command::new(launcher);
     let own = getpid().as_raw_nonzero().to_string();
@@ -63,24 +63,24 @@ fn watch(parent: Pid, program: OsString, rest: impl Iterator<Item = OsString>) -
         while getppid() == Some(parent) {
             thread::sleep(LOOK);
         }
-        Family::own().end();
+        ProcessTree::own().end();
         std::process::exit(1);
     });
     let own = getpid().as_raw_nonzero().to_string();
     let mut client = Command::new(launcher());
     client.arg0("claude-mem").args([COMMAND, "become", &own]).arg(program).args(rest);
     let status = client.spawn().and_then(|mut client| client.wait());
-    Family::own().end_below();
+    ProcessTree::own().end_below();
     match status {
         Ok(status) => code(status),
         Err(error) => complain(&error.to_string()),
     }
 }
 
-/// Turns into the client, which from then on is killed when the watcher dies.
+/// Replaces this process with Claude Code, which the kernel kills when the supervisor dies.
 fn turn_into(parent: Pid, program: &OsStr, rest: impl Iterator<Item = OsString>) -> u8 {
     die_with_parent();
-    // It may have died before it was asked to be told.
+    // The supervisor may have died before the request.
     if getppid() != Some(parent) {
         return 1;
     }
@@ -90,8 +90,7 @@ fn turn_into(parent: Pid, program: &OsStr, rest: impl Iterator<Item = OsString>)
 
 #[cfg(target_os = "linux")]
 fn adopt_orphans() {
-    // So that whatever the client leaves behind stays below us and can be found. Without it the process
-    // group has to do.
+    // Orphans of Claude Code become our children and can be found. Without it, only the process group is killed.
     let _ = rustix::process::set_child_subreaper(Some(getpid()));
 }
 
@@ -112,7 +111,7 @@ fn complain(why: &str) -> u8 {
     NOT_RUN
 }
 
-/// As shells have it: the exit code, or 128 and the signal.
+/// The exit code, or 128 plus the signal, as in shells.
 fn code(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)

@@ -1,6 +1,6 @@
-//! Waking another process: one datagram, not waited for.
+//! The wake socket: one datagram wakes another process, without waiting.
 //!
-//! It also tells whether somebody is there, because a socket that nobody has open any more refuses.
+//! It also shows whether that process runs, because a socket without a reader refuses.
 
 use std::{
     fs::File,
@@ -18,17 +18,17 @@ use rustix::{
 
 use super::{local_socket::bind_here, timespec};
 
-/// No child gets a copy of the socket, where that can be said in the same call.
+/// Close-on-exec, where it can be set in the same call.
 #[cfg(target_os = "linux")]
 const FLAGS: SocketFlags = SocketFlags::CLOEXEC;
 #[cfg(not(target_os = "linux"))]
 const FLAGS: SocketFlags = SocketFlags::empty();
 
-/// Rings the bell of this name in `dir`. Says whether somebody heard it, if that can be told.
+/// Sends a datagram to the socket of this name in `dir`. Returns whether it has a reader, if that is known.
 #[inline]
 pub fn ring(dir: &Path, name: &str, words: &[u8]) -> Option<bool> {
     match send(&dir.join(name), words) {
-        // There are more rings waiting than anybody needs.
+        // The queue is full: the reader will wake anyway.
         Ok(()) | Err(Errno::AGAIN | Errno::NOBUFS) => Some(true),
         Err(Errno::NAMETOOLONG) => ring_far_away(dir, name, words),
         Err(_) => Some(false),
@@ -41,53 +41,53 @@ fn send(socket: &Path, words: &[u8]) -> Result<(), Errno> {
     sendto(&from, words, SendFlags::DONTWAIT, &address).map(|_| ())
 }
 
-/// The name of a socket has at most 108 bytes, but that of an open directory in `/proc` is short.
+/// A socket's path has at most 108 bytes; that of an open directory in `/proc` is short.
 fn ring_far_away(dir: &Path, name: &str, words: &[u8]) -> Option<bool> {
     let dir = File::open(dir).ok()?;
     let short = format!("/proc/self/fd/{}/{name}", dir.as_raw_fd());
     send(&PathBuf::from(short), words).ok().map(|()| true)
 }
 
-/// Rings from within the process that has the bell, and stands in its directory.
+/// Sends to the socket in the working directory, from within the process that reads it.
 #[derive(Debug)]
-pub struct Ringer {
+pub struct WakeSender {
     socket: UnixDatagram,
     name: &'static str,
 }
 
-impl Ringer {
+impl WakeSender {
     pub fn new(name: &'static str) -> io::Result<Self> {
         let socket = UnixDatagram::unbound()?;
         socket.set_nonblocking(true)?;
         Ok(Self { socket, name })
     }
 
-    /// If there is no room for it, enough rings are waiting.
+    /// A full queue is fine: the reader will wake anyway.
     pub fn ring(&self, words: &[u8]) {
         let _ = self.socket.send_to(words, self.name);
     }
 }
 
-/// Where rings are heard.
+/// The receiving end.
 #[derive(Debug)]
-pub struct Bell(UnixDatagram);
+pub struct WakeListener(UnixDatagram);
 
-impl Bell {
-    /// Makes it in the directory that this process stands in, whose name may be too long for a socket.
+impl WakeListener {
+    /// Creates it in the working directory, whose path may be too long for a socket.
     pub fn here(name: &str) -> io::Result<Self> {
         let socket = bind_here(name, |name| UnixDatagram::bind(name))?;
         socket.set_nonblocking(true)?;
         Ok(Self(socket))
     }
 
-    /// Waits for a ring, or until the time is over.
+    /// Waits for a datagram or the timeout.
     pub fn wait(&self, time_max: Duration) {
         let mut watched = [PollFd::new(&self.0, PollFlags::IN)];
-        // Interrupted or not, what there is will be read.
+        // Interrupted or not, the queue is read next.
         let _ = poll(&mut watched, Some(&timespec(time_max)));
     }
 
-    /// The next ring, if there is one: the length of the words that came with it.
+    /// The length of the next datagram, if there is one.
     pub fn take(&self, words: &mut [u8]) -> Option<usize> {
         self.0.recv(words).ok()
     }
@@ -108,7 +108,7 @@ mod tests {
         let mut heard = [0; 32];
         let len = listening.recv(&mut heard).unwrap();
         assert_eq!(&heard[..len], b"hello");
-        // However many nobody takes, whoever rings does not wait.
+        // A sender never waits, however full the queue is.
         assert!((0..2000).all(|_| ring(dir.path(), NAME, b"again") == Some(true)));
         drop(listening);
         assert_eq!(ring(dir.path(), NAME, b"hello"), Some(false), "nobody has it open");

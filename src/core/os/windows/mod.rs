@@ -5,9 +5,9 @@ mod process_tree;
 mod wake_socket;
 
 pub use local_socket::{Listener, Listening, ask};
-pub use process_tree::{CHILD_COMMAND, Family, child_main, launcher, watched};
+pub use process_tree::{CHILD_COMMAND, ProcessTree, child_main, launcher, watched};
 pub use std::os::windows::io::AsHandle as Source;
-pub use wake_socket::{Bell, Ringer, ring};
+pub use wake_socket::{WakeListener, WakeSender, ring};
 
 use std::{
     env,
@@ -284,7 +284,7 @@ pub enum Urgency {
 
 /// Tells a process to end. It may have done so in the meantime. There is no way to ask one without a console.
 #[expect(unsafe_code, reason = "the standard library ends its own children only")]
-pub fn tell_to_end(pid: u32, urgency: Urgency) {
+pub fn terminate(pid: u32, urgency: Urgency) {
     if urgency == Urgency::Asked {
         return;
     }

@@ -35,7 +35,7 @@ pub fn launcher() -> PathBuf {
     env::current_exe().unwrap_or_else(|_| "claude-mem.exe".into())
 }
 
-/// A command for a program that is started with [`Family::start`], and by that ends with us. Its arguments are
+/// A command for a program that is started with [`ProcessTree::start`], and by that ends with us. Its arguments are
 /// to follow.
 pub fn watched(_launcher: &Path, program: &Path) -> Command {
     Command::new(program)
@@ -43,9 +43,9 @@ pub fn watched(_launcher: &Path, program: &Path) -> Command {
 
 /// A process and everything it started. They end when this is dropped, or its process ends, however that does.
 #[derive(Debug)]
-pub struct Family(OwnedHandle);
+pub struct ProcessTree(OwnedHandle);
 
-impl Family {
+impl ProcessTree {
     /// Starts a process as the first of a family of its own. What it may have started before it is taken into
     /// the job is not in there; no program is that fast.
     pub fn start(command: &mut Command) -> io::Result<(Child, Self)> {

@@ -21,9 +21,9 @@ pub fn ring(_dir: &Path, _name: &str, _words: &[u8]) -> Option<bool> {
 
 /// Rings from within the process that has the bell.
 #[derive(Debug)]
-pub struct Ringer;
+pub struct WakeSender;
 
-impl Ringer {
+impl WakeSender {
     #[expect(clippy::unnecessary_wraps, reason = "elsewhere it takes a socket")]
     pub fn new(_name: &'static str) -> io::Result<Self> {
         Ok(Self)
@@ -42,9 +42,9 @@ impl Ringer {
 
 /// Where rings are heard.
 #[derive(Debug)]
-pub struct Bell;
+pub struct WakeListener;
 
-impl Bell {
+impl WakeListener {
     #[expect(clippy::unnecessary_wraps, reason = "elsewhere it takes a socket")]
     pub fn here(_name: &str) -> io::Result<Self> {
         Ok(Self)

@@ -19,7 +19,7 @@ use super::{
     world::{self, World},
 };
 use crate::providers::{Answer, Ask, Cancel, REPLY_BYTES_MAX, Refusal};
-use claude_mem_core::os::{ARGUMENT_BYTES_MAX, Family, watched};
+use claude_mem_core::os::{ARGUMENT_BYTES_MAX, ProcessTree, watched};
 
 /// One message of the client; a whole answer is in one, and as JSON it is up to twice as long.
 const LINE_BYTES_MAX: u64 = 2 * REPLY_BYTES_MAX as u64;
@@ -59,7 +59,7 @@ impl Start {
 /// A client that waits for a question. Dropped, it is killed with all that it started.
 pub(super) struct Child {
     process: std::process::Child,
-    family: Family,
+    family: ProcessTree,
     /// Taken to say that nothing more comes.
     input: Option<Sender<Vec<u8>>>,
     output: Receiver<Line>,
@@ -91,7 +91,7 @@ impl Child {
         command.env("CLAUDE_CODE_MAX_OUTPUT_TOKENS", start.tokens_out_max.to_string());
         command.current_dir(&world.cwd);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let (mut process, family) = Family::start(&mut command).map_err(|error| {
+        let (mut process, family) = ProcessTree::start(&mut command).map_err(|error| {
             let program = world.executable.display();
             Refusal::of_settings(format!("{program} cannot be started: {error}"))
         })?;

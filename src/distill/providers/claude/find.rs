@@ -12,7 +12,7 @@ use std::{
 use super::world;
 use crate::providers::{Refusal, Setup};
 use claude_mem_core::{
-    os::{CLIENT, Family, is_executable},
+    os::{CLIENT, ProcessTree, is_executable},
     settings::table,
 };
 
@@ -83,7 +83,7 @@ fn version(setup: &Setup<'_>, path: &Path) -> Result<(), String> {
     let mut command = Command::new(path);
     command.arg("--version").env_clear().envs(world::environment(setup));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let started = Family::start(&mut command);
+    let started = ProcessTree::start(&mut command);
     let (child, family) = started.map_err(|error| format!("cannot be run: {error}"))?;
     let (done, output) = mpsc::channel();
     let waiting = thread::spawn(move || {

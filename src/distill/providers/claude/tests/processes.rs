@@ -161,7 +161,7 @@ fn descendants_die_even_in_a_session_of_their_own() {
     shell.args(["-c", WITH_DESCENDANT]).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut shell = shell.process_group(0).spawn().unwrap();
     let both = both(&mut shell);
-    claude_mem_core::os::Family::of(&shell).end();
+    claude_mem_core::os::ProcessTree::of(&shell).end();
     shell.wait().unwrap();
     for process in both {
         process.assert_ends();
