@@ -35,6 +35,33 @@ fn looking_at_settings_writes_nothing() {
 }
 
 #[test]
+fn settings_are_listed_by_group_with_their_units() {
+    let sandbox = Sandbox::new();
+    let listed = sandbox.run(&["settings"]).ok();
+    let headings: Vec<&str> = listed.lines().filter(|line| line.starts_with('#')).collect();
+    assert_eq!(
+        headings,
+        [
+            "# Recording",
+            "# Distilling",
+            "# Context",
+            "# Backup and sync",
+            "# Retention",
+            "# Worker"
+        ]
+    );
+    let idle = "CLAUDE_MEM_WORKER_IDLE=1800  # Idle timeout (seconds): The worker stops after this long \
+                without work. 0 means never.";
+    assert_eq!(listed.lines().last(), Some(idle));
+    let described = sandbox.run(&["settings", "get", "daily_cost_max", "--json"]).ok();
+    let described: serde_json::Value = serde_json::from_str(&described).unwrap();
+    assert_eq!(
+        ["group", "label", "unit", "default"].map(|field| described[field].as_str().unwrap()),
+        ["Distilling", "Daily cost limit", "US dollars", "2"]
+    );
+}
+
+#[test]
 fn wrong_keys_and_values_are_explained_and_change_nothing() {
     let sandbox = Sandbox::new();
     assert_eq!(

@@ -6,7 +6,6 @@ use crate::{glob, project::ProjectId};
 use claude_mem_core::settings::{
     Settings,
     table::{DISABLED_PROJECTS, ENABLED, EXCLUDED_PROJECTS},
-    value::words,
 };
 
 /// The reason given when the exclusions are unknown.
@@ -29,15 +28,16 @@ pub fn excluded_by(
             return Some(setting.name);
         }
     }
-    if !settings.flag(&ENABLED) {
+    if !settings.get(&ENABLED) {
         return Some(ENABLED.name);
     }
-    if words(&settings.text(&DISABLED_PROJECTS)).any(|key| key == project.key) {
+    if settings.get(&DISABLED_PROJECTS).contains(&project.key) {
         return Some(DISABLED_PROJECTS.name);
     }
-    let patterns = settings.text(&EXCLUDED_PROJECTS);
+    let patterns = settings.get(&EXCLUDED_PROJECTS);
     let folders = [Some(project.root.as_path()), project.common_dir.as_deref(), Some(cwd)];
-    let is_excluded = words(&patterns)
+    let is_excluded = patterns
+        .iter()
         .any(|pattern| folders.iter().flatten().any(|folder| glob::means(pattern, folder, home)));
     is_excluded.then_some(EXCLUDED_PROJECTS.name)
 }

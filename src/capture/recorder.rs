@@ -21,7 +21,7 @@ use crate::{
 };
 use crate::{
     project::{self, ProjectId},
-    redaction::redact_envelope,
+    redaction::{self, redact_envelope},
 };
 use claude_mem_core::{
     clock::Clock,
@@ -30,11 +30,7 @@ use claude_mem_core::{
     environment::Environment,
     os,
     paths::Paths,
-    settings::{
-        Settings,
-        table::{FIELD_BYTES_MAX, REDACT_SECRETS, SYNC},
-        value::flag,
-    },
+    settings::{Settings, SyncMode, table::SYNC, value::flag},
     worker_process::wake,
 };
 use claude_mem_privacy::{
@@ -153,14 +149,7 @@ impl World {
 
     pub(super) fn new(environment: Environment, paths: Paths) -> Self {
         let settings = Settings::load(&paths, &environment);
-        let policy = Policy {
-            redact_secrets: settings.flag(&REDACT_SECRETS),
-            field_bytes_max: settings
-                .text(&FIELD_BYTES_MAX)
-                .parse()
-                .unwrap_or(Policy::default().field_bytes_max),
-            ..Policy::default()
-        };
+        let policy = redaction::policy(&settings);
         let (work_bytes_max, is_alone) = (EVENT_BYTES_MAX, Cell::new(false));
         Self { paths, settings, environment, policy, work_bytes_max, is_alone }
     }
@@ -295,7 +284,7 @@ impl World {
         let is_synced = match fact {
             Fact::Synced(_) => true,
             Fact::Plain(_) => {
-                self.settings.text(&SYNC) == "always"
+                self.settings.get(&SYNC) == SyncMode::Always
                     || !is_heard && sync_is_due(&dir, &options, UNSYNCED_MAX)
             }
         };

@@ -5,7 +5,20 @@
 
 use claude_mem_events::{Envelope, Event, Tombstone};
 
+use claude_mem_core::settings::{
+    Settings,
+    table::{FIELD_BYTES_MAX, REDACT_SECRETS},
+};
 use claude_mem_privacy::{Policy, clean_bytes, clean_json, clean_text, work};
+
+/// The policy that the settings choose.
+pub fn policy(settings: &Settings) -> Policy {
+    Policy {
+        redact_secrets: settings.get(&REDACT_SECRETS),
+        field_bytes_max: settings.get(&FIELD_BYTES_MAX),
+        ..Policy::default()
+    }
+}
 
 /// Larger than any record: nothing is cut here.
 const BYTES_MAX: usize = 256 << 20;

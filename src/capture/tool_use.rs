@@ -5,16 +5,14 @@ use claude_mem_events::ToolUsed;
 use crate::PLUGIN;
 use crate::recorder::{Call, Fact};
 use claude_mem_core::NAME;
-use claude_mem_core::settings::{table::SKIP_TOOLS, value::words};
+use claude_mem_core::settings::table::SKIP_TOOLS;
 
 /// A tool was used. Nothing, if it is one that is skipped, or the turn is private, or it is one of ours:
 /// what memory said must not come back as news.
 pub(super) fn fact(call: &mut Call<'_>) -> Option<Fact> {
     let tool = call.text("tool_name");
     let settings = &call.world.settings;
-    if settings.is_doubtful(&SKIP_TOOLS)
-        || words(&settings.text(&SKIP_TOOLS)).any(|skipped| skipped == tool)
-    {
+    if settings.is_doubtful(&SKIP_TOOLS) || settings.get(&SKIP_TOOLS).contains(&tool) {
         return None;
     }
     if is_our_tool(&tool) || call.turn.is_on() {

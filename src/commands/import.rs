@@ -7,10 +7,11 @@ use claude_mem_events::EventLog;
 use claude_mem_log::Options;
 use serde_json::json;
 
+use claude_mem_capture::redaction;
 use claude_mem_core::{app::App, failure::Failure, format::count, paths, time_arg::When};
 use claude_mem_distill::{self, Estimate, dollars, tokens};
 use claude_mem_import::{self, DATABASE, From, Report, Scope, Sink, transcripts_dir};
-use claude_mem_memory::{remember, store};
+use claude_mem_memory::store;
 
 /// Bring in what was remembered or recorded elsewhere
 ///
@@ -53,7 +54,7 @@ impl Import {
             true => None,
             false => Some(EventLog::open(&app.paths.log(), Options::default())?),
         };
-        let mut sink = Sink::new(&store, log, scope, remember::policy(app));
+        let mut sink = Sink::new(&store, log, scope, redaction::policy(&app.settings));
         let imported = claude_mem_import::import(app, &mut sink, from, &path);
         let report = sink.report;
         imported?;

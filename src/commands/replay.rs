@@ -11,7 +11,9 @@ use claude_mem_projections::{EventFilter, Store};
 use serde_json::json;
 
 use super::{diff::no_generation, progress::Progress};
-use claude_mem_core::{app::App, failure::Failure, format::count, time_arg::Between};
+use claude_mem_core::{
+    app::App, failure::Failure, format::count, settings::ProviderName, time_arg::Between,
+};
 use claude_mem_distill::{
     self, Asked, Estimate, Prepared, Request, Wishes, adopt, concurrency, dollars,
     prompts::Instructions, tokens,
@@ -49,8 +51,8 @@ pub(crate) struct Replay {
     #[arg(long)]
     model: Option<String>,
     /// Ask this provider; replies of other models do not count
-    #[arg(long, value_parser = ["auto", "claude", "anthropic", "openai", "extract"])]
-    provider: Option<String>,
+    #[arg(long, value_enum)]
+    provider: Option<ProviderName>,
     /// Ask again even where a reply under the same prompt is recorded
     #[arg(long)]
     fresh: bool,
@@ -123,7 +125,7 @@ impl Replay {
                 session: session.transpose()?,
             },
             wishes: Wishes {
-                provider: self.provider.as_deref(),
+                provider: self.provider,
                 model: self.model.as_deref(),
                 prompt: self.prompt.as_deref().map(|path| match path.to_str() {
                     Some(DEFAULT) => Instructions::Default,

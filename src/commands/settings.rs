@@ -11,9 +11,8 @@ use claude_mem_core::{
     app::App,
     failure::{Failure, nearest},
     settings::{
-        Refused, Setting, Source, keep, masked,
+        AnySetting, Refused, Source, keep, masked,
         table::{ALL, DISABLED_PROJECTS, find},
-        value::words,
     },
 };
 
@@ -79,12 +78,12 @@ impl Settings {
     }
 }
 
-fn known(key: &str) -> Result<&'static Setting, Failure> {
+fn known(key: &str) -> Result<&'static dyn AnySetting, Failure> {
     find(key).ok_or_else(|| {
         let failure = Failure::usage(format!("there is no setting `{key}`"));
         let typed = key.to_ascii_uppercase();
         let full = if typed.starts_with("CLAUDE_") { typed } else { format!("CLAUDE_MEM_{typed}") };
-        match nearest(&full, ALL.iter().map(|setting| setting.name)) {
+        match nearest(&full, ALL.iter().map(|setting| setting.name())) {
             Some(name) => failure.remedy(format!("did you mean `{name}`?")),
             None => failure.remedy("see them all with `claude-mem settings list`"),
         }
@@ -92,27 +91,36 @@ fn known(key: &str) -> Result<&'static Setting, Failure> {
 }
 
 fn list(app: &mut App, is_json: bool) -> Result<(), Failure> {
-    for setting in ALL {
+    let mut last = None;
+    for setting in ALL.iter().copied() {
         let (value, source) = app.settings.find(setting);
         let shown = masked(setting, &value);
         if is_json {
             app.output.json(&described(setting, &shown, source))?;
         } else {
-            let meaning = app.output.dim(&format!("  # {}{}", setting.meaning, whence(source)));
-            app.output.line(format_args!("{}={shown}{meaning}", setting.name))?;
+            let before = last.replace(setting.group());
+            if before != last {
+                let space = if before.is_none() { "" } else { "\n" };
+                app.output.line(format_args!("{space}# {}", setting.group().name()))?;
+            }
+            let unit = setting.unit().name().map(|unit| format!(" ({unit})")).unwrap_or_default();
+            let (label, description) = (setting.label(), setting.description());
+            let about = format!("  # {label}{unit}: {description}{}", whence(source));
+            let about = app.output.dim(&about);
+            app.output.line(format_args!("{}={shown}{about}", setting.name()))?;
         }
         if let Some(Refused { given: text, accepted }) = app.settings.refused(setting) {
             let text = masked(setting, &text);
             app.output.say(format_args!(
                 "warning: {} is `{text}`, which is not {accepted}; it is ignored",
-                setting.name
+                setting.name()
             ));
         }
     }
     Ok(())
 }
 
-fn get(app: &mut App, setting: &Setting, is_json: bool) -> Result<(), Failure> {
+fn get(app: &mut App, setting: &dyn AnySetting, is_json: bool) -> Result<(), Failure> {
     let (value, source) = app.settings.find(setting);
     let shown = masked(setting, &value);
     if is_json {
@@ -122,25 +130,25 @@ fn get(app: &mut App, setting: &Setting, is_json: bool) -> Result<(), Failure> {
     }
 }
 
-fn set(app: &mut App, setting: &Setting, value: &str) -> Result<(), Failure> {
-    let checked = setting.kind.check(value).map_err(|accepted| {
+fn set(app: &mut App, setting: &dyn AnySetting, value: &str) -> Result<(), Failure> {
+    let checked = setting.check(value).map_err(|accepted| {
         let shown = masked(setting, value);
-        Failure::usage(format!("{} cannot be `{shown}`: it is {accepted}", setting.name))
+        Failure::usage(format!("{} cannot be `{shown}`: it is {accepted}", setting.name()))
             .meaning("nothing was changed")
     })?;
     change(app, setting, Some(&checked))?;
-    if app.environment.get(setting.name).is_some() {
+    if app.environment.get(setting.name()).is_some() {
         app.output.say(format_args!(
             "warning: {} is also set in the environment, which wins",
-            setting.name
+            setting.name()
         ));
     }
     Ok(())
 }
 
-fn change(app: &mut App, setting: &Setting, value: Option<&str>) -> Result<(), Failure> {
+fn change(app: &mut App, setting: &dyn AnySetting, value: Option<&str>) -> Result<(), Failure> {
     keep(&app.paths, setting, value).map_err(|error| {
-        Failure::new(format!("{} was not changed: {error}", setting.name))
+        Failure::new(format!("{} was not changed: {error}", setting.name()))
             .meaning("the file is as it was")
             .remedy(format!("see what is in {}", app.paths.settings().display()))
     })
@@ -167,10 +175,10 @@ fn switch_project(app: &mut App, switch: Switch) -> Result<(), Failure> {
             .meaning("lists in settings are separated by commas")
             .remedy("use a pattern: `claude-mem settings set CLAUDE_MEM_EXCLUDED_PROJECTS GLOB`"));
     }
-    let disabled = app.settings.text(&DISABLED_PROJECTS);
-    let mut keys: Vec<&str> = words(&disabled).filter(|key| *key != project.key).collect();
+    let mut keys = app.settings.get(&DISABLED_PROJECTS);
+    keys.retain(|key| *key != project.key);
     if switch == Switch::Off {
-        keys.push(&project.key);
+        keys.push(project.key);
     }
     let kept = (!keys.is_empty()).then(|| keys.join(","));
     change(app, &DISABLED_PROJECTS, kept.as_deref())?;
@@ -184,14 +192,15 @@ fn here(app: &App) -> Result<(ProjectId, PathBuf), Failure> {
     Ok((project::identify(&cwd.to_string_lossy(), &app.environment), cwd))
 }
 
-fn described(setting: &Setting, shown: &str, source: Source) -> serde_json::Value {
+fn described(setting: &dyn AnySetting, shown: &str, source: Source) -> serde_json::Value {
     let source = match source {
         Source::Environment => "environment",
         Source::Credentials | Source::File => "file",
         Source::Default => "default",
     };
-    json!({"name": setting.name, "value": shown, "default": setting.default, "source": source,
-        "meaning": setting.meaning})
+    json!({"name": setting.name(), "value": shown, "default": setting.default_text(), "source": source,
+        "meaning": setting.description(), "label": setting.label(), "group": setting.group().name(),
+        "unit": setting.unit().name()})
 }
 
 fn whence(source: Source) -> &'static str {

@@ -152,7 +152,7 @@ pub(super) fn entry(head: &Head) -> String {
 
 /// The place that was given by this option, or the one that is remembered.
 pub(super) fn place(app: &App, option: &str, given: Option<&str>) -> Result<String, Failure> {
-    match given.map_or_else(|| app.settings.text(&SHIP_TO), str::to_owned) {
+    match given.map_or_else(|| app.settings.get(&SHIP_TO), str::to_owned) {
         place if place.is_empty() => {
             Err(Failure::usage("it is not known where the copy of the log is").remedy(format!(
                 "say where with `{option}`, or for good with `claude-mem settings set SHIP_TO URL`"

@@ -163,7 +163,7 @@ fn start(app: &mut App, form: &Form) -> Result<(), Failure> {
 
 /// What makes the worker run again, where none does.
 pub(crate) fn next_start(settings: &Settings) -> &'static str {
-    match settings.flag(&WORKER_AUTOSTART) {
+    match settings.get(&WORKER_AUTOSTART) {
         true => "hooks start it when it is needed",
         false => {
             "hooks do not start it (WORKER_AUTOSTART is false): `claude-mem worker start` does"

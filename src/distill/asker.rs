@@ -17,14 +17,18 @@ use crate::{
     },
     turn_prompt,
 };
-use claude_mem_core::{app::App, failure::Failure, settings::table};
-use claude_mem_memory::modes::{Mode, Verbosity, mode};
+use claude_mem_core::{
+    app::App,
+    failure::Failure,
+    settings::{ProviderName, Verbosity, table},
+};
+use claude_mem_memory::modes::{Mode, mode};
 
 /// What the user wants other than the settings say, for one run.
 #[derive(Debug, Clone, Default)]
 pub struct Wishes<'a> {
     /// Another provider.
-    pub provider: Option<&'a str>,
+    pub provider: Option<ProviderName>,
     /// Another model.
     pub model: Option<&'a str>,
     /// Other instructions.
@@ -59,21 +63,21 @@ impl Words {
     /// client that may be there.
     pub fn load(app: &App, store: &Store, wishes: &Wishes<'_>) -> Result<Self, Failure> {
         let mode = mode(app)?;
-        let verbosity = Verbosity::of(&app.settings.text(&table::VERBOSITY));
-        let language = app.settings.text(&table::LANGUAGE);
+        let verbosity = app.settings.get(&table::VERBOSITY);
+        let language = app.settings.get(&table::LANGUAGE);
         let choice = Choice { verbosity, language: &language, prompt: wishes.prompt };
         let prompts = Prompts::load(&app.paths.data, &mode, &choice)
             .map_err(|error| Failure::new(error.to_string()).meaning("nothing was asked"))?;
-        let set = app.settings.text(&table::PROVIDER);
-        let (provider, candidates) = match wishes.provider.unwrap_or(&set) {
-            "auto" => {
+        let provider = wishes.provider.unwrap_or_else(|| app.settings.get(&table::PROVIDER));
+        let (provider, candidates) = match provider {
+            ProviderName::Auto => {
                 let candidates = auto::candidates(&setup(app));
                 let chosen = chosen(app, store, &candidates, wishes.failures_since_us)?;
                 let is_wrong = wishes.wants_model && chosen == RULES;
                 let chosen = if is_wrong { candidates[0] } else { chosen };
                 (chosen.to_owned(), candidates)
             }
-            name => (name.to_owned(), Vec::new()),
+            chosen => (chosen.name().to_owned(), Vec::new()),
         };
         let is_rules = provider == RULES;
         let model = match wishes.model {
@@ -86,10 +90,8 @@ impl Words {
             false => prompts.version().to_owned(),
         };
         let kinds = mode.kinds().into_iter().map(str::to_owned).collect();
-        let mut limits = Limits::default();
-        if let Ok(seconds) = app.settings.text(&table::REQUEST_TIMEOUT).parse() {
-            limits.time_max = Duration::from_secs(seconds);
-        }
+        let time_max = Duration::from_secs(app.settings.get(&table::REQUEST_TIMEOUT));
+        let limits = Limits { time_max, ..Limits::default() };
         Ok(Self { provider, model, version, kinds, candidates, prompts, mode, verbosity, limits })
     }
 

@@ -43,9 +43,9 @@ use claude_mem_log::{Log, Options};
 use claude_mem_projections::{EventFilter, PendingTurn, Store};
 
 use crate::providers::Refusal;
-use claude_mem_capture::redaction::redact;
+use claude_mem_capture::redaction::{self, redact};
 use claude_mem_core::{app::App, failure::Failure, settings::table::MAX_CONCURRENT_AGENTS};
-use claude_mem_memory::{remember, store};
+use claude_mem_memory::store;
 
 /// How a run of the projector goes about it.
 #[derive(Debug, Clone)]
@@ -203,7 +203,7 @@ pub fn refused(app: &App, words: &Words, refusal: &Refusal) -> Result<Asked, Fai
     let mut events = EventLog::open(&app.paths.log(), Options::default())?;
     let (mut envelope, mut failed) =
         (Envelope::default(), request::failed(words, 0, refusal).into());
-    redact(&mut envelope, &mut failed, remember::policy(app));
+    redact(&mut envelope, &mut failed, redaction::policy(&app.settings));
     events.record(request::new_id(app.clock), &envelope, &failed)?;
     let (class, message) = (refusal.class, refusal.message.clone());
     Ok(Asked { stopped: Some(Stopped::Provider { class, message }), ..Asked::default() })
@@ -211,5 +211,5 @@ pub fn refused(app: &App, words: &Words, refusal: &Refusal) -> Result<Asked, Fai
 
 /// How many sessions are asked about side by side.
 pub fn concurrency(app: &App) -> usize {
-    app.settings.text(&MAX_CONCURRENT_AGENTS).parse().unwrap_or(2)
+    app.settings.get(&MAX_CONCURRENT_AGENTS)
 }

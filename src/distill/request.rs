@@ -27,9 +27,8 @@ use crate::{
     recap::{Line, digest, lines},
     turn_input::Loaded,
 };
-use claude_mem_capture::redaction::redact;
+use claude_mem_capture::redaction::{self, redact};
 use claude_mem_core::{app::App, clock::Clock, failure::Failure};
-use claude_mem_memory::remember;
 use claude_mem_privacy::Policy;
 
 /// What a run of questions came to.
@@ -95,7 +94,7 @@ impl<'a> Asker<'a> {
             gate,
             log: Log::open(&dir, Options::default())?,
             events: Mutex::new(EventLog::open(&dir, Options::default())?),
-            policy: remember::policy(app),
+            policy: redaction::policy(&app.settings),
             clock: app.clock,
             generation,
             done: Mutex::default(),

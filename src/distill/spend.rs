@@ -11,10 +11,9 @@ use claude_mem_core::{
 
 /// What the user allows for a day.
 pub fn caps(settings: &Settings) -> Caps {
-    let dollars: f64 = settings.text(&table::DAILY_COST_MAX).parse().unwrap_or(0.0);
     Caps {
-        tokens_max: settings.text(&table::DAILY_TOKENS_MAX).parse().unwrap_or(0),
-        cost_micros_max: (dollars * 1e6).round() as u64,
+        tokens_max: settings.get(&table::DAILY_TOKENS_MAX),
+        cost_micros_max: (settings.get(&table::DAILY_COST_MAX) * 1e6).round() as u64,
     }
 }
 

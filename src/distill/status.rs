@@ -5,13 +5,13 @@ use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 
 use crate::providers::{
-    PROVIDERS, Setup,
+    Setup,
     auto::{RULES, changed_us, remedy, retry_at_us},
     model,
 };
 use claude_mem_core::{
     format::count,
-    settings::{Settings, table},
+    settings::{ProviderName, Settings, table},
 };
 
 /// How distilling stands, as far as the log tells. Nothing is started or asked to find out.
@@ -49,11 +49,10 @@ pub struct Redo {
 impl Distilling {
     /// Looks at the tables.
     pub fn look(store: &Store, setup: &Setup<'_>) -> Result<Self> {
-        let set = setup.settings.text(&table::PROVIDER);
         let outages = outages(store, setup)?;
         let provider = store.last_provider()?;
-        let by_rules = match set.as_str() {
-            RULES => None,
+        let by_rules = match setup.settings.get(&table::PROVIDER) {
+            ProviderName::Extract => None,
             _ => redo(store, setup.settings, &outages, provider.as_deref())?,
         };
         Ok(Self { provider, outages: outages.into_iter().map(Out::of).collect(), by_rules })
@@ -86,10 +85,10 @@ pub fn notice(store: &Store, setup: &Setup<'_>) -> Result<Option<String>> {
 
 /// The providers in question that do not answer, the best first.
 fn outages(store: &Store, setup: &Setup<'_>) -> Result<Vec<Outage>> {
-    let set = setup.settings.text(&table::PROVIDER);
+    let set = setup.settings.get(&table::PROVIDER);
     let mut outages = store.outages(changed_us(setup))?;
-    outages.retain(|outage| set == "auto" || outage.provider == set);
-    let place = |outage: &Outage| PROVIDERS.iter().position(|(name, _)| *name == outage.provider);
+    outages.retain(|outage| set == ProviderName::Auto || outage.provider == set.name());
+    let place = |outage: &Outage| ProviderName::find(&outage.provider).map(|name| name as u8);
     outages.sort_by_key(place);
     Ok(outages)
 }

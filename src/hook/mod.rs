@@ -46,7 +46,7 @@ pub(crate) fn run(name: &'static str) -> u8 {
     let text = capture(&world, name);
     answer(text.as_deref().unwrap_or(CARRY_ON));
     // Tool uses are many and wait for the end of their turn anyway: they pay for no start.
-    if name != "save" && world.is_alone() && world.settings.flag(&WORKER_AUTOSTART) {
+    if name != "save" && world.is_alone() && world.settings.get(&WORKER_AUTOSTART) {
         worker_process::start_if_due(&world.paths.data);
     }
     0

@@ -45,7 +45,7 @@ pub(super) fn answer(world: &World, begun: Option<&Begun>) -> String {
     let output = json!({"hookEventName": "SessionStart", "additionalContext": text});
     let mut answer =
         json!({"continue": true, "suppressOutput": true, "hookSpecificOutput": output});
-    let shown = page.filter(|_| world.settings.flag(&CONTEXT_SHOW_TERMINAL_OUTPUT)).map(|page| {
+    let shown = page.filter(|_| world.settings.get(&CONTEXT_SHOW_TERMINAL_OUTPUT)).map(|page| {
         let Page { observations, observations_total, tokens, .. } = page;
         format!(
             "claude-mem: {observations} of {observations_total} observations, about {tokens} tokens"
@@ -97,7 +97,7 @@ fn tell(world: &World, begun: &Begun) -> Result<(Option<Page>, Option<String>), 
 /// Folds what was recorded since, but not for long: the session waits. Somebody else may be at it, or may
 /// have to draw all of it again; what is there serves meanwhile.
 fn caught_up(world: &World, log: &Log) -> Option<Store> {
-    let mode = Mode::load(&world.paths.data, &world.settings.text(&MODE));
+    let mode = Mode::load(&world.paths.data, &world.settings.get(&MODE));
     let mode = mode.unwrap_or_else(|_| Mode::code());
     let kinds = mode.kinds().into_iter().map(str::to_owned).collect();
     // What other machines did is folded by whoever fetches it.

@@ -8,9 +8,8 @@ use std::{
 use claude_mem_events::{Envelope, Project};
 
 use claude_mem_capture::excluded_by;
-use claude_mem_capture::{PLATFORM, is_internal, project::ProjectId};
+use claude_mem_capture::{PLATFORM, is_internal, project::ProjectId, redaction};
 use claude_mem_core::{app::App, os};
-use claude_mem_memory::remember;
 use claude_mem_privacy::Policy;
 
 /// What is the same for everything in one import.
@@ -26,7 +25,7 @@ pub(super) struct Home<'a> {
 impl<'a> Home<'a> {
     pub(super) fn new(app: &'a App) -> Self {
         let host = os::host_name();
-        Self { app, policy: remember::policy(app), host, folders: HashMap::new() }
+        Self { app, policy: redaction::policy(&app.settings), host, folders: HashMap::new() }
     }
 
     /// The project of a session that began in this folder; nothing if the user wants nothing of it stored.

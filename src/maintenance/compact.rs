@@ -21,12 +21,7 @@ use claude_mem_log::{
 };
 use claude_mem_projections::{Eraser, FoldState, Store, Vacuumed};
 
-use claude_mem_core::{
-    app::App,
-    failure::Failure,
-    os,
-    settings::{table::SKIP_TOOLS, value::words},
-};
+use claude_mem_core::{app::App, failure::Failure, os, settings::table::SKIP_TOOLS};
 use claude_mem_memory::store;
 
 /// What to do.
@@ -132,7 +127,7 @@ pub(crate) fn catch_up(store: &mut Store, log: &Log) -> Result<(), Failure> {
 fn point(app: &App, options: &Options) -> LogCompacted {
     LogCompacted {
         drops_superseded: !options.keeps_superseded,
-        tools: words(&app.settings.text(&SKIP_TOOLS)).map(str::to_owned).collect(),
+        tools: app.settings.get(&SKIP_TOOLS),
         raw_before_us: options.raw_before_us,
     }
 }

@@ -9,9 +9,7 @@ use crate::compact::Options;
 use claude_mem_core::{
     app::App,
     failure::Failure,
-    settings::table::{
-        COMPACT_MB, RETENTION_DAYS, RETENTION_MB, RETENTION_UNSHIPPED, SHIP_TO, Setting,
-    },
+    settings::table::{COMPACT_MB, RETENTION_DAYS, RETENTION_MB, RETENTION_UNSHIPPED, SHIP_TO},
 };
 use claude_mem_sync::ship::local_state::State;
 
@@ -25,7 +23,7 @@ const MB: u64 = 1 << 20;
 /// or more than the user wants to keep. While a forgetting is younger than a day, nothing is done: a compaction
 /// would make it final.
 pub fn worth_it(app: &App) -> Result<Option<Options>, Failure> {
-    let limit = number(app, &COMPACT_MB) * MB;
+    let limit = app.settings.get(&COMPACT_MB) * MB;
     let Some(store) = Store::open_read_only(&app.paths.memory())? else { return Ok(None) };
     if limit == 0 {
         return Ok(None);
@@ -67,19 +65,15 @@ pub fn raw_before(app: &App) -> Result<Option<u64>, Failure> {
 
 fn raw_before_of(app: &App, segments: &[SegmentInfo]) -> Option<u64> {
     let now_us = app.clock.now().as_microsecond().cast_unsigned();
-    let days = number(app, &RETENTION_DAYS);
+    let days = app.settings.get(&RETENTION_DAYS);
     let by_age = (days > 0).then(|| now_us.saturating_sub(days * 24 * 3600 * 1_000_000));
-    let by_size = too_much(segments, number(app, &RETENTION_MB) * MB);
+    let by_size = too_much(segments, app.settings.get(&RETENTION_MB) * MB);
     let wanted = by_age.max(by_size)?;
-    if app.settings.flag(&RETENTION_UNSHIPPED) {
+    if app.settings.get(&RETENTION_UNSHIPPED) {
         return Some(wanted);
     }
     let before_us = shipped_before(app, segments)?;
     Some(wanted.min(before_us))
-}
-
-fn number(app: &App, setting: &Setting) -> u64 {
-    app.settings.text(setting).parse().unwrap_or(0)
 }
 
 /// The moment before which everything lies that is beyond this size, counted from the end.
@@ -100,7 +94,7 @@ fn too_much(segments: &[SegmentInfo], bytes_max: u64) -> Option<u64> {
 /// Everything before this moment is in the remote; `None` if nothing is.
 fn shipped_before(app: &App, segments: &[SegmentInfo]) -> Option<u64> {
     let state = State::load(&app.paths)?;
-    if state.shipped_us == 0 || state.place != app.settings.text(&SHIP_TO) {
+    if state.shipped_us == 0 || state.place != app.settings.get(&SHIP_TO) {
         return None;
     }
     let unshipped = segments.iter().filter(|info| info.number_last >= state.segment);

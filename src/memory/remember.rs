@@ -13,7 +13,6 @@ use claude_mem_core::{
     app::App,
     failure::{Failure, nearest},
     os,
-    settings::table::{FIELD_BYTES_MAX, REDACT_SECRETS},
 };
 use claude_mem_privacy::{Policy, clean_text};
 
@@ -71,7 +70,7 @@ pub fn remember_in(
 ) -> Result<Remembered, Failure> {
     let type_ = known_type(app, &note.type_)?;
     admit(app, project, &session)?;
-    let mut clean = Cleaning { policy: policy(app), is_redacted: false };
+    let mut clean = Cleaning { policy: redaction::policy(&app.settings), is_redacted: false };
     let event = MemoryAdded {
         title: clean.text(&note.title),
         text: clean.text(&note.text),
@@ -114,7 +113,7 @@ pub fn record(
     };
     let id = Id::random(app.clock.now().as_microsecond().cast_unsigned());
     let mut event = event.clone();
-    redaction::redact(&mut envelope, &mut event, policy(app));
+    redaction::redact(&mut envelope, &mut event, redaction::policy(&app.settings));
     let mut log = EventLog::open(&app.paths.log(), Options::default())?;
     log.record(id, &envelope, &event)?;
     log.sync()?;
@@ -125,17 +124,6 @@ pub fn record(
 /// The session that this program was started in, if it was started by the watched program.
 pub fn session(app: &App) -> String {
     app.environment.text("CLAUDE_CODE_SESSION_ID").unwrap_or_default()
-}
-
-/// How strict to be with what is stored.
-pub fn policy(app: &App) -> Policy {
-    let default = Policy::default();
-    let field_bytes_max = app.settings.text(&FIELD_BYTES_MAX).parse();
-    Policy {
-        redact_secrets: app.settings.flag(&REDACT_SECRETS),
-        field_bytes_max: field_bytes_max.unwrap_or(default.field_bytes_max),
-        ..default
-    }
 }
 
 /// What must not be recorded is not recorded by hand either.

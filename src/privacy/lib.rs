@@ -24,6 +24,9 @@ pub use tags::is_only_task_notification;
 use clip::Clip;
 use secrets::{Found, Name};
 
+/// The default of [`Policy::field_bytes_max`], and of the setting.
+pub const FIELD_BYTES_MAX_DEFAULT: usize = 256 << 10;
+
 /// How strict to be, and how much to keep.
 #[derive(Debug, Clone, Copy)]
 pub struct Policy {
@@ -39,7 +42,11 @@ impl Default for Policy {
     fn default() -> Self {
         // A record is below 16 MB. Half of that for its texts leaves room for everything else, and for
         // the copies made on the way to the disk.
-        Self { redact_secrets: true, field_bytes_max: 256 << 10, total_bytes_max: 8 << 20 }
+        Self {
+            redact_secrets: true,
+            field_bytes_max: FIELD_BYTES_MAX_DEFAULT,
+            total_bytes_max: 8 << 20,
+        }
     }
 }
 

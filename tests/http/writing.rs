@@ -89,6 +89,12 @@ fn settings_are_shown_changed_and_put_back() {
     let back = site.post("/api/settings", &json!({"CLAUDE_MEM_CONTEXT_OBSERVATIONS": null}));
     assert_eq!(find(&back, "CLAUDE_MEM_CONTEXT_OBSERVATIONS"), before);
     assert_eq!(find(&back, "CLAUDE_MEM_PROVIDER")["source"], "environment");
+    let secret = find(&back, "CLAUDE_MEM_SHIP_SECRET_ACCESS_KEY");
+    assert_eq!(
+        (&secret["group"], &secret["label"], &secret["unit"]),
+        (&json!("Backup and sync"), &json!("Secret access key"), &json!(null))
+    );
+    assert_eq!(find(&back, "CLAUDE_MEM_CONTEXT_TOKENS_MAX")["unit"], "tokens");
 }
 
 #[test]

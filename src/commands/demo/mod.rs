@@ -13,7 +13,15 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-use claude_mem_core::{app::App, failure::Failure, os::path_in_commands};
+use claude_mem_core::{
+    app::App,
+    failure::Failure,
+    os::path_in_commands,
+    settings::{
+        ProviderName, Verbosity,
+        table::{PROVIDER, VERBOSITY},
+    },
+};
 
 /// See the whole of it in a minute, without touching anything of yours
 ///
@@ -174,7 +182,8 @@ impl Stage {
         }
         command.env("HOME", &self.dir).env("USERPROFILE", &self.dir);
         command.env("CLAUDE_MEM_DATA_DIR", self.data());
-        command.env("CLAUDE_MEM_PROVIDER", "extract").env("CLAUDE_MEM_VERBOSITY", "minimal");
+        command.env(PROVIDER.name, ProviderName::Extract.name());
+        command.env(VERBOSITY.name, Verbosity::Minimal.name());
         command.env("CLAUDE_MEM_WORKER_AUTOSTART", "false").env("PAGER", "cat");
         Ok(command)
     }

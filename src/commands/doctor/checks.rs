@@ -13,7 +13,7 @@ use claude_mem_core::{
     failure::Failure,
     format::{bytes, count},
     os,
-    settings::{Refused, Source, table, value::Kind, variables},
+    settings::{AnySetting, Kind, Refused, Source, table, variables},
     worker_process::is_worker_running,
 };
 use claude_mem_distill::{setup, status::Distilling};
@@ -152,13 +152,13 @@ fn settings(app: &App) -> Vec<Finding> {
         let problem = |problem| Finding::problem(CHECK, problem, mend());
         return problems.into_iter().map(problem).collect();
     }
-    let refused = |setting: &&table::Setting| {
-        let Refused { given, accepted } = app.settings.refused(setting)?;
-        let what = format!("{} is `{given}`, which is not accepted: {accepted}", setting.name);
-        let remedy = format!("set it with `claude-mem settings set {}`", setting.name);
+    let refused = |setting: &&dyn AnySetting| {
+        let Refused { given, accepted } = app.settings.refused(*setting)?;
+        let what = format!("{} is `{given}`, which is not accepted: {accepted}", setting.name());
+        let remedy = format!("set it with `claude-mem settings set {}`", setting.name());
         // A secret in the wrong place is nothing to be printed.
-        let is_secret = matches!(setting.kind, Kind::Secret(_));
-        let what = if is_secret { format!("{} is not accepted", setting.name) } else { what };
+        let is_secret = matches!(setting.kind(), Kind::Secret(_));
+        let what = if is_secret { format!("{} is not accepted", setting.name()) } else { what };
         Some(Finding::warning(CHECK, what, remedy))
     };
     table::ALL.iter().filter_map(refused).collect()
@@ -203,13 +203,12 @@ fn environment(app: &App) -> Vec<Finding> {
     }
     // Who distils, where copies go and what it may cost; all others are for the hook or command that has them.
     let groups = ["PROVIDER", "MODEL", "CLAUDE_", "ANTHROPIC_", "OPENAI_", "DAILY_", "SHIP_"];
-    let is_set = |setting: &&table::Setting| {
-        let name = setting.name.strip_prefix("CLAUDE_MEM_").unwrap_or(setting.name);
+    let is_set = |setting: &&dyn AnySetting| {
+        let name = setting.name().strip_prefix("CLAUDE_MEM_").unwrap_or(setting.name());
         let is_of_worker = groups.iter().any(|group| name.starts_with(group));
-        is_of_worker && app.settings.find(setting).1 == Source::Environment
+        is_of_worker && app.settings.find(*setting).1 == Source::Environment
     };
-    let own: Vec<&str> =
-        table::ALL.iter().copied().filter(is_set).map(|setting| setting.name).collect();
+    let own: Vec<&str> = table::ALL.iter().copied().filter(is_set).map(AnySetting::name).collect();
     if !own.is_empty() {
         let what = format!("{} count in this shell only, not for the worker", own.join(", "));
         let remedy = "for all projects, keep them with `claude-mem settings set NAME VALUE`";

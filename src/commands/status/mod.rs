@@ -23,7 +23,10 @@ use claude_mem_core::{
     app::App,
     failure::Failure,
     os,
-    settings::table::{ENABLED, SYNC},
+    settings::{
+        SyncMode,
+        table::{ENABLED, SYNC},
+    },
     worker_process::is_worker_running,
 };
 use claude_mem_distill::prompts::InForce;
@@ -73,7 +76,7 @@ struct Project {
 
 #[derive(Debug, Serialize)]
 struct Durability {
-    sync: String,
+    sync: &'static str,
     tool_uses: &'static str,
     prompts_stops_ends: &'static str,
     is_worker_running: bool,
@@ -131,7 +134,7 @@ impl Found {
         Ok(Self {
             version: env!("CARGO_PKG_VERSION"),
             is_writable: is_writable(&data_dir),
-            is_enabled: app.settings.flag(&ENABLED),
+            is_enabled: app.settings.get(&ENABLED),
             settings_problems: app.settings.problems(),
             project: project(app),
             counted: Counted::read(&log, app.clock.now())?,
@@ -166,10 +169,13 @@ fn project(app: &App) -> Project {
 }
 
 fn durability(app: &App) -> Durability {
-    let sync = app.settings.text(&SYNC);
-    let tool_uses = if sync == "always" { "when the hook returns" } else { "within a second" };
+    let sync = app.settings.get(&SYNC);
+    let tool_uses = match sync {
+        SyncMode::Always => "when the hook returns",
+        SyncMode::Default => "within a second",
+    };
     Durability {
-        sync,
+        sync: sync.name(),
         tool_uses,
         prompts_stops_ends: "when the hook returns",
         is_worker_running: is_worker_running(&app.paths.data),

@@ -46,11 +46,11 @@ pub(super) fn parse(file: &Path, bytes: &[u8]) -> Result<Map<String, Value>, Unu
 
 /// A value as text: numbers and booleans are what their writer meant, but not as a list of names. `None` if it
 /// means nothing for a setting of this kind.
-pub(super) fn as_text(value: &Value, kind: &Kind) -> Option<String> {
+pub(super) fn as_text(value: &Value, kind: Kind) -> Option<String> {
     match (value, kind) {
         (Value::String(text), _) => Some(text.clone()),
-        (Value::Number(number), kind) if *kind != Kind::List => Some(number.to_string()),
-        (Value::Bool(flag), kind) if *kind != Kind::List => Some(flag.to_string()),
+        (Value::Number(number), kind) if kind != Kind::List => Some(number.to_string()),
+        (Value::Bool(flag), kind) if kind != Kind::List => Some(flag.to_string()),
         (Value::Array(items), Kind::List) => {
             let words = items.iter().map(|item| as_text(item, kind));
             words.collect::<Option<Vec<_>>>().map(|words| words.join(","))

@@ -2,6 +2,7 @@
 
 mod file;
 mod last_good;
+mod setting;
 pub mod table;
 pub mod value;
 
@@ -11,9 +12,9 @@ use std::{
 };
 
 use serde_json::{Map, Value};
+pub use setting::{AnySetting, Group, Setting, Unit};
 use strsim::osa_distance;
-pub use table::Setting;
-pub use value::Kind;
+pub use value::{ClaudeAuth, Kind, ProviderName, SettingValue, SyncMode, Verbosity};
 
 use crate::{
     diagnostics::{self, Level},
@@ -35,17 +36,6 @@ pub struct Settings {
     is_unknown: bool,
     credentials: PathBuf,
 }
-
-/// Settings that keep data from being recorded or from leaving this machine, and the value each of them has
-/// when what was written cannot be understood. All others fall back to their default.
-static FAIL_CLOSED: &[(&Setting, &str)] = &[
-    (&table::ENABLED, "false"),
-    (&table::EXCLUDED_PROJECTS, ""),
-    (&table::DISABLED_PROJECTS, ""),
-    (&table::SKIP_TOOLS, ""),
-    (&table::REDACT_SECRETS, "true"),
-    (&table::PROVIDER, "extract"),
-];
 
 /// So many letters may be wrong, missing or too many in a key that is taken for a misspelling.
 const LETTERS_WRONG_MAX: usize = 2;
@@ -111,17 +101,17 @@ impl Settings {
             false => format!("{unusable}; the settings last read without an error are in force"),
             true => format!("{unusable}; nothing is recorded until it can be read"),
         });
-        let values = FAIL_CLOSED.iter().filter_map(|(setting, closed)| {
-            let name = setting.name;
-            let what = match (self.refusal(setting), self.misspelling(setting)) {
+        let values = table::ALL.iter().filter_map(|setting| {
+            let (name, closed) = (setting.name(), setting.closed_text()?);
+            let what = match (self.refusal(*setting), self.misspelling(*setting)) {
                 (Some(Refused { given, accepted }), _) => {
                     format!("{name} is `{given}`, not {accepted}")
                 }
                 (None, Some(key)) => format!("settings.json has `{key}`, which looks like {name}"),
                 (None, None) => return None,
             };
-            let effect = match setting.kind {
-                Kind::List if **setting == table::SKIP_TOOLS => "no tool use is recorded".into(),
+            let effect = match setting.kind() {
+                Kind::List if name == table::SKIP_TOOLS.name => "no tool use is recorded".into(),
                 Kind::List => "nothing is recorded".into(),
                 _ => format!("{name} counts as `{closed}`"),
             };
@@ -131,7 +121,7 @@ impl Settings {
     }
 
     /// Whether something was written for this setting that is invalid, or the file could not be read.
-    pub fn is_doubtful(&self, setting: &Setting) -> bool {
+    pub fn is_doubtful(&self, setting: &dyn AnySetting) -> bool {
         self.is_unknown || self.refusal(setting).is_some() || self.misspelling(setting).is_some()
     }
 
@@ -142,84 +132,82 @@ impl Settings {
 
     /// The value in force. One that its setting does not accept counts as absent, or as the most private value
     /// if the setting is about privacy: a typing error must neither stop a session nor expose it.
-    pub fn text(&self, setting: &Setting) -> String {
-        self.find(setting).0
+    pub fn get<T: SettingValue>(&self, setting: &Setting<T>) -> T {
+        self.resolve(setting).0
     }
 
-    /// The value in force of a [`Kind::Flag`].
-    pub fn flag(&self, setting: &Setting) -> bool {
-        value::flag(&self.text(setting)).unwrap_or(false)
+    /// The value in force as text, and who decided on it.
+    pub fn find(&self, setting: &dyn AnySetting) -> (String, Source) {
+        setting.find_in(self)
     }
 
-    /// The value in force, and who decided on it.
-    pub fn find(&self, setting: &Setting) -> (String, Source) {
-        let closed = FAIL_CLOSED.iter().find(|(known, _)| *known == setting);
-        for (value, source) in self.candidates(setting) {
-            match (value, closed) {
-                (Ok(text), _) => return (text, source),
-                (Err(_), Some((_, closed))) => return ((*closed).into(), Source::Default),
+    fn resolve<T: SettingValue>(&self, setting: &Setting<T>) -> (T, Source) {
+        for (text, source) in self.candidates(setting) {
+            match (text.and_then(|text| parse(setting, text)), setting.closed_value()) {
+                (Ok(value), _) => return (value, source),
+                (Err(_), Some(closed)) => return (closed, Source::Default),
                 (Err(_), None) => {}
             }
         }
-        match closed {
-            Some((_, closed)) if self.is_unknown || self.misspelling(setting).is_some() => {
-                ((*closed).into(), Source::Default)
-            }
-            _ => (setting.default.into(), Source::Default),
-        }
+        let value = match setting.closed_value() {
+            Some(closed) if self.is_unknown || self.misspelling(setting).is_some() => closed,
+            _ => setting.default_value(),
+        };
+        (value, Source::Default)
     }
 
     /// What somebody wrote and the setting does not accept, for whoever wants to mend it.
-    pub fn refused(&self, setting: &Setting) -> Option<Refused> {
-        self.candidates(setting).find_map(|(value, _)| value.err())
+    pub fn refused(&self, setting: &dyn AnySetting) -> Option<Refused> {
+        self.candidates(setting)
+            .find_map(|(text, _)| text.and_then(|text| check(setting, text)).err())
     }
 
     /// Why the value that should decide is not accepted.
-    fn refusal(&self, setting: &Setting) -> Option<Refused> {
-        self.candidates(setting).next()?.0.err()
+    fn refusal(&self, setting: &dyn AnySetting) -> Option<Refused> {
+        self.candidates(setting).next()?.0.and_then(|text| check(setting, text)).err()
     }
 
     /// A key of the file that no setting has, a letter or two from the name of this one, which is not there.
-    fn misspelling(&self, setting: &Setting) -> Option<&str> {
+    fn misspelling(&self, setting: &dyn AnySetting) -> Option<&str> {
         if self.candidates(setting).next().is_some() {
             return None;
         }
+        let name = setting.name();
         let is_near = |key: &&String| {
-            key.len().abs_diff(setting.name.len()) <= LETTERS_WRONG_MAX
-                && table::ALL.iter().all(|known| known.name != key.as_str())
-                && osa_distance(&key.to_ascii_uppercase(), setting.name) <= LETTERS_WRONG_MAX
+            key.len().abs_diff(name.len()) <= LETTERS_WRONG_MAX
+                && table::ALL.iter().all(|known| known.name() != key.as_str())
+                && osa_distance(&key.to_ascii_uppercase(), name) <= LETTERS_WRONG_MAX
         };
         self.file.keys().find(is_near).map(String::as_str)
     }
 
+    /// What was written for a setting, the one that should decide first. Not checked yet, but for its JSON type.
     fn candidates(
         &self,
-        setting: &Setting,
-    ) -> impl Iterator<Item = (Result<String, Refused>, Source)> {
-        let check = |given: String| {
-            setting.kind.check(&given).map_err(|accepted| Refused { given, accepted })
-        };
-        let environment = self.environment.text(setting.name);
-        let credentials = match setting.kind {
-            Kind::Secret(other_name) => self.credential(&[setting.name, other_name]),
+        setting: &dyn AnySetting,
+    ) -> impl Iterator<Item = (Result<String, Refused>, Source)> + use<> {
+        let (name, kind) = (setting.name(), setting.kind());
+        let environment = self.environment.text(name);
+        let credentials = match kind {
+            Kind::Secret(other_name) => self.credential(&[name, other_name]),
             _ => None,
         };
-        let written = self.file.get(setting.name).filter(|value| !value.is_null());
-        let file = written.and_then(|value| match file::as_text(value, &setting.kind) {
+        let written = self.file.get(name).filter(|value| !value.is_null());
+        let file = written.and_then(|value| match file::as_text(value, kind) {
             Some(text) if text.trim().is_empty() => None,
-            Some(text) => Some(check(text)),
+            Some(text) => Some(Ok(text)),
             None => {
-                let accepted = setting.kind.accepted_types().into();
+                let accepted = kind.accepted_types().into();
                 Some(Err(Refused { given: value.to_string(), accepted }))
             }
         });
         [
-            (environment.map(check), Source::Environment),
-            (credentials.map(check), Source::Credentials),
+            (environment.map(Ok), Source::Environment),
+            (credentials.map(Ok), Source::Credentials),
             (file, Source::File),
         ]
         .into_iter()
-        .filter_map(|(value, source)| Some((value?, source)))
+        .filter_map(|(text, source)| Some((text?, source)))
     }
 
     /// The first of these names in `.env`. That file is ours alone, so a name as plain as
@@ -233,14 +221,23 @@ impl Settings {
     }
 }
 
+fn parse<T: SettingValue>(setting: &Setting<T>, given: String) -> Result<T, Refused> {
+    setting.parse(&given).map_err(|accepted| Refused { given, accepted })
+}
+
+fn check(setting: &dyn AnySetting, given: String) -> Result<(), Refused> {
+    match setting.check(&given) {
+        Ok(_) => Ok(()),
+        Err(accepted) => Err(Refused { given, accepted }),
+    }
+}
+
 /// The variables in `.env` that are no settings or keys of ours: what the user wants programs to get that
 /// work for all projects, such as the client that distils.
 pub fn variables(credentials: &Path) -> Vec<(String, String)> {
     let is_ours = |name: &str| {
-        let is_key =
-            |setting: &&Setting| matches!(setting.kind, Kind::Secret(other) if other == name);
-        name.starts_with("CLAUDE_MEM_")
-            || table::ALL.iter().copied().any(|setting| is_key(&setting))
+        let is_key = |setting: &&dyn AnySetting| matches!(setting.kind(), Kind::Secret(other) if other == name);
+        name.starts_with("CLAUDE_MEM_") || table::ALL.iter().any(is_key)
     };
     let text =
         String::from_utf8(user_file::read(credentials).unwrap_or_default()).unwrap_or_default();
@@ -264,20 +261,20 @@ fn assignment<'a>(line: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// Keeps a checked value where its kind belongs; every other line and key stays as it was. `None` removes.
-pub fn keep(paths: &Paths, setting: &Setting, value: Option<&str>) -> Result<(), Unusable> {
+pub fn keep(paths: &Paths, setting: &dyn AnySetting, value: Option<&str>) -> Result<(), Unusable> {
     paths.create_data().map_err(|error| Unusable::new(&paths.data, error))?;
     let mut document = Document::open(&paths.settings())?;
-    let in_settings = match setting.kind {
+    let in_settings = match setting.kind() {
         Kind::Secret(other_name) => {
-            keep_credential(paths, &[setting.name, other_name], value)
+            keep_credential(paths, &[setting.name(), other_name], value)
                 .map_err(|error| Unusable::new(&paths.credentials(), error))?;
             None
         }
         _ => value,
     };
-    document.set(setting.name, &in_settings.map_or(Value::Null, Value::from));
+    document.set(setting.name(), &in_settings.map_or(Value::Null, Value::from));
     if let Value::Object(mut nested) = document.get("env")
-        && nested.shift_remove(setting.name).is_some()
+        && nested.shift_remove(setting.name()).is_some()
     {
         document.set("env", &Value::Object(nested));
     }
@@ -285,9 +282,9 @@ pub fn keep(paths: &Paths, setting: &Setting, value: Option<&str>) -> Result<(),
 }
 
 /// A key is told apart by its last four characters, and only if that leaves enough to guess.
-pub fn masked(setting: &Setting, value: &str) -> String {
+pub fn masked(setting: &dyn AnySetting, value: &str) -> String {
     let length = value.chars().count();
-    match setting.kind {
+    match setting.kind() {
         Kind::Secret(_) if length >= 16 => {
             format!("…{}", value.chars().skip(length - 4).collect::<String>())
         }
@@ -358,10 +355,10 @@ mod tests {
             \"CLAUDE_MEM_WORKER_AUTOSTART\": false, \"CLAUDE_MEM_MODE\": \"new\",
             \"CLAUDE_MEM_SKIP_TOOLS\": [\"Read\", \"Bash\"], \"CLAUDE_MEM_LANGUAGE\": null}";
         let settings = case(file, &[]).load();
-        assert_eq!(settings.text(&CONTEXT_OBSERVATIONS), "40");
-        assert!(!settings.flag(&WORKER_AUTOSTART));
-        assert_eq!(settings.text(&MODE), "new");
-        assert_eq!(settings.text(&SKIP_TOOLS), "Read,Bash");
+        assert_eq!(settings.get(&CONTEXT_OBSERVATIONS), 40);
+        assert!(!settings.get(&WORKER_AUTOSTART));
+        assert_eq!(settings.get(&MODE), "new");
+        assert_eq!(settings.get(&SKIP_TOOLS), ["Read", "Bash"]);
         assert_eq!(settings.find(&LANGUAGE).1, Source::Default);
     }
 
@@ -382,9 +379,13 @@ mod tests {
         for broken in ["{\"a\": ", "[1]", "null", "\u{0}\u{1}"] {
             let case = case(broken, &[("CLAUDE_MEM_MODEL", "still-wins")]);
             let settings = case.load();
-            assert!(settings.is_unknown() && !settings.flag(&ENABLED));
-            assert_eq!(settings.text(&PROVIDER), "extract", "nothing leaves this machine");
-            assert_eq!(settings.text(&MODEL), "still-wins");
+            assert!(settings.is_unknown() && !settings.get(&ENABLED));
+            assert_eq!(
+                settings.get(&PROVIDER),
+                ProviderName::Extract,
+                "nothing leaves this machine"
+            );
+            assert_eq!(settings.get(&MODEL), "still-wins");
             assert_eq!(case.read("settings.json"), broken);
             assert!(case.read("logs/claude-mem.log").contains("settings.json cannot be used"));
             assert!(keep(&case.paths(), &MODEL, Some("x")).is_err());
@@ -401,8 +402,8 @@ mod tests {
         {
             fs::write(case.paths().settings(), broken).unwrap();
             let settings = case.load();
-            assert_eq!(settings.text(&EXCLUDED_PROJECTS), "~/secret", "{broken}");
-            assert!(settings.flag(&ENABLED) && !settings.is_unknown());
+            assert_eq!(settings.get(&EXCLUDED_PROJECTS), ["~/secret"], "{broken}");
+            assert!(settings.get(&ENABLED) && !settings.is_unknown());
             let problems = settings.problems();
             assert!(problems[0].contains("last read without an error"), "{problems:?}");
         }
@@ -412,7 +413,7 @@ mod tests {
 
     #[test]
     fn a_privacy_setting_that_cannot_be_understood_takes_its_most_private_value() {
-        for (written, setting, closed) in [
+        let cases: [(&str, &dyn AnySetting, &str); 10] = [
             ("{\"CLAUDE_MEM_ENABLED\": \"flase\"}", &ENABLED, "false"),
             ("{\"CLAUDE_MEM_ENABLED\": {}}", &ENABLED, "false"),
             ("{\"CLAUDE_MEM_REDACT_SECRETS\": \"ture\"}", &REDACT_SECRETS, "true"),
@@ -423,20 +424,23 @@ mod tests {
             ("{\"CLAUDE_MEM_EXCLUDE_PROJECTS\": \"~/secret\"}", &EXCLUDED_PROJECTS, ""),
             ("{\"CLAUDE_MEM_ENBALED\": false}", &ENABLED, "false"),
             ("{\"claude_mem_enabled\": false}", &ENABLED, "false"),
-        ] {
+        ];
+        for (written, setting, closed) in cases {
             let settings = case(written, &[]).load();
-            assert_eq!(settings.text(setting), closed, "{written}");
+            assert_eq!(settings.find(setting).0, closed, "{written}");
             assert!(settings.is_doubtful(setting), "{written}");
-            assert!(settings.problems()[0].contains(setting.name), "{written}");
+            assert!(settings.problems()[0].contains(setting.name()), "{written}");
         }
-        for (setting, closed) in FAIL_CLOSED {
-            assert!(setting.kind.check(closed).is_ok(), "{}", setting.name);
+        for (setting, closed) in
+            ALL.iter().filter_map(|setting| Some((setting, setting.closed_text()?)))
+        {
+            assert_eq!(setting.check(&closed), Ok(closed), "{}", setting.name());
         }
         let other = r#"{"CLAUDE_MEM_ENABLED_X": 1, "CLAUDE_MEM_MODEL": "m", "CLAUDE_MEM_ENABLED": true,
             "CLAUDE_MEM_ENABLE": false}"#;
         assert_eq!(case(other, &[]).load().problems(), [""; 0], "the right key is there");
         let environment = [("CLAUDE_MEM_ENABLED", "flase")];
-        assert!(!case(r#"{"CLAUDE_MEM_ENABLED": true}"#, &environment).load().flag(&ENABLED));
+        assert!(!case(r#"{"CLAUDE_MEM_ENABLED": true}"#, &environment).load().get(&ENABLED));
     }
 
     #[test]
@@ -457,7 +461,7 @@ mod tests {
     #[test]
     fn a_value_in_the_old_nesting_can_be_taken_back() {
         let case = case(r#"{"env": {"CLAUDE_MEM_MODEL": "a", "other": 1}}"#, &[]);
-        assert_eq!(case.load().text(&MODEL), "a");
+        assert_eq!(case.load().get(&MODEL), "a");
         keep(&case.paths(), &MODEL, None).unwrap();
         assert_eq!(case.load().find(&MODEL).1, Source::Default);
         assert_eq!(case.read("settings.json"), r#"{"env":{"other":1}}"#);
@@ -466,7 +470,7 @@ mod tests {
     #[test]
     fn a_key_in_the_callers_environment_is_never_ours() {
         let case = case("{}", &[("ANTHROPIC_API_KEY", "sk-of-a-project")]);
-        assert_eq!(case.load().text(&ANTHROPIC_API_KEY), "");
+        assert_eq!(case.load().get(&ANTHROPIC_API_KEY), "");
         fs::write(case.paths().credentials(), "# mine\nexport ANTHROPIC_API_KEY=\"sk-mine\"\n")
             .unwrap();
         let found = case.load().find(&ANTHROPIC_API_KEY);
@@ -476,13 +480,67 @@ mod tests {
     #[test]
     fn a_key_is_kept_apart_from_the_settings_and_only_its_owner_may_read_it() {
         let case = case(r#"{"CLAUDE_MEM_OPENAI_API_KEY": "sk-old"}"#, &[]);
-        assert_eq!(case.load().text(&OPENAI_API_KEY), "sk-old");
+        assert_eq!(case.load().get(&OPENAI_API_KEY), "sk-old");
         keep(&case.paths(), &OPENAI_API_KEY, Some("sk-new")).unwrap();
         assert_eq!(case.load().find(&OPENAI_API_KEY), ("sk-new".into(), Source::Credentials));
         assert!(!case.read("settings.json").contains("sk-"));
         let mode = fs::metadata(case.paths().credentials()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         keep(&case.paths(), &OPENAI_API_KEY, None).unwrap();
-        assert_eq!(case.load().text(&OPENAI_API_KEY), "");
+        assert_eq!(case.load().get(&OPENAI_API_KEY), "");
+    }
+
+    #[test]
+    fn a_number_out_of_range_is_reported_and_the_default_is_in_force() {
+        let file = r#"{"CLAUDE_MEM_MAX_CONCURRENT_AGENTS": 65, "CLAUDE_MEM_WORKER_PORT": "65536",
+            "CLAUDE_MEM_DAILY_COST_MAX": -1, "CLAUDE_MEM_FIELD_BYTES_MAX": "1023"}"#;
+        let settings = case(file, &[]).load();
+        assert_eq!(settings.get(&MAX_CONCURRENT_AGENTS), 2);
+        assert_eq!(settings.get(&WORKER_PORT), 37777);
+        assert_eq!(settings.get(&DAILY_COST_MAX).to_bits(), 2.0_f64.to_bits());
+        assert_eq!(settings.find(&FIELD_BYTES_MAX), ("262144".into(), Source::Default));
+        let refused =
+            Refused { given: "65".into(), accepted: "a whole number from 1 to 64".into() };
+        assert_eq!(settings.refused(&MAX_CONCURRENT_AGENTS), Some(refused));
+        let all: [&dyn AnySetting; 4] =
+            [&MAX_CONCURRENT_AGENTS, &WORKER_PORT, &DAILY_COST_MAX, &FIELD_BYTES_MAX];
+        assert!(all.iter().all(|setting| settings.refused(*setting).is_some()));
+        assert_eq!(settings.problems(), [""; 0], "none of them is about privacy");
+    }
+
+    thread_local! {
+        static PARSED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+    }
+
+    /// Counts how often it is parsed.
+    struct Counted(String);
+
+    impl SettingValue for Counted {
+        type Spec = ();
+        fn of_spec((): ()) -> Self {
+            Self("default".into())
+        }
+        fn parse((): (), text: &str) -> Result<Self, String> {
+            PARSED.set(PARSED.get() + 1);
+            Ok(Self(text.into()))
+        }
+        fn to_text(&self) -> String {
+            self.0.clone()
+        }
+        fn kind((): ()) -> Kind {
+            Kind::Text
+        }
+    }
+
+    #[test]
+    fn a_value_is_parsed_once_and_a_default_never() {
+        static COUNTED: Setting<Counted> =
+            Setting::new("CLAUDE_MEM_COUNTED", (), (Group::Worker, "Counted", "Counted."));
+        assert_eq!(case("{}", &[]).load().get(&COUNTED).0, "default");
+        assert_eq!(PARSED.get(), 0);
+        let settings =
+            case(r#"{"CLAUDE_MEM_COUNTED": "x"}"#, &[("CLAUDE_MEM_COUNTED", "y")]).load();
+        assert_eq!(settings.get(&COUNTED).0, "y");
+        assert_eq!(PARSED.get(), 1);
     }
 }

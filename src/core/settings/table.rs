@@ -1,146 +1,255 @@
-//! Every setting there is: name, default, what it accepts, what it means.
+//! Every setting: one row each.
 //!
-//! Names are those of the TypeScript claude-mem wherever they mean the same, so that a settings file can
-//! be shared with it; keys that mean nothing here are left alone.
+//! Names are those of the TypeScript claude-mem wherever they mean the same, so that both can share a settings file.
+//! Keys that mean nothing here are left alone.
 
-use super::value::Kind;
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    path::PathBuf,
+};
 
-/// One setting. Its name is both the key in `settings.json` and the environment variable that wins over it.
-#[derive(Debug, PartialEq)]
-pub struct Setting {
-    /// Key and environment variable.
-    pub name: &'static str,
-    /// In force when nobody says otherwise.
-    pub default: &'static str,
-    /// What it accepts.
-    pub kind: Kind,
-    /// One line for people.
-    pub meaning: &'static str,
-}
+use claude_mem_privacy::FIELD_BYTES_MAX_DEFAULT;
 
-const fn setting(
-    name: &'static str,
-    default: &'static str,
-    kind: Kind,
-    meaning: &'static str,
-) -> Setting {
-    Setting { name, default, kind, meaning }
-}
+use super::{
+    setting::{AnySetting, Group, Setting, Unit},
+    value::{
+        ClaudeAuth, ProviderName, SyncMode,
+        Text::{Plain, Secret},
+        Verbosity, count,
+    },
+};
 
 macro_rules! settings {
-    ($($constant:ident: $name:literal, $default:literal, $kind:expr, $meaning:literal;)*) => {
-        $(#[doc = $meaning]
-        pub static $constant: Setting = setting($name, $default, $kind, $meaning);)*
-        /// In the order people look for them.
-        pub static ALL: &[&Setting] = &[$(&$constant),*];
+    ($($group:ident { $($constant:ident: $type:ty = $name:literal, $spec:expr, $(unit $unit:ident,)?
+        $(fails closed to $closed:expr,)? $label:literal, $description:literal;)* })*) => {
+        $($(
+            #[doc = concat!("`", $name, "`")]
+            pub static $constant: Setting<$type> =
+                Setting::<$type>::new($name, $spec, (Group::$group, $label, $description))
+                    $(.unit(Unit::$unit))? $(.fails_closed($closed))?;
+        )*)*
+        /// In the order people look for them, group by group.
+        pub static ALL: &[&dyn AnySetting] = &[$($(&$constant),*),*];
     };
 }
-use Kind::{Choice, Count, Flag, List, Money, Secret, Text};
 
 settings! {
-    // What is recorded.
-    ENABLED: "CLAUDE_MEM_ENABLED", "true", Flag, "Record sessions and provide context; false disables both";
-    EXCLUDED_PROJECTS: "CLAUDE_MEM_EXCLUDED_PROJECTS", "", List, "Folders that are never recorded, as globs: `*`, `**`, `?`, `~`";
-    DISABLED_PROJECTS: "CLAUDE_MEM_DISABLED_PROJECTS", "", List, "Projects disabled by `claude-mem settings project off`";
-    SKIP_TOOLS: "CLAUDE_MEM_SKIP_TOOLS", "ListMcpResourcesTool,SlashCommand,Skill,TodoWrite,AskUserQuestion", List, "Tools that are never recorded";
-    REDACT_SECRETS: "CLAUDE_MEM_REDACT_SECRETS", "true", Flag, "Replace recognized keys and passwords before anything is stored";
-    FIELD_BYTES_MAX: "CLAUDE_MEM_FIELD_BYTES_MAX", "262144", Count(1024, 8 << 20), "Maximum bytes of a tool input or output; longer ones lose their middle";
-    SYNC: "CLAUDE_MEM_SYNC", "default", Choice(&["default", "always"]), "When tool uses are flushed to disk: `default` within a second, `always` before the hook returns";
-    // Who distils.
-    PROVIDER: "CLAUDE_MEM_PROVIDER", "auto", Choice(&["auto", "claude", "anthropic", "openai", "extract"]), "Provider that distills events; auto uses the first that works";
-    MODEL: "CLAUDE_MEM_MODEL", "claude-haiku-4-5", Text, "Model of the claude and anthropic providers";
-    CLAUDE_CODE_PATH: "CLAUDE_CODE_PATH", "", Text, "Path of Claude Code's executable; empty for `claude` on the PATH";
-    CLAUDE_AUTH_METHOD: "CLAUDE_MEM_CLAUDE_AUTH_METHOD", "subscription", Choice(&["subscription", "api-key"]), "Login of the claude provider; api-key uses `CLAUDE_MEM_ANTHROPIC_API_KEY`";
-    ANTHROPIC_API_KEY: "CLAUDE_MEM_ANTHROPIC_API_KEY", "", Secret("ANTHROPIC_API_KEY"), "API key of the anthropic provider";
-    ANTHROPIC_BASE_URL: "CLAUDE_MEM_ANTHROPIC_BASE_URL", "https://api.anthropic.com", Text, "Endpoint of the anthropic provider";
-    OPENAI_API_KEY: "CLAUDE_MEM_OPENAI_API_KEY", "", Secret("OPENAI_API_KEY"), "API key of the openai provider";
-    OPENAI_BASE_URL: "CLAUDE_MEM_OPENAI_BASE_URL", "https://api.openai.com/v1", Text, "Endpoint of the openai provider, such as `OpenRouter`, Ollama or vLLM";
-    OPENAI_MODEL: "CLAUDE_MEM_OPENAI_MODEL", "", Text, "Model of the openai provider";
-    MAX_CONCURRENT_AGENTS: "CLAUDE_MEM_MAX_CONCURRENT_AGENTS", "2", Count(1, 64), "Maximum number of concurrent requests to a provider";
-    REQUEST_TIMEOUT: "CLAUDE_MEM_REQUEST_TIMEOUT", "180", Count(1, 3600), "Maximum seconds for one response of a provider; a request is parked after five timeouts";
-    DAILY_TOKENS_MAX: "CLAUDE_MEM_DAILY_TOKENS_MAX", "2000000", Count(0, u64::MAX), "Maximum tokens per day; further events stay pending until the next day; 0 for no limit";
-    DAILY_COST_MAX: "CLAUDE_MEM_DAILY_COST_MAX", "2.00", Money, "Maximum US dollars per day; further events stay pending until the next day; 0 for no limit";
-    VERBOSITY: "CLAUDE_MEM_VERBOSITY", "normal", Choice(&["minimal", "normal", "verbose"]), "How much is remembered";
-    MODE: "CLAUDE_MEM_MODE", "code", Text, "Kind of work that is observed; a file of this name in modes/ defines your own";
-    LANGUAGE: "CLAUDE_MEM_LANGUAGE", "", Text, "Language of memories, such as `de`; empty for the language of the session";
-    // What comes back.
-    CONTEXT_OBSERVATIONS: "CLAUDE_MEM_CONTEXT_OBSERVATIONS", "50", Count(0, 1000), "Maximum number of observations in the context of a session";
-    CONTEXT_SESSION_COUNT: "CLAUDE_MEM_CONTEXT_SESSION_COUNT", "10", Count(0, 100), "Maximum number of session summaries in the context";
-    CONTEXT_FULL_COUNT: "CLAUDE_MEM_CONTEXT_FULL_COUNT", "3", Count(0, 100), "Number of observations shown in full";
-    CONTEXT_TOKENS_MAX: "CLAUDE_MEM_CONTEXT_TOKENS_MAX", "2000", Count(0, 8000), "Maximum tokens of the context";
-    CONTEXT_OBSERVATION_TYPES: "CLAUDE_MEM_CONTEXT_OBSERVATION_TYPES", "", List, "Types of observations in the context; empty for all";
-    CONTEXT_OBSERVATION_CONCEPTS: "CLAUDE_MEM_CONTEXT_OBSERVATION_CONCEPTS", "", List, "Concepts of observations in the context; empty for all";
-    CONTEXT_SHOW_TERMINAL_OUTPUT: "CLAUDE_MEM_CONTEXT_SHOW_TERMINAL_OUTPUT", "false", Flag, "Show one line in Claude Code about the context that was added";
-    // Copies elsewhere.
-    SHIP_TO: "CLAUDE_MEM_SHIP_TO", "", Text, "Backup location: a directory, `s3://BUCKET/PREFIX`, `gs://…` or `az://…`; empty for none";
-    SHIP_NAME: "CLAUDE_MEM_SHIP_NAME", "", Text, "Name of this machine in the backup; empty for its host name";
-    PULL: "CLAUDE_MEM_PULL", "true", Flag, "Download and index what other machines upload to the same location";
-    SHIP_COMPRESS: "CLAUDE_MEM_SHIP_COMPRESS", "true", Flag, "Compress uploads";
-    SHIP_ENDPOINT: "CLAUDE_MEM_SHIP_ENDPOINT", "", Text, "Endpoint of an S3-compatible server such as `MinIO`, Garage or R2; empty for AWS";
-    SHIP_REGION: "CLAUDE_MEM_SHIP_REGION", "", Text, "Region of the bucket; empty for `AWS_REGION`";
-    SHIP_ACCESS_KEY_ID: "CLAUDE_MEM_SHIP_ACCESS_KEY_ID", "", Secret("AWS_ACCESS_KEY_ID"), "Access key ID of the bucket; empty for the usual AWS variables and files";
-    SHIP_SECRET_ACCESS_KEY: "CLAUDE_MEM_SHIP_SECRET_ACCESS_KEY", "", Secret("AWS_SECRET_ACCESS_KEY"), "Secret access key of the bucket";
-    SHIP_GOOGLE_CREDENTIALS: "CLAUDE_MEM_SHIP_GOOGLE_CREDENTIALS", "", Text, "Service account file for `gs://…`; empty for the usual Google variables and files";
-    // How long what is kept.
-    COMPACT_MB: "CLAUDE_MEM_COMPACT_MB", "64", Count(0, 1 << 20), "Compact once this many megabytes of the log are uncompacted; 0 for never";
-    RETENTION_DAYS: "CLAUDE_MEM_RETENTION_DAYS", "0", Count(0, 36_500), "Days after which raw tool inputs and outputs are deleted, once uploaded; memories stay; 0 for never";
-    RETENTION_MB: "CLAUDE_MEM_RETENTION_MB", "0", Count(0, 1 << 30), "Megabytes of log above which the oldest raw inputs and outputs are deleted; 0 for no limit";
-    RETENTION_UNSHIPPED: "CLAUDE_MEM_RETENTION_UNSHIPPED", "false", Flag, "Apply retention to events that are not in a backup, too";
-    // The background process.
-    WORKER_AUTOSTART: "CLAUDE_MEM_WORKER_AUTOSTART", "true", Flag, "Let hooks start the worker";
-    WORKER_HOST: "CLAUDE_MEM_WORKER_HOST", "127.0.0.1", Text, "Address the worker listens on; other machines' access also needs `CLAUDE_MEM_WORKER_REMOTE`";
-    WORKER_PORT: "CLAUDE_MEM_WORKER_PORT", "37777", Count(0, 65535), "Port the worker listens on; a free one if it is taken, or if this is 0";
-    WORKER_REMOTE: "CLAUDE_MEM_WORKER_REMOTE", "false", Flag, "Let the worker accept connections from other machines, unencrypted";
-    LOG: "CLAUDE_MEM_LOG", "info", Text, "Levels in the worker's log: error, warn, info, debug or trace; also by crate, such as `info,claude_mem_sync=debug`";
-    DELETE_TIMEOUT: "CLAUDE_MEM_DELETE_TIMEOUT", "5", Count(0, 600), "Seconds that `DELETE /sessions/ID` waits for a cancelled request to end";
-    WORKER_IDLE: "CLAUDE_MEM_WORKER_IDLE", "1800", Count(0, 31_536_000), "Seconds without work after which the worker exits; 0 for never";
+    Recording {
+        ENABLED: bool = "CLAUDE_MEM_ENABLED", true, fails closed to false,
+            "Enabled", "Record sessions and inject context. `false` turns off both.";
+        EXCLUDED_PROJECTS: Vec<String> = "CLAUDE_MEM_EXCLUDED_PROJECTS", &[], fails closed to &[],
+            "Excluded folders", "Glob patterns of folders that are never recorded, separated by commas: `*`, `**`, `?`, `~`.";
+        DISABLED_PROJECTS: Vec<String> = "CLAUDE_MEM_DISABLED_PROJECTS", &[], fails closed to &[],
+            "Disabled projects", "Keys of projects that are never recorded. `claude-mem settings project off` adds the current one.";
+        SKIP_TOOLS: Vec<String> = "CLAUDE_MEM_SKIP_TOOLS",
+            &["ListMcpResourcesTool", "SlashCommand", "Skill", "TodoWrite", "AskUserQuestion"], fails closed to &[],
+            "Skipped tools", "Names of tools whose uses are never recorded.";
+        REDACT_SECRETS: bool = "CLAUDE_MEM_REDACT_SECRETS", true, fails closed to true,
+            "Redact secrets", "Replace recognized keys and passwords before anything is stored.";
+        FIELD_BYTES_MAX: usize = "CLAUDE_MEM_FIELD_BYTES_MAX", count(FIELD_BYTES_MAX_DEFAULT, 1024..=8 << 20), unit Bytes,
+            "Maximum field size", "Longer tool inputs and outputs are cut in the middle.";
+        SYNC: SyncMode = "CLAUDE_MEM_SYNC", SyncMode::Default,
+            "Flush to disk", "When recorded tool uses are flushed to the disk.";
+    }
+    Distilling {
+        PROVIDER: ProviderName = "CLAUDE_MEM_PROVIDER", ProviderName::Auto, fails closed to ProviderName::Extract,
+            "Provider", "Who distills events into observations and summaries.";
+        MODEL: String = "CLAUDE_MEM_MODEL", Plain("claude-haiku-4-5"),
+            "Model", "Model of the providers `claude` and `anthropic`.";
+        CLAUDE_CODE_PATH: Option<PathBuf> = "CLAUDE_CODE_PATH", (),
+            "Claude Code executable", "Path of the executable of Claude Code. If empty, `claude` is searched on the PATH and in the usual folders.";
+        CLAUDE_AUTH_METHOD: ClaudeAuth = "CLAUDE_MEM_CLAUDE_AUTH_METHOD", ClaudeAuth::Subscription,
+            "Claude authentication", "How the provider `claude` logs in.";
+        ANTHROPIC_API_KEY: String = "CLAUDE_MEM_ANTHROPIC_API_KEY", Secret("ANTHROPIC_API_KEY"),
+            "Anthropic API key", "API key of the provider `anthropic`.";
+        ANTHROPIC_BASE_URL: String = "CLAUDE_MEM_ANTHROPIC_BASE_URL", Plain("https://api.anthropic.com"),
+            "Anthropic base URL", "Endpoint of the provider `anthropic`.";
+        OPENAI_API_KEY: String = "CLAUDE_MEM_OPENAI_API_KEY", Secret("OPENAI_API_KEY"),
+            "OpenAI API key", "API key of the provider `openai`. Local servers need none.";
+        OPENAI_BASE_URL: String = "CLAUDE_MEM_OPENAI_BASE_URL", Plain("https://api.openai.com/v1"),
+            "OpenAI base URL", "Endpoint of the provider `openai`: OpenAI, OpenRouter, Ollama, vLLM or a compatible server.";
+        OPENAI_MODEL: String = "CLAUDE_MEM_OPENAI_MODEL", Plain(""),
+            "OpenAI model", "Model of the provider `openai`, which needs one.";
+        MAX_CONCURRENT_AGENTS: usize = "CLAUDE_MEM_MAX_CONCURRENT_AGENTS", count(2, 1..=64),
+            "Concurrent requests", "Maximum number of requests to the provider at the same time.";
+        REQUEST_TIMEOUT: u64 = "CLAUDE_MEM_REQUEST_TIMEOUT", count(180, 1..=3600), unit Seconds,
+            "Request timeout", "Time limit of one response of the provider. A request is parked after five timeouts.";
+        DAILY_TOKENS_MAX: u64 = "CLAUDE_MEM_DAILY_TOKENS_MAX", count(2_000_000, 0..=u64::MAX), unit Tokens,
+            "Daily token limit", "Distilling pauses until the next day when this many tokens are spent. 0 means no limit.";
+        DAILY_COST_MAX: f64 = "CLAUDE_MEM_DAILY_COST_MAX", 2.0, unit Dollars,
+            "Daily cost limit", "Distilling pauses until the next day when this much is spent. 0 means no limit.";
+        VERBOSITY: Verbosity = "CLAUDE_MEM_VERBOSITY", Verbosity::Normal,
+            "Verbosity", "How much is worth remembering.";
+        MODE: String = "CLAUDE_MEM_MODE", Plain("code"),
+            "Mode", "Kind of work that is observed: a built-in mode or a file of this name in `modes/`.";
+        LANGUAGE: String = "CLAUDE_MEM_LANGUAGE", Plain(""),
+            "Language", "Language of memories, such as `de`. If empty, the language of the session.";
+    }
+    Context {
+        CONTEXT_OBSERVATIONS: usize = "CLAUDE_MEM_CONTEXT_OBSERVATIONS", count(50, 0..=1000),
+            "Observations", "Maximum number of observations in the context of a new session.";
+        CONTEXT_SESSION_COUNT: u32 = "CLAUDE_MEM_CONTEXT_SESSION_COUNT", count(10, 0..=100),
+            "Summaries", "Maximum number of session summaries in the context.";
+        CONTEXT_FULL_COUNT: usize = "CLAUDE_MEM_CONTEXT_FULL_COUNT", count(3, 0..=100),
+            "Full observations", "Number of the most useful observations that are shown in full.";
+        CONTEXT_TOKENS_MAX: usize = "CLAUDE_MEM_CONTEXT_TOKENS_MAX", count(2000, 0..=8000), unit Tokens,
+            "Maximum context size", "Maximum size of the context.";
+        CONTEXT_OBSERVATION_TYPES: Vec<String> = "CLAUDE_MEM_CONTEXT_OBSERVATION_TYPES", &[],
+            "Observation types", "Include only observations of these types. If empty, all types.";
+        CONTEXT_OBSERVATION_CONCEPTS: Vec<String> = "CLAUDE_MEM_CONTEXT_OBSERVATION_CONCEPTS", &[],
+            "Observation concepts", "Include only observations with these concepts. If empty, all concepts.";
+        CONTEXT_SHOW_TERMINAL_OUTPUT: bool = "CLAUDE_MEM_CONTEXT_SHOW_TERMINAL_OUTPUT", false,
+            "Report in the terminal", "Show the size of the context in the terminal when a session starts.";
+    }
+    Sync {
+        SHIP_TO: String = "CLAUDE_MEM_SHIP_TO", Plain(""),
+            "Backup destination", "Where the log is copied: a directory, `s3://BUCKET/PREFIX`, `gs://…` or `az://…`. If empty, no backup.";
+        SHIP_NAME: String = "CLAUDE_MEM_SHIP_NAME", Plain(""),
+            "Host name", "Name of this machine in the destination. If empty, its host name.";
+        PULL: bool = "CLAUDE_MEM_PULL", true,
+            "Pull", "Fetch the logs of other machines from the destination and index them here.";
+        SHIP_COMPRESS: bool = "CLAUDE_MEM_SHIP_COMPRESS", true,
+            "Compress", "Compress what is uploaded.";
+        SHIP_ENDPOINT: String = "CLAUDE_MEM_SHIP_ENDPOINT", Plain(""),
+            "S3 endpoint", "URL of an S3-compatible server such as MinIO, Garage or R2. If empty, AWS.";
+        SHIP_REGION: String = "CLAUDE_MEM_SHIP_REGION", Plain(""),
+            "S3 region", "Region of the bucket. If empty, `AWS_REGION`.";
+        SHIP_ACCESS_KEY_ID: String = "CLAUDE_MEM_SHIP_ACCESS_KEY_ID", Secret("AWS_ACCESS_KEY_ID"),
+            "Access key ID", "Access key ID for the bucket. If empty, the usual AWS variables and files.";
+        SHIP_SECRET_ACCESS_KEY: String = "CLAUDE_MEM_SHIP_SECRET_ACCESS_KEY", Secret("AWS_SECRET_ACCESS_KEY"),
+            "Secret access key", "Secret access key for the bucket. If empty, the usual AWS variables and files.";
+        SHIP_GOOGLE_CREDENTIALS: Option<PathBuf> = "CLAUDE_MEM_SHIP_GOOGLE_CREDENTIALS", (),
+            "Google credentials file", "Credentials file for `gs://…`. If empty, the usual Google variables and files.";
+    }
+    Retention {
+        COMPACT_MB: u64 = "CLAUDE_MEM_COMPACT_MB", count(64, 0..=1 << 20), unit Megabytes,
+            "Compaction threshold", "The worker compacts the log when this much of it has never been compacted. 0 means never.";
+        RETENTION_DAYS: u64 = "CLAUDE_MEM_RETENTION_DAYS", count(0, 0..=36_500), unit Days,
+            "Retention period", "Tool inputs and outputs older than this are replaced by digests once they are backed up. Memories stay. 0 means never.";
+        RETENTION_MB: u64 = "CLAUDE_MEM_RETENTION_MB", count(0, 0..=1 << 30), unit Megabytes,
+            "Retention size", "The oldest tool inputs and outputs are replaced by digests when the log is larger than this. 0 means no limit.";
+        RETENTION_UNSHIPPED: bool = "CLAUDE_MEM_RETENTION_UNSHIPPED", false,
+            "Without backup", "Apply retention also to events that are not backed up.";
+    }
+    Worker {
+        WORKER_AUTOSTART: bool = "CLAUDE_MEM_WORKER_AUTOSTART", true,
+            "Start automatically", "Hooks start the worker, which distills in the background.";
+        WORKER_HOST: IpAddr = "CLAUDE_MEM_WORKER_HOST", IpAddr::V4(Ipv4Addr::LOCALHOST),
+            "Listen address", "IP address the worker listens on. One that other machines can reach needs `CLAUDE_MEM_WORKER_REMOTE`.";
+        WORKER_PORT: u16 = "CLAUDE_MEM_WORKER_PORT", count(37777, 0..=u16::MAX),
+            "Port", "Port the worker listens on. If it is taken, or 0, any free port.";
+        WORKER_REMOTE: bool = "CLAUDE_MEM_WORKER_REMOTE", false,
+            "Remote access", "Allow an address that other machines can reach. Traffic is not encrypted.";
+        LOG: String = "CLAUDE_MEM_LOG", Plain("info"),
+            "Log levels", "Levels in the log of the worker: error, warn, info, debug or trace; also by crate, such as `info,claude_mem_sync=debug`.";
+        DELETE_TIMEOUT: u64 = "CLAUDE_MEM_DELETE_TIMEOUT", count(5, 0..=600), unit Seconds,
+            "Delete timeout", "How long `DELETE /sessions/ID` waits for a cancelled request to end.";
+        WORKER_IDLE: u64 = "CLAUDE_MEM_WORKER_IDLE", count(1800, 0..=31_536_000), unit Seconds,
+            "Idle timeout", "The worker stops after this long without work. 0 means never.";
+    }
 }
 
-/// The setting of that name; letter case and a missing `CLAUDE_MEM_` are forgiven.
-pub fn find(name: &str) -> Option<&'static Setting> {
+/// The setting of that name. Case does not matter, and the prefix `CLAUDE_MEM_` can be omitted.
+pub fn find(name: &str) -> Option<&'static dyn AnySetting> {
     let same = |known: &str| known.eq_ignore_ascii_case(name);
     ALL.iter().copied().find(|setting| {
-        same(setting.name) || setting.name.strip_prefix("CLAUDE_MEM_").is_some_and(same)
+        same(setting.name()) || setting.name().strip_prefix("CLAUDE_MEM_").is_some_and(same)
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
+    use std::{collections::HashSet, fmt::Write as _, fs, path::Path};
 
     use super::*;
+    use crate::settings::Kind;
 
     #[test]
-    fn every_default_is_valid_and_every_name_is_there_once() {
+    fn every_default_survives_being_written_and_read() {
         let mut names = HashSet::new();
         for setting in ALL {
-            assert!(names.insert(setting.name), "{} is there twice", setting.name);
-            let accepted =
-                setting.default.is_empty() || setting.kind.check(setting.default).is_ok();
-            assert!(accepted, "{}={}", setting.name, setting.default);
+            let name = setting.name();
+            assert!(names.insert(name), "{name} is there twice");
+            let default = setting.default_text();
+            let written =
+                if default.is_empty() { Ok(String::new()) } else { setting.check(&default) };
+            assert_eq!(written, Ok(default), "{name}");
         }
     }
 
     #[test]
-    fn docs_settings_md_lists_every_setting() {
-        let page = include_str!("../../../docs/settings.md");
-        let (_, rest) = page.split_once("<!-- settings:begin -->\n").unwrap();
-        let (listed, _) = rest.split_once("<!-- settings:end -->").unwrap();
-        let row = |setting: &&Setting| {
-            let Setting { name, default, meaning, .. } = setting;
-            let default = if default.is_empty() { String::new() } else { format!("`{default}`") };
-            format!("| `{name}` | {default} | {meaning} |\n")
-        };
-        let rows: String = ALL.iter().map(row).collect();
-        let table = format!("| setting | default | meaning |\n|---|---|---|\n{rows}");
-        assert!(listed == table, "replace the table in docs/settings.md with:\n{table}");
+    fn every_setting_has_a_label_and_a_sentence_and_groups_are_whole() {
+        let mut labels = HashSet::new();
+        let mut groups = Vec::new();
+        for setting in ALL {
+            let (name, group) = (setting.name(), setting.group());
+            assert!(labels.insert((group.name(), setting.label())), "{name}");
+            let description = setting.description();
+            assert!(
+                description.starts_with(char::is_uppercase) && description.ends_with('.'),
+                "{name}"
+            );
+            if groups.last() != Some(&group) {
+                assert!(!groups.contains(&group), "{name}");
+                groups.push(group);
+            }
+        }
+    }
+
+    const BEGIN: &str = "<!-- settings:begin -->\n";
+    const END: &str = "<!-- settings:end -->\n";
+
+    /// What belongs between the two markers.
+    fn page() -> String {
+        let mut page = String::new();
+        let mut last = None;
+        for setting in ALL {
+            if last.replace(setting.group()) != Some(setting.group()) {
+                let head = "| Setting | | Default | Description |\n|---|---|---|---|";
+                writeln!(page, "\n## {}\n\n{head}", setting.group().name()).unwrap();
+            }
+            let default = match setting.default_text() {
+                default if default.is_empty() => default,
+                default => format!("`{default}`"),
+            };
+            let unit = setting.unit().name().map(|unit| format!(" {unit}")).unwrap_or_default();
+            let choices = match setting.kind() {
+                Kind::Choice(choices) => {
+                    let each =
+                        choices.iter().map(|each| format!("`{}`: {}", each.name, each.description));
+                    format!(" {}.", each.collect::<Vec<_>>().join("; "))
+                }
+                _ => String::new(),
+            };
+            let (name, label, description) =
+                (setting.name(), setting.label(), setting.description());
+            writeln!(page, "| `{name}` | {label} | {default}{unit} | {description}{choices} |")
+                .unwrap();
+        }
+        page.push('\n');
+        page
+    }
+
+    #[test]
+    fn the_settings_page_lists_every_setting_as_it_is() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/settings.md");
+        let text = fs::read_to_string(&file).unwrap();
+        let (before, rest) = text.split_once(BEGIN).expect("the page has the first marker");
+        let (listed, after) = rest.split_once(END).expect("the page has the second marker");
+        if std::env::var_os("UPDATE").is_some() {
+            fs::write(&file, format!("{before}{BEGIN}{}{END}{after}", page())).unwrap();
+            return;
+        }
+        let hint = "docs/settings.md is out of date: run `UPDATE=1 cargo nextest run -E 'test(settings_page)'`";
+        assert!(listed == page(), "{hint}");
     }
 
     #[test]
     fn names_are_found_as_people_type_them() {
-        assert_eq!(find("CLAUDE_MEM_MODEL").unwrap().name, "CLAUDE_MEM_MODEL");
-        assert_eq!(find("model").unwrap().name, "CLAUDE_MEM_MODEL");
-        assert_eq!(find("CLAUDE_CODE_PATH").unwrap().name, "CLAUDE_CODE_PATH");
-        assert_eq!(find("modle"), None);
+        let found = |name: &str| find(name).map(AnySetting::name);
+        assert_eq!(found("CLAUDE_MEM_MODEL"), Some("CLAUDE_MEM_MODEL"));
+        assert_eq!(found("model"), Some("CLAUDE_MEM_MODEL"));
+        assert_eq!(found("CLAUDE_CODE_PATH"), Some("CLAUDE_CODE_PATH"));
+        assert_eq!(found("modle"), None);
     }
 }

@@ -17,9 +17,10 @@ use crate::turn_prompt::{self, Limits, Question, Turn};
 use claude_mem_core::{
     paths::create_private,
     safe_text::clean,
+    settings::Verbosity,
     user_file::{self, Readers},
 };
-use claude_mem_memory::modes::{Mode, Verbosity, Word};
+use claude_mem_memory::modes::{Mode, Word};
 
 /// The texts that may be replaced, by the name of their file.
 const TEXTS: [(&str, &str); 4] = [
@@ -90,7 +91,7 @@ pub fn adopt(data: &Path, instructions: Option<&str>) -> io::Result<()> {
 }
 
 /// What the user chose of it all.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Choice<'a> {
     /// How much to remember.
     pub verbosity: Verbosity,
@@ -287,6 +288,12 @@ fn too_large() -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Default for Choice<'_> {
+        fn default() -> Self {
+            Self { verbosity: Verbosity::Normal, language: "", prompt: None }
+        }
+    }
 
     fn load(data: &Path, choice: &Choice<'_>) -> Prompts {
         Prompts::load(data, &Mode::code(), choice).unwrap()

@@ -22,7 +22,7 @@ struct Anthropic {
 }
 
 pub(super) fn open(setup: &Setup<'_>) -> Result<Box<dyn Provider>, Refusal> {
-    let key = setup.settings.text(&table::ANTHROPIC_API_KEY);
+    let key = setup.settings.get(&table::ANTHROPIC_API_KEY);
     if key.is_empty() {
         let name = table::ANTHROPIC_API_KEY.name;
         return Err(Refusal {

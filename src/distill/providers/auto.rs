@@ -9,10 +9,10 @@ use std::{fs, path::Path, time::UNIX_EPOCH};
 use claude_mem_projections::Outage;
 
 use super::{Setup, claude};
-use claude_mem_core::settings::{Source, table};
+use claude_mem_core::settings::{ProviderName, Setting, Source, table};
 
 /// The built-in provider, which is always available.
-pub const RULES: &str = "extract";
+pub const RULES: &str = ProviderName::Extract.name();
 
 /// How long a provider rests after the first failure; the rest doubles with each further one.
 const REST_US: u64 = 15 * 60 * 1_000_000;
@@ -23,16 +23,17 @@ const REST_MAX_US: u64 = 6 * 60 * 60 * 1_000_000;
 
 /// The providers that are set up, the best first. The rules are always the last.
 pub fn candidates(setup: &Setup<'_>) -> Vec<&'static str> {
-    let set = |setting| !setup.settings.text(setting).is_empty();
+    let set = |setting: &Setting<String>| !setup.settings.get(setting).is_empty();
     let is_elsewhere = setup.settings.find(&table::OPENAI_BASE_URL).1 != Source::Default;
     let has_openai = set(&table::OPENAI_MODEL) && (set(&table::OPENAI_API_KEY) || is_elsewhere);
-    let is_set_up = [
-        ("claude", claude::answers(setup)),
-        ("anthropic", set(&table::ANTHROPIC_API_KEY)),
-        ("openai", has_openai),
-        (RULES, true),
-    ];
-    is_set_up.into_iter().filter(|(_, is_set_up)| *is_set_up).map(|(name, _)| name).collect()
+    let is_set_up = |provider: &&ProviderName| match provider {
+        ProviderName::Auto => false,
+        ProviderName::Claude => claude::answers(setup),
+        ProviderName::Anthropic => set(&table::ANTHROPIC_API_KEY),
+        ProviderName::OpenAi => has_openai,
+        ProviderName::Extract => true,
+    };
+    ProviderName::ALL.iter().filter(is_set_up).map(|provider| provider.name()).collect()
 }
 
 /// The first of them that is not out.
@@ -66,16 +67,16 @@ fn modified_us(file: &Path) -> Option<u64> {
 
 /// The remedy for an outage, with commands ready to paste.
 pub fn remedy(provider: &str, class: &str) -> String {
-    let help = match (provider, class) {
-        ("claude", "auth") => {
+    let help = match (ProviderName::find(provider), class) {
+        (Some(ProviderName::Claude), "auth") => {
             "log in with `claude /login`, or use an API key: `claude-mem settings set \
              CLAUDE_MEM_ANTHROPIC_API_KEY KEY` and `claude-mem settings set \
              CLAUDE_MEM_CLAUDE_AUTH_METHOD api-key`"
         }
-        ("anthropic", "auth") => {
+        (Some(ProviderName::Anthropic), "auth") => {
             "set another key with `claude-mem settings set CLAUDE_MEM_ANTHROPIC_API_KEY KEY`"
         }
-        ("openai", "auth") => {
+        (Some(ProviderName::OpenAi), "auth") => {
             "set another key with `claude-mem settings set CLAUDE_MEM_OPENAI_API_KEY KEY`"
         }
         (_, "quota") => {

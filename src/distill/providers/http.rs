@@ -13,8 +13,8 @@ use claude_mem_core::{os, settings::Setting};
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(15);
 
 /// The address of an endpoint, checked.
-pub(super) fn base_url(setup: &Setup<'_>, setting: &Setting) -> Result<String, Refusal> {
-    let url = setup.settings.text(setting).trim_end_matches('/').to_owned();
+pub(super) fn base_url(setup: &Setup<'_>, setting: &Setting<String>) -> Result<String, Refusal> {
+    let url = setup.settings.get(setting).trim_end_matches('/').to_owned();
     let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     match host {
         Some(host) if !host.is_empty() && !url.contains(char::is_whitespace) => Ok(url),

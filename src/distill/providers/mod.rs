@@ -24,7 +24,7 @@ use claude_mem_events::FailureClass;
 use claude_mem_core::{
     environment::Environment,
     paths::Paths,
-    settings::{Settings, table},
+    settings::{ProviderName, Settings, table},
 };
 
 /// The longest response that is read. One to a large request has some 30 KB; a longer one than this is a
@@ -97,7 +97,8 @@ pub struct Limits {
 impl Default for Limits {
     /// An answer to a large batch has about 2 000 tokens and takes half a minute.
     fn default() -> Self {
-        Self { tokens_out_max: 8192, time_max: Duration::from_secs(180) }
+        let seconds = table::REQUEST_TIMEOUT.default_value();
+        Self { tokens_out_max: 8192, time_max: Duration::from_secs(seconds) }
     }
 }
 
@@ -262,13 +263,16 @@ pub struct Setup<'a> {
 
 type Open = fn(&Setup<'_>) -> Result<Box<dyn Provider>, Refusal>;
 
-/// Every provider that carries text, by name.
-pub const PROVIDERS: &[(&str, Open)] =
-    &[("claude", claude::open), ("anthropic", anthropic::open), ("openai", openai::open)];
+/// Every provider that sends requests to a model.
+pub const PROVIDERS: &[(ProviderName, Open)] = &[
+    (ProviderName::Claude, claude::open),
+    (ProviderName::Anthropic, anthropic::open),
+    (ProviderName::OpenAi, openai::open),
+];
 
 /// The provider of that name, or one line that says what is wrong with its settings.
 pub fn open(name: &str, setup: &Setup<'_>) -> Result<Box<dyn Provider>, Refusal> {
-    match PROVIDERS.iter().find(|(known, _)| *known == name) {
+    match PROVIDERS.iter().find(|(known, _)| known.name() == name) {
         Some((_, open)) => open(setup),
         None => Err(Refusal::of_settings(format!("there is no provider `{name}`"))),
     }
@@ -276,7 +280,8 @@ pub fn open(name: &str, setup: &Setup<'_>) -> Result<Box<dyn Provider>, Refusal>
 
 /// The model that the settings give to a provider.
 pub fn model(name: &str, settings: &Settings) -> String {
-    settings.text(if name == "openai" { &table::OPENAI_MODEL } else { &table::MODEL })
+    let is_openai = name == ProviderName::OpenAi.name();
+    settings.get(if is_openai { &table::OPENAI_MODEL } else { &table::MODEL })
 }
 
 /// What these tokens cost at the model's list price, in millionths of a dollar.
@@ -339,9 +344,10 @@ mod tests {
     }
 
     #[test]
-    fn every_provider_is_there_once() {
-        for (index, (name, _)) in PROVIDERS.iter().enumerate() {
-            assert!(PROVIDERS[..index].iter().all(|(other, _)| other != name), "{name}");
-        }
+    fn every_provider_but_auto_and_the_rules_can_be_opened() {
+        let opened: Vec<_> = PROVIDERS.iter().map(|(name, _)| *name).collect();
+        let others = [ProviderName::Auto, ProviderName::Extract];
+        let listed = ProviderName::ALL.iter().copied().filter(|name| !others.contains(name));
+        assert_eq!(opened, listed.collect::<Vec<_>>());
     }
 }

@@ -21,7 +21,7 @@ struct OpenAi {
 
 pub(super) fn open(setup: &Setup<'_>) -> Result<Box<dyn Provider>, Refusal> {
     let url = format!("{}/chat/completions", base_url(setup, &table::OPENAI_BASE_URL)?);
-    let key = setup.settings.text(&table::OPENAI_API_KEY);
+    let key = setup.settings.get(&table::OPENAI_API_KEY);
     Ok(Box::new(OpenAi { url, key }))
 }
 

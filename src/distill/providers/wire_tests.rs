@@ -18,7 +18,7 @@ fn open(name: &str, variables: &[(&str, &str)]) -> Result<Box<dyn Provider>, Ref
     let paths = Paths { home: None, data: home.path().into() };
     let settings = Settings::load(&paths, &environment);
     let setup = Setup { settings: &settings, paths: &paths, environment: &environment };
-    let (_, open) = PROVIDERS.iter().find(|(known, _)| *known == name).unwrap();
+    let (_, open) = PROVIDERS.iter().find(|(known, _)| known.name() == name).unwrap();
     open(&setup)
 }
 

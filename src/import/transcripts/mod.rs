@@ -22,11 +22,7 @@ use crate::{
     transcript_rows::Row,
 };
 use claude_mem_capture::PLATFORM;
-use claude_mem_core::{
-    app::App,
-    failure::Failure,
-    settings::{table::SKIP_TOOLS, value::words},
-};
+use claude_mem_core::{app::App, failure::Failure, settings::table::SKIP_TOOLS};
 
 pub(super) use find::begin_of;
 
@@ -37,8 +33,8 @@ const MARGIN_US: u64 = 1_000_000;
 pub(super) fn import(app: &App, sink: &mut Sink<'_>, path: &Path) -> Result<(), Failure> {
     let sessions = find::sessions(path).map_err(|error| cannot_read(path, &error))?;
     let mut home = Home::new(app);
-    let skipped = words(&app.settings.text(&SKIP_TOOLS)).map(str::to_owned).collect();
-    let habits = Habits { policy: home.policy, skipped_tools: skipped };
+    let skipped_tools = app.settings.get(&SKIP_TOOLS);
+    let habits = Habits { policy: home.policy, skipped_tools };
     for session in &sessions {
         let Some(project) = home.project_in(&session.cwd) else {
             sink.leave_out("sessions of projects that are excluded");

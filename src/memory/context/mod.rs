@@ -17,9 +17,8 @@ use claude_mem_core::settings::{
     Settings,
     table::{
         CONTEXT_FULL_COUNT, CONTEXT_OBSERVATION_CONCEPTS, CONTEXT_OBSERVATION_TYPES,
-        CONTEXT_OBSERVATIONS, CONTEXT_SESSION_COUNT, CONTEXT_TOKENS_MAX, Setting,
+        CONTEXT_OBSERVATIONS, CONTEXT_SESSION_COUNT, CONTEXT_TOKENS_MAX,
     },
-    value::words,
 };
 use freshness::Files;
 
@@ -53,10 +52,8 @@ pub fn compose(
             Some(seen_us) => Some((seen_us, session)),
         },
     };
-    let types =
-        words(&settings.text(&CONTEXT_OBSERVATION_TYPES)).map(str::to_owned).collect::<Vec<_>>();
-    let concepts =
-        words(&settings.text(&CONTEXT_OBSERVATION_CONCEPTS)).map(str::to_owned).collect::<Vec<_>>();
+    let types = settings.get(&CONTEXT_OBSERVATION_TYPES);
+    let concepts = settings.get(&CONTEXT_OBSERVATION_CONCEPTS);
     let material = store.context_material(&ContextQuery {
         project: &request.project.key,
         until_us: now_us,
@@ -64,7 +61,7 @@ pub fn compose(
         types: &types,
         concepts: &concepts,
         observations_max: LOOKED_AT_MAX,
-        summaries_max: number(settings, &CONTEXT_SESSION_COUNT) as u32,
+        summaries_max: settings.get(&CONTEXT_SESSION_COUNT),
     })?;
     if material.observations.is_empty()
         && material.summaries.is_empty()
@@ -74,20 +71,16 @@ pub fn compose(
         return Ok(None);
     }
     let files = Files::of(&request.project.root, request.project.common_dir.as_deref());
-    let chosen = choice::choose(&material, &files, now_us, number(settings, &CONTEXT_OBSERVATIONS));
-    let tokens_max = request.budget.unwrap_or_else(|| number(settings, &CONTEXT_TOKENS_MAX));
+    let chosen = choice::choose(&material, &files, now_us, settings.get(&CONTEXT_OBSERVATIONS));
+    let tokens_max = request.budget.unwrap_or_else(|| settings.get(&CONTEXT_TOKENS_MAX));
     let layout = page::Layout {
         label: &request.project.label,
         now: request.now,
         is_update: since.is_some(),
-        full_count: number(settings, &CONTEXT_FULL_COUNT),
+        full_count: settings.get(&CONTEXT_FULL_COUNT),
         tokens_max,
     };
     Ok(Some(page::write(&layout, &material, &chosen)))
-}
-
-fn number(settings: &Settings, setting: &'static Setting) -> usize {
-    settings.text(setting).parse().unwrap_or_default()
 }
 
 /// What became of files of a project since a moment, as far as can be told in a few milliseconds.

@@ -7,7 +7,8 @@ use claude_mem_log::{Item, Log};
 use claude_mem_projections::{ForgetTargets, MemorySource, Store};
 
 use super::{append, known, project_of};
-use crate::{remember::policy, store};
+use crate::store;
+use claude_mem_capture::redaction;
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_privacy::clean_text;
 
@@ -98,7 +99,7 @@ pub fn forget_meant(
     meant: &Meant,
     reason: &str,
 ) -> Result<Id, Failure> {
-    let reason = clean_text(reason, policy(app)).text;
+    let reason = clean_text(reason, redaction::policy(&app.settings)).text;
     let forgotten = Forgotten { reason, ..meant.forgotten.clone() };
     let project = match (forgotten.project.as_str(), forgotten.session.as_str()) {
         ("", "") => project_of(store, &meant.memories)?,

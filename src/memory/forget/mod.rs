@@ -15,10 +15,10 @@ use claude_mem_projections::{
 };
 
 use crate::{
-    remember::{policy, record, session},
+    remember::{record, session},
     store,
 };
-use claude_mem_capture::project::ProjectId;
+use claude_mem_capture::{project::ProjectId, redaction};
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_privacy::clean_text;
 
@@ -73,7 +73,7 @@ pub fn forget(
     let forgotten = Forgotten {
         events: wholes.iter().map(|memory| *memory.event.as_bytes()).collect(),
         rows: parts.iter().filter_map(address).collect(),
-        reason: clean_text(reason, policy(app)).text,
+        reason: clean_text(reason, redaction::policy(&app.settings)).text,
         ..Forgotten::default()
     };
     let id = append(app, &project_of(store, &taken.named)?, forgotten)?;

@@ -6,7 +6,11 @@
 
 use std::{fmt, fs, io, path::Path};
 
-use claude_mem_core::{app::App, failure::Failure, settings::table};
+use claude_mem_core::{
+    app::App,
+    failure::Failure,
+    settings::{Verbosity, table},
+};
 use serde::{Deserialize, Serialize};
 
 /// The mode that is always there.
@@ -64,29 +68,6 @@ pub enum Skip {
         /// Keep nearly all.
         verbose: String,
     },
-}
-
-/// How much is worth remembering: `CLAUDE_MEM_VERBOSITY`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Verbosity {
-    /// Lasting results only.
-    Minimal,
-    /// What a successor would want.
-    #[default]
-    Normal,
-    /// Small findings and dead ends too.
-    Verbose,
-}
-
-impl Verbosity {
-    /// Reads the setting; anything unknown is normal, as the settings themselves have it.
-    pub fn of(setting: &str) -> Self {
-        match setting {
-            "minimal" => Self::Minimal,
-            "verbose" => Self::Verbose,
-            _ => Self::Normal,
-        }
-    }
 }
 
 impl Skip {
@@ -241,7 +222,7 @@ fn is_language(name: &str) -> bool {
 
 /// The mode in force.
 pub fn mode(app: &App) -> Result<Mode, Failure> {
-    let name = app.settings.text(&table::MODE);
+    let name = app.settings.get(&table::MODE);
     Mode::load(&app.paths.data, &name).map_err(|error| {
         Failure::new(error.to_string())
             .meaning("memory is as it was")

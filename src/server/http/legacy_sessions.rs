@@ -194,8 +194,8 @@ async fn delete(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> Answer<
     let told = find(&site, id).await?;
     let told = told.ok_or_else(|| Refusal::not_found(format!("there is no session {id}")))?;
     let shared = Arc::clone(&site.shared);
-    let seconds = site.block(move || Ok(shared.app().settings.text(&DELETE_TIMEOUT))).await?;
-    let time_max = Duration::from_secs(seconds.parse().unwrap_or(5));
+    let seconds = site.block(move || Ok(shared.app().settings.get(&DELETE_TIMEOUT))).await?;
+    let time_max = Duration::from_secs(seconds);
     let is_stopped = site.shared.leave(&told.session, time_max).await;
     Ok(Json(Deleted { status: "deleted", is_stopped }))
 }

@@ -27,7 +27,7 @@ use super::{
     time_params::{rfc3339, time},
 };
 use crate::shared::{self, Shared};
-use claude_mem_core::{app::App, failure::Failure};
+use claude_mem_core::{app::App, failure::Failure, settings::ProviderName};
 use claude_mem_distill::{
     Asked, Prepared, Request, Wishes, concurrency, prompts::Instructions, take_lock,
 };
@@ -329,7 +329,7 @@ fn request<'a>(app: &App, store: &Store, wanted: &'a Wanted) -> Result<Request<'
             session: session.transpose()?,
         },
         wishes: Wishes {
-            provider: wanted.provider.as_deref().filter(|name| !name.is_empty()),
+            provider: given(wanted.provider.clone()).map(|name| provider(&name)).transpose()?,
             model: wanted.model.as_deref().filter(|name| !name.is_empty()),
             prompt: wanted.prompt_text.as_deref().map(Instructions::Text),
             ..Wishes::default()
@@ -337,6 +337,10 @@ fn request<'a>(app: &App, store: &Store, wanted: &'a Wanted) -> Result<Request<'
         is_fresh: wanted.fresh,
         is_shadow: wanted.shadow,
     })
+}
+
+fn provider(name: &str) -> Result<ProviderName, Refusal> {
+    ProviderName::find(name).ok_or_else(|| Refusal::bad(format!("there is no provider `{name}`")))
 }
 
 /// How a reprocessing goes.

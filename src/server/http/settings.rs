@@ -18,14 +18,14 @@ use super::{
 use claude_mem_core::{
     app::App,
     settings::{
-        Kind, Setting, Source, keep,
+        AnySetting, Kind, Source, keep,
         table::{self, ALL, find},
     },
 };
 
 /// What can be changed over HTTP; a new setting cannot, until it is listed here. None of these names a destination, a
 /// program, a file or a secret, and none weakens privacy, retention or a limit on spending.
-static EDITABLE: &[&Setting] = &[
+static EDITABLE: &[&dyn AnySetting] = &[
     &table::SYNC,
     &table::MODEL,
     &table::VERBOSITY,
@@ -52,9 +52,15 @@ struct Settings {
 #[derive(Debug, Serialize, ToSchema)]
 struct Shown {
     name: &'static str,
+    /// A few words for people.
+    label: &'static str,
+    /// The section it is listed in.
+    group: &'static str,
+    /// What its number counts, such as `seconds`.
+    unit: Option<&'static str>,
     /// The value in force; empty if it is not shown.
     value: String,
-    default: &'static str,
+    default: String,
     /// `environment`, `file` or `default`.
     source: &'static str,
     /// `text`, `secret`, `flag`, `choice`, `count`, `money` or `list`.
@@ -118,13 +124,13 @@ async fn change(
             checked.push(check(name, value)?);
         }
         for (setting, value) in &checked {
-            keep(&shared.paths, setting, value.as_deref())
+            keep(&shared.paths, *setting, value.as_deref())
                 .map_err(|error| Refusal::conflicting(&error.into()))?;
         }
         let app = shared.app();
         let overruled: Vec<&str> = checked
             .iter()
-            .map(|(setting, _)| setting.name)
+            .map(|(setting, _)| setting.name())
             .filter(|name| app.environment.get(name).is_some())
             .collect();
         let message = match overruled.as_slice() {
@@ -138,72 +144,77 @@ async fn change(
     site.block(done).await.map(Json)
 }
 
-fn check(name: &str, value: &Value) -> Result<(&'static Setting, Option<String>), Refusal> {
+fn check(name: &str, value: &Value) -> Result<(&'static dyn AnySetting, Option<String>), Refusal> {
     let setting =
         find(name).ok_or_else(|| Refusal::bad(format!("there is no setting `{}`", short(name))))?;
     if is_read_only(setting) {
-        return Err(Refusal::forbidden(format!("{} cannot be changed over HTTP", setting.name))
+        return Err(Refusal::forbidden(format!("{} cannot be changed over HTTP", setting.name()))
             .remedy(format!("change it in a terminal with `{}`", command(setting))));
     }
     let text = match value {
         Value::Null => return Ok((setting, None)),
         Value::String(text) => text.clone(),
         Value::Bool(_) | Value::Number(_) => value.to_string(),
-        _ => return Err(Refusal::bad(format!("{} must be a text", setting.name))),
+        _ => return Err(Refusal::bad(format!("{} must be a text", setting.name()))),
     };
-    match setting.kind.check(&text) {
+    match setting.check(&text) {
         Ok(value) => Ok((setting, Some(value))),
         Err(accepted) => {
-            Err(Refusal::bad(format!("{} cannot be this: it is {accepted}", setting.name)))
+            Err(Refusal::bad(format!("{} cannot be this: it is {accepted}", setting.name())))
         }
     }
 }
 
-fn is_read_only(setting: &Setting) -> bool {
-    !EDITABLE.contains(&setting)
+fn is_read_only(setting: &dyn AnySetting) -> bool {
+    EDITABLE.iter().all(|editable| editable.name() != setting.name())
 }
 
 /// Free text that cannot be changed here is a destination, a path or a name that leads to one.
-fn is_hidden(setting: &Setting) -> bool {
-    match setting.kind {
+fn is_hidden(setting: &dyn AnySetting) -> bool {
+    match setting.kind() {
         Kind::Secret(_) => true,
         Kind::Text => is_read_only(setting),
         _ => false,
     }
 }
 
-fn command(setting: &Setting) -> String {
-    format!("claude-mem settings set {} VALUE", setting.name)
+fn command(setting: &dyn AnySetting) -> String {
+    format!("claude-mem settings set {} VALUE", setting.name())
 }
 
 fn all(app: &App) -> Vec<Shown> {
-    ALL.iter().map(|setting| shown(app, setting)).collect()
+    ALL.iter().map(|setting| shown(app, *setting)).collect()
 }
 
-fn shown(app: &App, setting: &'static Setting) -> Shown {
+fn shown(app: &App, setting: &'static dyn AnySetting) -> Shown {
     let (value, source) = app.settings.find(setting);
-    let (kind, allowed, range) = match &setting.kind {
+    let (kind, allowed, range) = match setting.kind() {
         Kind::Text => ("text", None, None),
         Kind::Secret(_) => ("secret", None, None),
         Kind::Flag => ("flag", None, None),
-        Kind::Choice(words) => ("choice", Some(words.to_vec()), None),
-        Kind::Count(min, max) => ("count", None, Some((*min, *max))),
+        Kind::Choice(choices) => {
+            ("choice", Some(choices.iter().map(|choice| choice.name).collect()), None)
+        }
+        Kind::Count(min, max) => ("count", None, Some((min, max))),
         Kind::Money => ("money", None, None),
         Kind::List => ("list", None, None),
     };
     Shown {
-        name: setting.name,
+        name: setting.name(),
+        label: setting.label(),
+        group: setting.group().name(),
+        unit: setting.unit().name(),
         is_set: source != Source::Default,
         is_hidden: is_hidden(setting),
         value: if is_hidden(setting) { String::new() } else { value },
-        default: setting.default,
+        default: setting.default_text(),
         source: match source {
             Source::Environment => "environment",
             Source::Credentials | Source::File => "file",
             Source::Default => "default",
         },
         kind,
-        meaning: setting.meaning,
+        meaning: setting.description(),
         allowed,
         min: range.map(|(min, _)| min),
         max: range.map(|(_, max)| max).filter(|max| *max < u64::MAX),

@@ -14,7 +14,7 @@ use claude_mem_core::{
 /// Listens. If the port is taken, any other will do: the real one is in `worker.json`.
 pub(super) fn listen(paths: &Paths, settings: &Settings) -> std::io::Result<TcpListener> {
     let host = host(paths, settings);
-    let port = settings.text(&WORKER_PORT).parse().unwrap_or(0);
+    let port = settings.get(&WORKER_PORT);
     let listener = TcpListener::bind(SocketAddr::new(host, port))
         .or_else(|_| TcpListener::bind(SocketAddr::new(host, 0)))?;
     listener.set_nonblocking(true)?;
@@ -24,23 +24,16 @@ pub(super) fn listen(paths: &Paths, settings: &Settings) -> std::io::Result<TcpL
 /// The address to listen on. One that others can reach has to be wanted twice, because a settings file may
 /// be shared with a program that takes it more lightly.
 fn host(paths: &Paths, settings: &Settings) -> IpAddr {
-    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let text = settings.text(&WORKER_HOST);
-    let wanted = match text.trim_matches(['[', ']']) {
-        "localhost" => Some(HERE),
-        text => text.parse().ok(),
-    };
-    match wanted {
-        Some(wanted) if wanted.is_loopback() || settings.flag(&WORKER_REMOTE) => wanted,
-        _ => {
-            let message = format_args!(
-                "{} is `{text}`, which is not listened on: it is no address of this machine alone, and {} is not set",
-                WORKER_HOST.name, WORKER_REMOTE.name
-            );
-            diagnostics::record(&paths.data, Level::Warn, message);
-            HERE
-        }
+    let wanted = settings.get(&WORKER_HOST);
+    if wanted.is_loopback() || settings.get(&WORKER_REMOTE) {
+        return wanted;
     }
+    let message = format_args!(
+        "{} is `{wanted}`, which is ignored: other machines can reach it, and {} is not set",
+        WORKER_HOST.name, WORKER_REMOTE.name
+    );
+    diagnostics::record(&paths.data, Level::Warn, message);
+    IpAddr::V4(Ipv4Addr::LOCALHOST)
 }
 
 #[cfg(test)]

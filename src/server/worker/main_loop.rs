@@ -380,7 +380,7 @@ impl Projecting {
 
     /// Whether there was nothing to do for so long that it is time to go.
     fn is_idle(&self) -> bool {
-        let seconds = self.app.settings.text(&WORKER_IDLE).parse().unwrap_or(0);
+        let seconds = self.app.settings.get(&WORKER_IDLE);
         let idle = Duration::from_secs(seconds);
         seconds > 0
             && self.asking.underway() == 0

@@ -66,7 +66,7 @@ pub fn run(app: &App, is_background: bool) -> Result<Option<End>, Failure> {
     let now_us = app.clock.now().as_microsecond().cast_unsigned();
     let presence = Presence::new(&address.ip().to_string(), address.port(), now_us)
         .map_err(|error| broken("make a token", &error))?;
-    log_layer::start(&data, &app.settings.text(&LOG));
+    log_layer::start(&data, &app.settings.get(&LOG));
     tracing::info!("version {} serves at {}", presence.version, presence.url());
     log_panics();
     let served = serve_all(&app, doors, presence);

@@ -29,8 +29,8 @@ pub(crate) const CHORE: Chore = Chore { name: "pull", every: Duration::from_secs
 static LATER: Mutex<(Option<Instant>, Backoff)> = Mutex::new((None, Backoff::new()));
 
 fn run(shared: &Shared, app: &mut App) -> Result<(), Failure> {
-    let place = app.settings.text(&SHIP_TO);
-    if place.is_empty() || !app.settings.flag(&PULL) {
+    let place = app.settings.get(&SHIP_TO);
+    if place.is_empty() || !app.settings.get(&PULL) {
         return Ok(());
     }
     let Ok(mut later) = LATER.lock() else { return Ok(()) };

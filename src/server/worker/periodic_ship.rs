@@ -23,7 +23,7 @@ static GOING: Mutex<Option<Going>> = Mutex::new(None);
 
 /// Ships what is new, if there is a place to ship to and it is not being left alone.
 pub(crate) fn turn(_: &Shared, app: &mut App) -> Result<(), Failure> {
-    let place = app.settings.text(&SHIP_TO);
+    let place = app.settings.get(&SHIP_TO);
     let mut going = GOING.lock().unwrap_or_else(PoisonError::into_inner);
     if place.is_empty() {
         *going = None;
@@ -41,8 +41,8 @@ pub(crate) fn turn(_: &Shared, app: &mut App) -> Result<(), Failure> {
 
 /// What a shipper is made of: another key or place needs another shipper.
 fn in_force(app: &App) -> Vec<String> {
-    use claude_mem_core::settings::table as t;
-    let settings = [
+    use claude_mem_core::settings::{AnySetting, table as t};
+    let settings: [&dyn AnySetting; 8] = [
         &t::SHIP_TO,
         &t::SHIP_NAME,
         &t::SHIP_COMPRESS,
@@ -53,7 +53,7 @@ fn in_force(app: &App) -> Vec<String> {
         &t::SHIP_GOOGLE_CREDENTIALS,
     ];
     let key = std::fs::read_to_string(app.paths.ship_key()).unwrap_or_default();
-    settings.into_iter().map(|setting| app.settings.text(setting)).chain([key]).collect()
+    settings.into_iter().map(|setting| app.settings.find(setting).0).chain([key]).collect()
 }
 
 impl Going {

@@ -60,7 +60,7 @@ fn builder(
         (ConfigKey::AccessKeyId, &table::SHIP_ACCESS_KEY_ID),
         (ConfigKey::SecretAccessKey, &table::SHIP_SECRET_ACCESS_KEY),
     ];
-    let of_settings = of_settings.map(|(key, setting)| (key, settings.text(setting)));
+    let of_settings = of_settings.map(|(key, setting)| (key, settings.get(setting)));
     let of_settings = of_settings.into_iter().filter(|(_, value)| !value.is_empty());
     let said = later_wins([of_profile.collect(), of_variables.collect(), of_settings.collect()]);
     let builder = Builder::new()

@@ -1,6 +1,6 @@
 //! A bucket of Google's: who we are to it is said in more ways than one.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use object_store::gcp::{
     GoogleCloudStorage, GoogleCloudStorageBuilder as Builder, GoogleConfigKey as ConfigKey,
@@ -55,13 +55,13 @@ pub(super) fn bucket(
 /// What the usual variables, our setting and the usual file say, of which the setting wins and the file loses.
 fn builder(place: &str, paths: &Paths, settings: &Settings, environment: &Environment) -> Builder {
     let home = paths.home.as_deref();
-    let expanded = |path: &str| expand_tilde(path.as_ref(), home).to_string_lossy().into_owned();
+    let expanded = |path: &Path| expand_tilde(path, home).to_string_lossy().into_owned();
     // Whoever wants HTTP says so where he says where to ask; otherwise it is Google, by HTTPS.
     let mut builder = Builder::new()
         .with_url(place)
         .with_client_options(client().with_allow_http(true))
         .with_retry(retry());
-    let ours = settings.text(&table::SHIP_GOOGLE_CREDENTIALS);
+    let ours = settings.get(&table::SHIP_GOOGLE_CREDENTIALS);
     for (name, value) in variables(environment, &["GOOGLE_"]) {
         let Ok(key) = name.parse::<ConfigKey>() else { continue };
         let (is_path, is_other) = match key {
@@ -69,12 +69,12 @@ fn builder(place: &str, paths: &Paths, settings: &Settings, environment: &Enviro
             ConfigKey::ServiceAccountKey | ConfigKey::BearerToken => (false, true),
             _ => (false, false),
         };
-        if ours.is_empty() || !(is_path || is_other) {
-            let value = if is_path { expanded(&value) } else { value };
+        if ours.is_none() || !(is_path || is_other) {
+            let value = if is_path { expanded(value.as_ref()) } else { value };
             builder = builder.with_config(key, value);
         }
     }
-    if !ours.is_empty() {
+    if let Some(ours) = ours {
         return builder.with_application_credentials(expanded(&ours));
     }
     match of_gcloud(paths, environment).filter(|path| path.exists()) {

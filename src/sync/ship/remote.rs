@@ -68,7 +68,7 @@ impl Remote {
         environment: &Environment,
     ) -> Result<Self, Error> {
         let key = Key::load(&paths.ship_key())?;
-        let compress = settings.flag(&table::SHIP_COMPRESS);
+        let compress = settings.get(&table::SHIP_COMPRESS);
         let (store, prefix) = store(place, purpose, paths, settings, environment)?;
         let is_plain_allowed = key.is_none();
         let place = without_password(place);

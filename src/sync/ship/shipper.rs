@@ -81,7 +81,7 @@ impl Shipper {
         clock: Clock,
     ) -> Result<Self, Error> {
         let remote = Remote::open(place, Purpose::Ship, paths, settings, environment)?;
-        let name = match settings.text(&table::SHIP_NAME) {
+        let name = match settings.get(&table::SHIP_NAME) {
             name if name.is_empty() => os::host_name(),
             name => name,
         };

@@ -26,7 +26,7 @@ pub struct Standing {
 impl Standing {
     /// `None` if nothing is shipped anywhere. `log_bytes` is how much there is here.
     pub fn look(app: &App, log_bytes: u64) -> Option<Self> {
-        let chosen = app.settings.text(&SHIP_TO);
+        let chosen = app.settings.get(&SHIP_TO);
         let state = State::load(&app.paths);
         let place = match &state {
             _ if !chosen.is_empty() => chosen,

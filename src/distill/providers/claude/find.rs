@@ -35,13 +35,14 @@ const IN_SYSTEM: [&str; 3] =
 
 /// The executable that answers, or one line that says why there is none.
 pub(super) fn executable(setup: &Setup<'_>) -> Result<PathBuf, Refusal> {
-    let chosen = setup.settings.text(&table::CLAUDE_CODE_PATH);
-    if !chosen.is_empty() {
-        let path =
-            claude_mem_core::paths::expand_tilde(Path::new(&chosen), setup.paths.home.as_deref());
+    if let Some(chosen) = setup.settings.get(&table::CLAUDE_CODE_PATH) {
+        let path = claude_mem_core::paths::expand_tilde(&chosen, setup.paths.home.as_deref());
         return match answers(setup, &path) {
             Ok(()) => Ok(path),
-            Err(why) => Err(Refusal::of_settings(format!("CLAUDE_CODE_PATH={chosen}: {why}"))),
+            Err(why) => {
+                let chosen = chosen.display();
+                Err(Refusal::of_settings(format!("CLAUDE_CODE_PATH={chosen}: {why}")))
+            }
         };
     }
     let mut reason = "no `claude` on the PATH: install Claude Code or set CLAUDE_CODE_PATH".into();

@@ -66,8 +66,7 @@ impl Claude {
         })?;
         let environment = world::environment(setup);
         let world = World { executable, launcher, cwd, environment };
-        let children_max = setup.settings.text(&table::MAX_CONCURRENT_AGENTS);
-        let pool = Pool::new(children_max.parse().unwrap_or(2), idle_max);
+        let pool = Pool::new(setup.settings.get(&table::MAX_CONCURRENT_AGENTS), idle_max);
         Ok(Self { world, pool, turns_max: TURNS_MAX })
     }
 

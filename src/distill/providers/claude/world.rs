@@ -3,7 +3,7 @@
 use std::{ffi::OsString, path::PathBuf};
 
 use crate::providers::Setup;
-use claude_mem_core::settings::{self, table};
+use claude_mem_core::settings::{self, ClaudeAuth, table};
 
 /// Where a child lives.
 pub(super) struct World {
@@ -40,8 +40,8 @@ pub(super) fn environment(setup: &Setup<'_>) -> Vec<(OsString, OsString)> {
     let chosen = settings::variables(&setup.paths.credentials());
     environment.extend(chosen.into_iter().map(|(name, value)| (name.into(), value.into())));
     environment.extend(SWITCHES.map(|(name, value)| (name.into(), value.into())));
-    if setup.settings.text(&table::CLAUDE_AUTH_METHOD) == "api-key" {
-        let key = setup.settings.text(&table::ANTHROPIC_API_KEY);
+    if setup.settings.get(&table::CLAUDE_AUTH_METHOD) == ClaudeAuth::ApiKey {
+        let key = setup.settings.get(&table::ANTHROPIC_API_KEY);
         environment.extend((!key.is_empty()).then(|| ("ANTHROPIC_API_KEY".into(), key.into())));
     }
     environment

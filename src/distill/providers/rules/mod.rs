@@ -31,7 +31,8 @@ use std::time::Duration;
 
 use super::{Answer, Spent};
 use crate::turn_prompt::Turn;
-use claude_mem_memory::modes::{Mode, Verbosity};
+use claude_mem_core::settings::Verbosity;
+use claude_mem_memory::modes::Mode;
 use story::Story;
 
 /// Named in replies where another provider names its model. The number rises when the rules do.

@@ -8,7 +8,8 @@ use super::messages::decisiveness;
 use super::reply::Observation;
 use super::story::Story;
 use super::text::{add, clip, code, listing, title};
-use claude_mem_memory::modes::{Mode, Verbosity};
+use claude_mem_core::settings::Verbosity;
+use claude_mem_memory::modes::Mode;
 
 const FACTS_MAX: usize = 8;
 const FACT_CHARS_MAX: usize = 240;

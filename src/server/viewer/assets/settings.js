@@ -3,24 +3,6 @@ import { get, post } from "./api.js";
 import { fill, h, prose } from "./dom.js";
 import { toast } from "./toast.js";
 
-const GROUPS = [
-  ["What is recorded", /ENABLED|EXCLUDED|DISABLED|SKIP_|REDACT|FIELD_|SYNC$/],
-  ["Who distils", /PROVIDER|MODEL|CLAUDE_CODE|AUTH_|ANTHROPIC|OPENAI|AGENTS|REQUEST|DAILY|VERBOSITY|MODE$|LANGUAGE/],
-  ["What comes back", /CONTEXT|SEMANTIC/],
-  ["The worker", /WORKER|DELETE_TIMEOUT|IDLE/],
-  ["Keeping", /./],
-];
-
-/** Words that are not written as others are. */
-const WORDS = {
-  api: "API",
-  url: "URL",
-  id: "ID",
-  openai: "OpenAI",
-  claude: "Claude",
-  anthropic: "Anthropic",
-};
-
 export default async function settings(main) {
   const body = h("div");
   main.append(
@@ -40,21 +22,15 @@ export default async function settings(main) {
   );
 
   function draw(all) {
-    const left = new Set(all);
-    const groups = GROUPS.map(([title, pattern]) => {
-      const own = [...left].filter(({ name }) => pattern.test(name));
-      own.forEach((setting) => left.delete(setting));
-      return (
-        own.length > 0 &&
-        h(
-          "section",
-          { class: "group" },
-          h("h2", null, title),
-          own.map((setting) => row(setting, save)),
-        )
+    const titles = [...new Set(all.map(({ group }) => group))];
+    const section = (title) =>
+      h(
+        "section",
+        { class: "group" },
+        h("h2", null, title),
+        all.filter(({ group }) => group === title).map((setting) => row(setting, save)),
       );
-    });
-    fill(body, groups);
+    fill(body, titles.map(section));
   }
 
   async function save(setting, value, wrong) {
@@ -91,11 +67,7 @@ function row(setting, save) {
       h(
         setting.is_read_only ? "span" : "label",
         setting.is_read_only ? { class: "name", id: name } : { for: name },
-        name
-          .replace(/^CLAUDE_MEM_/, "")
-          .replaceAll("_", " ")
-          .toLowerCase()
-          .replace(/\b(api|url|id|openai|claude|anthropic)\b/g, (word) => WORDS[word]),
+        setting.unit ? `${setting.label} (${setting.unit})` : setting.label,
       ),
       h("p", { id: `${name}-meaning` }, prose(meaning)),
       command && source !== "environment" && h("pre", { class: "command" }, command),
