@@ -25,11 +25,10 @@ use crate::{
 };
 use claude_mem_core::{
     clock::Clock,
-    data_dir,
     diagnostics::{self, Level},
     environment::Environment,
     os,
-    paths::Paths,
+    paths::{Paths, data_dir},
     settings::{Settings, SyncMode, table::SYNC, value::flag},
     worker_process::wake,
 };

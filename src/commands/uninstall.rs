@@ -10,9 +10,9 @@ use clap::Args;
 use super::{confirm::confirm, install::here};
 use claude_mem_core::{
     app::App,
-    data_dir::{OURS, SHARED, UPSTREAM_DATABASE},
     failure::Failure,
     json_edit::Document,
+    paths::data_dir::{OURS, SHARED, UPSTREAM_DATABASE},
     user_file,
 };
 use claude_mem_install::{self, Targets, manifest::Manifest};

@@ -11,11 +11,10 @@ use serde::Serialize;
 
 use crate::{
     clock::Clock,
-    data_dir,
     environment::Environment,
     failure::Failure,
     os::{self, columns},
-    paths::Paths,
+    paths::{Paths, data_dir},
     safe_text::{clean, write_json},
     settings::Settings,
 };

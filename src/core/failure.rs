@@ -2,7 +2,11 @@
 
 use std::{fmt::Write as _, io, path::Path};
 
-use crate::{data_dir::OtherOwner, json_edit::Unusable, paths::NoHome, safe_text::clean};
+use crate::{
+    json_edit::Unusable,
+    paths::{NoHome, data_dir::OtherOwner},
+    safe_text::clean,
+};
 
 /// An error of a command. Libraries say what happened; the advice is added here, because only the binary knows its
 /// commands.

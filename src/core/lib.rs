@@ -3,7 +3,6 @@
 
 pub mod app;
 pub mod clock;
-pub mod data_dir;
 pub mod diagnostics;
 pub mod environment;
 pub mod failure;

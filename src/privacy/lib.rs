@@ -5,7 +5,6 @@
 //! secret is cut in two and survives by halves. All of it takes linear time, and [`work`] stops it if a text is more
 //! work than that. Nothing here touches the world.
 
-mod arrays;
 mod clip;
 mod json;
 mod json_strings;

@@ -29,10 +29,9 @@ use tokio::net::TcpListener;
 use crate::http;
 use claude_mem_core::{
     app::App,
-    data_dir,
     failure::Failure,
     os::{self, Listener, WakeListener},
-    paths::Paths,
+    paths::{Paths, data_dir},
     settings::table::LOG,
 };
 

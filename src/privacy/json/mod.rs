@@ -3,14 +3,16 @@
 //! What needs no change is copied as it stands, in spans as long as possible. The nesting is a list of
 //! brackets and no recursion, so ten thousand levels cost ten thousand bytes.
 
+mod arrays;
+
 use std::{borrow::Cow, collections::BTreeMap};
 
 use blake3::Hasher;
 
+use arrays::Neighbours;
+
 use crate::{
-    Policy,
-    arrays::Neighbours,
-    clean_text, clip, hide,
+    Policy, clean_text, clip, hide,
     json_strings::{end_of_string, read_string, write_string},
     long_strings,
     secrets::{self, Name},

@@ -1,12 +1,13 @@
 //! Paths of the data directory and of the user's home.
 
+pub mod data_dir;
+
 use std::{
     fmt, fs, io,
     path::{Path, PathBuf},
 };
 
 use crate::{
-    data_dir,
     environment::Environment,
     os::{self, Making as _},
 };

@@ -9,7 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{os, paths::Paths};
+use super::Paths;
+use crate::os;
 
 /// Entries of the data directory that are ours alone.
 pub const OURS: &[&str] = &[
