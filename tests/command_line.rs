@@ -66,6 +66,15 @@ fn at_a_terminal(sandbox: &Sandbox, line: &str) -> String {
 }
 
 #[test]
+fn a_person_who_names_an_unknown_client_is_shown_the_known_ones() {
+    let sandbox = Sandbox::new();
+    let binary = env!("CARGO_BIN_EXE_claude-mem");
+    let shown = at_a_terminal(&sandbox, &format!("{binary} hook --client nobody; echo code $?"));
+    assert!(shown.contains("known clients: claude-code"), "{shown}");
+    assert!(shown.contains("code 2"), "{shown}");
+}
+
+#[test]
 fn long_answers_are_paged_at_a_terminal_and_nowhere_else() {
     let sandbox = Sandbox::new();
     let prompt =

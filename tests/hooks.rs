@@ -331,3 +331,77 @@ fn context_is_an_answer_the_client_accepts() {
     assert!(answer["hookSpecificOutput"]["additionalContext"].is_string());
     assert_eq!(told(&sandbox), ["SessionStarted startup in /p"]);
 }
+
+/// What is the same for one event wherever and whenever it is recorded.
+fn comparable(mut event: Value) -> Value {
+    for name in ["id", "seq", "time"] {
+        event.as_object_mut().unwrap().remove(name);
+    }
+    event
+}
+
+#[test]
+fn one_command_records_every_payload_as_the_older_five_do() {
+    for version in ["", "2.0.76"] {
+        let (aliases, one) = (Sandbox::new(), Sandbox::new());
+        for file in fixtures(version) {
+            let text = fs::read(file).unwrap();
+            let sent: Value = serde_json::from_slice(&text).unwrap();
+            let alias = hook_of(sent["hook_event_name"].as_str().unwrap());
+            let answer = aliases.hook(alias, &text);
+            let run = one.run_with(&["hook", "--client", "claude-code"], &[], &text);
+            assert_eq!(run.answer(), answer, "{sent}");
+        }
+        let (by_aliases, by_one) = (aliases.events(), one.events());
+        assert_eq!(by_aliases.len(), by_one.len());
+        for (by_alias, mut by_one) in by_aliases.into_iter().zip(by_one) {
+            if by_one["kind"] == "InputUnreadable" {
+                // The command that was called is part of it.
+                assert_eq!(by_one["event"]["hook"], "hook");
+                by_one["event"]["hook"] = by_alias["event"]["hook"].clone();
+                by_one["subject"] = by_alias["subject"].clone();
+            }
+            let (by_alias, by_one) = (comparable(by_alias), comparable(by_one));
+            assert_eq!(by_one.to_string(), by_alias.to_string());
+        }
+    }
+}
+
+#[test]
+fn the_payload_decides_which_event_it_is() {
+    let sandbox = Sandbox::new();
+    let start = payload("SessionStart", json!({"source": "startup"}));
+    let answer = sandbox.hook("save", start);
+    assert!(answer["hookSpecificOutput"]["additionalContext"].is_string(), "{answer}");
+    let answer = sandbox.hook("context", tool("t1"));
+    assert!(answer.get("hookSpecificOutput").is_none(), "{answer}");
+    assert_eq!(told(&sandbox), ["SessionStarted startup in /p", "ToolUsed Bash lst1"]);
+    let nameless = r#"{"session_id": "s1", "cwd": "/p"}"#;
+    sandbox.run_with(&["hook", "--client=claude-code"], &[], nameless).answer();
+    let event = &sandbox.events()[2];
+    assert_eq!(
+        (&event["kind"], &event["event"]["error"]),
+        (&json!("InputUnreadable"), &json!("it names no event"))
+    );
+}
+
+#[test]
+fn a_hook_without_a_known_client_is_silent_and_leaves_a_line_in_the_diagnostics() {
+    let cases: [&[&str]; 4] =
+        [&["--client", "nobody"], &["--client=nobody"], &[], &["--client", "claude-code", "x"]];
+    for arguments in cases {
+        let sandbox = Sandbox::new();
+        let arguments = [&["hook"], arguments].concat();
+        let run = sandbox.run_with(&arguments, &[], tool("t1"));
+        assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (0, "", ""), "{run:?}");
+        assert!(!sandbox.data().join("log").exists());
+        let diagnostics = sandbox.diagnostics();
+        assert_eq!(diagnostics.matches("name no known client").count(), 1, "{diagnostics}");
+        assert!(diagnostics.contains("takes claude-code"), "{diagnostics}");
+    }
+    let sandbox = Sandbox::new();
+    sandbox.run_with(&["hook"], &[("CLAUDE_MEM_SKIP", "1")], tool("t1"));
+    assert!(!sandbox.data().exists(), "not even a line, if the session is left out");
+    let help = sandbox.run(&["hook", "--help"]).ok();
+    assert!(help.contains("--client <NAME>"), "{help}");
+}

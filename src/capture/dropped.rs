@@ -1,8 +1,8 @@
-//! Events that could not be recorded: how many, and when the last one was lost.
+//! Counts events that could not be recorded.
 //!
-//! On a full disk a hook can append nothing, neither to the log nor to the diagnostics. The length of an empty, sparse
-//! file still can be changed: it takes no block. So the length of `dropped-events` counts, and its
-//! modification time is the time of the last one.
+//! On a full disk a hook can append to neither the log nor the diagnostics. The length of a sparse file
+//! can still be changed, because it takes no block. So the length of `dropped-events` is the count, and its
+//! modification time is the time of the last loss.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -30,12 +30,12 @@ pub struct Dropped {
 }
 
 impl Dropped {
-    /// Counts one more. A disk that takes nothing at all keeps no count either.
+    /// Counts one more, if the disk allows even that.
     pub(super) fn add(data: &Path) {
         let _ = add(&place(data));
     }
 
-    /// What was dropped; `None` if nothing was.
+    /// The count; `None` if it is zero.
     pub fn look(data: &Path) -> Option<Self> {
         let found = fs::metadata(place(data)).ok().filter(fs::Metadata::is_file)?;
         let last = found.modified().ok().and_then(|at| Timestamp::try_from(at).ok());
@@ -43,7 +43,7 @@ impl Dropped {
         (found.len() > 0).then_some(Self { events: found.len(), last })
     }
 
-    /// Starts to count anew.
+    /// Resets the count.
     pub fn acknowledge(data: &Path) -> io::Result<()> {
         fs::remove_file(place(data))
     }

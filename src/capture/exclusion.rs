@@ -1,4 +1,4 @@
-//! Which projects the user does not want remembered.
+//! Projects that settings exclude from recording.
 
 use std::path::Path;
 
@@ -11,9 +11,8 @@ use claude_mem_core::settings::{
 /// The reason given when the exclusions are unknown.
 const FILE: &str = "settings.json";
 
-/// The setting that keeps this session out of memory, or `None` if it may be recorded. Of all folders
-/// the session has to do with, one that is excluded is enough: a worktree of a private repository is
-/// private, wherever it lies.
+/// The setting that excludes this session, or `None` if it may be recorded. One excluded folder of the
+/// session is enough: a worktree of an excluded repository is excluded, wherever it is.
 pub fn excluded_by(
     settings: &Settings,
     project: &ProjectId,

@@ -1,24 +1,24 @@
-//! Events told by programs that are not hooks: the same cleaning, the same exclusions, another way in.
+//! Events from programs that are not hooks, sent to the worker over HTTP or `worker.sock`.
+//!
+//! Their message form has the field names of Claude Code's hooks. Session, client and project are named
+//! beside the message, and no path in it is opened.
 
-use std::{borrow::Cow, path::Path};
+use std::borrow::Cow;
 
-use claude_mem_events::{Envelope, Event};
-
-use crate::{is_our_tool, project::ProjectId};
 use crate::{
+    clients::claude_code,
+    incoming::IncomingKind,
     payload::{Payload, text},
-    private_turn::PrivateTurn,
-    recorder::{Call, Fact, Problem, World, bounded},
+    project::ProjectId,
+    recorder::{Access, Captured, Recorder, Source},
 };
-use claude_mem_core::{environment::Environment, paths::Paths};
-use claude_mem_privacy::clean_text;
 
-/// One JSON object that a program sent, with what nobody has taken out of it yet.
+/// One JSON object from a program, less the fields taken so far.
 #[derive(Debug, Clone)]
 pub struct Message<'a>(Payload<'a>);
 
 impl<'a> Message<'a> {
-    /// Takes it apart, and copies nothing.
+    /// Splits it into fields, and copies nothing.
     pub fn read(text: &'a str) -> Result<Self, String> {
         match Payload::read(text) {
             (payload, None) => Ok(Self(payload)),
@@ -26,117 +26,68 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Takes out what is a text; nothing, if it is empty or something else.
+    /// Takes a string out; `None` if it is absent, empty or something else.
     pub fn take(&mut self, name: &str) -> Option<Cow<'a, str>> {
-        self.0.take(name).and_then(said)
+        self.0.take(name).and_then(string)
     }
 
-    /// A text that stays where it is.
+    /// A string, which is not taken.
     pub fn peek(&self, name: &str) -> Option<Cow<'a, str>> {
-        self.0.peek(name).and_then(said)
+        self.0.peek(name).and_then(string)
     }
 
-    /// Whether there is something of this name.
+    /// Whether there is a field of this name.
     pub fn has(&self, name: &str) -> bool {
         self.0.peek(name).is_some()
     }
 }
 
-/// What is in a JSON string, if it is one and there is something in it.
-fn said(json: &str) -> Option<Cow<'_, str>> {
+/// The content of a JSON string that is not empty.
+fn string(json: &str) -> Option<Cow<'_, str>> {
     json.starts_with('"').then(|| text(json)).filter(|text| !text.is_empty())
 }
 
-/// What a program told.
+/// An event from a program.
 #[derive(Debug)]
-pub struct Told<'a> {
-    /// The hook that would have told it: `context`, `new`, `save`, `summary`, `cleanup`.
-    pub hook: &'static str,
-    /// The watched program's id of the session.
+pub struct ExternalEvent<'a> {
+    pub kind: IncomingKind,
+    /// The client's session id.
     pub session: &'a str,
-    /// What that hook gets. Paths in it are text: none of them is opened.
     pub message: Message<'a>,
-    /// Which program is watched.
-    pub platform: &'a str,
-    /// What is worked on.
+    /// The client whose session it is.
+    pub client: &'a str,
     pub project: ProjectId,
 }
 
-/// What becomes of it.
-#[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "nearly all are recorded")]
-pub enum Heard {
-    /// It is to be appended.
-    Event { envelope: Envelope, event: Event },
-    /// It is not to be recorded.
-    Skipped(Skipped),
-}
-
-/// Why something is not recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Skipped {
-    /// The user said something in private, or does something in a private turn.
-    Private,
-    /// The project is left out by a setting.
-    Project,
-    /// The tool is left out by a setting.
-    Tool,
-    /// The tool is one of ours: what memory said must not come back as news.
-    OurTool,
-}
-
-impl Skipped {
-    /// One word for a program.
-    pub fn reason(self) -> &'static str {
-        match self {
-            Self::Private => "private",
-            Self::Project => "project_excluded",
-            Self::Tool => "tool_excluded",
-            Self::OurTool => "session_memory_meta",
-        }
-    }
-}
-
-/// Makes an event of what was told, as the hook would have.
-pub fn hear(environment: &Environment, paths: &Paths, told: Told<'_>) -> Result<Heard, String> {
-    let world = World::new(environment.clone(), paths.clone());
-    world.limited(told.hook, || hear_in(&world, paths, told))
-}
-
-fn hear_in(world: &World, paths: &Paths, told: Told<'_>) -> Result<Heard, String> {
-    let Message(mut payload) = told.message;
-    // A hook reads the end of the transcript where the client does not say what was said last. What it is and of
-    // which session was said beside it.
+/// Captures an event from a program.
+pub fn accept(recorder: &Recorder, event: ExternalEvent<'_>) -> Result<Captured, String> {
+    let Message(mut payload) = event.message;
+    // Transcripts would be read where the last messages are absent. Event and session are named beside it.
     for name in ["transcript_path", "agent_transcript_path", "session_id", "hook_event_name"] {
         payload.take(name);
     }
-    if told.session.trim().is_empty() {
+    if event.session.trim().is_empty() {
         return Err("there is no session id".into());
     }
-    let session = bounded(clean_text(told.session, world.policy).text);
-    let cwd = payload.take_text("cwd").map_or(Cow::Borrowed(""), |cwd| cwd);
-    let cwd = bounded(clean_text(&cwd, world.policy).text);
-    if !world.admits(&told.project, Path::new(&cwd)) {
-        return Ok(Heard::Skipped(Skipped::Project));
-    }
-    let envelope = world.envelope(told.project, told.platform, &session);
-    let turn = PrivateTurn::of(&paths.data, &session);
-    let is_ours = payload.peek_text("tool_name").is_some_and(|tool| is_our_tool(&tool));
-    let call = Call { world, payload, event_name: String::new(), cwd, turn, bytes_taken: 0 };
-    let fact = call.fact(told.hook).map_err(|problem: Problem| problem.to_string())?;
-    match fact.map_err(|malformed| malformed.error)? {
-        Some(Fact::Synced(event) | Fact::Plain(event)) => Ok(Heard::Event { envelope, event }),
-        None if PrivateTurn::of(&paths.data, &session).is_on() => {
-            Ok(Heard::Skipped(Skipped::Private))
-        }
-        None if is_ours => Ok(Heard::Skipped(Skipped::OurTool)),
-        None => Ok(Heard::Skipped(Skipped::Tool)),
-    }
+    let source = Source {
+        client: event.client,
+        session: Cow::Borrowed(event.session),
+        cwd: payload.text("cwd"),
+        access: Access::Program { project: event.project },
+    };
+    let captured =
+        recorder.limited("program", || match claude_code::parse(&mut payload, Some(event.kind)) {
+            Ok(incoming) => recorder.capture(source, incoming, payload),
+            Err(skip) => Ok(Captured::Skipped(skip)),
+        });
+    captured.map_err(|problem| problem.to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use claude_mem_core::{environment::Environment, paths::Paths};
+    use claude_mem_events::Event;
 
     struct Case {
         dir: tempfile::TempDir,
@@ -149,33 +100,34 @@ mod tests {
             Self { dir: tempfile::tempdir().unwrap(), environment }
         }
 
-        fn hear(&self, hook: &'static str, json: &str) -> Result<Heard, String> {
+        fn accept(&self, kind: IncomingKind, json: &str) -> Result<Captured, String> {
             let paths = Paths { home: None, data: self.dir.path().into() };
             let project = ProjectId::unseen("/work/shop");
             let message = Message::read(json)?;
             let session = message.peek("session_id").unwrap_or_default();
-            let told = Told { hook, session: &session, message, platform: "claude-code", project };
-            hear(&self.environment, &paths, told)
+            let client = "claude-code";
+            let event = ExternalEvent { kind, session: &session, message, client, project };
+            accept(&Recorder::new(self.environment.clone(), paths), event)
         }
 
-        fn skipped(&self, hook: &'static str, json: &str) -> &'static str {
-            match self.hear(hook, json).unwrap() {
-                Heard::Skipped(skipped) => skipped.reason(),
-                Heard::Event { event, .. } => panic!("{event:?}"),
+        fn skipped(&self, kind: IncomingKind, json: &str) -> &'static str {
+            match self.accept(kind, json).unwrap() {
+                Captured::Skipped(skipped) => skipped.reason(),
+                Captured::Event { event, .. } => panic!("{event:?}"),
             }
         }
     }
 
     #[test]
-    fn what_is_told_is_cleaned_like_what_hooks_tell() {
+    fn an_event_from_a_program_is_redacted_like_a_hooks() {
         let key = format!("sk-ant-api03-{}", "aB3".repeat(20));
         let json = format!(
             r#"{{"session_id": "s", "tool_name": "Bash", "tool_input": {{"command": "<private>x</private>ls"}},
                 "tool_response": "{key}", "cwd": "/work/shop"}}"#
         );
-        let heard = Case::new(&[]).hear("save", &json).unwrap();
-        let Heard::Event { envelope, event: Event::ToolUsed(used), .. } = heard else {
-            panic!("{heard:?}");
+        let captured = Case::new(&[]).accept(IncomingKind::ToolUse, &json).unwrap();
+        let Captured::Event { envelope, event: Event::ToolUsed(used), .. } = captured else {
+            panic!("{captured:?}");
         };
         assert_eq!((envelope.session.as_str(), envelope.project.label.as_str()), ("s", "shop"));
         assert_eq!(used.input, r#"{"command": "[redacted:private]ls"}"#);
@@ -183,40 +135,43 @@ mod tests {
     }
 
     #[test]
-    fn what_hooks_leave_out_is_left_out() {
+    fn what_hooks_skip_is_skipped_with_its_reason() {
         let case = Case::new(&[("CLAUDE_MEM_SKIP_TOOLS", "Glob")]);
         let used = |tool: &str| format!(r#"{{"session_id": "s", "tool_name": "{tool}"}}"#);
-        assert_eq!(case.skipped("save", &used("Glob")), "tool_excluded");
-        assert_eq!(case.skipped("save", &used("mcp__claude-mem__search")), "session_memory_meta");
+        assert_eq!(case.skipped(IncomingKind::ToolUse, &used("Glob")), "tool_excluded");
+        assert_eq!(
+            case.skipped(IncomingKind::ToolUse, &used("mcp__claude-mem__search")),
+            "session_memory_meta"
+        );
         let prompt = r#"{"session_id": "s", "prompt": "<private>all of it</private>"}"#;
         assert!(matches!(
-            case.hear("new", prompt).unwrap(),
-            Heard::Event { event: Event::PromptSubmitted(said), .. } if said.is_private && said.prompt.is_empty()
+            case.accept(IncomingKind::Prompt, prompt).unwrap(),
+            Captured::Event { event: Event::PromptSubmitted(said), .. } if said.is_private && said.prompt.is_empty()
         ));
-        assert_eq!(case.skipped("save", &used("Bash")), "private");
+        assert_eq!(case.skipped(IncomingKind::ToolUse, &used("Bash")), "private");
         let case = Case::new(&[("CLAUDE_MEM_EXCLUDED_PROJECTS", "/work/*")]);
-        assert_eq!(case.skipped("save", &used("Bash")), "project_excluded");
+        assert_eq!(case.skipped(IncomingKind::ToolUse, &used("Bash")), "project_excluded");
     }
 
     #[test]
-    fn no_path_that_is_told_is_opened() {
+    fn no_path_in_a_message_is_opened() {
         let case = Case::new(&[]);
         let transcript = case.dir.path().join("transcript.jsonl");
         let line = r#"{"type":"assistant","message":{"role":"assistant","content":"SEEN"}}"#;
         std::fs::write(&transcript, line).unwrap();
         let json = format!(r#"{{"session_id": "s", "transcript_path": {transcript:?}}}"#);
-        let heard = case.hear("summary", &json).unwrap();
-        let Heard::Event { event: Event::SummaryRequested(stop), .. } = heard else {
-            panic!("{heard:?}");
+        let captured = case.accept(IncomingKind::Stop, &json).unwrap();
+        let Captured::Event { event: Event::SummaryRequested(stop), .. } = captured else {
+            panic!("{captured:?}");
         };
         assert_eq!(stop.last_assistant_message, "");
     }
 
     #[test]
-    fn what_is_no_object_or_of_no_session_is_refused() {
+    fn a_message_that_is_no_object_or_has_no_session_is_an_error() {
         let case = Case::new(&[]);
         for json in ["", "[]", "{\"session_id\": ", "{}", r#"{"session_id": " "}"#] {
-            assert!(case.hear("save", json).is_err(), "{json}");
+            assert!(case.accept(IncomingKind::ToolUse, json).is_err(), "{json}");
         }
     }
 }

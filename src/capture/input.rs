@@ -1,4 +1,4 @@
-//! Reading stdin to its end, but not for ever and not without bound.
+//! Reads a hook's stdin to its end, within limits of time and size.
 
 use std::{
     io,
@@ -10,28 +10,28 @@ use memmap2::MmapMut;
 
 use claude_mem_core::os::{self, Source};
 
-/// The largest input ever seen from a client is some 2 MB for a file of 1 MB. Above this, what follows
-/// is read and thrown away, so that whoever writes it is not left with a broken pipe.
+/// The largest payload seen from a client is about 2 MB, for a file of 1 MB. What exceeds this is read and
+/// discarded, so that the writer does not get a broken pipe.
 const BYTES_MAX: usize = 64 << 20;
-/// Nobody who has something to say pauses for so long.
+/// The longest pause within a payload.
 const SILENCE_MAX: Duration = Duration::from_secs(2);
-/// A writer that dribbles is not waited for beyond this: Claude Code gives a hook five seconds.
+/// The limit for a slow writer: Claude Code gives a hook five seconds.
 const TIME_MAX: Duration = Duration::from_secs(4);
-/// What a pipe holds unless somebody made it larger.
+/// The default size of a pipe's buffer.
 const PIPE_BYTES: usize = 64 << 10;
 
-/// What was on stdin.
+/// A payload as read from stdin.
 #[derive(Debug)]
 pub struct Input {
-    /// As much of it as is kept.
+    /// The part that is kept.
     pub(super) bytes: Bytes,
-    /// How much there was.
+    /// The length of all of it.
     pub(super) len: u64,
-    /// Why `bytes` is not all of it, if so.
+    /// Why `bytes` is not all of it.
     pub(super) cut: Option<&'static str>,
 }
 
-/// The input in memory. Nearly all inputs fit into a pipe's buffer. Larger ones are read into huge pages,
+/// The payload in memory. Nearly all payloads fit into a pipe's buffer. Larger ones are read into huge pages,
 /// because the page faults of a megabyte of small pages take longer than all work on it.
 #[derive(Debug)]
 pub(super) enum Bytes {
@@ -55,10 +55,10 @@ impl Bytes {
         Self::Small(Vec::with_capacity(PIPE_BYTES))
     }
 
-    /// Reads once, behind what is there, into room that need not be cleared first.
+    /// Reads once and appends, without clearing the buffer first.
     fn read(&mut self, source: &impl Source) -> io::Result<usize> {
         if matches!(self, Self::Small(bytes) if bytes.len() == bytes.capacity()) {
-            // There is more to come. Whoever writes it need not wait for us after every 64 KB.
+            // There is more to come. With a larger pipe the writer need not wait after every 64 KB.
             os::widen(source);
             self.grow();
         }
@@ -80,13 +80,13 @@ impl Bytes {
                 buffer[..bytes.len()].copy_from_slice(bytes);
                 *self = Self::Large { len: bytes.len(), buffer };
             }
-            // From 64 KB on fourfold comes to exactly the most there may be.
+            // 64 KB times a power of four is exactly the maximum.
             Err(_) => bytes.reserve_exact(3 * bytes.len()),
         }
     }
 }
 
-/// Reads stdin until its end, a silence, or a bound.
+/// Reads stdin until its end, a pause, or a limit.
 pub fn read() -> Input {
     read_from(&os::stdin())
 }
@@ -116,6 +116,11 @@ fn is_passing(error: &io::Error) -> bool {
 }
 
 impl Input {
+    #[cfg(test)]
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        Self { bytes: Bytes::Small(bytes.to_vec()), len: bytes.len() as u64, cut: None }
+    }
+
     fn read_some(&mut self, source: &impl Source) -> io::Result<usize> {
         if self.bytes.len() >= BYTES_MAX {
             let count = discard_some(source)?;
@@ -131,8 +136,7 @@ impl Input {
     }
 }
 
-/// Reads once and forgets. In a function of its own, because what is on the stack of one that every hook
-/// goes through is met page by page by every hook.
+/// Reads once and discards. A function of its own, so that its buffer is not on the stack of every hook.
 #[cold]
 #[inline(never)]
 fn discard_some(source: &impl Source) -> io::Result<usize> {

@@ -1,34 +1,40 @@
-//! From a hook payload to an event in the log: which client sent it, which project it belongs to, whether it may
-//! be recorded, and what is removed from it first.
+//! From a client's hook payload to an event in the log: which session and project it belongs to, whether it
+//! may be recorded, and what is removed from it first.
 
+mod build_event;
+pub mod clients;
 mod dropped;
+mod envelope;
 mod exclusion;
 pub mod external;
 mod glob;
+mod incoming;
 mod input;
 mod payload;
 mod payload_fast;
 mod private_turn;
 pub mod project;
-mod prompt;
 mod recorder;
+mod recorder_cache;
 pub mod redaction;
-mod session_end;
-mod session_start;
-mod stop;
-mod tool_use;
 mod transcript;
 
+pub use build_event::MEDIA;
+pub use clients::{CLAUDE_CODE, Client, HookCommand, Response};
 pub use dropped::Dropped;
+pub use envelope::envelope;
 pub use exclusion::excluded_by;
+pub use incoming::{
+    Incoming, IncomingKind, LastMessages, Prompt, SessionEnd, SessionStart, Skip, Stop, ToolUse,
+};
 pub use input::{Input, read as read_input};
-pub use payload::text as json_text;
+pub use payload::{Payload, text as json_text};
 pub use private_turn::{is_turn_private, sweep as sweep_private_turns};
-pub use prompt::MEDIA;
-pub use recorder::{Begun, PLATFORM, Problem, World, is_internal};
-pub use tool_use::is_our_tool;
+pub use recorder::{
+    Access, Captured, HookOutcome, Problem, Recorder, SessionBegun, Source, is_internal,
+};
+pub use recorder_cache::RecorderCache;
+pub use transcript::{Message as TranscriptMessage, Speaker};
 
-/// The hook commands, as Claude Code's settings name them.
-pub const NAMES: [&str; 5] = ["context", "new", "save", "summary", "cleanup"];
 /// Our name among Claude Code's plugins, where names that begin with `claude-` are reserved.
 pub const PLUGIN: &str = "mem";

@@ -1,8 +1,8 @@
-//! The JSON as Claude Code sends it.
+//! A hook's payload: one JSON object, as a client sends it.
 //!
-//! One object whose values stay as they were written until somebody asks for one: a megabyte of tool
-//! output is looked over once and copied once. Nothing is rejected for having the wrong type, since what
-//! a newer client means by it may be worth keeping.
+//! Values stay as they were written until they are asked for: a megabyte of tool output is scanned once
+//! and copied once. Nothing is rejected for having the wrong type, because what a newer client means by it
+//! may be worth keeping.
 
 use std::{borrow::Cow, fmt};
 
@@ -12,10 +12,10 @@ use serde_json::{error::Category, value::RawValue};
 use crate::payload_fast;
 use claude_mem_privacy::read_string;
 
-/// The fields of one hook's input, those that nobody has taken yet.
+/// The fields of one payload that have not been taken yet.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Payload<'a> {
-    /// Their names, and their values as JSON.
+pub struct Payload<'a> {
+    /// Names, and values as JSON.
     fields: Vec<(String, &'a str)>,
 }
 
@@ -24,12 +24,18 @@ pub(super) struct Payload<'a> {
 pub(super) struct Malformed {
     /// What is wrong with it.
     pub(super) error: String,
-    /// Whether the end is missing, so that the last word may be half a secret.
+    /// The end is missing, so that the last word may be half a secret.
     pub(super) is_truncated: bool,
 }
 
+impl Malformed {
+    pub(super) fn new(error: impl Into<String>) -> Self {
+        Self { error: error.into(), is_truncated: false }
+    }
+}
+
 impl From<&serde_json::Error> for Malformed {
-    /// The parser's message may quote what it read, which may be private, so that only the position is taken from it.
+    /// In our own words: the parser's message may quote the payload, which may be private.
     fn from(error: &serde_json::Error) -> Self {
         let what = match error.classify() {
             Category::Eof => "it ends too early",
@@ -42,7 +48,7 @@ impl From<&serde_json::Error> for Malformed {
 }
 
 impl<'a> Payload<'a> {
-    /// Reads one object. Where it goes wrong half-way, the fields before that are there all the same.
+    /// Reads one object. If it is damaged, the fields before the damage are kept.
     pub(super) fn read(text: &'a str) -> (Self, Option<Malformed>) {
         if let Some(fields) = payload_fast::large(text) {
             return (Self { fields }, None);
@@ -56,47 +62,57 @@ impl<'a> Payload<'a> {
     }
 
     /// Takes a field out, as JSON. `null` counts as absent.
-    pub(super) fn take(&mut self, name: &str) -> Option<&'a str> {
+    pub fn take(&mut self, name: &str) -> Option<&'a str> {
         let at = self.fields.iter().position(|(known, _)| known == name)?;
         let (_, value) = self.fields.remove(at);
         Some(value).filter(|json| *json != "null")
     }
 
     /// Takes a field out, as text: a string's content, anything else as it is written.
-    pub(super) fn take_text(&mut self, name: &str) -> Option<Cow<'a, str>> {
+    pub fn take_text(&mut self, name: &str) -> Option<Cow<'a, str>> {
         self.take(name).map(text)
     }
 
-    /// A field as JSON, which stays where it is.
-    pub(super) fn peek(&self, name: &str) -> Option<&'a str> {
+    /// Takes a field out, as text; empty if it is absent.
+    pub fn text(&mut self, name: &str) -> Cow<'a, str> {
+        self.take_text(name).unwrap_or_default()
+    }
+
+    /// Takes a field out, as JSON; empty if it is absent.
+    pub fn json(&mut self, name: &str) -> Cow<'a, str> {
+        self.take(name).map_or(Cow::Borrowed(""), Cow::Borrowed)
+    }
+
+    /// A field as JSON, which is not taken.
+    pub fn peek(&self, name: &str) -> Option<&'a str> {
         let (_, value) = self.fields.iter().find(|(known, _)| known == name)?;
         Some(*value).filter(|json| *json != "null")
     }
 
-    /// A field as text, which stays where it is.
-    pub(super) fn peek_text(&self, name: &str) -> Option<Cow<'a, str>> {
+    /// A field as text, which is not taken.
+    pub fn peek_text(&self, name: &str) -> Option<Cow<'a, str>> {
         self.peek(name).map(text)
     }
 
-    /// Takes a field out that is `true` or not.
-    pub(super) fn take_flag(&mut self, name: &str) -> bool {
+    /// Takes a flag out; false if it is absent.
+    pub fn take_flag(&mut self, name: &str) -> bool {
         self.take(name) == Some("true")
     }
 
-    /// Takes a field out that is a whole number.
-    pub(super) fn take_number(&mut self, name: &str) -> Option<u64> {
+    /// Takes a whole number out.
+    pub fn take_number(&mut self, name: &str) -> Option<u64> {
         self.take(name)?.parse().ok()
     }
 
-    /// How many elements a field has that stays where it is.
-    pub(super) fn count(&self, name: &str) -> usize {
+    /// The number of elements of a list, which is not taken.
+    pub fn count(&self, name: &str) -> usize {
         let found = self.fields.iter().find(|(known, _)| known == name);
         let elements = found
             .and_then(|(_, value)| serde_json::from_str::<Vec<serde::de::IgnoredAny>>(value).ok());
         elements.map_or(0, |elements| elements.len())
     }
 
-    /// Everything that nobody has taken, as one JSON object; empty if nothing is left.
+    /// Everything that was not taken, as one JSON object; empty if nothing is left.
     pub(super) fn rest(self) -> String {
         if self.fields.is_empty() {
             return String::new();
@@ -115,8 +131,8 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// The content of a JSON string; any other JSON as it stands. Halves of surrogate pairs, which JSON can
-/// write and Unicode cannot, are replaced.
+/// The content of a JSON string; any other JSON as it is written. Unpaired surrogates, which JSON allows
+/// and Unicode does not, are replaced.
 pub fn text(json: &str) -> Cow<'_, str> {
     if !json.starts_with('"') {
         return Cow::Borrowed(json);
@@ -148,7 +164,7 @@ impl<'a> Visitor<'a> for Fields<'_, 'a> {
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
-            // An object of a million fields is no hook's input, and would take a minute to take apart.
+            // An object of a million fields is no payload, and taking fields out of it would take a minute.
             if self.0.len() >= FIELDS_MAX {
                 return Err(A::Error::custom("too many fields"));
             }
@@ -158,7 +174,7 @@ impl<'a> Visitor<'a> for Fields<'_, 'a> {
     }
 }
 
-/// Clients send a dozen or two.
+/// Clients send one or two dozen.
 pub(super) const FIELDS_MAX: usize = 1000;
 
 #[cfg(test)]

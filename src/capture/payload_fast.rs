@@ -1,19 +1,19 @@
-//! Taking a large input apart without reading the long strings in it.
+//! Splits a large payload into fields without parsing the long strings in it.
 //!
-//! A parser stops at every escape, which in a megabyte of output is every line. Where a string ends can be
-//! seen from its quotation marks alone. What is not looked at here is a long string's inside, and whoever
-//! keeps that reads it again.
+//! A parser stops at every escape, which in a megabyte of output is every line. The end of a string is
+//! found from its quotation marks alone. The content of long strings is not checked here; redaction reads
+//! it again.
 
 use serde::de::IgnoredAny;
 
 use crate::payload::FIELDS_MAX;
 use claude_mem_privacy::end_of_string;
 
-/// A smaller input is left to the parser, and so is a value without a string as long as this.
+/// Smaller payloads, and values without a string of this length, are left to the parser.
 const STRING_BYTES_MIN: usize = 256 << 10;
 
-/// The fields of a large object; nothing if it is small, or not as it should be in any way, which the
-/// parser can say better.
+/// The fields of a large object. `None` if it is small, or malformed in any way, which the parser reports
+/// better.
 pub(super) fn large(text: &str) -> Option<Vec<(String, &str)>> {
     if text.len() < STRING_BYTES_MIN {
         return None;
@@ -40,9 +40,9 @@ pub(super) fn large(text: &str) -> Option<Vec<(String, &str)>> {
 }
 
 struct Value {
-    /// The comma or bracket behind it.
+    /// The offset of the comma or bracket behind it.
     end: usize,
-    /// Whether it holds a long string.
+    /// It contains a long string.
     is_long: bool,
 }
 
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_object_falls_into_its_fields() {
+    fn a_large_object_is_split_into_its_fields() {
         let long = "a \\\"line\\\\\\n".repeat(STRING_BYTES_MIN / 8);
         let text = format!(
             " {{\"a\\\"\" : {{\"x\": [1, \"{long}\", {{}}], \"y\": \"}},\"}} , \"b\":\"{long}\",\"c\": -1.5e3 }}\n"
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_not_as_it_should_be_is_left_to_the_parser() {
+    fn a_malformed_object_is_left_to_the_parser() {
         let long = "x".repeat(STRING_BYTES_MIN);
         let whole = format!("{{\"a\":\"{long}\",\"b\":[1]}}");
         assert!(large(&whole).is_some());

@@ -1,7 +1,7 @@
-//! A turn whose prompt was wholly private, remembered between hooks by an empty-handed file.
+//! Private turns: a turn whose prompt was wholly private is marked by a file, which all hooks of the session see.
 //!
 //! The file is named by a hash of the session and holds the client's id of the turn. Nothing of the
-//! prompt is in either. As long as it is there, what the session does is not recorded.
+//! prompt is in either. While it exists, the session is not recorded.
 
 use std::{
     fs, io,
@@ -11,7 +11,7 @@ use std::{
 
 use claude_mem_core::paths::create_private;
 
-/// The mark of one session.
+/// The marker file of one session.
 #[derive(Debug)]
 pub(super) struct PrivateTurn {
     file: PathBuf,
@@ -22,13 +22,13 @@ impl PrivateTurn {
         Self { file: data.join(format!("private/{:016x}", hash(session))) }
     }
 
-    /// Whether the session is in a private turn. In an ordinary one this is one failed `open`. A mark
-    /// that is there and cannot be read counts: to record too little is the safe mistake.
+    /// Whether the session is in a private turn. In an ordinary one this is one failed `open`. A marker
+    /// that exists and cannot be read counts: recording too little is the safe mistake.
     pub(super) fn is_on(&self) -> bool {
         self.prompt_id().is_some()
     }
 
-    /// The turn that is private; empty where the client gives turns no ids.
+    /// The id of the private turn; empty if the client gives turns no ids.
     pub(super) fn prompt_id(&self) -> Option<String> {
         match fs::read(&self.file) {
             Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
@@ -39,24 +39,24 @@ impl PrivateTurn {
         }
     }
 
-    /// From now on nothing of this session is recorded.
+    /// Stops recording the session.
     pub(super) fn begin(&self, prompt_id: &str) -> io::Result<()> {
         create_private(self.file.parent().unwrap_or(&self.file))?;
         fs::write(&self.file, prompt_id)
     }
 
-    /// From now on it is again.
+    /// Records the session again.
     pub(super) fn end(&self) {
         // If it cannot be removed, the session stays private.
         let _ = fs::remove_file(&self.file);
     }
 }
 
-/// No turn goes on for so long: the session of an older mark was killed. If it is resumed nevertheless, its
-/// next prompt says anew whether it is private.
+/// No turn takes this long: the session of an older marker was killed. If it is resumed nevertheless, its
+/// next prompt decides anew.
 const AGE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Removes marks that nobody will.
+/// Removes markers of sessions that were killed.
 pub fn sweep(data: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(data.join("private")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -71,15 +71,15 @@ pub fn sweep(data: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// FNV-1a: stable for ever, and too short to be worth a library. Sessions are not chosen by attackers,
-/// and two that meet only share their privacy.
+/// FNV-1a: stable, and too short to be worth a library. Session ids are not chosen by attackers, and two
+/// sessions with the same hash only share their privacy.
 fn hash(session: &str) -> u64 {
     session.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// Whether the session is in a turn of which nothing may be stored.
+/// Whether the session is in a private turn.
 pub fn is_turn_private(data: &Path, session: &str) -> bool {
     PrivateTurn::of(data, session).is_on()
 }
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_of_one_session_until_it_ends() {
+    fn a_marker_applies_to_one_session_until_its_turn_ends() {
         let data = tempfile::tempdir().unwrap();
         let (one, other) =
             (PrivateTurn::of(data.path(), "one"), PrivateTurn::of(data.path(), "../other"));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_that_nobody_took_away_is_swept_after_a_week() {
+    fn a_marker_that_was_left_behind_is_removed_after_a_week() {
         let data = tempfile::tempdir().unwrap();
         let (old, young) =
             (PrivateTurn::of(data.path(), "old"), PrivateTurn::of(data.path(), "young"));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_that_cannot_be_read_counts_and_a_file_in_the_way_does_not() {
+    fn a_marker_that_cannot_be_read_counts_and_a_file_in_place_of_the_directory_does_not() {
         let data = tempfile::tempdir().unwrap();
         let turn = PrivateTurn::of(data.path(), "s");
         fs::create_dir_all(&turn.file).unwrap();

@@ -1,26 +1,26 @@
-//! From what a hook was given to an event in the log: whether it may be recorded, and how.
+//! From a client's event to an event in the log: whether it may be recorded, and how.
 
 use std::{
     borrow::Cow,
-    cell::Cell,
     env, fmt,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use claude_mem_events::{Envelope, Event, EventLog, Id, InputUnreadable, Project};
+use claude_mem_events::{Envelope, Event, EventLog, Id, InputUnreadable, Project, SessionStarted};
 use claude_mem_log::{Options, sync_is_due};
 
 use crate::{
+    build_event::{EventBuilder, NotBuilt},
+    clients::{Client, HookCommand},
     dropped::Dropped,
+    envelope::{bounded, envelope},
     exclusion::excluded_by,
+    incoming::{Incoming, IncomingKind, Skip},
     input::Input,
     payload::{Malformed, Payload},
     private_turn::PrivateTurn,
-    prompt, session_end, session_start, stop, tool_use,
-};
-use crate::{
-    project::{self, ProjectId},
+    project::ProjectId,
     redaction::{self, redact_envelope},
 };
 use claude_mem_core::{
@@ -33,86 +33,93 @@ use claude_mem_core::{
     worker_process::wake,
 };
 use claude_mem_privacy::{
-    Policy, clean_bytes, clean_json, clean_text,
+    Policy, clean_bytes, clean_text,
     work::{EVENT_BYTES_MAX, Scope},
 };
 
-/// The program whose hooks these are.
-pub const PLATFORM: &str = "claude-code";
-/// Where the agent's own client works, below the data directory.
+/// The working directory of the agent that distills, below the data directory.
 const INTERNAL_DIR: &str = "observer-sessions";
-/// How old the last sync may be while no worker keeps it young.
+/// The longest time without a sync while no worker does it.
 const UNSYNCED_MAX: Duration = Duration::from_secs(1);
 
-/// Set to anything but `0` or `false` by a user who wants a session left out.
+/// Set by a user to anything but `0` or `false` to leave a session out.
 const SKIP: &str = "CLAUDE_MEM_SKIP";
-/// Set on the agent's own client: what remembers must not be remembered.
+/// Set for the agent that distills, whose own sessions are not recorded.
 const INTERNAL: &str = "CLAUDE_MEM_INTERNAL";
 
-/// What a hook finds around it.
+/// Captures events under one set of settings.
 #[derive(Debug)]
-pub struct World {
+pub struct Recorder {
     pub paths: Paths,
     pub settings: Settings,
     pub environment: Environment,
-    pub(super) policy: Policy,
+    policy: Policy,
     /// How much redaction may read for one event.
-    pub(super) work_bytes_max: u64,
-    /// Something was recorded, and no worker heard of it.
-    is_alone: Cell<bool>,
+    work_bytes_max: u64,
 }
 
-/// One call of a hook: what was sent, of which session.
+/// Where an event comes from.
 #[derive(Debug)]
-pub(super) struct Call<'a> {
-    pub(super) world: &'a World,
-    pub(super) payload: Payload<'a>,
-    /// As the client names it: `PostToolUse`.
-    pub(super) event_name: String,
-    /// Where the client stands.
-    pub(super) cwd: String,
-    pub(super) turn: PrivateTurn,
-    /// How much of the record is taken, so that all of it stays below the log's limit.
-    pub(super) bytes_taken: usize,
+pub struct Source<'a> {
+    /// The client's name.
+    pub client: &'a str,
+    pub session: Cow<'a, str>,
+    pub cwd: Cow<'a, str>,
+    pub access: Access,
 }
 
-/// Something to be recorded, and how much it matters that it is on disk when the hook returns.
+/// Whether paths in an event may be opened.
 #[derive(Debug)]
-pub(super) enum Fact {
-    /// Prompts, stops and ends: there are few, and each says much.
-    Synced(Event),
-    /// All others.
-    Plain(Event),
+pub enum Access {
+    /// A hook runs as the user in the session's own directory: the project is looked up on disk, and the
+    /// client's transcript may be read.
+    Hook { client: &'static Client, project_dir: Option<PathBuf> },
+    /// A program that talks to the worker must not make us open files. It names the project itself.
+    Program { project: ProjectId },
 }
 
-/// A session that has begun, or goes on.
+/// What became of an event.
 #[derive(Debug)]
-pub struct Begun {
+#[expect(clippy::large_enum_variant, reason = "nearly all are recorded")]
+pub enum Captured {
+    /// To be appended to the log.
+    Event {
+        envelope: Envelope,
+        event: Event,
+    },
+    Skipped(Skip),
+}
+
+/// What a hook did.
+#[derive(Debug, Default)]
+pub struct HookOutcome {
+    /// The event, as far as it is known.
+    pub kind: Option<IncomingKind>,
+    /// Set if a session was started or resumed.
+    pub begun: Option<SessionBegun>,
+    /// An event was appended, and no worker received the wake-up.
+    pub needs_worker: bool,
+}
+
+/// A session that was started or resumed.
+#[derive(Debug)]
+pub struct SessionBegun {
     pub session: String,
     /// `startup`, `resume`, `clear`, `compact`, `fork`.
     pub source: String,
     pub project: Project,
 }
 
-impl Begun {
-    fn of(fact: Fact, envelope: Envelope) -> Option<Self> {
-        let (Fact::Plain(event) | Fact::Synced(event)) = fact;
-        let Event::SessionStarted(started) = event else { return None };
-        let Envelope { session, project, .. } = envelope;
-        Some(Self { session, source: started.source, project })
-    }
-}
-
-/// Why nothing was recorded.
+/// Why an event was not recorded although it should have been.
 #[derive(Debug)]
 pub enum Problem {
-    /// There was nothing on stdin.
+    /// Stdin was empty.
     Empty,
-    /// What was there is kept, but was not understood.
+    /// The payload was stored as `InputUnreadable`.
     Unreadable(String),
-    /// The mark of a private turn could not be made.
-    Mark(std::io::Error),
-    /// The log could not take it.
+    /// The marker of a private turn could not be written.
+    Marker(std::io::Error),
+    /// The event could not be appended.
     Log(claude_mem_log::Error),
 }
 
@@ -121,7 +128,7 @@ impl fmt::Display for Problem {
         match self {
             Self::Empty => f.write_str("nothing on stdin"),
             Self::Unreadable(why) => write!(f, "unreadable input was kept as it is: {why}"),
-            Self::Mark(error) => write!(f, "a private turn cannot be marked as such: {error}"),
+            Self::Marker(error) => write!(f, "a private turn cannot be marked as such: {error}"),
             Self::Log(error) => write!(f, "not recorded: {error}"),
         }
     }
@@ -133,9 +140,18 @@ impl From<claude_mem_log::Error> for Problem {
     }
 }
 
-impl World {
-    /// The world of this process; `None` if nothing is to be recorded in it, or there is no place to.
-    pub fn found() -> Option<Self> {
+/// A session that may be recorded.
+struct Admitted {
+    envelope: Envelope,
+    cwd: String,
+    turn: PrivateTurn,
+    transcripts_of: Option<&'static Client>,
+}
+
+impl Recorder {
+    /// A recorder with the settings of this process. `None` if the environment switches recording off or
+    /// the data directory cannot be used.
+    pub fn from_process() -> Option<Self> {
         let environment = Environment::of_process();
         let is_set = |name| environment.text(name).is_some_and(|value| flag(&value) != Some(false));
         if is_set(SKIP) || is_set(INTERNAL) {
@@ -146,162 +162,206 @@ impl World {
         Some(Self::new(environment, paths))
     }
 
-    pub(super) fn new(environment: Environment, paths: Paths) -> Self {
+    /// Loads the settings, once.
+    pub fn new(environment: Environment, paths: Paths) -> Self {
         let settings = Settings::load(&paths, &environment);
         let policy = redaction::policy(&settings);
-        let (work_bytes_max, is_alone) = (EVENT_BYTES_MAX, Cell::new(false));
-        Self { paths, settings, environment, policy, work_bytes_max, is_alone }
+        Self { paths, settings, environment, policy, work_bytes_max: EVENT_BYTES_MAX }
     }
 
-    /// Whether something was recorded and there is no worker to make something of it.
-    pub fn is_alone(&self) -> bool {
-        self.is_alone.get()
+    /// The one way into the log for what clients report: admits, redacts and builds the event. Nothing is
+    /// appended yet. `rest` holds the fields that the parser did not take.
+    pub fn capture(
+        &self,
+        source: Source<'_>,
+        incoming: Incoming<'_>,
+        rest: Payload<'_>,
+    ) -> Result<Captured, Problem> {
+        let captured = self.admit(source).map_err(NotBuilt::from).and_then(|admitted| {
+            let Admitted { envelope, cwd, turn, transcripts_of } = admitted;
+            let (settings, policy) = (&self.settings, self.policy);
+            let builder =
+                EventBuilder { settings, policy, cwd, turn, transcripts_of, rest, bytes_used: 0 };
+            Ok(Captured::Event { event: builder.build(incoming)?, envelope })
+        });
+        match captured {
+            Ok(event) => Ok(event),
+            Err(NotBuilt::Skipped(skip)) => Ok(Captured::Skipped(skip)),
+            Err(NotBuilt::Marker(error)) => Err(Problem::Marker(error)),
+        }
     }
 
-    /// Records what the hook of this name was given, if it may be. Says if a session has begun by it.
-    pub fn take(&self, hook: &'static str, input: &Input) -> Result<Option<Begun>, Problem> {
-        self.limited(hook, || self.take_input(hook, input))
+    /// Captures and appends what a hook was given. Problems are written to the diagnostics.
+    pub fn record_hook(&self, hook: HookCommand, input: &Input) -> HookOutcome {
+        let mut outcome = HookOutcome { kind: hook.expected, ..HookOutcome::default() };
+        let recorded = self.limited(hook.name, || self.record_input(hook, input, &mut outcome));
+        if let Err(problem) = recorded {
+            self.report(hook.name, &problem);
+        }
+        outcome
     }
 
-    /// Captures within the work limit, and reports what was left unread because of it.
-    pub(super) fn limited<T>(&self, hook: &'static str, capture: impl FnOnce() -> T) -> T {
+    fn record_input(
+        &self,
+        hook: HookCommand,
+        input: &Input,
+        outcome: &mut HookOutcome,
+    ) -> Result<(), Problem> {
+        if input.bytes.trim_ascii().is_empty() {
+            return Err(Problem::Empty);
+        }
+        // Nearly always it is UTF-8, and checking that is several times faster than repairing it.
+        let text = str::from_utf8(&input.bytes)
+            .map_or_else(|_| String::from_utf8_lossy(&input.bytes), Cow::Borrowed);
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let (mut payload, malformed) = Payload::read(text);
+        let (has_session, source) = self.hook_source(hook.client, &mut payload);
+        let parsed = match malformed {
+            Some(malformed) => Err(malformed),
+            None if !has_session => Err(Malformed::new("no session id")),
+            None => match (hook.client.parse)(&mut payload, hook.expected) {
+                Ok(incoming) => Ok(incoming),
+                Err(Skip::UnknownEvent(name)) if name.is_empty() => {
+                    Err(Malformed::new("it names no event"))
+                }
+                Err(Skip::UnknownEvent(name)) => {
+                    Err(Malformed::new(format!("`{name}` is not an event that is recorded")))
+                }
+                Err(_) => return Ok(()),
+            },
+        };
+        let captured = match parsed {
+            Ok(incoming) => {
+                outcome.kind = Some(incoming.kind());
+                self.capture(source, incoming, payload)?
+            }
+            Err(malformed) => self.capture_unreadable(source, hook.name, &malformed, input),
+        };
+        let Captured::Event { envelope, event } = captured else { return Ok(()) };
+        let appended = self.append(&envelope, &event);
+        outcome.needs_worker = matches!(appended, Ok(is_awake) if !is_awake);
+        match event {
+            // A session gets its memory, recorded or not.
+            Event::SessionStarted(SessionStarted { source, .. }) => {
+                let Envelope { session, project, .. } = envelope;
+                outcome.begun = Some(SessionBegun { session, source, project });
+            }
+            Event::InputUnreadable(unreadable) if appended.is_ok() => {
+                return Err(Problem::Unreadable(unreadable.error));
+            }
+            _ => {}
+        }
+        appended.map(|_| ())
+    }
+
+    /// Where a hook's payload comes from, and whether anything names its session.
+    fn hook_source<'a>(
+        &self,
+        client: &'static Client,
+        payload: &mut Payload<'a>,
+    ) -> (bool, Source<'a>) {
+        let fields = (client.session)(payload);
+        let of_environment = || self.environment.text(client.session_variable?).map(Cow::Owned);
+        let session = fields.id.or_else(of_environment);
+        let cwd = fields.cwd.unwrap_or_else(|| {
+            let cwd = env::current_dir().unwrap_or_default();
+            cwd.to_string_lossy().into_owned().into()
+        });
+        let project_dir = client.project_variable.and_then(|name| self.environment.get(name));
+        let access = Access::Hook { client, project_dir: project_dir.map(PathBuf::from) };
+        let has_session = session.is_some();
+        let session = session.unwrap_or_default();
+        (has_session, Source { client: client.name, session, cwd, access })
+    }
+
+    /// Runs a capture within the work limit, and reports what was cut because of it.
+    pub(super) fn limited<T>(&self, what: &str, capture: impl FnOnce() -> T) -> T {
         let scope = Scope::new(self.work_bytes_max);
         let captured = capture();
         let count = scope.fields_cut();
         if count > 0 {
             let read = scope.bytes_read();
             let message = format_args!(
-                "{hook}: {count} texts were cut: redaction reached its work limit after {read} bytes"
+                "{what}: {count} texts were cut: redaction reached its work limit after {read} bytes"
             );
             diagnostics::record(&self.paths.data, Level::Warn, message);
         }
         captured
     }
 
-    fn take_input(&self, hook: &'static str, input: &Input) -> Result<Option<Begun>, Problem> {
-        if input.bytes.trim_ascii().is_empty() {
-            return Err(Problem::Empty);
-        }
-        // Nearly always it is text, and to see that alone is several times faster than to mend it.
-        let text = str::from_utf8(&input.bytes)
-            .map_or_else(|_| String::from_utf8_lossy(&input.bytes), Cow::Borrowed);
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        let (mut payload, malformed) = Payload::read(text);
-        let session = payload
-            .take_text("session_id")
-            .filter(|session| !session.is_empty())
-            .or_else(|| self.environment.text("CLAUDE_CODE_SESSION_ID").map(Cow::Owned));
-        let session = session.map(|session| bounded(clean_text(&session, self.policy).text));
-        let cwd = self.cwd(&mut payload);
-        let Some(envelope) = self.admit(session.as_deref().unwrap_or_default(), &cwd) else {
-            return Ok(None);
-        };
-        let turn = PrivateTurn::of(&self.paths.data, &envelope.session);
-        let mut call =
-            Call { world: self, payload, event_name: String::new(), cwd, turn, bytes_taken: 0 };
-        call.event_name = call.text("hook_event_name");
-        let unreadable = match (malformed, session) {
-            (Some(malformed), _) => malformed,
-            (None, None) => Malformed { error: "no session_id".into(), is_truncated: false },
-            (None, Some(_)) => match call.fact(hook)? {
-                Ok(None) => return Ok(None),
-                Ok(Some(fact)) => {
-                    // A session is told what is remembered, recorded or not.
-                    if let Err(problem) = self.record(&envelope, &fact) {
-                        self.report(hook, &problem);
-                    }
-                    return Ok(Begun::of(fact, envelope));
-                }
-                Err(malformed) => malformed,
-            },
-        };
-        if PrivateTurn::of(&self.paths.data, &envelope.session).is_on() {
-            return Ok(None);
-        }
-        let event = self.unreadable(hook, &unreadable, input);
-        let error = event.error.clone();
-        self.record(&envelope, &Fact::Synced(event.into()))?;
-        Err(Problem::Unreadable(error))
-    }
-
-    /// Notes what went wrong, and counts an event that is lost by it.
-    pub fn report(&self, hook: &'static str, problem: &Problem) {
-        if matches!(problem, Problem::Log(_) | Problem::Mark(_)) {
+    /// Notes a problem, and counts an event that is lost by it.
+    fn report(&self, hook: &str, problem: &Problem) {
+        if matches!(problem, Problem::Log(_) | Problem::Marker(_)) {
             Dropped::add(&self.paths.data);
         }
         diagnostics::record(&self.paths.data, Level::Error, format_args!("{hook}: {problem}"));
     }
 
-    /// Where the client stands: as it says, else where it started us.
-    fn cwd(&self, payload: &mut Payload<'_>) -> String {
-        let told = payload.take_text("cwd").filter(|cwd| !cwd.is_empty());
-        let told = told.map(|cwd| bounded(clean_text(&cwd, self.policy).text));
-        told.or_else(|| Some(env::current_dir().ok()?.to_string_lossy().into_owned()))
-            .unwrap_or_default()
-    }
-
-    /// Who and where, unless this is a session that is not to be remembered.
-    fn admit(&self, session: &str, cwd: &str) -> Option<Envelope> {
-        let project = project::identify(cwd, &self.environment);
-        let data = &self.paths.data;
-        if [Path::new(cwd), &project.root].into_iter().any(|dir| is_internal(data, dir)) {
-            return None;
-        }
-        self.admits(&project, Path::new(cwd)).then(|| self.envelope(project, PLATFORM, session))
-    }
-
-    /// Whether no setting leaves the project out.
-    pub(super) fn admits(&self, project: &ProjectId, cwd: &Path) -> bool {
-        excluded_by(&self.settings, project, cwd, self.paths.home.as_deref()).is_none()
-    }
-
-    /// Who and where.
-    pub(super) fn envelope(&self, project: ProjectId, platform: &str, session: &str) -> Envelope {
-        let mut envelope = Envelope {
-            host: os::host_name(),
-            platform: bounded(platform.into()),
-            session: bounded(session.into()),
-            project: Project {
-                key: bounded(project.key),
-                label: bounded(project.label),
-                root: bounded(project.root.to_string_lossy().into_owned()),
-            },
+    /// Builds the envelope, unless the session is not to be recorded.
+    fn admit(&self, source: Source<'_>) -> Result<Admitted, Skip> {
+        let cleaned = |text: &str| bounded(clean_text(text, self.policy).text);
+        let (session, cwd) = (cleaned(&source.session), cleaned(&source.cwd));
+        let (project, transcripts_of) = match source.access {
+            Access::Program { project } => (project, None),
+            Access::Hook { client, project_dir } => {
+                let project = ProjectId::of(project_dir.as_deref().unwrap_or(Path::new(&cwd)));
+                let data = &self.paths.data;
+                if [Path::new(&cwd), &project.root].into_iter().any(|dir| is_internal(data, dir)) {
+                    return Err(Skip::OurAgent);
+                }
+                (project, Some(client))
+            }
         };
+        let home = self.paths.home.as_deref();
+        if excluded_by(&self.settings, &project, Path::new(&cwd), home).is_some() {
+            return Err(Skip::Project);
+        }
+        let mut envelope = envelope(source.client, session, project);
         redact_envelope(&mut envelope, self.policy);
-        envelope
+        let turn = PrivateTurn::of(&self.paths.data, &envelope.session);
+        Ok(Admitted { envelope, cwd, turn, transcripts_of })
     }
 
-    fn record(&self, envelope: &Envelope, fact: &Fact) -> Result<(), Problem> {
+    /// Appends an event. Returns whether a worker received the wake-up.
+    fn append(&self, envelope: &Envelope, event: &Event) -> Result<bool, Problem> {
         let dir = self.paths.data.join("log");
         let options = Options::default();
         let mut log = EventLog::open(&dir, options.clone())?;
-        let (Fact::Synced(event) | Fact::Plain(event)) = fact;
         let now_us = Clock::new(&self.environment).now().as_microsecond().cast_unsigned();
         log.record(Id::random(now_us), envelope, event)?;
-        let is_heard = wake(&self.paths.data);
-        self.is_alone.set(!is_heard);
-        let is_synced = match fact {
-            Fact::Synced(_) => true,
-            Fact::Plain(_) => {
-                self.settings.get(&SYNC) == SyncMode::Always
-                    || !is_heard && sync_is_due(&dir, &options, UNSYNCED_MAX)
-            }
-        };
-        if is_synced && let Err(error) = log.sync() {
-            // It is recorded, and survives everything but a loss of power.
+        let is_worker_awake = wake(&self.paths.data);
+        let is_frequent = matches!(event, Event::SessionStarted(_) | Event::ToolUsed(_));
+        let is_sync_due = !is_frequent
+            || self.settings.get(&SYNC) == SyncMode::Always
+            || !is_worker_awake && sync_is_due(&dir, &options, UNSYNCED_MAX);
+        if is_sync_due && let Err(error) = log.sync() {
+            // The event is recorded, and survives everything but a power failure.
             diagnostics::record(&self.paths.data, Level::Warn, error);
         }
-        Ok(())
+        Ok(is_worker_awake)
     }
 
-    /// What was given, as text. The last word of a text without an end is left out: it may be the first
-    /// half of a secret, which no rule would know.
-    fn unreadable(
+    /// Keeps a payload that was not understood, under the same exclusions.
+    fn capture_unreadable(
         &self,
-        hook: &'static str,
+        source: Source<'_>,
+        hook: &str,
         malformed: &Malformed,
         input: &Input,
-    ) -> InputUnreadable {
+    ) -> Captured {
+        match self.admit(source) {
+            Err(skip) => Captured::Skipped(skip),
+            Ok(admitted) if admitted.turn.is_on() => Captured::Skipped(Skip::Private),
+            Ok(Admitted { envelope, .. }) => {
+                let event = self.unreadable(hook, malformed, input).into();
+                Captured::Event { envelope, event }
+            }
+        }
+    }
+
+    /// A payload as text. The last word of a truncated one is left out: it may be the first half of a
+    /// secret, which no rule would recognize.
+    fn unreadable(&self, hook: &str, malformed: &Malformed, input: &Input) -> InputUnreadable {
         let is_cut = malformed.is_truncated || input.cut.is_some();
         let bytes = if is_cut { without_last_word(&input.bytes) } else { &input.bytes };
         let error = match input.cut {
@@ -317,75 +377,8 @@ impl World {
     }
 }
 
-impl Call<'_> {
-    /// The event that the client speaks of decides, and only where it names none the command does: a
-    /// hook registered for the wrong event still records what happened.
-    pub(super) fn fact(
-        mut self,
-        hook: &'static str,
-    ) -> Result<Result<Option<Fact>, Malformed>, Problem> {
-        let fact = match (self.event_name.as_str(), hook) {
-            ("SessionStart", _) | ("", "context") => Some(session_start::fact(&mut self)),
-            ("UserPromptSubmit", _) | ("", "new") => Some(prompt::fact(&mut self)?),
-            ("PostToolUse" | "PostToolUseFailure", _) | ("", "save") => tool_use::fact(&mut self),
-            ("Stop" | "SubagentStop", _) | ("", "summary") => stop::fact(&mut self),
-            ("SessionEnd", _) | ("", "cleanup") => Some(session_end::fact(&mut self)),
-            (other, _) => {
-                let error = format!("`{other}` is not an event that is recorded");
-                return Ok(Err(Malformed { error, is_truncated: false }));
-            }
-        };
-        Ok(Ok(fact))
-    }
-
-    /// A field, as text that may be stored; empty if it is absent.
-    pub(super) fn text(&mut self, name: &str) -> String {
-        let text = self.payload.take_text(name);
-        text.map(|text| self.clean(&text)).unwrap_or_default()
-    }
-
-    /// A text that may be stored.
-    pub(super) fn clean(&mut self, text: &str) -> String {
-        let text = clean_text(text, self.policy()).text;
-        self.bytes_taken += text.len();
-        text
-    }
-
-    /// A field, as JSON that may be stored; empty if it is absent.
-    pub(super) fn json(&mut self, name: &str) -> String {
-        let Some(json) = self.payload.take(name) else { return String::new() };
-        let json = clean_json(json, self.policy());
-        self.bytes_taken += json.len();
-        json
-    }
-
-    /// Every field that nobody asked for, as JSON that may be stored.
-    pub(super) fn extra(&mut self) -> String {
-        let rest = std::mem::take(&mut self.payload).rest();
-        if rest.is_empty() { rest } else { clean_json(&rest, self.policy()) }
-    }
-
-    pub(super) fn policy(&self) -> Policy {
-        self.world.policy.after(self.bytes_taken)
-    }
-}
-
-/// The longest name, id or path that is recorded beside an event. Paths are shorter on every system, and the
-/// record must have room for its texts.
-const NAME_BYTES_MAX: usize = 4096;
-
-/// As much of a name, id or path as is recorded.
-pub(super) fn bounded(mut text: String) -> String {
-    let mut end = text.len().min(NAME_BYTES_MAX);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.truncate(end);
-    text
-}
-
-/// Whether the agent's own client is at work here. Links in the way to the data directory are only followed
-/// when the name of the folder gives reason to.
+/// Whether this is a working directory of the agent that distills. Links on the way to the data directory
+/// are followed only if the name of the folder fits.
 pub fn is_internal(data: &Path, dir: &Path) -> bool {
     let is_named = |dir: &&Path| dir.file_name().is_some_and(|name| name == INTERNAL_DIR);
     let Some(parent) = dir.ancestors().find(is_named).and_then(Path::parent) else {
@@ -407,7 +400,6 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::input::Bytes;
 
     #[test]
     fn half_a_secret_at_the_end_is_left_out() {
@@ -429,10 +421,10 @@ mod tests {
             "tool_response": format!("{} {secret}", "password ".repeat(10_000)),
         })
         .to_string();
-        let world = World { work_bytes_max: 50_000, ..World::new(Environment::fixed(&[]), paths) };
-        let bytes = Bytes::Small(text.clone().into_bytes());
-        let input = Input { bytes, len: text.len() as u64, cut: None };
-        world.take("save", &input).unwrap();
+        let recorder =
+            Recorder { work_bytes_max: 50_000, ..Recorder::new(Environment::fixed(&[]), paths) };
+        let input = Input::of(text.as_bytes());
+        recorder.record_hook(HookCommand::alias("save").unwrap(), &input);
         let log = claude_mem_log::Log::open(&data.join("log"), Options::default()).unwrap();
         let mut reader = claude_mem_events::EventReader::from(&log, claude_mem_events::Seq::START);
         let Some(claude_mem_events::EventItem::Event(met)) = reader.next().unwrap() else {

@@ -1,7 +1,7 @@
 //! Redacts a whole event before it is appended, on every channel other than hooks.
 //!
-//! Hooks and programs have each field redacted while it is read, by `hooks::capture`. Everything else that is recorded
-//! passes through here: imported events, replies of models, notes, and the past when `claude-mem redact` runs.
+//! Events of clients are redacted field by field in `build_event.rs`. Everything else that is recorded passes
+//! through here: imported events, replies of models, notes, and old events when `claude-mem redact` runs.
 
 use claude_mem_events::{Envelope, Event, Tombstone};
 
@@ -23,17 +23,17 @@ pub fn policy(settings: &Settings) -> Policy {
 /// Larger than any record: nothing is cut here.
 const BYTES_MAX: usize = 256 << 20;
 
-/// Removes private text and secrets from an event and from what it carries with it.
+/// Removes private text and secrets from an event and its envelope.
 pub fn redact(envelope: &mut Envelope, event: &mut Event, policy: Policy) {
     let _scope = work::Scope::new(work::EVENT_BYTES_MAX);
-    let door = Door::new(policy);
-    door.envelope(envelope);
-    door.event(event);
+    let redactor = EventRedactor::new(policy);
+    redactor.envelope(envelope);
+    redactor.event(event);
 }
 
-/// Removes private text and secrets from what says who and where.
+/// Removes private text and secrets from an envelope.
 pub fn redact_envelope(envelope: &mut Envelope, policy: Policy) {
-    Door::new(policy).envelope(envelope);
+    EventRedactor::new(policy).envelope(envelope);
 }
 
 /// Whether an event can be stored. One of an unknown kind cannot be redacted, so there must be nothing in it to redact.
@@ -46,11 +46,11 @@ pub fn is_storable(event: &Event, policy: Policy) -> bool {
     ) == text
 }
 
-struct Door {
+struct EventRedactor {
     policy: Policy,
 }
 
-impl Door {
+impl EventRedactor {
     fn new(policy: Policy) -> Self {
         let (field_bytes_max, total_bytes_max) = (BYTES_MAX, BYTES_MAX);
         Self { policy: Policy { field_bytes_max, total_bytes_max, ..policy } }

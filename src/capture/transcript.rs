@@ -1,146 +1,93 @@
-//! What was said last, read from the end of the client's own record of a session.
+//! The last messages of a session, read from the end of the client's own transcript.
 //!
-//! For clients that do not say it themselves. The file is JSON lines, of any size, written by another
-//! program while we read: it is read backwards in blocks, up to a bound, and lines that make no sense
-//! are passed over.
+//! For clients whose stop event does not carry them. The file is JSON lines, of any size, written by another
+//! program while we read: it is read backwards in blocks, up to a bound, and lines that make no sense are
+//! skipped. What a line means is the client's knowledge; which messages may be used is decided here.
 
 use std::{
     fs::{File, OpenOptions},
     path::Path,
 };
 
-use claude_mem_events::StopScope;
 use memchr::memrchr;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
-use crate::payload;
 use claude_mem_core::os::{FileExt as _, Opening as _};
 use claude_mem_privacy::{Policy, clean_text};
 
 /// How much is read at a time, and at most. One answer is below a megabyte, and what comes after it in
-/// the file is mostly small; a line longer than this is not waited for.
+/// the file is mostly small; a longer line is given up.
 const BLOCK_BYTES: usize = 64 << 10;
 const BYTES_MAX: usize = 8 << 20;
 
-/// What both sides said last.
+/// One message of a transcript.
+#[derive(Debug, PartialEq)]
+pub struct Message {
+    pub speaker: Speaker,
+    /// Empty if there are only tools and their results.
+    pub text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speaker {
+    User,
+    Assistant,
+}
+
+/// The last message of each side; empty where there is none.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct LastWords {
+pub(super) struct Last {
     pub(super) user: String,
     pub(super) assistant: String,
 }
 
-/// One line, as far as it matters here.
-#[derive(Deserialize)]
-struct Row<'a> {
-    #[serde(rename = "type", default)]
-    kind: &'a str,
-    #[serde(rename = "isSidechain", default)]
-    is_sidechain: bool,
-    #[serde(rename = "isMeta", default)]
-    is_meta: bool,
-    #[serde(borrow, default)]
-    message: Option<Message<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Message<'a> {
-    #[serde(borrow, default)]
-    content: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Block<'a> {
-    #[serde(rename = "type", default)]
-    kind: &'a str,
-    #[serde(borrow, default)]
-    text: Option<&'a RawValue>,
-}
-
-/// The last words in this transcript; those that cannot be found are empty. A subagent's own file is one
-/// side chain; in the main file a side chain is somebody else's conversation.
+/// The last messages in this transcript, of which `read_line` understands one line.
 ///
 /// An answer from before the last prompt counts only once the prompt it answers has been seen, because
 /// what was said in a private turn is private.
-pub(super) fn last_words(path: &Path, scope: StopScope) -> LastWords {
-    let mut words = LastWords::default();
-    let Some(mut lines) = Lines::open(path) else { return words };
-    let mut is_vouched_for = true;
+pub(super) fn last_messages(path: &Path, read_line: impl Fn(&[u8]) -> Option<Message>) -> Last {
+    let mut last = Last::default();
+    let Some(mut lines) = Lines::open(path) else { return last };
+    let mut is_public = true;
     while let Some(line) = lines.next_back() {
-        let Some((speaker, said)) = read_row(line, scope) else { continue };
+        let message = read_line(line).filter(|message| !message.text.trim().is_empty());
+        let Some(Message { speaker, text }) = message else { continue };
         match speaker {
-            Speaker::Assistant if words.assistant.is_empty() => {
-                is_vouched_for = words.user.is_empty();
-                words.assistant = said;
+            Speaker::Assistant if last.assistant.is_empty() => {
+                is_public = last.user.is_empty();
+                last.assistant = text;
             }
             Speaker::Assistant => {}
             Speaker::User => {
-                let is_private = clean_text(&said, Policy::default()).wholly_private;
-                if words.user.is_empty() {
-                    words.user = said;
+                let is_private = clean_text(&text, Policy::default()).wholly_private;
+                if last.user.is_empty() {
+                    last.user = text;
                 }
-                if !words.assistant.is_empty() {
-                    is_vouched_for = !is_private;
+                if !last.assistant.is_empty() {
+                    is_public = !is_private;
                     break;
                 }
             }
         }
     }
-    if !is_vouched_for {
-        words.assistant.clear();
+    if !is_public {
+        last.assistant.clear();
     }
-    words
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Speaker {
-    User,
-    Assistant,
-}
-
-/// Who said what in this line, if anybody said anything.
-fn read_row(line: &[u8], scope: StopScope) -> Option<(Speaker, String)> {
-    let row: Row<'_> = serde_json::from_slice(line).ok()?;
-    if row.is_meta || row.is_sidechain && scope == StopScope::Turn {
-        return None;
-    }
-    let speaker = match row.kind {
-        "assistant" => Speaker::Assistant,
-        "user" => Speaker::User,
-        _ => return None,
-    };
-    let said = spoken(row.message?.content?.get());
-    (!said.trim().is_empty()).then_some((speaker, said))
-}
-
-/// The words in a message's content: all of a string, the text blocks of a list. Nothing if it is only
-/// tools and their results.
-fn spoken(content: &str) -> String {
-    if content.starts_with('"') {
-        return payload::text(content).into_owned();
-    }
-    let blocks: Vec<Block<'_>> = serde_json::from_str(content).unwrap_or_default();
-    let texts: Vec<_> = blocks
-        .iter()
-        .filter(|block| block.kind == "text")
-        .filter_map(|block| Some(payload::text(block.text?.get())))
-        .collect();
-    texts.join("\n")
+    last
 }
 
 /// The lines of a file, the last one first.
 struct Lines {
     file: File,
-    /// Where the bytes in hand begin in the file.
+    /// The offset of `bytes` in the file.
     start: u64,
-    /// Bytes in hand, of which `end` are not yet given.
+    /// Bytes read, of which the first `end` are not yet returned.
     bytes: Vec<u8>,
     end: usize,
     read: usize,
 }
 
 impl Lines {
-    /// A pipe or device in the file's place is not waited for.
+    /// Does not wait for a pipe or device in place of the file.
     fn open(path: &Path) -> Option<Self> {
         let file = OpenOptions::new().read(true).no_wait().open(path).ok()?;
         let found = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
@@ -162,9 +109,9 @@ impl Lines {
         }
     }
 
-    /// Puts the block before in front of what is left.
+    /// Reads the block before and puts it in front of the rest.
     fn read_before(&mut self) -> Option<()> {
-        // A line that is longer than one block is read in ever larger ones, to move it less often.
+        // A line longer than one block is read in ever larger ones, so that it is copied less often.
         let wanted = BLOCK_BYTES.max(self.end).min(self.start as usize);
         self.read += wanted;
         if self.read > BYTES_MAX {
@@ -184,21 +131,29 @@ impl Lines {
 mod tests {
     use std::{fs, io::Write};
 
+    use claude_mem_events::StopScope;
+
     use super::*;
+    use crate::clients::CLAUDE_CODE;
+
+    fn last_in(path: &Path) -> Last {
+        let read_line = CLAUDE_CODE.transcript_line.unwrap();
+        last_messages(path, |line| read_line(line, StopScope::Turn))
+    }
 
     fn said(kind: &str, content: &str) -> String {
         format!("{{\"type\":\"{kind}\",\"message\":{{\"content\":{content}}}}}\n")
     }
 
-    fn read(text: &[u8]) -> LastWords {
+    fn read(text: &[u8]) -> Last {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("t.jsonl");
         fs::write(&file, text).unwrap();
-        last_words(&file, StopScope::Turn)
+        last_in(&file)
     }
 
-    fn words(user: &str, assistant: &str) -> LastWords {
-        LastWords { user: user.into(), assistant: assistant.into() }
+    fn messages(user: &str, assistant: &str) -> Last {
+        Last { user: user.into(), assistant: assistant.into() }
     }
 
     #[test]
@@ -213,18 +168,18 @@ mod tests {
             + "{\"type\":\"assistant\",\"isSidechain\":true,\"message\":{\"content\":\"other\"}}\n"
             + "{\"type\":\"user\",\"isMeta\":true,\"message\":{\"content\":\"meta\"}}\n"
             + "not json\n\n{\"type\":\"assistant\"}\n{\"type\":\"assis";
-        assert_eq!(read(text.as_bytes()), words("fix \"it\"", "Done.\nBye."));
-        assert_eq!(read(b""), LastWords::default());
-        assert_eq!(read(b"\xff\xfe\n\n\n"), LastWords::default());
+        assert_eq!(read(text.as_bytes()), messages("fix \"it\"", "Done.\nBye."));
+        assert_eq!(read(b""), Last::default());
+        assert_eq!(read(b"\xff\xfe\n\n\n"), Last::default());
     }
 
     #[test]
     fn the_answer_of_a_private_turn_is_not_taken_for_a_later_one() {
         let secret = said("user", "\"<private>x</private>\"") + &said("assistant", "\"hush\"");
         let later = said("user", "\"go on\"") + &said("assistant", "[{\"type\":\"tool_use\"}]");
-        assert_eq!(read((secret + &later).as_bytes()), words("go on", ""));
+        assert_eq!(read((secret + &later).as_bytes()), messages("go on", ""));
         let public = said("user", "\"hi\"") + &said("assistant", "\"hello\"");
-        assert_eq!(read((public + &later).as_bytes()), words("go on", "hello"));
+        assert_eq!(read((public + &later).as_bytes()), messages("go on", "hello"));
     }
 
     #[test]
@@ -233,9 +188,9 @@ mod tests {
         let before = said("user", "\"u\"") + &said("assistant", &format!("\"{long}\""));
         let noise = "{\"type\":\"system\"}\n".repeat(20_000);
         let mut text = before + &noise;
-        assert_eq!(read(text.as_bytes()), words("u", &long));
+        assert_eq!(read(text.as_bytes()), messages("u", &long));
         text.push_str(&"y".repeat(BYTES_MAX));
-        assert_eq!(read(text.as_bytes()), LastWords::default());
+        assert_eq!(read(text.as_bytes()), Last::default());
     }
 
     #[test]
@@ -243,11 +198,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.jsonl");
         let mut file = File::create(&path).unwrap();
-        // A hole: a gigabyte to whoever reads it, nothing to the disk.
+        // A sparse file: a gigabyte to the reader, no block on the disk.
         file.set_len(1 << 30).unwrap();
         std::io::Seek::seek(&mut file, std::io::SeekFrom::End(0)).unwrap();
         write!(file, "\n{}{}", said("user", "\"u\""), said("assistant", "\"a\"")).unwrap();
-        assert_eq!(last_words(&path, StopScope::Turn), words("u", "a"));
+        assert_eq!(last_in(&path), messages("u", "a"));
     }
 
     #[test]
@@ -256,7 +211,7 @@ mod tests {
         let pipe = dir.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         for path in [dir.path(), &pipe, Path::new("/dev/zero"), Path::new("/nowhere")] {
-            assert_eq!(last_words(path, StopScope::Turn), LastWords::default());
+            assert_eq!(last_in(path), Last::default());
         }
     }
 }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use clap::{Command, CommandFactory};
 
 use super::CommandLine;
+use claude_mem_capture::clients::{HOOK, claude_code::ALIASES};
 
 /// Every command is in one of these, which a test sees to.
 const GROUPS: [(&str, &[&str]); 7] = [
@@ -50,9 +51,13 @@ fn grouped(command: &Command) -> String {
     let _ = writeln!(
         text,
         "Hooks, called by Claude Code:\n  {}\n",
-        claude_mem_capture::NAMES.join(", ")
+        hooks().collect::<Vec<_>>().join(", ")
     );
     text
+}
+
+fn hooks() -> impl Iterator<Item = &'static str> {
+    ALIASES.into_iter().map(|(name, _)| name).chain([HOOK])
 }
 
 #[cfg(test)]
@@ -63,7 +68,7 @@ mod tests {
     fn every_command_is_in_one_group() {
         let command = CommandLine::command();
         let names = GROUPS.iter().flat_map(|(_, names)| names.iter().copied());
-        let mut listed: Vec<&str> = names.chain(claude_mem_capture::NAMES).collect();
+        let mut listed: Vec<&str> = names.chain(hooks()).collect();
         listed.sort_unstable();
         // `context` is a hook that is of use by hand, too.
         listed.dedup();

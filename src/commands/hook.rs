@@ -1,28 +1,54 @@
-//! The hooks as the parser sees them, which is only when somebody asks for help.
+//! Hooks as the command-line parser sees them: for help, and for a person at a terminal.
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
-/// What Claude Code runs by itself.
+use claude_mem_capture::{
+    CLAUDE_CODE, Client, HookCommand, IncomingKind,
+    clients::{self, CLIENTS, HOOK},
+};
+
+/// Commands that clients run.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Hook {
-    /// Hook of `UserPromptSubmit`: record the prompt
+    #[command(name = HOOK)]
+    Client(OfClient),
+    /// Record the prompt (hook of `UserPromptSubmit`)
     New,
-    /// Hook of `PostToolUse` and `PostToolUseFailure`: record the tool use
+    /// Record the tool use (hook of `PostToolUse` and `PostToolUseFailure`)
     Save,
-    /// Hook of Stop and `SubagentStop`: ask for a summary
+    /// Ask for a summary (hook of `Stop` and `SubagentStop`)
     Summary,
-    /// Hook of `SessionEnd`: record the end
+    /// Record the end of the session (hook of `SessionEnd`)
     Cleanup,
 }
 
+/// Record an event that a client sends on stdin
+///
+/// The payload names the event. The response on stdout is in the client's own form. The exit code is always 0,
+/// so that a session goes on whatever happens; problems are in `logs/claude-mem.log`.
+#[derive(Debug, Args)]
+pub(crate) struct OfClient {
+    /// The client that calls, such as `claude-code`
+    #[arg(long, value_name = "NAME", value_parser = known_client)]
+    client: &'static Client,
+}
+
+fn known_client(name: &str) -> Result<&'static Client, String> {
+    clients::find(name).ok_or_else(|| {
+        let names: Vec<&str> = CLIENTS.iter().map(|client| client.name).collect();
+        format!("known clients: {}", names.join(", "))
+    })
+}
+
 impl Hook {
-    /// As on the command line.
-    pub(crate) fn name(&self) -> &'static str {
+    pub(crate) fn command(&self) -> HookCommand {
+        let alias = |name, kind| HookCommand { name, client: &CLAUDE_CODE, expected: Some(kind) };
         match self {
-            Self::New => "new",
-            Self::Save => "save",
-            Self::Summary => "summary",
-            Self::Cleanup => "cleanup",
+            Self::Client(OfClient { client }) => HookCommand::of(client),
+            Self::New => alias("new", IncomingKind::Prompt),
+            Self::Save => alias("save", IncomingKind::ToolUse),
+            Self::Summary => alias("summary", IncomingKind::Stop),
+            Self::Cleanup => alias("cleanup", IncomingKind::SessionEnd),
         }
     }
 }

@@ -172,7 +172,9 @@ impl Command {
 pub(crate) fn main() -> u8 {
     let parsed = help::command().try_get_matches();
     let command = match parsed.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
-        Ok(CommandLine { command: Command::Hook(hook) }) => return crate::hook::run(hook.name()),
+        Ok(CommandLine { command: Command::Hook(hook) }) => {
+            return crate::hook::run(hook.command());
+        }
         Ok(CommandLine { command }) => command,
         Err(error) => return explain(&error),
     };
@@ -241,7 +243,7 @@ mod tests {
     #[test]
     fn every_hook_is_also_a_command_with_help() {
         let commands = CommandLine::command();
-        for name in claude_mem_capture::NAMES {
+        for (name, _) in claude_mem_capture::clients::claude_code::ALIASES {
             assert!(commands.find_subcommand(name).is_some(), "{name}");
         }
     }

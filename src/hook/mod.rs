@@ -1,20 +1,25 @@
-//! The commands Claude Code runs by itself.
+//! The commands that clients run as hooks.
 //!
-//! Whatever happens in here, the user's session goes on: exit code 0, nothing on stderr, one JSON object
-//! on stdout. A hook reads its stdin, appends at most one event, answers, and is gone.
+//! Whatever happens here, the user's session goes on: exit code 0, nothing on stderr, and on stdout one
+//! response in the client's form. A hook reads stdin, appends at most one event, responds and exits.
 
 mod session_start;
 
 use std::{
     env,
-    ffi::OsStr,
-    io, panic,
+    ffi::{OsStr, OsString},
+    io::{self, IsTerminal},
+    panic,
     path::PathBuf,
     process,
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use claude_mem_capture::{NAMES, World, read_input};
+use claude_mem_capture::{
+    Client, HookCommand, IncomingKind, Recorder, Response,
+    clients::{self, HOOK},
+    read_input,
+};
 use claude_mem_core::{
     diagnostics::{self, Level},
     environment::Environment,
@@ -25,58 +30,109 @@ use claude_mem_core::{
 };
 use claude_mem_install::registered::is_duplicate_of_installed;
 
-/// What a hook says when it has nothing to add to the session.
-const CARRY_ON: &str = "{\"continue\": true, \"suppressOutput\": true}\n";
+/// Whether the response was written. A second JSON object on stdout would turn both into plain text.
+static HAS_RESPONDED: AtomicBool = AtomicBool::new(false);
 
-/// Whether the answer is out. A second object on stdout would turn both into plain text.
-static IS_ANSWERED: AtomicBool = AtomicBool::new(false);
+/// What the arguments call, if it is a hook.
+#[derive(Debug)]
+pub(crate) enum Called {
+    Command(HookCommand),
+    /// `hook` with arguments that make no sense. The exit code of a usage error would block the client.
+    Unusable(OsString),
+}
 
-/// The hook that goes by this name, if any does.
-pub(crate) fn named(argument: &OsStr) -> Option<&'static str> {
-    NAMES.into_iter().find(|name| argument == *name)
+impl Called {
+    /// Recognizes a hook without the command-line parser, whose tables alone take longer than a hook.
+    /// `None` leaves the arguments to the parser: other commands, help, and a person at a terminal.
+    pub(crate) fn from_arguments(
+        first: Option<&OsStr>,
+        rest: impl Iterator<Item = OsString>,
+    ) -> Option<Self> {
+        let first = first?.to_str()?;
+        let rest: Vec<OsString> = rest.collect();
+        if first != HOOK {
+            let command = HookCommand::alias(first)?;
+            // `claude-mem context` at a terminal shows what a session is given.
+            let is_by_hand =
+                command.expected == Some(IncomingKind::SessionStart) && is_at_terminal();
+            return (rest.is_empty() && !is_by_hand).then_some(Self::Command(command));
+        }
+        let arguments: Vec<&str> = rest.iter().filter_map(|argument| argument.to_str()).collect();
+        let name = match arguments[..] {
+            ["--client", name] => Some(name),
+            [one] => one.strip_prefix("--client="),
+            _ => None,
+        };
+        if let Some(client) = name.and_then(clients::find) {
+            return Some(Self::Command(HookCommand::of(client)));
+        }
+        let is_help = arguments.iter().any(|argument| matches!(*argument, "--help" | "-h"));
+        (!is_help && !is_at_terminal()).then(|| Self::Unusable(rest.join(OsStr::new(" "))))
+    }
+
+    pub(crate) fn run(self) -> u8 {
+        match self {
+            Self::Command(command) => run(command),
+            Self::Unusable(arguments) => {
+                if let Some(recorder) = Recorder::from_process() {
+                    let names: Vec<&str> = clients::CLIENTS.iter().map(|it| it.name).collect();
+                    let message = format!(
+                        "hook: nothing was recorded: the arguments `{}` name no known client; \
+                         `--client NAME` takes {}",
+                        arguments.display(),
+                        names.join(", ")
+                    );
+                    diagnostics::record(&recorder.paths.data, Level::Error, message);
+                }
+                0
+            }
+        }
+    }
+}
+
+fn is_at_terminal() -> bool {
+    io::stdin().is_terminal()
 }
 
 /// Runs one hook.
-pub(crate) fn run(name: &'static str) -> u8 {
-    answer_even_in_panic(name);
-    let Some(world) = World::found().filter(|world| !is_duplicate(world, name)) else {
-        answer(CARRY_ON);
+pub(crate) fn run(hook: HookCommand) -> u8 {
+    let client = hook.client;
+    respond_even_in_panic(hook);
+    let Some(recorder) = Recorder::from_process().filter(|it| !is_duplicate(it, hook)) else {
+        respond(client, &Response::default());
         return 0;
     };
-    let text = capture(&world, name);
-    answer(text.as_deref().unwrap_or(CARRY_ON));
-    // Tool uses are many and wait for the end of their turn anyway: they pay for no start.
-    if name != "save" && world.is_alone() && world.settings.get(&WORKER_AUTOSTART) {
-        worker_process::start_if_due(&world.paths.data);
+    let outcome = recorder.record_hook(hook, &read_input());
+    let has_context = outcome.kind.is_some_and(|kind| client.context_at.contains(&kind));
+    let response = match has_context {
+        true => session_start::response(&recorder, outcome.begun.as_ref()),
+        false => Response::default(),
+    };
+    respond(client, &response);
+    // Tool uses are frequent, and are distilled at the end of their turn: they do not start a worker.
+    if outcome.kind != Some(IncomingKind::ToolUse)
+        && outcome.needs_worker
+        && recorder.settings.get(&WORKER_AUTOSTART)
+    {
+        worker_process::start_if_due(&recorder.paths.data);
     }
     0
 }
 
 /// Whether this hook is the plugin's, and the same one is registered by `claude-mem install`.
-fn is_duplicate(world: &World, name: &str) -> bool {
+fn is_duplicate(recorder: &Recorder, hook: HookCommand) -> bool {
     let program = env::args_os().next().map(PathBuf::from).unwrap_or_default();
-    let home = world.paths.home.as_deref();
-    is_duplicate_of_installed(&world.environment, home, &program, name)
+    let home = recorder.paths.home.as_deref();
+    is_duplicate_of_installed(&recorder.environment, home, &program, hook.name)
 }
 
-/// Does the work; gives the answer if it is other than the usual one.
-fn capture(world: &World, name: &'static str) -> Option<String> {
-    let input = read_input();
-    let begun = world.take(name, &input).unwrap_or_else(|problem| {
-        world.report(name, &problem);
-        None
-    });
-    (name == "context").then(|| session_start::answer(world, begun.as_ref()))
-}
-
-fn answer(text: &str) {
-    if !IS_ANSWERED.swap(true, Ordering::SeqCst) {
-        write_all(text.as_bytes());
+fn respond(client: &Client, response: &Response) {
+    if !HAS_RESPONDED.swap(true, Ordering::SeqCst) {
+        write_all((client.respond)(response).as_bytes());
     }
 }
 
-/// Writes to stdout without the buffer that belongs to it. A closed stdout is the client's business; there
-/// is nobody left to tell.
+/// Writes to stdout without its buffer. If stdout is closed, there is no one left to report it to.
 fn write_all(mut rest: &[u8]) {
     while !rest.is_empty() {
         match os::write_out(rest) {
@@ -87,15 +143,15 @@ fn write_all(mut rest: &[u8]) {
     }
 }
 
-/// A panic would end the process with a signal and a message on stderr. Its hook runs before either, so it
-/// answers and leaves. Of the message only the place is kept: the rest may quote what is private.
-fn answer_even_in_panic(name: &'static str) {
+/// A panic would end the process with a signal and a message on stderr. The panic hook runs before either,
+/// so it responds and exits. Only the location is noted: the message may quote private text.
+fn respond_even_in_panic(hook: HookCommand) {
     panic::set_hook(Box::new(move |panicked| {
-        answer(CARRY_ON);
+        respond(hook.client, &Response::default());
         if let (Ok(paths), Some(place)) =
             (Paths::find(&Environment::of_process()), panicked.location())
         {
-            let message = format!("{name}: gave up at {}:{}", place.file(), place.line());
+            let message = format!("{}: gave up at {}:{}", hook.name, place.file(), place.line());
             diagnostics::record(&paths.data, Level::Error, message);
         }
         process::exit(0);

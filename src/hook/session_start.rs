@@ -1,4 +1,4 @@
-//! `claude-mem context`: a session begins, or goes on, and is given what is remembered.
+//! The response to the start of a session: the memory that is injected.
 
 use std::{
     path::Path,
@@ -11,10 +11,9 @@ use claude_mem_events::{
 };
 use claude_mem_log::{Item, Log, Options};
 use claude_mem_projections::{Error, Store};
-use serde_json::json;
 
 use claude_mem_capture::project::ProjectId;
-use claude_mem_capture::{Begun, World};
+use claude_mem_capture::{Recorder, Response, SessionBegun};
 use claude_mem_core::{
     clock::Clock,
     diagnostics::{self, Level},
@@ -27,52 +26,50 @@ use claude_mem_memory::{
     modes::Mode,
 };
 
-/// How long a session may be kept waiting for the tables to catch up.
+/// The longest time for which a session waits until new events are indexed.
 const FOLD_TIME_MAX: Duration = Duration::from_millis(15);
-/// How long the log may be looked through for something that is worth it.
+/// The longest search of the log for events that make indexing worth it.
 const LOOK_TIME_MAX: Duration = Duration::from_millis(2);
 
-/// What Claude is told at the beginning of a session, in the client's own form.
-pub(super) fn answer(world: &World, begun: Option<&Begun>) -> String {
+/// The memory for a session, and messages for the user.
+pub(super) fn response(recorder: &Recorder, begun: Option<&SessionBegun>) -> Response {
     let (page, notice) = begun.map_or((None, None), |begun| {
-        tell(world, begun).unwrap_or_else(|error| {
-            let message = format_args!("context: nothing was told: {error}");
-            diagnostics::record(&world.paths.data, Level::Error, message);
+        memory_for(recorder, begun).unwrap_or_else(|error| {
+            let message = format_args!("context: no memory was given: {error}");
+            diagnostics::record(&recorder.paths.data, Level::Error, message);
             (None, None)
         })
     });
-    let text = page.as_ref().map_or("", |page| &page.text);
-    let output = json!({"hookEventName": "SessionStart", "additionalContext": text});
-    let mut answer =
-        json!({"continue": true, "suppressOutput": true, "hookSpecificOutput": output});
-    let shown = page.filter(|_| world.settings.get(&CONTEXT_SHOW_TERMINAL_OUTPUT)).map(|page| {
+    let context = page.as_ref().map_or_else(String::new, |page| page.text.clone());
+    let shown = page.filter(|_| recorder.settings.get(&CONTEXT_SHOW_TERMINAL_OUTPUT)).map(|page| {
         let Page { observations, observations_total, tokens, .. } = page;
         format!(
             "claude-mem: {observations} of {observations_total} observations, about {tokens} tokens"
         )
     });
-    let problems = world.settings.problems().into_iter();
+    let problems = recorder.settings.problems().into_iter();
     let problems = problems.map(|problem| format!("claude-mem: {problem}"));
-    let message: Vec<String> = problems.chain(shown).chain(notice).collect();
-    if !message.is_empty() {
-        answer["systemMessage"] = json!(clean(&message.join("\n")));
-    }
-    format!("{answer}\n")
+    let messages: Vec<String> = problems.chain(shown).chain(notice).collect();
+    let notice = (!messages.is_empty()).then(|| clean(&messages.join("\n")).to_string());
+    Response { context: Some(context), notice }
 }
 
-/// The memory that fits this session, and what the user should know about who distils. After a resume the
-/// old context is still in its history, so only what others have added since is told.
-fn tell(world: &World, begun: &Begun) -> Result<(Option<Page>, Option<String>), Error> {
-    let log = Log::open(&world.paths.log(), Options::default())?;
-    let mut store = Store::open_snapshot(&world.paths.memory())?;
+/// The memory that fits this session, and a notice about the provider. After a resume the old context is
+/// still in the session's history, so only what other sessions added since is given.
+fn memory_for(
+    recorder: &Recorder,
+    begun: &SessionBegun,
+) -> Result<(Option<Page>, Option<String>), Error> {
+    let log = Log::open(&recorder.paths.log(), Options::default())?;
+    let mut store = Store::open_snapshot(&recorder.paths.memory())?;
     let position = store
         .as_ref()
         .map_or(Ok(Seq::START), |store| Ok::<_, Error>(store.checkpoint()?.position))?;
     if is_behind(&log, position)? {
-        // Whoever writes needs the database without anybody in this process who only looks.
+        // A writer needs the database without a reader in the same process.
         drop(store.take());
-        store = match caught_up(world, &log) {
-            None => Store::open_snapshot(&world.paths.memory())?,
+        store = match caught_up(recorder, &log) {
+            None => Store::open_snapshot(&recorder.paths.memory())?,
             caught_up => caught_up,
         };
     }
@@ -81,36 +78,39 @@ fn tell(world: &World, begun: &Begun) -> Result<(Option<Page>, Option<String>), 
     let project = ProjectId::of(Path::new(&begun.project.root));
     let request = Request {
         project: &ProjectId { key: begun.project.key.clone(), ..project },
-        now: Clock::new(&world.environment).now(),
+        now: Clock::new(&recorder.environment).now(),
         resumed: is_resumed.then_some(&begun.session),
         budget: None,
     };
-    let page = compose(&store, &world.settings, &request);
-    let setup =
-        Setup { settings: &world.settings, paths: &world.paths, environment: &world.environment };
+    let page = compose(&store, &recorder.settings, &request);
+    let setup = Setup {
+        settings: &recorder.settings,
+        paths: &recorder.paths,
+        environment: &recorder.environment,
+    };
     let notice = status::notice(&store, &setup).ok().flatten();
-    // The process ends with the answer, which is quicker than giving back what was opened piece by piece.
+    // The process exits after the response, which is faster than closing the database first.
     std::mem::forget(store);
     Ok((page?, notice))
 }
 
-/// Folds what was recorded since, but not for long: the session waits. Somebody else may be at it, or may
-/// have to draw all of it again; what is there serves meanwhile.
-fn caught_up(world: &World, log: &Log) -> Option<Store> {
-    let mode = Mode::load(&world.paths.data, &world.settings.get(&MODE));
+/// Indexes new events, but not for long: the session waits. If another process is at it, or everything
+/// must be rebuilt, the rows that exist serve meanwhile.
+fn caught_up(recorder: &Recorder, log: &Log) -> Option<Store> {
+    let mode = Mode::load(&recorder.paths.data, &recorder.settings.get(&MODE));
     let mode = mode.unwrap_or_else(|_| Mode::code());
     let kinds = mode.kinds().into_iter().map(str::to_owned).collect();
-    // What other machines did is folded by whoever fetches it.
+    // Other hosts' logs are indexed by the process that pulls them.
     let options =
         claude_mem_projections::Options { kinds, batch_events: 200, ..Default::default() };
-    let mut store = Store::open(&world.paths.memory(), options).ok()?;
+    let mut store = Store::open(&recorder.paths.memory(), options).ok()?;
     let began = Instant::now();
     store.fold(log, |_| began.elapsed() < FOLD_TIME_MAX).ok()?;
     Some(store)
 }
 
-/// Kinds of events that change what a session is told. What is merely recorded does not, until it is distilled.
-const TELLING: [u16; 6] = [
+/// Kinds of events that change the memory of a session. Captured events do not, until they are distilled.
+const MEMORY_KINDS: [u16; 6] = [
     AgentReplied::KIND,
     ReprocessFinished::KIND,
     MemoryAdded::KIND,
@@ -119,14 +119,14 @@ const TELLING: [u16; 6] = [
     ProjectMerged::KIND,
 ];
 
-/// Whether there is something in the log behind `position` that a session should be told of.
+/// Whether the log has an event behind `position` that changes memory.
 fn is_behind(log: &Log, position: Seq) -> Result<bool, Error> {
     let began = Instant::now();
     let mut reader = log.read_from(position);
     while let Some(item) = reader.next()? {
-        let is_telling = matches!(item, Item::Record(entry) if TELLING.contains(&entry.kind));
-        // So much behind that it is better to begin.
-        if is_telling || began.elapsed() > LOOK_TIME_MAX {
+        let is_memory = matches!(item, Item::Record(entry) if MEMORY_KINDS.contains(&entry.kind));
+        // There is so much that indexing should start.
+        if is_memory || began.elapsed() > LOOK_TIME_MAX {
             return Ok(true);
         }
     }

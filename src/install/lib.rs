@@ -9,11 +9,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use claude_mem_capture::PLUGIN;
+use claude_mem_capture::{
+    CLAUDE_CODE, PLUGIN,
+    clients::{CLIENTS, HOOK, Registration, claude_code},
+};
 use claude_mem_core::NAME;
 use serde_json::{Map, Value, json};
 
-use claude_mem_core::{app::App, environment::Environment, failure::Failure, json_edit::Document};
+use claude_mem_core::{app::App, failure::Failure, json_edit::Document};
 
 /// The marketplace that `claude-mem plugin` writes.
 pub const MARKETPLACE: &str = "mem-local";
@@ -21,30 +24,6 @@ pub const MARKETPLACE: &str = "mem-local";
 pub const SKILL: &str = include_str!("mem-search.md");
 /// `/mem`, for people.
 pub const SLASH_COMMAND: &str = include_str!("mem.md");
-
-/// One hook: the event, which tools (`None` for events without tools), our command, seconds it may take.
-struct Registration(&'static str, Option<&'static str>, &'static str, u32);
-
-/// Only events that Claude Code 2.0.76 knows: one unknown name there disables every hook in the file.
-/// Synchronous, because background hooks are killed when the session ends. `SessionEnd` without a limit of
-/// its own gets 1.5 seconds, shared with everybody else's.
-const HOOKS: &[Registration] = &[
-    Registration("SessionStart", None, "context", 10),
-    Registration("UserPromptSubmit", None, "new", 5),
-    Registration("PostToolUse", Some("*"), "save", 5),
-    Registration("PostToolUseFailure", Some("*"), "save", 5),
-    Registration("Stop", None, "summary", 10),
-    Registration("SubagentStop", None, "summary", 10),
-    Registration("SessionEnd", None, "cleanup", 5),
-];
-
-/// Claude Code's own directory.
-fn claude_dir(environment: &Environment, home: Option<&Path>) -> Option<PathBuf> {
-    match environment.get("CLAUDE_CONFIG_DIR") {
-        Some(chosen) => Some(chosen.into()),
-        None => home.map(|home| home.join(".claude")),
-    }
-}
 
 /// The files of Claude Code that concern us.
 #[derive(Debug)]
@@ -59,12 +38,12 @@ impl Targets {
     /// For every session of this user.
     pub fn of_user(app: &App) -> Result<Self, Failure> {
         let home = app.paths.home.as_deref();
-        let dir = claude_dir(&app.environment, home).ok_or_else(|| {
+        let dir = claude_code::config_dir(&app.environment, home).ok_or_else(|| {
             Failure::new("the home directory is not known")
                 .meaning("Claude Code keeps its settings there")
                 .remedy("set `HOME` or `CLAUDE_CONFIG_DIR`")
         })?;
-        let is_chosen = app.environment.get("CLAUDE_CONFIG_DIR").is_some();
+        let is_chosen = app.environment.get(claude_code::CONFIG_DIR).is_some();
         let servers = home.filter(|_| !is_chosen).unwrap_or(&dir).join(".claude.json");
         Ok(Self { dir, servers })
     }
@@ -90,15 +69,16 @@ impl Targets {
 
 /// The hooks in Claude Code's form. `program` is put between double quotes for the shell as it is.
 pub fn hooks(program: &str) -> Map<String, Value> {
-    let group = |Registration(event, matcher, command, timeout): &Registration| {
-        let command = json!({"type": "command", "command": format!("\"{program}\" {command}"),
-            "timeout": timeout});
+    let group = |hook: &Registration| {
+        let command = format!("\"{program}\" {}", hook.command);
+        let command =
+            json!({"type": "command", "command": command, "timeout": hook.timeout_seconds});
         let mut group = Map::new();
-        group.extend(matcher.map(|matcher| ("matcher".into(), matcher.into())));
+        group.extend(hook.matcher.map(|matcher| ("matcher".into(), matcher.into())));
         group.insert("hooks".into(), json!([command]));
-        ((*event).to_owned(), json!([group]))
+        (hook.event.to_owned(), json!([group]))
     };
-    HOOKS.iter().map(group).collect()
+    CLAUDE_CODE.hooks.iter().map(group).collect()
 }
 
 /// The MCP server in Claude Code's form. Without `alwaysLoad` the model sees only the names of its tools.
@@ -173,13 +153,24 @@ fn retain_groups(groups: &mut Value, kept: Option<&Value>) {
     });
 }
 
-/// `"…/claude-mem" save`, wherever the binary was when it was installed.
+/// `"…/claude-mem" save` or `"…/claude-mem" hook --client NAME`, wherever the binary was when it was
+/// installed.
 pub fn is_our_hook(command: &str) -> bool {
-    let Some((program, name)) = command.strip_prefix('"').and_then(|rest| rest.rsplit_once("\" "))
-    else {
-        return false;
-    };
-    is_our_program(program) && HOOKS.iter().any(|registration| registration.2 == name)
+    command_of(command).is_some_and(|name| {
+        CLAUDE_CODE.hooks.iter().any(|hook| hook.command == name)
+            || CLIENTS.iter().any(|client| is_hook_of(name, client.name))
+    })
+}
+
+/// The command in a hook that runs our program: `save`.
+fn command_of(hook: &str) -> Option<&str> {
+    let (program, command) = hook.strip_prefix('"')?.rsplit_once("\" ")?;
+    is_our_program(program).then_some(command)
+}
+
+/// Whether a command is `hook --client NAME` for this client.
+fn is_hook_of(command: &str, client: &str) -> bool {
+    command.split_whitespace().eq([HOOK, "--client", client])
 }
 
 /// Whether a path leads to a program of our name, which ends with `.exe` on Windows.

@@ -8,7 +8,11 @@ use std::{
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{HOOKS, MARKETPLACE, PLUGIN, Registration, Targets, claude_dir, is_our_hook};
+use crate::{MARKETPLACE, PLUGIN, Targets, command_of, is_hook_of, is_our_hook};
+use claude_mem_capture::{
+    CLAUDE_CODE,
+    clients::{HOOK, Registration, claude_code},
+};
 use claude_mem_core::{app::App, environment::Environment};
 
 /// Whether Claude Code will call us where the command was run: by the user's settings, a project's, or a plugin.
@@ -34,8 +38,9 @@ impl Hooks {
 
 /// Whether this process is a hook of the plugin, `command`, that `claude-mem install` registered as well.
 ///
-/// The plugin's hook then leaves the event to the other one, so that nothing is recorded or told twice. It
-/// does so only if the other one will be called for every event that `command` is for, and is there.
+/// The plugin's hook then leaves the event to the installed one, so that nothing is recorded or injected
+/// twice. It does so only if the installed one exists and is registered for every event of `command`; `hook`
+/// is for all events.
 pub fn is_duplicate_of_installed(
     environment: &Environment,
     home: Option<&Path>,
@@ -48,28 +53,32 @@ pub fn is_duplicate_of_installed(
     if !is_plugin {
         return false;
     }
-    let project = environment.get("CLAUDE_PROJECT_DIR").map(|dir| Path::new(&dir).join(".claude"));
+    let project = CLAUDE_CODE.project_variable.and_then(|name| environment.get(name));
+    let project = project.map(|dir| Path::new(&dir).join(".claude"));
     let of_project = project
         .iter()
         .flat_map(|dir| ["settings.json", "settings.local.json"].map(|name| dir.join(name)));
-    let of_user = claude_dir(environment, home).map(|dir| dir.join("settings.json"));
+    let of_user = claude_code::config_dir(environment, home).map(|dir| dir.join("settings.json"));
     of_user.into_iter().chain(of_project).any(|file| registers(&file, command))
 }
 
 /// Whether this settings file registers `command` for all of its events, as we would.
 fn registers(file: &Path, command: &str) -> bool {
     let Some(settings) = read(file) else { return false };
-    let is_registered = |event: &str, matcher: Option<&str>| {
-        let groups = settings["hooks"][event].as_array().into_iter().flatten();
+    let is_registered = |wanted: &Registration| {
+        let groups = settings["hooks"][wanted.event].as_array().into_iter().flatten();
         let mut hooks = groups
-            .filter(|group| group.get("matcher").and_then(Value::as_str) == matcher)
+            .filter(|group| group.get("matcher").and_then(Value::as_str) == wanted.matcher)
             .filter_map(|group| group["hooks"].as_array())
             .flatten()
             .filter_map(|hook| hook["command"].as_str());
-        hooks.any(|hook| is_our_hook(hook) && hook.ends_with(command) && is_there(hook))
+        hooks.any(|hook| {
+            let runs = |name| name == wanted.command || is_hook_of(name, CLAUDE_CODE.name);
+            command_of(hook).is_some_and(runs) && is_there(hook)
+        })
     };
-    let mut events = HOOKS.iter().filter(|registration| registration.2 == command);
-    events.all(|Registration(event, matcher, ..)| is_registered(event, *matcher))
+    let is_for = |hook: &&Registration| command == HOOK || hook.command == command;
+    CLAUDE_CODE.hooks.iter().filter(is_for).all(is_registered)
 }
 
 /// The program of one of our hooks.
@@ -113,14 +122,17 @@ fn is_plugin_enabled(dir: &Path) -> bool {
 
 fn in_file(file: &Path) -> Option<Registered> {
     let settings = read(file)?;
-    let command_of = |event: &str| {
+    let our_hook = |event: &str| {
         let groups = settings["hooks"][event].as_array()?;
         let hooks = groups.iter().filter_map(|group| group["hooks"].as_array()).flatten();
         hooks.filter_map(|hook| hook["command"].as_str()).find(|command| is_our_hook(command))
     };
-    let program = program_of(HOOKS.iter().find_map(|hook| command_of(hook.0))?);
-    let (events, missing): (Vec<_>, Vec<_>) =
-        HOOKS.iter().map(|hook| hook.0).partition(|event| command_of(event).is_some());
+    let program = program_of(CLAUDE_CODE.hooks.iter().find_map(|hook| our_hook(hook.event))?);
+    let (events, missing): (Vec<_>, Vec<_>) = CLAUDE_CODE
+        .hooks
+        .iter()
+        .map(|hook| hook.event)
+        .partition(|event| our_hook(event).is_some());
     Some(Registered {
         file: file.into(),
         events,
@@ -147,7 +159,10 @@ mod tests {
             "SessionEnd": [{"hooks": [{"command": "\"/bin/other\" cleanup"}]}]}}"#;
         fs::write(dir.path().join("settings.local.json"), settings).unwrap();
         let found = in_dir(dir.path()).remove(0);
-        assert_eq!((found.events, found.missing.len()), (vec!["Stop"], HOOKS.len() - 1));
+        assert_eq!(
+            (found.events, found.missing.len()),
+            (vec!["Stop"], CLAUDE_CODE.hooks.len() - 1)
+        );
         assert_eq!((found.program.as_str(), found.is_program_there), ("/bin/claude-mem", false));
     }
 
@@ -169,7 +184,7 @@ mod tests {
         assert!(!yields(&copy, "save"), "nothing is installed");
         let all = Value::Object(crate::hooks(installed.to_str().unwrap()));
         register(all.clone());
-        for command in claude_mem_capture::NAMES {
+        for command in CLAUDE_CODE.hooks.iter().map(|hook| hook.command).chain([HOOK]) {
             assert!(yields(&copy, command), "{command}");
             assert!(!yields(&installed, command), "{command}: the installed one records");
         }
@@ -177,10 +192,17 @@ mod tests {
         some.as_object_mut().unwrap().remove("PostToolUseFailure");
         register(some);
         assert!(!yields(&copy, "save") && yields(&copy, "new"), "one of its events is missing");
+        assert!(!yields(&copy, HOOK), "one of all events is missing");
         let mut narrow = all.clone();
         narrow["PostToolUse"][0]["matcher"] = "Edit".into();
         register(narrow);
         assert!(!yields(&copy, "save"), "other tools would be lost");
+        let one_command = all.to_string();
+        let one_command = CLAUDE_CODE.hooks.iter().fold(one_command, |text, hook| {
+            text.replace(&format!("\\\" {}\"", hook.command), "\\\" hook --client claude-code\"")
+        });
+        register(serde_json::from_str(&one_command).unwrap());
+        assert!(yields(&copy, "save") && yields(&copy, HOOK), "{one_command}");
         register(all);
         fs::remove_file(&installed).unwrap();
         assert!(!yields(&copy, "save"), "the installed program is gone");

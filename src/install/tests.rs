@@ -82,6 +82,8 @@ fn a_group_shared_with_others_loses_only_our_part() {
 #[test]
 fn only_our_own_commands_are_ours() {
     assert!(is_our_hook("\"/opt/with space/claude-mem\" save"));
+    assert!(is_our_hook("\"/opt/claude-mem\" hook --client claude-code"));
+    assert!(!is_our_hook("\"/opt/claude-mem\" hook --client other"));
     assert!(!is_our_hook("\"/opt/claude-mem\" search"));
     assert!(!is_our_hook("\"/opt/other\" save"));
     assert!(!is_our_hook("node /x/claude-mem/worker-service.cjs hook claude-code context"));

@@ -2,24 +2,22 @@
 
 use std::path::Path;
 
-use claude_mem_events::{Envelope, Event, EventLog, Id, MemoryAdded, Project};
+use claude_mem_events::{Event, EventLog, Id, MemoryAdded};
 use claude_mem_log::Options;
 use claude_mem_projections::{Store, search::MemoryId};
 
 use crate::{modes::mode, resolve, store};
-use claude_mem_capture::excluded_by;
-use claude_mem_capture::{project::ProjectId, redaction};
+use claude_mem_capture::{
+    CLAUDE_CODE, clients, envelope, excluded_by, project::ProjectId, redaction,
+};
 use claude_mem_core::{
     app::App,
     failure::{Failure, nearest},
-    os,
 };
 use claude_mem_privacy::{Policy, clean_text};
 
 /// The type of what was written by hand and was not given one.
 pub const NOTE: &str = "note";
-/// What is watched; a memory written by hand in a session belongs to that session.
-const PLATFORM: &str = "claude-code";
 
 /// What to remember.
 #[derive(Debug, Default)]
@@ -101,16 +99,7 @@ pub fn record(
 ) -> Result<Id, Failure> {
     let dir = &app.paths.data;
     app.paths.create_data().map_err(|error| Failure::no_directory(dir, &error))?;
-    let mut envelope = Envelope {
-        host: os::host_name(),
-        platform: PLATFORM.into(),
-        session,
-        project: Project {
-            key: project.key.clone(),
-            label: project.label.clone(),
-            root: project.root.to_string_lossy().into_owned(),
-        },
-    };
+    let mut envelope = envelope(CLAUDE_CODE.name, session, project.clone());
     let id = Id::random(app.clock.now().as_microsecond().cast_unsigned());
     let mut event = event.clone();
     redaction::redact(&mut envelope, &mut event, redaction::policy(&app.settings));
@@ -121,9 +110,9 @@ pub fn record(
     Ok(id)
 }
 
-/// The session that this program was started in, if it was started by the watched program.
+/// The session that this program was started in, if a client started it.
 pub fn session(app: &App) -> String {
-    app.environment.text("CLAUDE_CODE_SESSION_ID").unwrap_or_default()
+    clients::session_of_process(&app.environment).unwrap_or_default()
 }
 
 /// What must not be recorded is not recorded by hand either.

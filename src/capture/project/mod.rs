@@ -11,6 +11,7 @@ use std::{
 
 use config::GitConfig;
 
+use crate::clients;
 use claude_mem_core::{
     environment::Environment,
     os::{self, Opening as _},
@@ -37,10 +38,10 @@ pub struct ProjectId {
     pub common_dir: Option<PathBuf>,
 }
 
-/// The project of a session that is in `cwd`. What Claude Code was started in counts more, if known,
-/// because `cwd` follows the model's every `cd`.
+/// The project of a command that runs in `cwd`. In a client's session the directory in which the session was
+/// started counts instead, because `cwd` follows every `cd` of the model.
 pub fn identify(cwd: &str, environment: &Environment) -> ProjectId {
-    match environment.get("CLAUDE_PROJECT_DIR") {
+    match clients::project_dir_of_process(environment) {
         Some(dir) => ProjectId::of(Path::new(&dir)),
         None => ProjectId::of(Path::new(cwd)),
     }

@@ -21,7 +21,7 @@ use crate::{
     sink::{Sink, stable_id},
     transcript_rows::Row,
 };
-use claude_mem_capture::PLATFORM;
+use claude_mem_capture::{CLAUDE_CODE, envelope};
 use claude_mem_core::{app::App, failure::Failure, settings::table::SKIP_TOOLS};
 
 pub(super) use find::begin_of;
@@ -40,7 +40,7 @@ pub(super) fn import(app: &App, sink: &mut Sink<'_>, path: &Path) -> Result<(), 
             sink.leave_out("sessions of projects that are excluded");
             continue;
         };
-        let envelope = home.envelope(None, &session.id, project);
+        let envelope = envelope(CLAUDE_CODE.name, &session.id, project);
         take(sink, session, &envelope, &habits)?;
     }
     Ok(())
@@ -98,7 +98,7 @@ struct Before {
 
 /// Looks which events of the session were not made by importing these very files.
 fn recorded_before(store: &Store, session: &Recorded, habits: &Habits) -> Result<Before, Failure> {
-    let known = store.events_of_session(PLATFORM, &session.id)?;
+    let known = store.events_of_session(CLAUDE_CODE.name, &session.id)?;
     let mut before = Before { is_known: !known.is_empty(), hooks_from_us: u64::MAX };
     if known.is_empty() {
         return Ok(before);

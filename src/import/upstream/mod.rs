@@ -23,6 +23,7 @@ use crate::{
     sink::{Sink, stable_id},
     upstream_rows::{cleaned, text, time_us, written},
 };
+use claude_mem_capture::{CLAUDE_CODE, envelope};
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_privacy::clean_text;
 
@@ -111,7 +112,7 @@ impl<'a, 's> Import<'a, 's> {
 
     fn learn_session(&mut self, row: &UpstreamRow) {
         let platform = match text(row, "platform_source") {
-            "" | "claude" | "claude-code" => "claude-code",
+            "" | "claude" => CLAUDE_CODE.name,
             other => other,
         };
         let session = Session {
@@ -149,7 +150,7 @@ impl<'a, 's> Import<'a, 's> {
                 (true, false) => format!("orphan-{memory}"),
                 (true, true) => format!("orphan-{}", self.origin),
             };
-            Session { content, platform: "claude-code".into(), ..Session::default() }
+            Session { content, platform: CLAUDE_CODE.name.into(), ..Session::default() }
         })
     }
 
@@ -168,7 +169,7 @@ impl<'a, 's> Import<'a, 's> {
             self.sink.leave_out("rows of projects that are excluded");
             return Ok(());
         };
-        let envelope = self.home.envelope(Some(&session.platform), &session.content, project);
+        let envelope = envelope(&session.platform, &session.content, project);
         match table {
             Table::Sessions => {
                 self.first_prompt(row, time_us, &envelope)?;

@@ -1,22 +1,21 @@
-//! What programs tell of a session: heard as hooks are heard, and on disk before it is acknowledged.
+//! Events that programs send over HTTP: captured like those of hooks, and on disk before the response.
 
 use std::sync::Arc;
 
-use claude_mem_events::{Envelope, Event};
 use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
 use utoipa::ToSchema;
 
 use super::{error::Refusal, state::Site};
 use claude_mem_capture::{
-    PLATFORM,
-    external::{Heard, Message, Told, hear},
+    CLAUDE_CODE, Captured, IncomingKind,
+    external::{ExternalEvent, Message, accept},
 };
 
-/// Up to so many bytes it takes less to clean what was told than to have another thread do it.
+/// Up to this size, redacting a message takes less time than handing it to another thread.
 const AT_ONCE_MAX: usize = 64 << 10;
 
-/// What becomes of something that was told.
+/// What became of an event.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Queued {
     /// `queued`, or `skipped`.
@@ -33,24 +32,23 @@ impl Queued {
     }
 }
 
-/// One thing that is told of a session.
+/// One event of a session, as a request names it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Tale {
-    /// The watched program's id of the session.
+pub(super) struct SessionEvent {
+    /// The client's session id.
     pub(super) session: String,
-    /// Which program is watched; the usual one, if not given.
+    /// The client; Claude Code, if not given.
     pub(super) platform: Option<String>,
-    /// Where it happened.
     pub(super) cwd: Option<String>,
     /// The name of a project, where there is no folder.
     pub(super) project: Option<String>,
-    /// The fields of the hook that would have told it.
+    /// Fields by the names that Claude Code's hooks have.
     pub(super) fields: Map<String, Value>,
-    /// More of them, as they were written: what tools are given and say is not taken apart to be put together.
+    /// More of them, as they were written: tool input and output are not parsed and serialized again.
     pub(super) raw: Vec<(&'static str, Box<RawValue>)>,
 }
 
-impl Tale {
+impl SessionEvent {
     /// Adds a field, if it is there.
     pub(super) fn field(mut self, name: &str, value: Option<impl Into<Value>>) -> Self {
         if let Some(value) = value {
@@ -77,66 +75,55 @@ impl Tale {
     }
 }
 
-/// What was made of it.
-#[expect(clippy::large_enum_variant, reason = "nearly all are recorded")]
-pub(super) enum Made {
-    Event(Envelope, Event),
-    Skipped(&'static str),
-}
-
-/// Makes an event of it, as the hook of this name would have. Nothing is recorded yet.
-pub(super) async fn make(
+/// Captures an event. Nothing is appended yet.
+pub(super) async fn capture(
     site: &Arc<Site>,
-    hook: &'static str,
-    mut tale: Tale,
-) -> Result<Made, Refusal> {
-    if tale.session.trim().is_empty() {
+    kind: IncomingKind,
+    mut event: SessionEvent,
+) -> Result<Captured, Refusal> {
+    if event.session.trim().is_empty() {
         return Err(Refusal::bad("the id of the session is empty"));
     }
     let text = |text: &Option<String>| text.as_deref().unwrap_or_default().trim().to_owned();
-    let (cwd, name) = (text(&tale.cwd), text(&tale.project));
-    let project = site.project(&cwd, &name, &tale.session).await?;
-    let platform = platform(&text(&tale.platform));
-    let session = std::mem::take(&mut tale.session);
-    let json = tale.field("cwd", Some(cwd)).json();
-    let shared = Arc::clone(&site.shared);
+    let (cwd, name) = (text(&event.cwd), text(&event.project));
+    let project = site.project(&cwd, &name, &event.session).await?;
+    let client = client(&text(&event.platform));
+    let session = std::mem::take(&mut event.session);
+    let json = event.field("cwd", Some(cwd)).json();
+    let recorder = site.shared.recorder.current();
     let is_short = json.len() <= AT_ONCE_MAX;
-    let hear = move || {
+    let capture = move || {
         let message = Message::read(&json).map_err(Refusal::bad)?;
-        let told = Told { hook, session: &session, message, platform: &platform, project };
-        hear(&shared.environment, &shared.paths, told).map_err(Refusal::bad)
+        let event = ExternalEvent { kind, session: &session, message, client: &client, project };
+        accept(&recorder, event).map_err(Refusal::bad)
     };
-    let heard = if is_short { hear()? } else { site.block(hear).await? };
-    Ok(match heard {
-        Heard::Event { envelope, event, .. } => Made::Event(envelope, event),
-        Heard::Skipped(skipped) => Made::Skipped(skipped.reason()),
-    })
+    if is_short { capture() } else { site.block(capture).await }
 }
 
-/// Records it. It is on disk when this returns; says why, if it was skipped.
-pub(super) async fn take(
+/// Records an event. It is on disk when this returns. Returns the reason if it was skipped.
+pub(super) async fn record(
     site: &Arc<Site>,
-    hook: &'static str,
-    tale: Tale,
+    kind: IncomingKind,
+    event: SessionEvent,
 ) -> Result<Option<&'static str>, Refusal> {
-    match make(site, hook, tale).await? {
-        Made::Skipped(reason) => Ok(Some(reason)),
-        Made::Event(envelope, event) => {
+    match capture(site, kind, event).await? {
+        Captured::Skipped(skip) => Ok(Some(skip.reason())),
+        Captured::Event { envelope, event } => {
             site.shared.append(envelope, event).await.map_err(Refusal::failed)?;
             Ok(None)
         }
     }
 }
 
-/// The watched program by the name that events have it under.
-fn platform(told: &str) -> String {
-    let told = told.to_lowercase().replace(' ', "-");
-    match told.as_str() {
-        "" => PLATFORM.into(),
-        told if told.contains("claude") => PLATFORM.into(),
-        told if told.contains("codex") || told == "transcript" => "codex".into(),
-        told if told.contains("cursor") => "cursor".into(),
-        told => told.into(),
+/// The client's name as stored in events.
+fn client(given: &str) -> String {
+    let given = given.to_lowercase().replace(' ', "-");
+    match given.as_str() {
+        "" => CLAUDE_CODE.name.into(),
+        given if given.contains("claude") => CLAUDE_CODE.name.into(),
+        given if given.contains("codex") || given == "transcript" => "codex".into(),
+        given if given.contains("cursor") => "cursor".into(),
+        given => given.into(),
     }
 }
 
@@ -145,13 +132,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_stays_as_it_was_written() {
+    fn raw_fields_stay_as_they_were_written() {
         let raw = |json: &str| RawValue::from_string(json.into()).ok();
-        let tale = Tale::default().raw("tool_input", raw(r#"{"b": 1,  "a": 1e2}"#));
-        assert_eq!(tale.clone().json(), r#"{"tool_input":{"b": 1,  "a": 1e2}}"#);
-        let tale = tale.field("tool_name", Some("Ba\"sh")).raw("tool_response", raw("null"));
+        let event = SessionEvent::default().raw("tool_input", raw(r#"{"b": 1,  "a": 1e2}"#));
+        assert_eq!(event.clone().json(), r#"{"tool_input":{"b": 1,  "a": 1e2}}"#);
+        let event = event.field("tool_name", Some("Ba\"sh")).raw("tool_response", raw("null"));
         let expected =
             r#"{"tool_name":"Ba\"sh","tool_input":{"b": 1,  "a": 1e2},"tool_response":null}"#;
-        assert_eq!(tale.field("cwd", None::<String>).json(), expected);
+        assert_eq!(event.field("cwd", None::<String>).json(), expected);
     }
 }

@@ -12,10 +12,11 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     dto::Session,
     error::{Answer, Given, Named, Problem, Refusal},
-    ingest::{Tale, take},
+    ingest::{SessionEvent, record},
     sessions::{Begun, begin, now_us},
     state::Site,
 };
+use claude_mem_capture::IncomingKind;
 use claude_mem_core::settings::table::DELETE_TIMEOUT;
 
 pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
@@ -112,8 +113,8 @@ async fn init(
 ) -> Answer<Begun> {
     let told = find(&site, id).await?;
     let told = told.ok_or_else(|| Refusal::not_found(format!("there is no session {id}")))?;
-    let tale = Tale { project: said.project, ..tale(id, Some(told)) };
-    begin(&site, tale, said.prompt).await.map(Json)
+    let event = SessionEvent { project: said.project, ..event_of(id, Some(told)) };
+    begin(&site, event, said.prompt).await.map(Json)
 }
 
 /// Records that a tool was used. A session that is not known begins.
@@ -127,14 +128,14 @@ async fn observations(
 ) -> Answer<Waiting> {
     let told = find(&site, id).await?;
     let queue_length = told.as_ref().map_or(0, |told| told.outstanding);
-    let mut tale = tale(id, told);
-    tale.cwd = used.cwd.or(tale.cwd);
-    let tale = tale
+    let mut event = event_of(id, told);
+    event.cwd = used.cwd.or(event.cwd);
+    let event = event
         .field("tool_name", Some(used.tool_name))
         .raw("tool_input", used.tool_input)
         .raw("tool_response", used.tool_response)
         .field("tool_use_id", used.tool_use_id);
-    let reason = take(&site, "save", tale).await?;
+    let reason = record(&site, IncomingKind::ToolUse, event).await?;
     Ok(Json(Waiting::of(reason, queue_length)))
 }
 
@@ -155,10 +156,10 @@ async fn summarize(
     let stopped = stopped.unwrap_or_default();
     let told = find(&site, id).await?;
     let queue_length = told.as_ref().map_or(0, |told| told.outstanding);
-    let tale = tale(id, told)
+    let event = event_of(id, told)
         .field("last_assistant_message", Some(stopped.last_assistant_message.unwrap_or_default()))
         .field("last_user_message", stopped.last_user_message);
-    let reason = take(&site, "summary", tale).await?;
+    let reason = record(&site, IncomingKind::Stop, event).await?;
     Ok(Json(Waiting::of(reason, queue_length)))
 }
 
@@ -224,11 +225,13 @@ async fn find(site: &Arc<Site>, id: i64) -> Result<Option<SessionView>, Refusal>
     .await
 }
 
-fn tale(id: i64, told: Option<SessionView>) -> Tale {
+fn event_of(id: i64, told: Option<SessionView>) -> SessionEvent {
     match told {
-        None => Tale { session: called(id), ..Tale::default() },
-        Some(told) => {
-            Tale { session: told.session, platform: Some(told.platform), ..Tale::default() }
-        }
+        None => SessionEvent { session: called(id), ..SessionEvent::default() },
+        Some(told) => SessionEvent {
+            session: told.session,
+            platform: Some(told.platform),
+            ..SessionEvent::default()
+        },
     }
 }

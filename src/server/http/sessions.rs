@@ -13,9 +13,10 @@ use super::{
     dto::{Item, Observation, Prompt, Session, Summary},
     error::{Answer, Asked, Given, Named, Problem, Refusal},
     feed::LIMIT_MAX,
-    ingest::{Made, Queued, Tale, make, take},
+    ingest::{Queued, SessionEvent, capture, record},
     state::Site,
 };
+use claude_mem_capture::{Captured, IncomingKind};
 use claude_mem_core::app::App;
 use claude_mem_memory::store;
 use claude_mem_privacy::is_only_task_notification;
@@ -71,26 +72,26 @@ pub(super) struct Begun {
     request_body = Init,
     responses((status = 200, body = Begun), (status = "4XX", body = Problem)))]
 async fn init(State(site): State<Arc<Site>>, Given(init): Given<Init>) -> Answer<Begun> {
-    let tale = Tale {
+    let event = SessionEvent {
         session: init.content_session_id,
         platform: init.platform_source,
         cwd: init.cwd,
         project: init.project,
-        ..Tale::default()
+        ..SessionEvent::default()
     };
-    begin(&site, tale, init.prompt).await.map(Json)
+    begin(&site, event, init.prompt).await.map(Json)
 }
 
 /// Records that a session goes on, and what the user said in it.
 pub(super) async fn begin(
     site: &Arc<Site>,
-    tale: Tale,
+    event: SessionEvent,
     prompt: Option<String>,
 ) -> Result<Begun, Refusal> {
     if prompt.as_deref().is_some_and(|prompt| is_only_task_notification(prompt.trim())) {
         return Ok(Begun::skipped("internal_protocol"));
     }
-    let session = tale.session.clone();
+    let session = event.session.clone();
     let is_new = {
         let session = session.clone();
         site.read(move |store, _| {
@@ -101,20 +102,20 @@ pub(super) async fn begin(
     let mut events = Vec::new();
     let mut reason = None;
     if is_new || prompt.is_none() {
-        match make(site, "context", tale.clone()).await? {
-            Made::Event(envelope, event) => events.push((envelope, event)),
-            Made::Skipped(why) => return Ok(Begun::skipped(why)),
+        match capture(site, IncomingKind::SessionStart, event.clone()).await? {
+            Captured::Event { envelope, event } => events.push((envelope, event)),
+            Captured::Skipped(skip) => return Ok(Begun::skipped(skip.reason())),
         }
     }
     if let Some(prompt) = prompt {
-        match make(site, "new", tale.field("prompt", Some(prompt))).await? {
-            Made::Event(envelope, event) => {
+        match capture(site, IncomingKind::Prompt, event.field("prompt", Some(prompt))).await? {
+            Captured::Event { envelope, event } => {
                 let is_private = matches!(
                     &event, claude_mem_events::Event::PromptSubmitted(said) if said.is_private);
                 reason = is_private.then_some("private");
                 events.push((envelope, event));
             }
-            Made::Skipped(why) => return Ok(Begun::skipped(why)),
+            Captured::Skipped(skip) => return Ok(Begun::skipped(skip.reason())),
         }
     }
     site.shared.append_all(events).await.map_err(Refusal::failed)?;
@@ -181,20 +182,20 @@ struct Used {
     request_body = Used,
     responses((status = 200, body = Queued), (status = "4XX", body = Problem)))]
 async fn observations(State(site): State<Arc<Site>>, Given(used): Given<Used>) -> Answer<Queued> {
-    let tale = Tale {
+    let event = SessionEvent {
         session: used.content_session_id,
         platform: used.platform_source,
         cwd: used.cwd,
-        ..Tale::default()
+        ..SessionEvent::default()
     };
-    let tale = tale
+    let event = event
         .field("tool_name", Some(used.tool_name))
         .raw("tool_input", used.tool_input)
         .raw("tool_response", used.tool_response)
         .field("tool_use_id", used.tool_use_id)
         .field("agent_id", used.agent_id)
         .field("agent_type", used.agent_type);
-    Ok(Json(Queued::of(take(&site, "save", tale).await?)))
+    Ok(Json(Queued::of(record(&site, IncomingKind::ToolUse, event).await?)))
 }
 
 /// An assistant that stopped.
@@ -227,16 +228,16 @@ async fn summarize(
     if stopped.agent_id.is_some_and(|agent| !agent.is_empty()) {
         return Ok(Json(Queued::of(Some("subagent_context"))));
     }
-    let tale = Tale {
+    let event = SessionEvent {
         session: stopped.content_session_id,
         platform: stopped.platform_source,
         cwd: stopped.cwd,
-        ..Tale::default()
+        ..SessionEvent::default()
     };
-    let tale = tale
+    let event = event
         .field("last_assistant_message", Some(stopped.last_assistant_message.unwrap_or_default()))
         .field("last_user_message", stopped.last_user_message);
-    Ok(Json(Queued::of(take(&site, "summary", tale).await?)))
+    Ok(Json(Queued::of(record(&site, IncomingKind::Stop, event).await?)))
 }
 
 /// A session that ended.
@@ -255,13 +256,13 @@ struct Ended {
     request_body = Ended,
     responses((status = 200, body = Queued), (status = "4XX", body = Problem)))]
 async fn complete(State(site): State<Arc<Site>>, Given(ended): Given<Ended>) -> Answer<Queued> {
-    let tale = Tale {
+    let event = SessionEvent {
         session: ended.content_session_id,
         platform: ended.platform_source,
-        ..Tale::default()
+        ..SessionEvent::default()
     };
-    let tale = tale.field("reason", Some(ended.reason.unwrap_or_else(|| "complete".into())));
-    Ok(Json(Queued::of(take(&site, "cleanup", tale).await?)))
+    let event = event.field("reason", Some(ended.reason.unwrap_or_else(|| "complete".into())));
+    Ok(Json(Queued::of(record(&site, IncomingKind::SessionEnd, event).await?)))
 }
 
 /// Which sessions.

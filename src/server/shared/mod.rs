@@ -21,6 +21,7 @@ use tokio::sync::{broadcast, watch};
 use crate::instance::Presence;
 pub(crate) use appender::Appender;
 use cancelled::Left;
+use claude_mem_capture::RecorderCache;
 use claude_mem_core::worker_process::Waker;
 use claude_mem_core::{
     app::App, clock::Clock, environment::Environment, failure::Failure, paths::Paths,
@@ -45,6 +46,8 @@ pub struct Shared {
     pub paths: Paths,
     /// What time it is.
     pub clock: Clock,
+    /// Captures events of programs, with the settings in force.
+    pub recorder: RecorderCache,
     /// Token, instance, version, port.
     pub presence: Presence,
     /// Since when.
@@ -115,6 +118,7 @@ impl Shared {
             environment: app.environment.clone(),
             paths: app.paths.clone(),
             clock: app.clock,
+            recorder: RecorderCache::new(app.environment.clone(), app.paths.clone()),
             presence,
             started: Instant::now(),
             changes: broadcast::Sender::new(CHANGES_MAX),

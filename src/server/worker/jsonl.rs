@@ -16,8 +16,8 @@ use tokio::{
 
 use crate::shared::{Shared, health::Health};
 use claude_mem_capture::{
-    PLATFORM,
-    external::{Heard, Message, Told, hear},
+    CLAUDE_CODE, Captured, IncomingKind,
+    external::{ExternalEvent, Message, accept},
     project::ProjectId,
 };
 use claude_mem_core::os::{self, Listener, Listening};
@@ -185,15 +185,15 @@ fn of_line(shared: &Arc<Shared>, line: &str) -> Result<Understood, String> {
     let mut message = Message::read(line)?;
     let kind = message.take("type").ok_or("it has no `type`")?;
     match &*kind {
-        "session" => facts(shared, &["context"], message),
-        "prompt" => facts(shared, &["new"], message),
-        "observation" => facts(shared, &["save"], message),
-        "summarize" => facts(shared, &["summary"], message),
+        "session" => facts(shared, &[IncomingKind::SessionStart], message),
+        "prompt" => facts(shared, &[IncomingKind::Prompt], message),
+        "observation" => facts(shared, &[IncomingKind::ToolUse], message),
+        "summarize" => facts(shared, &[IncomingKind::Stop], message),
         // With last words a summary is due; without, the end of the session is reason enough.
         "finalize" if message.has("last_assistant_message") => {
-            facts(shared, &["summary", "cleanup"], message)
+            facts(shared, &[IncomingKind::Stop, IncomingKind::SessionEnd], message)
         }
-        "finalize" => facts(shared, &["cleanup"], message),
+        "finalize" => facts(shared, &[IncomingKind::SessionEnd], message),
         "ping" => Ok(Understood::Answer(json!({
             "status": "ok",
             "version": shared.presence.version,
@@ -211,28 +211,29 @@ fn of_line(shared: &Arc<Shared>, line: &str) -> Result<Understood, String> {
 
 fn facts(
     shared: &Arc<Shared>,
-    hooks: &[&'static str],
+    kinds: &[IncomingKind],
     mut message: Message<'_>,
 ) -> Result<Understood, String> {
     let named =
         ["session_id", "content_session_id", "contentSessionId"].map(|name| message.take(name));
     let session = named.into_iter().flatten().next().ok_or("it has no `session_id`")?;
-    let platform = message.take("platform");
+    let client = message.take("platform");
     // Without a folder it belongs to the project of its session.
     let cwd = message.peek("cwd");
     let project = cwd.map_or_else(ProjectId::of_session, |cwd| ProjectId::of(Path::new(&*cwd)));
     let (mut facts, mut skipped) = (Vec::new(), None);
-    for hook in hooks {
-        let told = Told {
-            hook,
+    let recorder = shared.recorder.current();
+    for &kind in kinds {
+        let event = ExternalEvent {
+            kind,
             session: &session,
             message: message.clone(),
-            platform: platform.as_deref().unwrap_or(PLATFORM),
+            client: client.as_deref().unwrap_or(CLAUDE_CODE.name),
             project: project.clone(),
         };
-        match hear(&shared.environment, &shared.paths, told)? {
-            Heard::Event { envelope, event, .. } => facts.push((envelope, event)),
-            Heard::Skipped(reason) => skipped = Some(reason.reason()),
+        match accept(&recorder, event)? {
+            Captured::Event { envelope, event } => facts.push((envelope, event)),
+            Captured::Skipped(skip) => skipped = Some(skip.reason()),
         }
     }
     Ok(match facts.is_empty() {

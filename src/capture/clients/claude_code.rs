@@ -1,0 +1,272 @@
+//! Claude Code: its hook payloads, responses, transcripts, environment and configuration.
+
+use std::{
+    borrow::Cow,
+    path::{Path, PathBuf},
+};
+
+use claude_mem_core::{NAME, environment::Environment};
+use claude_mem_events::StopScope;
+use serde::Deserialize;
+use serde_json::{json, value::RawValue};
+
+use super::{Client, Registration, Response, SessionFields};
+use crate::{
+    PLUGIN,
+    incoming::{
+        Incoming, IncomingKind, LastMessages, Prompt, SessionEnd, SessionStart, Skip, Stop, ToolUse,
+    },
+    payload::{self, Payload},
+    transcript::{Message, Speaker},
+};
+
+pub static CLAUDE_CODE: Client = Client {
+    name: "claude-code",
+    session_variable: Some("CLAUDE_CODE_SESSION_ID"),
+    project_variable: Some("CLAUDE_PROJECT_DIR"),
+    session,
+    parse,
+    transcript_line: Some(transcript_line),
+    is_our_tool,
+    context_at: &[IncomingKind::SessionStart],
+    respond,
+    hooks: HOOKS,
+};
+
+/// Replaces `~/.claude`.
+pub const CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
+
+/// The commands that `claude-mem install` registers, each with the event it expects. They are aliases of
+/// `hook --client claude-code`: settings written by any version go on working.
+pub const ALIASES: [(&str, IncomingKind); 5] = [
+    ("context", IncomingKind::SessionStart),
+    ("new", IncomingKind::Prompt),
+    ("save", IncomingKind::ToolUse),
+    ("summary", IncomingKind::Stop),
+    ("cleanup", IncomingKind::SessionEnd),
+];
+
+/// Only events that Claude Code 2.0.76 knows: one unknown name there disables every hook in the file.
+/// Synchronous, because background hooks are killed when the session ends. `SessionEnd` without a limit of
+/// its own gets 1.5 seconds, shared with all other hooks.
+const HOOKS: &[Registration] = &[
+    registration("SessionStart", None, "context", 10),
+    registration("UserPromptSubmit", None, "new", 5),
+    registration("PostToolUse", Some("*"), "save", 5),
+    registration("PostToolUseFailure", Some("*"), "save", 5),
+    registration("Stop", None, "summary", 10),
+    registration("SubagentStop", None, "summary", 10),
+    registration("SessionEnd", None, "cleanup", 5),
+];
+
+const fn registration(
+    event: &'static str,
+    matcher: Option<&'static str>,
+    command: &'static str,
+    timeout_seconds: u32,
+) -> Registration {
+    Registration { event, matcher, command, timeout_seconds }
+}
+
+/// Claude Code's own directory.
+pub fn config_dir(environment: &Environment, home: Option<&Path>) -> Option<PathBuf> {
+    match environment.get(CONFIG_DIR) {
+        Some(chosen) => Some(chosen.into()),
+        None => home.map(|home| home.join(".claude")),
+    }
+}
+
+fn session<'a>(payload: &mut Payload<'a>) -> SessionFields<'a> {
+    let mut take = |name| payload.take_text(name).filter(|text| !text.is_empty());
+    SessionFields { id: take("session_id"), cwd: take("cwd") }
+}
+
+/// The event named by the payload decides; the command only where the payload names none. A hook that is
+/// registered for the wrong event still records what happened.
+pub(crate) fn parse<'a>(
+    payload: &mut Payload<'a>,
+    expected: Option<IncomingKind>,
+) -> Result<Incoming<'a>, Skip> {
+    let name = payload.text("hook_event_name");
+    let kind = match &*name {
+        "SessionStart" => IncomingKind::SessionStart,
+        "UserPromptSubmit" => IncomingKind::Prompt,
+        "PostToolUse" | "PostToolUseFailure" => IncomingKind::ToolUse,
+        "Stop" | "SubagentStop" => IncomingKind::Stop,
+        "SessionEnd" => IncomingKind::SessionEnd,
+        "" => expected.ok_or_else(|| Skip::UnknownEvent(String::new()))?,
+        other => return Err(Skip::UnknownEvent(other.to_owned())),
+    };
+    Ok(match kind {
+        IncomingKind::SessionStart => Incoming::SessionStart(SessionStart {
+            source: payload.text("source"),
+            model: payload.text("model"),
+            transcript_path: payload.text("transcript_path"),
+        }),
+        IncomingKind::Prompt => Incoming::Prompt(Prompt {
+            text: payload.text("prompt"),
+            prompt_id: payload.text("prompt_id"),
+        }),
+        IncomingKind::ToolUse => Incoming::ToolUse(tool_use(payload, &name)),
+        IncomingKind::Stop => Incoming::Stop(stop(payload, &name)),
+        IncomingKind::SessionEnd => {
+            Incoming::SessionEnd(SessionEnd { reason: payload.text("reason") })
+        }
+    })
+}
+
+fn tool_use<'a>(payload: &mut Payload<'a>, event: &str) -> ToolUse<'a> {
+    let error = payload.text("error");
+    ToolUse {
+        tool: payload.text("tool_name"),
+        input: payload.json("tool_input"),
+        output: payload.json("tool_response"),
+        has_failed: event == "PostToolUseFailure" || !error.is_empty(),
+        error,
+        is_interrupt: payload.take_flag("is_interrupt"),
+        tool_use_id: payload.text("tool_use_id"),
+        agent_id: payload.text("agent_id"),
+        agent_type: payload.text("agent_type"),
+        prompt_id: payload.text("prompt_id"),
+        duration_ms: payload.take_number("duration_ms"),
+    }
+}
+
+fn stop<'a>(payload: &mut Payload<'a>, event: &str) -> Stop<'a> {
+    let agent_type = payload.take_text("agent_type");
+    let scope = match (event, agent_type.as_deref()) {
+        // Compaction runs as a hidden fork with an empty type, which no SubagentStart announces. Older
+        // clients send no type at all, and those are ordinary subagents.
+        ("SubagentStop", Some("")) => StopScope::Compaction,
+        ("SubagentStop", _) => StopScope::Subagent,
+        _ => StopScope::Turn,
+    };
+    // The transcript lags behind at this moment, so it is read only for older clients, which do not send
+    // the last message.
+    let last_messages = match payload.take_text("last_assistant_message") {
+        Some(assistant) => {
+            LastMessages::Given { assistant, user: payload.text("last_user_message") }
+        }
+        None => LastMessages::InTranscript(payload.peek_text(match scope {
+            StopScope::Turn => "transcript_path",
+            StopScope::Subagent | StopScope::Compaction => "agent_transcript_path",
+        })),
+    };
+    Stop {
+        scope,
+        last_messages,
+        is_stop_hook_active: payload.take_flag("stop_hook_active"),
+        background_tasks: payload.count("background_tasks") as u32,
+        agent_id: payload.text("agent_id"),
+        agent_type: agent_type.unwrap_or_default(),
+        prompt_id: payload.text("prompt_id"),
+    }
+}
+
+/// `mcp__claude-mem__search`, or `mcp__plugin_mem_claude-mem__search` where we are a plugin.
+fn is_our_tool(name: &str) -> bool {
+    let rest = name.strip_prefix("mcp__");
+    let server = rest.and_then(|rest| rest.rsplit_once("__")).map(|(server, _)| server);
+    server.is_some_and(|server| server == NAME || server == format!("plugin_{PLUGIN}_{NAME}"))
+}
+
+/// The response of a hook that has nothing to add.
+const CONTINUE: &str = "{\"continue\": true, \"suppressOutput\": true}\n";
+
+fn respond(response: &Response) -> String {
+    let Response { context: Some(context), notice } = response else { return CONTINUE.into() };
+    let output = json!({"hookEventName": "SessionStart", "additionalContext": context});
+    let mut answer =
+        json!({"continue": true, "suppressOutput": true, "hookSpecificOutput": output});
+    if let Some(notice) = notice {
+        answer["systemMessage"] = json!(notice);
+    }
+    format!("{answer}\n")
+}
+
+/// One line of a transcript, as far as it matters here.
+#[derive(Deserialize)]
+struct Row<'a> {
+    #[serde(rename = "type", default)]
+    kind: &'a str,
+    #[serde(rename = "isSidechain", default)]
+    is_sidechain: bool,
+    #[serde(rename = "isMeta", default)]
+    is_meta: bool,
+    #[serde(borrow, default)]
+    message: Option<RowMessage<'a>>,
+}
+
+#[derive(Deserialize)]
+struct RowMessage<'a> {
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Block<'a> {
+    #[serde(rename = "type", default)]
+    kind: &'a str,
+    #[serde(borrow, default)]
+    text: Option<&'a RawValue>,
+}
+
+/// A subagent's own file is one side chain; in the main file a side chain is another conversation.
+fn transcript_line(line: &[u8], scope: StopScope) -> Option<Message> {
+    let row: Row<'_> = serde_json::from_slice(line).ok()?;
+    if row.is_meta || row.is_sidechain && scope == StopScope::Turn {
+        return None;
+    }
+    let speaker = match row.kind {
+        "assistant" => Speaker::Assistant,
+        "user" => Speaker::User,
+        _ => return None,
+    };
+    Some(Message { speaker, text: content_text(row.message?.content?.get()) })
+}
+
+/// All of a string, or the text blocks of a list. Empty if there are only tools and their results.
+fn content_text(content: &str) -> String {
+    if content.starts_with('"') {
+        return payload::text(content).into_owned();
+    }
+    let blocks: Vec<Block<'_>> = serde_json::from_str(content).unwrap_or_default();
+    let texts: Vec<Cow<'_, str>> = blocks
+        .iter()
+        .filter(|block| block.kind == "text")
+        .filter_map(|block| Some(payload::text(block.text?.get())))
+        .collect();
+    texts.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_tools_are_known_by_both_of_their_names() {
+        for name in ["mcp__claude-mem__search", "mcp__plugin_mem_claude-mem__get_observations"] {
+            assert!(is_our_tool(name), "{name}");
+        }
+        for name in
+            ["search", "mcp__mem__search", "mcp__claude-mem-two__search", "Bash", "mcp__claude-mem"]
+        {
+            assert!(!is_our_tool(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_registered_command_is_an_alias() {
+        for hook in HOOKS {
+            let alias = ALIASES.iter().find(|(command, _)| *command == hook.command);
+            assert!(alias.is_some(), "{hook:?}");
+            let (mut payload, _) = Payload::read("{}");
+            let named = format!("{{\"hook_event_name\":\"{}\"}}", hook.event);
+            let (mut named, _) = Payload::read(&named);
+            let expected = alias.map(|(_, kind)| *kind);
+            let kinds = [parse(&mut payload, expected), parse(&mut named, None)]
+                .map(|parsed| parsed.unwrap().kind());
+            assert_eq!(kinds.map(Some), [expected; 2], "{hook:?}");
+        }
+    }
+}
