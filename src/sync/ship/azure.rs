@@ -8,6 +8,7 @@ use crate::ship::{
     Error,
     credentials::{is_on, of_maker},
     error_text::first_line,
+    object_store_text::NO_ACCOUNT,
     remote::{client, retry, variables, without_password},
 };
 use claude_mem_core::environment::Environment;
@@ -29,7 +30,7 @@ pub(super) fn container(place: &str, environment: &Environment) -> Result<Micros
     let shown = without_password(place);
     let missing = |why: &str| Error::Credentials { place: shown.clone(), why: why.into() };
     let container = builder.build().map_err(|error| match first_line(&error) {
-        why if why.starts_with("Account must be") => {
+        why if why.starts_with(NO_ACCOUNT) => {
             missing("nothing says which account the container is of")
         }
         why if ["Access Key", "SAS", "redential"].iter().any(|part| why.contains(part)) => {

@@ -5,18 +5,11 @@
 
 use std::{fs, path::Path};
 
-use super::{Error, error_text::first_line};
-
-/// By these the errors of stores can be told that came before the bucket was asked: fetching what lets us in.
-const FETCHING: [&str; 7] = [
-    "Error performing token request",
-    "/latest/api/token",
-    "/latest/meta-data/",
-    "http://169.254.170.2/",
-    "token file",
-    "get-access-token",
-    "azure cli response",
-];
+use super::{
+    Error,
+    error_text::first_line,
+    object_store_text::{CLIENT_ERROR, FETCHING_CREDENTIALS, REQUEST},
+};
 
 /// What the machine's maker wrote into it under this name, where the system tells.
 pub(super) fn of_maker(name: &str) -> String {
@@ -33,11 +26,11 @@ pub(super) fn is_on(value: Option<&str>) -> bool {
 pub(super) fn failed(place: &str, error: &object_store::Error) -> Option<Error> {
     let text = error.to_string();
     let is_fetching = matches!(error, object_store::Error::Generic { .. })
-        && FETCHING.iter().any(|part| text.contains(part));
+        && FETCHING_CREDENTIALS.iter().any(|part| text.contains(part));
     if !is_fetching {
         return None;
     }
-    let is_final = !text.contains("Error performing") || text.contains("status code: 4");
+    let is_final = !text.contains(REQUEST) || text.contains(CLIENT_ERROR);
     let (place, why) = (place.to_owned(), first_line(error));
     Some(match is_final {
         true => Error::Credentials { place, why },

@@ -4,12 +4,14 @@ use std::{error::Error, io, iter};
 
 use serde_json::Value;
 
+use super::object_store_text::{GENERIC, NOT_IMPLEMENTED, REQUEST, STATUS};
+
 const LEN_MAX: usize = 300;
 
 pub(super) fn is_unsupported(error: &object_store::Error) -> bool {
     use object_store::Error as E;
     matches!(error, E::NotImplemented { .. } | E::NotSupported { .. })
-        || first_line(error).contains("status code: 501")
+        || first_line(error).contains(NOT_IMPLEMENTED)
 }
 
 pub(super) fn is_no_bucket(why: &str) -> bool {
@@ -25,17 +27,17 @@ pub(super) fn io_kind(error: &object_store::Error) -> Option<io::ErrorKind> {
 /// or in the body that a server sent. What it came from is behind that, if there is more to it.
 pub(super) fn first_line(error: &object_store::Error) -> String {
     let text = error.to_string();
-    let said = match text.split_once(" error: ") {
-        Some((generic, said)) if generic.starts_with("Generic ") => said,
+    let said = match text.split_once(GENERIC.1) {
+        Some((generic, said)) if generic.starts_with(GENERIC.0) => said,
         _ => &text,
     };
     let said = match said.split_once(" - ") {
-        Some((request, what)) if request.contains("Error performing") => what,
+        Some((request, what)) if request.contains(REQUEST) => what,
         _ => said,
     };
     let mut line = said.lines().next().unwrap_or_default().to_owned();
     // A body is what comes behind the status.
-    let status = line.find("status code: ").unwrap_or(line.len());
+    let status = line.find(STATUS).unwrap_or(line.len());
     if let Some(at) = line[status..].find(['<', '{']).map(|at| status + at)
         && let Some(words) = in_body(&said[at..])
     {

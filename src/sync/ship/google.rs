@@ -10,6 +10,7 @@ use crate::ship::{
     Error,
     credentials::{is_on, of_maker},
     error_text::first_line,
+    object_store_text::HTTP_CLIENT,
     remote::{client, retry, variables, without_password},
 };
 use claude_mem_core::{
@@ -44,7 +45,7 @@ pub(super) fn bucket(
     builder.build().map_err(|error| {
         let (place, why) = (place.clone(), first_line(&error));
         // Certificates of those to be asked, say, which have nothing to do with who we are.
-        if why.contains("builder error") {
+        if why.contains(HTTP_CLIENT) {
             return Error::Place { place, why };
         }
         let why = if why.contains(&file) { why } else { format!("{file}: {why}") };

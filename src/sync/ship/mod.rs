@@ -34,6 +34,7 @@ pub mod local;
 pub mod local_state;
 pub mod manifest;
 mod object;
+mod object_store_text;
 mod plan;
 pub mod remote;
 pub mod remote_head;

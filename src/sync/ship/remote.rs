@@ -400,8 +400,8 @@ pub(super) fn retry() -> RetryConfig {
     }
 }
 
-/// Which cryptography TLS is made of, which is fine if somebody said so before, and how names are found.
-fn prepare_connections() {
+/// Selects the TLS cryptography of this process. A second call has no effect.
+pub(super) fn prepare_connections() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
