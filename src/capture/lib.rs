@@ -11,7 +11,6 @@ mod glob;
 mod incoming;
 mod input;
 mod payload;
-mod payload_fast;
 mod private_turn;
 pub mod project;
 mod recorder;

@@ -18,6 +18,7 @@ const CRATES: &[&str] = &[
     "log/events/src/lib.rs",
     "projections/src/lib.rs",
     "src/main.rs",
+    "src/capture/lib.rs",
     "src/core/lib.rs",
     "src/distill/lib.rs",
     "src/import/lib.rs",

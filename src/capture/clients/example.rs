@@ -98,6 +98,7 @@ fn respond(response: &Response) -> String {
     response.context.clone().unwrap_or_default()
 }
 
+#[cfg(test)]
 mod tests {
     use std::{fs, path::Path};
 

@@ -4,12 +4,13 @@
 //! and copied once. Nothing is rejected for having the wrong type, because what a newer client means by it
 //! may be worth keeping.
 
+mod fast;
+
 use std::{borrow::Cow, fmt};
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{error::Category, value::RawValue};
 
-use crate::payload_fast;
 use claude_mem_privacy::read_string;
 
 /// The fields of one payload that have not been taken yet.
@@ -50,7 +51,7 @@ impl From<&serde_json::Error> for Malformed {
 impl<'a> Payload<'a> {
     /// Reads one object. If it is damaged, the fields before the damage are kept.
     pub(super) fn read(text: &'a str) -> (Self, Option<Malformed>) {
-        if let Some(fields) = payload_fast::large(text) {
+        if let Some(fields) = fast::large(text) {
             return (Self { fields }, None);
         }
         let mut payload = Self::default();

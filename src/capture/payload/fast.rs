@@ -6,7 +6,7 @@
 
 use serde::de::IgnoredAny;
 
-use crate::payload::FIELDS_MAX;
+use super::FIELDS_MAX;
 use claude_mem_privacy::end_of_string;
 
 /// Smaller payloads, and values without a string of this length, are left to the parser.
