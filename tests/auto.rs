@@ -81,7 +81,7 @@ fn a_client_that_is_not_logged_in_gives_way_to_the_rules_and_everybody_says_so()
     let (told, run) = project(&sandbox, &variables);
     assert_eq!((run.code, &told["provider"]), (0, &json!("extract")), "{run:?}");
     assert!(told["observations"].as_u64() > Some(0), "{told}");
-    assert!(run.stderr.contains("claude cannot be asked: the login was not accepted"), "{run:?}");
+    assert!(run.stderr.contains("claude is unavailable: authentication failed"), "{run:?}");
     assert!(run.stderr.contains("asking extract instead"), "{run:?}");
     assert_eq!(server.requests().len(), 0, "a project's key is not used");
 
@@ -89,7 +89,7 @@ fn a_client_that_is_not_logged_in_gives_way_to_the_rules_and_everybody_says_so()
     for part in [
         "the built-in rules distil now",
         "claude: auth, Not logged in",
-        "asked again after",
+        "next attempt after",
         "claude-mem settings set CLAUDE_MEM_CLAUDE_AUTH_METHOD api-key",
         "claude-mem settings set CLAUDE_MEM_ANTHROPIC_API_KEY",
         "distilled by the built-in rules; redo them with `claude-mem replay --since",
@@ -103,7 +103,7 @@ fn a_client_that_is_not_logged_in_gives_way_to_the_rules_and_everybody_says_so()
         "cwd": sandbox.home()});
     let answer = sandbox.hook("context", start.to_string());
     let message = answer["systemMessage"].as_str().unwrap();
-    assert!(message.starts_with("claude-mem: claude does not answer (Not logged in"), "{message}");
+    assert!(message.starts_with("claude-mem: claude fails (Not logged in"), "{message}");
     assert!(message.contains("memories come from the built-in rules"), "{message}");
 }
 
@@ -181,12 +181,12 @@ fn retry_asks_about_what_waits_for_a_login_and_the_worker_goes_on_at_once() {
     let error = run(&sandbox, &["distill"], &variables).fails(1);
     assert!(error.contains("claude-mem settings set CLAUDE_MEM_ANTHROPIC_API_KEY"), "{error}");
     let error = run(&sandbox, &["retry"], &variables).fails(1);
-    assert!(error.contains("the login was not accepted"), "{error}");
+    assert!(error.contains("authentication failed"), "{error}");
     let borrowed: Vec<_> = variables.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
     let _serving = Serving::start(&sandbox, &borrowed);
     until(|| {
         let status = sandbox.run(&["status"]).ok();
-        status.contains("but nobody can be asked: the login was not accepted")
+        status.contains("but nobody can be asked: authentication failed")
     });
     is_mended.store(true, Ordering::SeqCst);
     let told = run(&sandbox, &["retry"], &variables).ok();
@@ -200,12 +200,12 @@ fn whoever_waits_for_a_model_is_told_so_before_it_answers() {
     let closed = "http://127.0.0.1:1".to_owned();
     let hanging = Server::answering(|_| Answer::hang()).unwrap();
     for (url, arguments, parts) in [
-        (closed, vec!["distill", "--wait", "20"], ["does not answer: ", "giving up after 20 s"]),
+        (closed, vec!["distill", "--wait", "20"], ["failed: ", "retries stop after 20 s"]),
         (hanging.url(), vec!["project"], ["waiting for anthropic (claude-haiku-4-5)", "attempt 1"]),
         (
             hanging.url(),
             vec!["replay", "--fresh"],
-            ["waiting for anthropic (claude-haiku-4-5)", "giving up after 900 s"],
+            ["waiting for anthropic (claude-haiku-4-5)", "retries stop after 900 s"],
         ),
     ] {
         let sandbox = Sandbox::new();

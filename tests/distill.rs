@@ -208,7 +208,7 @@ fn no_key_at_all_is_said_in_one_line() {
     Session::worked(&sandbox, "a", 1);
     let variables = [("CLAUDE_MEM_PROVIDER".to_owned(), "anthropic".to_owned())];
     let error = run(&sandbox, &["distill"], &variables).fails(1);
-    let expected = "error: anthropic cannot be asked: the login was not accepted: the anthropic \
+    let expected = "error: anthropic cannot be asked: authentication failed: the anthropic \
         provider has no key: set CLAUDE_MEM_ANTHROPIC_API_KEY\n";
     assert!(error.starts_with(expected), "{error}");
 }

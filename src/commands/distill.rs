@@ -8,7 +8,7 @@ use serde_json::json;
 
 use claude_mem_core::{app::App, failure::Failure, format::count};
 use claude_mem_distill::{
-    self, Distilled, Limits, Manner, Stopped, dollars, providers::auto::remedy, tokens,
+    self, Distilled, Limits, RunOptions, Stopped, dollars, providers::auto::remedy, tokens,
 };
 
 /// Distill pending events into memories now
@@ -36,15 +36,15 @@ impl Distill {
             limits.age_max_us = None;
         }
         let wait_max = Duration::from_secs(self.wait);
-        let manner = Manner { limits, wait_max, retry: None };
-        let distilled = claude_mem_distill::distill(app, &manner)?;
+        let options = RunOptions { limits, wait_max, retry: None };
+        let distilled = claude_mem_distill::distill(app, &options)?;
         report(app, &distilled, self.json)
     }
 }
 
 /// Says what was done, and fails if something was left undone that the user should see to.
 pub(crate) fn report(app: &mut App, distilled: &Distilled, is_json: bool) -> Result<(), Failure> {
-    let asked = &distilled.asked;
+    let asked = &distilled.report;
     if is_json {
         app.output.json(&described(distilled))?;
     } else if asked.answered + asked.parked > 0 || asked.stopped.is_none() {
@@ -82,18 +82,18 @@ pub(crate) fn report(app: &mut App, distilled: &Distilled, is_json: bool) -> Res
 }
 
 fn summary(distilled: &Distilled) -> String {
-    let Distilled { asked, provider, model, folded } = distilled;
-    if asked.answered == 0 {
+    let Distilled { report, provider, model, folded } = distilled;
+    if report.answered == 0 {
         return format!("nothing to ask; {} folded", count(*folded, "event"));
     }
     let text = format!(
         "{} about {} answered by {provider} ({model}): {}, {}",
-        count(asked.answered, "question"),
-        count(asked.events.len(), "event"),
-        count(asked.observations, "observation"),
-        count(asked.summaries, "summary")
+        count(report.answered, "question"),
+        count(report.events.len(), "event"),
+        count(report.observations, "observation"),
+        count(report.summaries, "summary")
     );
-    let spent = &asked.spent;
+    let spent = &report.spent;
     let cost = spent.cost_micros.map(|cost| format!(", {}", dollars(cost))).unwrap_or_default();
     match spent.tokens_in + spent.tokens_out {
         0 => text,
@@ -102,20 +102,20 @@ fn summary(distilled: &Distilled) -> String {
 }
 
 fn described(distilled: &Distilled) -> serde_json::Value {
-    let Distilled { asked, provider, model, folded } = distilled;
+    let Distilled { report, provider, model, folded } = distilled;
     json!({
-        "answered": asked.answered,
-        "parked": asked.parked,
-        "events": asked.events.len(),
-        "observations": asked.observations,
-        "summaries": asked.summaries,
-        "tokens_in": asked.spent.tokens_in,
-        "tokens_cached": asked.spent.tokens_cached,
-        "tokens_out": asked.spent.tokens_out,
-        "cost_usd": asked.spent.cost_micros.map(|micros| micros as f64 / 1e6),
+        "answered": report.answered,
+        "parked": report.parked,
+        "events": report.events.len(),
+        "observations": report.observations,
+        "summaries": report.summaries,
+        "tokens_in": report.spent.tokens_in,
+        "tokens_cached": report.spent.tokens_cached,
+        "tokens_out": report.spent.tokens_out,
+        "cost_usd": report.spent.cost_micros.map(|micros| micros as f64 / 1e6),
         "provider": provider,
         "model": model,
         "folded": folded,
-        "stopped": asked.stopped.as_ref().map(Stopped::message),
+        "stopped": report.stopped.as_ref().map(Stopped::message),
     })
 }

@@ -134,7 +134,7 @@ impl Shown {
             "bytes": report.bytes,
             "to_ask": self.estimate.as_ref().map(|estimate| json!({
                 "events": estimate.events,
-                "questions": estimate.questions,
+                "questions": estimate.requests,
                 "calls": estimate.calls,
                 "tokens_in": estimate.spent.tokens_in,
                 "tokens_out": estimate.spent.tokens_out,
@@ -160,7 +160,7 @@ impl Shown {
             app.output.line(format_args!("  {verdict}{count} {what}"))?;
         }
         match &self.estimate {
-            Some(estimate) if estimate.questions > 0 => {
+            Some(estimate) if estimate.requests > 0 => {
                 let spent = &estimate.spent;
                 let sum = tokens(spent.tokens_in + spent.tokens_out);
                 let cost = spent.cost_micros.map(|cost| format!(", {}", dollars(cost)));
@@ -169,7 +169,7 @@ impl Shown {
                      ask with `claude-mem distill`; by themselves they are asked about day by day, within \
                      the daily caps",
                     count(estimate.events, "event"),
-                    count(estimate.questions, "question"),
+                    count(estimate.requests, "question"),
                     cost.unwrap_or_default()
                 ));
             }

@@ -15,7 +15,7 @@ use claude_mem_core::{
     app::App, failure::Failure, format::count, settings::ProviderName, time_arg::Between,
 };
 use claude_mem_distill::{
-    self, Asked, Estimate, Prepared, Request, Wishes, adopt, concurrency, dollars,
+    self, Estimate, Overrides, Prepared, ReplayRequest, RunReport, adopt, concurrency, dollars,
     prompts::Instructions, tokens,
 };
 use claude_mem_memory::{resolve, store};
@@ -95,11 +95,11 @@ impl Replay {
             return take_over(app, &mut store, &log, generation);
         }
         if self.offline {
-            return self.redraw(app, &mut store, &log, &Asked::default(), None);
+            return self.redraw(app, &mut store, &log, &RunReport::default(), None);
         }
         let request = self.request(app, &store)?;
         if request.is_rebuild() && !self.dry_run {
-            return self.redraw(app, &mut store, &log, &Asked::default(), None);
+            return self.redraw(app, &mut store, &log, &RunReport::default(), None);
         }
         store::fold(&mut store, &log)?;
         let prepared = Prepared::new(app, &store, &log, &request)?;
@@ -108,30 +108,30 @@ impl Replay {
             return Ok(());
         }
         if !prepared.is_needed {
-            return self.redraw(app, &mut store, &log, &Asked::default(), None);
+            return self.redraw(app, &mut store, &log, &RunReport::default(), None);
         }
         self.reprocess(app, &mut store, prepared)
     }
 
-    fn request(&self, app: &App, store: &Store) -> Result<Request<'_>, Failure> {
+    fn request(&self, app: &App, store: &Store) -> Result<ReplayRequest<'_>, Failure> {
         let now = app.clock.now();
         let project = self.project.as_deref().map(|name| resolve::only_project(store, name));
         let session = self.session.as_deref().map(|name| resolve::session(store, name));
-        Ok(Request {
+        Ok(ReplayRequest {
             range: EventFilter {
                 since_us: self.between.since_us(now),
                 until_us: self.between.until_us(now),
                 project: project.transpose()?,
                 session: session.transpose()?,
             },
-            wishes: Wishes {
+            overrides: Overrides {
                 provider: self.provider,
                 model: self.model.as_deref(),
                 prompt: self.prompt.as_deref().map(|path| match path.to_str() {
                     Some(DEFAULT) => Instructions::Default,
                     _ => Instructions::File(path),
                 }),
-                ..Wishes::default()
+                ..Overrides::default()
             },
             is_fresh: self.fresh,
             is_shadow: self.shadow,
@@ -166,14 +166,14 @@ impl Replay {
         }
         let is_limited = !self.yes && !is_beyond;
         let threads = self.concurrency.map_or_else(|| concurrency(app), usize::from);
-        let total = prepared.estimate.questions;
+        let total = prepared.estimate.requests;
         let progress = Progress::new("asked", total);
-        let show = |asked: &Asked| {
+        let show = |asked: &RunReport| {
             let spent = asked.spent.tokens_in + asked.spent.tokens_out;
             progress.show(asked.answered, &format!("questions, {} tokens", tokens(spent)));
             true
         };
-        prepared.is_watched = true;
+        prepared.has_progress = true;
         let asked = prepared.run(app, store, (is_limited, threads), &show)?;
         drop(progress);
         // A reply that could not be appended in time was put aside. It must be in the log before its end.
@@ -187,7 +187,7 @@ impl Replay {
     }
 
     /// Why the generation is not complete, if it is not.
-    fn undone(&self, prepared: &Prepared, asked: &Asked, total: usize) -> Option<Failure> {
+    fn undone(&self, prepared: &Prepared, asked: &RunReport, total: usize) -> Option<Failure> {
         let left = total - asked.answered;
         let generation = prepared.generation;
         let failure = match &asked.stopped {
@@ -218,7 +218,7 @@ impl Replay {
         app: &mut App,
         store: &mut Store,
         log: &Log,
-        asked: &Asked,
+        asked: &RunReport,
         prepared: Option<&Prepared>,
     ) -> Result<(), Failure> {
         let total = store.counts()?;
@@ -268,7 +268,7 @@ impl Replay {
 }
 
 fn announcement(prepared: &Prepared) -> String {
-    let Prepared { estimate, words, events, generation, is_begun, is_needed, .. } = prepared;
+    let Prepared { estimate, prompt_set, events, generation, is_begun, is_needed, .. } = prepared;
     if !is_needed {
         return format!("{}: nothing to ask", count(*events, "event"));
     }
@@ -276,10 +276,10 @@ fn announcement(prepared: &Prepared) -> String {
     let text = format!(
         "{verb} generation {generation} of {}: {} to ask about {} of them, by {} ({})",
         count(*events, "event"),
-        count(estimate.questions, "question"),
+        count(estimate.requests, "question"),
         estimate.events,
-        words.provider,
-        words.model
+        prompt_set.provider,
+        prompt_set.model
     );
     if estimate.calls == 0 {
         return text;
@@ -291,18 +291,18 @@ fn announcement(prepared: &Prepared) -> String {
 }
 
 fn described(prepared: &Prepared) -> serde_json::Value {
-    let Prepared { estimate, words, events, generation, is_begun, is_needed, .. } = prepared;
+    let Prepared { estimate, prompt_set, events, generation, is_begun, is_needed, .. } = prepared;
     json!({
         "events": events,
         "events_to_ask": estimate.events,
-        "questions": estimate.questions,
+        "questions": estimate.requests,
         "calls": estimate.calls,
         "tokens_in": estimate.spent.tokens_in,
         "tokens_out": estimate.spent.tokens_out,
         "cost_usd": estimate.spent.cost_micros.map(|micros| micros as f64 / 1e6),
-        "provider": words.provider,
-        "model": words.model,
-        "prompt_version": words.version,
+        "provider": prompt_set.provider,
+        "model": prompt_set.model,
+        "prompt_version": prompt_set.version,
         "generation": is_needed.then_some(generation),
         "is_begun": is_begun,
     })

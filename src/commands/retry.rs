@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::distill::report;
 use claude_mem_core::{app::App, failure::Failure, format::count};
-use claude_mem_distill::{self, Limits, Manner, Retry};
+use claude_mem_distill::{self, Limits, Retry, RunOptions};
 use claude_mem_memory::store;
 
 /// Ask once more about what the agent failed at, and about all that waits
@@ -36,8 +36,8 @@ impl RetryParked {
         }
         let limits = Limits { age_max_us: None, ..Limits::default() };
         let retry = Some(Retry { ids: self.ids });
-        let manner = Manner { limits, wait_max: Duration::from_secs(120), retry };
-        let distilled = claude_mem_distill::distill(app, &manner)?;
+        let options = RunOptions { limits, wait_max: Duration::from_secs(120), retry };
+        let distilled = claude_mem_distill::distill(app, &options)?;
         report(app, &distilled, self.json)
     }
 

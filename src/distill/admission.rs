@@ -1,4 +1,5 @@
-//! Whether to ask now: the provider's circuit, the day's caps, and how long a run is willing to wait.
+//! Admission control for requests: the provider's circuit breaker, the daily caps, and the longest
+//! wait of a run.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -10,53 +11,51 @@ use claude_mem_events::FailureClass;
 
 use crate::providers::{
     Refusal, Spent,
-    policy::{Caps, Circuit, Millis, Patience, Permission},
+    policy::{Caps, Circuit, Millis, Permission, RetryPolicy},
 };
 use crate::spend::Today;
 
-/// Between two looks at a circuit that tries one question at a time.
+/// Polling interval while another request probes the provider or holds the rest of the cap.
 const PROBE_PAUSE: Duration = Duration::from_millis(20);
 
-/// Between two looks whether there is again something to spend: the user may raise the cap, and a new day
-/// begins at midnight.
+/// Polling interval after a cap is reached: the user may raise it, and a new day starts at
+/// midnight.
 const CAP_PAUSE: Duration = Duration::from_secs(60);
 
-/// Why a run ended before everything was asked.
+/// Why a run ended early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stopped {
-    /// What may be spent in a day is spent.
+    /// A daily cap is reached.
     Cap(String),
-    /// The provider does not answer, and somebody should know why.
+    /// The provider fails.
     Provider {
-        /// What kind of failure.
         class: FailureClass,
-        /// One line for people.
+        /// One line for the user.
         message: String,
     },
-    /// Something of our own does not work: the log cannot be written, a prompt cannot be read.
+    /// An internal failure: the log cannot be written, a prompt cannot be read.
     Broken(String),
-    /// Whoever began it does not want it any more.
     Cancelled,
 }
 
 impl Stopped {
-    /// One line for people.
+    /// One line for the user.
     pub fn message(&self) -> String {
         match self {
             Self::Cap(message) | Self::Broken(message) => message.clone(),
-            Self::Cancelled => "it was cancelled".into(),
+            Self::Cancelled => "cancelled".into(),
             Self::Provider { class, message } => match class {
-                FailureClass::Quota => format!("nothing is left to spend: {message}"),
-                FailureClass::Auth => format!("the login was not accepted: {message}"),
+                FailureClass::Quota => format!("quota exhausted: {message}"),
+                FailureClass::Auth => format!("authentication failed: {message}"),
                 _ => message.clone(),
             },
         }
     }
 }
 
-/// The gate that every question passes, shared by all threads of a run.
+/// Admits requests. Shared by all threads of a run.
 #[derive(Debug)]
-pub struct Gate {
+pub struct Admission {
     state: Mutex<State>,
     caps: Option<Caps>,
     wait_max: Duration,
@@ -66,27 +65,25 @@ pub struct Gate {
 struct State {
     circuit: Circuit,
     today: Today,
-    /// What the requests under way may take.
+    /// Estimated cost of the requests in flight.
     reserved: Spent,
-    /// How many requests are under way.
-    underway: usize,
-    /// What a request may take that the cap had no room for.
-    refused: Option<Spent>,
+    in_flight: usize,
+    /// Estimated cost of the request that did not fit under the cap.
+    over_cap: Option<Spent>,
     stopped: Option<Stopped>,
     last_refusal: Option<Stopped>,
-    /// Since when nothing but waiting is done.
     waiting_since: Option<Instant>,
 }
 
-/// The right to put one request, with what is reserved for it under the caps.
+/// Permission to send one request, with the cost reserved for it under the caps.
 #[derive(Debug)]
-#[must_use = "what is reserved has to be settled"]
-pub struct Pass {
+#[must_use = "the reservation must be settled"]
+pub struct Permit {
     reserved: Spent,
 }
 
 impl State {
-    /// What the next request is expected to take: no less than the largest one of the day.
+    /// Estimated cost of the next request: at least that of the largest request of the day.
     fn next(&self, expected: &Spent) -> Spent {
         let Some(largest) = self.today.largest else { return *expected };
         let is_larger = largest.tokens() > expected.tokens();
@@ -96,10 +93,10 @@ impl State {
         }
     }
 
-    /// Replaces what was reserved by what was spent.
-    fn settle(&mut self, pass: &Pass, spent: &Spent) {
-        self.underway = self.underway.saturating_sub(1);
-        self.reserved.remove(&pass.reserved);
+    /// Replaces the reservation by the actual cost.
+    fn settle(&mut self, permit: &Permit, spent: &Spent) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.reserved.remove(&permit.reserved);
         self.today.spent.add(spent);
         if spent.tokens() > 0 {
             let largest = self.today.largest.get_or_insert_default();
@@ -111,17 +108,17 @@ impl State {
     }
 }
 
-impl Gate {
-    /// `today` is what was spent already; without caps spending is not limited. From one answer to the
-    /// next no more than `wait_max` is spent on waiting.
+impl Admission {
+    /// `today` is the spending so far. Without caps, spending is not limited. `wait_max` bounds the
+    /// waiting between two responses.
     pub fn new(caps: Option<Caps>, today: Today, wait_max: Duration) -> Self {
-        let circuit = Circuit::new(Patience::default(), u64::from(std::process::id()));
+        let circuit = Circuit::new(RetryPolicy::default(), u64::from(std::process::id()));
         let state = State {
             circuit,
             today,
             reserved: Spent::default(),
-            underway: 0,
-            refused: None,
+            in_flight: 0,
+            over_cap: None,
             stopped: None,
             last_refusal: None,
             waiting_since: None,
@@ -129,8 +126,9 @@ impl Gate {
         Self { state: Mutex::new(state), caps, wait_max }
     }
 
-    /// Waits until a question may be asked that is expected to take this much; says no once the run is over.
-    pub fn pass(&self, expected: &Spent) -> Option<Pass> {
+    /// Blocks until a request of this estimated cost may be sent. Returns `None` once the run has
+    /// stopped.
+    pub fn acquire(&self, expected: &Spent) -> Option<Permit> {
         loop {
             let pause = {
                 let mut state = self.state();
@@ -138,14 +136,14 @@ impl Gate {
                     return None;
                 }
                 let next = state.next(expected);
-                match self.room(&mut state, &next).and_then(|pause| match pause {
-                    None => self.pause(&mut state),
+                match self.cap_wait(&mut state, &next).and_then(|pause| match pause {
+                    None => self.circuit_wait(&mut state),
                     pause => Ok(pause),
                 }) {
                     Ok(None) => {
-                        state.underway += 1;
+                        state.in_flight += 1;
                         state.reserved.add(&next);
-                        return Some(Pass { reserved: next });
+                        return Some(Permit { reserved: next });
                     }
                     Ok(Some(pause)) => pause,
                     Err(stopped) => {
@@ -158,26 +156,26 @@ impl Gate {
         }
     }
 
-    /// Whether the caps leave room for one more request, or may when those under way are settled. Until one
-    /// has told what a request takes, they are put one at a time.
-    fn room(&self, state: &mut State, next: &Spent) -> Result<Option<Duration>, Stopped> {
+    /// Time to wait for room under the caps, if requests in flight may leave some. Until the first
+    /// response of the day shows what a request costs, requests are sent one at a time.
+    fn cap_wait(&self, state: &mut State, next: &Spent) -> Result<Option<Duration>, Stopped> {
         let Some(caps) = self.caps else { return Ok(None) };
         let mut claimed = state.today.spent;
         claimed.add(&state.reserved);
         let is_first = state.today.largest.is_none();
         match caps.reached_by(&claimed, next) {
-            _ if state.underway > 0 && is_first => Ok(Some(PROBE_PAUSE)),
+            _ if state.in_flight > 0 && is_first => Ok(Some(PROBE_PAUSE)),
             None => Ok(None),
-            Some(_) if state.underway > 0 => Ok(Some(PROBE_PAUSE)),
+            Some(_) if state.in_flight > 0 => Ok(Some(PROBE_PAUSE)),
             Some(reached) => {
-                state.refused = Some(*next);
+                state.over_cap = Some(*next);
                 Err(Stopped::Cap(reached))
             }
         }
     }
 
-    /// How long to wait, if that is worth it.
-    fn pause(&self, state: &mut State) -> Result<Option<Duration>, Stopped> {
+    /// Time to wait for the circuit breaker, unless it exceeds `wait_max`.
+    fn circuit_wait(&self, state: &mut State) -> Result<Option<Duration>, Stopped> {
         let now = now();
         match state.circuit.permit(now) {
             Permission::Granted => Ok(None),
@@ -197,79 +195,75 @@ impl Gate {
         }
     }
 
-    /// A question was answered.
-    pub fn succeeded(&self, pass: &Pass, spent: &Spent) {
+    pub fn succeeded(&self, permit: &Permit, spent: &Spent) {
         let mut state = self.state();
         state.circuit.succeeded();
         state.waiting_since = None;
-        state.settle(pass, spent);
-        // A provider that reports no tokens is known as well as it ever will be.
+        state.settle(permit, spent);
+        // Some providers report no tokens. Do not wait for a first cost from them.
         state.today.largest.get_or_insert_default();
     }
 
-    /// A question was not answered.
-    pub fn failed(&self, pass: &Pass, refusal: &Refusal) {
+    pub fn failed(&self, permit: &Permit, refusal: &Refusal) {
         let mut state = self.state();
         state.circuit.failed(now(), refusal);
-        state.settle(pass, &refusal.spent);
+        state.settle(permit, &refusal.spent);
         let (class, message) = (refusal.class, refusal.message.clone());
         state.last_refusal = Some(Stopped::Provider { class, message });
     }
 
-    /// A question was cancelled by us.
-    pub fn cancelled(&self, pass: &Pass, refusal: &Refusal) {
-        self.state().settle(pass, &refusal.spent);
+    /// Settles a request that we cancelled. It is not a failure of the provider.
+    pub fn cancelled(&self, permit: &Permit, refusal: &Refusal) {
+        self.state().settle(permit, &refusal.spent);
     }
 
-    /// Lets a new run begin, with what was spent up to now. The circuit stays as it is.
-    pub fn reopen(&self, today: Today) {
+    /// Prepares a new run with today's spending. The circuit breaker keeps its state.
+    pub fn reset(&self, today: Today) {
         let mut state = self.state();
         state.stopped = None;
         state.waiting_since = None;
         state.today = today;
     }
 
-    /// Why nothing can be asked at this moment, and how long that is so at least.
-    pub fn closed(&self) -> Option<(Stopped, Duration)> {
+    /// Why no request can be sent now, and for how long at least.
+    pub fn blocked(&self) -> Option<(Stopped, Duration)> {
         let state = self.state();
-        let next = state.refused.unwrap_or_default();
+        let next = state.over_cap.unwrap_or_default();
         if let Some(cap) = self.caps.and_then(|caps| caps.reached_by(&state.today.spent, &next)) {
             return Some((Stopped::Cap(cap), CAP_PAUSE));
         }
         let now = now();
-        let pause = state.circuit.waits(now)?;
+        let pause = state.circuit.current_pause(now)?;
         let left = Duration::from_millis(pause.until.checked_sub(now).filter(|left| *left > 0)?);
         Some((Stopped::Provider { class: pause.class, message: pause.message }, left))
     }
 
-    /// What is waited for, for a person who waits, too.
-    pub fn waiting(&self, who: &str) -> String {
+    /// Progress message for a user who waits.
+    pub fn wait_message(&self, who: &str) -> String {
         let state = self.state();
         let limit = self.wait_max.as_secs();
         let attempt = state.circuit.failures() + 1;
         match (attempt, &state.last_refusal) {
             (2.., Some(refusal)) => format!(
-                "{who} does not answer: {}; attempt {attempt} follows, giving up after {limit} s",
+                "{who} failed: {}; attempt {attempt} follows, retries stop after {limit} s",
                 refusal.message()
             ),
-            _ => format!(
-                "waiting for {who}: attempt 1; if it fails, giving up after {limit} s of trying"
-            ),
+            _ => format!("waiting for {who}: attempt 1; retries stop after {limit} s"),
         }
     }
 
-    /// Whether nothing is asked until the user has seen to a login or an account.
-    pub fn waits_for_user(&self) -> bool {
-        let waits = self.state().circuit.waits(now());
-        waits.is_some_and(|pause| matches!(pause.class, FailureClass::Auth | FailureClass::Quota))
+    /// Whether requests are paused until the user fixes a login or an account.
+    pub fn needs_user(&self) -> bool {
+        let pause = self.state().circuit.current_pause(now());
+        pause.is_some_and(|pause| matches!(pause.class, FailureClass::Auth | FailureClass::Quota))
     }
 
-    /// Forgets what failed.
-    pub fn forgive(&self) {
+    /// Resets the circuit breaker.
+    pub fn clear_failures(&self) {
         self.state().circuit.succeeded();
     }
 
-    /// Nothing more is asked in this run.
+    /// Stops the run.
     pub fn stop(&self, why: Stopped) {
         self.state().stopped.get_or_insert(why);
     }
@@ -284,7 +278,7 @@ impl Gate {
     }
 }
 
-/// The system's clock, even where events get another time: waiting is done in the real one.
+/// The system's clock, even if events get a simulated time: waiting happens in real time.
 fn now() -> Millis {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX / 4)
@@ -294,52 +288,52 @@ fn now() -> Millis {
 mod tests {
     use super::*;
 
-    fn gate(caps: Option<Caps>) -> Gate {
-        Gate::new(caps, Today::default(), Duration::ZERO)
+    fn admission(caps: Option<Caps>) -> Admission {
+        Admission::new(caps, Today::default(), Duration::ZERO)
     }
 
     fn tokens(tokens_in: u64) -> Spent {
         Spent { tokens_in, ..Spent::default() }
     }
 
-    fn pass(gate: &Gate) -> Option<Pass> {
-        gate.pass(&Spent::default())
+    fn permit(admission: &Admission) -> Option<Permit> {
+        admission.acquire(&Spent::default())
     }
 
-    fn fail(gate: &Gate, refusal: &Refusal) {
-        gate.failed(&pass(gate).unwrap(), refusal);
+    fn fail(admission: &Admission, refusal: &Refusal) {
+        admission.failed(&permit(admission).unwrap(), refusal);
     }
 
-    fn succeed(gate: &Gate, spent: &Spent) {
-        gate.succeeded(&pass(gate).unwrap(), spent);
+    fn succeed(admission: &Admission, spent: &Spent) {
+        admission.succeeded(&permit(admission).unwrap(), spent);
     }
 
     #[test]
-    fn a_request_that_the_cap_has_no_room_for_is_not_put() {
-        let gate = gate(Some(Caps { tokens_max: 130, cost_micros_max: 0 }));
-        succeed(&gate, &tokens(60));
-        succeed(&gate, &tokens(60));
-        assert!(pass(&gate).is_none(), "the next one may take 60, too");
-        let message = gate.stopped().unwrap().message();
+    fn a_request_that_does_not_fit_under_the_cap_is_not_sent() {
+        let admission = admission(Some(Caps { tokens_max: 130, cost_micros_max: 0 }));
+        succeed(&admission, &tokens(60));
+        succeed(&admission, &tokens(60));
+        assert!(permit(&admission).is_none(), "the next one may take 60, too");
+        let message = admission.stopped().unwrap().message();
         assert_eq!(message, "120 of 130 tokens a day are spent; a request takes 60");
-        gate.reopen(Today { spent: tokens(120), largest: Some(tokens(60)) });
-        assert!(matches!(gate.closed(), Some((Stopped::Cap(_), _))));
-        gate.reopen(Today::default());
-        assert!(gate.closed().is_none());
+        admission.reset(Today { spent: tokens(120), largest: Some(tokens(60)) });
+        assert!(matches!(admission.blocked(), Some((Stopped::Cap(_), _))));
+        admission.reset(Today::default());
+        assert!(admission.blocked().is_none());
     }
 
     #[test]
-    fn the_cap_holds_however_many_ask_at_once() {
+    fn the_cap_holds_for_concurrent_requests() {
         for each in [1_u64, 7, 40, 250, 999] {
-            let gate = gate(Some(Caps { tokens_max: 1000, cost_micros_max: 0 }));
+            let admission = admission(Some(Caps { tokens_max: 1000, cost_micros_max: 0 }));
             let spent = std::sync::atomic::AtomicU64::new(0);
             thread::scope(|scope| {
                 for _ in 0..8 {
                     scope.spawn(|| {
-                        while let Some(pass) = gate.pass(&tokens(1)) {
+                        while let Some(permit) = admission.acquire(&tokens(1)) {
                             thread::yield_now();
                             spent.fetch_add(each, std::sync::atomic::Ordering::SeqCst);
-                            gate.succeeded(&pass, &tokens(each));
+                            admission.succeeded(&permit, &tokens(each));
                         }
                     });
                 }
@@ -350,64 +344,64 @@ mod tests {
     }
 
     #[test]
-    fn after_the_first_answer_several_ask_at_once_even_if_no_tokens_are_reported() {
-        let gate = gate(Some(Caps { tokens_max: 1000, cost_micros_max: 0 }));
-        succeed(&gate, &Spent::default());
-        let (first, second) = (pass(&gate), pass(&gate));
+    fn requests_run_concurrently_after_the_first_response_even_without_reported_tokens() {
+        let admission = admission(Some(Caps { tokens_max: 1000, cost_micros_max: 0 }));
+        succeed(&admission, &Spent::default());
+        let (first, second) = (permit(&admission), permit(&admission));
         assert!(first.is_some() && second.is_some());
     }
 
     #[test]
-    fn what_a_failure_cost_counts_too() {
-        let gate = gate(Some(Caps { tokens_max: 0, cost_micros_max: 10 }));
+    fn the_cost_of_a_failure_counts() {
+        let admission = admission(Some(Caps { tokens_max: 0, cost_micros_max: 10 }));
         let mut refusal = Refusal::new(FailureClass::Unreadable, "prose");
         refusal.spent.cost_micros = Some(10);
-        fail(&gate, &refusal);
-        assert!(pass(&gate).is_none());
+        fail(&admission, &refusal);
+        assert!(permit(&admission).is_none());
     }
 
     #[test]
-    fn a_wrong_key_ends_the_run_and_says_so() {
-        let gate = gate(None);
-        fail(&gate, &Refusal::new(FailureClass::Auth, "invalid x-api-key"));
-        assert!(pass(&gate).is_none());
-        let message = gate.stopped().unwrap().message();
-        assert_eq!(message, "the login was not accepted: invalid x-api-key");
+    fn a_wrong_key_ends_the_run_with_a_message() {
+        let admission = admission(None);
+        fail(&admission, &Refusal::new(FailureClass::Auth, "invalid x-api-key"));
+        assert!(permit(&admission).is_none());
+        let message = admission.stopped().unwrap().message();
+        assert_eq!(message, "authentication failed: invalid x-api-key");
     }
 
     #[test]
-    fn a_pause_beyond_all_patience_ends_the_run_with_its_reason() {
-        let gate = gate(None);
-        fail(&gate, &Refusal::new(FailureClass::RateLimit, "slow down"));
-        assert!(pass(&gate).is_none());
-        assert_eq!(gate.stopped().unwrap().message(), "slow down");
+    fn a_pause_longer_than_the_wait_limit_ends_the_run_with_its_reason() {
+        let admission = admission(None);
+        fail(&admission, &Refusal::new(FailureClass::RateLimit, "slow down"));
+        assert!(permit(&admission).is_none());
+        assert_eq!(admission.stopped().unwrap().message(), "slow down");
     }
 
     #[test]
-    fn a_gate_that_closed_says_for_how_long_and_can_be_opened_again() {
-        let patient = gate(None);
-        assert!(patient.closed().is_none());
-        let (first, second) = (pass(&patient).unwrap(), pass(&patient).unwrap());
-        patient.failed(&first, &Refusal::new(FailureClass::RateLimit, "slow down"));
-        assert!(pass(&patient).is_none());
-        let (stopped, left) = patient.closed().unwrap();
+    fn a_blocked_admission_reports_the_remaining_time_and_can_be_reset() {
+        let first_run = admission(None);
+        assert!(first_run.blocked().is_none());
+        let (first, second) = (permit(&first_run).unwrap(), permit(&first_run).unwrap());
+        first_run.failed(&first, &Refusal::new(FailureClass::RateLimit, "slow down"));
+        assert!(permit(&first_run).is_none());
+        let (stopped, left) = first_run.blocked().unwrap();
         assert!(stopped.message() == "slow down" && left > Duration::ZERO, "{left:?}");
-        patient.succeeded(&second, &Spent::default());
-        assert!(patient.closed().is_none());
-        assert!(pass(&patient).is_none(), "the run is over all the same");
-        patient.reopen(Today::default());
-        assert!(pass(&patient).is_some());
-        let capped = gate(Some(Caps { tokens_max: 100, cost_micros_max: 0 }));
+        first_run.succeeded(&second, &Spent::default());
+        assert!(first_run.blocked().is_none());
+        assert!(permit(&first_run).is_none(), "the run stays stopped");
+        first_run.reset(Today::default());
+        assert!(permit(&first_run).is_some());
+        let capped = admission(Some(Caps { tokens_max: 100, cost_micros_max: 0 }));
         succeed(&capped, &tokens(100));
-        assert!(matches!(capped.closed(), Some((Stopped::Cap(_), _))));
-        capped.reopen(Today::default());
-        assert!(capped.closed().is_none());
+        assert!(matches!(capped.blocked(), Some((Stopped::Cap(_), _))));
+        capped.reset(Today::default());
+        assert!(capped.blocked().is_none());
     }
 
     #[test]
-    fn an_unreadable_answer_is_no_reason_to_wait() {
-        let gate = gate(None);
-        fail(&gate, &Refusal::new(FailureClass::Unreadable, "prose"));
-        assert!(pass(&gate).is_some());
+    fn an_unreadable_response_causes_no_wait() {
+        let admission = admission(None);
+        fail(&admission, &Refusal::new(FailureClass::Unreadable, "prose"));
+        assert!(permit(&admission).is_some());
     }
 }

@@ -1,16 +1,16 @@
-//! Who is asked, and in which words: a provider with its model, or the rules that need none.
+//! The selected provider with its model and prompts, and the requests built from them.
 
 use std::time::Duration;
 
 use claude_mem_projections::Store;
 use sha2::{Digest as _, Sha256};
 
-use crate::turn_input::Loaded;
+use crate::turn_input::TurnInput;
 use crate::{
     conversations::Conversations,
-    prompts::{self, Choice, Instructions, Prompts},
+    prompts::{self, Instructions, PromptOptions, Prompts},
     providers::{
-        self, Answer, Ask, Cancel, Limits, Provider, Refusal, Setup,
+        self, Cancel, Limits, Provider, Refusal, Request, Response, Setup,
         auto::{self, RULES},
         identity::resumable,
         rules,
@@ -24,33 +24,30 @@ use claude_mem_core::{
 };
 use claude_mem_memory::modes::{Mode, mode};
 
-/// What the user wants other than the settings say, for one run.
+/// Values that replace settings for one run.
 #[derive(Debug, Clone, Default)]
-pub struct Wishes<'a> {
-    /// Another provider.
+pub struct Overrides<'a> {
     pub provider: Option<ProviderName>,
-    /// Another model.
     pub model: Option<&'a str>,
-    /// Other instructions.
+    /// Instructions instead of the current ones.
     pub prompt: Option<Instructions<'a>>,
-    /// For `auto`: failures before this moment do not count.
+    /// For `auto`: ignore failures before this time.
     pub failures_since_us: u64,
-    /// For `auto`: the rules are no choice where there is another one.
-    pub wants_model: bool,
+    /// For `auto`: use the built-in rules only if no model is configured.
+    pub requires_model: bool,
 }
 
-/// The words of every question, and who they are for.
+/// The provider, the model and the prompts that requests are built from.
 #[derive(Debug)]
-pub struct Words {
-    /// As settings and events name it.
+pub struct PromptSet {
+    /// As named in settings and events.
     pub provider: String,
-    /// As it is asked for.
     pub model: String,
-    /// Under which replies are recorded.
+    /// Version of the prompts, recorded with each response.
     pub version: String,
-    /// The types an observation can have.
+    /// Valid types of observations.
     pub kinds: Vec<String>,
-    /// Whom `auto` can ask, the best first; empty if the user chose.
+    /// Candidates of `auto`, best first; empty if the user chose a provider.
     candidates: Vec<&'static str>,
     prompts: Prompts,
     mode: Mode,
@@ -58,29 +55,29 @@ pub struct Words {
     limits: Limits,
 }
 
-impl Words {
-    /// Loads the texts in force. Nobody is asked for that, and nothing is started but, for `auto`, the
-    /// client that may be there.
-    pub fn load(app: &App, store: &Store, wishes: &Wishes<'_>) -> Result<Self, Failure> {
+impl PromptSet {
+    /// Loads the current prompts and selects the provider. Sends no request; `auto` may run the
+    /// client once to see whether it works.
+    pub fn load(app: &App, store: &Store, overrides: &Overrides<'_>) -> Result<Self, Failure> {
         let mode = mode(app)?;
         let verbosity = app.settings.get(&table::VERBOSITY);
         let language = app.settings.get(&table::LANGUAGE);
-        let choice = Choice { verbosity, language: &language, prompt: wishes.prompt };
-        let prompts = Prompts::load(&app.paths.data, &mode, &choice)
-            .map_err(|error| Failure::new(error.to_string()).meaning("nothing was asked"))?;
-        let provider = wishes.provider.unwrap_or_else(|| app.settings.get(&table::PROVIDER));
+        let options = PromptOptions { verbosity, language: &language, prompt: overrides.prompt };
+        let prompts = Prompts::load(&app.paths.data, &mode, &options)
+            .map_err(|error| Failure::new(error.to_string()).meaning("no request was sent"))?;
+        let provider = overrides.provider.unwrap_or_else(|| app.settings.get(&table::PROVIDER));
         let (provider, candidates) = match provider {
             ProviderName::Auto => {
                 let candidates = auto::candidates(&setup(app));
-                let chosen = chosen(app, store, &candidates, wishes.failures_since_us)?;
-                let is_wrong = wishes.wants_model && chosen == RULES;
-                let chosen = if is_wrong { candidates[0] } else { chosen };
+                let chosen = chosen(app, store, &candidates, overrides.failures_since_us)?;
+                let is_rejected = overrides.requires_model && chosen == RULES;
+                let chosen = if is_rejected { candidates[0] } else { chosen };
                 (chosen.to_owned(), candidates)
             }
             chosen => (chosen.name().to_owned(), Vec::new()),
         };
         let is_rules = provider == RULES;
-        let model = match wishes.model {
+        let model = match overrides.model {
             _ if is_rules => rules::MODEL.to_owned(),
             Some(model) => model.to_owned(),
             None => providers::model(&provider, &app.settings),
@@ -95,45 +92,50 @@ impl Words {
         Ok(Self { provider, model, version, kinds, candidates, prompts, mode, verbosity, limits })
     }
 
-    /// Whether `auto` would still choose the same one, as far as the log tells.
-    pub fn are_still_chosen(&self, app: &App, store: &Store) -> Result<bool, Failure> {
+    /// Whether `auto` would still choose this provider, according to the recorded failures.
+    pub fn is_still_chosen(&self, app: &App, store: &Store) -> Result<bool, Failure> {
         let is_chosen = self.candidates.is_empty();
         Ok(is_chosen || chosen(app, store, &self.candidates, 0)? == self.provider)
     }
 
-    /// Whether nobody has to be paid, or even to be there.
-    pub fn are_free(&self) -> bool {
+    /// Whether requests cost nothing because the built-in rules respond.
+    pub fn is_free(&self) -> bool {
         self.provider == RULES
     }
 
-    /// Whether the same one would be asked the same.
-    pub fn are_same(&self, other: &Self) -> bool {
+    /// Whether provider, model and prompts are the same.
+    pub fn is_same(&self, other: &Self) -> bool {
         (&self.provider, &self.model, &self.version)
             == (&other.provider, &other.model, &other.version)
     }
 
-    /// The texts, for the record.
+    /// The prompt texts as JSON, recorded with a reprocessing.
     pub fn texts(&self) -> String {
-        if self.are_free() { String::new() } else { self.prompts.texts() }
+        if self.is_free() { String::new() } else { self.prompts.texts() }
     }
 
-    /// Uses these instructions for what comes next. Rules follow none, and change nothing.
-    pub fn put_in_force(&self, app: &App) -> Result<(), Failure> {
-        match self.are_free() {
+    /// Makes these instructions the current ones. The rules have none and change nothing.
+    pub fn adopt(&self, app: &App) -> Result<(), Failure> {
+        match self.is_free() {
             true => Ok(()),
             false => adopt_instructions(app, self.prompts.instructions()),
         }
     }
 
-    /// Puts a turn into words.
-    pub fn ask(&self, loaded: &Loaded, digest: Option<&str>, resume: Option<&str>) -> Ask {
-        let question = self.prompts.question(&loaded.turn(None), &turn_prompt::Limits::default());
-        Ask {
-            content_session: loaded.envelope.session.clone(),
-            system: question.system,
+    /// Builds the request for a turn.
+    pub fn request(
+        &self,
+        input: &TurnInput,
+        digest: Option<&str>,
+        resume: Option<&str>,
+    ) -> Request {
+        let prompt = self.prompts.prompt(&input.turn(None), &turn_prompt::Limits::default());
+        Request {
+            content_session: input.envelope.session.clone(),
+            system: prompt.system,
             digest: digest.map(|digest| self.prompts.earlier(digest)).unwrap_or_default(),
-            text: question.data,
-            closing: question.closing,
+            text: prompt.data,
+            closing: prompt.closing,
             resume: resume.map(str::to_owned),
             model: self.model.clone(),
             limits: self.limits,
@@ -142,60 +144,66 @@ impl Words {
     }
 }
 
-/// Keeps instructions for what comes next; without any, goes back to those of the settings.
+/// Stores the adopted instructions; `None` returns to those of the settings.
 pub(crate) fn adopt_instructions(app: &App, instructions: Option<&str>) -> Result<(), Failure> {
     prompts::adopt(&app.paths.data, instructions).map_err(|error| {
-        Failure::new(format!("the prompt cannot be kept in prompts/adopted.txt: {error}"))
-            .meaning("memory is as it was")
+        Failure::new(format!("cannot write prompts/adopted.txt: {error}"))
+            .meaning("memory is unchanged")
     })
 }
 
-/// Someone who answers.
-pub enum Agent {
+/// The source of responses.
+pub enum Responder {
     /// A model, and its conversation about each session.
     Provider(Box<dyn Provider>, Conversations),
-    /// Nobody: rules.
+    /// The built-in rules.
     Rules,
 }
 
-impl Agent {
-    /// Prepares to ask, or says in one line what is wrong with the settings.
-    pub fn open(app: &App, words: &Words) -> Result<Self, Refusal> {
-        if words.are_free() {
+impl Responder {
+    /// Opens the provider. Fails with one line about the wrong setting.
+    pub fn open(app: &App, prompt_set: &PromptSet) -> Result<Self, Refusal> {
+        if prompt_set.is_free() {
             return Ok(Self::Rules);
         }
-        let provider = providers::open(&words.provider, &setup(app))?;
+        let provider = providers::open(&prompt_set.provider, &setup(app))?;
         Ok(Self::Provider(provider, Conversations::default()))
     }
 
-    /// Asks about a turn, and waits for the answer.
-    pub fn ask(
+    /// Sends a turn and waits for the response.
+    pub fn distill(
         &self,
-        words: &Words,
-        loaded: &Loaded,
+        prompt_set: &PromptSet,
+        input: &TurnInput,
         digest: Option<&str>,
         cancel: &Cancel,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<Response, Refusal> {
         let (provider, conversations) = match self {
             Self::Provider(provider, conversations) => (provider, conversations),
             Self::Rules => {
-                return Ok(rules::answer(&loaded.turn(digest), &words.mode, words.verbosity));
+                return Ok(rules::respond(
+                    &input.turn(digest),
+                    &prompt_set.mode,
+                    prompt_set.verbosity,
+                ));
             }
         };
-        let session = &loaded.envelope.session;
-        // Whoever fails to answer has ended this conversation.
+        let session = &input.envelope.session;
+        // A failed request ends the conversation: it is kept again only after a response.
         let known = conversations.take(session);
-        let resume = resumable(known.as_deref(), loaded.number);
-        let question = Ask { cancel: cancel.clone(), ..words.ask(loaded, digest, resume) };
-        let answer = provider.ask(&question).map_err(|refusal| refusal.paid_for(&question))?;
-        if let Some(id) = &answer.memory_session_id {
+        let resume = resumable(known.as_deref(), input.number);
+        let request =
+            Request { cancel: cancel.clone(), ..prompt_set.request(input, digest, resume) };
+        let response =
+            provider.send(&request).map_err(|refusal| refusal.with_expected_cost(&request))?;
+        if let Some(id) = &response.memory_session_id {
             conversations.keep(session, id);
         }
-        Ok(answer)
+        Ok(response)
     }
 }
 
-/// The provider that `auto` takes now.
+/// The provider that `auto` selects now.
 fn chosen(
     app: &App,
     store: &Store,
@@ -207,12 +215,12 @@ fn chosen(
     Ok(auto::choose(candidates, &outages, now_us))
 }
 
-/// What providers are made from.
+/// Everything a provider is opened with.
 pub fn setup(app: &App) -> Setup<'_> {
     Setup { settings: &app.settings, paths: &app.paths, environment: &app.environment }
 }
 
-/// Rules do not follow the prompts, but the mode and the verbosity.
+/// The rules depend on the mode and the verbosity, not on the prompts.
 fn rules_version(mode: &Mode, verbosity: Verbosity) -> String {
     let mode = serde_json::to_string(mode).unwrap_or_default();
     let hash = Sha256::digest(format!("{verbosity:?}\n{mode}"));

@@ -5,10 +5,10 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// Conversations that are kept. The worker may live for months, and a request without one only starts a new one.
+/// The worker may run for months. A request without a conversation only starts a new one.
 const CONVERSATIONS_MAX: usize = 256;
 
-/// Agent session ids by content session id. Nothing of an earlier process is ever resumed.
+/// Agent session ids by content session id. Conversations of an earlier process are never resumed.
 #[derive(Debug, Default)]
 pub struct Conversations(Mutex<HashMap<String, String>>);
 

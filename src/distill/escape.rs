@@ -1,9 +1,9 @@
-//! Making recorded text fit to stand in a question: no way out of its element, no more than its share.
+//! Escapes and shortens recorded text for a prompt.
 
 use std::borrow::Cow;
 
-/// Escapes text for an element, and drops control characters, which XML cannot hold. `>` and `"` may
-/// stay: they end nothing there, and escaping them would double the price of most code.
+/// Escapes text for an XML element and drops control characters, which XML cannot hold. `>` and `"`
+/// stay: they end nothing there, and escaping them would lengthen most code.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -23,8 +23,8 @@ pub(super) fn attribute(text: &str) -> String {
     escaped(text).replace('"', "&quot;").replace(['\n', '\t'], " ")
 }
 
-/// Keeps at most about `bytes_max` of a text: the first 60 % and the last 30 %, because beginnings say
-/// what a thing is and ends how it went; between them how much is missing.
+/// Keeps about `bytes_max` bytes of a text: the first 60 % and the last 30 %, with a note of the
+/// omitted bytes between them. The start shows what a text is, the end shows the result.
 pub(super) fn elided(text: &str, bytes_max: usize) -> Cow<'_, str> {
     if text.len() <= bytes_max {
         return Cow::Borrowed(text);
@@ -40,7 +40,7 @@ pub(super) fn elided(text: &str, bytes_max: usize) -> Cow<'_, str> {
     ))
 }
 
-/// Without terminal colours and cursor movements, which are many bytes and no meaning.
+/// Removes terminal colors and cursor movements.
 pub(super) fn without_ansi(text: &str) -> Cow<'_, str> {
     if !text.contains('\u{1b}') {
         return Cow::Borrowed(text);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_is_left_out_and_said_to_be() {
+    fn the_middle_is_omitted_with_a_note() {
         let text = format!("{}{}{}", "a".repeat(60), "b".repeat(900), "c".repeat(40));
         let expected =
             format!("{}\n[910 of 1000 bytes left out]\n{}", "a".repeat(60), "c".repeat(30));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_dropped() {
+    fn colors_are_dropped() {
         assert_eq!(without_ansi("\u{1b}[1;31merror\u{1b}[0m: x\u{1b}[2K"), "error: x");
         assert_eq!(without_ansi("cut \u{1b}[1;"), "cut ");
         assert_eq!(without_ansi("plain [x]"), "plain [x]");

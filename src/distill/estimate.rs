@@ -1,45 +1,43 @@
-//! What asking will cost, before it is done.
+//! Cost estimate of a plan.
 
 use claude_mem_log::{Error, Log};
 
 use crate::providers::{Spent, price};
-use crate::{asker::Words, plan::Plan, turn_input::Loaded};
+use crate::{asker::PromptSet, plan::Plan, turn_input::TurnInput};
 
-/// What a digest of the session so far has, when full.
+/// Tokens of a full recap.
 const DIGEST_TOKENS: u64 = 600;
 
-/// What a plan will take.
+/// Estimated size and cost of a plan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Estimate {
-    /// Events asked about.
     pub events: usize,
-    /// Questions put.
-    pub questions: usize,
-    /// Of those, how many are put to a model.
+    pub requests: usize,
+    /// Requests sent to a model.
     pub calls: usize,
-    /// Tokens and money; no money if the model's price is not known.
+    /// Tokens and cost; no cost if the price of the model is unknown.
     pub spent: Spent,
 }
 
 impl Estimate {
-    /// Puts every question into words, and counts those.
-    pub fn of(plan: &Plan, words: &Words, log: &Log) -> Result<Self, Error> {
-        let (events, questions) = (plan.events(), plan.questions());
-        let mut estimate = Self { events, questions, ..Self::default() };
-        if words.are_free() {
+    /// Renders every request and counts its tokens.
+    pub fn of(plan: &Plan, prompt_set: &PromptSet, log: &Log) -> Result<Self, Error> {
+        let (events, requests) = (plan.events(), plan.requests());
+        let mut estimate = Self { events, requests, ..Self::default() };
+        if prompt_set.is_free() {
             estimate.spent.cost_micros = Some(0);
             return Ok(estimate);
         }
         for session in &plan.sessions {
-            for (index, planned) in session.questions.iter().enumerate() {
-                let Some(loaded) = Loaded::read(log, planned)? else { continue };
+            for (index, planned) in session.requests.iter().enumerate() {
+                let Some(input) = TurnInput::read(log, planned)? else { continue };
                 let has_past = index > 0 || !session.lines.is_empty();
                 estimate.calls += 1;
-                estimate.spent.add(&words.ask(&loaded, None, None).expected());
+                estimate.spent.add(&prompt_set.request(&input, None, None).expected());
                 estimate.spent.tokens_in += if has_past { DIGEST_TOKENS } else { 0 };
             }
         }
-        estimate.spent.cost_micros = price(&words.model, &estimate.spent);
+        estimate.spent.cost_micros = price(&prompt_set.model, &estimate.spent);
         Ok(estimate)
     }
 }

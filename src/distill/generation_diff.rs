@@ -1,25 +1,25 @@
-//! Which observation of one generation tells what another one of the other told.
+//! Matches observations between two generations.
 
 use claude_mem_projections::ComparedObservation;
 
-/// Above this, two observations of one prompt tell the same.
-const LIKENESS_MIN: f64 = 0.8;
+/// From this similarity on, two observations of one prompt are the same.
+const SIMILARITY_MIN: f64 = 0.8;
 
-/// What became of an observation.
+/// Difference between two generations for one observation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// Nothing in the later generation tells it.
+    /// Only in the earlier generation.
     Gone(ComparedObservation),
-    /// Nothing in the earlier generation told it.
+    /// Only in the later generation.
     New(ComparedObservation),
-    /// Told in other words.
+    /// In both, with different text.
     Reworded(ComparedObservation, ComparedObservation),
-    /// Told in the same words.
+    /// In both, with the same text.
     Same(ComparedObservation),
 }
 
 impl Change {
-    /// The later form of it, else the earlier.
+    /// The later version, else the earlier one.
     pub fn observation(&self) -> &ComparedObservation {
         match self {
             Self::Gone(one) | Self::New(one) | Self::Same(one) | Self::Reworded(_, one) => one,
@@ -27,14 +27,14 @@ impl Change {
     }
 }
 
-/// Pairs observations of the same prompt by how alike they are, the most alike first.
+/// Pairs observations of the same prompt by similarity, highest first.
 pub fn changes(before: Vec<ComparedObservation>, after: Vec<ComparedObservation>) -> Vec<Change> {
     let mut candidates: Vec<(f64, usize, usize)> = Vec::new();
     for (left, old) in before.iter().enumerate() {
         for (right, new) in after.iter().enumerate() {
-            let likeness = likeness(old, new);
-            if likeness >= LIKENESS_MIN {
-                candidates.push((likeness, left, right));
+            let similarity = similarity(old, new);
+            if similarity >= SIMILARITY_MIN {
+                candidates.push((similarity, left, right));
             }
         }
     }
@@ -56,8 +56,9 @@ pub fn changes(before: Vec<ComparedObservation>, after: Vec<ComparedObservation>
     changes
 }
 
-/// 1 for the same words, 0 for what cannot be the same. Files that both name weigh as much as a better title.
-fn likeness(old: &ComparedObservation, new: &ComparedObservation) -> f64 {
+/// 1 for identical text, 0 for different prompts. A shared file counts as much as a more similar
+/// title.
+fn similarity(old: &ComparedObservation, new: &ComparedObservation) -> f64 {
     if old.session != new.session || old.prompt_number != new.prompt_number {
         return 0.0;
     }
@@ -90,7 +91,7 @@ mod tests {
         }
     }
 
-    fn told(before: &[ComparedObservation], after: &[ComparedObservation]) -> Vec<String> {
+    fn rendered(before: &[ComparedObservation], after: &[ComparedObservation]) -> Vec<String> {
         let one = |change: &Change| match change {
             Change::Gone(old) => format!("- {}", old.title),
             Change::New(new) => format!("+ {}", new.title),
@@ -114,7 +115,7 @@ mod tests {
             titled(3, "login uses cookies"),
         ];
         assert_eq!(
-            told(&before, &after),
+            rendered(&before, &after),
             [
                 "= tests run with cargo test",
                 "cart totals are multiplied > cart totals are multiplied now",
@@ -126,20 +127,23 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_file_tells_that_two_titles_mean_the_same() {
+    fn a_shared_file_pairs_two_similar_titles() {
         let in_file = |file: &str, title| ComparedObservation {
             files: vec![file.into()],
             ..titled(1, title)
         };
         let new = [in_file("cart.rs", "cart rounding is right now")];
         let old = [in_file("cart.rs", "cart prices round up")];
-        assert_eq!(told(&old, &new), ["cart prices round up > cart rounding is right now"]);
+        assert_eq!(rendered(&old, &new), ["cart prices round up > cart rounding is right now"]);
         let old = [in_file("till.rs", "cart prices round up")];
-        assert_eq!(told(&old, &new), ["- cart prices round up", "+ cart rounding is right now"]);
+        assert_eq!(
+            rendered(&old, &new),
+            ["- cart prices round up", "+ cart rounding is right now"]
+        );
     }
 
     #[test]
-    fn nothing_against_nothing_is_nothing() {
+    fn empty_generations_have_no_changes() {
         assert_eq!(changes(Vec::new(), Vec::new()), []);
     }
 }

@@ -1,4 +1,4 @@
-//! Who may ask: one process at a time, so that no question is paid for twice.
+//! The distill lock: one process distills at a time, so that no request is paid for twice.
 
 use std::{
     fs::{File, TryLockError},
@@ -8,15 +8,15 @@ use std::{
 
 use claude_mem_core::os::open_lock;
 
-/// The right to ask. It ends with this value, or with the process, however that ends.
+/// Held until dropped, or until the process ends in any way.
 #[derive(Debug)]
-pub struct AskLock {
+pub struct DistillLock {
     _file: File,
 }
 
-impl AskLock {
-    /// Takes the right to ask about what is recorded in this data directory. If another process has it,
-    /// `waiting` is told once, and this returns when that one is done.
+impl DistillLock {
+    /// Takes the lock of this data directory. Calls `waiting` once if another process holds it,
+    /// then blocks.
     pub fn take(data: &Path, waiting: impl FnOnce()) -> io::Result<Self> {
         let file = open_lock(&data.join("ask.lock"))?;
         match file.try_lock() {
@@ -30,7 +30,7 @@ impl AskLock {
         Ok(Self { _file: file })
     }
 
-    /// Takes the right to ask, if no other process has it.
+    /// Takes the lock unless another process holds it.
     pub fn try_take(data: &Path) -> io::Result<Option<Self>> {
         let file = open_lock(&data.join("ask.lock"))?;
         match file.try_lock() {
@@ -49,12 +49,13 @@ mod tests {
     #[test]
     fn the_second_waits_for_the_first() {
         let data = tempfile::tempdir().unwrap();
-        let first = AskLock::take(data.path(), || panic!("nobody else is there")).unwrap();
-        assert!(AskLock::try_take(data.path()).unwrap().is_none());
-        let (waits, told) = mpsc::channel();
+        let first = DistillLock::take(data.path(), || panic!("the lock is free")).unwrap();
+        assert!(DistillLock::try_take(data.path()).unwrap().is_none());
+        let (sender, receiver) = mpsc::channel();
         std::thread::scope(|scope| {
-            let second = scope.spawn(|| AskLock::take(data.path(), || waits.send(()).unwrap()));
-            told.recv().unwrap();
+            let second =
+                scope.spawn(|| DistillLock::take(data.path(), || sender.send(()).unwrap()));
+            receiver.recv().unwrap();
             assert!(!second.is_finished());
             drop(first);
             second.join().unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! What there is to ask: every session with its questions in order.
+//! Plan of a distill run: the requests of every session, in order.
 
 use claude_mem_events::Seq;
 use claude_mem_projections::{
@@ -6,42 +6,40 @@ use claude_mem_projections::{
 };
 
 use crate::{
-    batches::{self, Batch, Limits, Source, Standing, What},
-    recap::{Line, one_line},
+    batches::{self, Batch, Limits, SessionState, Source, SourceKind},
+    recap::{RecapLine, one_line},
 };
 
-/// More memories than these never fit into a digest.
-const REMEMBERED_MAX: u32 = 60;
+/// No recap holds more memories.
+const RECAP_ENTRIES_MAX: u32 = 60;
 
-/// Sessions that can be asked about side by side.
+/// Sessions that can be distilled concurrently.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// Each with at least one question.
+    /// Each with at least one request.
     pub sessions: Vec<SessionPlan>,
 }
 
-/// The questions about one session, to be asked one after another.
+/// The requests of one session, sent one after another.
 #[derive(Debug)]
 pub struct SessionPlan {
-    /// The watched program's own id of it.
+    /// The client's session id.
     pub content_session: String,
-    /// In order.
-    pub questions: Vec<Planned>,
-    /// What is remembered of it already.
-    pub lines: Vec<Line>,
+    pub requests: Vec<PlannedRequest>,
+    /// Recap of the session: its memories so far.
+    pub lines: Vec<RecapLine>,
 }
 
-/// One question, as far as the tables know it; the texts are in the log.
+/// One request as known to the tables; the texts are in the log.
 #[derive(Debug)]
-pub struct Planned {
-    /// The events.
+pub struct PlannedRequest {
     pub batch: Batch,
-    /// The prompts of their turn.
+    /// Prompts of the turn.
     pub prompts: Vec<Seq>,
 }
 
 impl Plan {
-    /// Gathers what waits in these turns into questions.
+    /// Groups the pending events of these turns into requests.
     pub fn new(
         store: &Store,
         turns: Vec<PendingTurn>,
@@ -58,41 +56,38 @@ impl Plan {
                 of_session.push(turn);
             }
             let progress = store.session_progress(row)?;
-            let standing = Standing {
+            let state = SessionState {
                 turn_last: progress.turn_last,
                 turns_stopped: progress.turns_stopped,
                 is_ended: progress.is_ended,
                 now_us,
             };
-            let questions = questions(&of_session, &standing, limits);
-            if !questions.is_empty() {
-                let remembered = store.session_recap(row, by, REMEMBERED_MAX)?;
+            let requests = requests(&of_session, &state, limits);
+            if !requests.is_empty() {
+                let recap = store.session_recap(row, by, RECAP_ENTRIES_MAX)?;
                 let content_session = of_session.swap_remove(0).content_session;
-                let lines = remembered.into_iter().map(line).collect();
-                sessions.push(SessionPlan { content_session, questions, lines });
+                let lines = recap.into_iter().map(line).collect();
+                sessions.push(SessionPlan { content_session, requests, lines });
             }
         }
         Ok(Self { sessions })
     }
 
-    /// How many questions.
-    pub fn questions(&self) -> usize {
-        self.sessions.iter().map(|session| session.questions.len()).sum()
+    pub fn requests(&self) -> usize {
+        self.sessions.iter().map(|session| session.requests.len()).sum()
     }
 
-    /// How many events.
     pub fn events(&self) -> usize {
-        let batches = self.sessions.iter().flat_map(|session| &session.questions);
-        batches.map(|question| question.batch.sources.len()).sum()
+        let batches = self.sessions.iter().flat_map(|session| &session.requests);
+        batches.map(|request| request.batch.sources.len()).sum()
     }
 
-    /// Whether there is nothing to ask.
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
     }
 }
 
-fn questions(turns: &[PendingTurn], standing: &Standing, limits: &Limits) -> Vec<Planned> {
+fn requests(turns: &[PendingTurn], state: &SessionState, limits: &Limits) -> Vec<PlannedRequest> {
     let mut sources: Vec<Source> = turns
         .iter()
         .flat_map(|turn| turn.pending.iter().map(|pending| source(turn.turn, pending)))
@@ -102,30 +97,30 @@ fn questions(turns: &[PendingTurn], standing: &Standing, limits: &Limits) -> Vec
         let turn = turns.iter().find(|turn| turn.turn == number);
         turn.map(|turn| turn.prompts.clone()).unwrap_or_default()
     };
-    batches::gather(&sources, standing, limits)
+    batches::gather(&sources, state, limits)
         .into_iter()
-        .map(|batch| Planned { prompts: prompts(batch.turn), batch })
+        .map(|batch| PlannedRequest { prompts: prompts(batch.turn), batch })
         .collect()
 }
 
 fn source(turn: u32, pending: &PendingEvent) -> Source {
-    let what = match pending.what {
-        PendingKind::ToolUse => What::ToolUse,
-        PendingKind::Stop => What::Stop,
-        PendingKind::SubagentStop | PendingKind::CompactionStop => What::Aside,
+    let kind = match pending.what {
+        PendingKind::ToolUse => SourceKind::ToolUse,
+        PendingKind::Stop => SourceKind::Stop,
+        PendingKind::SubagentStop | PendingKind::CompactionStop => SourceKind::Aside,
     };
     Source {
         seq: pending.seq,
         id: *pending.id.as_bytes(),
         at_us: pending.at_us,
         turn,
-        what,
+        kind,
         bytes: pending.bytes,
         attempts: pending.attempts,
     }
 }
 
-fn line(remembered: RecapEntry) -> Line {
-    let RecapEntry { at_us, kind, text } = remembered;
-    Line { at_us, text: one_line(&format!("{kind}: {text}")) }
+fn line(recap: RecapEntry) -> RecapLine {
+    let RecapEntry { at_us, kind, text } = recap;
+    RecapLine { at_us, text: one_line(&format!("{kind}: {text}")) }
 }

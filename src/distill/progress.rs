@@ -1,4 +1,4 @@
-//! Tells a person who waits what is waited for.
+//! Progress messages on stderr while a run waits for the provider.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -7,32 +7,37 @@ use std::{
     time::Duration,
 };
 
-use crate::{admission::Gate, asker::Words};
+use crate::{admission::Admission, asker::PromptSet};
 use claude_mem_core::safe_text::clean;
 
-/// Between two looks. A run that ends before the first one says nothing.
-const LOOK: Duration = Duration::from_millis(500);
+/// Polling interval. A run that ends before the first one prints nothing.
+const POLL: Duration = Duration::from_millis(500);
 
-/// Runs something that passes the gate, and says meanwhile on stderr whom it waits for, which attempt that
-/// is, what failed before, and when it gives up.
-pub(super) fn watched<T>(gate: &Gate, words: &Words, run: impl FnOnce() -> T) -> T {
+/// Runs `run` and prints progress on stderr: the provider, the attempt, the last failure, and when
+/// retries stop.
+pub(super) fn with_progress<T>(
+    admission: &Admission,
+    prompt_set: &PromptSet,
+    run: impl FnOnce() -> T,
+) -> T {
     let (is_done, done) = (Mutex::new(false), Condvar::new());
     thread::scope(|scope| {
         scope.spawn(|| {
-            let mut said = String::new();
+            let mut printed = String::new();
             loop {
                 let guard = is_done.lock().unwrap_or_else(PoisonError::into_inner);
                 let (guard, _) = done
-                    .wait_timeout_while(guard, LOOK, |is_done| !*is_done)
+                    .wait_timeout_while(guard, POLL, |is_done| !*is_done)
                     .unwrap_or_else(PoisonError::into_inner);
                 if *guard {
                     return;
                 }
                 drop(guard);
-                let line = gate.waiting(&format!("{} ({})", words.provider, words.model));
-                if line != said {
-                    say(&line);
-                    said = line;
+                let line = admission
+                    .wait_message(&format!("{} ({})", prompt_set.provider, prompt_set.model));
+                if line != printed {
+                    print(&line);
+                    printed = line;
                 }
             }
         });
@@ -43,8 +48,8 @@ pub(super) fn watched<T>(gate: &Gate, words: &Words, run: impl FnOnce() -> T) ->
     })
 }
 
-/// A closed stderr must not stop the work.
-fn say(line: &str) {
+/// Ignores a closed stderr: it must not stop the run.
+fn print(line: &str) {
     let mut stderr = io::stderr().lock();
     // There may be a progress bar on this line.
     let clear = if stderr.is_terminal() { "\r\x1b[K" } else { "" };

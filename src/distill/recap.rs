@@ -1,21 +1,20 @@
-//! The session so far in few words, for an agent that does not remember it.
+//! Recap of a session, for a provider without its history.
 
 use claude_mem_projections::xml::Reply;
 
-/// Half a page: enough to build on, and small beside any question.
+/// Half a page: enough to build on, and small compared with any request.
 const DIGEST_BYTES_MAX: usize = 2_400;
 
 /// One memory of a session, in one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
-    /// When what it is about happened.
+pub struct RecapLine {
+    /// Time of the remembered work.
     pub at_us: u64,
-    /// For the agent.
     pub text: String,
 }
 
-/// What a reply adds: a line for each of its memories.
-pub(crate) fn lines(reply: &Reply, at_us: u64) -> impl Iterator<Item = Line> {
+/// One line for each memory in a response.
+pub(crate) fn lines(reply: &Reply, at_us: u64) -> impl Iterator<Item = RecapLine> {
     let observations = reply.observations.iter().filter_map(|observation| {
         let title = observation.title.as_deref().or(observation.narrative.as_deref())?;
         Some(format!("{}: {title}", observation.kind))
@@ -26,17 +25,17 @@ pub(crate) fn lines(reply: &Reply, at_us: u64) -> impl Iterator<Item = Line> {
     });
     observations
         .chain(summary)
-        .map(move |text| Line { at_us, text: one_line(&text) })
+        .map(move |text| RecapLine { at_us, text: one_line(&text) })
         .collect::<Vec<_>>()
         .into_iter()
 }
 
-/// The latest lines of what happened before `before_us`, oldest first; `None` if there are none.
-pub(crate) fn digest(lines: &[Line], before_us: u64) -> Option<String> {
-    let mut earlier: Vec<&Line> = lines.iter().filter(|line| line.at_us < before_us).collect();
+/// The latest lines before `before_us`, oldest first; `None` if there are none.
+pub(crate) fn digest(lines: &[RecapLine], before_us: u64) -> Option<String> {
+    let mut earlier: Vec<&RecapLine> = lines.iter().filter(|line| line.at_us < before_us).collect();
     earlier.sort_by_key(|line| line.at_us);
     let mut bytes = 0;
-    let fits = |line: &&&Line| {
+    let fits = |line: &&&RecapLine| {
         bytes += line.text.len() + 3;
         bytes <= DIGEST_BYTES_MAX
     };
@@ -46,10 +45,10 @@ pub(crate) fn digest(lines: &[Line], before_us: u64) -> Option<String> {
     (!kept.is_empty()).then(|| kept.join("\n"))
 }
 
-/// A line of a digest says what it is about, not all about it.
+/// A recap names its subjects; it does not repeat them.
 const LINE_CHARS_MAX: usize = 200;
 
-/// Texts in one line, cut where they get long.
+/// Joins a text into one line and truncates it.
 pub(crate) fn one_line(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(LINE_CHARS_MAX) {
@@ -63,32 +62,33 @@ mod tests {
     use super::*;
     use claude_mem_projections::xml::read_reply;
 
-    fn line(at_us: u64, text: &str) -> Line {
-        Line { at_us, text: text.into() }
+    fn line(at_us: u64, text: &str) -> RecapLine {
+        RecapLine { at_us, text: text.into() }
     }
 
     #[test]
-    fn only_what_came_before_is_told_in_its_order() {
+    fn only_earlier_lines_are_included_in_order() {
         let lines = [line(3, "c"), line(1, "a"), line(2, "b")];
         assert_eq!(digest(&lines, 3), Some("- a\n- b".into()));
         assert_eq!(digest(&lines, 1), None);
     }
 
     #[test]
-    fn the_oldest_give_way() {
-        let lines: Vec<Line> = (0..100).map(|n| line(n, &format!("{n:0100}"))).collect();
+    fn the_oldest_lines_are_dropped_first() {
+        let lines: Vec<RecapLine> = (0..100).map(|n| line(n, &format!("{n:0100}"))).collect();
         let digest = digest(&lines, 100).unwrap();
         assert!(digest.len() <= DIGEST_BYTES_MAX && digest.ends_with("99"));
         assert_eq!(digest.lines().count(), 23);
     }
 
     #[test]
-    fn a_reply_is_told_by_its_titles_and_what_was_completed() {
+    fn a_response_is_recapped_by_its_titles_and_completed_work() {
         let kinds = ["bugfix".to_owned()];
         let text = "<observation><type>bugfix</type><title>a\n b</title></observation>
             <observation><type>bugfix</type><narrative>c</narrative></observation>
             <summary><learned>l</learned><completed>d</completed></summary>";
-        let told: Vec<String> = lines(&read_reply(text, &kinds), 7).map(|line| line.text).collect();
-        assert_eq!(told, ["bugfix: a b", "bugfix: c", "summary: d"]);
+        let texts: Vec<String> =
+            lines(&read_reply(text, &kinds), 7).map(|line| line.text).collect();
+        assert_eq!(texts, ["bugfix: a b", "bugfix: c", "summary: d"]);
     }
 }

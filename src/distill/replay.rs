@@ -1,7 +1,7 @@
-//! Reprocessing: some of the past is put to the agent again, as a generation of its own.
+//! Reprocessing: sends past events to a provider again, as a new generation.
 //!
-//! What a generation has asked is in the log, so that it can be interrupted at any moment and goes on where it
-//! stopped. Its memories are shown all at once, when it is complete.
+//! Requests of a generation are recorded in the log, so that an interrupted run continues where it
+//! stopped. Its memories become visible all at once, when it is complete.
 
 use std::time::Duration;
 
@@ -14,125 +14,120 @@ use claude_mem_projections::{EventFilter, Generation, Reprocessing, Store};
 use serde_json::Value;
 
 use crate::{
-    admission::Gate,
-    asker::{Agent, Wishes, Words, adopt_instructions},
+    admission::Admission,
+    asker::{Overrides, PromptSet, Responder, adopt_instructions},
     batches::Limits,
     estimate::Estimate,
     plan::Plan,
-    progress::watched,
-    refused,
-    request::{Asked, Asker, new_id},
+    progress::with_progress,
+    record_refusal,
+    request::{DistillRun, RunReport, new_id},
     spend::{caps, spent_today},
 };
 use claude_mem_core::{app::App, failure::Failure};
 
-/// Two runs of the same command mean the same beginning, even if it was given as `3d`.
+/// Tolerance for the start time of two runs of the same command, such as `--since 3d`.
 const SAME_MOMENT_US: u64 = 3600 * 1_000_000;
 
-/// A provider that does not answer is waited for so long.
+/// Total time to wait for a failing provider.
 const WAIT_MAX: Duration = Duration::from_secs(900);
 
 /// What to reprocess, and how.
 #[derive(Debug, Clone, Default)]
-pub struct Request<'a> {
-    /// Which events.
+pub struct ReplayRequest<'a> {
     pub range: EventFilter,
-    /// In which words, and by whom.
-    pub wishes: Wishes<'a>,
-    /// Ask again even where a reply under the same prompts is recorded.
+    pub overrides: Overrides<'a>,
+    /// Send requests even where a response under the same prompts is recorded.
     pub is_fresh: bool,
-    /// Make it to be compared.
+    /// Keep the result for comparison only.
     pub is_shadow: bool,
 }
 
-impl Request<'_> {
-    /// Whether it names neither events nor another way to ask. Then memory is rebuilt as it is: nobody is
-    /// asked, and nothing becomes current that was not.
+impl ReplayRequest<'_> {
+    /// Whether no events and no overrides are given. Then the database is rebuilt from recorded
+    /// responses: no request is sent, and no generation becomes current.
     pub fn is_rebuild(&self) -> bool {
-        let Wishes { provider, model, prompt, .. } = &self.wishes;
-        let has_wish = provider.is_some() || model.is_some() || prompt.is_some();
-        self.range == EventFilter::default() && !has_wish && !self.is_fresh && !self.is_shadow
+        let Overrides { provider, model, prompt, .. } = &self.overrides;
+        let has_override = provider.is_some() || model.is_some() || prompt.is_some();
+        self.range == EventFilter::default() && !has_override && !self.is_fresh && !self.is_shadow
     }
 }
 
-/// A reprocessing that is ready to begin, or to go on.
+/// A reprocessing that is ready to start or to continue.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "how it was asked for, and how it stands")]
+#[expect(clippy::struct_excessive_bools, reason = "options and state of a run")]
 pub struct Prepared {
-    /// The words in force.
-    pub words: Words,
-    /// Its number.
+    pub prompt_set: PromptSet,
     pub generation: u32,
-    /// It was begun before, and interrupted.
+    /// It was started before, and interrupted.
     pub is_begun: bool,
-    /// Something will be different afterwards.
+    /// Whether it changes anything.
     pub is_needed: bool,
-    /// What is left to ask.
+    /// Requests to send.
     pub plan: Plan,
-    /// What that will take.
     pub estimate: Estimate,
-    /// How many events there are in the range.
+    /// Events in the range.
     pub events: u64,
-    /// A person waits for it at a terminal or reads its stderr.
-    pub is_watched: bool,
+    /// Show progress on stderr.
+    pub has_progress: bool,
     range: EventFilter,
     is_fresh: bool,
     is_shadow: bool,
 }
 
 impl Prepared {
-    /// Finds out what there is to do. Nothing is asked or written.
+    /// Determines the requests. Sends and writes nothing.
     pub fn new(
         app: &App,
         store: &Store,
         log: &Log,
-        request: &Request<'_>,
+        request: &ReplayRequest<'_>,
     ) -> Result<Self, Failure> {
-        let wishes = Wishes { wants_model: true, ..request.wishes.clone() };
-        let words = Words::load(app, store, &wishes)?;
+        let overrides = Overrides { requires_model: true, ..request.overrides.clone() };
+        let prompt_set = PromptSet::load(app, store, &overrides)?;
         let generations = store.generations()?;
         let begun = generations
             .iter()
-            .find(|begun| !request.is_rebuild() && is_same(begun, request, &words));
+            .find(|begun| !request.is_rebuild() && is_same(begun, request, &prompt_set));
         let last = generations.first().map_or(0, |last| last.generation);
         let generation = begun.map_or(last + 1, |begun| begun.generation);
         let range = begun.map_or_else(|| request.range.clone(), |begun| begun.range.clone());
-        let is_chosen = request.wishes.provider.is_some() || request.wishes.model.is_some();
+        let is_chosen = request.overrides.provider.is_some() || request.overrides.model.is_some();
         let by = Reprocessing {
             generation,
-            prompt_version: (!request.is_fresh).then(|| words.version.clone()),
-            model: is_chosen.then(|| words.model.clone()),
+            prompt_version: (!request.is_fresh).then(|| prompt_set.version.clone()),
+            model: is_chosen.then(|| prompt_set.model.clone()),
         };
         let turns = match request.is_rebuild() {
             true => Vec::new(),
             false => store.to_reprocess(&range, &by, usize::MAX)?,
         };
         let now_us = app.clock.now().as_microsecond().cast_unsigned();
-        // A turn that is still going on is not yet the past.
+        // An unfinished turn is not part of the past yet.
         let plan = Plan::new(store, turns, Some(&by), &Limits::default(), now_us)?;
         let is_begun = begun.is_some();
         let is_needed = !request.is_rebuild()
             && (is_begun
                 || !plan.is_empty()
-                || store.has_other_prompt_versions(&range, &words.version)?);
+                || store.has_other_prompt_versions(&range, &prompt_set.version)?);
         Ok(Self {
-            estimate: Estimate::of(&plan, &words, log)?,
+            estimate: Estimate::of(&plan, &prompt_set, log)?,
             events: store.events_in(&range)?,
-            words,
+            prompt_set,
             generation,
             is_begun,
             is_needed,
             plan,
-            is_watched: false,
+            has_progress: false,
             range,
             is_fresh: request.is_fresh,
             is_shadow: request.is_shadow,
         })
     }
 
-    /// Whether it would cost more than is left of the day.
+    /// Whether the estimate exceeds the rest of the daily caps.
     pub fn is_beyond_cap(&self, app: &App, store: &Store) -> Result<bool, Failure> {
-        if self.words.are_free() {
+        if self.prompt_set.is_free() {
             return Ok(false);
         }
         let mut spent = spent_today(store, app.clock)?.spent;
@@ -140,41 +135,41 @@ impl Prepared {
         Ok(caps(&app.settings).reached(&spent).is_some())
     }
 
-    /// Begins, or goes on, and asks everything, as long as `progress` says so after each question. With
-    /// `is_limited` the day's caps hold.
+    /// Starts or continues, and sends all requests while `progress` returns true after each. With
+    /// `is_limited`, the daily caps apply.
     pub fn run(
         &mut self,
         app: &App,
         store: &Store,
         (is_limited, concurrency): (bool, usize),
-        progress: &(dyn Fn(&Asked) -> bool + Sync),
-    ) -> Result<Asked, Failure> {
+        progress: &(dyn Fn(&RunReport) -> bool + Sync),
+    ) -> Result<RunReport, Failure> {
         if !self.is_begun {
             record(app, self.started())?;
             self.is_begun = true;
         }
         let plan = std::mem::take(&mut self.plan);
         if plan.is_empty() {
-            return Ok(Asked::default());
+            return Ok(RunReport::default());
         }
-        let agent = match Agent::open(app, &self.words) {
-            Ok(agent) => agent,
-            Err(refusal) => return refused(app, &self.words, &refusal),
+        let responder = match Responder::open(app, &self.prompt_set) {
+            Ok(responder) => responder,
+            Err(refusal) => return record_refusal(app, &self.prompt_set, &refusal),
         };
-        let is_limited = is_limited && !self.words.are_free();
+        let is_limited = is_limited && !self.prompt_set.is_free();
         let caps = is_limited.then(|| caps(&app.settings));
-        let gate = Gate::new(caps, spent_today(store, app.clock)?, WAIT_MAX);
-        let parts = (&self.words, &agent, &gate);
-        let asker = Asker::new(app, parts, self.generation, progress)?;
-        let run = || asker.run(plan, concurrency);
-        Ok(if self.is_watched { watched(&gate, &self.words, run) } else { run() })
+        let admission = Admission::new(caps, spent_today(store, app.clock)?, WAIT_MAX);
+        let parts = (&self.prompt_set, &responder, &admission);
+        let distill_run = DistillRun::new(app, parts, self.generation, progress)?;
+        let run = || distill_run.run(plan, concurrency);
+        Ok(if self.has_progress { with_progress(&admission, &self.prompt_set, run) } else { run() })
     }
 
-    /// Records that everything was asked, and whether that is now what is remembered. Its prompt then stays
-    /// in force; it is kept first, because memory must not change under a prompt that could not be.
+    /// Records that the generation is complete and whether it becomes current. Its prompt is
+    /// adopted first: memory must not change under a prompt that could not be stored.
     pub fn finish(&self, app: &App) -> Result<(), Failure> {
         if !self.is_shadow {
-            self.words.put_in_force(app)?;
+            self.prompt_set.adopt(app)?;
         }
         record(app, ReprocessFinished { generation: self.generation, is_current: !self.is_shadow })
     }
@@ -182,10 +177,10 @@ impl Prepared {
     fn started(&self) -> ReprocessStarted {
         ReprocessStarted {
             generation: self.generation,
-            prompt_version: self.words.version.clone(),
-            prompt: self.words.texts(),
-            provider: self.words.provider.clone(),
-            model: self.words.model.clone(),
+            prompt_version: self.prompt_set.version.clone(),
+            prompt: self.prompt_set.texts(),
+            provider: self.prompt_set.provider.clone(),
+            model: self.prompt_set.model.clone(),
             since_us: self.range.since_us,
             until_us: self.range.until_us,
             project: self.range.project.clone().unwrap_or_default(),
@@ -196,13 +191,13 @@ impl Prepared {
     }
 }
 
-/// Makes a complete generation the one to show, and its prompt the one in force. Generation 0 is memory as it
-/// was first made, under the prompt of the settings.
+/// Makes a complete generation and its prompt the current ones. Generation 0 is the original
+/// memory, with the prompt of the settings.
 pub fn adopt(app: &App, store: &Store, log: &Log, generation: u32) -> Result<(), Failure> {
     let generations = store.generations()?;
     let found = generations.iter().find(|found| found.generation == generation);
     let prompt = found.map(|found| prompt_of(log, found)).transpose()?;
-    // What rules made has no prompt, and leaves the one in force as it is.
+    // A generation made by the rules has no prompt and leaves the current one unchanged.
     if prompt.as_ref().is_none_or(|texts| !texts.is_null()) {
         let instructions = prompt.as_ref().and_then(|texts| texts["instructions"].as_str());
         adopt_instructions(app, instructions)?;
@@ -210,7 +205,7 @@ pub fn adopt(app: &App, store: &Store, log: &Log, generation: u32) -> Result<(),
     record(app, ReprocessFinished { generation, is_current: true })
 }
 
-/// The prompt texts that a generation was made with; null if there are none.
+/// The prompt texts of a generation; null if there are none.
 fn prompt_of(log: &Log, generation: &Generation) -> Result<Value, Failure> {
     let mut reader = EventReader::from(log, generation.seq);
     let started = match reader.next()? {
@@ -223,20 +218,20 @@ fn prompt_of(log: &Log, generation: &Generation) -> Result<Value, Failure> {
 fn record(app: &App, event: impl Into<Event>) -> Result<(), Failure> {
     let mut events = EventLog::open(&app.paths.log(), Options::default())?;
     events.record(new_id(app.clock), &Envelope::default(), &event.into())?;
-    // What follows it in the log must not survive it.
+    // Events that follow it in the log must not outlive it in a crash.
     Ok(events.sync()?)
 }
 
-/// Whether an interrupted reprocessing is the one that is asked for.
-fn is_same(begun: &Generation, request: &Request<'_>, words: &Words) -> bool {
+/// Whether an interrupted reprocessing matches this request.
+fn is_same(begun: &Generation, request: &ReplayRequest<'_>, prompt_set: &PromptSet) -> bool {
     let is_near = |left: Option<u64>, right: Option<u64>| match (left, right) {
         (Some(left), Some(right)) => left.abs_diff(right) <= SAME_MOMENT_US,
         (left, right) => left == right,
     };
     !begun.is_finished
-        && begun.prompt_version == words.version
-        && begun.provider == words.provider
-        && begun.model == words.model
+        && begun.prompt_version == prompt_set.version
+        && begun.provider == prompt_set.provider
+        && begun.model == prompt_set.model
         && begun.is_fresh == request.is_fresh
         && begun.is_shadow == request.is_shadow
         && begun.range.project == request.range.project

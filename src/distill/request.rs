@@ -1,7 +1,7 @@
-//! The ask step: put what is planned to the agent, and record what it says.
+//! Sends planned requests to the provider and records the responses.
 //!
-//! Every answer is appended to the log, and on disk, before the next question of its session is put. Killed
-//! at any moment, at most the questions under way are asked again. No table is touched.
+//! Every response is appended to the log and synced before the next request of its session. After a
+//! crash, at most the requests in flight are sent again. Writes no table.
 
 use std::{
     collections::VecDeque,
@@ -19,39 +19,36 @@ use claude_mem_projections::{
     xml::{Reply, Verdict, read_reply},
 };
 
-use crate::providers::{Answer, Cancel, Concern, Refusal, Spent};
+use crate::providers::{Cancel, Concern, Refusal, Response, Spent};
 use crate::{
-    admission::{Gate, Stopped},
-    asker::{Agent, Words},
-    plan::{Plan, Planned, SessionPlan},
-    recap::{Line, digest, lines},
-    turn_input::Loaded,
+    admission::{Admission, Stopped},
+    asker::{PromptSet, Responder},
+    plan::{Plan, PlannedRequest, SessionPlan},
+    recap::{RecapLine, digest, lines},
+    turn_input::TurnInput,
 };
 use claude_mem_capture::redaction::{self, redact};
 use claude_mem_core::{app::App, clock::Clock, failure::Failure};
 use claude_mem_privacy::Policy;
 
-/// What a run of questions came to.
+/// Result of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Asked {
-    /// Questions answered.
+pub struct RunReport {
+    /// Requests with a response.
     pub answered: usize,
-    /// Questions given up on: they wait until the user retries them.
+    /// Requests parked until the user retries them.
     pub parked: usize,
-    /// Events that the answered ones were about, by id.
+    /// Ids of the distilled events.
     pub events: Vec<[u8; 16]>,
-    /// Observations in the answers.
     pub observations: usize,
-    /// Summaries in the answers.
     pub summaries: usize,
-    /// What all of it cost, failures included.
+    /// Total cost, including failures.
     pub spent: Spent,
     /// Why it ended early, if it did.
     pub stopped: Option<Stopped>,
 }
 
-impl Asked {
-    /// Adds another run.
+impl RunReport {
     pub fn add(&mut self, other: Self) {
         self.answered += other.answered;
         self.parked += other.parked;
@@ -63,35 +60,35 @@ impl Asked {
     }
 }
 
-/// All that asking needs.
-pub struct Asker<'a> {
-    words: &'a Words,
-    agent: &'a Agent,
-    gate: &'a Gate,
+/// A run over a plan.
+pub struct DistillRun<'a> {
+    prompt_set: &'a PromptSet,
+    responder: &'a Responder,
+    admission: &'a Admission,
     log: Log,
     events: Mutex<EventLog>,
     policy: Policy,
     clock: Clock,
     generation: u32,
-    done: Mutex<Asked>,
-    progress: &'a (dyn Fn(&Asked) -> bool + Sync),
-    is_over: AtomicBool,
+    done: Mutex<RunReport>,
+    progress: &'a (dyn Fn(&RunReport) -> bool + Sync),
+    is_stopped: AtomicBool,
     cancel: Cancel,
 }
 
-impl<'a> Asker<'a> {
-    /// Prepares to ask. `progress` is told after each question, and says whether to put another one.
+impl<'a> DistillRun<'a> {
+    /// `progress` is called after each response and returns whether to continue.
     pub fn new(
         app: &App,
-        (words, agent, gate): (&'a Words, &'a Agent, &'a Gate),
+        (prompt_set, responder, admission): (&'a PromptSet, &'a Responder, &'a Admission),
         generation: u32,
-        progress: &'a (dyn Fn(&Asked) -> bool + Sync),
+        progress: &'a (dyn Fn(&RunReport) -> bool + Sync),
     ) -> Result<Self, Failure> {
         let dir = app.paths.log();
         Ok(Self {
-            words,
-            agent,
-            gate,
+            prompt_set,
+            responder,
+            admission,
             log: Log::open(&dir, Options::default())?,
             events: Mutex::new(EventLog::open(&dir, Options::default())?),
             policy: redaction::policy(&app.settings),
@@ -99,19 +96,19 @@ impl<'a> Asker<'a> {
             generation,
             done: Mutex::default(),
             progress,
-            is_over: AtomicBool::new(false),
+            is_stopped: AtomicBool::new(false),
             cancel: Cancel::default(),
         })
     }
 
-    /// Lets another thread cancel all of it.
+    /// Lets another thread cancel the run.
     #[must_use]
     pub fn cancelled_by(self, cancel: Cancel) -> Self {
         Self { cancel, ..self }
     }
 
-    /// Asks all of it: sessions side by side, each in order.
-    pub fn run(self, plan: Plan, concurrency: usize) -> Asked {
+    /// Sends all requests: sessions concurrently, each in order.
+    pub fn run(self, plan: Plan, concurrency: usize) -> RunReport {
         let threads = concurrency.clamp(1, plan.sessions.len().max(1));
         let sessions = Mutex::new(VecDeque::from(plan.sessions));
         let next = || lock(&sessions).pop_front();
@@ -127,72 +124,80 @@ impl<'a> Asker<'a> {
             }
         });
         let mut done = self.done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let is_over = self.is_over.into_inner();
-        done.stopped = self.gate.stopped().or(is_over.then_some(Stopped::Cancelled));
+        let is_stopped = self.is_stopped.into_inner();
+        done.stopped = self.admission.stopped().or(is_stopped.then_some(Stopped::Cancelled));
         done
     }
 
-    /// Asks about one session; says whether to go on with others.
+    /// Distills one session. Returns whether to continue with others.
     fn session(&self, session: SessionPlan) -> bool {
-        let mut told = session.lines;
-        for planned in &session.questions {
-            let loaded = match Loaded::read(&self.log, planned) {
-                Ok(Some(loaded)) => loaded,
+        let mut recap = session.lines;
+        for planned in &session.requests {
+            let input = match TurnInput::read(&self.log, planned) {
+                Ok(Some(input)) => input,
                 Ok(None) => continue,
                 Err(error) => {
-                    self.gate.stop(Stopped::Broken(error.to_string()));
+                    self.admission.stop(Stopped::Broken(error.to_string()));
                     return false;
                 }
             };
-            debug_assert_eq!(loaded.envelope.session, session.content_session);
-            if !self.question(planned, &loaded, &mut told) {
+            debug_assert_eq!(input.envelope.session, session.content_session);
+            if !self.request(planned, &input, &mut recap) {
                 return false;
             }
         }
         true
     }
 
-    /// Asks one question until it is answered or given up on; says whether to go on.
-    fn question(&self, planned: &Planned, loaded: &Loaded, told: &mut Vec<Line>) -> bool {
+    /// Sends one request until there is a response or it is parked. Returns whether to continue.
+    fn request(
+        &self,
+        planned: &PlannedRequest,
+        input: &TurnInput,
+        recap: &mut Vec<RecapLine>,
+    ) -> bool {
         let first_at_us = planned.batch.sources.first().map_or(0, |source| source.at_us);
-        let digest = digest(told, first_at_us);
-        // Attempts of the past are not those of a reprocessing.
+        let digest = digest(recap, first_at_us);
+        // A reprocessing starts to count attempts anew.
         let mut attempt = if self.generation == 0 { planned.batch.attempt() } else { 1 };
-        let expected = match self.words.are_free() {
+        let expected = match self.prompt_set.is_free() {
             true => Spent::default(),
-            false => self.words.ask(loaded, digest.as_deref(), None).expected(),
+            false => self.prompt_set.request(input, digest.as_deref(), None).expected(),
         };
         loop {
-            if self.is_over.load(Ordering::SeqCst) {
+            if self.is_stopped.load(Ordering::SeqCst) {
                 return false;
             }
-            let Some(pass) = self.gate.pass(&expected) else { return false };
-            let asked = self.agent.ask(self.words, loaded, digest.as_deref(), &self.cancel);
-            let read = asked.and_then(|answer| self.read(answer));
-            log_response(loaded, read.as_ref().map(|(answer, _)| answer));
+            let Some(permit) = self.admission.acquire(&expected) else { return false };
+            let sent =
+                self.responder.distill(self.prompt_set, input, digest.as_deref(), &self.cancel);
+            let read = sent.and_then(|response| self.read(response));
+            log_response(input, read.as_ref().map(|(response, _)| response));
             match &read {
-                Ok((answer, _)) => self.gate.succeeded(&pass, &answer.spent),
-                // It says nothing of the provider.
-                Err(refusal) if self.cancel.is_cancelled() => self.gate.cancelled(&pass, refusal),
-                Err(refusal) => self.gate.failed(&pass, refusal),
+                Ok((response, _)) => self.admission.succeeded(&permit, &response.spent),
+                // Not a failure of the provider.
+                Err(refusal) if self.cancel.is_cancelled() => {
+                    self.admission.cancelled(&permit, refusal);
+                }
+                Err(refusal) => self.admission.failed(&permit, refusal),
             }
             let counted = read.as_ref().err().map_or(0, |refusal| self.counted(refusal, attempt));
             let recorded = match &read {
-                Ok((answer, reply)) => self.succeed(planned, loaded, attempt, answer, reply),
-                Err(refusal) => self.fail(planned, loaded, counted, refusal),
+                Ok((response, reply)) => self.succeed(planned, input, attempt, response, reply),
+                Err(refusal) => self.fail(planned, input, counted, refusal),
             };
             if let Err(error) = recorded {
-                self.gate.stop(Stopped::Broken(error.to_string()));
+                self.admission.stop(Stopped::Broken(error.to_string()));
                 return false;
             }
             match read {
                 Ok((_, reply)) => {
                     let at_us = planned.batch.sources.last().map_or(0, |source| source.at_us);
-                    told.extend(lines(&reply, at_us));
+                    recap.extend(lines(&reply, at_us));
                     return true;
                 }
                 Err(_) if self.cancel.is_cancelled() => {
-                    self.is_over.store(true, Ordering::SeqCst);
+                    self.is_stopped.store(true, Ordering::SeqCst);
                     return false;
                 }
                 Err(refusal) => {
@@ -206,75 +211,75 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// The number of this attempt, or 0 if the failure says nothing about the request.
+    /// The number of this attempt, or 0 if the failure does not count against the request.
     fn counted(&self, refusal: &Refusal, attempt: u32) -> u32 {
-        let is_attempt = refusal.concern == Concern::Question && !self.cancel.is_cancelled();
+        let is_attempt = refusal.concern == Concern::Request && !self.cancel.is_cancelled();
         if is_attempt { attempt } else { 0 }
     }
 
-    /// Whether anything can be made of an answer.
-    fn read(&self, answer: Answer) -> Result<(Answer, Reply), Refusal> {
-        let reply = read_reply(&answer.text, &self.words.kinds);
+    /// Parses a response.
+    fn read(&self, response: Response) -> Result<(Response, Reply), Refusal> {
+        let reply = read_reply(&response.text, &self.prompt_set.kinds);
         if reply.verdict == Verdict::Unreadable {
-            let why = format!("{} answered with nothing that can be read", answer.model);
+            let why = format!("cannot parse the response of {}", response.model);
             let refusal = Refusal::new(FailureClass::Unreadable, why);
-            return Err(Refusal { spent: answer.spent, reply: answer.text, ..refusal });
+            return Err(Refusal { spent: response.spent, reply: response.text, ..refusal });
         }
-        Ok((answer, reply))
+        Ok((response, reply))
     }
 
     fn succeed(
         &self,
-        planned: &Planned,
-        loaded: &Loaded,
+        planned: &PlannedRequest,
+        input: &TurnInput,
         attempt: u32,
-        answer: &Answer,
+        response: &Response,
         reply: &Reply,
     ) -> Result<(), claude_mem_log::Error> {
         self.record(
-            &loaded.envelope,
+            &input.envelope,
             AgentReplied {
-                answers: planned.batch.answers(),
-                provider: self.words.provider.clone(),
-                model: answer.model.clone(),
-                prompt_version: self.words.version.clone(),
+                answers: planned.batch.event_ids(),
+                provider: self.prompt_set.provider.clone(),
+                model: response.model.clone(),
+                prompt_version: self.prompt_set.version.clone(),
                 generation: self.generation,
-                reply: answer.text.clone(),
-                memory_session_id: answer.memory_session_id.clone().unwrap_or_default(),
+                reply: response.text.clone(),
+                memory_session_id: response.memory_session_id.clone().unwrap_or_default(),
                 attempt,
-                tokens_in: answer.spent.tokens_in,
-                tokens_cached: answer.spent.tokens_cached,
-                tokens_out: answer.spent.tokens_out,
-                cost_micros: answer.spent.cost_micros.unwrap_or(0),
-                duration_ms: u64::try_from(answer.duration.as_millis()).unwrap_or(u64::MAX),
+                tokens_in: response.spent.tokens_in,
+                tokens_cached: response.spent.tokens_cached,
+                tokens_out: response.spent.tokens_out,
+                cost_micros: response.spent.cost_micros.unwrap_or(0),
+                duration_ms: u64::try_from(response.duration.as_millis()).unwrap_or(u64::MAX),
             },
         )?;
         let mut done = lock(&self.done);
         done.answered += 1;
-        done.events.extend(planned.batch.answers());
+        done.events.extend(planned.batch.event_ids());
         done.observations += reply.observations.len();
         done.summaries += usize::from(reply.summary.is_some());
-        done.spent.add(&answer.spent);
+        done.spent.add(&response.spent);
         if !(self.progress)(&done) {
-            self.is_over.store(true, Ordering::SeqCst);
+            self.is_stopped.store(true, Ordering::SeqCst);
         }
         Ok(())
     }
 
     fn fail(
         &self,
-        planned: &Planned,
-        loaded: &Loaded,
+        planned: &PlannedRequest,
+        input: &TurnInput,
         attempt: u32,
         refusal: &Refusal,
     ) -> Result<(), claude_mem_log::Error> {
         lock(&self.done).spent.add(&refusal.spent);
-        // A wrong model is no question's fault, so that none is named.
+        // A wrong model is not the fault of a request, so name none.
         let is_of_settings =
             refusal.class == FailureClass::Invalid && refusal.concern == Concern::Provider;
-        let answers = if is_of_settings { Vec::new() } else { planned.batch.answers() };
-        let failed = failed(self.words, self.generation, refusal);
-        self.record(&loaded.envelope, AgentFailed { answers, attempt, ..failed })
+        let answers = if is_of_settings { Vec::new() } else { planned.batch.event_ids() };
+        let failed = failed(self.prompt_set, self.generation, refusal);
+        self.record(&input.envelope, AgentFailed { answers, attempt, ..failed })
     }
 
     fn record(
@@ -286,20 +291,21 @@ impl<'a> Asker<'a> {
         redact(&mut envelope, &mut event, self.policy);
         let mut events = lock(&self.events);
         events.record(new_id(self.clock), &envelope, &event)?;
-        // It was paid for: a loss of power shall not lose it. If that fails it is recorded all the same.
+        // It was paid for: try to keep it after a power failure. If the sync fails, it is still
+        // recorded.
         let _ = events.sync();
         Ok(())
     }
 }
 
-/// A failure that says nothing of a question yet.
-pub(crate) fn failed(words: &Words, generation: u32, refusal: &Refusal) -> AgentFailed {
+/// A failure that names no events yet.
+pub(crate) fn failed(prompt_set: &PromptSet, generation: u32, refusal: &Refusal) -> AgentFailed {
     let wait = refusal.retry_after.unwrap_or_default().as_millis();
     AgentFailed {
         answers: Vec::new(),
-        provider: words.provider.clone(),
-        model: words.model.clone(),
-        prompt_version: words.version.clone(),
+        provider: prompt_set.provider.clone(),
+        model: prompt_set.model.clone(),
+        prompt_version: prompt_set.version.clone(),
         generation,
         class: refusal.class,
         message: refusal.message.clone(),
@@ -312,7 +318,6 @@ pub(crate) fn failed(words: &Words, generation: u32, refusal: &Refusal) -> Agent
     }
 }
 
-/// The id of an event that is recorded now.
 pub(crate) fn new_id(clock: Clock) -> Id {
     Id::random(clock.now().as_microsecond().cast_unsigned())
 }
@@ -320,10 +325,10 @@ pub(crate) fn new_id(clock: Clock) -> Id {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
-fn log_response(loaded: &Loaded, response: Result<&Answer, &Refusal>) {
-    let session = &loaded.envelope.session;
+fn log_response(input: &TurnInput, response: Result<&Response, &Refusal>) {
+    let session = &input.envelope.session;
     match response {
-        Ok(Answer { spent, .. }) => {
+        Ok(Response { spent, .. }) => {
             let Spent { tokens_in, tokens_out, .. } = spent;
             tracing::debug!(session, tokens_in, tokens_out, "response received");
         }

@@ -1,4 +1,4 @@
-//! What may be spent, and what was.
+//! Daily caps and the spending of today.
 
 use claude_mem_projections::{Result, Store};
 use jiff::tz::TimeZone;
@@ -9,7 +9,6 @@ use claude_mem_core::{
     settings::{Settings, table},
 };
 
-/// What the user allows for a day.
 pub fn caps(settings: &Settings) -> Caps {
     Caps {
         tokens_max: settings.get(&table::DAILY_TOKENS_MAX),
@@ -17,16 +16,15 @@ pub fn caps(settings: &Settings) -> Caps {
     }
 }
 
-/// What was spent in a day.
+/// Spending of one day.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Today {
-    /// In all.
     pub spent: Spent,
-    /// By the request that took most; nothing if there was none.
+    /// Cost of the most expensive request; `None` if there was none.
     pub largest: Option<Spent>,
 }
 
-/// What was spent since midnight, where the user is.
+/// Spending since local midnight.
 pub fn spent_today(store: &Store, clock: Clock) -> Result<Today> {
     let now = clock.now().to_zoned(TimeZone::system());
     let midnight = now.start_of_day().map_or(now.timestamp(), |midnight| midnight.timestamp());
@@ -40,13 +38,13 @@ pub fn spent_today(store: &Store, clock: Clock) -> Result<Today> {
     })
 }
 
-/// Money as people read it; fractions of a cent are told apart.
+/// Dollars, with four decimals below a cent.
 pub fn dollars(micros: u64) -> String {
     let dollars = micros as f64 / 1e6;
     if micros > 0 && micros < 10_000 { format!("${dollars:.4}") } else { format!("${dollars:.2}") }
 }
 
-/// Counts as people read them: `1234`, `12.3k`, `4.5M`.
+/// A token count: `1234`, `12.3k`, `4.5M`.
 pub fn tokens(count: u64) -> String {
     match count {
         0..10_000 => count.to_string(),

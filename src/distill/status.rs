@@ -1,4 +1,4 @@
-//! Who distils now, why not a better provider, and what the user can do about it.
+//! Status of distilling: the current provider, failing ones, and what the user can do.
 
 use claude_mem_projections::{Outage, Result, Store};
 use jiff::{Timestamp, tz::TimeZone};
@@ -14,31 +14,30 @@ use claude_mem_core::{
     settings::{ProviderName, Settings, table},
 };
 
-/// How distilling stands, as far as the log tells. Nothing is started or asked to find out.
+/// Status of distilling, read from the tables. No provider is started or contacted.
 #[derive(Debug, Serialize)]
-pub struct Distilling {
+pub struct DistillStatus {
     /// The provider of the last response, if there is one.
     pub provider: Option<String>,
     /// Providers that fail now.
-    pub outages: Vec<Out>,
-    /// What the rules did that a model could do better, if there is a model.
+    pub outages: Vec<ProviderOutage>,
+    /// Events distilled by the rules that a model could distill better, if there is a model.
     pub by_rules: Option<Redo>,
 }
 
-/// A provider that does not answer.
+/// A failing provider.
 #[derive(Debug, Serialize)]
-pub struct Out {
+pub struct ProviderOutage {
     pub provider: String,
     pub class: String,
     pub message: String,
-    /// When it was last asked, and when it is asked again.
+    /// Time of the last failure, and of the next attempt.
     pub at: String,
     pub retry_at: String,
-    /// The remedy.
     pub remedy: String,
 }
 
-/// What the rules did, and the command that has it done again.
+/// Events distilled by the rules, and the command that redoes them with a model.
 #[derive(Debug, Serialize)]
 pub struct Redo {
     pub events: u64,
@@ -46,44 +45,47 @@ pub struct Redo {
     pub command: String,
 }
 
-impl Distilling {
-    /// Looks at the tables.
-    pub fn look(store: &Store, setup: &Setup<'_>) -> Result<Self> {
+impl DistillStatus {
+    pub fn read(store: &Store, setup: &Setup<'_>) -> Result<Self> {
         let outages = outages(store, setup)?;
         let provider = store.last_provider()?;
         let by_rules = match setup.settings.get(&table::PROVIDER) {
             ProviderName::Extract => None,
             _ => redo(store, setup.settings, &outages, provider.as_deref())?,
         };
-        Ok(Self { provider, outages: outages.into_iter().map(Out::of).collect(), by_rules })
+        Ok(Self {
+            provider,
+            outages: outages.into_iter().map(ProviderOutage::of).collect(),
+            by_rules,
+        })
     }
 
-    /// Whether the rules stand in for a model.
+    /// Whether the rules replace a failing model.
     pub fn is_fallback(&self) -> bool {
         !self.outages.is_empty() && self.provider.as_deref() == Some(RULES)
     }
 }
 
-/// One line for a session that begins, if the user should know. Nearly always there is nothing to say, and
-/// that is found out by one look at the failures.
+/// A one-line warning for a new session, if a provider fails. Usually there is none, which costs
+/// one query.
 pub fn notice(store: &Store, setup: &Setup<'_>) -> Result<Option<String>> {
     if store.outages(0)?.is_empty() {
         return Ok(None);
     }
     let outages = outages(store, setup)?;
-    let Some(out) = outages.first() else { return Ok(None) };
+    let Some(outage) = outages.first() else { return Ok(None) };
     let what = match store.last_provider()?.as_deref() {
         Some(RULES) => "memories come from the built-in rules",
         Some(other) if outages.iter().all(|outage| outage.provider != other) => return Ok(None),
-        _ => "events wait in the log",
+        _ => "events stay pending",
     };
-    let (who, why) = (&out.provider, &out.message);
+    let (who, why) = (&outage.provider, &outage.message);
     Ok(Some(format!(
-        "claude-mem: {who} does not answer ({why}); {what}. `claude-mem status` says what helps"
+        "claude-mem: {who} fails ({why}); {what}. Run `claude-mem status` for the remedy"
     )))
 }
 
-/// The providers in question that do not answer, the best first.
+/// Failing providers that the settings allow, best first.
 fn outages(store: &Store, setup: &Setup<'_>) -> Result<Vec<Outage>> {
     let set = setup.settings.get(&table::PROVIDER);
     let mut outages = store.outages(changed_us(setup))?;
@@ -93,7 +95,7 @@ fn outages(store: &Store, setup: &Setup<'_>) -> Result<Vec<Outage>> {
     Ok(outages)
 }
 
-impl Out {
+impl ProviderOutage {
     fn of(outage: Outage) -> Self {
         let retry_at = moment(retry_at_us(&outage));
         let (at, remedy) = (moment(outage.at_us), remedy(&outage.provider, &outage.class));
@@ -101,15 +103,15 @@ impl Out {
         Self { provider, class, message, at, retry_at, remedy }
     }
 
-    /// One line for people.
+    /// One line for the user.
     pub fn line(&self) -> String {
         let Self { provider, class, message, at, retry_at, .. } = self;
-        format!("{provider}: {class}, {message} ({at}; asked again after {retry_at})")
+        format!("{provider}: {class}, {message} ({at}; next attempt after {retry_at})")
     }
 }
 
 impl Redo {
-    /// One line for people.
+    /// One line for the user.
     pub fn line(&self) -> String {
         let Self { events, since, command } = self;
         let events = count(*events, "event");
@@ -119,7 +121,7 @@ impl Redo {
     }
 }
 
-/// What the rules did, if a model has answered since or will when it is mended.
+/// Events distilled by the rules, if a model has responded since or will once it is repaired.
 fn redo(
     store: &Store,
     settings: &Settings,
@@ -138,7 +140,8 @@ fn redo(
     Ok(Some(Redo { events: done.events, since, command }))
 }
 
-/// A moment to the minute, as commands take it. Seconds are left out, so that it is not after what it is of.
+/// A time to the minute, as commands accept it. Rounded down, so that `--since` includes the first
+/// event.
 fn moment(at_us: u64) -> String {
     let moment = Timestamp::from_microsecond(at_us.cast_signed()).unwrap_or_default();
     moment.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()

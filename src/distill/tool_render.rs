@@ -1,4 +1,4 @@
-//! What a tool did, in as few words as tell it: differences instead of files, text instead of JSON.
+//! Renders a tool use for a prompt: diffs instead of files, text instead of JSON.
 
 use std::fmt::Write as _;
 
@@ -6,19 +6,18 @@ use serde_json::Value;
 
 use crate::escape::{elided, without_ansi};
 
-/// A tool use in two parts, neither yet escaped.
+/// A rendered tool use, not yet escaped.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ToolText {
-    /// What it was asked to do.
     pub(super) input: String,
-    /// What came of it; empty if the input says it all.
+    /// Empty if the input is sufficient.
     pub(super) output: String,
 }
 
-/// Of a file that was only read, a sample does.
+/// A sample is enough for a file that was only read.
 const SAMPLE_SHARE: usize = 4;
 
-/// Renders one tool use. `input` and `output` are JSON; what is not is taken as text. Each part keeps to
+/// Renders one tool use. `input` and `output` are JSON; anything else is text. Each part keeps to
 /// about `bytes_max`.
 pub(super) fn render(tool: &str, input: &str, output: &str, bytes_max: usize) -> ToolText {
     let input = parsed(input);
@@ -37,7 +36,7 @@ fn parsed(json: &str) -> Value {
     serde_json::from_str(json).unwrap_or_else(|_| Value::String(json.to_owned()))
 }
 
-/// The command as typed, and what it printed. A failure comes as text that begins with the exit code.
+/// The command and its output. A failure is text that starts with the exit code.
 fn bash(input: &Value, output: &Value) -> ToolText {
     let command = format!("$ {}", text_at(input, "command").unwrap_or_default());
     let Value::Object(fields) = output else {
@@ -54,7 +53,7 @@ fn bash(input: &Value, output: &Value) -> ToolText {
     ToolText { input: command, output: printed }
 }
 
-/// Which lines of which file, and a sample of them.
+/// The line range of a file, and a sample.
 fn read(input: &Value, output: &Value, bytes_max: usize) -> ToolText {
     let mut path = path(input).unwrap_or_default().to_owned();
     let file = &output["file"];
@@ -75,7 +74,7 @@ fn read(input: &Value, output: &Value, bytes_max: usize) -> ToolText {
     ToolText { input: path, output: sample }
 }
 
-/// The difference made to a file: as the client reports it, else from the strings of the input.
+/// The diff of a file: as the client reports it, else from the strings of the input.
 fn change(input: &Value, output: &Value) -> ToolText {
     let path = path(input).or_else(|| text_at(output, "filePath")).unwrap_or_default().to_owned();
     if let Value::String(error) = output {
@@ -108,7 +107,7 @@ fn hunks(patch: &Value) -> String {
     text
 }
 
-/// What the input itself says is to be replaced by what.
+/// The diff from the strings of the input.
 fn requested(input: &Value) -> String {
     let mut text = String::new();
     let edits = input["edits"].as_array().map_or(std::slice::from_ref(input), Vec::as_slice);
@@ -139,8 +138,8 @@ fn text_at<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     value.get(key).and_then(Value::as_str)
 }
 
-/// Any value as text: strings as they are, content blocks joined, an object as `key: value` lines
-/// without those that say nothing, and only what lies deeper as JSON.
+/// Any value as text: strings as they are, content blocks joined, objects as `key: value` lines
+/// without empty values, deeper levels as JSON.
 fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -149,8 +148,9 @@ fn plain(value: &Value) -> String {
             blocks(items).unwrap_or_else(|| items.iter().map(inner).collect::<Vec<_>>().join("\n"))
         }
         Value::Object(fields) => {
-            let said = fields.iter().filter(|(_, value)| !says_nothing(value));
-            said.map(|(key, value)| format!("{key}: {}", inner(value)))
+            let present = fields.iter().filter(|(_, value)| !is_blank(value));
+            present
+                .map(|(key, value)| format!("{key}: {}", inner(value)))
                 .collect::<Vec<_>>()
                 .join("\n")
         }
@@ -166,7 +166,7 @@ fn inner(value: &Value) -> String {
     }
 }
 
-/// The text of an array that holds content blocks and nothing else.
+/// The text of an array of content blocks; `None` if it holds anything else.
 fn blocks(items: &[Value]) -> Option<String> {
     let text = |block: &Value| match (text_at(block, "type")?, text_at(block, "text")) {
         (_, Some(text)) => Some(text.to_owned()),
@@ -176,7 +176,7 @@ fn blocks(items: &[Value]) -> Option<String> {
     texts.filter(|texts| !texts.is_empty()).map(|texts| texts.join("\n"))
 }
 
-fn says_nothing(value: &Value) -> bool {
+fn is_blank(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
         Value::String(text) => text.is_empty(),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_shows_what_it_printed() {
+    fn a_command_is_shown_with_its_output() {
         let output = r#"{"stdout":"\u001b[32mok\u001b[0m\n","stderr":"warned\n","interrupted":true,"isImage":false}"#;
         let expected = "$ echo \"<hi>\"\n--\nok\n[stderr]\nwarned\n[interrupted]";
         assert_eq!(shown("Bash", r#"{"command":"echo \"<hi>\""}"#, output), expected);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_read_is_a_path_and_a_sample() {
+    fn a_read_file_is_shown_as_path_and_sample() {
         let content = "line\n".repeat(100);
         let output = serde_json::json!({"type": "text", "file": {"filePath": "/f", "content": content,
             "numLines": 100, "startLine": 11, "totalLines": 900}});
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn each_part_keeps_to_its_share() {
+    fn each_part_keeps_to_its_limit() {
         let output = serde_json::json!({"stdout": "x".repeat(10_000)}).to_string();
         let text = render("Bash", r#"{"command":"x"}"#, &output, 400);
         assert!(text.output.len() < 440 && text.output.contains("[9640 of 10000 bytes left out]"));

@@ -1,4 +1,4 @@
-//! The events of a batch, read from the log, and the turn they tell of.
+//! Reads the events of a batch from the log and assembles the turn.
 
 use claude_mem_events::{
     Envelope, Event, EventItem, EventReader, Recorded, Seq, StopScope, SummaryRequested, ToolUsed,
@@ -7,14 +7,14 @@ use claude_mem_log::{Error, Log};
 use claude_mem_projections::imported_tool_use;
 
 use crate::turn_prompt::{ToolView, Turn};
-use crate::{batches::Batch, plan::Planned};
+use crate::{batches::Batch, plan::PlannedRequest};
 
-/// What happened in a turn, with all its texts.
+/// A turn with all its texts.
 #[derive(Debug, Default)]
-pub struct Loaded {
-    /// Who and where, as the first of the events has it.
+pub struct TurnInput {
+    /// Envelope of its first event.
     pub envelope: Envelope,
-    /// The number of the prompt that began it.
+    /// Number of the prompt that started it.
     pub number: u32,
     prompt: String,
     prompted_at_us: u64,
@@ -24,30 +24,30 @@ pub struct Loaded {
     is_over: bool,
 }
 
-impl Loaded {
-    /// Reads what a question is about; `None` if nothing of it is left.
-    pub fn read(log: &Log, planned: &Planned) -> Result<Option<Self>, Error> {
+impl TurnInput {
+    /// Reads the events of a request; `None` if all are gone.
+    pub fn read(log: &Log, planned: &PlannedRequest) -> Result<Option<Self>, Error> {
         let Batch { sources, turn, is_over } = &planned.batch;
-        let mut loaded = Self { number: *turn, is_over: *is_over, ..Self::default() };
-        // Most of a turn is in one segment, which is opened once for all of it.
+        let mut input = Self { number: *turn, is_over: *is_over, ..Self::default() };
+        // Most events of a turn are in one segment, so one reader serves all of them.
         let mut reader = EventReader::from(log, Seq::START);
         for source in sources {
             let Some(recorded) = read(&mut reader, source.seq)? else { continue };
-            // The place may have been given to another record by whoever mended the log.
+            // A repair of the log may have put another record at this position.
             if *recorded.id.as_bytes() == source.id {
-                loaded.take(recorded);
+                input.take(recorded);
             }
         }
-        if loaded.tools.is_empty() && loaded.stop.is_none() {
+        if input.tools.is_empty() && input.stop.is_none() {
             return Ok(None);
         }
         for seq in &planned.prompts {
             if let Some(recorded) = read(&mut reader, *seq)? {
-                loaded.take_prompt(recorded);
+                input.take_prompt(recorded);
             }
         }
-        loaded.complete();
-        Ok(Some(loaded))
+        input.complete();
+        Ok(Some(input))
     }
 
     fn take(&mut self, recorded: Recorded) {
@@ -67,7 +67,7 @@ impl Loaded {
         }
     }
 
-    /// A prompt of the turn. What is typed into a running turn comes behind the first.
+    /// A prompt of the turn. Text typed into a running turn follows the first prompt.
     fn take_prompt(&mut self, recorded: Recorded) {
         let at_us = recorded.at_us();
         let Event::PromptSubmitted(prompt) = recorded.event else { return };
@@ -81,7 +81,7 @@ impl Loaded {
         self.prompt.push_str(&prompt.prompt);
     }
 
-    /// Fills in from elsewhere what no prompt told.
+    /// Fills the fields that no prompt provided.
     fn complete(&mut self) {
         let first_tool = self.tools.first();
         if self.prompted_at_us == 0 {
@@ -102,7 +102,7 @@ impl Loaded {
         }
     }
 
-    /// The turn, as the agent is told of it.
+    /// The turn as it is rendered.
     pub fn turn<'a>(&'a self, digest: Option<&'a str>) -> Turn<'a> {
         let message = self.stop.as_ref().map(|stop| stop.last_assistant_message.as_str());
         Turn {
@@ -132,7 +132,6 @@ fn view(at_us: u64, used: &ToolUsed) -> ToolView<'_> {
     }
 }
 
-/// The event at a place in the log.
 fn read(reader: &mut EventReader, seq: Seq) -> Result<Option<Recorded>, Error> {
     reader.seek(seq)?;
     match reader.next()? {

@@ -1,4 +1,4 @@
-//! A question: one turn of a session, or part of it, as the agent is shown it.
+//! Renders one turn of a session, or a part of it, as a prompt.
 
 use std::fmt::Write as _;
 
@@ -7,79 +7,75 @@ use jiff::{Timestamp, tz::TimeZone};
 use crate::escape::{attribute, elided, escaped};
 use crate::tool_render;
 
-/// What happened in a turn, or in the part of it that is asked about.
+/// A turn, or the part of it that one request covers.
 #[derive(Debug, Clone, Default)]
 pub struct Turn<'a> {
     /// The project's label.
     pub project: &'a str,
-    /// Where the session works; tools say so only if they ran elsewhere.
+    /// Working directory of the session. A tool use shows its own only if it differs.
     pub cwd: &'a str,
-    /// What the user asked, empty if not known.
+    /// Empty if unknown.
     pub prompt: &'a str,
-    /// Which prompt of the session, from 1.
+    /// Number in the session, from 1.
     pub prompt_number: u32,
-    /// When it was asked, in microseconds since 1970: the event's time, however late it is read.
+    /// Time of the event in microseconds since 1970, not the time of reading.
     pub at: i64,
-    /// In order.
     pub tools: Vec<ToolView<'a>>,
-    /// The assistant's last words, once the turn is over.
+    /// The last message of the assistant, once the turn is over.
     pub last_assistant_message: Option<&'a str>,
-    /// The turn is over: a summary is wanted as well.
+    /// The turn is over: the prompt asks for a summary as well.
     pub is_over: bool,
-    /// What is remembered of the session so far, for an agent that does not remember it itself.
+    /// Recap of the session so far, for a provider without its history.
     pub digest: Option<&'a str>,
 }
 
-/// One tool use.
 #[derive(Debug, Clone, Default)]
 pub struct ToolView<'a> {
     /// As the assistant calls it.
     pub tool: &'a str,
     /// JSON.
     pub input: &'a str,
-    /// JSON; of a failure its text.
+    /// JSON; for a failure, its text.
     pub output: &'a str,
     /// In microseconds since 1970.
     pub at: i64,
-    /// Where it ran.
     pub cwd: &'a str,
-    /// It did not succeed.
     pub failed: bool,
-    /// The kind of subagent that used it, if one did.
+    /// The type of the subagent that used it, if any.
     pub agent: Option<&'a str>,
 }
 
-/// How much of what happened a question may hold.
+/// Size limits of a prompt.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Of one input, output or message.
+    /// For one input, output or message.
     pub part_bytes_max: usize,
-    /// Of all together. Beyond it every part gets less.
+    /// For all parts together. Beyond it, every part is shortened.
     pub data_bytes_max: usize,
 }
 
 impl Default for Limits {
-    /// A part of 4 kB is about a thousand tokens; a question of 96 kB fits the smallest window in use.
+    /// 4 kB are about a thousand tokens; 96 kB fit the smallest context window in use.
     fn default() -> Self {
         Self { part_bytes_max: 4_000, data_bytes_max: 96_000 }
     }
 }
 
-/// Below this a part no longer says anything, so that parts are left out whole instead.
+/// Shorter parts are useless; tool uses are omitted instead.
 const PART_BYTES_MIN: usize = 120;
 
-/// A question, in the order in which it is sent.
+/// A prompt, in the order in which it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
-    /// The instructions: the same for every question, so that providers can cache them.
+pub struct Prompt {
+    /// The instructions: the same for every request, so that providers can cache them.
     pub system: String,
-    /// What happened. Recorded text, never to be the last block of a message.
+    /// Recorded text. Never the last block of a message.
     pub data: String,
-    /// What to do with it: the last block.
+    /// The task: the last block.
     pub closing: String,
 }
 
-/// Renders the data of a question; `earlier` is what stands before it for an agent without memory.
+/// Renders the data of a prompt; `earlier` is the recap that precedes it.
 pub(super) fn data(turn: &Turn<'_>, earlier: Option<&str>, limits: &Limits) -> String {
     let mut part_bytes = limits.part_bytes_max.max(PART_BYTES_MIN);
     loop {
@@ -94,7 +90,7 @@ pub(super) fn data(turn: &Turn<'_>, earlier: Option<&str>, limits: &Limits) -> S
     }
 }
 
-/// So many tools that even the shortest form of each is too much: some in the middle go unshown.
+/// Too many tools even in the shortest form: omits some in the middle.
 fn with_fewer_tools(
     turn: &Turn<'_>,
     earlier: Option<&str>,
@@ -173,13 +169,13 @@ fn tool(out: &mut String, view: &ToolView<'_>, cwd: &str, part_bytes: usize) {
     line(out, format_args!("</tool>"));
 }
 
-/// `2026-03-01T12:00:00Z`. A time no calendar has is given as its number.
+/// `2026-03-01T12:00:00Z`, or the number if it is out of range.
 fn moment(micros: i64) -> String {
     let seconds = Timestamp::from_second(micros.div_euclid(1_000_000));
     seconds.map_or_else(|_| micros.to_string(), |time| time.to_string())
 }
 
-/// `12:00:00`: the day is on the prompt.
+/// `12:00:00`: the date is on the prompt.
 fn clock(micros: i64) -> String {
     Timestamp::from_microsecond(micros).map_or_else(
         |_| micros.to_string(),
@@ -259,7 +255,7 @@ Done.
         assert_eq!(data(&turn, None, &Limits::default()), expected);
     }
 
-    /// Whatever was recorded, only our own tags are tags.
+    /// Only our own tags are tags, whatever was recorded.
     #[test]
     fn no_payload_can_break_out() {
         let evil =
@@ -286,7 +282,7 @@ Done.
     }
 
     #[test]
-    fn a_long_turn_gets_shorter_parts_and_at_last_fewer_tools() {
+    fn a_long_turn_gets_shorter_parts_and_then_fewer_tools() {
         let output = format!("{{\"stdout\":\"{}\"}}", "y".repeat(5_000));
         let limits = Limits { part_bytes_max: 4_000, data_bytes_max: 20_000 };
         for count in [1, 10, 100, 2000] {
@@ -301,7 +297,7 @@ Done.
     }
 
     #[test]
-    fn impossible_times_do_no_harm() {
+    fn times_out_of_range_are_shown_as_numbers() {
         assert_eq!(moment(i64::MAX), i64::MAX.to_string());
         assert_eq!(clock(i64::MIN), i64::MIN.to_string());
         assert_eq!(moment(-1), "1969-12-31T23:59:59Z");

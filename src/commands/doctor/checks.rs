@@ -16,7 +16,7 @@ use claude_mem_core::{
     settings::{AnySetting, Kind, Refused, Source, table, variables},
     worker_process::is_worker_running,
 };
-use claude_mem_distill::{setup, status::Distilling};
+use claude_mem_distill::{setup, status::DistillStatus};
 use claude_mem_install::{Targets, registered::Hooks, rival};
 use claude_mem_memory::store::rebuild_report;
 use claude_mem_server::worker::client;
@@ -303,7 +303,7 @@ fn memory(app: &App) -> Vec<Finding> {
 fn agent(app: &App, store: &Store) -> Vec<Finding> {
     const CHECK: &str = "agent";
     let mut findings = Vec::new();
-    let Ok(distilling) = Distilling::look(store, &setup(app)) else { return findings };
+    let Ok(distilling) = DistillStatus::read(store, &setup(app)) else { return findings };
     if let Ok(Some(failure)) = store.last_failure()
         && distilling.outages.iter().all(|out| out.provider != failure.provider)
     {

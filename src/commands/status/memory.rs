@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use claude_mem_core::{app::App, failure::Failure};
-use claude_mem_distill::{self, status::Distilling};
+use claude_mem_distill::{self, status::DistillStatus};
 use claude_mem_memory::store::rebuild_report;
 
 /// The tables, as they are.
@@ -20,7 +20,7 @@ pub(super) struct Memory {
     /// Why the database cannot be read, if there is one.
     pub(super) problem: Option<String>,
     /// Who distils, and why not a better one.
-    pub(super) distilling: Option<Distilling>,
+    pub(super) distilling: Option<DistillStatus>,
     /// Whether the tables were folded from another past of the log, and are rebuilt at the next use.
     pub(super) is_rebuild_due: bool,
     /// That they were rebuilt for that reason lately, and what the log no longer holds.
@@ -62,7 +62,7 @@ impl Memory {
             parked: counts.parked,
         });
         let trouble = store.last_failure().ok().flatten().map(Trouble::of);
-        let distilling = Distilling::look(&store, &claude_mem_distill::setup(app)).ok();
+        let distilling = DistillStatus::read(&store, &claude_mem_distill::setup(app)).ok();
         let is_rebuild_due = store.history_mismatch(log).ok().flatten().is_some();
         let rebuilt = rebuild_report(app, &store);
         Self { counts, trouble, problem, distilling, is_rebuild_due, rebuilt }

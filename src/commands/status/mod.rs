@@ -29,7 +29,7 @@ use claude_mem_core::{
     },
     worker_process::is_worker_running,
 };
-use claude_mem_distill::prompts::InForce;
+use claude_mem_distill::prompts::InstructionsSource;
 use claude_mem_install::registered::Hooks;
 use claude_mem_server::worker::client;
 use claude_mem_sync::ship::status::Standing;
@@ -61,7 +61,7 @@ struct Found {
     hooks: Hooks,
     memory: Memory,
     /// Which instructions new questions are put with.
-    prompt: InForce,
+    prompt: InstructionsSource,
     worker: Worker,
     shipping: Option<Standing>,
     diagnostics: Diagnostics,
@@ -144,7 +144,7 @@ impl Found {
             disk,
             hooks: Hooks::look(app),
             memory: Memory::look(app, &log),
-            prompt: InForce::look(&data_dir),
+            prompt: InstructionsSource::detect(&data_dir),
             worker: worker(app),
             diagnostics: diagnostics(&data_dir),
             data_dir,

@@ -9,7 +9,7 @@ use claude_mem_core::{
     app::Output,
     format::{bytes, count},
 };
-use claude_mem_distill::{prompts::InForce, status::Redo};
+use claude_mem_distill::{prompts::InstructionsSource, status::Redo};
 
 const GOOD: &str = "32";
 const BAD: &str = "31";
@@ -54,11 +54,11 @@ pub(super) fn page(found: &Found, output: &Output) -> String {
 }
 
 /// Nothing, if it is the built-in one.
-fn prompt(in_force: InForce) -> &'static str {
+fn prompt(in_force: InstructionsSource) -> &'static str {
     match in_force {
-        InForce::BuiltIn => "",
-        InForce::Own => "your own, in prompts/init.txt",
-        InForce::Adopted => {
+        InstructionsSource::BuiltIn => "",
+        InstructionsSource::Own => "your own, in prompts/init.txt",
+        InstructionsSource::Adopted => {
             "adopted, in prompts/adopted.txt; go back with `claude-mem replay --prompt default`, or delete \
              that file for new events only"
         }

@@ -1,9 +1,9 @@
-//! The words the agent is asked with: text files, compiled in, that the user may replace.
+//! Prompt texts: compiled in, and replaceable by the user.
 //!
-//! A file of the same name in `prompts/` of the data directory takes the place of one compiled in, and
-//! `--prompt FILE` that of `init`. A prompt that was adopted is kept in `prompts/adopted.txt` and stays in
-//! force until another one is adopted or the file is deleted. The version is a hash of all texts in force: a reply recorded under
-//! one version answers only questions put in the same words.
+//! A file of the same name in `prompts/` of the data directory replaces a built-in text, and
+//! `--prompt FILE` replaces `init`. An adopted prompt is stored in `prompts/adopted.txt` and used
+//! until another one is adopted or the file is deleted. The version is a hash of all current texts:
+//! a response recorded under one version is reused only for requests with the same texts.
 
 use std::{
     fmt, fs, io,
@@ -13,7 +13,7 @@ use std::{
 use sha2::{Digest, Sha256};
 
 use crate::escape::escaped;
-use crate::turn_prompt::{self, Limits, Question, Turn};
+use crate::turn_prompt::{self, Limits, Prompt, Turn};
 use claude_mem_core::{
     paths::create_private,
     safe_text::clean,
@@ -22,7 +22,7 @@ use claude_mem_core::{
 };
 use claude_mem_memory::modes::{Mode, Word};
 
-/// The texts that may be replaced, by the name of their file.
+/// Replaceable texts by file name.
 const TEXTS: [(&str, &str); 4] = [
     ("init", include_str!("init.txt")),
     ("continue", include_str!("continue.txt")),
@@ -30,32 +30,30 @@ const TEXTS: [(&str, &str); 4] = [
     ("summary", include_str!("summary.txt")),
 ];
 
-/// What replies are read by, so the user's own text gets it too.
+/// The response format. Appended to the user's own text, because the parser depends on it.
 const FORMAT: &str = include_str!("format.txt");
 
-/// The instructions of the generation that was adopted last. They win over `init.txt`, which is the user's own
-/// file and is never written by us.
+/// Instructions of the generation adopted last. They take precedence over `init.txt`, which is the
+/// user's file and is never written by us.
 const ADOPTED: &str = "adopted.txt";
 
-/// More is not a prompt but a mistaken path.
+/// A larger file is a wrong path, not a prompt.
 const TEXT_BYTES_MAX: u64 = 256 << 10;
 
-/// The user's own instructions for one reprocessing.
+/// Instructions for one reprocessing.
 #[derive(Debug, Clone, Copy)]
 pub enum Instructions<'a> {
-    /// They are in this file.
     File(&'a Path),
-    /// This is them. Whoever must not have us open files gives this.
+    /// Inline text, for callers that must not make us open files.
     Text(&'a str),
-    /// Those of `init.txt` or the built-in ones, whatever was adopted.
+    /// Those of `init.txt` or built in, ignoring adopted ones.
     Default,
 }
 
-/// Which instructions new questions are put with.
+/// Source of the current instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum InForce {
-    /// The ones in the binary.
+pub enum InstructionsSource {
     BuiltIn,
     /// `prompts/init.txt`.
     Own,
@@ -63,9 +61,8 @@ pub enum InForce {
     Adopted,
 }
 
-impl InForce {
-    /// Looks which files are there.
-    pub fn look(data: &Path) -> Self {
+impl InstructionsSource {
+    pub fn detect(data: &Path) -> Self {
         let has = |name: &str| data.join("prompts").join(name).exists();
         match () {
             () if has(ADOPTED) => Self::Adopted,
@@ -75,7 +72,7 @@ impl InForce {
     }
 }
 
-/// Puts instructions in force for what comes next; `None` goes back to `init.txt` or the built-in ones.
+/// Makes instructions the current ones; `None` returns to `init.txt` or the built-in ones.
 pub fn adopt(data: &Path, instructions: Option<&str>) -> io::Result<()> {
     let dir = data.join("prompts");
     match instructions {
@@ -90,21 +87,20 @@ pub fn adopt(data: &Path, instructions: Option<&str>) -> io::Result<()> {
     }
 }
 
-/// What the user chose of it all.
+/// The user's options for prompts.
 #[derive(Debug, Clone)]
-pub struct Choice<'a> {
-    /// How much to remember.
+pub struct PromptOptions<'a> {
     pub verbosity: Verbosity,
-    /// The language to write in, such as `de`; empty for that of the session.
+    /// Language to write in, such as `de`; empty for that of the session.
     pub language: &'a str,
-    /// Replaces the instructions in force.
+    /// Replaces the current instructions.
     pub prompt: Option<Instructions<'a>>,
 }
 
-/// The texts in force.
+/// The current prompt texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompts {
-    /// As given by the user or adopted; `None` if they are those of `init.txt` or built in.
+    /// As given by the user or adopted; `None` for those of `init.txt` or built in.
     instructions: Option<String>,
     system: String,
     earlier: String,
@@ -113,10 +109,10 @@ pub struct Prompts {
     version: String,
 }
 
-/// A text that is there but cannot be used. One that is missing is no error, except where it was named.
+/// A text that exists but cannot be used. A missing file is an error only if the user named it.
 #[derive(Debug)]
 pub struct PromptError {
-    /// Nothing, if it is in no file.
+    /// `None` for inline text.
     path: Option<PathBuf>,
     error: io::Error,
 }
@@ -131,8 +127,12 @@ impl fmt::Display for PromptError {
 }
 
 impl Prompts {
-    /// Reads the texts in force under `mode` from the data directory, or takes those compiled in.
-    pub fn load(data: &Path, mode: &Mode, choice: &Choice<'_>) -> Result<Self, PromptError> {
+    /// Reads the texts for `mode` from the data directory, with the built-in ones as default.
+    pub fn load(
+        data: &Path,
+        mode: &Mode,
+        options: &PromptOptions<'_>,
+    ) -> Result<Self, PromptError> {
         let mut texts = TEXTS.map(|(_, text)| text.to_owned());
         for (text, (name, _)) in texts.iter_mut().zip(TEXTS) {
             if let Some(own) = read(&data.join("prompts").join(format!("{name}.txt")), false)? {
@@ -140,27 +140,27 @@ impl Prompts {
             }
         }
         let [init, earlier, observation, summary] = texts;
-        let instructions = match choice.prompt {
+        let instructions = match options.prompt {
             Some(Instructions::File(path)) => read(path, true)?,
             Some(Instructions::Text(text)) => {
                 let problem = |error| PromptError { path: None, error };
-                Some(usable(text.to_owned()).map_err(problem)?)
+                Some(validated(text.to_owned()).map_err(problem)?)
             }
             Some(Instructions::Default) => None,
             None => read(&data.join("prompts").join(ADOPTED), false)?,
         };
-        let system = system(instructions.as_deref().unwrap_or(&init), mode, choice);
+        let system = system(instructions.as_deref().unwrap_or(&init), mode, options);
         let version = version(&[&system, &earlier, &observation, &summary]);
         Ok(Self { instructions, system, earlier, observation, summary, version })
     }
 
-    /// Under which replies are recorded: 16 hexadecimal digits.
+    /// 16 hexadecimal digits, recorded with each response.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// All of them, as JSON: what a reprocessing records of them. `instructions` is there only if the user
-    /// gave some, and before they were filled in, so that they can be adopted later.
+    /// All texts as JSON, recorded with a reprocessing. `instructions` is included only if the user
+    /// gave some, before substitution, so that they can be adopted later.
     pub fn texts(&self) -> String {
         let Self { instructions, system, earlier, observation, summary, .. } = self;
         let mut texts = serde_json::json!({
@@ -172,21 +172,21 @@ impl Prompts {
         texts.to_string()
     }
 
-    /// The user's own instructions, if they are those of neither `init.txt` nor the binary.
+    /// The user's instructions, if they come from neither `init.txt` nor the binary.
     pub fn instructions(&self) -> Option<&str> {
         self.instructions.as_deref()
     }
 
-    /// Tells an agent that does not remember it what is remembered of a session.
+    /// Introduces the recap of a session to a provider without its history.
     pub fn earlier(&self, digest: &str) -> String {
         filled(&self.earlier, &[("digest", &escaped(digest.trim()))]).trim().to_owned()
     }
 
-    /// Puts a turn into words.
-    pub fn question(&self, turn: &Turn<'_>, limits: &Limits) -> Question {
+    /// Renders a turn.
+    pub fn prompt(&self, turn: &Turn<'_>, limits: &Limits) -> Prompt {
         let earlier = turn.digest.map(|digest| self.earlier(digest));
         let closing = if turn.is_over { &self.summary } else { &self.observation };
-        Question {
+        Prompt {
             system: self.system.clone(),
             data: clean(&turn_prompt::data(turn, earlier.as_deref(), limits)).into_owned(),
             closing: closing.trim().to_owned(),
@@ -194,14 +194,14 @@ impl Prompts {
     }
 }
 
-/// The instructions: all that is the same for every question.
-fn system(init: &str, mode: &Mode, choice: &Choice<'_>) -> String {
+/// The system prompt: the part that all requests share.
+fn system(init: &str, mode: &Mode, options: &PromptOptions<'_>) -> String {
     let mut text = init.trim().to_owned();
     if !text.contains("{{format}}") {
         text.push_str("\n\n{{format}}");
     }
-    let language = mode.language.as_deref().filter(|_| choice.language.is_empty());
-    let language = language.unwrap_or(choice.language);
+    let language = mode.language.as_deref().filter(|_| options.language.is_empty());
+    let language = language.unwrap_or(options.language);
     if !language.is_empty() {
         text.push_str("\nWrite all texts in this language: {{language}}. Tags, types, concepts, names and code stay as they are.");
     }
@@ -210,7 +210,7 @@ fn system(init: &str, mode: &Mode, choice: &Choice<'_>) -> String {
         &[
             ("observed", &mode.observed),
             ("record", &mode.record),
-            ("skip", mode.skip.at(choice.verbosity)),
+            ("skip", mode.skip.at(options.verbosity)),
             ("types", &list(&mode.types)),
             ("concepts", &list(&mode.concepts)),
             ("format", FORMAT.trim()),
@@ -227,7 +227,7 @@ fn list(words: &[Word]) -> String {
     words.iter().map(entry).collect::<Vec<_>>().join("\n")
 }
 
-/// Replaces `{{name}}` by its value, in one pass: what a value holds is never replaced itself.
+/// Replaces `{{name}}` by its value in one pass: values are never substituted again.
 fn filled(text: &str, values: &[(&str, &str)]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -246,7 +246,7 @@ fn filled(text: &str, values: &[(&str, &str)]) -> String {
     out
 }
 
-/// The first 16 hexadecimal digits of a hash over texts, each with its length before it.
+/// The first 16 hexadecimal digits of a hash over length-prefixed texts.
 fn version(texts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for text in texts {
@@ -256,22 +256,21 @@ fn version(texts: &[&str]) -> String {
     hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Reads a text, or finds none.
 fn read(path: &Path, must_be_there: bool) -> Result<Option<String>, PromptError> {
     let text = match fs::metadata(path) {
         Ok(file) if file.len() > TEXT_BYTES_MAX => Err(too_large()),
         Ok(_) => fs::read_to_string(path),
         Err(error) => Err(error),
     };
-    match text.and_then(usable) {
+    match text.and_then(validated) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound && !must_be_there => Ok(None),
         Err(error) => Err(PromptError { path: Some(path.to_owned()), error }),
     }
 }
 
-/// A text that says something, and not too much.
-fn usable(text: String) -> io::Result<String> {
+/// Rejects an empty or oversized text.
+fn validated(text: String) -> io::Result<String> {
     match text.len() as u64 {
         len if len > TEXT_BYTES_MAX => Err(too_large()),
         _ if text.trim().is_empty() => {
@@ -289,21 +288,20 @@ fn too_large() -> io::Error {
 mod tests {
     use super::*;
 
-    impl Default for Choice<'_> {
+    impl Default for PromptOptions<'_> {
         fn default() -> Self {
             Self { verbosity: Verbosity::Normal, language: "", prompt: None }
         }
     }
 
-    fn load(data: &Path, choice: &Choice<'_>) -> Prompts {
-        Prompts::load(data, &Mode::code(), choice).unwrap()
+    fn load(data: &Path, options: &PromptOptions<'_>) -> Prompts {
+        Prompts::load(data, &Mode::code(), options).unwrap()
     }
 
-    fn built_in(choice: &Choice<'_>) -> Prompts {
-        load(Path::new("/nonexistent"), choice)
+    fn built_in(options: &PromptOptions<'_>) -> Prompts {
+        load(Path::new("/nonexistent"), options)
     }
 
-    /// Every word here is paid for with every question: look twice before it grows.
     #[test]
     fn recorded_text_is_sent_without_control_and_invisible_characters() {
         let hostile = "a\x1b[2J\u{9b}b\u{202e}\u{200b}\u{e0041}c";
@@ -316,14 +314,15 @@ mod tests {
             is_over: true,
             ..Turn::default()
         };
-        let data = built_in(&Choice::default()).question(&turn, &Limits::default()).data;
+        let data = built_in(&PromptOptions::default()).prompt(&turn, &Limits::default()).data;
         assert!(!data.contains(claude_mem_core::safe_text::is_unsafe), "{data:?}");
         assert!(data.contains("a[2Jbc"), "{data}");
     }
 
     #[test]
+    // Every byte is paid for with every request: keep it short.
     fn the_instructions_are_these() {
-        let prompts = built_in(&Choice::default());
+        let prompts = built_in(&PromptOptions::default());
         let expected = include_str!("../../../tests/fixtures/prompts/code.txt");
         assert_eq!(prompts.system, expected.trim_end(), "\n{}", prompts.system);
         assert!(prompts.system.len() < 4_500, "{} bytes", prompts.system.len());
@@ -334,93 +333,105 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         let own = data.path().join("own.txt");
         fs::write(&own, "Watch {{observed}}.").unwrap();
-        let choices = [
-            Choice::default(),
-            Choice { verbosity: Verbosity::Minimal, ..Choice::default() },
-            Choice { verbosity: Verbosity::Verbose, ..Choice::default() },
-            Choice { language: "de", ..Choice::default() },
-            Choice { prompt: Some(Instructions::File(&own)), ..Choice::default() },
+        let all_options = [
+            PromptOptions::default(),
+            PromptOptions { verbosity: Verbosity::Minimal, ..PromptOptions::default() },
+            PromptOptions { verbosity: Verbosity::Verbose, ..PromptOptions::default() },
+            PromptOptions { language: "de", ..PromptOptions::default() },
+            PromptOptions { prompt: Some(Instructions::File(&own)), ..PromptOptions::default() },
         ];
-        let mut versions: Vec<_> = choices.iter().map(|choice| built_in(choice).version).collect();
-        let again: Vec<_> = choices.iter().map(|choice| built_in(choice).version).collect();
+        let mut versions: Vec<_> =
+            all_options.iter().map(|options| built_in(options).version).collect();
+        let again: Vec<_> = all_options.iter().map(|options| built_in(options).version).collect();
         assert_eq!(versions, again);
         let other = Mode { record: "All.".to_owned(), ..Mode::code() };
-        versions.push(Prompts::load(data.path(), &other, &choices[0]).unwrap().version);
+        versions.push(Prompts::load(data.path(), &other, &all_options[0]).unwrap().version);
         fs::create_dir(data.path().join("prompts")).unwrap();
         fs::write(data.path().join("prompts/summary.txt"), "Sum it up.").unwrap();
-        versions.push(load(data.path(), &choices[0]).version);
+        versions.push(load(data.path(), &all_options[0]).version);
         let distinct: std::collections::HashSet<_> = versions.iter().collect();
         assert_eq!(distinct.len(), versions.len());
         assert!(versions.iter().all(|v| v.len() == 16 && v.bytes().all(|b| b.is_ascii_hexdigit())));
     }
 
     #[test]
-    fn a_text_of_the_users_takes_the_place_of_ours() {
+    fn a_text_of_the_user_replaces_the_built_in_one() {
         let data = tempfile::tempdir().unwrap();
         fs::create_dir(data.path().join("prompts")).unwrap();
         fs::write(data.path().join("prompts/init.txt"), "Watch. {{record}} {{unknown}}\n").unwrap();
         fs::write(data.path().join("prompts/observation.txt"), "Go.\n").unwrap();
-        let prompts = load(data.path(), &Choice { language: "fr", ..Choice::default() });
+        let prompts =
+            load(data.path(), &PromptOptions { language: "fr", ..PromptOptions::default() });
         assert!(prompts.system.starts_with("Watch. What someone who opens"));
         assert!(prompts.system.contains(" {{unknown}}\n\nAnswer with these elements"));
         assert!(prompts.system.contains("in this language: fr."));
-        assert_eq!(prompts.question(&Turn::default(), &Limits::default()).closing, "Go.");
+        assert_eq!(prompts.prompt(&Turn::default(), &Limits::default()).closing, "Go.");
     }
 
     #[test]
-    fn adopted_instructions_win_over_the_users_file_until_they_are_withdrawn() {
+    fn adopted_instructions_replace_the_users_file_until_they_are_withdrawn() {
         let data = tempfile::tempdir().unwrap();
         let version = |prompt| {
-            let prompts = load(data.path(), &Choice { prompt, ..Choice::default() });
-            (prompts.version.clone(), InForce::look(data.path()))
+            let prompts = load(data.path(), &PromptOptions { prompt, ..PromptOptions::default() });
+            (prompts.version.clone(), InstructionsSource::detect(data.path()))
         };
         let (built_in, _) = version(None);
         fs::create_dir(data.path().join("prompts")).unwrap();
         fs::write(data.path().join("prompts/init.txt"), "Mine.").unwrap();
-        let (own, in_force) = version(None);
-        assert_eq!(in_force, InForce::Own);
+        let (own, source) = version(None);
+        assert_eq!(source, InstructionsSource::Own);
         let (given, _) = version(Some(Instructions::Text("Given {{record}}.")));
         adopt(data.path(), Some("Given {{record}}.")).unwrap();
-        assert_eq!(version(None), (given, InForce::Adopted), "the same words, the same version");
+        assert_eq!(
+            version(None),
+            (given, InstructionsSource::Adopted),
+            "the same text, the same version"
+        );
         assert_eq!(version(Some(Instructions::Default)).0, own);
         for _ in 0..2 {
             adopt(data.path(), None).unwrap();
-            assert_eq!(version(None), (own.clone(), InForce::Own));
+            assert_eq!(version(None), (own.clone(), InstructionsSource::Own));
         }
         assert_ne!(own, built_in);
         assert_eq!(fs::read_to_string(data.path().join("prompts/init.txt")).unwrap(), "Mine.");
     }
 
     #[test]
-    fn a_text_that_cannot_be_used_is_named() {
+    fn the_error_names_an_unusable_text() {
         let data = tempfile::tempdir().unwrap();
         let missing = data.path().join("missing.txt");
-        let choice = Choice { prompt: Some(Instructions::File(&missing)), ..Choice::default() };
-        let error = Prompts::load(data.path(), &Mode::code(), &choice).unwrap_err().to_string();
+        let options = PromptOptions {
+            prompt: Some(Instructions::File(&missing)),
+            ..PromptOptions::default()
+        };
+        let error = Prompts::load(data.path(), &Mode::code(), &options).unwrap_err().to_string();
         assert!(error.contains("missing.txt: No such file"), "{error}");
         fs::create_dir(data.path().join("prompts")).unwrap();
         fs::write(data.path().join("prompts/init.txt"), " \n").unwrap();
-        let error = Prompts::load(data.path(), &Mode::code(), &Choice::default()).unwrap_err();
+        let error =
+            Prompts::load(data.path(), &Mode::code(), &PromptOptions::default()).unwrap_err();
         assert!(error.to_string().ends_with("init.txt: it is empty"), "{error}");
     }
 
     #[test]
-    fn a_question_asks_for_a_summary_once_the_turn_is_over() {
-        let prompts = built_in(&Choice::default());
+    fn a_prompt_asks_for_a_summary_once_the_turn_is_over() {
+        let prompts = built_in(&PromptOptions::default());
         let turn = Turn { digest: Some("- fixed <cart>\n"), ..Turn::default() };
-        let going_on = prompts.question(&turn, &Limits::default());
+        let unfinished = prompts.prompt(&turn, &Limits::default());
         assert_eq!(
-            going_on.data,
+            unfinished.data,
             "Already remembered from this session. Build on it; do not record it again:\n\
              - fixed &lt;cart>\n<session project=\"\" cwd=\"\">\n</session>"
         );
-        assert!(going_on.closing.contains("<skip/>") && !going_on.closing.contains("<summary>"));
-        let over = prompts.question(&Turn { is_over: true, ..turn }, &Limits::default());
+        assert!(
+            unfinished.closing.contains("<skip/>") && !unfinished.closing.contains("<summary>")
+        );
+        let over = prompts.prompt(&Turn { is_over: true, ..turn }, &Limits::default());
         assert!(over.closing.contains("<observation>") && over.closing.contains("one <summary>"));
-        assert_eq!(over.system, going_on.system);
+        assert_eq!(over.system, unfinished.system);
     }
 
-    /// The example in the instructions is itself a reply that can be read.
+    /// The example in the instructions can itself be parsed.
     #[test]
     fn the_format_shown_is_the_format_read() {
         let reply = claude_mem_projections::xml::read_reply(FORMAT, &Mode::code().kinds());

@@ -1,4 +1,4 @@
-//! Anthropic's Messages API over HTTPS. It keeps nothing between questions.
+//! Anthropic's Messages API over HTTPS. Stateless.
 
 use std::time::Instant;
 
@@ -6,16 +6,15 @@ use claude_mem_events::FailureClass;
 use serde_json::{Value, json};
 
 use super::{
-    Answer, Ask, Provider, Refusal, Setup, Spent,
+    Provider, Refusal, Request, Response, Setup, Spent,
     http::{Post, base_url},
-    name_of, prices, reported,
+    prices, reported, reported_name,
 };
 use claude_mem_core::settings::table;
 
-/// The version of the API, which has been the same since 2023.
+/// Version of the API, unchanged since 2023.
 const VERSION: &str = "2023-06-01";
 
-/// An endpoint and the key for it.
 struct Anthropic {
     url: String,
     key: String,
@@ -35,43 +34,45 @@ pub(super) fn open(setup: &Setup<'_>) -> Result<Box<dyn Provider>, Refusal> {
 }
 
 impl Provider for Anthropic {
-    fn ask(&self, question: &Ask) -> Result<Answer, Refusal> {
+    fn send(&self, request: &Request) -> Result<Response, Refusal> {
         let began = Instant::now();
         let headers = [("x-api-key", self.key.as_str()), ("anthropic-version", VERSION)];
         let post = Post {
             url: &self.url,
             headers: &headers,
-            body: &request(question),
-            time_max: question.limits.time_max,
-            cancel: &question.cancel,
+            body: &body(request),
+            time_max: request.limits.time_max,
+            cancel: &request.cancel,
         };
         let response = post.send()?;
-        let model = name_of(&response["model"], &question.model);
+        let model = reported_name(&response["model"], &request.model);
         let spent = spent(&response["usage"], &model);
         let text = text(&response["content"]);
         let reason = response["stop_reason"].as_str().unwrap_or_default();
         if text.trim().is_empty() || reason == "refusal" {
-            let why = format!("{model} gave no answer (stop reason `{reason}`)");
-            return Err(Refusal::new(FailureClass::Unreadable, why).costing(spent).saying(text));
+            let why = format!("{model} sent no text (stop reason `{reason}`)");
+            return Err(Refusal::new(FailureClass::Unreadable, why)
+                .with_cost(spent)
+                .with_reply(text));
         }
         let (is_cut, duration) = (reason == "max_tokens", began.elapsed());
-        Ok(Answer { text, is_cut, memory_session_id: None, model, spent, duration })
+        Ok(Response { text, is_cut, memory_session_id: None, model, spent, duration })
     }
 }
 
-/// The fixed part is marked for the cache; what differs from question to question comes after it.
-fn request(question: &Ask) -> Value {
-    let content: Vec<Value> = [&question.digest, &question.text, &question.closing]
+/// The constant part is marked for the cache; everything that varies follows it.
+fn body(request: &Request) -> Value {
+    let content: Vec<Value> = [&request.digest, &request.text, &request.closing]
         .into_iter()
         .filter(|part| !part.trim().is_empty())
         .map(|part| json!({"type": "text", "text": part}))
         .collect();
     json!({
-        "model": question.model,
-        "max_tokens": question.limits.tokens_out_max,
+        "model": request.model,
+        "max_tokens": request.limits.tokens_out_max,
         "system": [{
             "type": "text",
-            "text": question.system,
+            "text": request.system,
             "cache_control": {"type": "ephemeral"},
         }],
         "messages": [{"role": "user", "content": content}],

@@ -1,8 +1,9 @@
-//! `auto`: the best provider that answers.
+//! `auto`: the best provider that works.
 //!
-//! Which one does is known only by asking. So the first one that is set up is asked; if its login or its
-//! account fails, that is recorded as a failed request, and the next one is asked, down to the built-in rules.
-//! What is recorded also says when the better one is worth another request, for every process alike.
+//! Only a request shows whether a provider works. So the first configured one gets the request; if
+//! its login or its account fails, the failure is recorded and the next one is used, down to the
+//! built-in rules. The recorded failure also determines when the better provider is tried again, in
+//! every process.
 
 use std::{fs, path::Path, time::UNIX_EPOCH};
 
@@ -14,21 +15,21 @@ use claude_mem_core::settings::{ProviderName, Setting, Source, table};
 /// The built-in provider, which is always available.
 pub const RULES: &str = ProviderName::Extract.name();
 
-/// How long a provider rests after the first failure; the rest doubles with each further one.
-const REST_US: u64 = 15 * 60 * 1_000_000;
-/// The same for an account that is empty.
-const QUOTA_REST_US: u64 = 60 * 60 * 1_000_000;
-/// No rest of our own choosing is longer.
-const REST_MAX_US: u64 = 6 * 60 * 60 * 1_000_000;
+/// Pause after the first failure; doubles with each further one.
+const PAUSE_US: u64 = 15 * 60 * 1_000_000;
+/// The same for an exhausted quota.
+const QUOTA_PAUSE_US: u64 = 60 * 60 * 1_000_000;
+/// Longest pause, unless the provider asks for a longer one.
+const PAUSE_MAX_US: u64 = 6 * 60 * 60 * 1_000_000;
 
-/// The providers that are set up, the best first. The rules are always the last.
+/// Configured providers, best first. The rules are always the last.
 pub fn candidates(setup: &Setup<'_>) -> Vec<&'static str> {
     let set = |setting: &Setting<String>| !setup.settings.get(setting).is_empty();
-    let is_elsewhere = setup.settings.find(&table::OPENAI_BASE_URL).1 != Source::Default;
-    let has_openai = set(&table::OPENAI_MODEL) && (set(&table::OPENAI_API_KEY) || is_elsewhere);
+    let has_own_url = setup.settings.find(&table::OPENAI_BASE_URL).1 != Source::Default;
+    let has_openai = set(&table::OPENAI_MODEL) && (set(&table::OPENAI_API_KEY) || has_own_url);
     let is_set_up = |provider: &&ProviderName| match provider {
         ProviderName::Auto => false,
-        ProviderName::Claude => claude::answers(setup),
+        ProviderName::Claude => claude::is_available(setup),
         ProviderName::Anthropic => set(&table::ANTHROPIC_API_KEY),
         ProviderName::OpenAi => has_openai,
         ProviderName::Extract => true,
@@ -36,7 +37,7 @@ pub fn candidates(setup: &Setup<'_>) -> Vec<&'static str> {
     ProviderName::ALL.iter().filter(is_set_up).map(|provider| provider.name()).collect()
 }
 
-/// The first of them that is not out.
+/// The first candidate without a current outage.
 pub fn choose(candidates: &[&'static str], outages: &[Outage], now_us: u64) -> &'static str {
     let is_out = |name: &str| {
         outages.iter().any(|outage| outage.provider == name && now_us < retry_at_us(outage))
@@ -44,15 +45,15 @@ pub fn choose(candidates: &[&'static str], outages: &[Outage], now_us: u64) -> &
     candidates.iter().find(|name| !is_out(name)).copied().unwrap_or(RULES)
 }
 
-/// When a provider that is out is asked again.
+/// Time of the next attempt after an outage.
 pub fn retry_at_us(outage: &Outage) -> u64 {
-    let first = if outage.class == "quota" { QUOTA_REST_US } else { REST_US };
+    let first = if outage.class == "quota" { QUOTA_PAUSE_US } else { PAUSE_US };
     let doublings = outage.attempts.saturating_sub(1).min(16);
-    let rest = (first << doublings).min(REST_MAX_US);
-    outage.at_us.saturating_add(rest.max(outage.retry_after_ms.saturating_mul(1000)))
+    let pause = (first << doublings).min(PAUSE_MAX_US);
+    outage.at_us.saturating_add(pause.max(outage.retry_after_ms.saturating_mul(1000)))
 }
 
-/// When the user last changed something that a login may depend on. Failures before that say nothing.
+/// Time of the last change to a file that a login depends on. Earlier failures do not count.
 pub fn changed_us(setup: &Setup<'_>) -> u64 {
     let home = setup.paths.home.as_deref();
     let login = home.map(|home| home.join(".claude/.credentials.json"));
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_out_is_passed_over_until_its_rest_is_over() {
+    fn a_failing_provider_is_skipped_until_its_pause_ends() {
         let all = ["claude", "anthropic", RULES];
         let claude = outage("claude", "auth", 1);
         let anthropic = outage("anthropic", "quota", 1);
@@ -118,11 +119,12 @@ mod tests {
     }
 
     #[test]
-    fn a_rest_doubles_up_to_a_limit_and_is_as_long_as_the_provider_wants() {
-        let rest = |class, attempts| retry_at_us(&outage("claude", class, attempts)) / MINUTE;
-        assert_eq!([1, 2, 3, 9, u32::MAX].map(|n| rest("auth", n)), [15, 30, 60, 360, 360]);
-        assert_eq!([1, 2, 9].map(|n| rest("quota", n)), [60, 120, 360]);
-        let wanted = Outage { retry_after_ms: 600 * 60_000, ..outage("claude", "rate limit", 1) };
-        assert_eq!(retry_at_us(&wanted) / MINUTE, 600);
+    fn a_pause_doubles_up_to_a_limit_and_respects_retry_after() {
+        let pause = |class, attempts| retry_at_us(&outage("claude", class, attempts)) / MINUTE;
+        assert_eq!([1, 2, 3, 9, u32::MAX].map(|n| pause("auth", n)), [15, 30, 60, 360, 360]);
+        assert_eq!([1, 2, 9].map(|n| pause("quota", n)), [60, 120, 360]);
+        let requested =
+            Outage { retry_after_ms: 600 * 60_000, ..outage("claude", "rate limit", 1) };
+        assert_eq!(retry_at_us(&requested) / MINUTE, 600);
     }
 }

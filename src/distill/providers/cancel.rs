@@ -1,4 +1,4 @@
-//! Cancelling a request to the agent from another thread.
+//! Cancels a request to a provider from another thread.
 
 use std::{
     fmt,
@@ -12,19 +12,19 @@ use claude_mem_events::FailureClass;
 
 use super::{Concern, Refusal};
 
-/// Cancels every request that carries a clone of it. Without a call of [`cancel`](Self::cancel) it does nothing.
+/// Cancels every request that carries a clone of it.
 #[derive(Clone, Default)]
 pub struct Cancel(Arc<State>);
 
 #[derive(Default)]
 struct State {
     is_cancelled: AtomicBool,
-    /// Interrupts what blocks at the moment.
+    /// Interrupts the blocking call in progress.
     interrupt: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 impl Cancel {
-    /// Ends the request under way, and lets no other begin.
+    /// Ends the request in flight and prevents further ones.
     pub fn cancel(&self) {
         self.0.is_cancelled.store(true, Ordering::SeqCst);
         let interrupt = self.interrupt().take();
@@ -37,7 +37,7 @@ impl Cancel {
         self.0.is_cancelled.load(Ordering::SeqCst)
     }
 
-    /// Does what blocks. A cancellation calls `interrupt`, which must make `work` return soon.
+    /// Runs a blocking call. A cancellation calls `interrupt`, which must make `work` return soon.
     pub(super) fn during<T>(
         &self,
         interrupt: impl FnOnce() + Send + 'static,
@@ -53,10 +53,10 @@ impl Cancel {
         done
     }
 
-    /// Why there is no answer.
+    /// The error of a cancelled request.
     pub fn refusal() -> Refusal {
         let why = "cancelled: the session was deleted";
-        Refusal { concern: Concern::Question, ..Refusal::new(FailureClass::Transient, why) }
+        Refusal { concern: Concern::Request, ..Refusal::new(FailureClass::Transient, why) }
     }
 
     fn interrupt(&self) -> MutexGuard<'_, Option<Box<dyn FnOnce() + Send>>> {
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_blocks_is_interrupted_also_if_it_was_cancelled_before() {
+    fn a_blocking_call_is_interrupted_even_if_cancelled_before() {
         for is_before in [true, false] {
             let cancel = Cancel::default();
             let (sender, receiver) = mpsc::channel();

@@ -1,4 +1,4 @@
-//! One JSON request to a model behind HTTP, and what its status means.
+//! One JSON request to a model over HTTP, and the classification of its status.
 
 use std::{io::Read as _, sync::LazyLock, time::Duration};
 
@@ -9,10 +9,9 @@ use ureq::tls::{RootCerts, TlsConfig};
 use super::{Cancel, REPLY_BYTES_MAX, Refusal, Setup};
 use claude_mem_core::{os, settings::Setting};
 
-/// A machine that is there answers the call within this.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(15);
 
-/// The address of an endpoint, checked.
+/// The base URL of an endpoint, checked.
 pub(super) fn base_url(setup: &Setup<'_>, setting: &Setting<String>) -> Result<String, Refusal> {
     let url = setup.settings.get(setting).trim_end_matches('/').to_owned();
     let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
@@ -25,7 +24,6 @@ pub(super) fn base_url(setup: &Setup<'_>, setting: &Setting<String>) -> Result<S
     }
 }
 
-/// One request.
 pub(super) struct Post<'a> {
     pub(super) url: &'a str,
     pub(super) headers: &'a [(&'a str, &'a str)],
@@ -35,8 +33,8 @@ pub(super) struct Post<'a> {
 }
 
 impl Post<'_> {
-    /// Sends it and returns the JSON of a good response. Redirects are not followed, because the key in
-    /// the headers is for the address in the settings alone.
+    /// Sends it and returns the JSON of a successful response. Redirects are not followed, because
+    /// the key in the headers is only for the configured host.
     pub(super) fn send(&self) -> Result<Value, Refusal> {
         let agent = self.agent();
         let connections = agent.clone();
@@ -51,7 +49,7 @@ impl Post<'_> {
             .max_redirects_will_error(false)
             .timeout_global(Some(self.time_max))
             .timeout_connect(Some(CONNECT_TIME_MAX))
-            .tls_config(TlsConfig::builder().root_certs(authorities()).build())
+            .tls_config(TlsConfig::builder().root_certs(root_certificates()).build())
             .user_agent(concat!("claude-mem/", env!("CARGO_PKG_VERSION")))
             .build();
         config.new_agent()
@@ -62,28 +60,30 @@ impl Post<'_> {
         for (name, value) in self.headers {
             request = request.header(*name, *value);
         }
-        let mut response = request.send_json(self.body).map_err(|error| self.unsent(&error))?;
+        let mut response =
+            request.send_json(self.body).map_err(|error| self.connection_failure(&error))?;
         let status = response.status().as_u16();
         let retry_after = response.headers().get("retry-after");
         let retry_after = retry_after.and_then(|value| seconds(value.to_str().ok()?));
-        // The limit is for what comes out of decompression: a few kilobytes may stand for gigabytes.
+        // The limit applies to the decompressed size: a few kilobytes may expand to gigabytes.
         let mut body = Vec::new();
         let mut reader = response.body_mut().as_reader().take(REPLY_BYTES_MAX as u64 + 1);
-        reader.read_to_end(&mut body).map_err(|error| self.unsent(&ureq::Error::from(error)))?;
+        reader
+            .read_to_end(&mut body)
+            .map_err(|error| self.connection_failure(&ureq::Error::from(error)))?;
         if body.len() > REPLY_BYTES_MAX {
             return Err(Refusal::too_large(self.place()));
         }
         match status {
             200..=299 => serde_json::from_slice(&body).map_err(|error| {
-                let what =
-                    format!("{} answered with something that is not JSON: {error}", self.place());
+                let what = format!("{} sent a response that is not JSON: {error}", self.place());
                 Refusal::new(FailureClass::Transient, what)
             }),
             _ => Err(self.without_keys(refused(status, &body).after(retry_after))),
         }
     }
 
-    /// Some proxies say back what they were sent.
+    /// Some proxies echo the request, including its key.
     fn without_keys(&self, mut refusal: Refusal) -> Refusal {
         for (_, value) in self.headers {
             let key = value.strip_prefix("Bearer ").unwrap_or(value);
@@ -92,31 +92,31 @@ impl Post<'_> {
         refusal
     }
 
-    /// The address without the password it may hold.
+    /// The URL without its password.
     fn place(&self) -> &str {
         self.url.rsplit_once('@').map_or(self.url, |(_, place)| place)
     }
 
-    fn unsent(&self, error: &ureq::Error) -> Refusal {
+    fn connection_failure(&self, error: &ureq::Error) -> Refusal {
         let message = match error {
             ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
                 format!("{} cannot be reached", self.place())
             }
             ureq::Error::Timeout(_) => {
-                format!("{} did not answer within {:?}", self.place(), self.time_max)
+                format!("{} did not respond within {:?}", self.place(), self.time_max)
             }
-            error if is_of_certificate(error) => format!(
-                "{} cannot be asked: {error}. If a proxy of your company stands between, name the file of its \
-                 authority in SSL_CERT_FILE",
+            error if is_certificate_error(error) => format!(
+                "request to {} failed: {error}. Behind a company proxy, set SSL_CERT_FILE to the file of its \
+                 root certificate",
                 self.place()
             ),
-            error => format!("{} cannot be asked: {error}", self.place()),
+            error => format!("request to {} failed: {error}", self.place()),
         };
         match error {
             ureq::Error::BadUri(_) | ureq::Error::Http(_) => Refusal::of_settings(message),
-            // It will not be believed in a minute either.
-            error if is_of_certificate(error) => Refusal::of_settings(message),
-            // A machine that cannot even be reached is slow for all questions alike.
+            // A retry would not change the certificate.
+            error if is_certificate_error(error) => Refusal::of_settings(message),
+            // An unreachable host fails for all requests alike.
             ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
                 Refusal::new(FailureClass::Transient, message)
             }
@@ -126,8 +126,8 @@ impl Post<'_> {
     }
 }
 
-/// Whether the certificate of the other side is not believed.
-fn is_of_certificate(error: &ureq::Error) -> bool {
+/// Whether the server's certificate is not trusted.
+fn is_certificate_error(error: &ureq::Error) -> bool {
     let error = match error {
         ureq::Error::Rustls(error) => Some(error),
         ureq::Error::Io(error) => error.get_ref().and_then(|inner| inner.downcast_ref()),
@@ -136,14 +136,14 @@ fn is_of_certificate(error: &ureq::Error) -> bool {
     matches!(error, Some(rustls::Error::InvalidCertificate(_)))
 }
 
-/// Whose word is taken for who a server is: whom the system believes, since it may know an authority of the user's
-/// company, and may distrust one that others trust. Where it knows nobody, those that came with this program.
-fn authorities() -> RootCerts {
-    static KNOWS_SOME: LazyLock<bool> = LazyLock::new(os::has_root_certificates);
-    if *KNOWS_SOME { RootCerts::PlatformVerifier } else { RootCerts::WebPki }
+/// The system's root certificates: they may include those of the user's company and exclude revoked
+/// ones. Without any, those compiled in.
+fn root_certificates() -> RootCerts {
+    static HAS_ROOTS: LazyLock<bool> = LazyLock::new(os::has_root_certificates);
+    if *HAS_ROOTS { RootCerts::PlatformVerifier } else { RootCerts::WebPki }
 }
 
-/// `retry-after` in seconds. The form with a date is not used by any of the services.
+/// `retry-after` in seconds. No service in use sends a date.
 fn seconds(value: &str) -> Option<Duration> {
     let seconds: f64 = value.trim().parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()
@@ -159,7 +159,7 @@ fn refused(status: u16, body: &[u8]) -> Refusal {
     Refusal::new(class, message)
 }
 
-/// The class of a failure, and whether every other question would fail in the same way.
+/// The class of a failure, and whether every other request would fail in the same way.
 fn class(status: u16, error: &Error) -> (FailureClass, bool) {
     if error.is_about_money() {
         return (FailureClass::Quota, true);
@@ -170,12 +170,12 @@ fn class(status: u16, error: &Error) -> (FailureClass, bool) {
         429 => (FailureClass::RateLimit, true),
         408 | 409 | 425 | 500.. => (FailureClass::Transient, true),
         400 | 413 | 422 => (FailureClass::Invalid, error.is_about_model()),
-        // A redirect, a path that does not exist, a model that does not exist.
+        // A redirect, an unknown path, an unknown model.
         _ => (FailureClass::Invalid, true),
     }
 }
 
-/// What the many services put into the body of an error.
+/// The error body, in the formats of different services.
 struct Error {
     kind: String,
     message: String,
@@ -195,7 +195,7 @@ impl Error {
         Self { kind: kind.join(" ").to_lowercase(), message }
     }
 
-    /// An empty account is told with status 400 by Anthropic, with 429 by `OpenAI`.
+    /// Anthropic reports an exhausted account with status 400, `OpenAI` with 429.
     fn is_about_money(&self) -> bool {
         let message = self.message.to_lowercase();
         self.kind.contains("billing")
@@ -214,7 +214,7 @@ mod tests {
     use FailureClass::{Auth, Invalid, Quota, RateLimit, Transient};
 
     #[test]
-    fn a_status_and_the_words_beside_it_decide_on_the_class() {
+    fn the_status_and_the_error_body_determine_the_class() {
         let anthropic = |kind: &str, message: &str| {
             format!(r#"{{"type":"error","error":{{"type":"{kind}","message":"{message}"}}}}"#)
         };
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_message_is_found_wherever_it_is() {
+    fn the_message_is_found_in_every_format() {
         let message = |body: &str| Error::read(body.as_bytes()).message;
         assert_eq!(message(r#"{"error":{"message":"a"}}"#), "a");
         assert_eq!(message(r#"{"error":"b"}"#), "b");
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_to_wait_is_read_in_seconds_and_nonsense_is_not() {
+    fn retry_after_is_parsed_in_seconds_and_nonsense_is_ignored() {
         assert_eq!(seconds(" 20 "), Some(Duration::from_secs(20)));
         assert_eq!(seconds("0.5"), Some(Duration::from_millis(500)));
         assert_eq!(seconds("-1"), None);

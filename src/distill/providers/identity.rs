@@ -1,9 +1,9 @@
-//! Which agent session a question belongs to.
+//! Selects the agent session that a request continues.
 
-/// The agent session that a question goes on with, if any.
+/// The agent session that a request continues, if any.
 ///
 /// The content session id is Claude Code's and never resumes anything; the memory session id is the
-/// agent's own, known only once it has spoken. On the first prompt there is nothing to go on with.
+/// agent's own, known only after its first response. The first prompt continues nothing.
 pub fn resumable(memory_session_id: Option<&str>, prompt_number: u32) -> Option<&str> {
     memory_session_id.filter(|id| !id.is_empty() && prompt_number > 1)
 }

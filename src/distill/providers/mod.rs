@@ -1,7 +1,8 @@
-//! The agent: what it is asked, and who answers.
+//! Providers: who responds to requests, and what a request contains.
 //!
-//! A provider only carries text: one question in, one answer or one refusal out. When to ask, whether to
-//! ask again and what an answer means are decided elsewhere, by [`policy`] and by whoever asks.
+//! A provider only carries text: one request in, one response or one refusal out. When to send,
+//! whether to retry and how to interpret a response is decided elsewhere, by [`policy`] and by the
+//! caller.
 
 mod anthropic;
 pub mod auto;
@@ -27,55 +28,51 @@ use claude_mem_core::{
     settings::{ProviderName, Settings, table},
 };
 
-/// The longest response that is read. One to a large request has some 30 KB; a longer one than this is a
-/// mistake or an attack, and neither memory nor the log has to hold it.
+/// Longest response read. A large request gets about 30 KB; a longer response is a mistake or an
+/// attack, and should fill neither memory nor the log.
 pub const REPLY_BYTES_MAX: usize = 2 << 20;
 
-/// No provider is left alone longer than this, whatever it asks for.
+/// Longest accepted `retry-after`.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// The highest count of tokens, or of millionths of a dollar, that is believed of one request.
+/// Highest accepted count of tokens, or of millionths of a dollar, of one request.
 const COUNT_MAX: u64 = 1 << 40;
 
-/// Someone who can be asked. Any number of threads may ask at once; a provider that can do only so much
-/// at a time makes the others wait.
+/// Carries requests. Many threads may send at once; a provider with limited concurrency blocks
+/// them.
 pub trait Provider: Send + Sync {
-    /// Puts one question and waits for the answer, for no longer than the question's limit. Nothing is
-    /// tried twice in here.
-    fn ask(&self, question: &Ask) -> Result<Answer, Refusal>;
+    /// Sends one request and waits for the response, within the request's time limit. Never
+    /// retries.
+    fn send(&self, request: &Request) -> Result<Response, Refusal>;
 }
 
-/// One question.
 #[derive(Debug, Clone, Default)]
-pub struct Ask {
-    /// The session the events come from. Two of them never share an agent session.
+pub struct Request {
+    /// The session of the events. Two of them never share an agent session.
     pub content_session: String,
-    /// The fixed part: the same bytes in every question of a session, so that it can be cached.
+    /// The constant part: the same bytes in every request of a session, so that it can be cached.
     pub system: String,
-    /// The session so far in few words, for an agent that does not remember it; may be empty.
+    /// Recap of the session, for an agent without its history; may be empty.
     pub digest: String,
-    /// The data: untrusted, and never the last thing the agent reads.
+    /// The data: untrusted, and never the last block that the agent reads.
     pub text: String,
-    /// The constant last words.
+    /// The constant last block.
     pub closing: String,
-    /// The agent session to go on with, as [`identity::resumable`] allows; `None` begins a new one.
+    /// The agent session to continue, as [`identity::resumable`] allows; `None` starts a new one.
     pub resume: Option<String>,
-    /// The model to ask.
     pub model: String,
-    /// How much it may take.
     pub limits: Limits,
-    /// Ends it early.
     pub cancel: Cancel,
 }
 
-/// Of English and code a token is about four bytes.
+/// About four bytes per token of English and code.
 const TOKEN_BYTES: u64 = 4;
 
-/// Tokens of a usual response.
+/// Tokens of a typical response.
 const ANSWER_TOKENS: u64 = 600;
 
-impl Ask {
-    /// About what it will take; no money if the price of the model is not known.
+impl Request {
+    /// Estimated cost; no money if the price of the model is unknown.
     pub fn expected(&self) -> Spent {
         let parts = [&self.system, &self.digest, &self.text, &self.closing];
         let bytes: usize = parts.into_iter().map(String::len).sum();
@@ -85,55 +82,51 @@ impl Ask {
     }
 }
 
-/// How much a question may take.
+/// Limits of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Tokens the answer may have.
     pub tokens_out_max: u32,
-    /// Time from asking to the end of the answer, waiting for a free agent included.
+    /// Time until the end of the response, including the wait for a free agent.
     pub time_max: Duration,
 }
 
 impl Default for Limits {
-    /// An answer to a large batch has about 2 000 tokens and takes half a minute.
+    /// A response to a large batch has about 2 000 tokens and takes half a minute.
     fn default() -> Self {
         let seconds = table::REQUEST_TIMEOUT.default_value();
         Self { tokens_out_max: 8192, time_max: Duration::from_secs(seconds) }
     }
 }
 
-/// What the agent said.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
-    /// As it came, never empty.
+pub struct Response {
+    /// Never empty.
     pub text: String,
-    /// Whether the limit of tokens cut it off. What is there was paid for, and is worth reading.
+    /// Cut off by the token limit. The text was paid for and is worth parsing.
     pub is_cut: bool,
     /// The agent's own id of its conversation, if it keeps one.
     pub memory_session_id: Option<String>,
-    /// The model that answered, as the provider names it.
+    /// As the provider names it.
     pub model: String,
-    /// What it cost.
     pub spent: Spent,
-    /// How long it took.
     pub duration: Duration,
 }
 
 /// Tokens and money.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// Tokens read, cached ones included.
+    /// Input tokens, including cached ones.
     pub tokens_in: u64,
-    /// Of those, how many came from a cache.
+    /// Input tokens from a cache.
     pub tokens_cached: u64,
-    /// Tokens written.
+    /// Output tokens.
     pub tokens_out: u64,
-    /// Millionths of a dollar; `None` if neither the provider nor our list of prices knows.
+    /// Millionths of a dollar; `None` if neither the provider nor our price list knows.
     pub cost_micros: Option<u64>,
 }
 
 impl Spent {
-    /// Adds what something else cost. Money that is not known counts as none.
+    /// Adds a cost. Unknown money counts as 0.
     pub fn add(&mut self, other: &Self) {
         self.tokens_in = self.tokens_in.saturating_add(other.tokens_in);
         self.tokens_cached = self.tokens_cached.saturating_add(other.tokens_cached);
@@ -144,7 +137,7 @@ impl Spent {
         };
     }
 
-    /// Takes back what was added.
+    /// Subtracts a cost.
     pub fn remove(&mut self, other: &Self) {
         self.tokens_in = self.tokens_in.saturating_sub(other.tokens_in);
         self.tokens_cached = self.tokens_cached.saturating_sub(other.tokens_cached);
@@ -153,60 +146,58 @@ impl Spent {
         self.cost_micros = self.cost_micros.map(|own| own.saturating_sub(cost));
     }
 
-    /// Tokens read and written.
+    /// Input and output tokens.
     pub fn tokens(&self) -> u64 {
         self.tokens_in.saturating_add(self.tokens_out)
     }
 }
 
-/// A count of tokens that a provider reports, or none.
+/// A reported token count, 0 if absent.
 fn reported(count: &serde_json::Value) -> u64 {
     count.as_u64().unwrap_or(0).min(COUNT_MAX)
 }
 
-/// Dollars that a provider reports, as millionths.
+/// Reported dollars as millionths.
 fn micros(dollars: f64) -> u64 {
-    // A cast from a number that is negative, too large or none saturates.
+    // The cast saturates for negative, huge and NaN values.
     ((dollars * 1_000_000.0).ceil() as u64).min(COUNT_MAX)
 }
 
-/// A name or id that a provider reports, as far as it is kept.
-fn name_of(reported: &serde_json::Value, otherwise: &str) -> String {
+/// A reported name or id, truncated.
+fn reported_name(reported: &serde_json::Value, otherwise: &str) -> String {
     let name = reported.as_str().filter(|name| !name.is_empty()).unwrap_or(otherwise);
     name.chars().take(NAME_CHARS_MAX).collect()
 }
 
-/// Why there is no answer.
+/// A failed request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {
-    /// What kind of failure.
     pub class: FailureClass,
-    /// What will fail again.
+    /// Scope of the failure.
     pub concern: Concern,
-    /// One line for people.
+    /// One line for the user.
     pub message: String,
-    /// How long the provider wants to be left alone, if it said.
+    /// The delay that the provider asks for, if any.
     pub retry_after: Option<Duration>,
-    /// What the failure cost.
     pub spent: Spent,
-    /// What came instead of an answer; empty if nothing did.
+    /// Text received instead of a response; may be empty.
     pub reply: String,
 }
 
 /// What will fail again if nothing changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Concern {
-    /// This question; others may do better.
-    Question,
-    /// Every question to this provider: a wrong key, path or model.
+    /// This request; others may succeed.
+    Request,
+    /// Every request to this provider: a wrong key, path or model.
     Provider,
 }
 
 impl Refusal {
-    /// A refusal that cost nothing and says nothing about when to come back.
+    /// A refusal without cost and without `retry_after`.
     pub fn new(class: FailureClass, message: impl Into<String>) -> Self {
         let concern = match class {
-            FailureClass::Invalid | FailureClass::Unreadable => Concern::Question,
+            FailureClass::Invalid | FailureClass::Unreadable => Concern::Request,
             _ => Concern::Provider,
         };
         let (spent, reply) = (Spent::default(), String::new());
@@ -214,50 +205,48 @@ impl Refusal {
         Self { class, concern, message, retry_after: None, spent, reply }
     }
 
-    /// Something in the settings is wrong: no question will be answered until that is mended.
+    /// A setting is wrong: every request fails until it is corrected.
     pub fn of_settings(message: impl Into<String>) -> Self {
         Self { concern: Concern::Provider, ..Self::new(FailureClass::Invalid, message) }
     }
 
-    /// The response is longer than [`REPLY_BYTES_MAX`]. Another one may be shorter, but not for ever.
+    /// The response is longer than [`REPLY_BYTES_MAX`]. Retried a limited number of times.
     fn too_large(from: &str) -> Self {
         let what = format!("{from} sent a response of more than {} MB", REPLY_BYTES_MAX >> 20);
         Self::new(FailureClass::Unreadable, what)
     }
 
-    /// The time for this question is up. The next try may be quicker, but not for ever.
+    /// The time limit of this request expired. Retried a limited number of times.
     fn too_slow(message: impl Into<String>) -> Self {
-        Self { concern: Concern::Question, ..Self::new(FailureClass::Transient, message) }
+        Self { concern: Concern::Request, ..Self::new(FailureClass::Transient, message) }
     }
 
     fn after(self, retry_after: Option<Duration>) -> Self {
         Self { retry_after: retry_after.map(|wanted| wanted.min(RETRY_AFTER_MAX)), ..self }
     }
 
-    /// With the expected cost, if a response came and did not say what it cost.
+    /// Adds the expected cost if a response came without its cost.
     #[must_use]
-    pub fn paid_for(self, question: &Ask) -> Self {
+    pub fn with_expected_cost(self, request: &Request) -> Self {
         let is_unknown = self.class == FailureClass::Unreadable && self.spent == Spent::default();
-        if is_unknown { self.costing(question.expected()) } else { self }
+        if is_unknown { self.with_cost(request.expected()) } else { self }
     }
 
-    fn costing(self, spent: Spent) -> Self {
+    fn with_cost(self, spent: Spent) -> Self {
         Self { spent, ..self }
     }
 
-    fn saying(self, reply: impl Into<String>) -> Self {
+    fn with_reply(self, reply: impl Into<String>) -> Self {
         Self { reply: reply.into(), ..self }
     }
 }
 
-/// What a provider is made from.
+/// Everything a provider is opened with.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup<'a> {
-    /// What the user chose.
     pub settings: &'a Settings,
-    /// Where things live.
     pub paths: &'a Paths,
-    /// What a program started by us inherits.
+    /// Inherited by programs that we start.
     pub environment: &'a Environment,
 }
 
@@ -270,32 +259,32 @@ pub const PROVIDERS: &[(ProviderName, Open)] = &[
     (ProviderName::OpenAi, openai::open),
 ];
 
-/// The provider of that name, or one line that says what is wrong with its settings.
+/// Opens a provider, or returns one line about the wrong setting.
 pub fn open(name: &str, setup: &Setup<'_>) -> Result<Box<dyn Provider>, Refusal> {
     match PROVIDERS.iter().find(|(known, _)| known.name() == name) {
         Some((_, open)) => open(setup),
-        None => Err(Refusal::of_settings(format!("there is no provider `{name}`"))),
+        None => Err(Refusal::of_settings(format!("unknown provider `{name}`"))),
     }
 }
 
-/// The model that the settings give to a provider.
+/// The configured model of a provider.
 pub fn model(name: &str, settings: &Settings) -> String {
     let is_openai = name == ProviderName::OpenAi.name();
     settings.get(if is_openai { &table::OPENAI_MODEL } else { &table::MODEL })
 }
 
-/// What these tokens cost at the model's list price, in millionths of a dollar.
+/// List price of these tokens, in millionths of a dollar.
 pub fn price(model: &str, spent: &Spent) -> Option<u64> {
     prices::cost_micros(model, spent, 0)
 }
 
-/// Longer messages help nobody.
+/// Longer messages do not help the user.
 const MESSAGE_CHARS_MAX: usize = 300;
 
-/// No model and no session has a longer name.
+/// Longest stored name of a model or a session.
 const NAME_CHARS_MAX: usize = 200;
 
-/// Messages of strangers are shown in one line, without the control characters they may hold.
+/// External messages are shown in one line, without control characters.
 fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split(|c: char| c.is_whitespace() || c.is_control()).collect();
     let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
@@ -318,25 +307,25 @@ mod tests {
     }
 
     #[test]
-    fn auto_knows_who_is_set_up_and_in_which_order() {
-        // Nothing answers at this path, wherever else the client may be installed.
-        let nobody = ("CLAUDE_CODE_PATH", "/nowhere/claude");
+    fn auto_lists_the_configured_providers_in_order() {
+        // No client at this path, wherever else it may be installed.
+        let no_client = ("CLAUDE_CODE_PATH", "/nowhere/claude");
         let anthropic = ("CLAUDE_MEM_ANTHROPIC_API_KEY", "sk-1");
         let openai = ("CLAUDE_MEM_OPENAI_API_KEY", "sk-2");
         let model = ("CLAUDE_MEM_OPENAI_MODEL", "gpt-5-mini");
         let local = ("CLAUDE_MEM_OPENAI_BASE_URL", "http://localhost:11434/v1");
-        assert_eq!(candidates_with(&[nobody]), ["extract"]);
-        assert_eq!(candidates_with(&[nobody, openai]), ["extract"], "no model to ask");
-        assert_eq!(candidates_with(&[nobody, openai, model]), ["openai", "extract"]);
-        assert_eq!(candidates_with(&[nobody, model]), ["extract"], "no key to ask with");
-        let of_local = candidates_with(&[nobody, local, model]);
+        assert_eq!(candidates_with(&[no_client]), ["extract"]);
+        assert_eq!(candidates_with(&[no_client, openai]), ["extract"], "no model configured");
+        assert_eq!(candidates_with(&[no_client, openai, model]), ["openai", "extract"]);
+        assert_eq!(candidates_with(&[no_client, model]), ["extract"], "no key configured");
+        let of_local = candidates_with(&[no_client, local, model]);
         assert_eq!(of_local, ["openai", "extract"], "local ones need no key");
-        let all = candidates_with(&[nobody, openai, model, anthropic]);
+        let all = candidates_with(&[no_client, openai, model, anthropic]);
         assert_eq!(all, ["anthropic", "openai", "extract"]);
     }
 
     #[test]
-    fn a_message_is_one_line_whatever_it_was() {
+    fn any_message_becomes_one_line() {
         assert_eq!(one_line(" a\r\n\tb\u{1b}[31m  c\0"), "a b [31m c");
         let long = one_line(&"é".repeat(MESSAGE_CHARS_MAX + 1));
         assert_eq!(long.chars().count(), MESSAGE_CHARS_MAX + 1);

@@ -1,7 +1,7 @@
-//! When to ask again after a failure, and when to stop asking.
+//! Retries after failures: back-off, circuit breaker and daily caps.
 //!
-//! Pure: the time comes in, a decision goes out, and the same seed gives the same pauses. Whatever is not
-//! asked waits in the log; nothing is given up here but a single question nobody can answer.
+//! Pure: the time comes in, a decision comes out, and the same seed gives the same pauses. Events
+//! of a failed request stay pending in the log.
 
 use std::time::Duration;
 
@@ -9,25 +9,25 @@ use claude_mem_events::FailureClass;
 
 use super::{Concern, RETRY_AFTER_MAX, Refusal, Spent};
 
-/// A moment, in milliseconds since 1970.
+/// Milliseconds since 1970.
 pub type Millis = u64;
 
-/// How patient to be.
+/// Pauses and limits of the circuit breaker.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
-    /// The pause after the first failure; it doubles with each further one.
+pub struct RetryPolicy {
+    /// Pause after the first failure; doubles with each further one.
     pub pause_min: Duration,
-    /// No pause of our own choosing is longer.
+    /// Longest pause, unless the provider asks for a longer one.
     pub pause_max: Duration,
-    /// This many failures in a row open the circuit: from then on one question at a time is tried.
+    /// Consecutive failures that open the circuit: from then on one request at a time is tried.
     pub failures_max: u32,
-    /// How long asking rests when nothing is left to spend.
+    /// Pause after an exhausted quota.
     pub quota_rest: Duration,
-    /// How long asking rests when the key, the path or the model is not accepted.
+    /// Pause after a rejected key, path or model.
     pub settings_rest: Duration,
 }
 
-impl Default for Patience {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
             pause_min: Duration::from_secs(2),
@@ -42,64 +42,62 @@ impl Default for Patience {
 /// The circuit breaker of one provider.
 #[derive(Debug, Clone)]
 pub struct Circuit {
-    patience: Patience,
+    policy: RetryPolicy,
     seed: u64,
     failures: u32,
     invalid: u32,
     not_before: Millis,
-    /// What made us wait until then.
+    /// The failure behind `not_before`.
     failure: Option<(FailureClass, String)>,
-    /// When a question was let through to see whether the provider is back.
+    /// Time at which a request was admitted to probe the provider.
     probed_at: Option<Millis>,
     pause: Option<Pause>,
 }
 
-/// Why nothing is asked, for `status` and `doctor`.
+/// Why no request is sent, for `status` and `doctor`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pause {
-    /// What kind of failure.
     pub class: FailureClass,
-    /// What the provider said.
+    /// The provider's message.
     pub message: String,
-    /// When one question is tried again, whatever happens until then.
+    /// Time of the next attempt.
     pub until: Millis,
 }
 
-/// Whether to ask now.
+/// Whether a request may be sent now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Permission {
-    /// Ask, then tell the circuit how it went.
+    /// Send, then report the result to the circuit.
     Granted,
-    /// Not before this moment. While a question is being tried, come back then to see how it went.
+    /// Not before this time. Also returned while another request probes the provider.
     NotBefore(Millis),
-    /// Asking is paused and the user should know; one question is tried when the pause is over.
+    /// Requests are paused, and the user should know why. One request is tried when the pause ends.
     Paused(Pause),
 }
 
-/// So many questions in a row that the provider calls invalid are the settings' fault, not theirs.
+/// Consecutive invalid requests that point to wrong settings.
 const INVALID_MAX: u32 = 3;
 
-/// Whoever was let through to try and has not come back by then is not waited for any more.
+/// A probe without a result after this time no longer blocks others.
 const PROBE_MAX: Duration = Duration::from_secs(600);
 
 impl Circuit {
-    /// Nothing has failed yet.
-    pub fn new(patience: Patience, seed: u64) -> Self {
+    pub fn new(policy: RetryPolicy, seed: u64) -> Self {
         let (failures, invalid, not_before) = (0, 0, 0);
         let (failure, probed_at, pause) = (None, None, None);
-        Self { patience, seed, failures, invalid, not_before, failure, probed_at, pause }
+        Self { policy, seed, failures, invalid, not_before, failure, probed_at, pause }
     }
 
-    /// Asks for permission. After a run of failures only one question is let through at a time, so that
-    /// a provider that is down is not met by all that has piled up.
+    /// Asks for permission. After consecutive failures only one request at a time is admitted, so
+    /// that the backlog does not hit a failing provider.
     pub fn permit(&mut self, now: Millis) -> Permission {
         if let Some(pause) = self.pause.as_ref().filter(|pause| now < pause.until) {
             return Permission::Paused(pause.clone());
         }
-        let is_open = self.pause.is_some() || self.failures >= self.patience.failures_max;
+        let is_open = self.pause.is_some() || self.failures >= self.policy.failures_max;
         let probe_ends = self.probed_at.map_or(0, |probed_at| probed_at + millis(PROBE_MAX));
         if now < self.not_before || (is_open && now < probe_ends) {
-            let soon = now + millis(self.patience.pause_min);
+            let soon = now + millis(self.policy.pause_min);
             return Permission::NotBefore(if now < self.not_before {
                 self.not_before
             } else {
@@ -110,26 +108,26 @@ impl Circuit {
         Permission::Granted
     }
 
-    /// A question was answered: all is forgiven.
+    /// A request succeeded: resets all failures.
     pub fn succeeded(&mut self) {
-        *self = Self::new(self.patience, self.seed);
+        *self = Self::new(self.policy, self.seed);
     }
 
-    /// A question was not answered.
+    /// A request failed.
     pub fn failed(&mut self, now: Millis, refusal: &Refusal) {
         self.probed_at = None;
         let rest = match (refusal.class, refusal.concern) {
-            // The provider works; what it said is another matter.
+            // The provider works, even if its response is unreadable.
             (FailureClass::Unreadable, _) => return self.succeeded(),
-            (FailureClass::Invalid, Concern::Question) => {
+            (FailureClass::Invalid, Concern::Request) => {
                 self.invalid += 1;
                 if self.invalid < INVALID_MAX {
                     return;
                 }
-                self.patience.settings_rest
+                self.policy.settings_rest
             }
-            (FailureClass::Invalid | FailureClass::Auth, _) => self.patience.settings_rest,
-            (FailureClass::Quota, _) => self.patience.quota_rest,
+            (FailureClass::Invalid | FailureClass::Auth, _) => self.policy.settings_rest,
+            (FailureClass::Quota, _) => self.policy.quota_rest,
             (FailureClass::Transient | FailureClass::RateLimit, _) => {
                 self.failures = self.failures.saturating_add(1);
                 let wanted = refusal.retry_after.unwrap_or_default();
@@ -143,13 +141,13 @@ impl Circuit {
         self.pause = Some(Pause { class, message, until: now + millis(rest) });
     }
 
-    /// How many requests failed in a row.
+    /// Consecutive failures.
     pub fn failures(&self) -> u32 {
         self.failures
     }
 
-    /// Why nothing is asked at this moment, and until when; `None` if nothing is in the way.
-    pub fn waits(&self, now: Millis) -> Option<Pause> {
+    /// Why no request is sent now, and until when; `None` if requests are allowed.
+    pub fn current_pause(&self, now: Millis) -> Option<Pause> {
         if let Some(pause) = &self.pause {
             return Some(pause.clone());
         }
@@ -157,33 +155,33 @@ impl Circuit {
         (now < self.not_before).then_some(Pause { class, message, until: self.not_before })
     }
 
-    /// Twice as long each time, of which a random half: those who failed together come back apart.
+    /// Doubles each time; a random half of it spreads concurrent retries.
     fn backoff(&self) -> Duration {
         let doublings = self.failures.saturating_sub(1).min(32);
-        let whole = self.patience.pause_min.saturating_mul(1 << doublings.min(31));
-        let whole = whole.min(self.patience.pause_max);
+        let whole = self.policy.pause_min.saturating_mul(1 << doublings.min(31));
+        let whole = whole.min(self.policy.pause_max);
         let half = millis(whole) / 2;
         let share = mixed(self.seed.wrapping_add(u64::from(self.failures))) % (half + 1);
         Duration::from_millis(half + share)
     }
 }
 
-/// What may be spent in a day; 0 is no limit.
+/// Daily caps; 0 disables one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caps {
-    /// Tokens read and written.
+    /// Input and output tokens.
     pub tokens_max: u64,
     /// Millionths of a dollar.
     pub cost_micros_max: u64,
 }
 
 impl Caps {
-    /// What stops asking for today, in one line, or `None`.
+    /// The cap that is reached, in one line.
     pub fn reached(&self, today: &Spent) -> Option<String> {
         self.reached_by(today, &Spent::default())
     }
 
-    /// The limit that stops a request of this estimated cost, in one line.
+    /// The cap that blocks a request of this estimated cost, in one line.
     pub fn reached_by(&self, today: &Spent, next: &Spent) -> Option<String> {
         let is_over =
             |spent: u64, next: u64, max: u64| max > 0 && (spent >= max || next > max - spent);
@@ -224,7 +222,7 @@ mod tests {
     use Permission::{Granted, NotBefore, Paused};
 
     fn circuit() -> Circuit {
-        Circuit::new(Patience::default(), 7)
+        Circuit::new(RetryPolicy::default(), 7)
     }
 
     fn wait_of(circuit: &mut Circuit, now: Millis) -> u64 {
@@ -254,7 +252,7 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_pauses_and_another_seed_others() {
         let waits = |seed| {
-            let mut circuit = Circuit::new(Patience::default(), seed);
+            let mut circuit = Circuit::new(RetryPolicy::default(), seed);
             (0..8)
                 .map(|_| {
                     circuit.failed(0, &Refusal::new(Transient, "down"));
@@ -267,30 +265,30 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_limit_is_waited_for_as_told_but_not_for_ever() {
-        let told = |seconds| {
+    fn a_rate_limit_is_respected_up_to_a_maximum() {
+        let wait = |seconds| {
             let refusal = Refusal::new(RateLimit, "slow down");
             let mut circuit = circuit();
             circuit.failed(1000, &refusal.after(Some(Duration::from_secs(seconds))));
             wait_of(&mut circuit, 1000)
         };
-        assert_eq!(told(90), 90_000);
-        assert!((1000..=2000).contains(&told(0)), "never sooner than our own pause");
-        assert_eq!(told(u64::MAX), 24 * 3_600_000);
+        assert_eq!(wait(90), 90_000);
+        assert!((1000..=2000).contains(&wait(0)), "never sooner than our own pause");
+        assert_eq!(wait(u64::MAX), 24 * 3_600_000);
     }
 
     #[test]
-    fn whoever_waits_can_be_told_why_and_until_when() {
+    fn the_current_pause_has_a_reason_and_an_end() {
         let mut circuit = circuit();
         let refusal = Refusal::new(RateLimit, "slow down").after(Some(Duration::from_secs(90)));
         circuit.failed(1000, &refusal);
         let pause = Pause { class: RateLimit, message: "slow down".into(), until: 91_000 };
-        assert_eq!(circuit.waits(90_999), Some(pause));
-        assert_eq!(circuit.waits(91_000), None);
+        assert_eq!(circuit.current_pause(90_999), Some(pause));
+        assert_eq!(circuit.current_pause(91_000), None);
     }
 
     #[test]
-    fn after_a_run_of_failures_one_question_is_tried_at_a_time() {
+    fn after_consecutive_failures_one_request_is_tried_at_a_time() {
         let mut circuit = circuit();
         let mut now = 0;
         for _ in 0..5 {
@@ -308,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_quotas_and_settings_pause_asking_until_it_is_worth_a_try() {
+    fn rejected_keys_quotas_and_settings_pause_requests() {
         let settings = Refusal::of_settings("no such model");
         let cases = [
             (Refusal::new(Auth, "bad key"), 900_000),
@@ -321,19 +319,19 @@ mod tests {
             let pause =
                 Pause { class: refusal.class, message: refusal.message.clone(), until: 5 + rest };
             assert_eq!(circuit.permit(4 + rest), Paused(pause.clone()));
-            assert_eq!(circuit.waits(0), Some(pause));
+            assert_eq!(circuit.current_pause(0), Some(pause));
             assert_eq!(circuit.permit(5 + rest), Granted);
             assert!(matches!(circuit.permit(5 + rest), NotBefore(_)), "one at a time");
             circuit.failed(5 + rest, &refusal);
             assert!(matches!(circuit.permit(6 + rest), Paused(_)));
             circuit.succeeded();
             assert_eq!(circuit.permit(6 + rest), Granted);
-            assert_eq!(circuit.waits(0), None);
+            assert_eq!(circuit.current_pause(0), None);
         }
     }
 
     #[test]
-    fn questions_that_are_all_invalid_are_the_providers_fault() {
+    fn consecutive_invalid_requests_pause_the_provider() {
         let mut circuit = circuit();
         let refusal = Refusal::new(Invalid, "field required");
         for _ in 0..2 {
@@ -345,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_answer_shows_that_the_provider_works() {
+    fn an_unreadable_response_shows_that_the_provider_works() {
         let mut circuit = circuit();
         circuit.failed(0, &Refusal::new(Transient, "down"));
         circuit.failed(10, &Refusal::new(Unreadable, "prose"));
@@ -353,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_ends_at_either_cap_and_nought_is_no_cap() {
+    fn either_cap_ends_the_day_and_zero_disables_it() {
         let spent = |tokens_in, tokens_out, cost_micros| Spent {
             tokens_in,
             tokens_cached: 0,

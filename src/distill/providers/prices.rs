@@ -1,11 +1,10 @@
-//! What a model costs, where the provider does not say.
+//! List prices, for providers that report no cost.
 //!
-//! List prices by family of models. A model that is not here has no known price: its tokens are counted,
-//! its money is not, and whoever shows costs says so.
+//! A model that is not listed has no known price: its tokens are counted, its cost is not.
 
 use super::Spent;
 
-/// Millionths of a dollar for a million tokens; that is, dollars for a million tokens times a million.
+/// Millionths of a dollar per million tokens.
 struct Price {
     family: &'static str,
     input: u64,
@@ -17,7 +16,7 @@ const fn price(family: &'static str, input: u64, cached: u64, output: u64) -> Pr
     Price { family, input, cached, output }
 }
 
-/// The longest family that a model's name begins with is its own.
+/// The longest family that prefixes a model's name applies.
 const PRICES: &[Price] = &[
     price("claude-3-haiku", 250_000, 30_000, 1_250_000),
     price("claude-3-5-haiku", 800_000, 80_000, 4_000_000),
@@ -40,8 +39,8 @@ const PRICES: &[Price] = &[
     price("gemini-2-5-flash-lite", 100_000, 25_000, 400_000),
 ];
 
-/// What these tokens cost, in millionths of a dollar, rounded up so that no spending looks free.
-/// `written_to_cache` are those of `tokens_in` that Anthropic stores for a quarter more.
+/// Cost in millionths of a dollar, rounded up so that no spending looks free. `written_to_cache`
+/// are the `tokens_in` that Anthropic stores at a surcharge of a quarter.
 pub(super) fn cost_micros(model: &str, spent: &Spent, written_to_cache: u64) -> Option<u64> {
     let price = find(model)?;
     let fresh =
@@ -57,7 +56,7 @@ pub(super) fn cost_micros(model: &str, spent: &Spent, written_to_cache: u64) -> 
 }
 
 fn find(model: &str) -> Option<&'static Price> {
-    // Routers put the vendor before the name and write `4.5` where the vendor writes `4-5`.
+    // Routers prefix the vendor and write `4.5` where the vendor writes `4-5`.
     let name = model.rsplit('/').next().unwrap_or(model).replace('.', "-");
     let is_of = |price: &&Price| {
         let rest = name.strip_prefix(price.family);

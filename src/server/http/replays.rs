@@ -29,7 +29,7 @@ use super::{
 use crate::shared::{self, Shared};
 use claude_mem_core::{app::App, failure::Failure, settings::ProviderName};
 use claude_mem_distill::{
-    Asked, Prepared, Request, Wishes, concurrency, prompts::Instructions, take_lock,
+    Overrides, Prepared, ReplayRequest, RunReport, concurrency, prompts::Instructions, take_lock,
 };
 use claude_mem_memory::{
     resolve::{only_recorded_project, session, unknown_project},
@@ -216,7 +216,7 @@ fn begin(
         state: "asking",
         generation: prepared.is_needed.then_some(prepared.generation),
         asked: 0,
-        total: prepared.estimate.questions,
+        total: prepared.estimate.requests,
         parked: 0,
         tokens_in: 0,
         tokens_out: 0,
@@ -263,7 +263,7 @@ fn work(
 ) -> Result<(), Failure> {
     if prepared.is_needed {
         let _asking = take_lock(&mut app)?;
-        let go_on = |asked: &Asked| {
+        let go_on = |asked: &RunReport| {
             note(run, asked);
             tell(shared, run);
             !run.is_cancelled.load(Ordering::SeqCst)
@@ -287,7 +287,7 @@ fn work(
 }
 
 /// Why the generation is not complete, if it is not.
-fn undone(asked: &Asked) -> Option<Failure> {
+fn undone(asked: &RunReport) -> Option<Failure> {
     match &asked.stopped {
         Some(stopped) => Some(Failure::new(stopped.message())),
         None if asked.parked > 0 => Some(Failure::new("some questions could not be answered")),
@@ -295,7 +295,7 @@ fn undone(asked: &Asked) -> Option<Failure> {
     }
 }
 
-fn note(run: &Run, asked: &Asked) {
+fn note(run: &Run, asked: &RunReport) {
     let mut replay = lock(&run.replay);
     (replay.asked, replay.parked) = (asked.answered, asked.parked);
     (replay.tokens_in, replay.tokens_out) = (asked.spent.tokens_in, asked.spent.tokens_out);
@@ -315,11 +315,11 @@ fn tell(shared: &Arc<Shared>, run: &Run) {
     }
 }
 
-fn request<'a>(app: &App, store: &Store, wanted: &'a Wanted) -> Result<Request<'a>, Refusal> {
+fn request<'a>(app: &App, store: &Store, wanted: &'a Wanted) -> Result<ReplayRequest<'a>, Refusal> {
     let project = given(wanted.project.clone())
         .map(|name| only_recorded_project(store, &name)?.ok_or_else(|| unknown_project(&name)));
     let session = given(wanted.session.clone()).map(|name| session(store, &name));
-    Ok(Request {
+    Ok(ReplayRequest {
         range: EventFilter {
             since_us: time("since", wanted.since.as_deref())?
                 .map(|when| when.start_us(app.clock.now())),
@@ -328,11 +328,11 @@ fn request<'a>(app: &App, store: &Store, wanted: &'a Wanted) -> Result<Request<'
             project: project.transpose()?,
             session: session.transpose()?,
         },
-        wishes: Wishes {
+        overrides: Overrides {
             provider: given(wanted.provider.clone()).map(|name| provider(&name)).transpose()?,
             model: wanted.model.as_deref().filter(|name| !name.is_empty()),
             prompt: wanted.prompt_text.as_deref().map(Instructions::Text),
-            ..Wishes::default()
+            ..Overrides::default()
         },
         is_fresh: wanted.fresh,
         is_shadow: wanted.shadow,
@@ -373,18 +373,18 @@ fn dollars(micros: u64) -> f64 {
 
 impl Estimate {
     fn of(prepared: &Prepared, is_beyond_cap: bool) -> Self {
-        let Prepared { estimate, words, .. } = prepared;
+        let Prepared { estimate, prompt_set, .. } = prepared;
         Self {
             events: prepared.events,
             events_to_ask: estimate.events,
-            questions: estimate.questions,
+            questions: estimate.requests,
             calls: estimate.calls,
             tokens_in: estimate.spent.tokens_in,
             tokens_out: estimate.spent.tokens_out,
             cost_usd: estimate.spent.cost_micros.map(dollars),
-            provider: words.provider.clone(),
-            model: words.model.clone(),
-            prompt_version: words.version.clone(),
+            provider: prompt_set.provider.clone(),
+            model: prompt_set.model.clone(),
+            prompt_version: prompt_set.version.clone(),
             generation: prepared.is_needed.then_some(prepared.generation),
             is_begun: prepared.is_begun,
             is_beyond_cap,

@@ -18,8 +18,8 @@ use claude_mem_projections::Store;
 use crate::shared::cancelled::Left;
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_distill::{
-    self, Agent, AskLock, Asked, Asker, Gate, Plan, SessionPlan, Stopped, Wishes, Words, caps,
-    providers::auto, spent_today,
+    self, Admission, DistillLock, DistillRun, Overrides, Plan, PromptSet, Responder, RunReport,
+    SessionPlan, Stopped, caps, providers::auto, spent_today,
 };
 
 /// What is not seen in any file, such as a client that was installed, is looked for this often.
@@ -27,13 +27,13 @@ const LOOK_AGAIN: Duration = Duration::from_secs(900);
 /// A session whose questions came to nothing, though nobody refused them, rests for so long.
 const HOLD: Duration = Duration::from_secs(60);
 
-/// Who is asked, in which words, and whether now.
+/// The provider and its prompts, and whether a request may be sent now.
 struct Parts {
     app: App,
-    words: Words,
+    prompt_set: PromptSet,
     /// Nobody, if the settings do not say how to reach anybody.
-    agent: Result<Agent, String>,
-    gate: Gate,
+    responder: Result<Responder, String>,
+    admission: Admission,
     fingerprint: Fingerprint,
 }
 
@@ -45,13 +45,13 @@ pub(super) struct Asking {
     parts: Option<Arc<Parts>>,
     /// When what is in no file was last looked for.
     looked: Instant,
-    lock: Option<AskLock>,
+    lock: Option<DistillLock>,
     /// Sessions that are being asked about.
     underway: Vec<String>,
     /// Sessions that are left alone until then.
     held: HashMap<String, Instant>,
-    results: mpsc::Receiver<(String, Asked)>,
-    sender: mpsc::Sender<(String, Asked)>,
+    results: mpsc::Receiver<(String, RunReport)>,
+    sender: mpsc::Sender<(String, RunReport)>,
     finished: Arc<dyn Fn() + Send + Sync>,
     left: Arc<Left>,
 }
@@ -117,11 +117,13 @@ impl Asking {
 
     /// Who was asked last, and which model.
     pub(super) fn who(&self) -> Option<(&str, &str)> {
-        self.parts.as_ref().map(|parts| (parts.words.provider.as_str(), parts.words.model.as_str()))
+        self.parts
+            .as_ref()
+            .map(|parts| (parts.prompt_set.provider.as_str(), parts.prompt_set.model.as_str()))
     }
 
     /// Takes in what the threads came to since last time.
-    pub(super) fn finished(&mut self) -> Vec<Asked> {
+    pub(super) fn finished(&mut self) -> Vec<RunReport> {
         let now = Instant::now();
         self.held.retain(|_, until| *until > now);
         let mut all = Vec::new();
@@ -149,17 +151,17 @@ impl Asking {
         }
         let Some(parts) = self.parts.clone() else { return Ok(Put::Done) };
         if self.underway.is_empty() {
-            parts.gate.reopen(spent_today(store, app.clock)?);
+            parts.admission.reset(spent_today(store, app.clock)?);
         }
         let is_idle = self.underway.is_empty();
-        if is_idle && parts.gate.waits_for_user() && !is_out(&parts, store)? {
+        if is_idle && parts.admission.needs_user() && !is_out(&parts, store)? {
             // The user has mended it, and another process was answered.
-            parts.gate.forgive();
+            parts.admission.clear_failures();
         }
-        if let Some((stopped, left)) = parts.gate.closed() {
+        if let Some((stopped, left)) = parts.admission.blocked() {
             return Ok(Put::Closed(stopped.message(), left));
         }
-        if let Err(why) = &parts.agent {
+        if let Err(why) = &parts.responder {
             return Ok(Put::Closed(why.clone(), LOOK_AGAIN.saturating_sub(self.looked.elapsed())));
         }
         if self.lock.is_none() {
@@ -195,7 +197,7 @@ impl Asking {
         if self.lock.is_some() {
             return Ok(Claim::Held);
         }
-        self.lock = AskLock::try_take(data).map_err(|error| {
+        self.lock = DistillLock::try_take(data).map_err(|error| {
             Failure::new(format!("{} cannot be locked: {error}", data.display()))
         })?;
         Ok(if self.lock.is_some() { Claim::New } else { Claim::Elsewhere })
@@ -207,7 +209,7 @@ impl Asking {
         let fingerprint = fingerprint(&app.paths.data);
         let is_same = self.parts.as_ref().is_some_and(|parts| parts.fingerprint == fingerprint);
         let is_chosen = match &self.parts {
-            Some(parts) => parts.words.are_still_chosen(&parts.app, store)?,
+            Some(parts) => parts.prompt_set.is_still_chosen(&parts.app, store)?,
             None => false,
         };
         let is_idle = self.underway.is_empty();
@@ -218,26 +220,26 @@ impl Asking {
             return Ok(false);
         }
         let app = App::new(app.environment.clone(), app.paths.clone());
-        let words = Words::load(&app, store, &Wishes::default())?;
+        let prompt_set = PromptSet::load(&app, store, &Overrides::default())?;
         self.looked = Instant::now();
         if let Some(parts) = &self.parts
             && is_same
-            && parts.agent.is_ok()
-            && parts.words.are_same(&words)
+            && parts.responder.is_ok()
+            && parts.prompt_set.is_same(&prompt_set)
         {
             return Ok(true);
         }
-        let caps = (!words.are_free()).then(|| caps(&app.settings));
-        // Nobody waits in the gate: a thread that would is better gone.
-        let gate = Gate::new(caps, spent_today(store, app.clock)?, Duration::ZERO);
-        let agent = match Agent::open(&app, &words) {
-            Ok(agent) => Ok(agent),
+        let caps = (!prompt_set.is_free()).then(|| caps(&app.settings));
+        // No thread waits for admission; it ends instead.
+        let admission = Admission::new(caps, spent_today(store, app.clock)?, Duration::ZERO);
+        let responder = match Responder::open(&app, &prompt_set) {
+            Ok(responder) => Ok(responder),
             Err(refusal) => {
-                claude_mem_distill::refused(&app, &words, &refusal)?;
+                claude_mem_distill::record_refusal(&app, &prompt_set, &refusal)?;
                 Err(refusal.message)
             }
         };
-        self.parts = Some(Arc::new(Parts { app, words, agent, gate, fingerprint }));
+        self.parts = Some(Arc::new(Parts { app, prompt_set, responder, admission, fingerprint }));
         Ok(true)
     }
 
@@ -245,7 +247,7 @@ impl Asking {
     /// is asked again by the next worker.
     pub(super) fn end(mut self, time_max: Duration) {
         if let Some(parts) = &self.parts {
-            parts.gate.stop(Stopped::Broken("the worker is ending".into()));
+            parts.admission.stop(Stopped::Broken("the worker is ending".into()));
         }
         let deadline = Instant::now() + time_max;
         while !self.underway.is_empty() {
@@ -259,19 +261,24 @@ impl Asking {
 /// Whether the log says that the provider does not answer.
 fn is_out(parts: &Parts, store: &Store) -> Result<bool, Failure> {
     let outages = store.outages(auto::changed_us(&claude_mem_distill::setup(&parts.app)))?;
-    Ok(outages.iter().any(|outage| outage.provider == parts.words.provider))
+    Ok(outages.iter().any(|outage| outage.provider == parts.prompt_set.provider))
 }
 
-fn ask(parts: &Parts, session: SessionPlan, left: &Left) -> Asked {
-    let broken = |why| Asked { stopped: Some(Stopped::Broken(why)), ..Asked::default() };
-    let agent = match &parts.agent {
-        Ok(agent) => agent,
+fn ask(parts: &Parts, session: SessionPlan, left: &Left) -> RunReport {
+    let broken = |why| RunReport { stopped: Some(Stopped::Broken(why)), ..RunReport::default() };
+    let responder = match &parts.responder {
+        Ok(responder) => responder,
         Err(why) => return broken(why.clone()),
     };
     let name = session.content_session.clone();
-    let goes_on = |_: &Asked| !left.has(&name);
+    let goes_on = |_: &RunReport| !left.has(&name);
     let cancel = left.begin(&name);
-    let asked = match Asker::new(&parts.app, (&parts.words, agent, &parts.gate), 0, &goes_on) {
+    let asked = match DistillRun::new(
+        &parts.app,
+        (&parts.prompt_set, responder, &parts.admission),
+        0,
+        &goes_on,
+    ) {
         Ok(asker) => asker.cancelled_by(cancel).run(Plan { sessions: vec![session] }, 1),
         Err(failure) => broken(failure.in_one_line()),
     };

@@ -15,61 +15,59 @@ use claude_mem_events::FailureClass;
 use serde_json::{Value, json};
 
 use super::{
+    launch::{self, LaunchConfig},
     stream::{Step, Turn},
-    world::{self, World},
 };
-use crate::providers::{Answer, Ask, Cancel, REPLY_BYTES_MAX, Refusal};
+use crate::providers::{Cancel, REPLY_BYTES_MAX, Refusal, Request, Response};
 use claude_mem_core::os::{ARGUMENT_BYTES_MAX, ProcessTree, watched};
 
-/// One message of the client; a whole answer is in one, and as JSON it is up to twice as long.
+/// One message of the client. It holds a whole response, and JSON escapes may double its size.
 const LINE_BYTES_MAX: u64 = 2 * REPLY_BYTES_MAX as u64;
 
 /// Capacity of the message channel. The client blocks while it is full.
 const LINES_MAX: usize = 16;
 
-/// What the client complains about is kept up to here.
 const STDERR_BYTES_MAX: usize = 8 << 10;
 
-/// A client whose stdin is closed ends by itself within a tenth of a second; one that is killed, sooner.
-const FAREWELL_MAX: Duration = Duration::from_secs(1);
+/// A client exits within 0.1 s after its stdin is closed, and sooner when killed.
+const EXIT_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// Between two looks whether the question was cancelled.
-const CANCEL_LOOK: Duration = Duration::from_millis(100);
+const CANCEL_POLL: Duration = Duration::from_millis(100);
 
-/// What a child is started for. It serves no question that differs in any of this.
+/// Options of a child. It serves only requests with the same options.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Start {
+pub(super) struct ChildSpec {
     content_session: String,
     model: String,
     system: String,
     tokens_out_max: u32,
 }
 
-impl Start {
-    pub(super) fn of(question: &Ask) -> Self {
+impl ChildSpec {
+    pub(super) fn of(request: &Request) -> Self {
         Self {
-            content_session: question.content_session.clone(),
-            model: question.model.clone(),
-            system: question.system.clone(),
-            tokens_out_max: question.limits.tokens_out_max,
+            content_session: request.content_session.clone(),
+            model: request.model.clone(),
+            system: request.system.clone(),
+            tokens_out_max: request.limits.tokens_out_max,
         }
     }
 }
 
-/// A client that waits for a question. Dropped, it is killed with all that it started.
+/// An idle client. Killed with all its descendants when dropped.
 pub(super) struct Child {
     process: std::process::Child,
-    family: ProcessTree,
-    /// Taken to say that nothing more comes.
+    process_tree: ProcessTree,
+    /// Taken to close the client's stdin.
     input: Option<Sender<Vec<u8>>>,
     output: Receiver<Line>,
-    complaints: Arc<Mutex<Vec<u8>>>,
-    complaining: Option<JoinHandle<()>>,
-    started_for: Start,
+    stderr: Arc<Mutex<Vec<u8>>>,
+    stderr_thread: Option<JoinHandle<()>>,
+    spec: ChildSpec,
     memory_session_id: Option<String>,
-    /// Dollars; the client tells what it has cost since it was started.
+    /// Dollars since the start of the client, as it reports them.
     paid: f64,
-    /// Questions answered.
+    /// Requests completed.
     pub(super) turns: u32,
 }
 
@@ -79,65 +77,70 @@ enum Line {
 }
 
 impl Child {
-    /// Starts a client. It says nothing before it is asked, so that whether it works is known only then.
-    pub(super) fn start(world: &World, start: &Start) -> Result<Self, Refusal> {
-        if start.system.len() > ARGUMENT_BYTES_MAX {
+    /// Starts a client. It prints nothing before the first request, so only that shows whether it
+    /// works.
+    pub(super) fn start(config: &LaunchConfig, spec: &ChildSpec) -> Result<Self, Refusal> {
+        if spec.system.len() > ARGUMENT_BYTES_MAX {
             let why = format!("the instructions are longer than {ARGUMENT_BYTES_MAX} bytes");
             return Err(Refusal::of_settings(why));
         }
-        let mut command = watched(&world.launcher, &world.executable);
-        command.args(world::arguments(&start.model, &start.system));
-        command.env_clear().envs(world.environment.iter().map(|(name, value)| (name, value)));
-        command.env("CLAUDE_CODE_MAX_OUTPUT_TOKENS", start.tokens_out_max.to_string());
-        command.current_dir(&world.cwd);
+        let mut command = watched(&config.launcher, &config.executable);
+        command.args(launch::arguments(&spec.model, &spec.system));
+        command.env_clear().envs(config.environment.iter().map(|(name, value)| (name, value)));
+        command.env("CLAUDE_CODE_MAX_OUTPUT_TOKENS", spec.tokens_out_max.to_string());
+        command.current_dir(&config.cwd);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let (mut process, family) = ProcessTree::start(&mut command).map_err(|error| {
-            let program = world.executable.display();
+        let (mut process, process_tree) = ProcessTree::start(&mut command).map_err(|error| {
+            let program = config.executable.display();
             Refusal::of_settings(format!("{program} cannot be started: {error}"))
         })?;
         let (input, output) = (writer(process.stdin.take()), reader(process.stdout.take()));
-        let complaints = Arc::default();
-        let complaining = listener(process.stderr.take(), &complaints);
+        let stderr = Arc::default();
+        let stderr_thread = stderr_reader(process.stderr.take(), &stderr);
         Ok(Self {
             process,
-            family,
+            process_tree,
             input: Some(input),
             output,
-            complaints,
-            complaining: Some(complaining),
-            started_for: start.clone(),
+            stderr,
+            stderr_thread: Some(stderr_thread),
+            spec: spec.clone(),
             memory_session_id: None,
             paid: 0.0,
             turns: 0,
         })
     }
 
-    /// Whether this is the conversation the question belongs to.
-    pub(super) fn can_go_on_with(&self, question: &Ask) -> bool {
-        question.resume.is_some()
-            && question.resume == self.memory_session_id
-            && self.started_for == Start::of(question)
+    /// Whether the request continues the conversation of this child.
+    pub(super) fn can_continue(&self, request: &Request) -> bool {
+        request.resume.is_some()
+            && request.resume == self.memory_session_id
+            && self.spec == ChildSpec::of(request)
     }
 
     /// One turn: a message, then everything up to its `result`.
-    pub(super) fn ask(&mut self, question: &Ask, deadline: Instant) -> Result<Answer, Refusal> {
+    pub(super) fn send(
+        &mut self,
+        request: &Request,
+        deadline: Instant,
+    ) -> Result<Response, Refusal> {
         let began = Instant::now();
-        // What came between two turns belongs to neither.
+        // Messages between two turns belong to neither.
         for _ in 0..=LINES_MAX {
             if self.output.try_recv().is_err() {
                 break;
             }
         }
-        self.send(&message(question, self.turns == 0));
-        let mut turn = Turn::new(self.paid, question.limits.tokens_out_max);
+        self.write(&message(request, self.turns == 0));
+        let mut turn = Turn::new(self.paid, request.limits.tokens_out_max);
         loop {
-            if question.cancel.is_cancelled() {
+            if request.cancel.is_cancelled() {
                 return Err(Cancel::refusal());
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            let line = match self.output.recv_timeout(left.min(CANCEL_LOOK)) {
+            let line = match self.output.recv_timeout(left.min(CANCEL_POLL)) {
                 Ok(line) => line,
-                Err(RecvTimeoutError::Timeout) if left > CANCEL_LOOK => continue,
+                Err(RecvTimeoutError::Timeout) if left > CANCEL_POLL => continue,
                 Err(RecvTimeoutError::Timeout) => return Err(turn.timed_out(began.elapsed())),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.ended(&turn)),
             };
@@ -147,51 +150,51 @@ impl Child {
             match turn.take(&line) {
                 Step::More => {}
                 Step::Refused(refusal) => return Err(refusal),
-                Step::Answered(said) => {
+                Step::Answered(done) => {
                     self.turns += 1;
-                    self.paid = said.paid;
-                    self.memory_session_id.clone_from(&said.answer.memory_session_id);
-                    return Ok(Answer { duration: began.elapsed(), ..said.answer });
+                    self.paid = done.paid;
+                    self.memory_session_id.clone_from(&done.response.memory_session_id);
+                    return Ok(Response { duration: began.elapsed(), ..done.response });
                 }
             }
         }
     }
 
-    /// Lets an idle client go: it ends by itself when told that nothing more comes.
+    /// Closes stdin, so that an idle client exits by itself.
     pub(super) fn end(mut self) {
         self.input = None;
-        self.await_silence();
+        self.wait_for_exit();
     }
 
-    /// Waits until nobody is left who could say anything.
-    fn await_silence(&self) {
-        let deadline = Instant::now() + FAREWELL_MAX;
+    /// Waits until the client and its descendants have closed stdout.
+    fn wait_for_exit(&self) {
+        let deadline = Instant::now() + EXIT_TIME_MAX;
         let left = || deadline.saturating_duration_since(Instant::now());
         while self.output.recv_timeout(left()).is_ok() {}
     }
 
-    fn send(&self, message: &Value) {
+    fn write(&self, message: &Value) {
         let mut bytes = message.to_string().into_bytes();
         bytes.push(b'\n');
-        // If the writer is gone so is the client, and the missing answer tells.
+        // If the writer is gone, so is the client, and the missing response shows it.
         let _ = self.input.as_ref().map(|input| input.send(bytes));
     }
 
-    /// The client ended in the middle of a turn.
+    /// The client exited within a turn.
     fn ended(&mut self, turn: &Turn) -> Refusal {
         let status = self.kill();
-        if let Some(complaining) = self.complaining.take() {
-            drop(complaining.join());
+        if let Some(stderr_thread) = self.stderr_thread.take() {
+            drop(stderr_thread.join());
         }
-        let complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
-        let complaints = String::from_utf8_lossy(&complaints);
-        let complaint = complaints.lines().rfind(|line| !line.trim().is_empty());
+        let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let stderr = String::from_utf8_lossy(&stderr);
+        let last_line = stderr.lines().rfind(|line| !line.trim().is_empty());
         let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-        let why = match complaint {
-            Some(complaint) => format!("claude ended ({status}): {complaint}"),
-            None => format!("claude ended without an answer ({status})"),
+        let why = match last_line {
+            Some(last_line) => format!("claude exited ({status}): {last_line}"),
+            None => format!("claude exited without a response ({status})"),
         };
-        // A client that never began does not understand us, or is none.
+        // A client that never started a turn has the wrong version or is another program.
         if turn.has_begun() || self.turns > 0 {
             Refusal::new(FailureClass::Transient, why)
         } else {
@@ -203,7 +206,7 @@ impl Child {
         if let Some(status) = self.process.try_wait()? {
             return Ok(status);
         }
-        self.family.end();
+        self.process_tree.end();
         self.process.wait()
     }
 }
@@ -211,30 +214,31 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         let _ = self.kill();
-        self.await_silence();
+        self.wait_for_exit();
     }
 }
 
-/// The data is never the last block: in that one the client reads files for `@path`, runs commands for
-/// `/name` and heeds magic words.
-fn message(question: &Ask, is_first: bool) -> Value {
-    let digest = is_first.then_some(question.digest.as_str());
-    let parts = digest.into_iter().chain([question.text.as_str()]);
+/// The data is never the last block: there the client reads files for `@path`, runs commands for
+/// `/name` and interprets keywords.
+fn message(request: &Request, is_first: bool) -> Value {
+    let digest = is_first.then_some(request.digest.as_str());
+    let parts = digest.into_iter().chain([request.text.as_str()]);
     let mut content: Vec<Value> = parts
         .filter(|part| !part.trim().is_empty())
         .map(|part| json!({"type": "text", "text": part}))
         .collect();
-    content.push(json!({"type": "text", "text": last_block(&question.closing)}));
+    content.push(json!({"type": "text", "text": last_block(&request.closing)}));
     let message = json!({"role": "user", "content": content});
     json!({"type": "user", "message": message, "parent_tool_use_id": null, "client_composed": true})
 }
 
-/// Some last words there must be.
+/// The last block must not be empty.
 fn last_block(closing: &str) -> &str {
     if closing.trim().is_empty() { "Answer now." } else { closing }
 }
 
-/// Writes on a thread of its own, so that a client that does not read cannot keep us beyond the limit.
+/// Writes on its own thread, so that a client that does not read cannot block us beyond the time
+/// limit.
 fn writer(stdin: Option<ChildStdin>) -> Sender<Vec<u8>> {
     let (sender, receiver) = mpsc::channel::<Vec<u8>>();
     thread::spawn(move || {
@@ -248,7 +252,7 @@ fn writer(stdin: Option<ChildStdin>) -> Sender<Vec<u8>> {
     sender
 }
 
-/// The channel closes when the client, and all that holds its output, has ended.
+/// The channel closes when the client and all processes that hold its stdout have exited.
 fn reader(stdout: Option<ChildStdout>) -> Receiver<Line> {
     let (sender, receiver) = mpsc::sync_channel(LINES_MAX);
     thread::spawn(move || {
@@ -265,7 +269,7 @@ fn reader(stdout: Option<ChildStdout>) -> Receiver<Line> {
             let line = match serde_json::from_slice(&bytes) {
                 Ok(message) => Line::Message(message),
                 Err(_) if is_too_long => Line::TooLong,
-                // A stray word on stdout, or half a line of a client that was killed.
+                // Stray text on stdout, or a partial line of a killed client.
                 Err(_) => continue,
             };
             if sender.send(line).is_err() {
@@ -276,7 +280,7 @@ fn reader(stdout: Option<ChildStdout>) -> Receiver<Line> {
     receiver
 }
 
-fn listener(stderr: Option<ChildStderr>, into: &Arc<Mutex<Vec<u8>>>) -> JoinHandle<()> {
+fn stderr_reader(stderr: Option<ChildStderr>, into: &Arc<Mutex<Vec<u8>>>) -> JoinHandle<()> {
     let into = Arc::clone(into);
     thread::spawn(move || {
         let Some(mut stderr) = stderr else { return };

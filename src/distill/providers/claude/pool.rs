@@ -1,4 +1,5 @@
-//! How many children there are, whose they are, and when an idle one goes.
+//! The pool of children: at most one per session, a maximum in total, and a time limit for idle
+//! ones.
 
 use std::{
     collections::HashSet,
@@ -10,8 +11,7 @@ use std::{
 
 use super::child::Child;
 
-/// Children by content session: at most one for each, and at most so many in all. A session whose turn
-/// it is holds a [`Lease`]; all others wait.
+/// Children by content session. A session holds a [`Lease`] while it uses its child; others wait.
 pub(super) struct Pool {
     shared: Arc<Shared>,
     reaper: Option<JoinHandle<()>>,
@@ -27,7 +27,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     busy: HashSet<String>,
-    /// The longest unused first.
+    /// Least recently used first.
     idle: Vec<Idle>,
     is_closing: bool,
 }
@@ -42,13 +42,13 @@ impl Pool {
     pub(super) fn new(children_max: usize, idle_max: Duration) -> Self {
         let (state, changed) = (Mutex::default(), Condvar::new());
         let shared = Arc::new(Shared { state, changed, children_max, idle_max });
-        let theirs = Arc::clone(&shared);
-        let reaper = thread::spawn(move || reap(&theirs));
+        let pool_state = Arc::clone(&shared);
+        let reaper = thread::spawn(move || reap(&pool_state));
         Self { shared, reaper: Some(reaper) }
     }
 
-    /// Waits until this session may have a child, or `None` if it may not by then. If there are too many
-    /// children, the longest unused one has to go.
+    /// Waits for a slot for this session, until the deadline. If the pool is full, the least
+    /// recently used idle child is ended.
     pub(super) fn lease(&self, session: &str, deadline: Instant) -> Option<Lease<'_>> {
         let mut state = self.shared.lock();
         loop {
@@ -97,7 +97,7 @@ impl Shared {
     }
 }
 
-/// The right of one session to have a child, until this is dropped.
+/// A session's exclusive use of a child, until dropped.
 pub(super) struct Lease<'a> {
     shared: &'a Shared,
     session: String,
@@ -105,7 +105,7 @@ pub(super) struct Lease<'a> {
 }
 
 impl<'a> Lease<'a> {
-    /// A child that was taken from another session makes room and is gone; it is never given to anyone.
+    /// A child displaced from another session is ended, never reused.
     fn new(shared: &'a Shared, session: &str, child: Option<Child>, is_own: bool) -> Self {
         let child = child.and_then(|child| {
             if is_own {
@@ -117,12 +117,12 @@ impl<'a> Lease<'a> {
         Self { shared, session: session.to_owned(), child }
     }
 
-    /// The child this session had, if it is still there.
+    /// The idle child of this session, if any.
     pub(super) fn take_child(&mut self) -> Option<Child> {
         self.child.take()
     }
 
-    /// Keeps the child for the session's next question.
+    /// Keeps the child for the session's next request.
     pub(super) fn give_back(mut self, child: Child) {
         self.child = Some(child);
     }
@@ -141,7 +141,7 @@ impl Drop for Lease<'_> {
     }
 }
 
-/// Ends children nobody used for a while.
+/// Ends children that are idle for too long.
 fn reap(shared: &Shared) {
     let mut state = shared.lock();
     while !state.is_closing {

@@ -1,4 +1,4 @@
-//! What the client says in one turn, read until it is an answer or a refusal.
+//! Parses the client's output of one turn into a response or a refusal.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,62 +6,61 @@ use claude_mem_events::FailureClass;
 use serde_json::Value;
 
 use crate::providers::{
-    Answer, REPLY_BYTES_MAX, Refusal, Spent, micros, name_of, prices, reported,
+    REPLY_BYTES_MAX, Refusal, Response, Spent, micros, prices, reported, reported_name,
 };
 
-/// A pause of the client that is longer than this is not waited for: the question is taken back.
+/// A longer retry delay of the client is not worth waiting for: the request is ended.
 const CLIENT_PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// The model's name on what the client says in its place.
+/// Model name of messages that the client generates itself.
 const SYNTHETIC: &str = "<synthetic>";
 
-/// One turn as it comes in.
+/// One turn in progress.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
     session_id: Option<String>,
     model: String,
-    /// Text is that of one message. When a stream breaks off in good order the client passes on what
-    /// it has and asks again, and then the whole answer comes under another id.
+    /// Text belongs to one message. When a stream breaks off, the client emits the partial text and
+    /// retries; the whole response then has another id.
     message_id: String,
     text: String,
     usage: Value,
-    /// The client's name for what went wrong.
+    /// The client's error kind.
     error: Option<String>,
     resets_at: Option<u64>,
     paid_before: f64,
     tokens_out_max: u32,
 }
 
-/// What a line means for the turn.
 #[derive(Debug, PartialEq)]
 pub(super) enum Step {
     More,
-    Answered(Said),
+    Answered(TurnResponse),
     Refused(Refusal),
 }
 
-/// An answer, and what the client has cost so far.
+/// A response, and the total cost of the client so far.
 #[derive(Debug, PartialEq)]
-pub(super) struct Said {
-    pub(super) answer: Answer,
+pub(super) struct TurnResponse {
+    pub(super) response: Response,
     pub(super) paid: f64,
 }
 
 impl Turn {
-    /// A turn of a client that has cost so many dollars before.
+    /// `paid_before` is the client's cost in dollars before this turn.
     pub(super) fn new(paid_before: f64, tokens_out_max: u32) -> Self {
         Self { paid_before, tokens_out_max, ..Self::default() }
     }
 
-    /// Whether the client has said anything that makes sense.
+    /// Whether the client has sent a valid message.
     pub(super) fn has_begun(&self) -> bool {
         self.session_id.is_some()
     }
 
-    /// Reads one line. Types that are not known are none of our business; newer clients have more.
+    /// Reads one line. Unknown types are ignored; newer clients have more.
     pub(super) fn take(&mut self, line: &Value) -> Step {
         if line["session_id"].as_str().is_some_and(|id| !id.is_empty()) {
-            self.session_id = Some(name_of(&line["session_id"], ""));
+            self.session_id = Some(reported_name(&line["session_id"], ""));
         }
         match (line["type"].as_str(), line["subtype"].as_str()) {
             (Some("system"), Some("api_retry")) => retry(line),
@@ -73,10 +72,10 @@ impl Turn {
         }
     }
 
-    /// The wall clock ran out. What was said until then is kept with the refusal.
+    /// The time limit expired. Partial text is kept with the refusal.
     pub(super) fn timed_out(&self, after: Duration) -> Refusal {
-        let why = format!("claude did not answer within {after:.0?}");
-        Refusal::too_slow(why).costing(self.estimate()).saying(&self.text)
+        let why = format!("claude did not respond within {after:.0?}");
+        Refusal::too_slow(why).with_cost(self.estimate()).with_reply(&self.text)
     }
 
     fn assistant(&mut self, line: &Value) -> Step {
@@ -90,18 +89,18 @@ impl Turn {
             self.text.clear();
             id.clone_into(&mut self.message_id);
         }
-        self.model = name_of(&message["model"], "");
+        self.model = reported_name(&message["model"], "");
         self.usage = message["usage"].clone();
         let blocks = message["content"].as_array().map(Vec::as_slice).unwrap_or_default();
         self.text.extend(blocks.iter().filter_map(|block| block["text"].as_str()));
         if self.text.len() > REPLY_BYTES_MAX {
-            return Step::Refused(Refusal::too_large("claude").costing(self.estimate()));
+            return Step::Refused(Refusal::too_large("claude").with_cost(self.estimate()));
         }
         Step::More
     }
 
-    /// When the limit of tokens cut the answer off, the client tells the model to go on, up to three
-    /// times. What is there is enough, and the rest would cost as much again each time.
+    /// When the token limit cuts off a response, the client asks the model to continue, up to three
+    /// times. The partial response is enough, and each continuation would cost as much again.
     fn nudge(&self, line: &Value) -> Step {
         let content = &line["message"]["content"];
         let text = content[0]["text"].as_str().or(content.as_str()).unwrap_or_default();
@@ -125,14 +124,14 @@ impl Turn {
             return self.failed(line, spent);
         }
         if self.text.trim().is_empty() {
-            let why = "claude gave an empty answer";
-            return Step::Refused(Refusal::new(FailureClass::Unreadable, why).costing(spent));
+            let why = "claude sent an empty response";
+            return Step::Refused(Refusal::new(FailureClass::Unreadable, why).with_cost(spent));
         }
-        Step::Answered(Said { answer: self.answer(spent, false), paid })
+        Step::Answered(TurnResponse { response: self.response(spent, false), paid })
     }
 
-    /// The client reports failures as if they were answers: `subtype` is `success`, and an assistant
-    /// nobody asked says what went wrong.
+    /// The client reports failures as responses: `subtype` is `success`, and a synthetic assistant
+    /// message holds the error.
     fn failed(&mut self, line: &Value, spent: Spent) -> Step {
         let error = self.error.as_deref();
         if error == Some("max_output_tokens") && !self.text.trim().is_empty() {
@@ -147,15 +146,18 @@ impl Turn {
         };
         let refusal = refusal(kind, line["api_error_status"].as_u64(), what);
         let retry_after = self.resets_at.and_then(until).or(refusal.retry_after);
-        Step::Refused(refusal.after(retry_after).costing(spent).saying(&self.text))
+        Step::Refused(refusal.after(retry_after).with_cost(spent).with_reply(&self.text))
     }
 
     fn cut(&self, spent: Spent) -> Step {
-        Step::Answered(Said { answer: self.answer(spent, true), paid: self.paid_before })
+        Step::Answered(TurnResponse {
+            response: self.response(spent, true),
+            paid: self.paid_before,
+        })
     }
 
-    fn answer(&self, spent: Spent, is_cut: bool) -> Answer {
-        Answer {
+    fn response(&self, spent: Spent, is_cut: bool) -> Response {
+        Response {
             text: self.text.clone(),
             is_cut,
             memory_session_id: self.session_id.clone(),
@@ -171,8 +173,8 @@ impl Turn {
         Spent { cost_micros, ..tokens(usage) }
     }
 
-    /// What a turn without a `result` must have cost: the tokens read are told at the beginning of an
-    /// answer, those written are as many as there can have been.
+    /// Estimated cost of a turn without a `result`: input tokens are reported at the start of a
+    /// response, output tokens are assumed to be the maximum.
     fn estimate(&self) -> Spent {
         if self.text.is_empty() {
             return Spent::default();
@@ -183,8 +185,8 @@ impl Turn {
     }
 }
 
-/// The client will try again by itself. A short pause is worth waiting for; a long one tells us when
-/// to come back, which the error at the end would not.
+/// The client retries by itself. A short delay is worth waiting for; a long one is passed on as
+/// `retry_after`, which the final error would not contain.
 fn retry(line: &Value) -> Step {
     let pause = Duration::from_millis(line["retry_delay_ms"].as_u64().unwrap_or(0));
     if pause <= CLIENT_PAUSE_MAX {
@@ -192,8 +194,8 @@ fn retry(line: &Value) -> Step {
     }
     let error = line["error"].as_str().unwrap_or("unknown");
     let status = line["error_status"].as_u64();
-    let said = status.map_or_else(String::new, |status| format!(" (HTTP {status})"));
-    let refusal = refusal(Some(error), status, &format!("claude has to wait: {error}{said}"));
+    let suffix = status.map_or_else(String::new, |status| format!(" (HTTP {status})"));
+    let refusal = refusal(Some(error), status, &format!("claude waits to retry: {error}{suffix}"));
     Step::Refused(refusal.after(Some(pause)))
 }
 
@@ -224,7 +226,7 @@ fn refusal(kind: Option<&str>, status: Option<u64>, what: &str) -> Refusal {
     Refusal::new(class, what)
 }
 
-/// How long it is until that second since 1970.
+/// Time until a second since 1970.
 fn until(then: u64) -> Option<Duration> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
     Duration::from_secs(then).checked_sub(now)
@@ -258,7 +260,7 @@ mod tests {
             "type": "result"})
     }
 
-    /// The last step of these lines; all before it must ask for more.
+    /// The last step of these lines; all before it must return `More`.
     fn steps(lines: &[Value]) -> Step {
         let mut turn = Turn::new(0.001, 100);
         let (last, before) = lines.split_last().unwrap();
@@ -268,9 +270,9 @@ mod tests {
         turn.take(last)
     }
 
-    fn answered(lines: &[Value]) -> Said {
+    fn answered(lines: &[Value]) -> TurnResponse {
         match steps(lines) {
-            Step::Answered(said) => said,
+            Step::Answered(done) => done,
             other => panic!("{other:?}"),
         }
     }
@@ -286,50 +288,50 @@ mod tests {
     fn the_blocks_of_a_message_are_joined_and_the_cost_is_that_of_the_turn() {
         let init = json!({"type": "system", "subtype": "init", "session_id": "m0"});
         let unknown = json!({"type": "ui_invalidate", "subtype": 7});
-        let said = answered(&[
+        let done = answered(&[
             init,
             assistant("a", "<one/>"),
             unknown,
             assistant("a", "<two/>"),
             result(false, None, "<two/>"),
         ]);
-        assert_eq!(said.answer.text, "<one/><two/>");
-        assert_eq!(said.answer.memory_session_id.as_deref(), Some("m1"), "the latest counts");
+        assert_eq!(done.response.text, "<one/><two/>");
+        assert_eq!(done.response.memory_session_id.as_deref(), Some("m1"), "the latest counts");
         let spent =
             Spent { tokens_in: 100, tokens_cached: 90, tokens_out: 7, cost_micros: Some(2000) };
-        assert_eq!((said.answer.spent, said.answer.is_cut), (spent, false));
-        assert!((said.paid - 0.003).abs() < 1e-9);
+        assert_eq!((done.response.spent, done.response.is_cut), (spent, false));
+        assert!((done.paid - 0.003).abs() < 1e-9);
     }
 
     #[test]
-    fn half_a_message_gives_way_to_the_whole_one() {
+    fn a_whole_message_replaces_a_partial_one() {
         let lines =
             [assistant("a", "<obs"), assistant("b", "<obs/>"), result(false, None, "<obs/>")];
-        assert_eq!(answered(&lines).answer.text, "<obs/>");
+        assert_eq!(answered(&lines).response.text, "<obs/>");
     }
 
     #[test]
-    fn an_answer_cut_off_by_its_limit_is_taken_as_it_is() {
+    fn a_response_cut_off_by_its_limit_is_kept() {
         let nudge = json!({"type": "user", "isSynthetic": true, "message": {"role": "user",
             "content": [{"type": "text", "text": "Output token limit hit. Resume directly"}]}});
-        let said = answered(&[assistant("a", "<obs>half"), nudge.clone()]);
-        assert_eq!((said.answer.text.as_str(), said.answer.is_cut), ("<obs>half", true));
+        let done = answered(&[assistant("a", "<obs>half"), nudge.clone()]);
+        assert_eq!((done.response.text.as_str(), done.response.is_cut), ("<obs>half", true));
         let spent = Spent {
             tokens_in: 100,
             tokens_cached: 90,
             tokens_out: 100,
             cost_micros: Some(10 + 9 + 500),
         };
-        assert_eq!(said.answer.spent, spent);
+        assert_eq!(done.response.spent, spent);
         let lines =
             [assistant("a", "half"), synthetic("max_output_tokens"), result(true, None, "no")];
-        assert!(answered(&lines).answer.is_cut, "clients that do not say that they go on");
+        assert!(answered(&lines).response.is_cut, "clients that do not announce a continuation");
         let refusal = refused(&[nudge, synthetic("max_output_tokens"), result(true, None, "no")]);
         assert_eq!(refusal.class, Unreadable);
     }
 
     #[test]
-    fn failures_that_look_like_answers_are_told_by_their_kind() {
+    fn failures_reported_as_responses_are_classified_by_their_kind() {
         let cases = [
             ("authentication_failed", Some(401), Auth),
             ("authentication_failed", Some(403), Auth),
@@ -355,11 +357,11 @@ mod tests {
         let is_error_alone = refused(&[assistant("a", "text"), result(true, None, "broke")]);
         assert_eq!((is_error_alone.class, is_error_alone.reply.as_str()), (Transient, "text"));
         let synthetic_alone = refused(&[synthetic("server_error"), result(false, None, "no")]);
-        assert_eq!(synthetic_alone.class, Transient, "never an answer");
+        assert_eq!(synthetic_alone.class, Transient, "never a response");
     }
 
     #[test]
-    fn a_result_without_text_has_its_reason_among_the_errors() {
+    fn the_reason_of_a_result_without_text_is_in_its_errors() {
         let budget = json!({"type": "result", "subtype": "error_max_budget_usd", "is_error": true,
             "errors": ["Reached maximum budget ($1)"]});
         let refusal = refused(&[budget]);
@@ -370,13 +372,13 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_answer_is_unreadable_and_was_paid_for() {
+    fn an_empty_response_is_unreadable_and_has_a_cost() {
         let refusal = refused(&[result(false, None, "")]);
         assert_eq!((refusal.class, refusal.spent.cost_micros), (Unreadable, Some(2000)));
     }
 
     #[test]
-    fn a_long_pause_of_the_client_ends_the_turn_and_says_when_to_come_back() {
+    fn a_long_retry_delay_of_the_client_ends_the_turn_with_retry_after() {
         let retry = |delay: u64| {
             json!({"type": "system", "subtype": "api_retry", "attempt": 1, "max_retries": 1,
                 "retry_delay_ms": delay, "error_status": 429, "error": "rate_limit"})
@@ -384,11 +386,11 @@ mod tests {
         let refusal = refused(&[retry(600), retry(90_000)]);
         assert_eq!(refusal.class, RateLimit);
         assert_eq!(refusal.retry_after, Some(Duration::from_secs(90)));
-        assert_eq!(refusal.message, "claude has to wait: rate_limit (HTTP 429)");
+        assert_eq!(refusal.message, "claude waits to retry: rate_limit (HTTP 429)");
     }
 
     #[test]
-    fn the_end_of_a_subscriptions_window_says_when_to_come_back() {
+    fn the_reset_time_of_a_subscription_becomes_retry_after() {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
         let event = json!({"type": "rate_limit_event",
             "rate_limit_info": {"status": "rejected", "resetsAt": now + 3600}});
@@ -398,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_of_any_shape_is_too_strange() {
+    fn malformed_lines_are_ignored() {
         let mut turn = Turn::new(0.0, 1);
         for line in [
             "null",

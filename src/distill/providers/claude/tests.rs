@@ -1,8 +1,8 @@
-//! The real client as a child, talking to a scripted model.
+//! The real client as a child, with a scripted model.
 
-mod apart;
 mod conversation;
 mod failures;
+mod isolation;
 mod processes;
 
 use std::{
@@ -16,7 +16,7 @@ use std::{
 use claude_mem_events::FailureClass;
 use claude_mem_tools::{
     client::{self, Client},
-    model::{self, Request, Script, Server},
+    model::{self, Script, Server},
 };
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -24,17 +24,17 @@ use super::*;
 use crate::providers::{Concern, Limits};
 use claude_mem_core::{environment::Environment, paths::Paths, settings::Settings};
 
-/// Long enough for a machine that does much else; no test waits for it to pass.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// Long enough for a busy machine; no test waits for it to expire.
+const TIME_MAX: Duration = Duration::from_secs(90);
 
-/// A user's machine: a home, our data directory, the client, and a model behind it.
-struct World {
+/// A user's machine: a home directory, our data directory, the client and a model.
+struct Fixture {
     server: Server,
     client: Client,
     variables: Vec<(String, String)>,
 }
 
-impl World {
+impl Fixture {
     fn new(script: Script) -> Self {
         let server = Server::start(script).unwrap();
         let client = Client::with_executable(installed(), &server.url()).unwrap();
@@ -42,7 +42,7 @@ impl World {
         let variables = client.environment().iter();
         let mut variables: Vec<_> =
             variables.map(|(name, value)| (text(name), text(value))).collect();
-        // Where the model is, and the key for it, is what the user chose for all projects.
+        // The endpoint and key of the model are user settings, valid for all projects.
         let data = client.home().join(".claude-mem");
         fs::create_dir_all(&data).unwrap();
         let of_user = variables.iter().filter(|(name, _)| name.contains("ANTHROPIC"));
@@ -70,47 +70,47 @@ impl World {
         use_it(&Setup { settings: &settings, paths: &paths, environment: &environment })
     }
 
-    /// The watchers and clients at work.
+    /// The running supervisors and clients.
     fn processes(&self) -> Vec<Process> {
         processes_in(&self.data().join("observer-sessions"))
     }
 
-    /// A killed process takes a moment to fall apart.
-    fn assert_nobody_is_left(&self) {
+    /// A killed process takes a moment to end.
+    fn assert_no_process_is_left(&self) {
         for process in self.processes() {
             process.assert_ends();
         }
     }
 
-    /// What the model was asked. Older clients also look whether the server is there.
-    fn questions(&self) -> Vec<Request> {
-        let is_question = |request: &Request| request.method == "POST";
-        self.server.requests().into_iter().filter(is_question).collect()
+    /// Requests that the model received. Older clients also probe the server.
+    fn requests(&self) -> Vec<model::Request> {
+        let is_post = |request: &model::Request| request.method == "POST";
+        self.server.requests().into_iter().filter(is_post).collect()
     }
 
-    fn await_question(&self) {
+    fn await_request(&self) {
         let mut count = 1;
-        while self.questions().is_empty() {
-            let requests = self.server.wait_for_requests(count, PATIENCE);
-            count = requests.expect("the model is asked").len() + 1;
+        while self.requests().is_empty() {
+            let requests = self.server.wait_for_requests(count, TIME_MAX);
+            count = requests.expect("the model receives a request").len() + 1;
         }
     }
 
     fn provider(&self) -> Claude {
-        self.setup(|setup| Claude::new(setup, installed(), built(), PATIENCE).unwrap())
+        self.setup(|setup| Claude::new(setup, installed(), built(), TIME_MAX).unwrap())
     }
 }
 
-fn answering(text: &str) -> World {
-    World::new(Script::new().otherwise(model::Answer::text(text)))
+fn responding(text: &str) -> Fixture {
+    Fixture::new(Script::new().otherwise(model::Answer::text(text)))
 }
 
-/// The client, installed by npm on first use; a test without it would prove nothing and fails.
+/// The client, installed by npm on first use. Tests fail without it.
 fn installed() -> PathBuf {
     client::executable().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Our own program as cargo built it beside these tests.
+/// Our own program, built by cargo next to these tests.
 fn built() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let built = BUILT.get_or_init(|| {
@@ -127,49 +127,48 @@ fn built() -> PathBuf {
     built.clone()
 }
 
-fn question(session: &str) -> Ask {
-    Ask {
+fn request(session: &str) -> Request {
+    Request {
         content_session: session.into(),
         system: "You observe another session.".into(),
         digest: format!("Before, in {session}: nothing."),
         text: format!("<tool session=\"{session}\">ls</tool>"),
         closing: "Answer in XML.".into(),
         model: "claude-haiku-4-5".into(),
-        limits: Limits { tokens_out_max: 777, time_max: PATIENCE },
-        ..Ask::default()
+        limits: Limits { tokens_out_max: 777, time_max: TIME_MAX },
+        ..Request::default()
     }
 }
 
-/// What the model was told last, without what the client says before it about the machine.
-fn told(request: &Request) -> String {
+/// The last user text that the model received, without the client's notes about the machine.
+fn user_text(request: &model::Request) -> String {
     let text = request.last_user_text();
     let own = text.rsplit_once("</system-reminder>").map_or(text.as_str(), |(_, own)| own);
     own.trim_start().to_owned()
 }
 
 fn refused(script: Script) -> Refusal {
-    World::new(script).provider().ask(&question("s")).unwrap_err()
+    Fixture::new(script).provider().send(&request("s")).unwrap_err()
 }
 
-/// A handle on a process, which cannot come to mean another one.
+/// A process handle that cannot come to mean another process.
 struct Process {
     pid: Pid,
     handle: rustix::fd::OwnedFd,
 }
 
 impl Process {
-    /// `None` if it ended in the meantime.
+    /// `None` if it has ended.
     fn of(pid: Pid) -> Option<Self> {
         Some(Self { pid, handle: pidfd_open(pid, PidfdFlags::empty()).ok()? })
     }
 
-    /// Waits for its end.
     fn assert_ends(&self) {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
-        let limit = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
+        let limit = Timespec { tv_sec: TIME_MAX.as_secs() as i64, tv_nsec: 0 };
         let mut polled = [PollFd::new(&self.handle, PollFlags::IN)];
         let ended = poll(&mut polled, Some(&limit)).unwrap();
-        assert_eq!(ended, 1, "{:?} lives on", self.pid);
+        assert_eq!(ended, 1, "{:?} is still running", self.pid);
     }
 
     fn is_alive(&self) -> bool {
@@ -179,7 +178,7 @@ impl Process {
     }
 }
 
-/// The watcher and the client below this process that work in the given directory.
+/// The supervisor and the client that run in the given directory.
 fn processes_in(cwd: &Path) -> Vec<Process> {
     let cwd = fs::canonicalize(cwd).unwrap();
     let is_there = |pid: &Pid| {

@@ -29,7 +29,7 @@ mod text;
 
 use std::time::Duration;
 
-use super::{Answer, Spent};
+use super::{Response, Spent};
 use crate::turn_prompt::Turn;
 use claude_mem_core::settings::Verbosity;
 use claude_mem_memory::modes::Mode;
@@ -50,8 +50,8 @@ pub fn extract(turn: &Turn<'_>, mode: &Mode, verbosity: Verbosity) -> String {
 }
 
 /// The same as an answer of any provider, free of charge.
-pub fn answer(turn: &Turn<'_>, mode: &Mode, verbosity: Verbosity) -> Answer {
-    Answer {
+pub fn respond(turn: &Turn<'_>, mode: &Mode, verbosity: Verbosity) -> Response {
+    Response {
         text: extract(turn, mode, verbosity),
         is_cut: false,
         memory_session_id: None,

@@ -1,4 +1,4 @@
-//! How many children there are, and that none is left.
+//! The number of children, and that none is left behind.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -14,77 +14,77 @@ use super::*;
 
 #[test]
 fn a_child_that_dies_between_and_within_turns_is_replaced() {
-    let world = answering("<skip/>");
+    let world = responding("<skip/>");
     let claude = world.provider();
-    let first = claude.ask(&question("s")).unwrap();
+    let first = claude.send(&request("s")).unwrap();
     for process in world.processes() {
         let _ = kill_process(process.pid, Signal::KILL);
         process.assert_ends();
     }
-    let ask = Ask { resume: first.memory_session_id, ..question("s") };
-    let refusal = claude.ask(&ask).unwrap_err();
+    let next = Request { resume: first.memory_session_id, ..request("s") };
+    let refusal = claude.send(&next).unwrap_err();
     assert_eq!(refusal.class, FailureClass::Transient, "{}", refusal.message);
-    assert!(refusal.message.starts_with("claude ended"), "{}", refusal.message);
-    assert_eq!(claude.ask(&ask).unwrap().text, "<skip/>");
+    assert!(refusal.message.starts_with("claude exited"), "{}", refusal.message);
+    assert_eq!(claude.send(&next).unwrap().text, "<skip/>");
 }
 
 #[test]
 fn there_are_no_more_children_than_allowed_and_none_after_the_end() {
-    let world = answering("<skip/>").with("CLAUDE_MEM_MAX_CONCURRENT_AGENTS", "2");
+    let world = responding("<skip/>").with("CLAUDE_MEM_MAX_CONCURRENT_AGENTS", "2");
     let cwd = world.data().join("observer-sessions");
     let claude = world.provider();
     thread::scope(|scope| {
         for session in ["s1", "s2", "s3", "s4"] {
             let claude = &claude;
-            scope.spawn(move || claude.ask(&question(session)).unwrap());
+            scope.spawn(move || claude.send(&request(session)).unwrap());
         }
     });
     let children = processes_in(&cwd);
-    assert_eq!(children.len(), 4, "two clients and their watchers");
+    assert_eq!(children.len(), 4, "two clients and their supervisors");
     drop(claude);
     for child in children {
         assert!(!child.is_alive(), "gone before drop returns");
     }
-    world.assert_nobody_is_left();
+    world.assert_no_process_is_left();
 }
 
 #[test]
-fn whoever_cannot_have_a_child_in_time_is_told_so() {
+fn a_request_without_a_free_child_fails_at_its_time_limit() {
     let gate = model::Gate::new();
     let script = Script::new().otherwise(model::Answer::text("<skip/>").held_by(&gate));
-    let world = World::new(script).with("CLAUDE_MEM_MAX_CONCURRENT_AGENTS", "1");
+    let world = Fixture::new(script).with("CLAUDE_MEM_MAX_CONCURRENT_AGENTS", "1");
     let claude = world.provider();
     thread::scope(|scope| {
-        let first = scope.spawn(|| claude.ask(&question("s1")));
-        world.await_question();
+        let first = scope.spawn(|| claude.send(&request("s1")));
+        world.await_request();
         for session in ["s1", "s2"] {
-            let limits = Limits { time_max: Duration::from_millis(50), ..question("").limits };
-            let refusal = claude.ask(&Ask { limits, ..question(session) }).unwrap_err();
+            let limits = Limits { time_max: Duration::from_millis(50), ..request("").limits };
+            let refusal = claude.send(&Request { limits, ..request(session) }).unwrap_err();
             assert_eq!(refusal.class, FailureClass::Transient);
             assert!(refusal.message.starts_with("all agents are busy"), "{}", refusal.message);
         }
         gate.open();
         assert_eq!(first.join().unwrap().unwrap().text, "<skip/>");
     });
-    assert_eq!(world.questions().len(), 1);
-    assert_eq!(claude.ask(&question("s2")).unwrap().text, "<skip/>");
+    assert_eq!(world.requests().len(), 1);
+    assert_eq!(claude.send(&request("s2")).unwrap().text, "<skip/>");
 }
 
 #[test]
-fn an_idle_child_goes() {
-    let world = answering("<skip/>");
+fn an_idle_child_is_ended() {
+    let world = responding("<skip/>");
     let brief = Duration::from_millis(200);
     let claude = world.setup(|setup| Claude::new(setup, installed(), built(), brief).unwrap());
-    let first = claude.ask(&question("s")).unwrap();
+    let first = claude.send(&request("s")).unwrap();
     for process in world.processes() {
         process.assert_ends();
     }
-    let second = claude.ask(&Ask { resume: first.memory_session_id.clone(), ..question("s") });
+    let second = claude.send(&Request { resume: first.memory_session_id.clone(), ..request("s") });
     assert_ne!(second.unwrap().memory_session_id, first.memory_session_id);
 }
 
-/// A shell that has the client as a child, as our program would have, in the middle of a turn.
-fn shell_with_client(world: &World) -> (std::process::Child, Vec<Process>) {
+/// A shell with the client as a child, as our program has it, in the middle of a turn.
+fn shell_with_client(world: &Fixture) -> (std::process::Child, Vec<Process>) {
     let cwd = world.data().join("observer-sessions");
     fs::create_dir_all(&cwd).unwrap();
     let message = world.client.home().join("message");
@@ -95,19 +95,19 @@ fn shell_with_client(world: &World) -> (std::process::Child, Vec<Process>) {
     let mut shell = Command::new("sh");
     shell.args(["-c", "launcher=$1; shift; message=$1; shift; \"$launcher\" __agent-child watch $$ \"$@\" <\"$message\" & wait", "sh"]);
     shell.arg(built()).arg(&message).arg(installed());
-    shell.args(world::arguments("claude-haiku-4-5", "You observe."));
-    shell.env_clear().envs(world.setup(world::environment)).current_dir(&cwd);
+    shell.args(launch::arguments("claude-haiku-4-5", "You observe."));
+    shell.env_clear().envs(world.setup(launch::environment)).current_dir(&cwd);
     shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let shell = shell.spawn().unwrap();
-    world.await_question();
+    world.await_request();
     let own = Pid::from_child(&shell);
     let below = processes_in(&cwd).into_iter().filter(|process| process.pid != own).collect();
     (shell, below)
 }
 
 #[test]
-fn nobody_survives_the_sudden_death_of_our_program() {
-    let world = World::new(Script::new().otherwise(model::Answer::hang()));
+fn no_process_survives_the_death_of_our_program() {
+    let world = Fixture::new(Script::new().otherwise(model::Answer::hang()));
     let (mut shell, below) = shell_with_client(&world);
     assert_eq!(below.len(), 2);
     assert!(below.iter().all(Process::is_alive));
@@ -119,22 +119,22 @@ fn nobody_survives_the_sudden_death_of_our_program() {
 }
 
 #[test]
-fn nobody_survives_when_the_watcher_is_killed_as_well() {
-    let world = World::new(Script::new().otherwise(model::Answer::hang()));
+fn no_process_survives_when_the_supervisor_is_killed_as_well() {
+    let world = Fixture::new(Script::new().otherwise(model::Answer::hang()));
     let (mut shell, below) = shell_with_client(&world);
-    let watcher = below.iter().min_by_key(|process| process.pid.as_raw_nonzero()).unwrap();
+    let supervisor = below.iter().min_by_key(|process| process.pid.as_raw_nonzero()).unwrap();
     shell.kill().unwrap();
-    kill_process(watcher.pid, Signal::KILL).unwrap();
+    kill_process(supervisor.pid, Signal::KILL).unwrap();
     shell.wait().unwrap();
     for process in below {
         process.assert_ends();
     }
 }
 
-/// A client that has a child of its own in a session of its own. Each says its number first.
+/// A client with a child in its own session. Each prints its pid first.
 const WITH_DESCENDANT: &str = "setsid sh -c 'echo $$; exec sleep 1000' & echo $$; wait";
 
-/// Reads the two numbers.
+/// Reads the two pids.
 fn both(child: &mut std::process::Child) -> Vec<Process> {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let pids = lines.take(2).map(|line| Pid::from_raw(line.unwrap().parse().unwrap()).unwrap());
@@ -142,7 +142,7 @@ fn both(child: &mut std::process::Child) -> Vec<Process> {
 }
 
 #[test]
-fn what_the_client_started_goes_with_it() {
+fn descendants_of_the_client_end_with_it() {
     let mut shell = Command::new("sh");
     shell.args(["-c", "\"$1\" __agent-child watch $$ sh -c \"$2\" & wait", "sh"]);
     shell.arg(built()).arg(WITH_DESCENDANT).stdin(Stdio::null()).stdout(Stdio::piped());

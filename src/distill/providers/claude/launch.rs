@@ -1,27 +1,25 @@
-//! What the child is started with: program, directory, environment, flags.
+//! How the child is started: program, directory, environment, flags.
 
 use std::{ffi::OsString, path::PathBuf};
 
 use crate::providers::Setup;
 use claude_mem_core::settings::{self, ClaudeAuth, table};
 
-/// Where a child lives.
-pub(super) struct World {
+pub(super) struct LaunchConfig {
     /// Claude Code.
     pub(super) executable: PathBuf,
-    /// Our own program, which starts it and ends with it.
+    /// Our own program: starts the client and ends with it.
     pub(super) launcher: PathBuf,
     /// An empty directory of our own, so that no project is ever read.
     pub(super) cwd: PathBuf,
-    /// Everything it inherits.
     pub(super) environment: Vec<(OsString, OsString)>,
 }
 
-/// Hooks see this and do nothing: a memory of making memories would never end.
+/// Our hooks do nothing if this is set: capturing our own requests would never end.
 const MARKER: &str = "CLAUDE_MEM_INTERNAL";
 
-/// Our own switches. One retry, because a short interruption is cheapest mended by the client; anything
-/// longer is announced by it and taken over by us.
+/// One retry, because the client handles short interruptions at the lowest cost. Longer ones it
+/// announces, and we end the request.
 const SWITCHES: [(&str, &str); 7] = [
     (MARKER, "1"),
     ("CLAUDE_CODE_MAX_RETRIES", "1"),
@@ -32,9 +30,9 @@ const SWITCHES: [(&str, &str); 7] = [
     ("MAX_THINKING_TOKENS", "0"),
 ];
 
-/// What the client gets: variables of the machine and its user, those that the user wrote into `.env` for
-/// all projects, and our own. Tokens, addresses and profiles of our own environment may be those of one
-/// project, and what is distilled is of all.
+/// Environment of the client: variables of the machine and its user, those in the user's `.env`,
+/// and our own. Other tokens, URLs and profiles may belong to one project, and we distill all of
+/// them.
 pub(super) fn environment(setup: &Setup<'_>) -> Vec<(OsString, OsString)> {
     let mut environment = setup.environment.own();
     let chosen = settings::variables(&setup.paths.credentials());
@@ -47,9 +45,9 @@ pub(super) fn environment(setup: &Setup<'_>) -> Vec<(OsString, OsString)> {
     environment
 }
 
-/// The arguments, each checked against the real client. No tools; no settings but these; no MCP servers;
-/// no transcript; no slash commands; no thinking; and no reading of files, which the client would do by
-/// itself for every `@path` it meets.
+/// The arguments, each tested with the real client: no tools, no settings but these, no MCP
+/// servers, no transcript, no slash commands, no thinking. File reading is denied, because the
+/// client would read every `@path` in the input.
 pub(super) fn arguments(model: &str, system: &str) -> Vec<String> {
     let settings = r#"{"disableAllHooks":true,"alwaysThinkingEnabled":false,"permissions":{"deny":["Read(//**)"]}}"#;
     let pairs = [
@@ -69,7 +67,7 @@ pub(super) fn arguments(model: &str, system: &str) -> Vec<String> {
         "--disable-slash-commands",
     ];
     let flags = flags.into_iter().map(str::to_owned);
-    // Joined by `=` so that no value is ever taken for a flag.
+    // Joined by `=` so that no value is parsed as a flag.
     flags.chain(pairs.map(|(name, value)| format!("{name}={value}"))).collect()
 }
 
