@@ -1,4 +1,4 @@
-//! Our own export: each event as one line of JSON, whole, and back.
+//! Our own export format: each event as one line of JSON, and its import.
 
 use std::{borrow::Cow, path::Path};
 
@@ -13,7 +13,7 @@ use crate::{
 };
 use claude_mem_core::failure::Failure;
 
-/// One event as written.
+/// An exported event.
 #[derive(Serialize)]
 pub struct Exported<'a> {
     id: String,
@@ -23,10 +23,10 @@ pub struct Exported<'a> {
     event: Body<'a>,
 }
 
-/// What it says: its fields, or its bytes if this program does not know them.
+/// The fields of an event, or its bytes if the kind is unknown.
 struct Body<'a>(&'a Recorded);
 
-/// An event of a kind that this program does not know, or what is left of one whose text was removed.
+/// An event of an unknown kind, or an erased one.
 #[derive(Serialize, Deserialize)]
 struct Opaque {
     kind: u16,
@@ -34,14 +34,14 @@ struct Opaque {
     payload: String,
 }
 
-/// The kind of what is not known, which no event is called.
+/// Kind of an unknown event. No event has this name.
 const UNKNOWN: &str = "Unknown";
-/// The kind of what was removed by a compaction, which no event is called either.
+/// Kind of an event erased by a compaction. No event has this name.
 const ERASED: &str = "Erased";
 
 impl<'a> Exported<'a> {
-    /// The event as it is exported. Of one whose text was removed that is what is left: memories were made of
-    /// it, and other rows depend on it.
+    /// The exported event. An erased one is exported too: memories were distilled from it, and
+    /// other rows refer to it.
     pub fn of(recorded: &'a Recorded) -> Self {
         let event = &recorded.event;
         let kind = match event {
@@ -70,7 +70,7 @@ impl Serialize for Body<'_> {
     }
 }
 
-/// One line as read.
+/// One parsed line.
 #[derive(Deserialize)]
 struct Read<'a> {
     id: String,
@@ -81,7 +81,7 @@ struct Read<'a> {
     event: &'a RawValue,
 }
 
-/// Takes in a file that `claude-mem export` wrote.
+/// Imports a file written by `claude-mem export`.
 pub(super) fn import(sink: &mut Sink<'_>, path: &Path) -> Result<(), Failure> {
     let failed = |error| cannot_read(path, &error);
     let mut lines = Lines::open(path).map_err(failed)?;

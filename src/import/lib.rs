@@ -1,8 +1,7 @@
-//! What people already have, brought into the log: another program's memory, the client's own records of past
-//! sessions, and our own export.
+//! Imports into the log: the TypeScript claude-mem, Claude Code transcripts, and our own export.
 //!
-//! Every event gets an id made from what it is, so that an import can be broken off and done again, and a
-//! second one adds nothing. Nobody is asked anything here.
+//! Every event gets an id derived from its content, so that an interrupted import can be repeated,
+//! and a second one adds nothing. No request is sent to a provider.
 
 pub mod export;
 mod home;
@@ -25,7 +24,7 @@ use std::{
 use claude_mem_core::{app::App, failure::Failure};
 use lines::{Line, Lines};
 
-/// What kinds of things can be brought in.
+/// Formats that can be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum From {
     /// The TypeScript claude-mem: its database, or a file it exported
@@ -37,7 +36,7 @@ pub enum From {
 }
 
 impl From {
-    /// In words.
+    /// Name for the user.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ts => "the TypeScript claude-mem",
@@ -47,7 +46,7 @@ impl From {
     }
 }
 
-/// Brings in what is at `path`.
+/// Imports the file or folder at `path`.
 pub fn import(app: &App, sink: &mut Sink<'_>, from: From, path: &Path) -> Result<(), Failure> {
     match from {
         From::Ts => upstream::import(app, sink, path)?,
@@ -57,7 +56,7 @@ pub fn import(app: &App, sink: &mut Sink<'_>, from: From, path: &Path) -> Result
     sink.finish()
 }
 
-/// What is at `path`, judged by what is in it.
+/// Detects the format from the content.
 pub fn recognise(path: &Path) -> Result<From, Failure> {
     let failed = |error| cannot_read(path, &error);
     if fs::metadata(path).map_err(failed)?.is_dir() {
@@ -86,7 +85,7 @@ pub fn recognise(path: &Path) -> Result<From, Failure> {
     }
 }
 
-/// The TypeScript claude-mem's database, as it is called.
+/// File name of the TypeScript claude-mem's database.
 pub const DATABASE: &str = "claude-mem.db";
 
 fn cannot_read(path: &Path, error: &std::io::Error) -> Failure {

@@ -1,4 +1,4 @@
-//! The lines of a file of any size, in bounded memory.
+//! Reads the lines of a file of any size, in bounded memory.
 
 use std::{
     fs::{File, OpenOptions},
@@ -10,35 +10,34 @@ use claude_mem_core::os::Opening as _;
 
 use memchr::memchr;
 
-/// Longer lines are passed over. An event is below 16 MB, and escapes make that six times as long at worst.
+/// Longer lines are skipped. An event is below 16 MB, and escapes make it at most six times as
+/// long.
 const LINE_BYTES_MAX: usize = 96 << 20;
-/// How much is read at a time.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// One line, without its end.
+/// One line, without its terminator.
 #[derive(Debug, PartialEq)]
 pub(super) struct Line<'a> {
-    /// Nothing if it is too long.
+    /// `None` if it is too long.
     pub(super) bytes: Option<&'a [u8]>,
-    /// Whether its end is there. Somebody may still be writing the last one.
+    /// Whether it is terminated. The last one may still be written.
     pub(super) is_ended: bool,
 }
 
-/// The lines of a file, the first one first.
+/// The lines of a file, in order.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     from: R,
     bytes: Vec<u8>,
-    /// What is in hand and not yet given: `bytes[start..end]`.
+    /// Buffered bytes not yet returned: `bytes[start..end]`.
     start: usize,
     end: usize,
     line_bytes_max: usize,
-    /// Bytes read so far.
     pub(super) read: u64,
 }
 
 impl Lines<File> {
-    /// A pipe or device in the file's place is not waited for.
+    /// Does not block on a pipe or a device.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).no_wait().open(path)?;
         if !file.metadata()?.is_file() {
@@ -53,7 +52,6 @@ impl<R: Read> Lines<R> {
         Self { from, bytes: Vec::new(), start: 0, end: 0, line_bytes_max, read: 0 }
     }
 
-    /// The next line; `None` at the end.
     pub(super) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         let (mut searched, mut is_too_long) = (0, false);
         loop {
@@ -81,13 +79,13 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Reads more behind what is in hand.
+    /// Appends to the buffer.
     fn fill(&mut self) -> io::Result<usize> {
         if self.start > 0 {
             self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
         }
-        // A long line is read in ever larger blocks, so that each of its bytes is looked at once.
+        // A long line is read in growing blocks, so that each byte is scanned once.
         let wanted = self.end + BLOCK_BYTES;
         if self.bytes.len() < wanted {
             self.bytes.resize(wanted, 0);

@@ -1,4 +1,4 @@
-//! Where imported events go: into the log, each once, in batches.
+//! Appends imported events to the log, each once, in batches.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,14 +10,14 @@ use claude_mem_capture::redaction;
 use claude_mem_core::failure::Failure;
 use claude_mem_privacy::Policy;
 
-/// A batch is one write. Hooks that come in between wait for it.
+/// A batch is one write. Hooks wait for it.
 const BATCH_EVENTS: usize = 512;
 const BATCH_BYTES: usize = 2 << 20;
 
-/// So many problems are reported one by one.
+/// Number of problems reported individually.
 pub(super) const DAMAGE_MAX: usize = 10;
 
-/// An id that is the same whenever the same thing is imported.
+/// An id that is the same for the same content.
 pub(super) fn stable_id(time_us: u64, parts: &[&str]) -> Id {
     let mut hash = Sha256::new();
     for part in parts {
@@ -28,12 +28,12 @@ pub(super) fn stable_id(time_us: u64, parts: &[&str]) -> Id {
     Id::new(time_us, bits)
 }
 
-/// Which of what is found is wanted.
+/// Filter for imported events.
 #[derive(Debug, Clone, Default)]
 pub struct Scope {
-    /// From this moment on.
+    /// From this time on.
     pub since_us: u64,
-    /// Of this project: its name, key or folder.
+    /// Name, key or folder of a project.
     pub project: Option<String>,
 }
 
@@ -47,42 +47,41 @@ impl Scope {
     }
 }
 
-/// What an import came to.
+/// Result of an import.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Events that are new, by what they are.
+    /// New events by kind.
     pub added: BTreeMap<&'static str, u64>,
-    /// Events that were there before.
+    /// Events that exist already.
     pub known: u64,
-    /// What is not wanted, by reason.
+    /// Filtered events, by reason.
     pub left_out: BTreeMap<&'static str, u64>,
-    /// What could not be taken, by reason.
+    /// Rejected events, by reason.
     pub refused: BTreeMap<String, u64>,
-    /// What could not be read to its end.
+    /// Files that could not be read completely.
     pub damage: Vec<String>,
-    /// Bytes that were read, where that is known.
+    /// Bytes read, if known.
     pub bytes: u64,
 }
 
 impl Report {
-    /// How many events are new.
     pub fn added_total(&self) -> u64 {
         self.added.values().sum()
     }
 }
 
-/// Takes events that are new and wanted; everything else is counted.
+/// Appends new events that pass the filter, and counts all others.
 #[derive(Debug)]
 pub struct Sink<'a> {
-    /// What was there before.
+    /// Existing events.
     pub(super) store: &'a Store,
-    /// Nothing if it is only to be said what would be done.
+    /// `None` for a dry run.
     log: Option<EventLog>,
     scope: Scope,
     policy: Policy,
     batch: Vec<(Id, Envelope, Event)>,
     batch_bytes: usize,
-    /// Met in this run.
+    /// Ids seen in this run.
     met: HashSet<Id>,
     pub report: Report,
 }
@@ -100,8 +99,8 @@ impl<'a> Sink<'a> {
         Ok(self.scope.includes(id, envelope) && !is_met && !self.store.has_event(id)?)
     }
 
-    /// Adds the event that `make` gives, if it is new and wanted; only then it is made. One that is too large
-    /// for the log is refused, and all others are taken.
+    /// Adds the event from `make` if it is new and passes the filter; otherwise `make` is not
+    /// called. An event too large for the log is rejected.
     pub(super) fn add(
         &mut self,
         what: &'static str,
@@ -122,7 +121,8 @@ impl<'a> Sink<'a> {
             self.refuse("an unknown kind of event, with secrets in it that cannot be redacted");
             return Ok(());
         }
-        // Checked before redacting, which is slow for megabytes, and after, because placeholders can be longer.
+        // Checked before redaction, which is slow for megabytes, and after it, because placeholders
+        // can be longer.
         let is_small = event.payload_bytes(&envelope).is_ok();
         if is_small {
             redaction::redact(&mut envelope, &mut event, self.policy);
@@ -145,23 +145,23 @@ impl<'a> Sink<'a> {
         Ok(())
     }
 
-    /// The event is in the log under another id; whoever copied it has nothing new to say.
+    /// The event is recorded under another id, so the copy adds nothing.
     pub(super) fn recorded_otherwise(&mut self, id: Id) {
         self.met.insert(id);
         self.report.known += 1;
     }
 
-    /// Counts something that is not wanted.
+    /// Counts a filtered event.
     pub(super) fn leave_out(&mut self, reason: &'static str) {
         *self.report.left_out.entry(reason).or_default() += 1;
     }
 
-    /// Counts something that cannot be taken.
+    /// Counts a rejected event.
     pub(super) fn refuse(&mut self, reason: impl Into<String>) {
         *self.report.refused.entry(reason.into()).or_default() += 1;
     }
 
-    /// Writes what is in hand.
+    /// Writes the batch.
     pub(super) fn flush(&mut self) -> Result<(), Failure> {
         if let Some(log) = &mut self.log
             && !self.batch.is_empty()
@@ -173,7 +173,7 @@ impl<'a> Sink<'a> {
         Ok(())
     }
 
-    /// Writes what is in hand; all of it is on disk when this returns.
+    /// Writes and syncs the batch.
     pub(super) fn finish(&mut self) -> Result<(), Failure> {
         self.flush()?;
         match &mut self.log {

@@ -1,8 +1,8 @@
-//! Compaction: the log without what is no longer needed, and nothing of that anywhere else.
+//! Compaction: removes from the log what is no longer needed, and from all files next to it.
 //!
-//! First a point is recorded in the log, so that what may go follows from the events before it alone; then the
-//! tables are brought up to date, segments are rewritten one after another, and the database is made small.
-//! Killed at any moment, everything is there, and the next run does what is left to do.
+//! First a point is recorded in the log, so that the events before it alone determine what is
+//! removed. Then the tables are brought up to date, segments are rewritten one after another, and
+//! the database is vacuumed. A crash at any time loses nothing; the next run does the rest.
 
 use std::{
     sync::{
@@ -24,50 +24,49 @@ use claude_mem_projections::{Eraser, FoldState, Store, Vacuumed};
 use claude_mem_core::{app::App, failure::Failure, os, settings::table::SKIP_TOOLS};
 use claude_mem_memory::store;
 
-/// What to do.
+/// Options of a compaction.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Only see what it would come to.
+    /// Report only.
     pub is_dry_run: bool,
-    /// Only remove what was forgotten; else also recompress and merge.
+    /// Only erase forgotten records; do not recompress or merge.
     pub is_only_forgotten: bool,
-    /// Keep replies that a later generation took the place of.
+    /// Keep responses that a later generation superseded.
     pub keeps_superseded: bool,
-    /// Keep only digests of what tools were given and gave back before this moment, once it is answered.
+    /// Keep only digests of tool inputs and outputs before this time, once they are distilled.
     pub raw_before_us: Option<u64>,
 }
 
-/// What it came to.
+/// Result of a compaction.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
     /// Bytes of the log before and after.
     pub log_bytes: (u64, u64),
     /// Files of the log before and after.
     pub files: (usize, usize),
-    /// Records whose text was removed.
+    /// Records whose content was erased.
     pub erased: u64,
-    /// Bytes of writes that were cut short, and of damage that may hold what was forgotten.
+    /// Bytes of torn writes, and of damage that may hold forgotten content.
     pub dropped_bytes: u64,
-    /// Segments that had to be left as they are, because they are damaged.
+    /// Damaged segments that were not rewritten.
     pub left: Vec<u64>,
-    /// Whether one of those holds something that was forgotten.
+    /// Whether one of them holds forgotten content.
     pub is_forgotten_left: bool,
-    /// What became of the database.
     pub memory: Vacuumed,
-    /// Bytes of databases set aside, of quarantine and of diagnostics that are gone.
+    /// Bytes of old databases, quarantine and diagnostics that were deleted.
     pub purged_bytes: u64,
 }
 
 /// Segments are merged up to this size.
 const SEGMENT_BYTES: u64 = 32 << 20;
-/// Rewriting is mostly compressing: two keep two processors busy, and one more does so while another waits for the
-/// disk. With more the user would notice.
+/// Rewriting is mostly compression: two threads use two cores, a third one works while another
+/// waits for the disk. More would disturb the user.
 const THREADS_MAX: usize = 3;
-/// How often the active segment is tried to be rolled while others keep appending.
+/// Attempts to roll the active segment while others keep appending.
 const ROLLS_MAX: u32 = 40;
 const ROLL_PAUSE: Duration = Duration::from_millis(50);
 
-/// Compacts the log and the database. `progress` is told how many bytes of how many are done.
+/// Compacts the log and the database. `progress` gets the bytes done and the total.
 pub fn run(
     app: &mut App,
     options: &Options,
@@ -100,7 +99,7 @@ pub fn run(
     Ok(outcome)
 }
 
-/// Takes the place of the one who compacts; `None` if there is no log yet.
+/// Takes the compaction lock; `None` if there is no log yet.
 pub(crate) fn begin(app: &App) -> Result<Option<Compactor>, Failure> {
     let dir = app.paths.log();
     if Log::open(&dir, LogOptions::default())?.id().is_none() {
@@ -114,7 +113,7 @@ pub(crate) fn begin(app: &App) -> Result<Option<Compactor>, Failure> {
     }
 }
 
-/// Rows decide what may go, so there must be no doubt about them.
+/// The rows decide what is removed, so they must be complete.
 pub(crate) fn catch_up(store: &mut Store, log: &Log) -> Result<(), Failure> {
     match store::fold(store, log)?.state {
         FoldState::Complete => Ok(()),
@@ -141,7 +140,7 @@ fn record(app: &App, point: LogCompacted) -> Result<(), Failure> {
     Ok(log.sync()?)
 }
 
-/// Rolls and seals what is still appended to, if something in it is to go.
+/// Rolls and seals the active segment if something in it is to be erased.
 fn make_complete(
     dir: &std::path::Path,
     store: &Store,
@@ -175,7 +174,7 @@ fn count(log: &Log, take: impl FnOnce(u64, usize)) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Segments that become one, and who says what becomes of their records.
+/// Segments that are merged into one, and the eraser for their records.
 struct Job {
     segments: Vec<SegmentInfo>,
     eraser: Eraser,
@@ -187,8 +186,8 @@ impl Job {
     }
 }
 
-/// What is to be rewritten: whatever something is to be erased of, and, unless only that is asked for, what
-/// was never compacted and what is small.
+/// Segments to rewrite: those with something to erase and, unless only that is requested, small
+/// ones and those never compacted.
 fn jobs(store: &Store, all: &Eraser, log: &Log, options: &Options) -> Result<Vec<Job>, Failure> {
     let mut jobs = Vec::new();
     for segments in groups(sealed(log)?, options.is_only_forgotten) {
@@ -204,7 +203,7 @@ fn jobs(store: &Store, all: &Eraser, log: &Log, options: &Options) -> Result<Vec
     Ok(jobs)
 }
 
-/// Neighbours that fit into one file together.
+/// Groups adjacent segments that fit into one file.
 fn groups(segments: Vec<SegmentInfo>, is_each_alone: bool) -> Vec<Vec<SegmentInfo>> {
     let mut groups: Vec<Vec<SegmentInfo>> = Vec::new();
     for info in segments {
@@ -223,7 +222,7 @@ fn groups(segments: Vec<SegmentInfo>, is_each_alone: bool) -> Vec<Vec<SegmentInf
     groups
 }
 
-/// Whether anything is left to erase: what a compaction before has done need not be done again.
+/// Whether anything is left to erase. An earlier compaction may have done it.
 fn has_work(log: &Log, eraser: &mut Eraser) -> Result<bool, Failure> {
     let Some((first, last)) = eraser.reach() else { return Ok(false) };
     let mut reader = log.read_from(first);
@@ -248,7 +247,7 @@ fn rewrite(
     let total = jobs.iter().map(Job::bytes).sum();
     let done = AtomicU64::new(0);
     let jobs = Mutex::new(jobs.into_iter());
-    let next = || jobs.lock().expect("nobody panics with it").next();
+    let next = || jobs.lock().expect("no thread panics while it holds the lock").next();
     let (sender, results) = mpsc::channel();
     thread::scope(|scope| {
         for _ in 0..THREADS_MAX {
@@ -280,7 +279,7 @@ fn rewrite(
     Ok(())
 }
 
-/// Rewrites a group; if something in it forbids that, each segment alone.
+/// Rewrites a group; if that is not possible, each segment alone.
 fn rewrite_job(
     compactor: &Compactor,
     mut job: Job,
@@ -302,7 +301,7 @@ fn rewrite_job(
     Ok((all, left, is_forgotten_left))
 }
 
-/// What is rewritten needs room before what it was gives up its own.
+/// Rewriting needs space before the old segment is deleted.
 pub(crate) fn failed(error: claude_mem_log::Error) -> Failure {
     match error {
         claude_mem_log::Error::Full { .. } => Failure::new(error.to_string())
@@ -312,7 +311,7 @@ pub(crate) fn failed(error: claude_mem_log::Error) -> Failure {
     }
 }
 
-/// How many events would be erased of what is not complete yet, and would be completed first.
+/// Number of events to erase in the active segment, which a real run would seal first.
 fn erased_in_active(store: &Store, all: &Eraser, log: &Log) -> Result<u64, Failure> {
     let first = sealed(log)?.last().map_or(1, |info| info.number_last + 1);
     let mut eraser = store.eraser_of(all, Seq::new(first, 0), Seq::from_raw(1 << 55))?;
@@ -325,7 +324,7 @@ fn erased_in_active(store: &Store, all: &Eraser, log: &Log) -> Result<u64, Failu
     Ok(count)
 }
 
-/// What it would come to.
+/// The result of a dry run.
 fn measure(
     compactor: &Compactor,
     store: &Store,

@@ -1,4 +1,4 @@
-//! What was forgotten, in the places beside the log and the database.
+//! Removes forgotten content from files next to the log and the database.
 
 use std::{
     fs, io,
@@ -10,8 +10,8 @@ use memchr::memmem;
 
 use claude_mem_core::{app::App, failure::Failure};
 
-/// Removes databases that were set aside, damaged bytes that may be of something forgotten, and diagnostics,
-/// which may quote anything. Says how many bytes that were.
+/// Deletes old databases, damaged bytes that may hold forgotten content, and diagnostics, which may
+/// quote anything. Returns the number of bytes.
 pub(super) fn leftovers(app: &App, store: &Store, forgotten: &Eraser) -> Result<u64, Failure> {
     let mut bytes = store.remove_leftovers()?;
     for path in files(&app.paths.log().join("quarantine")) {
@@ -25,8 +25,8 @@ pub(super) fn leftovers(app: &App, store: &Store, forgotten: &Eraser) -> Result<
     Ok(bytes)
 }
 
-/// Whether damaged bytes are, or may be, of something forgotten: they lie in a segment where something was,
-/// or name the id of something that was. Of a spilled file nobody can tell.
+/// Whether damaged bytes may hold forgotten content: they come from a segment with forgotten
+/// records, or contain the id of one. A spilled file is always suspect.
 fn is_suspect(path: &Path, store: &Store, forgotten: &Eraser) -> Result<bool, Failure> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let segment = name.split_once('-').and_then(|(number, _)| u64::from_str_radix(number, 16).ok());
@@ -54,7 +54,7 @@ fn remove(path: &Path) -> Result<u64, Failure> {
     }
 }
 
-/// Removes everything that may hold what was taken out of the log, whatever it is of.
+/// Deletes every file that may hold content removed from the log.
 pub(super) fn everything(app: &App, store: &Store) -> Result<u64, Failure> {
     let mut bytes = store.remove_leftovers()?;
     for dir in [app.paths.log().join("quarantine"), app.paths.data.join("logs")] {

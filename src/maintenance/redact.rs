@@ -1,4 +1,4 @@
-//! Today's rules for secrets, applied to everything that was recorded before there were such rules.
+//! Applies today's redaction rules to all recorded events.
 
 use std::{
     collections::BTreeMap,
@@ -22,24 +22,24 @@ use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_memory::store;
 use claude_mem_privacy::Policy;
 
-/// What it came to.
+/// Result of a redaction.
 #[derive(Debug, Default)]
 pub struct Redacted {
-    /// Events in which something was replaced, or would be.
+    /// Events with at least one replacement.
     pub events: u64,
-    /// How many secrets each rule finds, by the day on which they were recorded.
+    /// Secrets found per rule, by day of recording.
     pub by_day: BTreeMap<Date, Rules>,
-    /// Segments that were rewritten for that.
+    /// Rewritten segments.
     pub segments: u64,
-    /// Segments that had to be left as they are, because they are damaged.
+    /// Damaged segments that were not rewritten.
     pub left: Vec<u64>,
 }
 
-/// Rules, and how many secrets each of them finds.
+/// Number of secrets found per rule.
 pub type Rules = BTreeMap<String, u64>;
 
-/// Applies the rules to every event. What was made of events that are others now is drawn again. Killed at any
-/// moment, it can be done again: what is clean stays as it is.
+/// Applies the rules to every event. Rows of changed events are rebuilt. It can be repeated after a
+/// crash: clean events stay as they are.
 pub fn redact(
     app: &mut App,
     is_dry_run: bool,
@@ -68,7 +68,7 @@ pub fn redact(
         if is_dry_run {
             continue;
         }
-        // Before the first byte changes: whoever folds from now on draws everything again.
+        // Before the first byte changes: the next fold rebuilds everything.
         store.mark_outdated()?;
         match compactor
             .rewrite(std::slice::from_ref(&info), &mut judge)
@@ -89,12 +89,12 @@ pub fn redact(
 
 struct Redacting {
     policy: Policy,
-    /// What was found since this was last taken.
+    /// Found since it was last taken.
     rules: Rules,
 }
 
 impl Redacting {
-    /// How many events of a segment are not clean, and which rules say so.
+    /// Number of events of a segment with secrets, and their rules.
     fn search(
         &mut self,
         log: &Log,
@@ -124,7 +124,7 @@ impl Redacting {
         Ok(found)
     }
 
-    /// Counts the placeholders that an event did not have before.
+    /// Counts the placeholders that redaction added.
     fn count(&mut self, before: &str, after: &str) {
         let mut known: Rules = BTreeMap::new();
         for rule in placeholders(before) {
@@ -169,7 +169,7 @@ impl Judge for Redacting {
             return Fate::Keep;
         }
         self.count(&format!("{before:?}"), &format!("{:?}", (&recorded.envelope, &recorded.event)));
-        // A payload that no record can hold is erased: to keep it would keep the secret.
+        // A payload too large for a record is erased: keeping it would keep the secret.
         match (recorded.payload(), &recorded.event) {
             (Ok((_, _, payload)), Event::Erased { .. }) => Fate::Erase(payload),
             (Ok((schema, codec, payload)), _) => Fate::Replace { schema, codec, payload },
@@ -177,7 +177,7 @@ impl Judge for Redacting {
         }
     }
 
-    /// Nobody can tell what is in there, and it may be mended.
+    /// Damage cannot be parsed, and it may be repaired later: keep it.
     fn damage(&mut self, _gap: &Gap) -> Damage {
         Damage::Keep
     }

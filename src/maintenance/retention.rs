@@ -1,4 +1,4 @@
-//! When compaction is worth it, and what may go by age or size.
+//! Retention: when to compact, and what is removed by age or size.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use claude_mem_core::{
 };
 use claude_mem_sync::ship::local_state::State;
 
-/// How long a forgetting can be taken back before the worker removes it for good.
+/// How long a forgetting can be undone before the worker erases it.
 const UNDO: Duration = Duration::from_secs(24 * 3600);
 const MB: u64 = 1 << 20;
 
-/// What the worker should compact now; `None` if it is not worth it.
+/// The compaction that is due now; `None` if none is.
 ///
-/// It is if much of the log was never compacted, if something was forgotten a day ago, or if something is older
-/// or more than the user wants to keep. While a forgetting is younger than a day, nothing is done: a compaction
-/// would make it final.
+/// It is due if much of the log was never compacted, if something was forgotten a day ago, or if
+/// the log exceeds the configured age or size. Nothing is done within a day after a forgetting,
+/// because a compaction makes it permanent.
 pub fn worth_it(app: &App) -> Result<Option<Options>, Failure> {
     let limit = app.settings.get(&COMPACT_MB) * MB;
     let Some(store) = Store::open_read_only(&app.paths.memory())? else { return Ok(None) };
@@ -46,7 +46,7 @@ pub fn worth_it(app: &App) -> Result<Option<Options>, Failure> {
     let raw_before_us = raw_before_of(app, &segments);
     let done_us = last.and_then(|last| last.raw_before_us).unwrap_or(0);
     let is_raw_due = raw_before_us.is_some_and(|before_us| {
-        // Whole segments only: otherwise there would be something to do every hour.
+        // Whole segments only: otherwise a compaction would be due every hour.
         let mut times = segments.iter().flat_map(|info| &info.seal).map(|seal| seal.time_max_us);
         times.any(|time_max_us| (done_us..before_us).contains(&time_max_us))
     });
@@ -56,8 +56,8 @@ pub fn worth_it(app: &App) -> Result<Option<Options>, Failure> {
     Ok(is_worth_it.then(|| Options { raw_before_us, ..Options::default() }))
 }
 
-/// Before which moment only digests are kept, by the settings; `None` if all is kept. What is not shipped yet
-/// stays, unless that was allowed.
+/// The time before which only digests are kept, by the settings; `None` keeps everything. Records
+/// not uploaded yet are kept, unless the settings allow otherwise.
 pub fn raw_before(app: &App) -> Result<Option<u64>, Failure> {
     let segments = Log::open(&app.paths.log(), LogOptions::default())?.segments()?;
     Ok(raw_before_of(app, &segments))
@@ -76,7 +76,7 @@ fn raw_before_of(app: &App, segments: &[SegmentInfo]) -> Option<u64> {
     Some(wanted.min(before_us))
 }
 
-/// The moment before which everything lies that is beyond this size, counted from the end.
+/// The time of the newest record beyond this size, counted from the end.
 fn too_much(segments: &[SegmentInfo], bytes_max: u64) -> Option<u64> {
     if bytes_max == 0 {
         return None;
@@ -91,7 +91,7 @@ fn too_much(segments: &[SegmentInfo], bytes_max: u64) -> Option<u64> {
     None
 }
 
-/// Everything before this moment is in the remote; `None` if nothing is.
+/// The time before which everything is uploaded; `None` if nothing is.
 fn shipped_before(app: &App, segments: &[SegmentInfo]) -> Option<u64> {
     let state = State::load(&app.paths)?;
     if state.shipped_us == 0 || state.place != app.settings.get(&SHIP_TO) {
@@ -116,7 +116,7 @@ mod tests {
     /// 2026-03-01T00:00:00Z
     const START_US: u64 = 1_772_323_200_000_000;
 
-    /// A log with one segment for each of ten days, as it is on the last of them.
+    /// A log with one segment for each of ten days, as of the last day.
     struct Days {
         outer: tempfile::TempDir,
     }
@@ -143,7 +143,7 @@ mod tests {
             days
         }
 
-        /// The program as it is after so many days, with these settings.
+        /// The program after `day` days, with these settings.
         fn app(&self, day: u64, settings: &[(&str, &str)]) -> App {
             let now = jiff::Timestamp::from_microsecond((START_US + day * DAY_US) as i64).unwrap();
             let now = now.to_string();
@@ -157,7 +157,7 @@ mod tests {
             self.outer.path().join("remote").to_string_lossy().into_owned()
         }
 
-        /// Tells that everything before this segment, and a little of it, is in the remote.
+        /// Records that everything before this segment, and a little of it, is uploaded.
         fn shipped(&self, segment: u64) {
             let state = serde_json::json!({"place": self.place(), "host": "", "number": 1, "segment": segment,
                 "offset": 100, "log_bytes": 0, "shipped_us": START_US + 10 * DAY_US, "tried_us": 0, "error": null});
@@ -169,7 +169,7 @@ mod tests {
             Some(run(app, &options, |_, _| ()).unwrap())
         }
 
-        /// Days since the first, of the moment before which only digests would be kept.
+        /// The retention time, in days since the first.
         fn raw_before(&self, settings: &[(&str, &str)]) -> Option<u64> {
             let before_us = super::raw_before(&self.app(10, settings)).unwrap()?;
             Some((before_us - START_US) / DAY_US)
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(days.raw_before(&[by_age]), None, "nothing was ever shipped");
         assert_eq!(days.raw_before(&[by_age, allowed]), Some(7));
         days.shipped(5);
-        // Segments 1 to 4 are there, so what is of the first four days.
+        // Segments 1 to 4 are uploaded, which are the first four days.
         assert_eq!(days.raw_before(&[by_age, to]), Some(4));
         assert_eq!(days.raw_before(&[by_age, to, allowed]), Some(7));
         let elsewhere = ("CLAUDE_MEM_SHIP_TO", "/another/place");
@@ -232,7 +232,7 @@ mod tests {
         let last: u64 = segments.iter().rev().take(4).map(|info| info.bytes).sum();
         assert_eq!(too_much(&segments, 0), None);
         assert_eq!(too_much(&segments, u64::MAX), None);
-        // The last three days and the empty segment fit; the day before is too much.
+        // The last three days and the empty segment fit; the day before does not.
         let before_us = too_much(&segments, last).unwrap();
         assert_eq!((before_us - START_US) / DAY_US, 6);
     }

@@ -1,7 +1,8 @@
-//! Which project or session a user means by a name.
+//! Resolves the name of a project or session.
 //!
-//! A project is named by its key, by its label, or by a folder in it. Several projects can share a label. Reading
-//! then takes the one that was used last; a command that changes something refuses and lists the keys.
+//! A project is named by its key, by its label, or by a folder in it. Several projects can share a
+//! label. Reading then uses the most recently used one; a command that changes something fails and
+//! lists the keys.
 
 use std::path::{Path, PathBuf};
 
@@ -60,7 +61,7 @@ pub fn only_recorded_project(store: &Store, name: &str) -> Result<Option<String>
     }
 }
 
-/// The project of an event that a program reports: by folder, by name, or by its session. Looks at no folder.
+/// The project of an external event: by folder, by name, or by its session. Opens no folder.
 pub fn reported_project(
     store: &Store,
     folder: &str,
@@ -87,13 +88,13 @@ pub fn reported_project(
     }))
 }
 
-/// What to say of a project that nothing is recorded of.
+/// The error for a project without recorded events.
 pub fn unknown_project(name: &str) -> Failure {
     Failure::usage(format!("nothing is recorded of a project `{name}`"))
         .remedy("name its folder, or one of the projects in `claude-mem status --json`")
 }
 
-/// The session of this id, or the only one whose id begins with it.
+/// The session with this id, or the only one whose id has this prefix.
 pub fn session(store: &Store, name: &str) -> Result<String, Failure> {
     let ids = store.session_ids_starting(name)?;
     match &ids[..] {

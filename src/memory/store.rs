@@ -1,4 +1,4 @@
-//! Memory as drawn from the log: opening it, and bringing it up to date.
+//! Opens the log and the database, and indexes new events.
 
 use std::time::{Duration, Instant};
 
@@ -17,20 +17,20 @@ use claude_mem_core::{
     format::count,
 };
 
-/// How long whoever asks may be kept waiting for the tables to catch up.
+/// How long a reader waits for new events to be indexed.
 pub const WAIT_MAX: Duration = Duration::from_secs(2);
 
 const BEHIND: &str = "note: memory is behind the log; `claude-mem distill` brings it up to date";
 
-/// Opens the log to read from it. What was spilled is taken in first, so that it is read, too.
+/// Opens the log for reading, after moving spilled records into it.
 pub fn open_log(app: &App) -> Result<Log, Failure> {
     let dir = app.paths.log();
-    // The log can be read however that goes; whoever writes next tries again.
+    // Reading works without it; the next writer tries again.
     let _ = maintain(&dir, &Options::default());
     Ok(Log::open(&dir, Options::default())?)
 }
 
-/// Opens the log that this place of the tables is in: our own, or the copy of another machine's.
+/// Opens the log of a position: our own, or the copy of another host's.
 pub fn open_log_of(app: &App, seq: Seq) -> Result<Log, Failure> {
     let number = host_of(seq);
     if number == 0 {
@@ -41,8 +41,8 @@ pub fn open_log_of(app: &App, seq: Seq) -> Result<Log, Failure> {
     copy.map(|copy| copy.log).ok_or_else(|| Failure::new("the log of that machine is gone"))
 }
 
-/// Opens the tables. A file that cannot be used is moved out of the way and said so; a new one is then
-/// drawn from the log.
+/// Opens the database. A damaged file is moved away with a warning, and a new one is built from the
+/// log.
 pub fn open(app: &mut App) -> Result<Store, Failure> {
     let dir = &app.paths.data;
     app.paths.create_data().map_err(|error| Failure::no_directory(dir, &error))?;
@@ -62,19 +62,19 @@ fn open_file(app: &mut App, options: StoreOptions) -> Result<Store, Error> {
     Ok(store)
 }
 
-/// The choices that folding depends on.
+/// Settings that folding depends on.
 pub fn options(app: &App) -> Result<StoreOptions, Failure> {
     let kinds = mode(app)?.kinds().into_iter().map(str::to_owned).collect();
     Ok(StoreOptions { kinds, foreign: app.paths.foreign(), ..StoreOptions::default() })
 }
 
-/// Folds everything that the log holds, whatever that takes.
+/// Folds the whole log, without a time limit.
 pub fn fold(store: &mut Store, log: &Log) -> Result<Folded, Failure> {
     Ok(store.catch_up(log, |_| ())?)
 }
 
-/// Folds for no longer than about `time_max`, for whoever only wants to read. What is merely outdated is left as
-/// it is; what is of another past of the log is wrong, so it is rebuilt.
+/// Folds for about `time_max`, for readers. An outdated database is left as it is; one built from a
+/// replaced log is wrong, so it is rebuilt.
 pub fn fold_for(store: &mut Store, log: &Log, time_max: Duration) -> Result<FoldState, Error> {
     let began = Instant::now();
     match store.fold(log, |_| began.elapsed() < time_max)?.state {
@@ -85,7 +85,7 @@ pub fn fold_for(store: &mut Store, log: &Log, time_max: Duration) -> Result<Fold
     }
 }
 
-/// The tables, with what was recorded up to now as far as that takes no longer than [`WAIT_MAX`].
+/// Opens the database and indexes new events for at most [`WAIT_MAX`].
 pub fn open_folded(app: &mut App) -> Result<Store, Failure> {
     let mut store = open(app)?;
     let log = open_log(app)?;
@@ -103,7 +103,7 @@ pub fn open_folded(app: &mut App) -> Result<Store, Failure> {
 /// How long a rebuild that lost events is reported.
 const REBUILT_REPORTED: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// That the database was rebuilt lately because the log no longer held what it was built from.
+/// Reports a recent rebuild that was needed because the log no longer held all indexed events.
 pub fn rebuild_report(app: &App, store: &Store) -> Option<String> {
     let rebuilt = store.last_history_rebuild().ok().flatten()?;
     let moment = |at_us: u64| Timestamp::from_microsecond(at_us.cast_signed()).unwrap_or_default();
@@ -124,8 +124,9 @@ pub fn rebuild_report(app: &App, store: &Store) -> Option<String> {
     })
 }
 
-/// Has the log on disk before SQLite brings what was folded from it there, when the last connection closes. A
-/// power loss would otherwise leave a database that is ahead of the log. If this fails, it is rebuilt then.
+/// Syncs the log before SQLite checkpoints the rows folded from it, which happens when the last
+/// connection closes. Otherwise a power failure could leave a database that is ahead of the log. If
+/// the sync fails, the database is rebuilt in that case.
 pub fn sync_log(app: &App) {
     let synced =
         Appender::open(&app.paths.log(), Options::default()).and_then(|mut log| log.sync());
@@ -134,7 +135,7 @@ pub fn sync_log(app: &App) {
     }
 }
 
-/// The log, and the tables with everything that was recorded, whatever that takes.
+/// Opens the log and the database, with all events indexed.
 pub fn open_whole(app: &mut App) -> Result<(Store, Log), Failure> {
     let mut store = open(app)?;
     let log = open_log(app)?;
@@ -144,18 +145,18 @@ pub fn open_whole(app: &mut App) -> Result<(Store, Log), Failure> {
     Ok((store, log))
 }
 
-/// The tables to read from, as [`open_folded`] has them if they can be written, else as far as they can be read.
+/// The database for reading, as [`open_folded`] if it is writable, else as it is.
 pub fn read_folded(app: &mut App) -> Result<Store, Failure> {
     read(app, Some(WAIT_MAX))
 }
 
-/// The tables to read from, as [`open_whole`] has them if they can be written, else as far as they can be read.
+/// The database for reading, as [`open_whole`] if it is writable, else as it is.
 pub fn read_whole(app: &mut App) -> Result<Store, Failure> {
     read(app, None)
 }
 
-/// Folds for at most `time_max`, then reads. Where nothing can be written (a full disk, a read-only directory, a
-/// database of a newer version) reading goes on without.
+/// Folds for at most `time_max`, then reads. If nothing can be written (full disk, read-only
+/// directory, database of a newer version), reads without folding.
 fn read(app: &mut App, time_max: Option<Duration>) -> Result<Store, Failure> {
     let dir = &app.paths.data;
     if let Err(error) = app.paths.create_data()
@@ -195,7 +196,7 @@ fn fold_file(
     Ok(store)
 }
 
-/// Reads memory.db as it is; if that is not possible either, folds the log into memory.
+/// Reads memory.db as it is; if that fails, folds the log into memory.
 fn read_without_writing(
     app: &mut App,
     options: StoreOptions,

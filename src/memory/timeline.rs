@@ -8,10 +8,10 @@ use claude_mem_projections::{
 
 use crate::resolve;
 
-/// How many memories are shown on either side unless the request names a number.
+/// Default number of memories on either side.
 pub const DEPTH: usize = 10;
 
-/// What the timeline is centred on.
+/// The center of the timeline.
 #[derive(Debug, Clone, Default)]
 pub enum TimelineAnchor {
     /// The present.
@@ -42,13 +42,9 @@ pub enum TimelineScope {
 /// What to show.
 #[derive(Debug, Clone, Default)]
 pub struct TimelineRequest {
-    /// The centre.
     pub anchor: TimelineAnchor,
-    /// How many memories before it.
     pub before: usize,
-    /// How many memories after it.
     pub after: usize,
-    /// Which projects.
     pub scope: TimelineScope,
 }
 

@@ -1,4 +1,4 @@
-//! One transcript, row by row, as the events that hooks would have recorded.
+//! Converts one transcript, row by row, to the events that hooks would have recorded.
 
 use std::{borrow::Cow, collections::HashMap, path::Path};
 
@@ -14,14 +14,14 @@ use claude_mem_capture::MEDIA;
 use claude_mem_core::failure::Failure;
 use claude_mem_privacy::{Policy, clean_json, clean_text, is_only_task_notification};
 
-/// How hooks go about it here.
+/// Settings of the hooks.
 #[derive(Debug)]
 pub(super) struct Habits {
     pub(super) policy: Policy,
     pub(super) skipped_tools: Vec<String>,
 }
 
-/// An event, made only when it is wanted: most of the work is to clean what it says.
+/// An event, built only if it is new: redaction is most of the work.
 pub(super) struct Found<'a> {
     pub(super) what: &'static str,
     pub(super) id: Id,
@@ -30,18 +30,18 @@ pub(super) struct Found<'a> {
 
 type Each<'a> = dyn FnMut(Found<'_>) -> Result<(), Failure> + 'a;
 
-/// Where reading stands.
+/// State of the conversion.
 #[derive(Debug)]
 pub(super) struct Conversation<'a> {
     habits: &'a Habits,
     transcript_path: String,
-    /// Calls whose results have not come.
+    /// Calls without a result so far.
     calls: HashMap<String, Call>,
     /// The turn's id; empty on older clients.
     prompt_id: String,
-    /// Nothing of this turn may be stored.
+    /// This turn is private and not stored.
     is_private: bool,
-    /// What the assistant said last, if it has done nothing since.
+    /// The last message of the assistant, if no action followed.
     last_words: Option<LastWords>,
 }
 
@@ -73,7 +73,6 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Reads the next row.
     pub(super) fn row(&mut self, row: &Row<'_>, each: &mut Each<'_>) -> Result<(), Failure> {
         match row.kind().as_ref() {
             "user" => self.user(row, each),
@@ -93,7 +92,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// There are no more rows.
+    /// Ends the last turn.
     pub(super) fn end(&mut self, each: &mut Each<'_>) -> Result<(), Failure> {
         let Some(words) = self.last_words.take() else { return Ok(()) };
         if self.is_private {
@@ -119,7 +118,7 @@ impl<'a> Conversation<'a> {
     fn user(&mut self, row: &Row<'_>, each: &mut Each<'_>) -> Result<(), Failure> {
         let blocks = row.blocks();
         let results: Vec<_> = blocks.iter().filter(|block| block.kind() == "tool_result").collect();
-        // Of several results in one row, what hooks were told of each is not known.
+        // With several results in one row, the hook payload of each is unknown.
         let told = row.tool_result().filter(|_| results.len() == 1);
         for result in &results {
             self.tool_used(row, result, told, each)?;
@@ -128,7 +127,7 @@ impl<'a> Conversation<'a> {
             return Ok(());
         }
         if row.is_aside() {
-            // What the assistant told a subagent; its results belong to the turn all the same.
+            // The assistant's prompt for a subagent; its results still belong to the turn.
             self.prompt_id = row.prompt_id().into_owned();
             return Ok(());
         }
@@ -198,7 +197,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// In a session's own record a side chain without a name is somebody else's conversation.
+    /// In the transcript of a session, an unnamed side chain is another conversation.
     fn said(&mut self, row: &Row<'_>, text: Cow<'_, str>) {
         let agent_id = row.agent_id();
         if row.is_aside() && agent_id.is_empty() || text.trim().is_empty() {
@@ -260,7 +259,7 @@ impl<'a> Conversation<'a> {
         each(Found { what: "ToolUsed", id, make: &make })
     }
 
-    /// The client summed the conversation up for itself, and the session went on.
+    /// The client compacted the conversation, and the session continued.
     fn compaction(&mut self, row: &Row<'_>, each: &mut Each<'_>) -> Result<(), Failure> {
         let Some(time_us) = row.time_us() else { return Ok(()) };
         let make = || {
@@ -277,13 +276,13 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// Hooks are not told of calls that the client or the user refused.
+/// Hooks do not receive calls that the client or the user refused.
 fn never_ran(error: &str, told: Option<&str>) -> bool {
     error.starts_with("<tool_use_error>") || told == Some("\"User rejected tool use\"")
 }
 
-/// What the user typed; nothing if the client wrote it by itself. A command of the user's own is recorded as
-/// what it stands for, and one of the client's is no prompt at all.
+/// The text that the user typed; `None` if the client generated it. A user's command is recorded as
+/// its expansion; a client's own command is not a prompt.
 fn as_typed(text: &str) -> Option<Cow<'_, str>> {
     const NOT_TYPED: [&str; 7] = [
         "<command-name>",

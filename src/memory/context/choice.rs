@@ -1,4 +1,4 @@
-//! Which memories are worth a line: useful ones, not only late ones.
+//! Selects the memories for a session's context, by usefulness rather than age alone.
 
 use std::collections::HashMap;
 
@@ -6,23 +6,23 @@ use claude_mem_projections::{ContextMaterial, ContextObservation};
 
 use super::freshness::{FileState, Files};
 
-/// A memory that is worth a line.
+/// A selected memory.
 #[derive(Debug)]
 pub(crate) struct Chosen<'a> {
     pub memory: &'a ContextObservation,
-    /// Earlier ones that say the same.
+    /// Number of earlier observations with the same identity.
     pub repeats: usize,
-    /// What became of the files that it names.
+    /// State of the files it names.
     pub files: FileState,
     pub score: f64,
 }
 
-/// A memory is worth half as much after as many days.
+/// Half-life of a memory's score, in days.
 const HALF_LIFE_DAYS: f64 = 10.0;
-/// One busy session, and subagents all together, get this share of the lines at most.
+/// One session, and all subagents together, get at most 1/3 of the lines.
 const SHARE_MAX: usize = 3;
 
-/// Chooses up to `count`, the best one first.
+/// Selects up to `count`, the best first.
 pub(crate) fn choose<'a>(
     material: &'a ContextMaterial,
     files: &Files<'_>,
@@ -33,7 +33,7 @@ pub(crate) fn choose<'a>(
     let mut chosen: Vec<Chosen<'a>> = Vec::new();
     let mut seen: HashMap<Identity<'_>, usize> = HashMap::new();
     for memory in &material.observations {
-        // The newest comes first, so what is met again is older.
+        // Newest first, so a duplicate found later is older.
         if let Some(&same) = identity(memory).and_then(|identity| seen.get(&identity)) {
             chosen[same].repeats += 1;
             continue;
@@ -44,7 +44,7 @@ pub(crate) fn choose<'a>(
         chosen.push(Chosen { memory, repeats: 0, files: state, score });
     }
     for one in &mut chosen {
-        // Said again and again: it matters.
+        // Repeated memories matter more.
         one.score += 0.1 * (one.repeats.min(3) as f64);
     }
     chosen.sort_by(|one, other| {
@@ -53,7 +53,7 @@ pub(crate) fn choose<'a>(
     keep_shares(chosen, count)
 }
 
-/// No session fills the page with its own, and no crowd of subagents.
+/// Limits the share of one session and of subagents.
 fn keep_shares(chosen: Vec<Chosen<'_>>, count: usize) -> Vec<Chosen<'_>> {
     let share = (count / SHARE_MAX).max(4);
     let mut per_session: HashMap<Option<i64>, usize> = HashMap::new();
@@ -103,7 +103,7 @@ fn score(
     recency + kind + about + again + chatter
 }
 
-/// How many memories name each file.
+/// Number of memories that name each file.
 fn mentions(memories: &[ContextObservation]) -> HashMap<&str, usize> {
     let mut counts = HashMap::new();
     for file in memories.iter().flat_map(|memory| &memory.files) {
@@ -112,10 +112,10 @@ fn mentions(memories: &[ContextObservation]) -> HashMap<&str, usize> {
     counts
 }
 
-/// Files looked at for one memory; more say nothing more.
+/// Files checked per memory.
 const FILES_MAX: usize = 4;
 
-/// The worst that became of the files, except that one left over of several is enough not to be gone.
+/// The worst state of the files. `Gone` only if none is left.
 fn state_of_all(memory: &ContextObservation, files: &Files<'_>) -> FileState {
     let states: Vec<_> =
         memory.files.iter().take(FILES_MAX).map(|file| files.state(file, memory.at_us)).collect();
@@ -131,13 +131,14 @@ fn state_of_all(memory: &ContextObservation, files: &Files<'_>) -> FileState {
     }
 }
 
-/// What two observations must share to become one line: kind, title and set of files.
+/// Observations with the same kind, title and files share one line.
 type Identity<'a> = (&'a str, String, Vec<&'a str>);
 
-/// Identifies what an observation says; `None` if it has no title to compare.
+/// The identity of an observation; `None` without a title.
 ///
-/// Titles are equal up to white space, a final full stop and the case of the first letter. Similarity is
-/// not enough: two titles that differ in one name or number are two facts, and a merged one is lost.
+/// Titles are equal up to white space, a final full stop and the case of the first letter.
+/// Similarity is not enough: two titles that differ in one name or number are two facts, and
+/// merging would lose one.
 fn identity(memory: &ContextObservation) -> Option<Identity<'_>> {
     let words: Vec<&str> = memory.title.split_whitespace().collect();
     let title = words.join(" ");

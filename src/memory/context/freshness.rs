@@ -1,4 +1,4 @@
-//! Whether what a memory says of files may still be true.
+//! Checks whether the files of a memory changed since.
 
 use std::{
     cell::{Cell, RefCell},
@@ -9,46 +9,46 @@ use std::{
     time::{Duration, Instant, UNIX_EPOCH},
 };
 
-/// What became of a file since a moment.
+/// State of a file compared with an earlier time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileState {
-    /// As it was, as far as can be told.
+    /// Unchanged, as far as known.
     Same,
-    /// Written to since.
+    /// Modified since.
     Changed,
-    /// No longer there.
+    /// Deleted or moved.
     Gone,
-    /// Outside of the project, or not looked at in time.
+    /// Outside the project, or not checked in time.
     Unknown,
 }
 
-/// The files of a project, each looked at once.
+/// The files of a project, each checked once.
 #[derive(Debug)]
 pub(crate) struct Files<'a> {
     root: &'a Path,
     is_root_there: bool,
-    /// Moments at which git wrote files that nobody had changed.
+    /// Times at which git wrote unmodified files.
     rewritten: Vec<Rewrite>,
     seen: RefCell<HashMap<PathBuf, Option<u64>>>,
     looks: Cell<u32>,
-    /// Time spent looking.
+    /// Time spent on checks.
     spent: Cell<Duration>,
 }
 
-/// A clone or a checkout, by the time git noted it.
+/// A clone or a checkout, from the reflog.
 #[derive(Debug, Clone, Copy)]
 struct Rewrite {
     at_s: u64,
-    /// Before this moment there were no files at all.
+    /// No files existed before this time.
     is_clone: bool,
 }
 
-/// Looking at a file costs some microseconds; on a slow disk the page goes out without the rest.
+/// A check costs some microseconds; on a slow disk the rest is skipped.
 const TIME_MAX: Duration = Duration::from_millis(4);
 const LOOKS_MAX: u32 = 400;
-/// So many are looked at whatever the clock says: on a busy machine a few milliseconds are nothing.
+/// Minimum number of checks, whatever the clock says: a busy machine may lose milliseconds.
 const LOOKS_MIN: u32 = 16;
-/// A file is written a little after the event that tells of it, and git's note a little after its files.
+/// A file is written shortly after its event, and the reflog shortly after the files.
 const SLACK_S: u64 = 5;
 const REFLOG_BYTES: u64 = 16 << 10;
 
@@ -64,7 +64,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// What became of `file` since `at_us`.
+    /// State of `file` compared with `at_us`.
     pub(crate) fn state(&self, file: &str, at_us: u64) -> FileState {
         let path = self.root.join(file);
         if !self.is_root_there || !path.starts_with(self.root) || file.contains("..") {
@@ -79,7 +79,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// When the file was written to last, in seconds since 1970; `Some(None)` if it is not there.
+    /// Modification time in seconds since 1970; `Some(None)` if the file does not exist.
     #[expect(
         clippy::option_option,
         reason = "not looked at, not there, and a time are three answers"
@@ -103,7 +103,7 @@ impl<'a> Files<'a> {
         Some(written_s)
     }
 
-    /// Cloning and switching branches write files without anybody having changed them.
+    /// Clones and checkouts write files without changing them.
     fn is_by_git(&self, written_s: u64) -> bool {
         self.rewritten.iter().any(|rewrite| {
             let from_s = if rewrite.is_clone { 0 } else { rewrite.at_s.saturating_sub(SLACK_S) };
@@ -112,7 +112,7 @@ impl<'a> Files<'a> {
     }
 }
 
-/// The latest clones and checkouts that git has noted. A pull or a rebase does change files.
+/// The latest clones and checkouts in the reflog. A pull or a rebase does change files.
 fn rewrites(common_dir: &Path) -> Vec<Rewrite> {
     let mut text = Vec::new();
     let read = fs::File::open(common_dir.join("logs/HEAD")).and_then(|mut log| {

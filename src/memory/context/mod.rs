@@ -1,5 +1,5 @@
-//! What a session is told when it begins: chosen by usefulness, marked where it may be out of date, and
-//! never more than the client takes.
+//! The context for a new session: selected by usefulness, marked where it may be outdated, and
+//! within the client's size limit.
 
 mod choice;
 mod freshness;
@@ -22,22 +22,22 @@ use claude_mem_core::settings::{
 };
 use freshness::Files;
 
-/// How many of the latest observations are looked at to find the useful ones.
+/// Number of recent observations considered.
 const LOOKED_AT_MAX: u32 = 200;
 
-/// What is asked for.
+/// Request for a context.
 #[derive(Debug)]
 pub struct Request<'a> {
     pub project: &'a ProjectId,
-    /// Now, or the moment that the past is to be seen from.
+    /// Now, or an earlier time to reconstruct the context of.
     pub now: jiff::Timestamp,
-    /// Only what is new since this session was last seen; it has been told the rest.
+    /// For a resumed session: only what is new since it was last seen.
     pub resumed: Option<&'a str>,
-    /// Tokens the text may cost; the setting's, if not given.
+    /// Token limit; `None` for the setting.
     pub budget: Option<usize>,
 }
 
-/// The text for a session, and what went into it; `None` if there is nothing to tell.
+/// The context of a session and its statistics; `None` if it would be empty.
 pub fn compose(
     store: &Store,
     settings: &Settings,
@@ -47,7 +47,8 @@ pub fn compose(
     let since = match request.resumed {
         None => None,
         Some(session) => match store.last_seen_us(session, now_us)? {
-            // Somebody else's session: nothing that it could have been told before.
+            // A resumed session that we never recorded: it got no context before, and gets none
+            // now.
             None => return Ok(None),
             Some(seen_us) => Some((seen_us, session)),
         },
@@ -83,7 +84,7 @@ pub fn compose(
     Ok(Some(page::write(&layout, &material, &chosen)))
 }
 
-/// What became of files of a project since a moment, as far as can be told in a few milliseconds.
+/// States of files compared with an earlier time, within a few milliseconds.
 pub fn file_states(root: &Path, files: &[String], at_us: u64) -> Vec<FileState> {
     let git = root.join(".git");
     let looked_at = Files::of(root, Some(&git));

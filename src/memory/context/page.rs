@@ -1,4 +1,4 @@
-//! The text itself, within its budget.
+//! Renders the context within its budget.
 
 use std::fmt::Write as _;
 
@@ -8,49 +8,49 @@ use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use super::{choice::Chosen, freshness::FileState};
 use claude_mem_core::{clock, safe_text::clean};
 
-/// The client cuts what a hook says to a preview above 10,000 UTF-16 units. Counted as JSON, because it is
-/// not certain which form it counts; the rest is for what stands around the text.
+/// The client truncates hook output above 10,000 UTF-16 units. Units are counted as JSON, because
+/// it is unclear which form the client counts; the rest is reserved for the frame.
 const UNITS_MAX: usize = 9_600;
 
-/// What the text is for.
+/// Layout of the context.
 #[derive(Debug)]
 pub(super) struct Layout<'a> {
     pub(super) label: &'a str,
     pub(super) now: Timestamp,
-    /// The session knows all but what is new.
+    /// The session already has everything but the new memories.
     pub(super) is_update: bool,
-    /// How many observations are given in full, if there is room.
+    /// Number of observations shown in full, if they fit.
     pub(super) full_count: usize,
     pub(super) tokens_max: usize,
 }
 
-/// The text, and what it came to.
+/// The rendered text and its statistics.
 #[derive(Debug, Default)]
 pub struct Page {
     pub text: String,
-    /// What it costs the session, about.
+    /// Approximate cost for the session.
     pub tokens: usize,
     pub tokens_max: usize,
     pub observations: usize,
     pub observations_total: u64,
 }
 
-/// Shares of the budget. What one does not use, the next may.
+/// Shares of the budget. Unused parts go to the next section.
 const BY_HAND_SHARE: f64 = 0.3;
 const LAST_SESSION_SHARE: f64 = 0.3;
 const SESSIONS_SHARE: f64 = 0.4;
-/// For the first lines and the last.
+/// For the first and the last lines.
 const FRAME_UNITS: usize = 900;
 
 const BY_HAND_CHARS_MAX: usize = 500;
-/// Ids of sessions are 36 letters long; the first of them tell sessions apart.
+/// Session ids have 36 characters; a prefix is enough to distinguish them.
 const SESSION_ID_CHARS: usize = 13;
 const FIELD_CHARS_MAX: usize = 600;
 const SESSION_CHARS_MAX: usize = 260;
 const TITLE_CHARS_MAX: usize = 140;
 const FULL_CHARS_MAX: usize = 420;
 
-/// Writes the page. Whatever there is, it stays within the budget.
+/// Renders the page, always within the budget.
 pub(super) fn write(
     layout: &Layout<'_>,
     material: &ContextMaterial,
@@ -82,7 +82,7 @@ pub(super) fn write(
     }
 }
 
-/// What a text costs, about: four letters a token, and one for each sign of a script without letters.
+/// Approximate token count: four letters per token, one token per character of other scripts.
 fn tokens(text: &str) -> usize {
     let (plain, other) = text.chars().fold((0, 0), |(plain, other), letter| {
         if letter.is_ascii() { (plain + 1, other) } else { (plain, other + 1) }
@@ -90,14 +90,14 @@ fn tokens(text: &str) -> usize {
     usize::div_ceil(plain, 4) + other
 }
 
-/// How many UTF-16 units a text takes up as a JSON string.
+/// UTF-16 units of a text as a JSON string.
 fn units(text: &str) -> usize {
     text.chars()
         .map(|letter| match letter {
             '"' | '\\' | '\n' | '\r' | '\t' => 2,
             control if control < ' ' => 6,
             letter if letter.is_ascii() => 1,
-            // A token at least; what a budget of tokens means, too.
+            // At least one token, to respect a token budget as well.
             letter => letter.len_utf16().max(2),
         })
         .sum()
@@ -118,7 +118,7 @@ impl Budget {
         fits
     }
 
-    /// A part of what is left, to be given back.
+    /// A part of the remaining budget; the unused rest is returned later.
     fn share(&mut self, share: f64) -> Self {
         let part = (self.left as f64 * share) as usize;
         self.left -= part;
@@ -141,7 +141,7 @@ fn noted(notes_found: &[ContextNote], budget: &mut Budget, zone: &TimeZone) -> V
     notes(notes_found.iter().map(|note| (&note.memory, author(note))), budget, zone)
 }
 
-/// A line for each note, with its author behind the date.
+/// A line for each note, with its author after the date.
 fn notes<'a>(
     memories: impl Iterator<Item = (&'a ContextObservation, String)>,
     budget: &mut Budget,
@@ -227,7 +227,7 @@ fn in_one_line(summary: &ContextSummary) -> String {
     line
 }
 
-/// A line of the list, with its day.
+/// A list line with its day.
 struct Line {
     at_us: u64,
     date: Date,
@@ -282,7 +282,7 @@ fn line(one: &Chosen<'_>, zone: &TimeZone) -> String {
     line
 }
 
-/// The latest day first, and the latest line of a day.
+/// Newest day first, and newest line of a day first.
 fn by_day(mut lines: Vec<Line>) -> Vec<String> {
     lines.sort_by_key(|line| std::cmp::Reverse(line.at_us));
     let mut texts = Vec::new();
@@ -307,8 +307,8 @@ fn section(body: &mut String, title: &str, lines: &[String]) {
     }
 }
 
-/// The first lines and the last. What is told is told as notes of the past, and inside a tag that is
-/// never recorded again.
+/// The first and the last lines. The text is framed as notes of the past, in a tag that is never
+/// captured again.
 fn framed(
     layout: &Layout<'_>,
     material: &ContextMaterial,
@@ -332,7 +332,7 @@ fn framed(
             sessions, material.sessions_total, layout.tokens_max
         )
     };
-    // How much it is, it says itself; three times is enough for the digits to settle.
+    // The text contains its own size; three rounds are enough for the digits to settle.
     let mut text = format!("{head}{body}{}", foot(layout.tokens_max));
     for _ in 0..3 {
         text = format!("{head}{body}{}", foot(tokens(&text)));
@@ -340,12 +340,12 @@ fn framed(
     text
 }
 
-/// Tags that mean something to whoever records are no tags here.
+/// Neutralizes tags that have a meaning for capture.
 fn harmless(text: &str) -> String {
     text.replace('<', "‹").replace('>', "›")
 }
 
-/// One line of at most as many letters, cut between words.
+/// One line of at most `chars_max` characters, cut between words.
 fn clipped(text: &str, chars_max: usize) -> String {
     let line = in_line(text);
     if line.chars().count() <= chars_max {
@@ -356,7 +356,7 @@ fn clipped(text: &str, chars_max: usize) -> String {
     format!("{}…", head[..end].trim_end_matches([',', ';', ':', '.']))
 }
 
-/// Lines and points of a list, one behind the other.
+/// Joins lines and list items into one line.
 fn in_line(text: &str) -> String {
     let mut line = String::new();
     for part in text.lines() {

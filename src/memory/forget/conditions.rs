@@ -1,4 +1,4 @@
-//! Forgetting by what things are about: a session, a project, a time, a file, a text.
+//! Forgets memories by condition: session, project, time, file or text.
 
 use std::collections::BTreeSet;
 
@@ -12,44 +12,43 @@ use claude_mem_capture::redaction;
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_privacy::clean_text;
 
-/// What is to be forgotten: all that fits every condition given.
+/// What to forget: everything that matches all conditions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Condition {
-    /// This session, by the watched program's id.
+    /// The client's session id.
     pub session: Option<String>,
-    /// This project, by key.
+    /// Project key.
     pub project: Option<String>,
-    /// From this moment on.
+    /// From this time on.
     pub since_us: Option<u64>,
-    /// Before this moment.
+    /// Before this time.
     pub until_us: Option<u64>,
-    /// Whatever touches this file, or a file in this folder.
+    /// Anything about this file or folder.
     pub file: Option<String>,
-    /// Whatever holds this text, in whatever case of letters.
+    /// Anything that contains this text, ignoring case.
     pub text: Option<String>,
 }
 
-/// What a condition stands for now.
+/// The matches of a condition.
 #[derive(Debug)]
 pub struct Meant {
     forgotten: Forgotten,
-    /// How many events it takes away.
+    /// Number of matching events.
     pub events: u64,
-    /// The memories that go.
+    /// Matching memories.
     pub memories: Vec<MemorySource>,
-    /// Keys of projects of which the text is only the name or the place.
+    /// Keys of projects where the text is only in the name or path.
     pub projects: BTreeSet<String>,
 }
 
 impl Meant {
-    /// Whether there is nothing that fits.
     pub fn is_nothing(&self) -> bool {
         self.events == 0 && self.memories.is_empty()
     }
 }
 
-/// Finds what fits. Files and texts are looked up now and named by their events: neither is recorded, since
-/// that would keep what is to be forgotten.
+/// Finds the matches. Files and texts are resolved to events now: recording them would keep what
+/// should be forgotten.
 pub fn select(app: &App, store: &Store, condition: &Condition) -> Result<Meant, Failure> {
     let mut forgotten = Forgotten {
         session: condition.session.clone().unwrap_or_default(),
@@ -71,7 +70,7 @@ pub fn select(app: &App, store: &Store, condition: &Condition) -> Result<Meant, 
         });
     }
     if let Some(found) = found {
-        // A memory has no time and no place of its own: it goes with what it was made of, if that fits.
+        // A memory has no time or place of its own: it matches if its source events do.
         let is_narrowed = forgotten != Forgotten::default();
         let rows = found.rows.iter().filter(|row| !is_narrowed || fits(store, &forgotten, row));
         let rows = rows.cloned().collect();
@@ -92,7 +91,7 @@ pub fn select(app: &App, store: &Store, condition: &Condition) -> Result<Meant, 
     Ok(Meant { forgotten, events: would.events, memories, projects })
 }
 
-/// Forgets it. Gives the forgetting, by which it can be taken back.
+/// Forgets the matches. Returns the id of the `Forgotten` event, for undo.
 pub fn forget_meant(
     app: &mut App,
     store: &mut Store,
@@ -112,7 +111,7 @@ pub fn forget_meant(
     Ok(id)
 }
 
-/// Whether a memory by its address also fits the other conditions.
+/// Whether a memory given by its address matches the other conditions.
 fn fits(store: &Store, forgotten: &Forgotten, row: &str) -> bool {
     let event = row.split_once('/').map_or(row, |(event, _)| event);
     let Some(event) = Id::parse(event) else { return false };
@@ -127,8 +126,8 @@ fn both(one: ForgetTargets, other: &ForgetTargets) -> ForgetTargets {
     }
 }
 
-/// Everything that holds a text: memories by their rows, and events by what was recorded. Projects that are called
-/// so, or are in a folder that is, are told apart.
+/// Everything that contains a text: memories by row, events by their recorded content. Projects
+/// with a matching name or path are listed separately.
 fn holding(
     app: &App,
     store: &Store,
@@ -154,7 +153,7 @@ fn holding(
         }
         let recorded = Recorded::from_entry(&entry);
         let is_meant = match &recorded.event {
-            // If memories of it are named, they go, and so does everything around them.
+            // If memories of it are named, they are forgotten together with their sources.
             Event::AgentReplied(_) => !of_replies.contains(recorded.id.to_string().as_str()),
             Event::Forgotten(_)
             | Event::ProjectMerged(_)
@@ -165,7 +164,7 @@ fn holding(
             | Event::SessionEnded(_) => false,
             _ => true,
         };
-        // Where it happened is in every event of a session; that alone is no reason.
+        // The path is in every event of a session; that alone is not a match.
         if is_only_in_envelope(&recorded, &wanted) {
             projects.insert(recorded.envelope.project.key);
         } else if is_meant {
@@ -176,7 +175,7 @@ fn holding(
     Ok(touching)
 }
 
-/// A text in small letters, as it is, and as it is written in JSON, and in JSON within JSON.
+/// A text in lower case: as it is, as JSON, and as JSON within JSON.
 fn written(text: &str) -> [String; 3] {
     let quoted = |text: &str| {
         let json = serde_json::to_string(text).expect("a text can be written");

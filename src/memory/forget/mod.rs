@@ -1,8 +1,7 @@
-//! Forgetting memories by name or by what they are about, and taking that back, for the command line, MCP and
-//! whoever else is asked to.
+//! Forgets memories by id or by condition, and undoes it, for every front end.
 //!
-//! A forgetting is a fact like any other: the tables lose what it names at once, and it can be taken back until
-//! the log is compacted.
+//! `Forgotten` is an event: rows disappear at once, and it can be undone until the log is
+//! compacted.
 
 mod conditions;
 
@@ -22,16 +21,16 @@ use claude_mem_capture::{project::ProjectId, redaction};
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_privacy::clean_text;
 
-/// What a forgetting would take away.
+/// What would be forgotten.
 #[derive(Debug)]
 pub struct Taken {
-    /// The memories that were named.
+    /// The memories named by the user.
     pub named: Vec<MemorySource>,
-    /// What goes with them, because it was made of one of them.
+    /// Memories derived from them, forgotten as well.
     pub also: Vec<MemorySource>,
 }
 
-/// Finds what these names stand for, and what goes with it.
+/// Resolves ids, and finds the memories derived from them.
 pub fn find(store: &Store, ids: &[MemoryId]) -> Result<Taken, Failure> {
     let mut named = Vec::new();
     let mut missing = Vec::new();
@@ -57,15 +56,15 @@ pub fn find(store: &Store, ids: &[MemoryId]) -> Result<Taken, Failure> {
     Ok(Taken { named, also })
 }
 
-/// Forgets them. Gives the forgetting, by which it can be taken back.
+/// Forgets memories. Returns the id of the `Forgotten` event, for undo.
 pub fn forget(
     app: &mut App,
     store: &mut Store,
     taken: &Taken,
     reason: &str,
 ) -> Result<Id, Failure> {
-    // What an agent said is one of several things in its reply. All else is forgotten with its event, so
-    // that the bytes of it can be removed later.
+    // An observation is one of several in a response. Everything else is forgotten with its event,
+    // so that its bytes can be removed later.
     let (parts, wholes): (Vec<_>, Vec<_>) =
         taken.named.iter().partition(|memory| memory.number.is_some());
     let address =
@@ -82,8 +81,8 @@ pub fn forget(
     Ok(id)
 }
 
-/// Takes the forgetting back whose id is this or begins like this; without an id, the last one that still can
-/// be. Gives how many memories are there again.
+/// Undoes the forgetting with this id or prefix; without an id, the last one that can be undone.
+/// Returns the number of restored memories.
 pub fn undo(app: &mut App, store: &mut Store, id: &str) -> Result<u64, Failure> {
     let mut found = store.forgettings(id)?;
     found.retain(|forgetting| !forgetting.is_undoing);
@@ -110,7 +109,7 @@ pub fn undo(app: &mut App, store: &mut Store, id: &str) -> Result<u64, Failure> 
     let (undoes, memories) = (Some(*forgetting.event.as_bytes()), forgetting.memories);
     let project = known(store.project_of_event(forgetting.event)?);
     append(app, &project, Forgotten { undoes, ..Forgotten::default() })?;
-    // What was removed is only in the log: everything is drawn again, however long that takes.
+    // Removed rows exist only in the log, so the database is rebuilt.
     let log = store::open_log(app)?;
     store::fold(store, &log)?;
     Ok(memories)
@@ -120,7 +119,7 @@ fn append(app: &App, project: &ProjectId, forgotten: Forgotten) -> Result<Id, Fa
     record(app, project, session(app), &Event::from(forgotten))
 }
 
-/// The project that all of these are of, wherever one stands while one forgets them; none, if there are several.
+/// The common project of these memories; none if there are several.
 fn project_of(store: &Store, memories: &[MemorySource]) -> Result<ProjectId, Failure> {
     let mut projects = Vec::new();
     for memory in memories {
