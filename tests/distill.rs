@@ -252,7 +252,7 @@ fn a_request_that_always_times_out_is_parked_until_it_is_retried() {
     variables.push(("CLAUDE_MEM_REQUEST_TIMEOUT".to_owned(), "1".to_owned()));
     for attempt in 1..5 {
         let error = run(&sandbox, &["distill", "--wait", "0"], &variables).fails(1);
-        assert!(error.contains("did not answer within 1s"), "{error}");
+        assert!(error.contains("did not respond within 1s"), "{error}");
         assert_eq!(server.requests().len(), attempt);
         assert_eq!(run(&sandbox, &["retry", "--list"], &variables).ok(), "");
     }
