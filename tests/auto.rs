@@ -87,7 +87,7 @@ fn a_client_that_is_not_logged_in_gives_way_to_the_rules_and_everybody_says_so()
 
     let status = sandbox.run(&["status"]).ok();
     for part in [
-        "the built-in rules distil now",
+        "using the built-in rules",
         "claude: auth, Not logged in",
         "next attempt after",
         "claude-mem settings set CLAUDE_MEM_CLAUDE_AUTH_METHOD api-key",
@@ -97,7 +97,7 @@ fn a_client_that_is_not_logged_in_gives_way_to_the_rules_and_everybody_says_so()
         assert!(status.contains(part), "{part}: {status}");
     }
     let doctor = sandbox.run(&["doctor"]).stdout;
-    assert!(doctor.contains("warning agent: claude: auth, Not logged in"), "{doctor}");
+    assert!(doctor.contains("warning provider: claude: auth, Not logged in"), "{doctor}");
     assert!(doctor.contains("CLAUDE_MEM_CLAUDE_AUTH_METHOD"), "{doctor}");
     let start = json!({"session_id": "b", "hook_event_name": "SessionStart", "source": "startup",
         "cwd": sandbox.home()});
@@ -140,7 +140,7 @@ fn the_worker_falls_back_tries_again_later_and_what_the_rules_did_can_be_redone(
     let variables = set_up(&server, None);
     let serving = serve(&sandbox, &variables);
     Session::worked(&sandbox, "a", 1);
-    until(|| sandbox.run(&["status"]).ok().contains("the built-in rules distil now"));
+    until(|| sandbox.run(&["status"]).ok().contains("using the built-in rules"));
     // While it rests, it is left alone.
     Session::worked(&sandbox, "b", 1);
     until(|| {
@@ -158,7 +158,7 @@ fn the_worker_falls_back_tries_again_later_and_what_the_rules_did_can_be_redone(
     until(|| titles(&sandbox).iter().any(|title| title == "mended work 1 of c"));
     drop(serving);
     let status = sandbox.run(&["status"]).ok();
-    assert!(!status.contains("the built-in rules distil now"), "{status}");
+    assert!(!status.contains("using the built-in rules"), "{status}");
     assert!(status.contains("8 events since"), "{status}");
     let redo = status.split("redo them with `claude-mem ").nth(1).unwrap();
     let redo = format!("\"$0\" {}", redo.split('`').next().unwrap());
@@ -186,11 +186,11 @@ fn retry_asks_about_what_waits_for_a_login_and_the_worker_goes_on_at_once() {
     let _serving = Serving::start(&sandbox, &borrowed);
     until(|| {
         let status = sandbox.run(&["status"]).ok();
-        status.contains("but nobody can be asked: authentication failed")
+        status.contains("but no provider is available: authentication failed")
     });
     is_mended.store(true, Ordering::SeqCst);
     let told = run(&sandbox, &["retry"], &variables).ok();
-    assert!(told.starts_with("1 question about 4 events answered by anthropic"), "{told}");
+    assert!(told.starts_with("1 request for 4 events answered by anthropic"), "{told}");
     Session::worked(&sandbox, "b", 1);
     until(|| titles(&sandbox) == ["mended work 1 of a", "mended work 1 of b"]);
 }

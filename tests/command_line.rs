@@ -28,10 +28,10 @@ fn an_unknown_command_gets_the_nearest_name() {
     );
     assert_eq!(
         sandbox.run(&["xyzzy"]).fails(2),
-        "error: there is no command `xyzzy`\nhint: see them all with `claude-mem --help`\n"
+        "error: there is no command `xyzzy`\nhint: list the commands with `claude-mem --help`\n"
     );
     let below = sandbox.run(&["worker", "xyzzy"]).fails(2);
-    assert!(below.contains("see them all with `claude-mem worker --help`"), "{below}");
+    assert!(below.contains("list the commands with `claude-mem worker --help`"), "{below}");
     assert!(sandbox.run(&["settings", "gett"]).fails(2).contains("did you mean `get`?"));
 }
 

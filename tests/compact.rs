@@ -210,7 +210,7 @@ fn forgetting_asks_first_and_says_when_nothing_fits() {
     let error = run(&sandbox, &["forget", "--project", "home"]).fails(2);
     assert!(error.contains("would be forgotten") && error.contains("--yes"), "{error}");
     let error = run(&sandbox, &["forget", "--text", "no such thing", "--yes"]).fails(1);
-    assert!(error.contains("nothing fits") && !error.contains("--project"), "{error}");
+    assert!(error.contains("no memories match") && !error.contains("--project"), "{error}");
     let folder = sandbox.home().join("zebra-crossing");
     fs::create_dir(&folder).unwrap();
     let mut remember = sandbox.command(&["remember", "stripes"]);

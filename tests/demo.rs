@@ -14,11 +14,11 @@ fn the_demo_shows_the_whole_path_and_leaves_nothing() {
 
     for expected in [
         "35 hook calls",
-        "3 questions about 26 events answered by extract",
+        "3 requests for 26 events answered by extract",
         "# shop: memory, as of",
         "The total was off because each line was rounded before summing",
         "+ decision: Always use the existing redis client, never open a second one",
-        "43 events folded: 3 observations and 3 summaries are remembered",
+        "43 events indexed: 3 observations and 3 summaries",
     ] {
         assert!(shown.contains(expected), "{expected}\n{shown}");
     }
@@ -38,5 +38,5 @@ fn the_demo_stays_where_it_is_told_to() {
     assert!(found.contains("login"), "{found}");
 
     let again = sandbox.run(&["demo", "--keep", "kept"]).fails(1);
-    assert!(again.contains("a folder that does not exist yet"), "{again}");
+    assert!(again.contains("pass a new folder in an existing one"), "{again}");
 }

@@ -160,7 +160,7 @@ fn a_provider_that_fails_for_a_while_is_asked_again() {
         Session::worked(&sandbox, "a", 1);
         let variables = provider("anthropic", &server);
         let error = run(&sandbox, &["distill", "--wait", "0"], &variables).fails(1);
-        assert!(error.contains("anthropic cannot be asked"), "{name}: {error}");
+        assert!(error.contains("anthropic is not available"), "{name}: {error}");
         assert_eq!(server.requests().len(), 1, "{name}");
         run(&sandbox, &["distill"], &variables).ok();
         assert_eq!(titles(&sandbox), ["x"], "{name}");
@@ -208,7 +208,7 @@ fn no_key_at_all_is_said_in_one_line() {
     Session::worked(&sandbox, "a", 1);
     let variables = [("CLAUDE_MEM_PROVIDER".to_owned(), "anthropic".to_owned())];
     let error = run(&sandbox, &["distill"], &variables).fails(1);
-    let expected = "error: anthropic cannot be asked: authentication failed: the anthropic \
+    let expected = "error: anthropic is not available: authentication failed: the anthropic \
         provider has no key: set CLAUDE_MEM_ANTHROPIC_API_KEY\n";
     assert!(error.starts_with(expected), "{error}");
 }
@@ -226,12 +226,12 @@ fn prose_is_asked_about_three_times_and_then_left_until_it_is_retried() {
     Session::worked(&sandbox, "a", 2);
     let variables = provider("openai", &server);
     let error = run(&sandbox, &["distill"], &variables).fails(1);
-    assert!(error.contains("1 question could not be answered"), "{error}");
+    assert!(error.contains("1 request parked"), "{error}");
     assert_eq!(server.requests().len(), 4, "the next turn was asked about all the same");
     run(&sandbox, &["distill"], &variables).ok();
     assert_eq!(server.requests().len(), 4);
     let listed = run(&sandbox, &["retry", "--list"], &variables).ok();
-    assert_eq!(listed, "a prompt 1: 4 events, asked 3 times\n");
+    assert_eq!(listed, "a prompt 1: 4 events, sent 3 times\n");
     run(&sandbox, &["retry", "other"], &variables).ok();
     assert_eq!(server.requests().len(), 4);
     run(&sandbox, &["retry"], &variables).ok();
@@ -257,11 +257,11 @@ fn a_request_that_always_times_out_is_parked_until_it_is_retried() {
         assert_eq!(run(&sandbox, &["retry", "--list"], &variables).ok(), "");
     }
     let error = run(&sandbox, &["distill", "--wait", "0"], &variables).fails(1);
-    assert!(error.contains("1 question could not be answered"), "{error}");
+    assert!(error.contains("1 request parked"), "{error}");
     run(&sandbox, &["distill"], &variables).ok();
     assert_eq!(server.requests().len(), 5, "nobody is asked about what is parked");
     let listed = run(&sandbox, &["retry", "--list"], &variables).ok();
-    assert_eq!(listed, "a prompt 1: 4 events, asked 5 times\n");
+    assert_eq!(listed, "a prompt 1: 4 events, sent 5 times\n");
     run(&sandbox, &["retry"], &variables).ok();
     assert_eq!(titles(&sandbox), ["at last"]);
     assert_eq!(run(&sandbox, &["retry", "--list"], &variables).ok(), "");
@@ -284,7 +284,7 @@ fn above_the_days_cap_everything_waits_for_the_next_day() {
         let told = run(&sandbox, &["distill"], &variables);
         assert_eq!(told.code, 0, "{told:?}");
         assert!(told.stderr.contains("a day are spent; a request takes"), "{told:?}");
-        assert!(told.stderr.contains("; the rest waits until tomorrow"), "{told:?}");
+        assert!(told.stderr.contains("; the rest stays pending until tomorrow"), "{told:?}");
         assert_eq!(server.requests().len() - before, 2, "{name}: a third has no room");
         run(&sandbox, &["distill"], &variables).ok();
         assert_eq!(server.requests().len() - before, 2, "{name}: still the same day");
@@ -330,7 +330,7 @@ fn costs_are_told_by_day_project_and_model() {
     let usage = Usage { input: 1_000_000, output: 0, ..Usage::default() };
     let server = Server::answering(move |request| Answer::text(reply("saw", request)).usage(usage));
     let (sandbox, server) = (Sandbox::new(), server.unwrap());
-    assert_eq!(sandbox.run(&["costs"]).ok(), "nobody was asked yet\n");
+    assert_eq!(sandbox.run(&["costs"]).ok(), "no requests yet\n");
     Session::worked(&sandbox, "a", 1);
     run(&sandbox, &["distill"], &provider("anthropic", &server)).ok();
     for by in ["day", "project", "model"] {
@@ -344,7 +344,7 @@ fn costs_are_told_by_day_project_and_model() {
     let shown = sandbox.run(&["costs"]).ok();
     let columns = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let lines: Vec<_> = shown.lines().map(columns).collect();
-    assert_eq!(lines[0][..3], ["cost", "tokens", "replies"], "{shown}");
+    assert_eq!(lines[0][..3], ["cost", "tokens", "responses"], "{shown}");
     assert_eq!(lines[1][1..4], ["$1.00", "1.0M", "1"], "{shown}");
 }
 
@@ -354,18 +354,18 @@ fn the_status_tells_what_waits_and_what_stands_in_the_way() {
     sandbox.run(&["search", "anything"]).ok();
     Session::worked(&sandbox, "a", 1);
     let shown = sandbox.run(&["status"]).ok();
-    assert!(shown.contains("0 observations, 0 summaries; 6 events not looked at yet"), "{shown}");
+    assert!(shown.contains("0 observations, 0 summaries; 6 events not indexed yet"), "{shown}");
     run(&sandbox, &["distill"], &provider("anthropic", &server)).fails(1);
     let told = json(&sandbox.run(&["status", "--json"]).ok())["memory"].take();
     assert_eq!((&told["outstanding"], &told["trouble"]["class"]), (&4.into(), &"auth".into()));
     let shown = sandbox.run(&["status"]).ok();
-    let line = "agent  anthropic claude-haiku-4-5: auth, HTTP 401: scripted 401 (";
+    let line = "provider  anthropic claude-haiku-4-5: auth, HTTP 401: scripted 401 (";
     assert!(shown.contains(line), "{shown}");
-    assert!(
-        shown.contains("0 observations, 0 summaries; 4 events wait to be distilled"),
-        "{shown}"
-    );
+    assert!(shown.contains("0 observations, 0 summaries; 4 events pending"), "{shown}");
     run(&sandbox, &["distill"], &provider("anthropic", &answering("saw"))).ok();
     let shown = sandbox.run(&["status"]).ok();
-    assert!(shown.contains("1 observation, 1 summary\n") && !shown.contains("agent "), "{shown}");
+    assert!(
+        shown.contains("1 observation, 1 summary\n") && !shown.contains("provider "),
+        "{shown}"
+    );
 }

@@ -56,7 +56,7 @@ fn an_open_data_directory_with_other_things_in_it_is_closed_when_asked() {
     let mode = || fs::metadata(&shared).unwrap().permissions().mode() & 0o777;
     assert!(doctor(&[]).contains("can be read by other users"));
     assert_eq!(mode(), 0o755, "it only looks");
-    assert!(doctor(&["--fix"]).contains("is now readable by you alone"));
+    assert!(doctor(&["--fix"]).contains("is now readable only by you"));
     assert_eq!(mode(), 0o700);
 }
 

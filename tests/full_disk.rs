@@ -182,7 +182,7 @@ fn a_restore_with_room_for_the_log_alone_says_so_and_memory_is_drawn_later() {
     disk.fill_but(told["log_bytes"].as_u64().unwrap() + (150 << 10));
     let error = sandbox.run(&["restore", "--from", place]).fails(1);
     assert!(
-        error.contains("the log is all there") && error.contains("claude-mem replay`"),
+        error.contains("the log is restored") && error.contains("claude-mem replay`"),
         "{error}"
     );
     disk.make_room();

@@ -107,7 +107,7 @@ fn uninstalling_stops_the_worker_and_says_what_stays() {
     let kept = format!("kept {}: everything recorded", sandbox.data().display());
     assert!(said.stderr.contains(&kept) && said.stderr.contains("--purge`"), "{said:?}");
     assert!(!sandbox.data().join("worker.json").exists());
-    assert!(sandbox.run(&["worker", "status"]).ok().starts_with("no worker runs"));
+    assert!(sandbox.run(&["worker", "status"]).ok().starts_with("no worker is running"));
 }
 
 #[test]

@@ -166,7 +166,7 @@ fn search_is_measured_on_sets_plain_and_packed() {
     assert!(!sandbox.data().join("memory.db").exists());
     sandbox.write("queries.jsonl", "{}\n");
     let wrong = run(&sandbox, &arguments).fails(1);
-    assert!(wrong.contains("queries.jsonl is wrong in line 1"), "{wrong}");
+    assert!(wrong.contains("queries.jsonl is invalid in line 1"), "{wrong}");
     assert!(run(&sandbox, &["eval", "--docs", "docs.jsonl.gz"]).code == 2);
 }
 

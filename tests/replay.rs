@@ -195,7 +195,7 @@ fn killed_half_way_it_goes_on_and_repeats_no_answered_call() {
     assert!(titles(&sandbox).iter().all(|title| title.starts_with("saw")), "nothing half shown");
     gate.open();
     let told = run(&sandbox, &arguments, &variables);
-    assert!(told.stderr.contains("going on with generation 1"), "{told:?}");
+    assert!(told.stderr.contains("continuing generation 1"), "{told:?}");
     told.ok();
     assert_eq!(answered.load(Ordering::SeqCst), 3, "each turn was answered once");
     assert_eq!(server.requests().len(), 4, "only the one under way was asked again");
@@ -254,7 +254,8 @@ fn a_shadow_is_compared_before_it_is_shown() {
     run(&sandbox, &["replay", "--prompt", "new.txt", "--shadow"], &variables).ok();
     assert!(titles(&sandbox).iter().all(|title| title.starts_with("saw")));
     let before = sandbox.run(&["diff"]).ok();
-    let head = "generation 1 against what was remembered: 0 gone, 0 new, 3 reworded, 0 the same\n";
+    let head =
+        "generation 1 against the previous memories: 0 gone, 0 new, 3 reworded, 0 the same\n";
     assert!(before.starts_with(head), "{before}");
     let pair = "~ feature: saw work 1 of a\n  feature: new work 1 of a\n";
     assert!(before.contains(pair), "{before}");
@@ -278,7 +279,7 @@ fn beyond_the_days_cap_it_wants_to_be_told_so() {
     let mut variables = provider("anthropic", &server);
     variables.push(("CLAUDE_MEM_DAILY_TOKENS_MAX".into(), "100".into()));
     let error = run(&sandbox, &["replay", "--prompt", "new.txt"], &variables).fails(1);
-    assert!(error.contains("more than is left of the day's cap"), "{error}");
+    assert!(error.contains("exceed the daily cap"), "{error}");
     assert_eq!(server.requests().len(), 0);
     run(&sandbox, &["replay", "--prompt", "new.txt", "--yes"], &variables).ok();
     assert_eq!(server.requests().len(), 3);
@@ -290,8 +291,11 @@ fn a_provider_that_fails_leaves_memory_as_it_was_and_says_how_to_go_on() {
     let server = Server::answering(|_| Answer::http(401)).unwrap();
     let error =
         run(&sandbox, &["replay", "--prompt", "new.txt"], &provider("anthropic", &server)).fails(1);
-    assert!(error.contains("3 questions of 3 are left to ask"), "{error}");
-    assert!(error.contains("generation 1 is not complete; memory is as it was"), "{error}");
+    assert!(error.contains("3 requests of 3 are pending"), "{error}");
+    assert!(
+        error.contains("generation 1 is incomplete; the current memories are unchanged"),
+        "{error}"
+    );
     assert!(titles(&sandbox).iter().all(|title| title.starts_with("saw")));
     let mended = answering("new");
     run(&sandbox, &["replay", "--prompt", "new.txt"], &provider("anthropic", &mended)).ok();

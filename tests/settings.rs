@@ -70,7 +70,7 @@ fn wrong_keys_and_values_are_explained_and_change_nothing() {
     );
     assert_eq!(
         sandbox.run(&["settings", "set", "sync", "often"]).fails(2),
-        "error: CLAUDE_MEM_SYNC cannot be `often`: it is one of `default`, `always`\n\
+        "error: CLAUDE_MEM_SYNC cannot be `often`: expected one of `default`, `always`\n\
          note: nothing was changed\n"
     );
     assert!(!sandbox.data().join("settings.json").exists());

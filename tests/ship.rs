@@ -131,7 +131,7 @@ fn what_is_here_is_never_written_over() {
     ship(&sandbox).ok();
     let before = sandbox.events();
     let error = sandbox.run(&["restore", "--from", &remote(&sandbox)]).fails(1);
-    assert!(error.contains("there is a memory already"), "{error}");
+    assert!(error.contains("a data directory with a log exists"), "{error}");
     assert!(error.contains("--into DIR"), "{error}");
     assert_eq!(sandbox.events(), before);
     let beside = sandbox.home().join("beside");
@@ -154,7 +154,7 @@ fn the_past_can_be_had_as_it_was_before_a_moment_or_behind_an_event() {
     assert_eq!(machine.events(), Vec::<Value>::new());
     let error =
         Sandbox::new().run(&["restore", "--from", &remote(&sandbox), "--until", "x"]).fails(2);
-    assert!(error.contains("neither a moment nor the id of an event"), "{error}");
+    assert!(error.contains("neither a time nor the ID of an event"), "{error}");
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn a_key_goes_from_machine_to_machine_and_is_never_replaced() {
     let sandbox = remembered();
     let key = sandbox.run(&["key", "new"]).ok();
     assert_eq!(sandbox.run(&["key", "show"]).ok(), key);
-    assert!(sandbox.run(&["key", "new"]).fails(1).contains("there is a key already"));
+    assert!(sandbox.run(&["key", "new"]).fails(1).contains("a key exists already"));
     ship(&sandbox).ok();
     let project = sandbox.home().file_name().unwrap().to_string_lossy().into_owned();
     for path in files(&sandbox.home().join("remote")) {
@@ -333,7 +333,7 @@ fn the_worker_ships_by_itself_waits_for_a_remote_that_is_away_and_status_tells()
 fn a_place_that_makes_no_sense_is_told_and_a_disk_that_is_not_there_is_not_filled() {
     let sandbox = remembered();
     let error = sandbox.run(&["ship"]).fails(2);
-    assert!(error.contains("it is not known where the copy of the log is"), "{error}");
+    assert!(error.contains("no backup location is configured"), "{error}");
     let error = sandbox.run(&["ship", "--to", "ftp://host/x"]).fails(2);
     assert!(error.contains("`ftp://` is not known"), "{error}");
     let away = sandbox.home().join("media/disk/memories");

@@ -88,7 +88,7 @@ fn a_session_becomes_memory_without_anybody_asking_for_it() {
         !sandbox.data().join("worker.attempts").exists(),
         "it works, so nothing is held against it"
     );
-    assert_eq!(sandbox.run(&["worker", "stop"]).ok(), "the worker has ended\n");
+    assert_eq!(sandbox.run(&["worker", "stop"]).ok(), "the worker has stopped\n");
     assert!(processes(&sandbox.home()).is_empty());
     for left in ["worker.json", "worker.sock", "worker.wake"] {
         assert!(!sandbox.data().join(left).exists(), "{left}");
@@ -134,7 +134,7 @@ fn there_is_one_worker_and_a_second_one_ends_at_once() {
     let sandbox = Sandbox::new();
     let serving = Serving::start(&sandbox, &[]);
     let second = sandbox.run(&["worker", "run"]);
-    assert_eq!((second.code, second.stderr.as_str()), (0, "a worker is there already\n"));
+    assert_eq!((second.code, second.stderr.as_str()), (0, "a worker is already running\n"));
     let started = sandbox.run(&["worker", "start", "--json"]).ok();
     let started: Value = serde_json::from_str(&started).unwrap();
     assert_eq!((&started["is_new"], &started["pid"]), (&json!(false), &json!(serving.child.id())));
@@ -145,7 +145,7 @@ fn start_stop_restart_and_logs_do_what_they_say() {
     let sandbox = Sandbox::new();
     let _stopped = Stopped(&sandbox);
     let port = [("CLAUDE_MEM_WORKER_PORT", "0")];
-    assert_eq!(sandbox.run(&["worker", "stop"]).ok(), "no worker runs\n");
+    assert_eq!(sandbox.run(&["worker", "stop"]).ok(), "no worker is running\n");
     assert_eq!(status(&sandbox), json!({"is_running": false}));
     let pid = |arguments: &[&str]| {
         let run = sandbox.run_with(arguments, &port, "").ok();
@@ -158,10 +158,10 @@ fn start_stop_restart_and_logs_do_what_they_say() {
     let shown = sandbox.run(&["worker", "status"]).ok();
     assert!(shown.contains(&format!("process  {second}, for")), "{shown}");
     let shown = sandbox.run(&["status"]).ok();
-    assert!(shown.contains(&format!("runs as process {second}, and is well")), "{shown}");
+    assert!(shown.contains(&format!("running (pid {second}), healthy")), "{shown}");
     sandbox.run(&["worker", "stop"]).ok();
     let logs = sandbox.run(&["worker", "logs"]).ok();
-    assert_eq!(logs.matches("serves at http://127.0.0.1:").count(), 2, "{logs}");
+    assert_eq!(logs.matches("is listening at http://127.0.0.1:").count(), 2, "{logs}");
     assert_eq!(logs.matches("stopped on request").count(), 2, "{logs}");
     assert_eq!(sandbox.run(&["worker", "logs", "-n", "1"]).ok().lines().count(), 1);
     assert_eq!(sandbox.run(&["worker", "logs", "--level", "warn"]).ok(), "");
@@ -186,7 +186,7 @@ fn a_worker_with_nothing_to_do_ends_by_itself() {
     let sandbox = Sandbox::new();
     let mut serving = Serving::start(&sandbox, &[("CLAUDE_MEM_WORKER_IDLE", "1")]);
     assert!(serving.child.wait().unwrap().success());
-    assert!(sandbox.run(&["worker", "logs"]).ok().contains("there is nothing to do"));
+    assert!(sandbox.run(&["worker", "logs"]).ok().contains("stopped because it is idle"));
 }
 
 #[test]
@@ -446,7 +446,7 @@ fn a_long_name_of_the_data_directory_is_no_obstacle() {
     until(|| Path::new(data).join("memory.db").exists() && health()["unfolded"]["events"] == 0);
     assert_eq!(
         sandbox.run_with(&["worker", "stop"], &variables, "").ok(),
-        "the worker has ended\n"
+        "the worker has stopped\n"
     );
 }
 

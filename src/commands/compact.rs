@@ -1,4 +1,4 @@
-//! `claude-mem compact`: the log and the database without what is no longer needed.
+//! `claude-mem compact`: shrink the log and the database.
 
 use clap::Args;
 use serde_json::json;
@@ -7,24 +7,23 @@ use super::progress::Progress;
 use claude_mem_core::{app::App, failure::Failure, format, time_arg::When};
 use claude_mem_maintenance::compact::{self, Options, Outcome};
 
-/// Make the log and the database small
+/// Shrink the log and the database
 ///
-/// Removes for good what was forgotten, replies that a later `replay` superseded, what tools that are no longer
-/// recorded were given, and torn bytes; compresses the rest and merges small files; then makes the database
-/// small. Everything that is remembered stays, with the same numbers. Hooks, the worker and readers may go on
-/// meanwhile; interrupted, the next run finishes it.
+/// Permanently removes forgotten text, responses that a later `replay` superseded, uses of tools that are no
+/// longer recorded, and torn writes. Compresses the rest, merges small files, and vacuums the database. Memories
+/// keep their IDs. Hooks, the worker and readers can keep running. If interrupted, the next run finishes it.
 ///
-/// What was forgotten before cannot be taken back afterwards.
+/// Afterwards `claude-mem forget --undo` cannot restore what was forgotten before.
 #[derive(Debug, Args)]
 pub(crate) struct Compact {
-    /// Only say what it would come to
+    /// Estimate the result, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Also drop what tools were given and gave back before this moment, such as `90d`, once memories were
-    /// made of it; a digest is kept, and `replay` no longer asks about it
+    /// Also drop inputs and outputs of distilled tool uses before this time, such as `90d`; a digest is kept, and
+    /// `replay` cannot distill them again
     #[arg(long, value_name = "WHEN")]
     raw_older_than: Option<When>,
-    /// Keep replies that a later `replay` superseded, to be able to go back to them without asking
+    /// Keep responses that a later `replay` superseded, so that you can go back to them without new requests
     #[arg(long)]
     keep_superseded: bool,
     /// Print one JSON object
@@ -33,7 +32,6 @@ pub(crate) struct Compact {
 }
 
 impl Compact {
-    /// Compacts, and says what it came to.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let raw_before_us = match &self.raw_older_than {
             Some(when) => Some(when.start(app.clock.now()).as_microsecond().cast_unsigned()),
@@ -54,7 +52,7 @@ impl Compact {
         if self.json {
             app.output.json(&report(&outcome, self.dry_run))?;
         } else {
-            tell(app, &outcome, self.dry_run)?;
+            print_report(app, &outcome, self.dry_run)?;
         }
         check(&outcome)
     }
@@ -77,7 +75,7 @@ fn report(outcome: &Outcome, is_dry_run: bool) -> serde_json::Value {
     })
 }
 
-fn tell(app: &mut App, outcome: &Outcome, is_dry_run: bool) -> Result<(), Failure> {
+fn print_report(app: &mut App, outcome: &Outcome, is_dry_run: bool) -> Result<(), Failure> {
     let Outcome { log_bytes, files, erased, dropped_bytes, memory, purged_bytes, .. } = outcome;
     let would = if is_dry_run { "would be " } else { "" };
     let (before, after) = (format::bytes(log_bytes.0), format::bytes(log_bytes.1));
@@ -101,22 +99,22 @@ fn tell(app: &mut App, outcome: &Outcome, is_dry_run: bool) -> Result<(), Failur
     Ok(())
 }
 
-/// What could not be done is said, and not by a fine exit code.
+/// Fails if something could not be removed.
 pub(super) fn check(outcome: &Outcome) -> Result<(), Failure> {
     if outcome.is_forgotten_left {
         return Err(Failure::new(format!(
-            "something that was forgotten is in damaged segments: {:x?}",
+            "forgotten events are in damaged segments: {:x?}",
             outcome.left
         ))
-        .meaning("everything else is gone for good")
+        .meaning("everything else that was forgotten is removed")
         .remedy(
-            "mend them with `claude-mem verify --repair`, then run `claude-mem compact` again",
+            "repair them with `claude-mem verify --repair`, then run `claude-mem compact` again",
         ));
     }
     if outcome.memory.is_log_in_use {
-        return Err(Failure::new("somebody was reading memory.db all along")
-            .meaning("the log is compacted, but pages of before are still in memory.db-wal")
-            .remedy("run `claude-mem compact` again when it is not in use"));
+        return Err(Failure::new("memory.db was in use the whole time")
+            .meaning("the log is compacted, but old pages are still in memory.db-wal")
+            .remedy("run `claude-mem compact` again when no other program reads it"));
     }
     Ok(())
 }

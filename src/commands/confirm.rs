@@ -1,19 +1,19 @@
-//! Asking before something that matters.
+//! Confirmation prompts.
 
 use std::io::{self, BufRead, IsTerminal};
 
 use claude_mem_core::{app::App, failure::Failure};
 
-/// Goes on only if the user says yes. Where nobody can be asked, says `what` would have been done.
+/// Continues only if the user answers yes. Without a terminal it fails, and reports `what` would have been done.
 pub(super) fn confirm(app: &mut App, what: &str, question: &str) -> Result<(), Failure> {
     if !io::stdin().is_terminal() {
-        return Err(Failure::usage(format!("{what}, and nobody is here to be asked"))
+        return Err(Failure::usage(format!("{what}, and there is no terminal to confirm it"))
             .meaning("nothing was changed")
-            .remedy("add `--yes` to do it without asking"));
+            .remedy("add `--yes` to skip the confirmation"));
     }
     app.output.say(format_args!("{question} [y/N]"));
     let mut answer = String::new();
     let is_yes = io::stdin().lock().read_line(&mut answer).is_ok()
         && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str());
-    if is_yes { Ok(()) } else { Err(Failure::new("nothing was changed")) }
+    if is_yes { Ok(()) } else { Err(Failure::new("cancelled").meaning("nothing was changed")) }
 }

@@ -1,4 +1,4 @@
-//! `claude-mem context`: what a session in this project would be told.
+//! `claude-mem context`: the context that a new session receives.
 
 use clap::Args;
 use serde_json::json;
@@ -10,20 +10,19 @@ use claude_mem_memory::{
     resolve, store,
 };
 
-/// Show what Claude is told when a session begins; also the hook of `SessionStart`
+/// Show the context that Claude receives at session start; also the `SessionStart` hook
 ///
-/// Claude Code runs this without arguments and with its own JSON on stdin: then the session is recorded and
-/// the memory that fits it is the answer. Typed by hand, or with any of the flags, it shows that memory and
-/// records nothing.
+/// Claude Code runs this without arguments and with JSON on stdin: then it records the session and responds with
+/// its context. On a terminal, or with any option, it prints the context and records nothing.
 #[derive(Debug, Args)]
 pub(crate) struct Context {
-    /// Of another project: its name or key, or a folder [default: this folder's]
+    /// Project name, key or folder [default: the project of this folder]
     #[arg(long, value_name = "PROJECT")]
     project: Option<String>,
-    /// As it would have been at this moment, such as `2026-03-01` or `3d`
+    /// Show the context as of this time, such as `2026-03-01` or `3d`
     #[arg(long, value_name = "WHEN")]
     as_of: Option<When>,
-    /// Tokens it may cost [default: `CLAUDE_MEM_CONTEXT_TOKENS_MAX`]
+    /// Maximum number of tokens [default: `CLAUDE_MEM_CONTEXT_TOKENS_MAX`]
     #[arg(long, value_name = "TOKENS")]
     budget: Option<usize>,
     /// Print one JSON object
@@ -40,17 +39,17 @@ impl Context {
         let request = Request { project: &project, now, resumed: None, budget: self.budget };
         let page = compose(&store, &app.settings, &request)?;
         if self.json {
-            return app.output.json(&object(&project, page.as_ref()));
+            return app.output.json(&to_json(&project, page.as_ref()));
         }
         let Some(page) = page else {
-            app.output.say(format_args!("nothing is remembered of {} yet", project.label));
+            app.output.say(format_args!("no memories of {} yet", project.label));
             return Ok(());
         };
         app.output.line(app.output.page(&page.text))
     }
 }
 
-fn object(project: &ProjectId, page: Option<&Page>) -> serde_json::Value {
+fn to_json(project: &ProjectId, page: Option<&Page>) -> serde_json::Value {
     json!({
         "project": project.label,
         "key": project.key,

@@ -1,4 +1,4 @@
-//! `claude-mem costs`: what memory has cost.
+//! `claude-mem costs`: tokens and money spent on distilling.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use claude_mem_core::{app::App, failure::Failure, time_arg::When};
 use claude_mem_distill::{dollars, tokens};
 use claude_mem_memory::store;
 
-/// Show what memory has cost
+/// Show what distilling has cost
 ///
-/// Tokens and money by day, project or model, and what an observation cost on average. Money is what the
-/// provider said, or list price; a model whose price is not known counts as free.
+/// Tokens and money by day, project or model, and the average cost of an observation. The cost is the one that the
+/// provider reports, else the list price; models without a known price count as free.
 #[derive(Debug, Args)]
 pub(crate) struct Costs {
-    /// From this moment on, such as `2026-03-01` or `3d` [default: the beginning]
+    /// Start at this time, such as `2026-03-01` or `3d` [default: the beginning]
     #[arg(long, value_name = "WHEN")]
     since: Option<When>,
-    /// What a line is
+    /// Group by
     #[arg(long, value_enum, default_value_t = By::Day)]
     by: By,
     /// Print one JSON object per line
@@ -36,7 +36,6 @@ enum By {
 }
 
 impl Costs {
-    /// Prints a line for each, and one for all.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let store = store::read_whole(app)?;
         let now = app.clock.now();
@@ -56,13 +55,13 @@ impl Costs {
             all += cost;
         }
         if lines.is_empty() && !self.json {
-            return app.output.line("nobody was asked yet");
+            return app.output.line("no requests yet");
         }
         let width = lines.keys().map(|name| name.chars().count()).max().unwrap_or(0).max(5);
         if !self.json {
             app.output.line(app.output.dim(&format!(
-                "{:<width$}  {:>9}  {:>8}  {:>7}  {:>6}  {:>12}  {:>9}",
-                "", "cost", "tokens", "replies", "failed", "observations", "cost each"
+                "{:<width$}  {:>9}  {:>8}  {:>9}  {:>6}  {:>12}  {:>9}",
+                "", "cost", "tokens", "responses", "failed", "observations", "cost each"
             )))?;
         }
         for (name, cost) in &lines {
@@ -96,7 +95,7 @@ impl Costs {
         }
         let each = each.map_or_else(|| "-".to_owned(), dollars);
         app.output.line(format_args!(
-            "{name:<width$}  {:>9}  {:>8}  {:>7}  {:>6}  {:>12}  {each:>9}",
+            "{name:<width$}  {:>9}  {:>8}  {:>9}  {:>6}  {:>12}  {each:>9}",
             dollars(cost.cost_micros),
             tokens(cost.tokens_in + cost.tokens_out),
             cost.replies,

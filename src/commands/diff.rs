@@ -1,4 +1,4 @@
-//! `claude-mem diff`: what a reprocessing changed, or would change.
+//! `claude-mem diff`: compare generations of memories.
 
 use clap::Args;
 use claude_mem_projections::{ComparedObservation, Generation, Store};
@@ -8,10 +8,10 @@ use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_distill::{Change, changes};
 use claude_mem_memory::store;
 
-/// Show what a reprocessing changed
+/// Compare generations of memories
 ///
-/// Observations that are gone, new, or reworded. One generation is compared with what it took the place of,
-/// or would take the place of; two are compared with each other. Generation 0 is memory as it was first made.
+/// Lists observations that are gone, new or reworded. Compares one generation with what it replaced, or would
+/// replace; two with each other. Generation 0 is the original.
 #[derive(Debug, Args)]
 pub(crate) struct Diff {
     /// One generation, or the earlier and the later of two [default: the latest]
@@ -23,7 +23,7 @@ pub(crate) struct Diff {
 }
 
 impl Diff {
-    /// Prints the changes in the order in which things happened.
+    /// Prints changes in chronological order.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let store = store::read_whole(app)?;
         let (before, after) = self.chosen(&store)?;
@@ -32,11 +32,11 @@ impl Diff {
             store.generation_observations(after)?,
         );
         if self.json {
-            return changes.iter().try_for_each(|change| app.output.json(&described(change)));
+            return changes.iter().try_for_each(|change| app.output.json(&to_json(change)));
         }
         let counts = Counts::of(&changes);
         let before = before.map_or_else(
-            || "what was remembered".to_owned(),
+            || "the previous memories".to_owned(),
             |before| format!("generation {before}"),
         );
         app.output.line(format_args!("generation {after} against {before}: {counts}"))?;
@@ -49,9 +49,8 @@ impl Diff {
             [] => match known.first() {
                 Some(latest) => (None, latest.generation),
                 None => {
-                    return Err(Failure::new("nothing was reprocessed yet").remedy(
-                        "compare another prompt with `claude-mem replay --prompt FILE --shadow`",
-                    ));
+                    return Err(Failure::new("there is no generation to compare")
+                        .remedy("make one with `claude-mem replay --prompt FILE --shadow`"));
                 }
             },
             [after] => (None, after),
@@ -67,16 +66,14 @@ impl Diff {
     }
 }
 
-/// There is no such generation; there are others, or none.
 pub(super) fn no_generation(generation: u32, known: &[Generation]) -> Failure {
     let numbers: Vec<String> = known.iter().map(|known| known.generation.to_string()).collect();
     Failure::usage(format!("there is no generation {generation}")).remedy(match numbers.len() {
         0 => "make one with `claude-mem replay --shadow`".to_owned(),
-        _ => format!("there is {}", numbers.join(", ")),
+        _ => format!("existing generations: {}", numbers.join(", ")),
     })
 }
 
-/// How many changes of each kind.
 #[derive(Default)]
 struct Counts {
     gone: usize,
@@ -137,7 +134,7 @@ fn name(observation: &ComparedObservation) -> String {
     format!("{}: {}", observation.kind, observation.title)
 }
 
-fn described(change: &Change) -> Value {
+fn to_json(change: &Change) -> Value {
     let (word, before, after) = match change {
         Change::Gone(old) => ("gone", Some(old), None),
         Change::New(new) => ("new", None, Some(new)),

@@ -29,7 +29,7 @@ pub(crate) struct Distill {
 }
 
 impl Distill {
-    /// Ends with code 1 if the provider does not answer or if questions had to be given up on.
+    /// Exits with code 1 if the provider fails or if requests were parked.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let mut limits = Limits::default();
         if !self.due {
@@ -42,32 +42,30 @@ impl Distill {
     }
 }
 
-/// Says what was done, and fails if something was left undone that the user should see to.
+/// Prints the result, and fails if something needs the user's attention.
 pub(crate) fn report(app: &mut App, distilled: &Distilled, is_json: bool) -> Result<(), Failure> {
     let asked = &distilled.report;
     if is_json {
-        app.output.json(&described(distilled))?;
+        app.output.json(&to_json(distilled))?;
     } else if asked.answered + asked.parked > 0 || asked.stopped.is_none() {
         app.output.line(summary(distilled))?;
     }
     match &asked.stopped {
         None if asked.parked == 0 => Ok(()),
-        None => {
-            Err(Failure::new(format!("{} could not be answered", count(asked.parked, "question")))
-                .meaning("their events stay in the log and are not asked about again by themselves")
-                .remedy("try once more with `claude-mem retry`"))
-        }
+        None => Err(Failure::new(format!("{} parked", count(asked.parked, "request")))
+            .meaning("their events stay in the log and are not sent again automatically")
+            .remedy("retry with `claude-mem retry`")),
         Some(stopped @ Stopped::Cap(_)) => {
             app.output.say(format_args!(
-                "{}; the rest waits until tomorrow (CLAUDE_MEM_DAILY_TOKENS_MAX, CLAUDE_MEM_DAILY_COST_MAX)",
+                "{}; the rest stays pending until tomorrow (CLAUDE_MEM_DAILY_TOKENS_MAX, CLAUDE_MEM_DAILY_COST_MAX)",
                 stopped.message()
             ));
             Ok(())
         }
         Some(stopped) => {
             let who = &distilled.provider;
-            let failure = Failure::new(format!("{who} cannot be asked: {}", stopped.message()))
-                .meaning("everything waits in the log and is asked about later");
+            let failure = Failure::new(format!("{who} is not available: {}", stopped.message()))
+                .meaning("events stay pending in the log and are distilled later");
             Err(match stopped {
                 Stopped::Provider { class: FailureClass::Auth, .. } => {
                     failure.remedy(remedy(who, "auth"))
@@ -84,11 +82,11 @@ pub(crate) fn report(app: &mut App, distilled: &Distilled, is_json: bool) -> Res
 fn summary(distilled: &Distilled) -> String {
     let Distilled { report, provider, model, folded } = distilled;
     if report.answered == 0 {
-        return format!("nothing to ask; {} folded", count(*folded, "event"));
+        return format!("nothing pending; {} indexed", count(*folded, "event"));
     }
     let text = format!(
-        "{} about {} answered by {provider} ({model}): {}, {}",
-        count(report.answered, "question"),
+        "{} for {} answered by {provider} ({model}): {}, {}",
+        count(report.answered, "request"),
         count(report.events.len(), "event"),
         count(report.observations, "observation"),
         count(report.summaries, "summary")
@@ -101,7 +99,7 @@ fn summary(distilled: &Distilled) -> String {
     }
 }
 
-fn described(distilled: &Distilled) -> serde_json::Value {
+fn to_json(distilled: &Distilled) -> serde_json::Value {
     let Distilled { report, provider, model, folded } = distilled;
     json!({
         "answered": report.answered,

@@ -1,4 +1,4 @@
-//! `claude-mem forget`: take memories away, and bring them back.
+//! `claude-mem forget`: forget memories, and undo it.
 
 use std::collections::BTreeSet;
 
@@ -16,40 +16,41 @@ use claude_mem_memory::{
 
 /// Forget memories
 ///
-/// Shows what would be gone and asks. Search, timeline and context no longer have it from then on. It can be
-/// taken back with `--undo` until the log is compacted; `claude-mem compact`, or `--now`, removes every byte of it
-/// from the log, the database and everything beside them, and the next `ship` from the remote.
+/// Lists what matches and asks for confirmation. Forgotten memories no longer appear in search, timeline and
+/// context. `--undo` restores them until the log is compacted; `claude-mem compact`, or `--now`, removes every byte
+/// from the data directory, and the next `ship` from the remote.
 ///
-/// Memories that were made of what is forgotten go with it, and are shown. Several conditions must all be met.
+/// Memories that were distilled from a forgotten event are forgotten, too, and are listed. Several conditions must
+/// all match.
 #[derive(Debug, Args)]
 pub(crate) struct Forget {
-    /// Memories, as `search` names them: `12`, `S3`, `P9`
+    /// IDs of memories, as `search` prints them: `12`, `S3`, `P9`
     #[arg(value_name = "ID", conflicts_with_all = ["session", "project", "since", "until", "file", "text"])]
     ids: Vec<MemoryId>,
-    /// Everything of this session, by its ID or the beginning of it
+    /// Everything in this session; a prefix of its ID is enough
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// Everything of this project, by its name, key or folder
+    /// Everything in this project: its name, key or folder
     #[arg(long, value_name = "NAME")]
     project: Option<String>,
     #[command(flatten)]
     between: Between,
-    /// Whatever touches this file, or a file in this folder
+    /// Everything that touches this file, or a file in this folder
     #[arg(long, value_name = "PATH")]
     file: Option<String>,
-    /// Whatever holds this text, in whatever case of letters
+    /// Everything that contains this text; case does not matter
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
-    /// Take back the last forgetting, or the one of this ID or the beginning of it
+    /// Undo the last `forget`, or the one with this ID; a prefix is enough
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["ids", "reason", "now", "session", "project", "since", "until", "file", "text"])]
     undo: Option<String>,
-    /// Remove the bytes at once, for good
+    /// Remove the bytes now; this cannot be undone
     #[arg(long)]
     now: bool,
-    /// Why, to be kept with it
+    /// A reason to store with it
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Do not ask
+    /// Skip the confirmation
     #[arg(long)]
     yes: bool,
     /// Print one JSON object
@@ -57,20 +58,18 @@ pub(crate) struct Forget {
     json: bool,
 }
 
-/// No more memories than this are shown before asking.
 const LINES_MAX: usize = 40;
 
 impl Forget {
-    /// Shows, asks, forgets; or takes back.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let mut store = store::open_folded(app)?;
         if let Some(id) = &self.undo {
             let memories = forget::undo(app, &mut store, id)?;
             return match self.json {
                 true => app.output.json(&json!({"restored": memories})),
-                false => app
-                    .output
-                    .line(format_args!("brought back: {}", format::count(memories, "memory"))),
+                false => {
+                    app.output.line(format_args!("restored {}", format::count(memories, "memory")))
+                }
             };
         }
         let reason = self.reason.clone().unwrap_or_default();
@@ -99,10 +98,10 @@ impl Forget {
         }
         app.output.line(format_args!("forgot {}", counted(count, events)))?;
         if self.now {
-            app.output.say("every byte of it is gone from this machine");
+            app.output.say("every byte is removed from this machine");
         } else {
-            app.output.say(format_args!("take it back with `claude-mem forget --undo {id}`"));
-            app.output.say("remove every byte of it with `claude-mem compact`");
+            app.output.say(format_args!("undo it with `claude-mem forget --undo {id}`"));
+            app.output.say("remove every byte with `claude-mem compact`");
         }
         Ok(())
     }
@@ -120,8 +119,8 @@ impl Forget {
             text: self.text.clone(),
         };
         if condition == Condition::default() {
-            return Err(Failure::usage("it was not said what is to be forgotten").remedy(
-                "name it, as in `claude-mem forget 12 S3`, or choose by `--session`, `--project`, `--since`, \
+            return Err(Failure::usage("nothing to forget was named").remedy(
+                "pass IDs, as in `claude-mem forget 12 S3`, or select with `--session`, `--project`, `--since`, \
                  `--until`, `--file` or `--text`",
             ));
         }
@@ -145,7 +144,7 @@ impl Forget {
             return Ok(());
         }
         let what = counted(count, events);
-        let for_good = if self.now { " for good" } else { "" };
+        let for_good = if self.now { " permanently" } else { "" };
         confirm(
             app,
             &format!("{what} would be forgotten{for_good}"),
@@ -154,9 +153,10 @@ impl Forget {
     }
 }
 
-/// Where everything of a project happened is no reason to forget each thing; the whole of it may be meant.
+/// A text in a project's name or folder would match all of its memories, so it does not count as a match. The user
+/// may mean the whole project.
 fn nothing(projects: &BTreeSet<String>) -> Failure {
-    let failure = Failure::new("nothing fits that").meaning("nothing was forgotten");
+    let failure = Failure::new("no memories match").meaning("nothing was forgotten");
     match projects.first() {
         Some(key) => failure.remedy(format!(
             "the text is in the name or the folder of a project: to forget all of that, use `claude-mem forget --project {key}`"
@@ -165,7 +165,7 @@ fn nothing(projects: &BTreeSet<String>) -> Failure {
     }
 }
 
-/// Removes what was forgotten from wherever it is.
+/// Compacts, so that no file contains what was forgotten.
 fn remove(app: &mut App) -> Result<(), Failure> {
     let options = Options { is_only_forgotten: true, keeps_superseded: true, ..Options::default() };
     let outcome = compact::run(app, &options, |_, _| ())?;

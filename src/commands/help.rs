@@ -7,7 +7,6 @@ use clap::{Command, CommandFactory};
 use super::CommandLine;
 use claude_mem_capture::clients::{HOOK, claude_code::ALIASES};
 
-/// Every command is in one of these, which a test sees to.
 const GROUPS: [(&str, &[&str]); 7] = [
     ("Get started", &["demo", "install", "uninstall", "settings"]),
     ("Recall", &["viewer", "search", "timeline", "show", "context", "remember", "forget"]),
@@ -25,7 +24,7 @@ Examples:
   claude-mem search why sqlite             find a memory
   claude-mem replay --since 30d --dry-run  estimate the cost of reprocessing a month
 
-`claude-mem COMMAND --help` shows the options of a command. Exit codes: 0 fine, 1 failed, 2 wrong usage.
+`claude-mem COMMAND --help` shows the options of a command. Exit codes: 0 success, 1 failure, 2 wrong usage.
 ";
 
 /// The command line, with its help in groups.
@@ -70,7 +69,7 @@ mod tests {
         let names = GROUPS.iter().flat_map(|(_, names)| names.iter().copied());
         let mut listed: Vec<&str> = names.chain(hooks()).collect();
         listed.sort_unstable();
-        // `context` is a hook that is of use by hand, too.
+        // `context` is both a hook and a command.
         listed.dedup();
         let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
         let mut known: Vec<&str> = shown.map(Command::get_name).collect();

@@ -16,7 +16,7 @@ pub(crate) enum Hook {
     New,
     /// Record the tool use (hook of `PostToolUse` and `PostToolUseFailure`)
     Save,
-    /// Ask for a summary (hook of `Stop` and `SubagentStop`)
+    /// Record the end of a turn (hook of `Stop` and `SubagentStop`)
     Summary,
     /// Record the end of the session (hook of `SessionEnd`)
     Cleanup,

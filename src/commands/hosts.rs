@@ -1,4 +1,4 @@
-//! `claude-mem hosts`: the other machines whose memory is here.
+//! `claude-mem hosts`: other machines whose memories are stored here.
 
 use std::fs;
 
@@ -15,53 +15,52 @@ use claude_mem_memory::{
 };
 use claude_mem_sync::pull::{self, Known};
 
-/// See, hide or drop other machines' memories
+/// List, hide or drop other machines' memories
 ///
-/// Without a command it lists the machines that `claude-mem pull` found. A hidden machine's log stays here and is
-/// kept up to date, but its memories are neither found nor told. A dropped one's log is deleted from this machine
-/// and not fetched again until it is shown. Its own machine and the remote keep it either way.
+/// Without a command it lists the machines that `claude-mem pull` found. A hidden machine's log stays here and up to
+/// date, but search and context leave out its memories. A dropped machine's log is deleted here, and not fetched
+/// again until you show the machine. The remote and the machine itself keep it either way.
 #[derive(Debug, Args)]
 pub(crate) struct Hosts {
     #[command(subcommand)]
-    what: Option<What>,
+    action: Option<Action>,
     /// Print one JSON object per machine
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    /// Keep the log of a machine, and show none of its memories
+enum Action {
+    /// Keep a machine's log, but leave out its memories
     Hide {
-        /// Its name, or the beginning of its id
+        /// Name of the machine, or a prefix of its ID
         name: String,
     },
-    /// Show the memories of a machine that was hidden or dropped
+    /// Show the memories of a hidden or dropped machine again
     Show {
-        /// Its name, or the beginning of its id
+        /// Name of the machine, or a prefix of its ID
         name: String,
     },
-    /// Delete the copy of a machine's log, and everything made of it
+    /// Delete the copy of a machine's log, and its memories here
     Drop {
-        /// Its name, or the beginning of its id
+        /// Name of the machine, or a prefix of its ID
         name: String,
-        /// Do not ask
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
     },
 }
 
 impl Hosts {
-    /// Lists, or does as told.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        match self.what {
+        match self.action {
             None => list(app, self.json),
-            Some(What::Hide { name }) => {
+            Some(Action::Hide { name }) => {
                 let known = one(app, &name)?;
                 change(app, known, |host| host.is_hidden = true)?;
                 app.output.line(format_args!("{name} is hidden"))
             }
-            Some(What::Show { name }) => {
+            Some(Action::Show { name }) => {
                 let known = one(app, &name)?;
                 let is_gone = known.host.is_dropped;
                 change(app, known, |host| {
@@ -70,11 +69,11 @@ impl Hosts {
                 })?;
                 app.output.line(format_args!("{name} is shown"))?;
                 if is_gone {
-                    app.output.say("bring its log with `claude-mem pull`");
+                    app.output.say("fetch its log with `claude-mem pull`");
                 }
                 Ok(())
             }
-            Some(What::Drop { name, yes }) => drop_log(app, &name, yes),
+            Some(Action::Drop { name, yes }) => drop_log(app, &name, yes),
         }
     }
 }
@@ -84,7 +83,7 @@ fn list(app: &mut App, is_json: bool) -> Result<(), Failure> {
     let folded = store.hosts()?;
     let all = pull::all(&app.paths)?;
     if all.is_empty() && !is_json {
-        return app.output.line("no other machine's memory is here; see `claude-mem pull --help`");
+        return app.output.line("no memories of other machines; see `claude-mem pull --help`");
     }
     for Known { id, host } in all {
         let state = folded.iter().find(|state| state.id == id.0);
@@ -111,24 +110,23 @@ fn list(app: &mut App, is_json: bool) -> Result<(), Failure> {
 }
 
 fn shown(app: &App, state: Option<&HostState>) -> String {
-    let Some(state) = state else { return "not folded yet".into() };
+    let Some(state) = state else { return "not indexed yet".into() };
     let age = ago(state.at_us, app.clock.now());
-    format!("{}, last heard of {} ago", count(state.memories as usize, "observation"), age.trim())
+    format!("{}, last event {} ago", count(state.memories as usize, "observation"), age.trim())
 }
 
-/// The machine that goes by this name.
 fn one(app: &App, name: &str) -> Result<Known, Failure> {
     let mut found = pull::find(&app.paths, name)?;
     match (found.pop(), found.is_empty()) {
         (Some(known), true) => Ok(known),
         (Some(_), false) => Err(Failure::new(format!("several machines are called `{name}`"))
-            .remedy("say which by the beginning of its id, as in `claude-mem hosts`")),
+            .remedy("pass a prefix of its ID, as listed by `claude-mem hosts`")),
         (None, _) => Err(Failure::new(format!("there is no other machine `{name}`"))
-            .remedy("see them all with `claude-mem hosts`")),
+            .remedy("list them with `claude-mem hosts`")),
     }
 }
 
-/// Keeps what has changed, and draws memory accordingly.
+/// Saves the change and updates the database.
 fn change(app: &mut App, mut known: Known, by: impl FnOnce(&mut Host)) -> Result<(), Failure> {
     by(&mut known.host);
     pull::keep(&app.paths, &known)?;
@@ -156,8 +154,8 @@ fn drop_log(app: &mut App, name: &str, is_sure: bool) -> Result<(), Failure> {
     app.output.line(format_args!("{name} is dropped"))
 }
 
-/// What the machine wanted forgotten stays forgotten: it is said again in our own log, for what was there when
-/// it said so.
+/// What was forgotten on the dropped machine stays forgotten here: its tombstones are repeated in our own log, for
+/// the events that existed when they were written.
 fn keep_forgettings(app: &App, store: &Store, known: &Known) -> Result<(), Failure> {
     let copies = claude_mem_projections::host_logs(&app.paths.foreign())?;
     let Some(copy) = copies.into_iter().find(|copy| copy.id == known.id.0) else { return Ok(()) };

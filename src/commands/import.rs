@@ -1,4 +1,4 @@
-//! `claude-mem import`: bring in what was remembered or recorded elsewhere.
+//! `claude-mem import`: import memories and past sessions.
 
 use std::path::PathBuf;
 
@@ -13,27 +13,26 @@ use claude_mem_distill::{self, Estimate, dollars, tokens};
 use claude_mem_import::{self, DATABASE, From, Report, Scope, Sink, transcripts_dir};
 use claude_mem_memory::store;
 
-/// Bring in what was remembered or recorded elsewhere
+/// Import memories or past sessions
 ///
-/// Takes the memory of the TypeScript claude-mem, Claude Code's own records of past sessions, or what
-/// `claude-mem export` wrote. What is there already is not added again, so it can be broken off and repeated.
-/// Nobody is asked anything: past sessions become memory with `claude-mem distill`, and what that will take is
-/// said here.
+/// Reads the database of the TypeScript claude-mem, Claude Code's transcripts, or a file of `claude-mem export`.
+/// Events that exist are skipped, so you can interrupt and repeat it. It sends no request: distill imported sessions
+/// with `claude-mem distill`. The output estimates what that costs.
 #[derive(Debug, Args)]
 pub(crate) struct Import {
-    /// A file or folder [default: where `--from` has its own]
+    /// A file or folder [default: the usual place of `--from`]
     #[arg(value_name = "PATH")]
     path: Option<PathBuf>,
-    /// What it is [default: judged by what is in PATH]
+    /// Format of PATH [default: detected]
     #[arg(long, value_enum)]
     from: Option<From>,
-    /// Say what would be added, and add nothing
+    /// Print what would be added, and add nothing
     #[arg(long)]
     dry_run: bool,
-    /// Only what happened since this moment, such as `2026-03-01` or `90d`
+    /// Only events since this time, such as `2026-03-01` or `90d`
     #[arg(long, value_name = "WHEN")]
     since: Option<When>,
-    /// Only of this project: its name, key or folder
+    /// Only this project: its name, key or folder
     #[arg(long)]
     project: Option<String>,
     /// Print one JSON object
@@ -42,7 +41,7 @@ pub(crate) struct Import {
 }
 
 impl Import {
-    /// Ends with code 1 if something could not be read to its end; what could is kept.
+    /// Exits with code 1 if a file is damaged; what could be read is kept.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let (from, path) = self.source(app)?;
         let now = app.clock.now();
@@ -65,11 +64,11 @@ impl Import {
             store::fold(&mut store, &log)?;
             Some(claude_mem_distill::estimate(app, &store, &log)?)
         };
-        let shown = Shown { from, path, is_dry_run: self.dry_run, report, estimate };
+        let shown = ImportResult { from, path, is_dry_run: self.dry_run, report, estimate };
         if self.json {
-            app.output.json(&shown.described())?;
+            app.output.json(&shown.to_json())?;
         } else {
-            shown.tell(app)?;
+            shown.print_text(app)?;
         }
         shown.verdict()
     }
@@ -86,7 +85,7 @@ impl Import {
             (Some(from), Some(path)) => Ok((from, path)),
             (None, Some(path)) => Ok((claude_mem_import::recognise(&path)?, path)),
             (Some(from), None) => own_place(from).map(|path| (from, path)).ok_or_else(|| {
-                Failure::usage("there is no file to import").remedy("name it behind the command")
+                Failure::usage("no file to import").remedy("pass a path: `claude-mem import FILE`")
             }),
             (None, None) => Err(nothing_named(
                 &[From::Ts, From::Transcripts]
@@ -103,15 +102,15 @@ fn nothing_named(places: &[(From, Option<PathBuf>)]) -> Failure {
         .filter(|(_, path)| path.is_some())
         .map(|(from, _)| format!("`claude-mem import --from {}`", flag(from)))
         .collect();
-    let failure = Failure::usage("say what to import: `--from`, or a file");
+    let failure = Failure::usage("nothing to import: pass `--from` or a file");
     match found.is_empty() {
-        true => failure.remedy("see what can be with `claude-mem import --help`"),
-        false => failure.remedy(format!("there is something for {}", found.join(" and "))),
+        true => failure.remedy("see the formats with `claude-mem import --help`"),
+        false => failure.remedy(format!("found data for {}", found.join(" and "))),
     }
 }
 
-/// What is said at the end.
-struct Shown {
+/// Result of an import.
+struct ImportResult {
     from: From,
     path: PathBuf,
     is_dry_run: bool,
@@ -119,8 +118,8 @@ struct Shown {
     estimate: Option<Estimate>,
 }
 
-impl Shown {
-    fn described(&self) -> serde_json::Value {
+impl ImportResult {
+    fn to_json(&self) -> serde_json::Value {
         let report = &self.report;
         json!({
             "from": self.from.name(),
@@ -143,12 +142,12 @@ impl Shown {
         })
     }
 
-    fn tell(&self, app: &mut App) -> Result<(), Failure> {
+    fn print_text(&self, app: &mut App) -> Result<(), Failure> {
         let report = &self.report;
         let verb = if self.is_dry_run { "would be added" } else { "added" };
         let from = self.from.name();
         app.output.line(format_args!(
-            "{} {verb} from {from}, {} were there before",
+            "{} {verb} from {from}, {} existed already",
             count(report.added_total(), "event"),
             report.known
         ))?;
@@ -165,11 +164,10 @@ impl Shown {
                 let sum = tokens(spent.tokens_in + spent.tokens_out);
                 let cost = spent.cost_micros.map(|cost| format!(", {}", dollars(cost)));
                 app.output.say(format_args!(
-                    "to be asked about: {} in {}, about {sum} tokens{}\n\
-                     ask with `claude-mem distill`; by themselves they are asked about day by day, within \
-                     the daily caps",
+                    "pending: {} in {}, about {sum} tokens{}\n\
+                     distill them now with `claude-mem distill`, or let the worker do it within the daily caps",
                     count(estimate.events, "event"),
-                    count(estimate.requests, "question"),
+                    count(estimate.requests, "request"),
                     cost.unwrap_or_default()
                 ));
             }
@@ -183,6 +181,6 @@ impl Shown {
         let all = self.report.damage.len();
         let more = if all > 1 { format!(" (and {} more)", all - 1) } else { String::new() };
         Err(Failure::new(format!("{} is damaged: {first}{more}", self.path.display()))
-            .meaning("everything that could be read was taken, and the file is as it was"))
+            .meaning("everything readable was imported; the file is unchanged"))
     }
 }

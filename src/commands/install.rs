@@ -1,4 +1,4 @@
-//! `claude-mem install`: tell Claude Code about us.
+//! `claude-mem install`: register with Claude Code.
 
 use std::{
     env,
@@ -19,23 +19,23 @@ use claude_mem_install::{
     self, Targets, is_our_program, manifest::Manifest, quoted_for_shell, rival,
 };
 
-/// Let Claude Code use this memory
+/// Set up claude-mem in Claude Code
 ///
-/// Registers hooks, an MCP server, the mem-search skill and the /mem command, for all your sessions or for
-/// those in one project. Everything else in Claude Code's files stays as it is, and `claude-mem uninstall`
-/// takes out exactly what was put in. Running it again brings it up to date.
+/// Registers hooks, an MCP server, the mem-search skill and the /mem command, for all sessions or for one project.
+/// Everything else in Claude Code's files stays unchanged, and `claude-mem uninstall` removes exactly what was
+/// added. Run it again to update.
 #[derive(Debug, Args)]
 pub(crate) struct Install {
-    /// For sessions in this folder only
+    /// Only for sessions in this folder
     #[arg(long)]
     project: bool,
-    /// Write nothing, print what would be registered
+    /// Print what would be registered, and write nothing
     #[arg(long)]
     print: bool,
 }
 
 impl Install {
-    /// Reads and checks every file before it writes the first.
+    /// Reads and checks every file before it writes the first, so that a failure changes nothing.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let program = program(&app.environment.text("PATH").unwrap_or_default())?;
         let shell_program = quoted_for_shell(&program);
@@ -58,21 +58,20 @@ impl Install {
         app.paths.create_data().map_err(|error| not_created(app, &error))?;
         manifest.edit(&app.paths, &settings, &stamp)?;
         manifest.edit(&app.paths, &servers, &stamp)?;
-        tell(app, "hooks", &settings);
-        tell(app, "MCP server", &servers);
+        print_change(app, "hooks", &settings);
+        print_change(app, "MCP server", &servers);
         write_texts(app, &targets, &mut manifest)?;
         warn_of_rivals(app, &targets.dir);
         if self.project {
-            app.output.say(
-                "note: these files name this machine's path of claude-mem; keep them out of what you share",
-            );
+            app.output
+                .say("note: these files contain the local path of claude-mem; do not share them");
         }
-        app.output.say("Start a new Claude Code session and it will be remembered.");
+        app.output.say("Start a new Claude Code session to begin recording.");
         Ok(())
     }
 }
 
-fn tell(app: &mut App, what: &str, document: &Document) {
+fn print_change(app: &mut App, what: &str, document: &Document) {
     let done = if document.is_changed() { "written to" } else { "already in" };
     app.output.say(format_args!("{what}: {done} {}", document.file().display()));
 }
@@ -80,7 +79,7 @@ fn tell(app: &mut App, what: &str, document: &Document) {
 fn write_texts(app: &mut App, targets: &Targets, manifest: &mut Manifest) -> Result<(), Failure> {
     for (file, text) in targets.texts() {
         if !manifest.write(&app.paths, &file, text)? {
-            app.output.say(format_args!("note: {} is yours and was left as it is", file.display()));
+            app.output.say(format_args!("note: {} was changed by you and is kept", file.display()));
         }
     }
     Ok(())
@@ -92,11 +91,12 @@ fn warn_of_rivals(app: &mut App, dir: &Path) {
     }
 }
 
-/// The path hooks should call: the one the user typed or the shell found, if it leads to this binary, since
-/// a link in a `bin` directory outlives upgrades and its target does not.
+/// The path that hooks call: the one the user typed or the shell found, if it leads to this binary. A link in a
+/// `bin` directory survives upgrades, and its target does not.
 pub(crate) fn program(path: &str) -> Result<String, Failure> {
-    let unknown =
-        |error: std::io::Error| Failure::new(format!("this program cannot find itself: {error}"));
+    let unknown = |error: std::io::Error| {
+        Failure::new(format!("cannot determine the path of claude-mem: {error}"))
+    };
     let real = env::current_exe().and_then(|found| canonicalize(&found)).map_err(unknown)?;
     let typed = env::args_os().next().map(PathBuf::from).unwrap_or_default();
     let candidates: Vec<PathBuf> = if typed.components().count() > 1 {
@@ -113,7 +113,7 @@ pub(crate) fn program(path: &str) -> Result<String, Failure> {
     let is_named = is_our_program(&chosen);
     match chosen.into_os_string().into_string() {
         Ok(text) if is_named && !text.contains(char::is_control) => Ok(path_in_commands(text)),
-        Ok(text) => Err(Failure::new(format!("this program is called {text}"))
+        Ok(text) => Err(Failure::new(format!("the program file is called {text}"))
             .meaning(format!("hooks are recognised by the name `{NAME}`"))
             .remedy(format!("rename it to `{NAME}` and install again"))),
         Err(text) => Err(Failure::new(format!("the path {} is not Unicode", text.display()))
@@ -122,10 +122,10 @@ pub(crate) fn program(path: &str) -> Result<String, Failure> {
     }
 }
 
-/// The folder the user stands in.
+/// The current directory.
 pub(crate) fn here() -> Result<PathBuf, Failure> {
     env::current_dir()
-        .map_err(|error| Failure::new(format!("this folder cannot be found: {error}")))
+        .map_err(|error| Failure::new(format!("cannot determine the current directory: {error}")))
 }
 
 fn not_created(app: &App, error: &std::io::Error) -> Failure {

@@ -1,4 +1,4 @@
-//! `claude-mem key`: who can read what is shipped.
+//! `claude-mem key`: the encryption key of backups.
 
 use std::{
     fs,
@@ -10,10 +10,10 @@ use clap::{Args, Subcommand};
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_sync::ship::key::{self, Key};
 
-/// Make, show or bring the key that shipped copies are encrypted with
+/// Manage the backup encryption key
 ///
-/// With a key, everything that is shipped is encrypted here, before it leaves. Without it nobody can read the
-/// copies, not even you: write it down, or keep it in a password manager.
+/// With a key, `ship` encrypts everything before upload. Without the key a backup cannot be read, not even by you:
+/// write it down, or keep it in a password manager.
 #[derive(Debug, Args)]
 pub(crate) struct KeyCommand {
     #[command(subcommand)]
@@ -22,33 +22,34 @@ pub(crate) struct KeyCommand {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Make a key; what is shipped from now on is encrypted
+    /// Create a key; later uploads are encrypted
     New,
-    /// Print the key, to be written down or taken to another machine
+    /// Print the key, to write it down or use it on another machine
     Show,
-    /// Take a key that was made elsewhere, from standard input or a file
+    /// Import a key from standard input or a file
     Import {
-        /// File with the key's text [default: standard input]
+        /// File that contains the key [default: standard input]
         #[arg(value_name = "FILE")]
         file: Option<std::path::PathBuf>,
     },
-    /// Print where the key is
+    /// Print the path of the key file
     Path,
-    /// Print the key's fingerprint, by which errors speak of it
+    /// Print the key's fingerprint, which error messages name
     Fingerprint,
 }
 
 impl KeyCommand {
-    /// Does one of them. None replaces a key that is there.
+    /// No action replaces an existing key.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let path = app.paths.ship_key();
         match self.action {
             Action::New => {
-                let key = Key::generate()
-                    .map_err(|error| Failure::new(format!("there is no randomness: {error}")))?;
+                let key = Key::generate().map_err(|error| {
+                    Failure::new(format!("the system has no random numbers: {error}"))
+                })?;
                 save(app, &key)?;
                 app.output.line(key.to_text())?;
-                app.output.say("write it down: without it, nobody can read what is shipped");
+                app.output.say("write it down: without it the backup cannot be read");
                 Ok(())
             }
             Action::Show => {
@@ -82,8 +83,9 @@ impl KeyCommand {
 
 fn existing(app: &App) -> Result<Key, Failure> {
     Key::load(&app.paths.ship_key())?.ok_or_else(|| {
-        Failure::new("there is no key")
-            .remedy("make one with `claude-mem key new`, or bring one with `claude-mem key import`")
+        Failure::new("there is no key").remedy(
+            "create one with `claude-mem key new`, or import one with `claude-mem key import`",
+        )
     })
 }
 
@@ -91,10 +93,10 @@ fn save(app: &App, key: &Key) -> Result<(), Failure> {
     let path = app.paths.ship_key();
     if let Some(there) = Key::load(&path)? {
         let there = key::show(there.fingerprint());
-        return Err(Failure::new(format!("there is a key already, {there}"))
-            .meaning("what was shipped with it can be read with it alone")
+        return Err(Failure::new(format!("a key exists already, {there}"))
+            .meaning("backups made with it can only be read with it")
             .remedy(format!(
-                "to ship with another one, move {} away and ship to an empty place",
+                "to use another key, move {} away and ship to an empty place",
                 path.display()
             )));
     }

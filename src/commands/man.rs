@@ -1,4 +1,4 @@
-//! `claude-mem man`: manual pages, drawn from the same definition as the help.
+//! `claude-mem man`: manual pages, generated from the help.
 
 use std::{
     io,
@@ -17,25 +17,24 @@ use claude_mem_core::{
 
 /// Write manual pages to a folder
 ///
-/// One page for each command. In `~/.local/share/man/man1`, `man claude-mem-search` finds them.
+/// Writes one page per command. `man claude-mem-search` finds them in `~/.local/share/man/man1`.
 #[derive(Debug, Args)]
 pub(crate) struct Man {
-    /// Where to, made if it is not there
+    /// Output folder, created if missing
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 }
 
 impl Man {
-    /// Writes `claude-mem.1` and one page for each command.
     pub(crate) fn run(&self, app: &mut App) -> Result<(), Failure> {
         let mut command = help::command().disable_help_subcommand(true);
         command.build();
         let written = create_dirs_for_all(&self.dir).and_then(|()| write_pages(command, &self.dir));
         written.map_err(|error| {
             Failure::new(format!("{} cannot be written: {error}", self.dir.display()))
-                .remedy("name a folder that you may write to")
+                .remedy("pass a folder that you can write to")
         })?;
-        app.output.line(format_args!("manual pages are in {}", self.dir.display()))
+        app.output.line(format_args!("wrote manual pages to {}", self.dir.display()))
     }
 }
 

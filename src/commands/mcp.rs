@@ -7,13 +7,12 @@ use claude_mem_server::mcp;
 
 /// Serve memory to Claude Code over MCP
 ///
-/// Claude Code starts this by itself once `claude-mem install` has registered it. It reads requests from stdin,
-/// one to a line, answers on stdout, and ends with its client.
+/// Claude Code starts this once `claude-mem install` has registered it. It reads one request per line from stdin,
+/// responds on stdout, and exits when stdin closes.
 #[derive(Debug, Args)]
 pub(crate) struct Mcp {}
 
 impl Mcp {
-    /// Serves until the client is gone.
     #[expect(clippy::unused_self, reason = "it has no flags")]
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         mcp::serve(app)

@@ -107,7 +107,7 @@ enum Command {
 }
 
 impl Command {
-    /// Whether its answer may well be longer than a screen.
+    /// Whether the output goes through a pager.
     fn is_long(&self) -> bool {
         match self {
             Self::Log(log) => !log.is_endless(),
@@ -168,7 +168,7 @@ impl Command {
     }
 }
 
-/// Everything but the hooks.
+/// Runs every command except hooks.
 pub(crate) fn main() -> u8 {
     let parsed = help::command().try_get_matches();
     let command = match parsed.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
@@ -190,12 +190,12 @@ pub(crate) fn main() -> u8 {
 
 fn report(failure: &Failure) -> u8 {
     let text = failure.render(is_coloured(&Environment::of_process(), &io::stderr()));
-    // If even stderr is gone, the exit code still tells.
+    // If stderr is closed, the exit code still reports the failure.
     let _ = io::stderr().write_all(text.as_bytes());
     failure.exit_code()
 }
 
-/// The parser explains wrong flags well. A wrong command gets the nearest name in our own words.
+/// Prints the parser's errors. An unknown command gets our own message with the nearest name.
 fn explain(error: &clap::Error) -> u8 {
     if let (ErrorKind::InvalidSubcommand, Some(ContextValue::String(typed))) =
         (error.kind(), error.get(ContextKind::InvalidSubcommand))
@@ -203,7 +203,7 @@ fn explain(error: &clap::Error) -> u8 {
         return report(&unknown_command(typed, error));
     }
     if error.use_stderr() {
-        // It quotes what was typed.
+        // The message quotes what was typed, which may contain control characters.
         let _ = io::stderr().write_all(clean(&error.render().to_string()).as_bytes());
     } else {
         let _ = error.print();
@@ -213,7 +213,7 @@ fn explain(error: &clap::Error) -> u8 {
 
 fn unknown_command(typed: &str, error: &clap::Error) -> Failure {
     let commands = CommandLine::command();
-    // Below the top level only the parser knows which names there were.
+    // Below the top level only the parser knows the valid names.
     let nearest = match error.get(ContextKind::SuggestedSubcommand) {
         Some(ContextValue::Strings(offered)) => nearest(typed, offered.iter().map(String::as_str)),
         _ => nearest(typed, commands.get_subcommands().map(clap::Command::get_name)),
@@ -221,11 +221,11 @@ fn unknown_command(typed: &str, error: &clap::Error) -> Failure {
     let failure = Failure::usage(format!("there is no command `{typed}`"));
     match nearest {
         Some(name) => failure.remedy(format!("did you mean `{name}`?")),
-        None => failure.remedy(format!("see them all with `{} --help`", within(typed))),
+        None => failure.remedy(format!("list the commands with `{} --help`", within(typed))),
     }
 }
 
-/// The commands that were understood before the one that was not.
+/// The valid commands before the unknown one.
 fn within(typed: &str) -> String {
     let understood = std::env::args().skip(1).take_while(|argument| argument != typed);
     ["claude-mem".to_owned()].into_iter().chain(understood).collect::<Vec<_>>().join(" ")

@@ -19,33 +19,33 @@ use claude_mem_core::{
 };
 use claude_mem_install::{self, MARKETPLACE, SKILL, SLASH_COMMAND, quoted_for_shell};
 
-/// Where Claude Code will find the binary, but for the end of its name.
+/// Path of the binary inside the plugin, without the executable suffix.
 const PROGRAM: &str = "${CLAUDE_PLUGIN_ROOT}/bin/claude-mem";
 const DESCRIPTION: &str = "Long-term memory for Claude Code";
 const README: &str = include_str!("../install/plugin.md");
 
 /// Write a Claude Code plugin to a folder
 ///
-/// The folder is a marketplace with one plugin in it, which holds a copy of this binary. Install it with
+/// The folder is a marketplace with one plugin, which contains a copy of this binary. Install it with
 /// `claude plugin marketplace add ./DIR` and `claude plugin install mem@mem-local`, or try it with
-/// `claude --plugin-dir DIR/plugin`. Where `claude-mem install` has registered hooks, too, those record and
-/// the plugin's do nothing.
+/// `claude --plugin-dir DIR/plugin`. If `claude-mem install` has registered hooks, too, those record and the
+/// plugin's hooks do nothing.
 #[derive(Debug, Args)]
 pub(crate) struct Plugin {
-    /// A new or empty folder, or one written by this command before
+    /// A new or empty folder, or one that this command wrote before
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 }
 
 impl Plugin {
-    /// Writes every file whole, so that a plugin in use is updated piece by piece but never broken.
+    /// Replaces each file atomically, so that a plugin in use never sees half a file.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         check(&self.dir)?;
         for (path, text) in texts() {
             write(&self.dir.join(path), text.as_bytes(), Readers::Everyone)?;
         }
         copy_program(&self.dir.join("plugin/bin").join(format!("{NAME}{EXE_SUFFIX}")))?;
-        // The client takes a relative path without `./` for the name of a repository.
+        // The client reads a relative path without `./` as the name of a repository.
         let dir = std::path::absolute(&self.dir).unwrap_or(self.dir);
         app.output.say(format_args!(
             "The plugin is in {dir}. Install it with\n  claude plugin marketplace add \"{quoted}\"\n  \
@@ -66,7 +66,7 @@ fn texts() -> Vec<(&'static str, String)> {
         "plugins": [{"name": PLUGIN, "source": "./plugin", "version": version, "description": DESCRIPTION}]});
     let plugin = json!({"name": PLUGIN, "version": version, "description": DESCRIPTION, "author": author,
         "license": env!("CARGO_PKG_LICENSE")});
-    let hooks = json!({"description": "Records sessions and gives them their memory",
+    let hooks = json!({"description": "Records sessions and gives them context from past ones",
         "hooks": claude_mem_install::hooks(&program)});
     let servers = json!({"mcpServers": {NAME: claude_mem_install::server(&program)}});
     vec![
@@ -84,7 +84,7 @@ fn lines(value: &Value) -> String {
     format!("{value:#}\n")
 }
 
-/// Refuses a folder with something else in it.
+/// Refuses a folder that contains anything else.
 fn check(dir: &Path) -> Result<(), Failure> {
     let is_empty = match fs::read_dir(dir) {
         Ok(mut entries) => entries.next().is_none(),
@@ -102,10 +102,10 @@ fn check(dir: &Path) -> Result<(), Failure> {
     }
     Err(Failure::new(format!("{} is not empty", dir.display()))
         .meaning("nothing was written")
-        .remedy("name a folder that does not exist yet"))
+        .remedy("pass a folder that does not exist yet"))
 }
 
-/// A plugin is there to be shared, so others may read it.
+/// A plugin can be shared, so other users may read it.
 fn write(file: &Path, bytes: &[u8], readers: Readers) -> Result<(), Failure> {
     create_dirs_for_all(file.parent().unwrap_or(file))
         .and_then(|()| user_file::write(file, bytes, readers))
@@ -121,6 +121,6 @@ fn copy_program(file: &Path) -> Result<(), Failure> {
 
 fn not_written(file: &Path, error: &io::Error) -> Failure {
     Failure::new(format!("{} cannot be written: {error}", file.display()))
-        .meaning("the plugin is not complete")
-        .remedy("name another folder")
+        .meaning("the plugin is incomplete")
+        .remedy("pass another folder")
 }

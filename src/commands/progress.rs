@@ -8,7 +8,7 @@ use std::{
 use claude_mem_core::safe_text::clean;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// `asked ███▉      12/60 questions, 30 tokens (20%, 4s left)`
+/// `distilling ███▉      12/60 requests, 30 tokens (20%, 4s left)`
 const TEMPLATE: &str = "{prefix} {bar:24} {pos}/{len} {msg} ({percent}%, {eta} left)";
 
 /// Progress of one task. Dropping it removes the bar.

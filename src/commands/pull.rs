@@ -1,4 +1,4 @@
-//! `claude-mem pull`: what other machines remember.
+//! `claude-mem pull`: fetch other machines' logs.
 
 use clap::Args;
 use serde_json::json;
@@ -11,15 +11,15 @@ use claude_mem_sync::{
     ship::remote::{Purpose, Remote},
 };
 
-/// Bring what other machines recorded
+/// Fetch memories from your other machines
 ///
-/// Every machine that ships to the same place has a log of its own there. This one's memory then holds theirs
-/// as well: search, timeline and context find it, the same repository is one project everywhere, and what is
-/// forgotten on one machine is forgotten on all. Every byte is checked; a copy that was fetched before is left as
-/// it is if the remote is not what it was. The worker pulls by itself if `CLAUDE_MEM_PULL` says so.
+/// Every machine that ships to the same place has its own log there. After a pull, search, timeline and context
+/// include their memories, a repository is one project on all machines, and what you forget on one machine is
+/// forgotten on all. Every byte is checked; if the remote was rolled back, the local copy stays unchanged. With
+/// `CLAUDE_MEM_PULL` the worker pulls automatically.
 #[derive(Debug, Args)]
 pub(crate) struct Pull {
-    /// Where the machines ship to [default: the setting `CLAUDE_MEM_SHIP_TO`]
+    /// Backup location [default: the setting `CLAUDE_MEM_SHIP_TO`]
     #[arg(long, value_name = "URL")]
     from: Option<String>,
     /// Print one JSON object per machine
@@ -28,7 +28,7 @@ pub(crate) struct Pull {
 }
 
 impl Pull {
-    /// Fetches and folds. Ends with code 1 if a machine's log could not be had.
+    /// Exits with code 1 if a machine's log could not be fetched.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let place = ship::place(app, "--from", self.from.as_deref())?;
         let remote =
@@ -36,17 +36,17 @@ impl Pull {
         let outcome = ship::runtime()?.block_on(pull::pull(&remote, &app.paths))?;
         store::open_whole(app)?;
         claude_mem_core::worker_process::wake(&app.paths.data);
-        self.tell(app, &outcome)?;
+        self.print_result(app, &outcome)?;
         match outcome.failed.into_iter().next() {
             None => Ok(()),
             Some((name, error)) => {
                 let failure = Failure::from(error);
-                Err(failure.meaning(format!("what was pulled of {name} before is as it was")))
+                Err(failure.meaning(format!("the local copy of {name}'s log is unchanged")))
             }
         }
     }
 
-    fn tell(&self, app: &mut App, outcome: &pull::Outcome) -> Result<(), Failure> {
+    fn print_result(&self, app: &mut App, outcome: &pull::Outcome) -> Result<(), Failure> {
         for pulled in &outcome.pulled {
             let pull::Pulled { host, name, entry, bytes } = pulled;
             if self.json {
@@ -65,11 +65,11 @@ impl Pull {
             app.output.say(format_args!("warning: {name}: {error}"));
         }
         if !self.json && outcome.pulled.is_empty() && outcome.failed.is_empty() {
-            app.output.line("no other machine ships there")?;
+            app.output.line("no other machine ships to this place")?;
         }
         if outcome.failed.len() > 1 {
             let machines = count(outcome.failed.len(), "machine");
-            app.output.say(format_args!("of {machines} nothing could be taken over"));
+            app.output.say(format_args!("nothing could be fetched from {machines}"));
         }
         Ok(())
     }

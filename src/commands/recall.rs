@@ -1,11 +1,11 @@
-//! What the commands that recall have in common: hits as lines.
+//! Search hits as lines, for `search`, `timeline` and `show`.
 
 use claude_mem_projections::search::{Hit, Kind, Query};
 use jiff::Timestamp;
 
 use claude_mem_core::{app::Output, time_arg::micros};
 
-/// How long ago, in two or three letters: `now`, `5m`, `3h`, `12d`, `7w`, `2y`.
+/// Age as `now`, `5m`, `3h`, `12d`, `7w` or `2y`.
 pub(crate) fn ago(at_us: u64, now: Timestamp) -> String {
     let seconds = micros(now).saturating_sub(at_us) / 1_000_000;
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
@@ -19,7 +19,6 @@ pub(crate) fn ago(at_us: u64, now: Timestamp) -> String {
     }
 }
 
-/// What kind of memory it is, in a word.
 pub(crate) fn label(hit: &Hit) -> &str {
     match hit.kind {
         Kind::Observation => hit.type_.as_deref().unwrap_or("note"),
@@ -27,7 +26,6 @@ pub(crate) fn label(hit: &Hit) -> &str {
     }
 }
 
-/// The colour of a kind of memory.
 pub(crate) fn colour(hit: &Hit) -> &'static str {
     match (hit.kind, hit.type_.as_deref()) {
         (Kind::Prompt, _) => "36",
@@ -39,12 +37,11 @@ pub(crate) fn colour(hit: &Hit) -> &'static str {
     }
 }
 
-/// A text on one line, without what could move a terminal's cursor.
+/// The text on one line, without terminal control characters.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// Cuts a text to so many characters.
 pub(crate) fn cut(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         Some(_) => text.chars().take(chars_max.saturating_sub(1)).chain(['…']).collect(),
@@ -52,7 +49,7 @@ pub(crate) fn cut(text: &str, chars_max: usize) -> String {
     }
 }
 
-/// The text with the words of the query made bold.
+/// The text with the query's words in bold.
 pub(crate) fn marked(query: &Query, text: &str, output: &Output) -> String {
     let mut out = String::new();
     let mut at = 0;

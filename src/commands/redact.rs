@@ -1,4 +1,4 @@
-//! `claude-mem redact`: today's rules for secrets, for the whole past.
+//! `claude-mem redact`: apply the current secret rules to the whole log.
 
 use clap::Args;
 use serde_json::json;
@@ -7,16 +7,16 @@ use super::{confirm::confirm, progress::Progress};
 use claude_mem_core::{app::App, failure::Failure, format};
 use claude_mem_maintenance::redact::{self, Redacted, Rules};
 
-/// Take secrets out of everything that was recorded
+/// Remove secrets from everything that was recorded
 ///
-/// Secrets are replaced before anything is recorded, by the rules of the version that records it. This applies
-/// today's rules to the whole log, removes what they find for good, and draws memory again.
+/// Secrets are replaced before an event is recorded, by the rules of the version at that time. This command applies
+/// the current rules to the whole log, permanently removes what they find, and rebuilds the database.
 #[derive(Debug, Args)]
 pub(crate) struct Redact {
     /// Only report which rules find secrets, by day
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask
+    /// Skip the confirmation
     #[arg(long)]
     yes: bool,
     /// Print one JSON object
@@ -25,7 +25,6 @@ pub(crate) struct Redact {
 }
 
 impl Redact {
-    /// Looks, asks, and replaces.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let found = apply(app, true)?;
         let events = format::count(found.events, "event");
@@ -38,8 +37,8 @@ impl Redact {
         if !self.yes {
             confirm(
                 app,
-                &format!("secrets in {events} would be replaced for good"),
-                &format!("Replace the secrets in {events} for good?"),
+                &format!("secrets in {events} would be permanently replaced"),
+                &format!("Permanently replace the secrets in {events}?"),
             )?;
         }
         let done = apply(app, false)?;
@@ -50,8 +49,8 @@ impl Redact {
         if done.left.is_empty() {
             return Ok(());
         }
-        Err(Failure::new(format!("damaged segments were left as they are: {:x?}", done.left))
-            .remedy("mend them with `claude-mem verify --repair`, then do this again"))
+        Err(Failure::new(format!("damaged segments were not changed: {:x?}", done.left))
+            .remedy("repair them with `claude-mem verify --repair`, then run this again"))
     }
 }
 
@@ -69,7 +68,7 @@ fn print_json(app: &mut App, found: &Redacted) -> Result<(), Failure> {
     }))
 }
 
-/// One line for each day and rule, one for each rule if there are several days, and one for all.
+/// One line per day and rule, one per rule if there are several days, and a total.
 fn print_table(app: &mut App, found: &Redacted, events: &str) -> Result<(), Failure> {
     const DAY_COLUMNS: usize = 10;
     let total = by_rule(found);

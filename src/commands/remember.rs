@@ -11,31 +11,31 @@ use claude_mem_memory::{
     store,
 };
 
-/// More than this on stdin is no note.
+/// Limit for text on stdin.
 const TEXT_BYTES_MAX: u64 = 8 << 20;
 
 /// Write a memory by hand
 ///
-/// Claude is told of it first when a session begins in this project. Without TEXT, or with `-`, it is read
-/// from stdin. What is between `<private>` tags, and keys and passwords that can be recognised, are left out.
+/// It comes first in the context of new sessions in this project. Without TEXT, or with `-`, the text is read from
+/// stdin. Text between `<private>` tags, and keys and passwords of known formats, are removed.
 #[derive(Debug, Args)]
 pub(crate) struct Remember {
     /// What to remember
     #[arg(value_name = "TEXT")]
     text: Vec<String>,
-    /// A line that names it
+    /// Title
     #[arg(long)]
     title: Option<String>,
-    /// What it is, such as `decision` or `bugfix` [default: note]
+    /// Type, such as `decision` or `bugfix` [default: note]
     #[arg(long, value_name = "TYPE")]
     r#type: Option<String>,
-    /// A word to find it by; may be given several times
+    /// A concept to find it by; can be repeated
     #[arg(long, value_name = "WORD")]
     concept: Vec<String>,
-    /// A file that it is about; may be given several times
+    /// A related file; can be repeated
     #[arg(long)]
     file: Vec<String>,
-    /// Of another project: its name or key, or a folder [default: this folder's]
+    /// Project name, key or folder [default: the project of this folder]
     #[arg(long)]
     project: Option<String>,
     /// Print one JSON object
@@ -44,12 +44,11 @@ pub(crate) struct Remember {
 }
 
 impl Remember {
-    /// Records, folds, and says under which ID.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let text = match &self.text[..] {
             [] if io::stdin().is_terminal() => {
                 return Err(Failure::usage("there is no text to remember")
-                    .remedy("write it behind the command: `claude-mem remember \"we use tabs\"`"));
+                    .remedy("pass it as in `claude-mem remember \"we use tabs\"`"));
             }
             [] => on_stdin()?,
             [dash] if dash == "-" => on_stdin()?,
@@ -81,7 +80,7 @@ fn report(app: &mut App, remembered: &Remembered, is_json: bool) -> Result<(), F
         }));
     }
     if *is_redacted {
-        app.output.say("note: what is private or looks like a secret was left out");
+        app.output.say("note: private text or secrets were removed");
     }
     match name {
         Some(name) => app.output.line(format_args!("remembered {name} in {project}")),
@@ -93,6 +92,6 @@ fn on_stdin() -> Result<String, Failure> {
     let mut text = String::new();
     match io::stdin().lock().take(TEXT_BYTES_MAX).read_to_string(&mut text) {
         Ok(_) => Ok(text),
-        Err(error) => Err(Failure::new(format!("stdin cannot be read as text: {error}"))),
+        Err(error) => Err(Failure::new(format!("stdin is not readable as text: {error}"))),
     }
 }

@@ -1,4 +1,4 @@
-//! `claude-mem replay`: rebuild memory from the log, as it is or under another prompt or model.
+//! `claude-mem replay`: rebuild the database, or reprocess the log with another prompt or model.
 
 use std::{
     io::{self, BufRead, IsTerminal},
@@ -20,63 +20,62 @@ use claude_mem_distill::{
 };
 use claude_mem_memory::{resolve, store};
 
-/// The word for the instructions of `prompts/init.txt`, or the built-in ones.
+/// Value of `--prompt` for the instructions in `prompts/init.txt`, or the built-in ones.
 const DEFAULT: &str = "default";
 
-/// Rebuild memory from the log, or reprocess it
+/// Rebuild memories from the log
 ///
-/// Alone, it rebuilds the current memory, byte for byte, and sends no request.
+/// Without options, rebuilds the database from the log, byte for byte, and sends no request.
 ///
-/// With a selection (`--since`, `--until`, `--project`, `--session`) or a word (`--prompt`, `--model`,
-/// `--provider`, `--fresh`, `--shadow`) it reprocesses: memory becomes what it would be had that prompt
-/// always been in force over the selected events, by default the prompt in force today. Recorded replies
-/// are reused, missing ones are asked for, and the result is shown all at once when it is complete.
-/// Interrupted, it goes on where it stopped. Select everything with `--since 1970-01-01`.
+/// With a selection (`--since`, `--until`, `--project`, `--session`) or an override (`--prompt`, `--model`,
+/// `--provider`, `--fresh`, `--shadow`), reprocesses: rebuilds memories as if that prompt, by default the current
+/// one, had always been used for the selected events. Recorded responses are reused; only missing ones call the
+/// model. The new memories appear all at once when they are complete. If interrupted, run it again to continue.
+/// Select everything with `--since 1970-01-01`.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags on the command line")]
 pub(crate) struct Replay {
     #[command(flatten)]
     between: Between,
-    /// Only this project: its name, its key, or a folder in it
+    /// Only this project: its name, key or folder
     #[arg(long)]
     project: Option<String>,
-    /// Only this session: its id, or the beginning of it
+    /// Only this session; a prefix of its ID is enough
     #[arg(long)]
     session: Option<String>,
-    /// Ask with the instructions in this file, and keep them in force for new events; `default` goes back to
-    /// the built-in ones, or those in `prompts/init.txt`
+    /// Use the instructions in this file, for new events as well; `default` selects `prompts/init.txt`, or the
+    /// built-in instructions
     #[arg(long, value_name = "FILE")]
     prompt: Option<PathBuf>,
-    /// Ask this model; replies of others do not count
+    /// Use this model; responses of other models are not reused
     #[arg(long)]
     model: Option<String>,
-    /// Ask this provider; replies of other models do not count
+    /// Use this provider; responses of other models are not reused
     #[arg(long, value_enum)]
     provider: Option<ProviderName>,
-    /// Ask again even where a reply under the same prompt is recorded
+    /// Ignore recorded responses and send every request again
     #[arg(long)]
     fresh: bool,
     /// Send no request; the same as `claude-mem replay` alone
     #[arg(long, conflicts_with_all = ["since", "until", "project", "session", "fresh", "prompt", "model",
         "provider", "dry_run", "shadow"])]
     offline: bool,
-    /// Say what it would take, and stop there
+    /// Estimate requests and cost, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Spend beyond the day's cap without asking
+    /// Exceed the daily cap without confirmation
     #[arg(long, short)]
     yes: bool,
-    /// Sessions asked about side by side
+    /// Number of sessions to distill in parallel
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     concurrency: Option<u16>,
-    /// Make it to be compared with `claude-mem diff`, and leave memory as it is
+    /// Keep the current memories; compare the result with `claude-mem diff`
     #[arg(long)]
     shadow: bool,
-    /// Show the memories of this generation from now on, and use its prompt for new events; 0 is memory as it
-    /// was first made
+    /// Switch to the memories of this generation, and use its prompt for new events; 0 is the original
     #[arg(long, value_name = "GENERATION", exclusive = true)]
     adopt: Option<u32>,
-    /// Take what there is, even if the log is damaged or questions could not be answered
+    /// Continue despite a damaged log or failed requests
     #[arg(long)]
     allow_gaps: bool,
     /// Print one JSON object
@@ -85,21 +84,21 @@ pub(crate) struct Replay {
 }
 
 impl Replay {
-    /// Ends with code 1 if anything is damaged or left undone.
+    /// Exits with code 1 if the log is damaged or requests are left.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let mut store = store::open(app)?;
         let _asking = claude_mem_distill::take_lock(app)?;
         let log = store::open_log(app)?;
         if let Some(generation) = self.adopt {
             store::fold(&mut store, &log)?;
-            return take_over(app, &mut store, &log, generation);
+            return make_current(app, &mut store, &log, generation);
         }
         if self.offline {
-            return self.redraw(app, &mut store, &log, &RunReport::default(), None);
+            return self.rebuild_database(app, &mut store, &log, &RunReport::default(), None);
         }
         let request = self.request(app, &store)?;
         if request.is_rebuild() && !self.dry_run {
-            return self.redraw(app, &mut store, &log, &RunReport::default(), None);
+            return self.rebuild_database(app, &mut store, &log, &RunReport::default(), None);
         }
         store::fold(&mut store, &log)?;
         let prepared = Prepared::new(app, &store, &log, &request)?;
@@ -108,7 +107,7 @@ impl Replay {
             return Ok(());
         }
         if !prepared.is_needed {
-            return self.redraw(app, &mut store, &log, &RunReport::default(), None);
+            return self.rebuild_database(app, &mut store, &log, &RunReport::default(), None);
         }
         self.reprocess(app, &mut store, prepared)
     }
@@ -138,11 +137,11 @@ impl Replay {
         })
     }
 
-    /// Says what it will take, before anything is done.
+    /// Prints the estimate before the first request.
     fn announce(&self, app: &mut App, prepared: &Prepared) -> Result<(), Failure> {
         if self.json {
             return match self.dry_run {
-                true => app.output.json(&described(prepared)),
+                true => app.output.json(&to_json(prepared)),
                 false => Ok(()),
             };
         }
@@ -167,53 +166,52 @@ impl Replay {
         let is_limited = !self.yes && !is_beyond;
         let threads = self.concurrency.map_or_else(|| concurrency(app), usize::from);
         let total = prepared.estimate.requests;
-        let progress = Progress::new("asked", total);
+        let progress = Progress::new("distilling", total);
         let show = |asked: &RunReport| {
             let spent = asked.spent.tokens_in + asked.spent.tokens_out;
-            progress.show(asked.answered, &format!("questions, {} tokens", tokens(spent)));
+            progress.show(asked.answered, &format!("requests, {} tokens", tokens(spent)));
             true
         };
         prepared.has_progress = true;
         let asked = prepared.run(app, store, (is_limited, threads), &show)?;
         drop(progress);
-        // A reply that could not be appended in time was put aside. It must be in the log before its end.
+        // A response that could not be appended in time was spilled. It must be in the log before ReprocessFinished.
         let log = &store::open_log(app)?;
-        if let Some(failure) = self.undone(&prepared, &asked, total) {
+        if let Some(failure) = self.incomplete(&prepared, &asked, total) {
             store::fold(store, log)?;
             return Err(failure);
         }
         prepared.finish(app)?;
-        self.redraw(app, store, log, &asked, Some(&prepared))
+        self.rebuild_database(app, store, log, &asked, Some(&prepared))
     }
 
     /// Why the generation is not complete, if it is not.
-    fn undone(&self, prepared: &Prepared, asked: &RunReport, total: usize) -> Option<Failure> {
+    fn incomplete(&self, prepared: &Prepared, asked: &RunReport, total: usize) -> Option<Failure> {
         let left = total - asked.answered;
         let generation = prepared.generation;
         let failure = match &asked.stopped {
             Some(stopped) => {
                 let why = stopped.message();
-                Failure::new(format!(
-                    "{why}; {} of {total} are left to ask",
-                    count(left, "question")
-                ))
+                Failure::new(format!("{why}; {} of {total} are pending", count(left, "request")))
             }
             None if asked.parked > 0 && !self.allow_gaps => {
-                let parked = count(asked.parked, "question");
-                Failure::new(format!("{parked} of {total} could not be answered"))
+                let parked = count(asked.parked, "request");
+                Failure::new(format!("{parked} of {total} failed"))
             }
             None => return None,
         };
-        let remedy = "go on with the same command; what was answered is not asked again";
+        let remedy = "run the same command again to continue; responses are reused";
         Some(
             failure
-                .meaning(format!("generation {generation} is not complete; memory is as it was"))
+                .meaning(format!(
+                    "generation {generation} is incomplete; the current memories are unchanged"
+                ))
                 .remedy(remedy),
         )
     }
 
-    /// Draws everything into a new file, which then takes the place of the old one.
-    fn redraw(
+    /// Builds a new database file, which then replaces the old one.
+    fn rebuild_database(
         &self,
         app: &mut App,
         store: &mut Store,
@@ -223,7 +221,7 @@ impl Replay {
     ) -> Result<(), Failure> {
         let total = store.counts()?;
         let total = (total.tool_uses + total.prompts) as usize;
-        let progress = Progress::new("folded", total);
+        let progress = Progress::new("indexing", total);
         let is_large = total > 10_000;
         let folded = store.rebuild(log, |folded| {
             if is_large {
@@ -248,7 +246,7 @@ impl Replay {
             }))?;
         } else {
             app.output.line(format_args!(
-                "{} folded: {} and {} are remembered",
+                "{} indexed: {} and {}",
                 count(folded.events, "event"),
                 count(counts.observations, "observation"),
                 count(counts.summaries, "summary")
@@ -261,7 +259,7 @@ impl Replay {
             0 => Ok(()),
             _ if self.allow_gaps => Ok(()),
             gaps => Err(Failure::new(format!("the log is damaged in {}", count(gaps, "place")))
-                .meaning("everything that could be read was drawn")
+                .meaning("every readable event was indexed")
                 .remedy("see where with `claude-mem verify`, or accept it with `--allow-gaps`")),
         }
     }
@@ -270,13 +268,13 @@ impl Replay {
 fn announcement(prepared: &Prepared) -> String {
     let Prepared { estimate, prompt_set, events, generation, is_begun, is_needed, .. } = prepared;
     if !is_needed {
-        return format!("{}: nothing to ask", count(*events, "event"));
+        return format!("{}: nothing to reprocess", count(*events, "event"));
     }
-    let verb = if *is_begun { "going on with" } else { "making" };
+    let verb = if *is_begun { "continuing" } else { "making" };
     let text = format!(
-        "{verb} generation {generation} of {}: {} to ask about {} of them, by {} ({})",
+        "{verb} generation {generation} of {}: {} for {} of them, by {} ({})",
         count(*events, "event"),
-        count(estimate.requests, "question"),
+        count(estimate.requests, "request"),
         estimate.events,
         prompt_set.provider,
         prompt_set.model
@@ -286,11 +284,11 @@ fn announcement(prepared: &Prepared) -> String {
     }
     let sum = tokens(estimate.spent.tokens_in + estimate.spent.tokens_out);
     let cost = estimate.spent.cost_micros.map(|cost| format!(", {}", dollars(cost)));
-    let cost = cost.unwrap_or_else(|| ", at a price that is not known".into());
+    let cost = cost.unwrap_or_else(|| ", price unknown".into());
     format!("{text}; {}, about {sum} tokens{cost}", count(estimate.calls, "call"))
 }
 
-fn described(prepared: &Prepared) -> serde_json::Value {
+fn to_json(prepared: &Prepared) -> serde_json::Value {
     let Prepared { estimate, prompt_set, events, generation, is_begun, is_needed, .. } = prepared;
     json!({
         "events": events,
@@ -312,35 +310,39 @@ fn outcome(generation: u32, is_shadow: bool) -> String {
     match is_shadow {
         true => format!(
             "generation {generation} is complete; compare it with `claude-mem diff {generation}`, \
-             then show it with `claude-mem replay --adopt {generation}`"
+             then switch to it with `claude-mem replay --adopt {generation}`"
         ),
         false => format!(
-            "generation {generation} is now what is remembered, and its prompt is used for new events; see \
-             what changed with `claude-mem diff {generation}`"
+            "generation {generation} is now current, and its prompt is used for new events; see what \
+             changed with `claude-mem diff {generation}`"
         ),
     }
 }
 
-/// Asks the user, if there is one.
 fn confirm(estimate: &Estimate) -> Result<(), Failure> {
     let refusal = || {
         let sum = tokens(estimate.spent.tokens_in + estimate.spent.tokens_out);
-        Failure::new(format!("about {sum} tokens are more than is left of the day's cap"))
-            .meaning("nothing was asked")
-            .remedy("spend them all the same with `--yes`")
+        Failure::new(format!("about {sum} tokens exceed the daily cap"))
+            .meaning("no request was sent")
+            .remedy("exceed the cap with `--yes`")
     };
     if !io::stdin().is_terminal() {
         return Err(refusal());
     }
-    // The question stands on stderr, like all talk.
-    eprint!("That is more than is left of the day's cap. Go on? [y/N] ");
+    // On stderr, so that stdout has only the result.
+    eprint!("This exceeds the daily cap. Continue? [y/N] ");
     let mut answer = String::new();
     let _ = io::stdin().lock().read_line(&mut answer);
     if answer.trim().eq_ignore_ascii_case("y") { Ok(()) } else { Err(refusal()) }
 }
 
-/// Shows a generation that is complete.
-fn take_over(app: &mut App, store: &mut Store, log: &Log, generation: u32) -> Result<(), Failure> {
+/// Makes a complete generation the current one.
+fn make_current(
+    app: &mut App,
+    store: &mut Store,
+    log: &Log,
+    generation: u32,
+) -> Result<(), Failure> {
     let generations = store.generations()?;
     let found = generations.iter().find(|found| found.generation == generation);
     match found {
@@ -348,9 +350,9 @@ fn take_over(app: &mut App, store: &mut Store, log: &Log, generation: u32) -> Re
             return Err(no_generation(generation, &generations));
         }
         Some(found) if !found.is_finished => {
-            return Err(Failure::new(format!("generation {generation} is not complete"))
-                .meaning("memory is as it was")
-                .remedy("complete it with the `claude-mem replay` that began it"));
+            return Err(Failure::new(format!("generation {generation} is incomplete"))
+                .meaning("the current memories are unchanged")
+                .remedy("complete it by running the same `claude-mem replay` again"));
         }
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! `claude-mem restore`: everything back from a copy.
+//! `claude-mem restore`: restore the log from a backup.
 
 use std::{cell::OnceCell, fs, path::PathBuf};
 
@@ -23,29 +23,28 @@ use claude_mem_sync::ship::{
     restore::{Restored, Until, Wanted, restore},
 };
 
-/// Get everything back from a copy
+/// Restore everything from a backup
 ///
-/// Brings the log from where it was shipped to, checks every byte on the way, and draws memory from it again.
-/// Only into a data directory in which nothing is remembered yet. Stopped half-way it leaves nothing in use, and
-/// the next run goes on from there.
+/// Downloads the log, checks every byte, and rebuilds the database. The data directory must not contain a log yet. If
+/// interrupted, nothing is in use, and the next run continues.
 #[derive(Debug, Args)]
 pub(crate) struct Restore {
-    /// Where it was shipped to [default: the setting `CLAUDE_MEM_SHIP_TO`]
+    /// Backup location [default: the setting `CLAUDE_MEM_SHIP_TO`]
     #[arg(long, value_name = "URL")]
     from: Option<String>,
-    /// Data directory to make [default: the one in use]
+    /// Data directory to create [default: the current one]
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
-    /// Whose log, if there are several: its name, or the beginning of its id
+    /// Machine to restore, if there are several: its name or a prefix of its ID
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
-    /// Stop before this moment, such as `2026-03-01`, or behind the event with this id
+    /// Stop before this time, such as `2026-03-01`, or after the event with this ID
     #[arg(long, value_name = "WHEN|EVENT")]
     until: Option<String>,
-    /// Take what is whole, and go on without what is damaged or missing
+    /// Continue without damaged or missing parts
     #[arg(long)]
     salvage: bool,
-    /// Leave memory to be drawn from the log later
+    /// Restore the log only, and build the database later
     #[arg(long)]
     log_only: bool,
     /// Print one JSON object
@@ -54,7 +53,7 @@ pub(crate) struct Restore {
 }
 
 impl Restore {
-    /// Fetches, checks, and folds. Ends with code 1 if something could not be had.
+    /// Exits with code 1 if something could not be restored.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let place = ship::place(app, "--from", self.from.as_deref())?;
         let until = self.until(app)?;
@@ -82,11 +81,11 @@ impl Restore {
             true => None,
             false => Some(fold(app, &paths).map_err(|failure| {
                 failure
-                    .meaning("the log is all there, every byte of it checked; only memory is not drawn from it yet")
-                    .remedy("once the cause is fixed, rebuild it with `claude-mem replay`")
+                    .meaning("the log is restored, every byte checked; only the database is not built yet")
+                    .remedy("fix the cause, then build it with `claude-mem replay`")
             })?),
         };
-        self.tell(app, &paths, &restored, events)
+        self.print_result(app, &paths, &restored, events)
     }
 
     fn until(&self, app: &App) -> Result<Option<Until>, Failure> {
@@ -95,13 +94,13 @@ impl Restore {
             return Ok(Some(Until::Event(id)));
         }
         let when: When = text.parse().map_err(|why| {
-            Failure::usage(format!("`{text}` is neither a moment nor the id of an event: {why}"))
+            Failure::usage(format!("`{text}` is neither a time nor the ID of an event: {why}"))
         })?;
         let end = when.end(app.clock.now()).as_microsecond();
         Ok(Some(Until::Time(end.max(0).cast_unsigned())))
     }
 
-    fn tell(
+    fn print_result(
         &self,
         app: &mut App,
         paths: &Paths,
@@ -123,7 +122,7 @@ impl Restore {
             }))?;
         } else {
             let folded = events
-                .map(|events| format!("; {} folded", count(events as usize, "event")))
+                .map(|events| format!("; {} indexed", count(events as usize, "event")))
                 .unwrap_or_default();
             app.output.line(format_args!(
                 "{}: {} of log from entry {}, every byte checked{folded}",
@@ -137,14 +136,16 @@ impl Restore {
         }
         match restored.lost.len() {
             0 => Ok(()),
-            places => Err(Failure::new(format!("{} could not be had", count(places, "piece")))
-                .meaning("everything else is there; readers pass over what is missing")
-                .remedy("see what is lost with `claude-mem verify`")),
+            places => {
+                Err(Failure::new(format!("{} could not be restored", count(places, "piece")))
+                    .meaning("everything else is restored; readers skip the missing parts")
+                    .remedy("see what is lost with `claude-mem verify`"))
+            }
         }
     }
 }
 
-/// A log is never mixed with another, nor replaced.
+/// A restore never merges logs or replaces one.
 fn refuse_if_used(paths: &Paths) -> Result<(), Failure> {
     let is_used = |path: PathBuf| match fs::read_dir(&path) {
         Ok(mut entries) => entries.next().is_some(),
@@ -152,13 +153,13 @@ fn refuse_if_used(paths: &Paths) -> Result<(), Failure> {
     };
     match [paths.log(), paths.memory()].into_iter().find(|path| is_used(path.clone())) {
         None => Ok(()),
-        Some(path) => Err(Failure::new(format!("there is a memory already: {}", path.display()))
+        Some(path) => Err(Failure::new(format!("a data directory with a log exists: {}", path.display()))
             .meaning("nothing was changed")
-            .remedy("restore beside it with `--into DIR`, or move it away first; to have another machine's memory beside this one, use `claude-mem pull`")),
+            .remedy("restore to another place with `--into DIR`, or move it away first; to add another machine's memories, use `claude-mem pull`")),
     }
 }
 
-/// The host that is meant: the only one, or the one with this name or id.
+/// The host to restore: the only one, or the one with this name or ID.
 async fn choose(remote: &Remote, wanted: Option<&str>) -> Result<HostId, Error> {
     let hosts = remote_head::hosts(remote).await?;
     if let (None, [host]) = (wanted, hosts.as_slice()) {
@@ -182,7 +183,6 @@ async fn choose(remote: &Remote, wanted: Option<&str>) -> Result<HostId, Error> 
     }
 }
 
-/// Draws memory from the log that came back.
 fn fold(app: &App, paths: &Paths) -> Result<u64, Failure> {
     let mut there = App::new(app.environment.clone(), paths.clone());
     let mut store = store::open(&mut there)?;

@@ -1,4 +1,4 @@
-//! `claude-mem retry`: ask once more what was given up on.
+//! `claude-mem retry`: retry parked requests.
 
 use std::time::Duration;
 
@@ -9,27 +9,27 @@ use claude_mem_core::{app::App, failure::Failure, format::count};
 use claude_mem_distill::{self, Limits, Retry, RunOptions};
 use claude_mem_memory::store;
 
-/// Ask once more about what the agent failed at, and about all that waits
+/// Retry failed requests, and distill everything pending
 ///
-/// A question whose answers could not be read three times, which timed out five times, or which was refused as it
-/// is, is parked until you retry it. What waits for a login or for credit is asked about, too, without waiting any longer.
+/// A request is parked when its response was unusable three times, when it timed out five times, or when the
+/// provider rejected it. Requests that wait for a login or for credit are retried, too, without further delay.
 #[derive(Debug, Args)]
 pub(crate) struct RetryParked {
-    /// Only these: ids of sessions or events, or the beginning of them [default: all]
+    /// IDs of sessions or events; prefixes are enough [default: all]
     ids: Vec<String>,
-    /// All of them, which is also what happens without ids
+    /// Retry all, which is the default
     #[arg(long, conflicts_with = "ids")]
     all: bool,
-    /// Show what is parked, and send no request
+    /// List parked requests, and send none
     #[arg(long)]
     list: bool,
-    /// Print one JSON object, or one per question with `--list`
+    /// Print one JSON object, or one per request with `--list`
     #[arg(long)]
     json: bool,
 }
 
 impl RetryParked {
-    /// Ends with code 1 if something still cannot be answered.
+    /// Exits with code 1 if a request fails again.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         if self.list {
             return self.show(app);
@@ -54,7 +54,7 @@ impl RetryParked {
                 }))?;
             } else {
                 app.output.line(format_args!(
-                    "{session} prompt {number}: {}, asked {}",
+                    "{session} prompt {number}: {}, sent {}",
                     count(events, "event"),
                     count(attempts, "time")
                 ))?;

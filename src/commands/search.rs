@@ -1,4 +1,4 @@
-//! `claude-mem search`: find what is half remembered.
+//! `claude-mem search`: find memories.
 
 use clap::{Args, ValueEnum};
 use claude_mem_projections::search::{
@@ -16,9 +16,9 @@ use claude_mem_memory::{
 
 /// Find memories by their words
 ///
-/// Looks in observations, summaries and prompts of all projects. Each word counts by itself, the rarer the
-/// more: ask as you would ask a colleague. `"two words"` is a phrase, `+word` must be there, `-word` must
-/// not, `migr*` is a beginning. Without words, the newest memories that pass the filters are listed.
+/// Searches observations, summaries and prompts of all projects. Ranks by matching words; rare words count more.
+/// Natural questions work. `"two words"` is a phrase, `+word` is required, `-word` is excluded, `migr*` matches any
+/// word that starts with migr. Without words, lists the newest memories that pass the filters.
 #[derive(Debug, Args)]
 pub(crate) struct Search {
     /// Words to look for
@@ -32,64 +32,63 @@ pub(crate) struct Search {
     /// Skip this many results
     #[arg(long, value_name = "N", default_value_t = 0)]
     offset: usize,
-    /// The order of hits
+    /// Order of results
     #[arg(long, value_enum, default_value_t = Order::Relevance)]
     order: Order,
     /// Print one JSON object per line
     #[arg(long)]
     json: bool,
-    /// Say how the query was understood and where scores come from
+    /// Show how the query was parsed and how scores are computed
     #[arg(long)]
     explain: bool,
 }
 
-/// What a search is limited to.
 #[derive(Debug, Args)]
 struct Filters {
-    /// Only this project, by its name or key
+    /// Only this project: its name or key
     #[arg(long)]
     project: Option<String>,
-    /// Only the project in this directory
+    /// Only the project of this folder
     #[arg(long, conflicts_with_all = ["project", "all_projects"])]
     here: bool,
     /// All projects, which is the default
     #[arg(long, conflicts_with = "project")]
     all_projects: bool,
-    /// Only observations of this type, such as `bugfix`; may be given several times
+    /// Only observations of this type, such as `bugfix`; can be repeated
     #[arg(long = "type", value_name = "TYPE")]
     types: Vec<String>,
-    /// Only observations with this concept; may be given several times
+    /// Only observations with this concept; can be repeated
     #[arg(long = "concept", value_name = "CONCEPT")]
     concepts: Vec<String>,
-    /// Only what is about this file or folder; the end of a path is enough
+    /// Only memories about this file or folder; the end of the path is enough
     #[arg(long = "file", value_name = "PATH")]
     files: Vec<String>,
     #[command(flatten)]
     between: Between,
-    /// Only this session; the beginning of its id is enough
+    /// Only this session; a prefix of its ID is enough
     #[arg(long)]
     session: Option<String>,
-    /// Only observations, summaries or prompts; may be given several times
+    /// Only observations, summaries or prompts; can be repeated
     #[arg(long = "kind", value_name = "KIND", value_parser = kind)]
     kinds: Vec<Kind>,
 }
 
 fn kind(text: &str) -> Result<Kind, String> {
-    text.parse().map_err(|_: InvalidMemoryId| "it is `observation`, `summary` or `prompt`".into())
+    text.parse()
+        .map_err(|_: InvalidMemoryId| "expected `observation`, `summary` or `prompt`".into())
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Order {
-    /// The best first
+    /// Best matches first
     Relevance,
-    /// The newest of the best first
+    /// Best matches, newest first
     Newest,
-    /// The oldest of the best first
+    /// Best matches, oldest first
     Oldest,
 }
 
 impl Search {
-    /// Finds and shows.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let store = store::read_folded(app)?;
         let (is_json, is_explained) = (self.json, self.explain);
@@ -132,7 +131,7 @@ impl Search {
     }
 }
 
-/// Hits, one object each; before them, how the query was understood, if that was asked for.
+/// One object per hit. With `--explain`, the parsed query comes first.
 fn print_json(app: &mut App, found: SearchResults) -> Result<(), Failure> {
     #[derive(Serialize)]
     struct Explained<'a> {
@@ -174,7 +173,7 @@ fn print(app: &mut App, found: &SearchResults, is_explained: bool) -> Result<(),
     let shown = found.hits.len();
     if shown > 0 && found.matched > shown {
         app.output.say(format_args!(
-            "{shown} of {} that match; more with `--limit`, or with `--offset`",
+            "{shown} of {} matches; see more with `--limit` or `--offset`",
             found.matched
         ));
     }
@@ -192,7 +191,6 @@ fn print_explanation(app: &mut App, explanation: &Explanation) -> Result<(), Fai
     Ok(())
 }
 
-/// How wide the columns before the title are.
 struct Widths {
     name: usize,
     project: usize,
@@ -210,13 +208,13 @@ impl Widths {
     }
 }
 
-/// The project, and the machine if it is another one.
+/// The project, and the host if it is not this one.
 fn place(hit: &Hit) -> String {
     let host = hit.host.as_ref().map(|host| format!("@{host}")).unwrap_or_default();
     format!("{}{host}", hit.project)
 }
 
-/// Id, age, project, kind and title; below them where the words are, unless the title says it all.
+/// ID, age, project, kind and title; below them a snippet, unless the title has all words.
 fn lines(app: &App, found: &SearchResults, hit: &Hit, widths: &Widths) -> Vec<String> {
     let output = &app.output;
     let name = format!("{:>1$}", hit.name.to_string(), widths.name);

@@ -1,4 +1,4 @@
-//! `claude-mem settings`: see and change what the user chose.
+//! `claude-mem settings`: show and change settings.
 
 use std::path::PathBuf;
 
@@ -16,10 +16,10 @@ use claude_mem_core::{
     },
 };
 
-/// See and change settings
+/// Show and change settings
 ///
-/// A value comes from the environment variable of the setting's name, else from settings.json in the data
-/// directory, else it is the default. Keys for models are kept apart, in a file only you can read.
+/// A value comes from the environment variable of the same name, else from settings.json in the data directory, else
+/// from the default. API keys are stored in a separate file that only you can read.
 #[derive(Debug, Args)]
 pub(crate) struct Settings {
     /// Print one JSON object per line
@@ -31,28 +31,28 @@ pub(crate) struct Settings {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// List every setting, its value and who decided on it
+    /// List all settings with their values and sources
     List,
-    /// Print one value
+    /// Print a value
     Get {
-        /// Its name; `CLAUDE_MEM_` may be left out
+        /// Name of the setting; `CLAUDE_MEM_` is optional
         key: String,
     },
-    /// Change one value
+    /// Change a value
     Set {
-        /// Its name; `CLAUDE_MEM_` may be left out
+        /// Name of the setting; `CLAUDE_MEM_` is optional
         key: String,
-        /// Its new value
+        /// The new value
         value: String,
     },
-    /// Go back to the default
+    /// Reset to the default
     Unset {
-        /// Its name; `CLAUDE_MEM_` may be left out
+        /// Name of the setting; `CLAUDE_MEM_` is optional
         key: String,
     },
-    /// Show the project of this folder, or switch it on or off
+    /// Show whether the project of this folder is recorded, or turn that on or off
     Project {
-        /// Whether its sessions are remembered
+        /// Whether to record its sessions
         #[arg(value_name = "on|off")]
         switch: Option<Switch>,
     },
@@ -65,7 +65,6 @@ enum Switch {
 }
 
 impl Settings {
-    /// Lists, unless told to do something else.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         match self.action.unwrap_or(Action::List) {
             Action::List => list(app, self.json),
@@ -85,7 +84,7 @@ fn known(key: &str) -> Result<&'static dyn AnySetting, Failure> {
         let full = if typed.starts_with("CLAUDE_") { typed } else { format!("CLAUDE_MEM_{typed}") };
         match nearest(&full, ALL.iter().map(|setting| setting.name())) {
             Some(name) => failure.remedy(format!("did you mean `{name}`?")),
-            None => failure.remedy("see them all with `claude-mem settings list`"),
+            None => failure.remedy("list them with `claude-mem settings list`"),
         }
     })
 }
@@ -96,7 +95,7 @@ fn list(app: &mut App, is_json: bool) -> Result<(), Failure> {
         let (value, source) = app.settings.find(setting);
         let shown = masked(setting, &value);
         if is_json {
-            app.output.json(&described(setting, &shown, source))?;
+            app.output.json(&to_json(setting, &shown, source))?;
         } else {
             let before = last.replace(setting.group());
             if before != last {
@@ -105,7 +104,7 @@ fn list(app: &mut App, is_json: bool) -> Result<(), Failure> {
             }
             let unit = setting.unit().name().map(|unit| format!(" ({unit})")).unwrap_or_default();
             let (label, description) = (setting.label(), setting.description());
-            let about = format!("  # {label}{unit}: {description}{}", whence(source));
+            let about = format!("  # {label}{unit}: {description}{}", source_label(source));
             let about = app.output.dim(&about);
             app.output.line(format_args!("{}={shown}{about}", setting.name()))?;
         }
@@ -124,7 +123,7 @@ fn get(app: &mut App, setting: &dyn AnySetting, is_json: bool) -> Result<(), Fai
     let (value, source) = app.settings.find(setting);
     let shown = masked(setting, &value);
     if is_json {
-        app.output.json(&described(setting, &shown, source))
+        app.output.json(&to_json(setting, &shown, source))
     } else {
         app.output.line(shown)
     }
@@ -133,13 +132,13 @@ fn get(app: &mut App, setting: &dyn AnySetting, is_json: bool) -> Result<(), Fai
 fn set(app: &mut App, setting: &dyn AnySetting, value: &str) -> Result<(), Failure> {
     let checked = setting.check(value).map_err(|accepted| {
         let shown = masked(setting, value);
-        Failure::usage(format!("{} cannot be `{shown}`: it is {accepted}", setting.name()))
+        Failure::usage(format!("{} cannot be `{shown}`: expected {accepted}", setting.name()))
             .meaning("nothing was changed")
     })?;
     change(app, setting, Some(&checked))?;
     if app.environment.get(setting.name()).is_some() {
         app.output.say(format_args!(
-            "warning: {} is also set in the environment, which wins",
+            "warning: {} is also set in the environment, which has priority",
             setting.name()
         ));
     }
@@ -149,8 +148,8 @@ fn set(app: &mut App, setting: &dyn AnySetting, value: &str) -> Result<(), Failu
 fn change(app: &mut App, setting: &dyn AnySetting, value: Option<&str>) -> Result<(), Failure> {
     keep(&app.paths, setting, value).map_err(|error| {
         Failure::new(format!("{} was not changed: {error}", setting.name()))
-            .meaning("the file is as it was")
-            .remedy(format!("see what is in {}", app.paths.settings().display()))
+            .meaning("the file is unchanged")
+            .remedy(format!("check {}", app.paths.settings().display()))
     })
 }
 
@@ -162,7 +161,7 @@ fn show_project(app: &mut App, is_json: bool) -> Result<(), Failure> {
             "root": project.root, "remote": project.remote, "excluded_by": excluded_by}));
     }
     let state = match excluded_by {
-        Some(name) => format!("not remembered, because of {name}"),
+        Some(name) => format!("not recorded, because of {name}"),
         None => "remembered".into(),
     };
     app.output.line(format_args!("{} ({}): {state}", project.label, project.key))
@@ -182,7 +181,7 @@ fn switch_project(app: &mut App, switch: Switch) -> Result<(), Failure> {
     }
     let kept = (!keys.is_empty()).then(|| keys.join(","));
     change(app, &DISABLED_PROJECTS, kept.as_deref())?;
-    let state = if switch == Switch::Off { "no longer remembered" } else { "remembered" };
+    let state = if switch == Switch::Off { "no longer recorded" } else { "recorded" };
     app.output.say(format_args!("sessions in {} are {state} from now on", project.label));
     Ok(())
 }
@@ -192,7 +191,7 @@ fn here(app: &App) -> Result<(ProjectId, PathBuf), Failure> {
     Ok((project::identify(&cwd.to_string_lossy(), &app.environment), cwd))
 }
 
-fn described(setting: &dyn AnySetting, shown: &str, source: Source) -> serde_json::Value {
+fn to_json(setting: &dyn AnySetting, shown: &str, source: Source) -> serde_json::Value {
     let source = match source {
         Source::Environment => "environment",
         Source::Credentials | Source::File => "file",
@@ -203,7 +202,7 @@ fn described(setting: &dyn AnySetting, shown: &str, source: Source) -> serde_jso
         "unit": setting.unit().name()})
 }
 
-fn whence(source: Source) -> &'static str {
+fn source_label(source: Source) -> &'static str {
     match source {
         Source::Environment => " (from the environment)",
         Source::Credentials => " (from .env)",

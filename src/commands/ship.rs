@@ -1,4 +1,4 @@
-//! `claude-mem ship`: a copy of the log elsewhere.
+//! `claude-mem ship`: back up the log.
 
 use std::{pin::pin, time::Duration};
 
@@ -14,33 +14,31 @@ use claude_mem_core::{
 };
 use claude_mem_sync::ship::{self, Shipped, Shipper, remote_head::Head};
 
-/// Copy the log to another place
+/// Back up the log to a directory or bucket
 ///
-/// Puts everything that was recorded and is not there yet into a directory or a bucket, and takes away what was
-/// forgotten here. The place holds a complete log at any moment; stopped half-way, the next run goes on. With a
-/// key (`claude-mem key new`), nobody who has only the place can read it.
+/// Uploads new events, and deletes what was forgotten here. The backup is a complete log at all times; if
+/// interrupted, the next run continues. With a key (`claude-mem key new`) the backup is encrypted.
 #[derive(Debug, Args)]
 pub(crate) struct Ship {
     /// A directory, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX` [default: the setting
     /// `CLAUDE_MEM_SHIP_TO`]
     #[arg(long, value_name = "URL")]
     to: Option<String>,
-    /// Remember the place: the worker ships there from now on, at most a second behind
+    /// Save the place: from now on the worker ships there within a second
     #[arg(long, requires = "to")]
     save: bool,
-    /// Go on shipping as things are recorded, until stopped
+    /// Keep shipping new events until stopped
     #[arg(long)]
     follow: bool,
-    /// With `--follow`: look for something new this often
+    /// With `--follow`: how often to check for new events
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 400)]
     every: u64,
-    /// Print one JSON object for each time something was shipped
+    /// Print one JSON object per upload
     #[arg(long)]
     json: bool,
 }
 
 impl Ship {
-    /// Ships once, or on and on.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let place = place(app, "--to", self.to.as_deref())?;
         let mut shipper =
@@ -53,15 +51,15 @@ impl Ship {
             return runtime.block_on(self.go_on(app, &mut shipper));
         }
         let done = runtime.block_on(shipper.once())?;
-        self.tell(app, &shipper, &done, true)
+        self.print_result(app, &shipper, &done, true)
     }
 
-    /// Ends when told to, in the middle of a turn if need be. The system would see to that, but not for the first
-    /// process of a container, which has to listen.
+    /// Stops on a signal, even during an upload. The default action would do, but the first process of a container has
+    /// none: it must handle signals itself.
     async fn go_on(&self, app: &mut App, shipper: &mut Shipper) -> Result<(), Failure> {
         let told_to_end = os::told_to_end();
         let told_to_end = told_to_end
-            .map_err(|error| Failure::new(format!("signals cannot be received: {error}")))?;
+            .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
         let mut told_to_end = pin!(told_to_end);
         let mut backoff = ship::Backoff::default();
         let mut pause = Duration::ZERO;
@@ -77,14 +75,15 @@ impl Ship {
             pause = match turn {
                 Ok(done) => {
                     if backoff.succeeded() {
-                        app.output.say(format_args!("{} answers again", shipper.remote().place()));
+                        app.output
+                            .say(format_args!("{} is reachable again", shipper.remote().place()));
                     }
-                    self.tell(app, shipper, &done, false)?;
+                    self.print_result(app, shipper, &done, false)?;
                     Duration::from_millis(self.every)
                 }
                 Err(error) if error.is_passing() => {
                     if backoff.is_first() {
-                        app.output.say(format_args!("warning: {error}; trying again"));
+                        app.output.say(format_args!("warning: {error}; retrying"));
                     }
                     backoff.failed()
                 }
@@ -93,7 +92,7 @@ impl Ship {
         }
     }
 
-    fn tell(
+    fn print_result(
         &self,
         app: &mut App,
         shipper: &Shipper,
@@ -102,7 +101,7 @@ impl Ship {
     ) -> Result<(), Failure> {
         if let Some(why) = &done.undeleted {
             app.output.say(format_args!(
-                "warning: what is no longer part of the log could not be deleted there: {why}"
+                "warning: cannot delete unneeded objects from the backup: {why}"
             ));
         }
         let is_nothing = done.objects == 0 && done.deleted == 0;
@@ -126,10 +125,10 @@ impl Ship {
             }));
         }
         let Some(head) = head else {
-            return app.output.line("nothing was recorded yet, so there is nothing to ship");
+            return app.output.line("nothing to ship: no events are recorded yet");
         };
         let what = match done.objects {
-            0 => "everything was there already".to_owned(),
+            0 => "already up to date".to_owned(),
             objects => format!(
                 "{} of log shipped in {} ({})",
                 bytes(done.log_bytes),
@@ -138,27 +137,26 @@ impl Ship {
             ),
         };
         app.output.line(format_args!(
-            "{place}: {what}; it holds {} of log, entry {}",
+            "{place}: {what}; {} of log, entry {}",
             bytes(head.bytes()),
             entry(head),
         ))
     }
 }
 
-/// Which state of a remote this is: the number of its newest entry, and enough of its hash to compare.
+/// The state of a remote: the number of its newest entry, and a prefix of its hash.
 pub(super) fn entry(head: &Head) -> String {
     format!("{} ({})", head.number, &head.hash.to_string()[..12])
 }
 
-/// The place that was given by this option, or the one that is remembered.
+/// The place passed with this option, or the one in the settings.
 pub(super) fn place(app: &App, option: &str, given: Option<&str>) -> Result<String, Failure> {
     match given.map_or_else(|| app.settings.get(&SHIP_TO), str::to_owned) {
-        place if place.is_empty() => {
-            Err(Failure::usage("it is not known where the copy of the log is").remedy(format!(
-                "say where with `{option}`, or for good with `claude-mem settings set SHIP_TO URL`"
-            )))
-        }
-        // Remembered, and used from anywhere, so it must not depend on where we stand.
+        place if place.is_empty() => Err(Failure::usage("no backup location is configured")
+            .remedy(format!(
+                "pass `{option} URL`, or save it with `claude-mem settings set SHIP_TO URL`"
+            ))),
+        // The saved place is used from any directory, so it must be absolute.
         place if !place.contains("://") && !place.starts_with(['/', '~']) => {
             Ok(std::path::absolute(&place)
                 .map_or(place, |absolute| absolute.to_string_lossy().into_owned()))
@@ -167,10 +165,9 @@ pub(super) fn place(app: &App, option: &str, given: Option<&str>) -> Result<Stri
     }
 }
 
-/// Where the asking is done.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(format!("no runtime could be started: {error}")))
+        .map_err(|error| Failure::new(format!("cannot start the async runtime: {error}")))
 }

@@ -1,4 +1,4 @@
-//! `claude-mem show`: memories in full, and where each comes from.
+//! `claude-mem show`: memories in full, with provenance.
 
 use std::fmt::Write as _;
 
@@ -20,16 +20,16 @@ use claude_mem_core::{
 };
 use claude_mem_memory::{memory_json::DetailsJson, store};
 
-/// Show memories in full, and where they come from
+/// Show memories in full, with their provenance
 ///
-/// With each memory: the events that it was made of, the reply that says it, which model gave it under which
-/// prompt, and what that cost.
+/// Each memory is printed with its source events, and with the model, prompt and cost of the response that contains
+/// it.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     /// Observations (`12`), summaries (`S3`) or prompts (`P9`)
     #[arg(value_name = "ID", required = true)]
     ids: Vec<MemoryId>,
-    /// Show the events that they were made of, as recorded
+    /// Print the source events as recorded
     #[arg(long)]
     raw: bool,
     /// Print one JSON object per line
@@ -38,7 +38,6 @@ pub(crate) struct Show {
 }
 
 impl Show {
-    /// Shows each, and says which are not there.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let store = store::read_folded(app)?;
         let found = store.details(&self.ids)?;
@@ -69,7 +68,7 @@ fn missing(asked: &[MemoryId], found: &[MemoryDetails]) -> Result<(), Failure> {
         .remedy("find others with `claude-mem search`"))
 }
 
-/// The events that a memory was made of, as recorded; its own event if there are no others.
+/// The source events of a memory, or its own event if it has none.
 fn sources(app: &App, provenance: &Provenance) -> Result<Vec<Recorded>, Failure> {
     let log = store::open_log_of(app, provenance.seq)?;
     let places: Vec<Seq> = match provenance.sources.is_empty() {

@@ -1,4 +1,4 @@
-//! `claude-mem timeline`: what happened around something.
+//! `claude-mem timeline`: memories around a point in time.
 
 use clap::Args;
 use claude_mem_projections::{
@@ -15,23 +15,23 @@ use claude_mem_memory::{
     timeline::{TimelineAnchor, TimelineRequest, TimelineScope, timeline},
 };
 
-/// See what happened around a memory or a moment
+/// Show what happened around a memory or a time
 ///
-/// Prompts, observations and summaries in the order in which they happened. The anchor is an observation
-/// (`12`), a summary (`S3`), a prompt (`P9`), a moment (`2026-03-01 14:30`, `yesterday`), or else words: then
-/// it is the best hit for them. Without one, the latest is shown.
+/// Lists prompts, observations and summaries in chronological order. The anchor is an observation (`12`), a summary
+/// (`S3`), a prompt (`P9`), a time (`2026-03-01 14:30`, `yesterday`), or words: then it is their best match. Without
+/// an anchor, shows the latest.
 #[derive(Debug, Args)]
 pub(crate) struct Timeline {
-    /// What to show the surroundings of
+    /// The memory, time or words to center on
     #[arg(value_name = "ANCHOR")]
     anchor: Vec<String>,
-    /// How many memories before it
+    /// Number of memories before it
     #[arg(long, short = 'B', value_name = "N", default_value_t = 10)]
     before: usize,
-    /// How many memories behind it
+    /// Number of memories after it
     #[arg(long, short = 'A', value_name = "N", default_value_t = 10)]
     after: usize,
-    /// Only this project, by its name or key [default: the anchor's]
+    /// Only this project: its name or key [default: the anchor's]
     #[arg(long)]
     project: Option<String>,
     /// All projects
@@ -43,7 +43,6 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
-    /// Finds the anchor and shows what is around it.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let store = store::read_folded(app)?;
         let text = self.anchor.join(" ");
@@ -64,8 +63,8 @@ impl Timeline {
         if let Some(hint) = found.hint {
             let is_id = text.parse::<MemoryId>().is_ok();
             return Err(match is_id {
-                true => Failure::new(hint).remedy("find its number with `claude-mem search`"),
-                false => Failure::new(format!("nothing is found for `{text}`")).remedy(hint),
+                true => Failure::new(hint).remedy("find its ID with `claude-mem search`"),
+                false => Failure::new(format!("nothing matches `{text}`")).remedy(hint),
             });
         }
         match self.json {
@@ -88,7 +87,7 @@ fn print_json(app: &mut App, found: TimelineWindow) -> Result<(), Failure> {
     })
 }
 
-/// A heading for each day, a line for each memory; the anchor has an arrow.
+/// A heading per day, a line per memory; an arrow marks the anchor.
 fn print(app: &mut App, found: &TimelineWindow) -> Result<(), Failure> {
     let width = found.moments.iter().map(|hit| hit.name.to_string().len()).max().unwrap_or(0);
     let mut day = String::new();

@@ -1,4 +1,4 @@
-//! `claude-mem uninstall`: take out of Claude Code what was put in.
+//! `claude-mem uninstall`: remove our registration from Claude Code.
 
 use std::{
     fs, io,
@@ -21,25 +21,25 @@ use claude_mem_server::worker::{
     service::{Manager, Service},
 };
 
-/// Take this memory out of Claude Code
+/// Remove claude-mem from Claude Code
 ///
-/// Removes what `claude-mem install` registered, in every place where it did, and nothing else, and stops the
-/// worker. What was remembered is kept, unless you ask for it to be deleted.
+/// Removes exactly what `claude-mem install` registered, and stops the worker. Your memories are kept unless you
+/// pass `--purge`.
 #[derive(Debug, Args)]
 pub(crate) struct Uninstall {
-    /// Also delete everything that was remembered
+    /// Also delete all recorded data and settings
     #[arg(long)]
     purge: bool,
-    /// Do not ask
+    /// Skip the confirmation
     #[arg(long)]
     yes: bool,
 }
 
 impl Uninstall {
-    /// Asks first, so that a refusal changes nothing.
+    /// Confirms first, so that a refusal changes nothing.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         if self.purge && !self.yes {
-            ask(app)?;
+            confirm_purge(app)?;
         }
         unregister(app)?;
         if client::stop(&app.paths.data)? {
@@ -54,13 +54,13 @@ impl Uninstall {
                 app.paths.data.display()
             ));
         }
-        tell_of_service(app);
+        mention_service(app);
         Ok(())
     }
 }
 
 /// A service would start the worker again at the next login.
-fn tell_of_service(app: &mut App) {
+fn mention_service(app: &mut App) {
     let service = Manager::here().and_then(|manager| Service::new(app, manager));
     if let Some(service) = service.ok().filter(|service| service.file.exists()) {
         app.output.say(format_args!(
@@ -70,10 +70,10 @@ fn tell_of_service(app: &mut App) {
     }
 }
 
-fn ask(app: &mut App) -> Result<(), Failure> {
+fn confirm_purge(app: &mut App) -> Result<(), Failure> {
     let data = app.paths.data.display();
     let what = format!("{data} would be deleted");
-    let question = format!("Delete everything remembered in {data}? There is no way back.");
+    let question = format!("Delete all recorded data in {data}? This cannot be undone.");
     confirm(app, &what, &question)
 }
 
@@ -83,10 +83,10 @@ fn unregister(app: &mut App) -> Result<(), Failure> {
         if edited.restore().map_err(|error| not_restored(&edited.file, &error))? {
             app.output.say(format_args!("restored {}", edited.file.display()));
         }
-        // A backup made between two installations holds what the first one wrote.
+        // A backup file from between two installations contains what the first one wrote.
         clean(app, &edited.file, edited.backup.is_none())?;
     }
-    // Without a manifest, or after somebody copied settings over, hooks of ours may be left.
+    // Without a manifest, or if settings were copied, some of our hooks may be left.
     let user = Targets::of_user(app)?;
     let project = Targets::of_project(&here()?);
     for file in [user.settings(), user.servers, project.settings(), project.servers] {
@@ -102,7 +102,7 @@ fn unregister(app: &mut App) -> Result<(), Failure> {
     Ok(manifest.save(&app.paths)?)
 }
 
-/// Takes our parts out of a file that others changed, too.
+/// Removes our entries from a file that others changed, too.
 fn clean(app: &mut App, file: &Path, is_our_file: bool) -> Result<(), Failure> {
     let mut document = Document::open(file)?;
     claude_mem_install::remove_hooks(&mut document);
@@ -121,12 +121,12 @@ fn clean(app: &mut App, file: &Path, is_our_file: bool) -> Result<(), Failure> {
 
 fn not_restored(file: &Path, error: &io::Error) -> Failure {
     Failure::new(format!("{} cannot be changed: {error}", file.display()))
-        .meaning("some of what was installed is still there")
-        .remedy("mend that and run `claude-mem uninstall` again")
+        .meaning("some registrations are left")
+        .remedy("fix that and run `claude-mem uninstall` again")
 }
 
-/// A user may have pointed the data directory at a folder with other things in it, and the TypeScript claude-mem
-/// keeps its own in the same place: nothing else is ever deleted.
+/// Deletes only our own files. The data directory may contain others: the user's, or those of the TypeScript
+/// claude-mem, which uses the same folder.
 fn purge(app: &mut App) -> Result<(), Failure> {
     let data = app.paths.data.clone();
     let is_shared = data.join(UPSTREAM_DATABASE).exists();
@@ -135,8 +135,8 @@ fn purge(app: &mut App) -> Result<(), Failure> {
         let path = data.join(name);
         delete(&path).map_err(|error| {
             Failure::new(format!("{} cannot be deleted: {error}", path.display()))
-                .meaning("some of what was remembered is still there")
-                .remedy("mend that and run `claude-mem uninstall --purge` again")
+                .meaning("some of the data is left")
+                .remedy("fix that and run `claude-mem uninstall --purge` again")
         })?;
     }
     let left: Vec<PathBuf> =
@@ -145,7 +145,8 @@ fn purge(app: &mut App) -> Result<(), Failure> {
         let _ = fs::remove_dir(&data);
         app.output.say(format_args!("deleted {}", data.display()));
     } else {
-        app.output.say(format_args!("deleted what is ours in {}; left:", data.display()));
+        app.output
+            .say(format_args!("deleted the files of claude-mem in {}; left:", data.display()));
         for path in left {
             app.output.say(format_args!("  {}", path.display()));
         }

@@ -1,4 +1,4 @@
-//! `claude-mem viewer`: the page on which a person sees what is remembered.
+//! `claude-mem viewer`: open the viewer in a browser.
 
 use std::{
     ffi::OsString,
@@ -24,23 +24,23 @@ use claude_mem_server::{
     worker::client::{self, Started},
 };
 
-/// A worker that is well answers at once.
-const ANSWER_MAX: Duration = Duration::from_secs(5);
+/// A healthy worker responds at once.
+const RESPONSE_MAX: Duration = Duration::from_secs(5);
 
-/// Open the page that shows your memory
+/// Open the viewer in your browser
 ///
-/// Starts the worker if it is not running, and opens your browser with a link that works once and for a minute.
-/// After that the browser has a key of its own, for as long as this worker runs. The link reaches the browser in a
-/// file that only you can read, never on a command line, which other users can see.
+/// Starts the worker if needed, and opens a link that works once, within a minute. The browser then has a key that is
+/// valid until the worker exits. The link is passed in a file that only you can read, because other users can see
+/// command lines.
 #[derive(Debug, Args)]
 pub(crate) struct Viewer {
-    /// Print the link and open nothing
+    /// Print the link instead of opening it
     #[arg(long)]
     print: bool,
 }
 
 impl Viewer {
-    /// Where no browser can be opened, the link is printed.
+    /// Prints the link if no browser can be opened.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let dir = &app.paths.data;
         app.paths.create_data().map_err(|error| Failure::no_directory(dir, &error))?;
@@ -57,23 +57,23 @@ impl Viewer {
                 Ok(())
             }
             _ => {
-                app.output.say("no browser can be started; open this link within a minute:");
+                app.output.say("no browser found; open this link within a minute:");
                 app.output.line(link)
             }
         }
     }
 }
 
-/// Asks the worker for a link, with the token that only its user can read.
+/// Requests a link from the worker, authorized by the token in worker.json.
 fn link(worker: &Presence) -> Result<String, Failure> {
     let refused = |message: String| {
-        Failure::new(format!("the worker gives no link: {message}"))
-            .remedy("start it anew with `claude-mem worker restart`")
+        Failure::new(format!("the worker did not return a link: {message}"))
+            .remedy("restart it with `claude-mem worker restart`")
     };
     let config = ureq::Agent::config_builder()
         .http_status_as_error(false)
-        .timeout_global(Some(ANSWER_MAX))
-        // The token is for the worker, and for nobody on the way.
+        .timeout_global(Some(RESPONSE_MAX))
+        // No proxy may see the token.
         .proxy(None)
         .build();
     let request = config.new_agent().post(format!("{}/api/viewer/link", worker.url()));
@@ -81,11 +81,11 @@ fn link(worker: &Presence) -> Result<String, Failure> {
     let mut response = request.send_empty().map_err(|error| refused(error.to_string()))?;
     let said = response.body_mut().read_json::<Value>();
     let said = said.map_err(|error| refused(error.to_string()))?;
-    let told = |name: &str| said[name].as_str().map(ToOwned::to_owned);
-    told("url").ok_or_else(|| refused(told("message").unwrap_or_default()))
+    let field = |name: &str| said[name].as_str().map(ToOwned::to_owned);
+    field("url").ok_or_else(|| refused(field("message").unwrap_or_default()))
 }
 
-/// What opens links here, if there is a screen to open them on.
+/// The program that opens links, if there is a display.
 fn browser(environment: &Environment) -> Option<OsString> {
     if let Some(chosen) = environment.get("BROWSER") {
         return Some(chosen);
@@ -93,15 +93,15 @@ fn browser(environment: &Environment) -> Option<OsString> {
     os::link_opener(environment).map(Into::into)
 }
 
-/// Writes the file that sends the browser to the link. Every user of the machine can read command lines, so the
-/// link must not be on one.
+/// Writes a file that redirects the browser to the link. Other users can read command lines, so the link must not be
+/// on one.
 fn page(paths: &Paths, link: &str) -> Result<PathBuf, Failure> {
     let file = paths.viewer_page();
     let text = format!(
         "<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">\
          <meta http-equiv=\"refresh\" content=\"0;url={link}\"><title>claude-mem</title>\n"
     );
-    // Writing would keep the permissions of the file that was there.
+    // Overwriting would keep the permissions of an existing file.
     let _ = fs::remove_file(&file);
     match user_file::write(&file, text.as_bytes(), Readers::Owner) {
         Ok(()) => Ok(file),
@@ -110,7 +110,7 @@ fn page(paths: &Paths, link: &str) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Says whether it was started. What becomes of it is between the browser and its user.
+/// Whether the browser was started. Its exit status is ignored.
 fn open(program: &OsString, page: &Path) -> bool {
     let mut command = Command::new(program);
     command.arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

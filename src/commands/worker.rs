@@ -27,10 +27,10 @@ use claude_mem_server::{
     },
 };
 
-/// Start, stop and look at the background process that distils while you work
+/// Start, stop and inspect the background worker
 ///
-/// Hooks start it by themselves when it is not there, and it ends when there is nothing to do. It can be killed
-/// at any moment: everything is in the log, and the next one goes on where it was.
+/// The worker distills events while you work. Hooks start it when needed, and it exits when idle. You can kill it at
+/// any time: everything is in the log, and the next worker continues.
 #[derive(Debug, Args)]
 pub(crate) struct Worker {
     #[command(subcommand)]
@@ -39,21 +39,21 @@ pub(crate) struct Worker {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Start it, unless it runs; an older version makes room
-    Start(Form),
-    /// End it
-    Stop(Form),
-    /// End it and start it
-    Restart(Form),
-    /// Show whether it runs, and how it is
-    Status(Form),
-    /// Be the worker, in the foreground
+    /// Start the worker; replaces an older version
+    Start(OutputFormat),
+    /// Stop the worker
+    Stop(OutputFormat),
+    /// Restart the worker
+    Restart(OutputFormat),
+    /// Show whether the worker is running, and its health
+    Status(OutputFormat),
+    /// Run the worker in the foreground
     Run {
-        /// As a hook starts it: apart from its session
+        /// Detach from the session, as hooks do
         #[arg(long, hide = true)]
         background: bool,
     },
-    /// Show its log
+    /// Show the worker's log file
     Logs {
         /// Maximum number of lines
         #[arg(long, short = 'n', value_name = "LINES", default_value_t = 50)]
@@ -65,7 +65,7 @@ enum Action {
         #[arg(long, short)]
         follow: bool,
     },
-    /// Have it started when you log in (systemd, launchd)
+    /// Start the worker at login (systemd, launchd)
     InstallService {
         /// Print the service file, and change nothing
         #[arg(long)]
@@ -98,23 +98,23 @@ impl From<LogLevel> for Level {
 }
 
 #[derive(Debug, Args)]
-struct Form {
+struct OutputFormat {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
 impl Worker {
-    /// Ends with code 1 if the worker could not be started or ended, or is not well.
+    /// Exits with code 1 if the worker could not be started or stopped, or is unhealthy.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         match self.action {
-            Action::Start(form) => start(app, &form),
-            Action::Stop(form) => stop(app, &form),
-            Action::Restart(form) => {
+            Action::Start(format) => start(app, &format),
+            Action::Stop(format) => stop(app, &format),
+            Action::Restart(format) => {
                 client::stop(&app.paths.data)?;
-                start(app, &form)
+                start(app, &format)
             }
-            Action::Status(form) => status(app, &form),
+            Action::Status(format) => status(app, &format),
             Action::Run { background } => run(app, background),
             Action::Logs { lines, level, follow } => logs(app, lines, level.into(), follow),
             Action::InstallService { print } => install_service(app, print),
@@ -125,23 +125,23 @@ impl Worker {
 
 fn run(app: &mut App, is_background: bool) -> Result<(), Failure> {
     match worker::run(app, is_background)? {
-        // Whoever manages services starts the newer one then.
-        Some(End::Replaced) => Err(Failure::new("the worker made room for a newer version")),
-        Some(End::Asked | End::Idle) => Ok(()),
+        // On a failure, the service manager starts the newer version.
+        Some(End::Replaced) => Err(Failure::new("the worker was replaced by a newer version")),
+        Some(End::Requested | End::Idle) => Ok(()),
         None => {
-            app.output.say("a worker is there already");
+            app.output.say("a worker is already running");
             Ok(())
         }
     }
 }
 
-fn start(app: &mut App, form: &Form) -> Result<(), Failure> {
+fn start(app: &mut App, format: &OutputFormat) -> Result<(), Failure> {
     let dir = &app.paths.data;
     app.paths.create_data().map_err(|error| Failure::no_directory(dir, &error))?;
     let started = client::ensure(&app.paths.data)?;
     let (Started::New(found) | Started::InsteadOf(found, _) | Started::AlreadyThere(found)) =
         &started;
-    if form.json {
+    if format.json {
         return app.output.json(&json!({
             "is_new": !matches!(started, Started::AlreadyThere(_)),
             "replaced": match &started { Started::InsteadOf(_, version) => Some(version), _ => None },
@@ -153,46 +153,48 @@ fn start(app: &mut App, form: &Form) -> Result<(), Failure> {
     }
     let (pid, url) = (found.pid, found.url());
     app.output.line(match &started {
-        Started::New(_) => format!("the worker runs as process {pid}, at {url}"),
+        Started::New(_) => format!("the worker is running (pid {pid}) at {url}"),
         Started::InsteadOf(_, version) => {
-            format!("the worker runs as process {pid}, at {url}, instead of version {version}")
+            format!("the worker is running (pid {pid}) at {url}, replacing version {version}")
         }
-        Started::AlreadyThere(_) => format!("the worker runs already, as process {pid}, at {url}"),
+        Started::AlreadyThere(_) => format!("the worker is already running (pid {pid}) at {url}"),
     })
 }
 
-/// What makes the worker run again, where none does.
+/// How the next worker is started.
 pub(crate) fn next_start(settings: &Settings) -> &'static str {
     match settings.get(&WORKER_AUTOSTART) {
-        true => "hooks start it when it is needed",
+        true => "hooks start it when needed",
         false => {
             "hooks do not start it (WORKER_AUTOSTART is false): `claude-mem worker start` does"
         }
     }
 }
 
-fn stop(app: &mut App, form: &Form) -> Result<(), Failure> {
+fn stop(app: &mut App, format: &OutputFormat) -> Result<(), Failure> {
     let was_running = client::stop(&app.paths.data)?;
-    match (form.json, was_running) {
+    match (format.json, was_running) {
         (true, _) => app.output.json(&json!({"was_running": was_running})),
-        (false, true) => app.output.line("the worker has ended"),
-        (false, false) => app.output.line("no worker runs"),
+        (false, true) => app.output.line("the worker has stopped"),
+        (false, false) => app.output.line("no worker is running"),
     }
 }
 
-fn status(app: &mut App, form: &Form) -> Result<(), Failure> {
+fn status(app: &mut App, format: &OutputFormat) -> Result<(), Failure> {
     let data = app.paths.data.clone();
     if !is_worker_running(&data) {
-        return match form.json {
+        return match format.json {
             true => app.output.json(&json!({"is_running": false})),
-            false => app.output.line(format_args!("no worker runs; {}", next_start(&app.settings))),
+            false => {
+                app.output.line(format_args!("no worker is running; {}", next_start(&app.settings)))
+            }
         };
     }
     let health = client::ask(&data, &json!({"type": "health"})).map_err(|error| {
-        Failure::new(format!("a worker runs but does not answer: {error}"))
-            .remedy("start another one with `claude-mem worker restart`")
+        Failure::new(format!("a worker is running but does not respond: {error}"))
+            .remedy("restart it with `claude-mem worker restart`")
     })?;
-    if form.json {
+    if format.json {
         let mut all = json!({"is_running": true});
         if let (Some(all), Value::Object(health)) = (all.as_object_mut(), health.clone()) {
             all.extend(health);
@@ -203,12 +205,12 @@ fn status(app: &mut App, form: &Form) -> Result<(), Failure> {
     }
     match health["status"].as_str() {
         Some("ok" | "degraded") => Ok(()),
-        _ => Err(Failure::new("the worker answers, but does not get on")
-            .remedy("start another one with `claude-mem worker restart`")),
+        _ => Err(Failure::new("the worker responds, but is stuck")
+            .remedy("restart it with `claude-mem worker restart`")),
     }
 }
 
-/// How the worker is, for people.
+/// The worker's health as text.
 fn page(health: &Value) -> String {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
@@ -216,15 +218,15 @@ fn page(health: &Value) -> String {
     };
     let behind = |name: &str| match health[name]["events"].as_u64() {
         Some(0) | None => "none".to_owned(),
-        Some(count) => format!("{count} events, the first {} s old", health[name]["age_seconds"]),
+        Some(count) => format!("{count} events, the oldest {} s old", health[name]["age_seconds"]),
     };
     let provider = &health["provider"];
     let mut who = format!("{} {}", text(&provider["name"]), text(&provider["model"]));
     if who.trim().is_empty() {
-        who = "nobody was asked yet".into();
+        who = "no requests yet".into();
     }
     if let Some(message) = provider["message"].as_str() {
-        who = format!("{who}: waits {} s, {message}", provider["retry_after"]);
+        who = format!("{who}: retry in {} s, {message}", provider["retry_after"]);
     }
     let mut lines = vec![
         ("status", text(&health["status"])),
@@ -234,11 +236,11 @@ fn page(health: &Value) -> String {
         ("version", text(&health["version"])),
         ("address", text(&health["url"])),
         ("data", text(&health["data_dir"])),
-        ("not folded", behind("unfolded")),
-        ("not asked", behind("unanswered")),
+        ("not indexed", behind("unfolded")),
+        ("pending", behind("unanswered")),
         ("queue", queue(&health["queue_history"])),
-        ("asking", format!("{} sessions", health["asking"])),
-        ("given up", format!("{} events", health["parked"])),
+        ("distilling", format!("{} sessions", health["asking"])),
+        ("parked", format!("{} events", health["parked"])),
         ("damage", count(health["damage"].as_u64().unwrap_or(0), "place")),
         (
             "today",
@@ -248,12 +250,12 @@ fn page(health: &Value) -> String {
                 health["spent_today"]["cost_usd"].as_f64().unwrap_or(0.0)
             ),
         ),
-        ("agent", who.trim().to_owned()),
+        ("provider", who.trim().to_owned()),
     ];
     for problem in health["problems"].as_array().into_iter().flatten() {
         lines.push(("problem", text(problem)));
     }
-    let lines = lines.iter().map(|(name, value)| format!("{name:>10}  {value}"));
+    let lines = lines.iter().map(|(name, value)| format!("{name:>11}  {value}"));
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -264,7 +266,7 @@ fn memory(rss_bytes: &Value) -> String {
     }
 }
 
-/// The queue now, up to an hour ago, and at its longest, from one sample a minute.
+/// Queue length now, up to an hour ago, and its maximum, from one sample per minute.
 fn queue(history: &Value) -> String {
     let lengths: Vec<u64> = history
         .as_array()
@@ -276,7 +278,7 @@ fn queue(history: &Value) -> String {
     let minutes = (lengths.len() - 1).min(60);
     let before = lengths[lengths.len() - 1 - minutes];
     let most = lengths.iter().max().unwrap_or(last);
-    format!("{last} events, {before} {minutes} minutes ago, {most} at most")
+    format!("{last} events, {before} {minutes} minutes ago, maximum {most}")
 }
 
 fn logs(app: &mut App, count: usize, level: Level, is_followed: bool) -> Result<(), Failure> {
@@ -303,7 +305,7 @@ fn logs(app: &mut App, count: usize, level: Level, is_followed: bool) -> Result<
     loop {
         thread::sleep(Duration::from_millis(500));
         let Ok(file) = File::open(&path) else { continue };
-        // A shorter file is another one: the old one was rotated away.
+        // A shorter file is a new one: the log was rotated.
         if file.metadata().is_ok_and(|found| found.len() < at) {
             at = 0;
         }
@@ -325,16 +327,16 @@ fn install_service(app: &mut App, is_printed: bool) -> Result<(), Failure> {
     if is_printed {
         return app.output.line(service.text.trim_end());
     }
-    // The one that hooks started would be in its way.
+    // A worker that hooks started holds the lock.
     client::stop(&app.paths.data)?;
     let left = service.install().map_err(|error| {
         Failure::new(format!("{} cannot be written: {error}", service.file.display()))
     })?;
     app.output.say(format_args!("wrote {}", service.file.display()));
     if left.is_empty() {
-        return app.output.line("the worker is started now and whenever you log in");
+        return app.output.line("the worker is running, and starts whenever you log in");
     }
-    app.output.say("it is not in force yet; run:");
+    app.output.say("it is not enabled yet; run:");
     for command in left {
         app.output.line(command)?;
     }

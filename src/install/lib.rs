@@ -1,4 +1,4 @@
-//! What Claude Code is told about us, and where it looks for it.
+//! Registration in Claude Code's settings: hooks, MCP server, skill and slash command.
 
 pub mod manifest;
 pub mod registered;
@@ -20,9 +20,9 @@ use claude_mem_core::{app::App, failure::Failure, json_edit::Document};
 
 /// The marketplace that `claude-mem plugin` writes.
 pub const MARKETPLACE: &str = "mem-local";
-/// When and how Claude searches memory.
+/// The skill that describes when and how to search memories.
 pub const SKILL: &str = include_str!("mem-search.md");
-/// `/mem`, for people.
+/// The `/mem` command.
 pub const SLASH_COMMAND: &str = include_str!("mem.md");
 
 /// The files of Claude Code that concern us.
@@ -30,7 +30,7 @@ pub const SLASH_COMMAND: &str = include_str!("mem.md");
 pub struct Targets {
     /// Claude Code's directory: `~/.claude`, or a project's `.claude`.
     pub dir: PathBuf,
-    /// Where MCP servers are listed.
+    /// The file that lists MCP servers.
     pub servers: PathBuf,
 }
 
@@ -39,7 +39,7 @@ impl Targets {
     pub fn of_user(app: &App) -> Result<Self, Failure> {
         let home = app.paths.home.as_deref();
         let dir = claude_code::config_dir(&app.environment, home).ok_or_else(|| {
-            Failure::new("the home directory is not known")
+            Failure::new("the home directory is unknown")
                 .meaning("Claude Code keeps its settings there")
                 .remedy("set `HOME` or `CLAUDE_CONFIG_DIR`")
         })?;
@@ -53,12 +53,12 @@ impl Targets {
         Self { dir: folder.join(".claude"), servers: folder.join(".mcp.json") }
     }
 
-    /// Where hooks are listed.
+    /// The file that lists hooks.
     pub fn settings(&self) -> PathBuf {
         self.dir.join("settings.json")
     }
 
-    /// Files that are ours alone, with their texts.
+    /// Files that we own, with their texts.
     pub fn texts(&self) -> [(PathBuf, &'static str); 2] {
         [
             (self.dir.join("skills/mem-search/SKILL.md"), SKILL),
@@ -86,7 +86,7 @@ pub fn server(program: &str) -> Value {
     json!({"command": program, "args": ["mcp"], "alwaysLoad": true})
 }
 
-/// The path between double quotes means itself to the shell.
+/// Escapes a path for use between double quotes in a shell.
 pub fn quoted_for_shell(path: &str) -> String {
     let mut quoted = String::new();
     for character in path.chars() {
@@ -98,7 +98,7 @@ pub fn quoted_for_shell(path: &str) -> String {
     quoted
 }
 
-/// Puts our hooks among the others. Those already there stay in their place, older ones of ours go.
+/// Adds our hooks. Existing ones keep their place; older entries of ours are removed.
 pub fn add_hooks(settings: &mut Document, program: &str) -> Result<(), Failure> {
     let mut registered = object(settings, "hooks")?;
     let before = registered.clone();
@@ -122,7 +122,7 @@ pub fn add_hooks(settings: &mut Document, program: &str) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Takes our hooks out and leaves everything else.
+/// Removes our hooks, and nothing else.
 pub fn remove_hooks(settings: &mut Document) {
     let Value::Object(mut registered) = settings.get("hooks") else { return };
     let before = registered.clone();
@@ -134,7 +134,7 @@ pub fn remove_hooks(settings: &mut Document) {
     settings.set("hooks", &if is_ours_alone { Value::Null } else { Value::Object(registered) });
 }
 
-/// Whether nothing is left of what was there. What was empty before is somebody's choice.
+/// Whether removing our hooks emptied a group. One that was empty before is kept.
 fn is_emptied(groups: &Value, before: &Value) -> bool {
     groups.as_array().is_some_and(Vec::is_empty) && groups != before
 }
@@ -173,13 +173,13 @@ fn is_hook_of(command: &str, client: &str) -> bool {
     command.split_whitespace().eq([HOOK, "--client", client])
 }
 
-/// Whether a path leads to a program of our name, which ends with `.exe` on Windows.
+/// Whether the program at this path has our name, with `.exe` on Windows.
 pub fn is_our_program(program: impl AsRef<Path>) -> bool {
     let name = program.as_ref().file_name().and_then(|name| name.to_str());
     name.is_some_and(|name| name.strip_suffix(EXE_SUFFIX) == Some(NAME) || name == NAME)
 }
 
-/// Puts our MCP server among the others. What the user added to its entry stays.
+/// Adds our MCP server. Keeps what the user added to its entry.
 pub fn add_server(servers: &mut Document, program: &str) -> Result<(), Failure> {
     let mut registered = object(servers, "mcpServers")?;
     let entry = registered.entry(NAME).or_insert_with(|| json!({}));
@@ -195,7 +195,7 @@ pub fn add_server(servers: &mut Document, program: &str) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Takes our MCP server out and leaves the others.
+/// Removes our MCP server, and nothing else.
 pub fn remove_server(servers: &mut Document) {
     let Value::Object(mut registered) = servers.get("mcpServers") else { return };
     if !registered.get(NAME).is_some_and(is_our_server) {
@@ -221,7 +221,7 @@ fn object(document: &Document, key: &str) -> Result<Map<String, Value>, Failure>
 fn unexpected(document: &Document, key: &str, expected: &str) -> Failure {
     Failure::new(format!("`{key}` in {} is not {expected}", document.file().display()))
         .meaning("nothing was changed")
-        .remedy("mend the file by hand; `claude-mem install --print` shows what belongs there")
+        .remedy("fix the file by hand; `claude-mem install --print` shows the entries")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `install.json`: what was written where, so that exactly that can be taken out again.
+//! `install.json`: what was written where, so that uninstalling removes exactly that.
 
 use std::{
     fs, io,
@@ -15,49 +15,49 @@ use claude_mem_core::{
     user_file::{self, Readers, remove},
 };
 
-/// Everything `claude-mem install` did and did not yet undo.
+/// Everything that `claude-mem install` did and that is not undone yet.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Manifest {
     /// The binary that hooks call.
     pub program: String,
-    /// When, in UTC.
+    /// Time of the installation, in UTC.
     pub installed_at: String,
-    /// Files of others with something of ours in them.
+    /// Files of others that contain our entries.
     pub edited: Vec<Edited>,
-    /// Files that are ours alone.
+    /// Files that we own.
     pub written: Vec<Written>,
-    /// Folders that were made for those files, a parent before its children.
+    /// Folders created for those files, parents first.
     pub folders: Vec<PathBuf>,
 }
 
-/// A file of somebody else's.
+/// A file of another owner that we edited.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Edited {
     /// Which.
     pub file: PathBuf,
-    /// What it was before; `None` if there was no such file.
+    /// Copy of the original; `None` if the file did not exist.
     pub backup: Option<PathBuf>,
-    /// Its hash after we wrote it. If it is still that, the backup can be put back byte for byte.
+    /// Hash after our edit. If it still matches, the backup can be restored byte for byte.
     pub sha256: String,
 }
 
-/// A file of ours.
+/// A file that we own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Written {
     /// Which.
     pub file: PathBuf,
-    /// Its hash. If it is no longer that, it became the user's.
+    /// Hash of what we wrote. If it differs, the user has changed the file and owns it now.
     pub sha256: String,
 }
 
 impl Manifest {
-    /// Where it is kept.
+    /// Path of the manifest.
     pub fn file(paths: &Paths) -> PathBuf {
         paths.data.join("install.json")
     }
 
-    /// What is installed; nothing, if nothing was.
+    /// Reads the manifest; empty if nothing is installed.
     pub fn load(paths: &Paths) -> Result<Self, Unusable> {
         let file = Self::file(paths);
         match user_file::read(&file) {
@@ -69,7 +69,7 @@ impl Manifest {
         }
     }
 
-    /// Keeps it; removes the file once there is nothing left to undo.
+    /// Writes the manifest; removes the file once there is nothing to undo.
     pub fn save(&self, paths: &Paths) -> Result<(), Unusable> {
         let file = Self::file(paths);
         let is_empty = self.edited.is_empty() && self.written.is_empty() && self.folders.is_empty();
@@ -83,8 +83,8 @@ impl Manifest {
         saved.map_err(|error| Unusable::new(&file, error))
     }
 
-    /// Saves a changed document and remembers how to undo that. The backup is on disk before the file is
-    /// touched, and the manifest knows of it before either: a crash in between leaves only too much to undo.
+    /// Saves a changed document, and records how to undo it. The manifest is written first, then the backup, then the
+    /// file: after a crash there is at most too much to undo.
     pub fn edit(
         &mut self,
         paths: &Paths,
@@ -98,7 +98,7 @@ impl Manifest {
         let is_untouched = |edited: &Edited| {
             document.original().is_some_and(|text| hash(text.as_bytes()) == edited.sha256)
         };
-        // Somebody changed the file since: the old backup would undo their work too.
+        // The file was changed since: the old backup would undo that, too.
         let backup = match known.map(|at| self.edited.remove(at)) {
             Some(edited) if is_untouched(&edited) => edited.backup,
             _ => backed_up(paths, document, stamp)?,
@@ -110,7 +110,7 @@ impl Manifest {
         document.save()
     }
 
-    /// Writes a file of ours, unless somebody else's is in its place. Says whether it is ours now.
+    /// Writes a file of ours, unless a file of another owner exists. Returns whether it is ours now.
     pub fn write(&mut self, paths: &Paths, file: &Path, text: &str) -> Result<bool, Unusable> {
         let known = self.written.iter().position(|written| written.file == file);
         let current = match user_file::read(file) {
@@ -135,7 +135,7 @@ impl Manifest {
         written.map_err(|error| Unusable::new(file, error)).map(|()| true)
     }
 
-    /// Notes the folders that writing this file will make.
+    /// Records the folders that writing this file creates.
     fn note_folders(&mut self, file: &Path) {
         let missing = file.ancestors().skip(1).take_while(|dir| !dir.exists());
         let missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
@@ -143,7 +143,7 @@ impl Manifest {
         self.folders.extend(new.collect::<Vec<_>>());
     }
 
-    /// Removes the folders that were made and are empty. One with something in it is the user's now.
+    /// Removes created folders that are empty. The user keeps the others.
     pub fn remove_folders(&mut self) {
         for folder in self.folders.drain(..).rev() {
             let _ = fs::remove_dir(folder);
@@ -152,7 +152,7 @@ impl Manifest {
 }
 
 impl Edited {
-    /// Puts the backup back if nobody touched the file since. Says whether that was possible.
+    /// Restores the backup if the file is unchanged since. Returns whether it did.
     pub fn restore(&self) -> io::Result<bool> {
         if !user_file::read(&self.file).is_ok_and(|bytes| hash(&bytes) == self.sha256) {
             return Ok(false);
@@ -168,7 +168,7 @@ impl Edited {
 }
 
 impl Written {
-    /// Removes the file if nobody touched it since. Says whether it is gone.
+    /// Removes the file if it is unchanged since. Returns whether it did.
     pub fn remove(&self) -> io::Result<bool> {
         match user_file::read(&self.file) {
             Ok(bytes) if hash(&bytes) == self.sha256 => remove(&self.file).map(|()| true),

@@ -1,4 +1,4 @@
-//! Whether Claude Code will call us: what its settings say now, whoever wrote it there.
+//! Detects our hooks in Claude Code's current settings.
 
 use std::{
     env, fs,
@@ -15,7 +15,7 @@ use claude_mem_capture::{
 };
 use claude_mem_core::{app::App, environment::Environment};
 
-/// Whether Claude Code will call us where the command was run: by the user's settings, a project's, or a plugin.
+/// Hooks that apply in the current folder: from the user's settings, a project's, or a plugin.
 #[derive(Debug, Serialize)]
 pub struct Hooks {
     pub is_installed: bool,
@@ -47,7 +47,7 @@ pub fn is_duplicate_of_installed(
     program: &Path,
     command: &str,
 ) -> bool {
-    // The variable may be inherited from another plugin, so the path of this program has to agree.
+    // The variable may be inherited from another plugin, so the path of this program must match.
     let is_plugin =
         environment.get("CLAUDE_PLUGIN_ROOT").is_some_and(|root| program.starts_with(root));
     if !is_plugin {
@@ -95,17 +95,17 @@ fn is_there(hook: &str) -> bool {
 pub struct Registered {
     /// The file.
     pub file: PathBuf,
-    /// Events that will reach us.
+    /// Registered events.
     pub events: Vec<&'static str>,
-    /// Events that should and will not.
+    /// Missing events.
     pub missing: Vec<&'static str>,
-    /// The binary that is called.
+    /// The program that is called.
     pub program: String,
-    /// Whether that binary is there.
+    /// Whether that program exists.
     pub is_program_there: bool,
 }
 
-/// Our hooks in the settings of this directory of Claude Code's, in either of its files.
+/// Our hooks in both settings files of this directory.
 fn in_dir(dir: &Path) -> Vec<Registered> {
     ["settings.json", "settings.local.json"]
         .into_iter()
@@ -113,7 +113,7 @@ fn in_dir(dir: &Path) -> Vec<Registered> {
         .collect()
 }
 
-/// Whether the plugin that `claude-mem plugin` writes is switched on.
+/// Whether the plugin that `claude-mem plugin` writes is enabled.
 fn is_plugin_enabled(dir: &Path) -> bool {
     let name = format!("{PLUGIN}@{MARKETPLACE}");
     read(&dir.join("settings.json"))

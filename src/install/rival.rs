@@ -1,4 +1,4 @@
-//! Other memories that would put theirs into the same sessions.
+//! Detects other memory tools in Claude Code.
 
 use std::{fs, path::Path};
 
@@ -6,16 +6,16 @@ use serde_json::Value;
 
 use crate::{MARKETPLACE, NAME, PLUGIN, is_our_hook};
 
-/// Something else that is active in Claude Code and does what we do.
+/// Another active memory tool.
 #[derive(Debug, PartialEq)]
 pub struct Rival {
-    /// What it is and what that leads to.
+    /// The tool, and its effect.
     pub what: String,
-    /// How to switch it off.
+    /// How to disable it.
     pub remedy: String,
 }
 
-/// Looks through Claude Code's directory. What cannot be read is not there.
+/// Searches Claude Code's directory. Ignores unreadable files.
 pub fn find(dir: &Path) -> Vec<Rival> {
     let settings = json(&dir.join("settings.json"));
     let installed = json(&dir.join("plugins/installed_plugins.json"));
@@ -50,13 +50,13 @@ fn active_plugins(settings: &Value, installed: &Value) -> Vec<String> {
 fn of_plugin(name: &str) -> Rival {
     let what = if name == ours() {
         format!(
-            "this memory is active as the plugin {name}, too; its hooks record nothing meanwhile, \
+            "claude-mem is also active as the plugin {name}; its hooks record nothing, \
              but Claude sees every tool twice"
         )
     } else {
         doubled(&format!("as the plugin {name}"))
     };
-    Rival { what, remedy: format!("switch it off with `claude plugin disable {name}`") }
+    Rival { what, remedy: format!("disable it with `claude plugin disable {name}`") }
 }
 
 fn ours() -> String {
@@ -64,7 +64,7 @@ fn ours() -> String {
 }
 
 fn doubled(how: &str) -> String {
-    format!("the TypeScript claude-mem is active {how}; both would speak in every session")
+    format!("the TypeScript claude-mem is active {how}; both would add context to every session")
 }
 
 /// Hooks that name claude-mem and are not ours.
@@ -101,7 +101,7 @@ mod tests {
     fn an_active_plugin_is_named_once_and_a_disabled_one_never() {
         let installed = r#"{"version":2,"plugins":{"claude-mem@thedotmack":[{}],"other@x":[{}]}}"#;
         let named = ["the TypeScript claude-mem is active as the plugin claude-mem@thedotmack; \
-                      both would speak in every session"];
+                      both would add context to every session"];
         let enabled = r#"{"enabledPlugins":{"claude-mem@thedotmack":true}}"#;
         assert_eq!(found(enabled, installed), named);
         assert_eq!(found("{}", installed), named);
@@ -113,8 +113,8 @@ mod tests {
     #[test]
     fn our_own_plugin_is_named_too() {
         let enabled = r#"{"enabledPlugins":{"mem@mem-local":true}}"#;
-        let named = "this memory is active as the plugin mem@mem-local, too; its hooks record \
-                     nothing meanwhile, but Claude sees every tool twice";
+        let named = "claude-mem is also active as the plugin mem@mem-local; its hooks record nothing, \
+                     but Claude sees every tool twice";
         assert_eq!(found(enabled, ""), [named]);
     }
 

@@ -1,4 +1,4 @@
-//! `worker.json`: who serves this data directory, where, and what to show at the door.
+//! `worker.json`: the running worker, its address and its token.
 
 use std::{io, path::Path};
 
@@ -12,27 +12,27 @@ use claude_mem_core::{
 
 const FILE: &str = "worker.json";
 
-/// What a worker says of itself to the programs of its user. Nobody else may read it: it holds the token.
+/// Content of `worker.json`. Only the user can read it, because it contains the token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Presence {
-    /// The process.
+    /// Process ID.
     pub pid: u32,
-    /// This run of it; another start is another instance.
+    /// ID of this run.
     pub instance: String,
-    /// Of the program.
+    /// Version of the program.
     pub version: String,
-    /// Where it listens.
+    /// Listening address.
     pub host: String,
-    /// Where it listens.
+    /// Listening address.
     pub port: u16,
-    /// Whoever shows it may read memory and write to it.
+    /// Grants full access to the API.
     pub token: String,
-    /// Since when, in microseconds since 1970.
+    /// Start, in microseconds since 1970.
     pub started_us: u64,
 }
 
 impl Presence {
-    /// This process, with a token of its own.
+    /// This process, with a new token.
     pub fn new(host: &str, port: u16, started_us: u64) -> io::Result<Self> {
         Ok(Self {
             pid: std::process::id(),
@@ -45,27 +45,27 @@ impl Presence {
         })
     }
 
-    /// What the last worker here said. Whether it still runs is told by its lock alone.
+    /// Written by the last worker. Only its lock shows whether it is still running.
     pub fn read(data: &Path) -> Option<Self> {
         serde_json::from_slice(&std::fs::read(data.join(FILE)).ok()?).ok()
     }
 
-    /// Tells it to whoever looks from now on.
+    /// Writes the file.
     pub fn write(&self, data: &Path) -> io::Result<()> {
         let file = data.join(FILE);
-        // A draft of it takes over the permissions of the file that was there.
+        // The temporary file would inherit the permissions of an existing one.
         Self::remove(data);
         let mut text = serde_json::to_vec_pretty(self)?;
         text.push(b'\n');
         user_file::write(&file, &text, Readers::Owner)
     }
 
-    /// Takes it back.
+    /// Removes the file.
     pub fn remove(data: &Path) {
         let _ = std::fs::remove_file(data.join(FILE));
     }
 
-    /// Where it answers.
+    /// URL of the HTTP server.
     pub fn url(&self) -> String {
         match self.host.contains(':') {
             true => format!("http://[{}]:{}", self.host, self.port),
@@ -74,7 +74,7 @@ impl Presence {
     }
 }
 
-/// 256 bits that nobody can guess.
+/// 256 random bits.
 pub fn secret() -> io::Result<String> {
     let mut bytes = [0; 32];
     os::fill_at_random(&mut bytes)?;

@@ -72,7 +72,7 @@ await open(async (stage) => {
   // Under another name of this machine a server of another user could share the page's storage.
   const fresh = run(["viewer", "--print"]).trim();
   await second.goto(fresh.replace("127.0.0.1", "localhost"));
-  await sees(second.locator("main"), "This link opens nothing any more");
+  await sees(second.locator("main"), "This link has expired");
   assert.notEqual(fresh, link);
   stage.troubles.splice(0); // Requests to the other server, and refusals that were to be expected.
 });

@@ -3,7 +3,7 @@ import { Session, assert, counts, open, scene, sees } from "./stage.mjs";
 
 await open(async (stage) => {
   const { page } = stage;
-  await sees(page.locator("main"), "Nothing is remembered yet");
+  await sees(page.locator("main"), "No memories yet");
   const rows = page.locator(".row");
   let sessions = 0;
 
@@ -13,7 +13,7 @@ await open(async (stage) => {
     session.prompt(text);
     session.tool(scene[sessions].turns[0].tools[0]);
     sessions += 1;
-    await sees(page.locator("#live"), `${sessions} waiting`);
+    await sees(page.locator("#live"), `${sessions} pending`);
   }
 
   /** Loads the feed, and has something happen at one of two moments. */

@@ -15,7 +15,7 @@ await open(async (stage) => {
   const presence = () => JSON.parse(readFileSync(join(process.env.HOME, ".claude-mem/worker.json")));
   const { pid, port } = presence();
   process.kill(pid, "SIGKILL");
-  await sees(page.locator("#live"), "Worker is away");
+  await sees(page.locator("#live"), "Worker is not running");
   await shot(page, "away");
   session.prompt("said while nobody was there");
 

@@ -1,4 +1,4 @@
-// A memory is written by hand, forgotten, and taken back.
+// A memory is written by hand, forgotten, and undone.
 import { assert, counts, forgive, open, sees, shot, tell, scene } from "./stage.mjs";
 
 await open(async (stage) => {
@@ -30,7 +30,7 @@ await open(async (stage) => {
   await shot(page, "forgotten");
 
   await page.locator(".toast").getByRole("button", { name: "Undo" }).click();
-  await sees(page.locator(".toast"), "It is remembered again");
+  await sees(page.locator(".toast"), "Memory restored");
   await sees(rows, "Deploys are on Tuesdays");
 
   // Without its message there is still a way back, in the list of what was forgotten.
@@ -39,10 +39,10 @@ await open(async (stage) => {
   await page.keyboard.press("x");
   await sees(page.locator(".toast"), "Forgotten");
   await stage.go("/log");
-  await sees(page.locator(".card"), "taken back");
+  await sees(page.locator(".card"), "undone");
   await shot(page, "log");
   await page.getByRole("button", { name: "Undo" }).first().click();
-  await counts(page.locator(".card", { hasText: "taken back" }), 2);
+  await counts(page.locator(".card", { hasText: "undone" }), 2);
   await stage.go("/?q=Tuesdays");
   await sees(rows, "Deploys are on Tuesdays");
   assert.equal(await written.count(), 1);

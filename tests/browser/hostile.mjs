@@ -79,7 +79,7 @@ await open(async (stage) => {
   // A second browser with the link of the first, or with none, sees nothing.
   await page.evaluate(() => localStorage.clear());
   await page.goto(stage.link);
-  await sees(page.locator("main"), "This link opens nothing any more");
+  await sees(page.locator("main"), "This link has expired");
   await page.goto(origin);
   await sees(page.locator("main"), "This page is locked");
   await sees(page.locator("main"), "claude-mem viewer");

@@ -2,7 +2,7 @@
 import { Session, assert, counts, open, scene, sees, shot } from "./stage.mjs";
 
 await open(async ({ page }) => {
-  await sees(page.locator("main"), "Nothing is remembered yet");
+  await sees(page.locator("main"), "No memories yet");
   await sees(page.locator("#live"), "Live");
   await shot(page, "empty");
   await page.evaluate(() => (window.isTheSamePage = true));

@@ -66,7 +66,7 @@ await open(async (stage) => {
   await page.setViewportSize({ width: 1280, height: 860 });
   const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const light = await paper();
-  await page.getByRole("button", { name: "Colours: As the system has it" }).click();
+  await page.getByRole("button", { name: "Colours: System" }).click();
   const dark = await paper();
   assert.notEqual(dark, light);
   await page.reload();
@@ -89,7 +89,7 @@ await open(async (stage) => {
   await sees(events.locator(".readout"), "Tool uses");
   assert.ok((await events.locator("table tbody tr").count()) > 0);
 
-  // A setting is changed, refused when it is wrong, and taken back.
+  // A setting is changed, refused when it is wrong, and undone.
   await stage.go("/settings");
   const budget = page.locator(".setting", { has: page.locator("#CLAUDE_MEM_CONTEXT_TOKENS_MAX") });
   await budget.getByRole("textbox").fill("900");

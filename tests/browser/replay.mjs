@@ -8,9 +8,9 @@ await open(async (stage) => {
   await stage.go("/replay");
   const form = page.locator("form.wishes");
   await form.getByLabel("Model").fill("claude-sonnet-5");
-  await form.getByLabel("Only to compare").check();
+  await form.getByLabel("Preview only").check();
   // Other instructions: chosen as a file, of which only the text is sent, or written.
-  await form.getByText("Another prompt").click();
+  await form.getByText("Custom prompt").click();
   const prompt = form.getByLabel("Prompt", { exact: true });
   const told = { name: "mine.txt", mimeType: "text/plain", buffer: Buffer.from("Tell me about walruses.") };
   await form.getByLabel("Prompt file").setInputFiles(told);
@@ -26,22 +26,22 @@ await open(async (stage) => {
   await start.click();
   const running = page.locator(".running");
   await sees(running, "Asking");
-  await sees(running, "0 of 3 questions");
+  await sees(running, "0 of 3 requests");
   assert.equal(await running.getByRole("progressbar").getAttribute("value"), "0");
   await shot(page, "replay");
 
   // The model answers now, and the page hears of it.
   console.log("open the gate");
   await sees(running, "Finished");
-  await sees(running, "3 of 3 questions");
+  await sees(running, "3 of 3 requests");
   const made = page.locator(".card", { hasText: "Generation 1" });
-  await sees(made, "to compare");
+  await sees(made, "preview");
 
   await running.getByRole("link", { name: "What it changed" }).click();
   await sees(page.locator("h1"), "What generation 1 would change");
   await sees(page.locator(".pairs"), "Seen again: Builds are cached by the lockfile");
   await shot(page, "diff", true);
-  await page.getByRole("button", { name: "Show this one from now on" }).click();
+  await page.getByRole("button", { name: "Switch to this generation" }).click();
   await sees(page.locator("h1"), "What generation 1 changed");
   await stage.go("/");
   await sees(page.locator(".row"), "Seen again: Builds are cached by the lockfile");

@@ -58,6 +58,6 @@ await open(async (stage) => {
   await sees(rows, "Builds are cached by the lockfile");
 
   await box.fill("zebra crossing");
-  await sees(page.locator("main"), "Nothing about “zebra crossing”");
+  await sees(page.locator("main"), "No results for “zebra crossing”");
   await shot(page, "nothing-found");
 });

@@ -14,7 +14,7 @@ await open(async (stage) => {
   const first = turns.nth(0);
   await sees(first.locator("blockquote"), ledger.turns[0].prompt);
   await sees(first.locator(".tools"), "Read ×2");
-  await sees(first, "What was done");
+  await sees(first, "Done");
   await sees(first.locator(".deed"), "Invoice totals were rounded twice");
   await sees(first.locator(".learned"), "Both the line and the total were rounded");
   await sees(turns.nth(1).locator(".next"), "Run it on Tuesday");

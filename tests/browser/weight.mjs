@@ -59,6 +59,6 @@ await open(async (stage) => {
     await page.waitForTimeout(20);
   }
   await counts(rows, MEMORIES);
-  await sees(page.locator(".end"), "That is everything");
+  await sees(page.locator(".end"), "End of results");
   await sees(rows, "Memory number 0");
 });

@@ -195,7 +195,7 @@ fn a_parameter_that_a_route_does_not_know_is_refused_by_name() {
     for (path, message, remedy) in [
         ("/api/search?query=x&projct=shop", "`projct`", "did you mean `project`?"),
         ("/api/search?query=x&date_strt=2026-01-01", "`date_strt`", "did you mean `dateStart`?"),
-        ("/api/timeline?anchor=1&type=decision", "`type`", "this route knows `"),
+        ("/api/timeline?anchor=1&type=decision", "`type`", "the parameters are `"),
         ("/api/stats?projects=shop", "`projects`", "this route has no parameters"),
         ("/sessions/1/status?verbose=1", "`verbose`", "this route has no parameters"),
     ] {

@@ -54,7 +54,7 @@ fn memory_is_found_in_three_steps() {
     let full = talk.said("get_observations", &json!({"ids": [1, "P2", "S99"]}));
     assert!(full.starts_with("# 1 ") && full.contains("src/walrus.rs"), "{full}");
     assert!(full.contains("from: extract"), "{full}");
-    assert!(full.contains("# P2 prompt\n") && full.contains("the user's own words"), "{full}");
+    assert!(full.contains("# P2 prompt\n") && full.contains("the user's prompt"), "{full}");
     assert!(full.contains("There is no memory S99"), "{full}");
 
     let context = talk.said("session_start_context", &json!({"budget": 1000}));
@@ -158,7 +158,7 @@ fn each_call_sees_what_others_have_added() {
         &json!({"text": "the otter uses AKIAIOSFODNN7EXAMPLQ", "title": "otter", "type": "decision",
             "concepts": "keys, otters", "files": ["src/otter.rs"]}),
     );
-    let expected = "Remembered as 1 in home. What is private or looks like a secret was left out.";
+    let expected = "Remembered as 1 in home. Private text or secrets were removed.";
     assert_eq!(kept, expected);
     sandbox.run(&["remember", "the otter dives"]).ok();
     let found = one.said("search", &json!({"query": "otter"}));
@@ -192,12 +192,12 @@ fn forgetting_takes_two_steps_and_the_right_word() {
         [(json!([2]), confirm.as_str()), (json!([1, 2]), &confirm), (json!([1]), "x")]
     {
         let refused = talk.said("forget", &json!({"ids": ids, "confirm": confirm}));
-        assert!(refused.contains("not for these memories"), "{refused}");
+        assert!(refused.contains("does not match the current memories"), "{refused}");
     }
     // The word is good for the process that gave it.
     assert_ne!(word(&other.said("forget", &json!({"ids": [1]}))), confirm);
     let forgot = talk.said("forget", &json!({"ids": [1], "confirm": confirm, "reason": "wrong"}));
-    assert!(forgot.starts_with("Forgot 1 memory. The user can take it back with"), "{forgot}");
+    assert!(forgot.starts_with("Forgot 1 memory. The user can undo it with"), "{forgot}");
     let left = other.said("search", &json!({"query": "otter"}));
     assert!(left.starts_with("home: 1 match\n") && left.contains("dives"), "{left}");
     let (gone, is_error) = talk.call("forget", &json!({"ids": [1], "confirm": confirm}));

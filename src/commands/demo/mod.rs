@@ -1,4 +1,4 @@
-//! `claude-mem demo`: the whole path, on recorded sessions, in a place of its own.
+//! `claude-mem demo`: recorded sessions, processed in a temporary directory.
 
 use std::{
     collections::BTreeSet,
@@ -23,25 +23,24 @@ use claude_mem_core::{
     },
 };
 
-/// See the whole of it in a minute, without touching anything of yours
+/// Try claude-mem in a minute, without changing your files
 ///
-/// Feeds three recorded sessions through the real hooks into a temporary directory, distils them with the rules
-/// that are built in (no model, no network), and shows what the next session would be told, a search, and what a
-/// replay changes. Everything is gone afterwards, unless `--keep` names a folder for it.
+/// Feeds three recorded sessions through the real hooks into a temporary directory, and distills them with the
+/// built-in rules (no model, no network). Then shows the context of the next session, a search, and what a replay
+/// changes. The directory is deleted afterwards, unless you pass `--keep`.
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
-    /// Leave everything in this folder, which must not exist yet
+    /// Keep everything in this folder, which must not exist yet
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
 }
 
-/// What Claude Code sent, a line each, with `{cwd}` where the project's folder was.
+/// Hook payloads of Claude Code, one per line, with `{cwd}` for the project's folder.
 const SESSIONS: &str = include_str!("sessions.jsonl");
 
 /// The password that a tool prints in the first session.
 const SECRET: &str = "correct-horse-battery";
 
-/// One call of a hook.
 #[derive(Deserialize)]
 struct Call<'a> {
     hook: &'a str,
@@ -50,60 +49,56 @@ struct Call<'a> {
 }
 
 impl Demo {
-    /// Every step is a command that the user could have typed, and is shown as such.
+    /// Every step is a command that the user could type, and is printed as one.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let stage = Stage::new(self.keep.as_deref())?;
-        let shown = stage.record(app)?;
+        let demo_dir = DemoDir::new(self.keep.as_deref())?;
+        let shown = demo_dir.record(app)?;
         app.output.line(shown)?;
 
-        stage.show(app, "The turns are over: what happened is distilled.", &["distill"])?;
-        stage.show(
+        demo_dir.show(app, "The turns are over: distill them.", &["distill"])?;
+        demo_dir.show(
             app,
-            "A new session begins in the same project. Claude is told:",
+            "A new session starts in the same project. Claude receives:",
             &["context"],
         )?;
-        stage.show(
-            app,
-            "What you half remember can be found.",
-            &["search", "rounding", "cents"],
-        )?;
-        stage.show(app, "And traced to what it was made of.", &["show", "1"])?;
+        demo_dir.show(app, "Search finds it by a few words.", &["search", "rounding", "cents"])?;
+        demo_dir.show(app, "Every memory names its sources.", &["show", "1"])?;
 
-        heading(app, "Another way to remember, tried on the past before it is made current.")?;
+        heading(app, "Try other settings on past sessions, and compare before you switch.")?;
         let verbose = [("CLAUDE_MEM_VERBOSITY", "verbose")];
-        stage.shown_with(app, &verbose, &["replay", "--shadow"])?;
-        stage.shown_with(app, &[], &["diff"])?;
+        demo_dir.shown_with(app, &verbose, &["replay", "--shadow"])?;
+        demo_dir.shown_with(app, &[], &["diff"])?;
 
-        heading(app, "The database is deleted, and rebuilt from the log.")?;
-        fs::remove_file(stage.data().join("memory.db")).map_err(cannot("remove memory.db"))?;
+        heading(app, "Delete the database, and rebuild it from the log.")?;
+        fs::remove_file(demo_dir.data().join("memory.db")).map_err(cannot("remove memory.db"))?;
         app.output.line(app.output.dim("$ rm memory.db"))?;
-        stage.shown_with(app, &[], &["replay"])?;
-        stage.farewell(app)
+        demo_dir.shown_with(app, &[], &["replay"])?;
+        demo_dir.print_next_steps(app)
     }
 }
 
-/// The place where it happens. What was not asked to be kept is gone when it is dropped.
-struct Stage {
+/// The directory of the demo. Deleted on drop, unless the user keeps it.
+struct DemoDir {
     dir: PathBuf,
     is_kept: bool,
 }
 
-impl Stage {
+impl DemoDir {
     fn new(keep: Option<&Path>) -> Result<Self, Failure> {
         let dir = match keep {
             Some(dir) => std::path::absolute(dir).map_err(cannot("find the folder"))?,
             None => env::temp_dir().join(format!("claude-mem-demo-{}", std::process::id())),
         };
         fs::create_dir(&dir).map_err(|error| {
-            Failure::new(format!("{} cannot be made: {error}", dir.display()))
-                .remedy("name a folder that does not exist yet, in one that does, with `--keep`")
+            Failure::new(format!("{} cannot be created: {error}", dir.display()))
+                .remedy("pass a new folder in an existing one with `--keep`")
         })?;
-        let stage = Self { dir, is_kept: keep.is_some() };
-        stage.set().map_err(cannot("prepare the folder"))?;
-        Ok(stage)
+        let demo_dir = Self { dir, is_kept: keep.is_some() };
+        demo_dir.set().map_err(cannot("prepare the folder"))?;
+        Ok(demo_dir)
     }
 
-    /// A project with a remote and with the files that the sessions are about.
+    /// Creates a project with a remote and with the files that the sessions use.
     fn set(&self) -> io::Result<()> {
         let project = self.project();
         fs::create_dir_all(project.join(".git"))?;
@@ -126,7 +121,7 @@ impl Stage {
         self.dir.join("data")
     }
 
-    /// Calls the hooks as Claude Code does, and says what was recorded.
+    /// Calls the hooks as Claude Code does.
     fn record(&self, app: &mut App) -> Result<String, Failure> {
         heading(app, "Three recorded sessions of Claude Code, through the real hooks.")?;
         let cwd = path_in_commands(self.project().display().to_string());
@@ -134,8 +129,9 @@ impl Stage {
         let cwd = &cwd[1..cwd.len() - 1];
         let mut times = Vec::new();
         for line in SESSIONS.lines() {
-            let call: Call<'_> = serde_json::from_str(line)
-                .map_err(|error| Failure::new(format!("the recording is broken: {error}")))?;
+            let call: Call<'_> = serde_json::from_str(line).map_err(|error| {
+                Failure::new(format!("the recorded sessions are invalid: {error}"))
+            })?;
             let input = call.input.get().replace("{cwd}", cwd);
             app.output.line(described(call.hook, &input))?;
             times.push(self.hook(call.hook, &input)?);
@@ -145,13 +141,13 @@ impl Stage {
         let count = times.len();
         Ok(match self.holds(SECRET)? {
             false => format!(
-                "\n{count} hook calls, each back in {median:.1} ms (median). One tool printed a password; it is in no file."
+                "\n{count} hook calls, {median:.1} ms each (median). One tool printed a password; no file contains it."
             ),
             true => return Err(Failure::new("a password was stored that should not have been")),
         })
     }
 
-    /// Whether any file of the log has this in it.
+    /// Whether any file of the log contains this text.
     fn holds(&self, text: &str) -> Result<bool, Failure> {
         let log = fs::read_dir(self.data().join("log")).map_err(cannot("read the log"))?;
         Ok(log.flatten().any(|file| {
@@ -166,13 +162,13 @@ impl Stage {
         let began = Instant::now();
         let mut child = command.spawn().map_err(cannot("start a hook"))?;
         if let Some(mut stdin) = child.stdin.take() {
-            stdin.write_all(input.as_bytes()).map_err(cannot("speak to a hook"))?;
+            stdin.write_all(input.as_bytes()).map_err(cannot("write to a hook"))?;
         }
         child.wait().map_err(cannot("wait for a hook"))?;
         Ok(began.elapsed())
     }
 
-    /// This program, about to run in the project with nothing of the user's own settings or memory.
+    /// A command of this program, in the project, isolated from the user's settings and data.
     fn command(&self, arguments: &[&str]) -> Result<Command, Failure> {
         let program = env::current_exe().map_err(cannot("find this program"))?;
         let mut command = Command::new(program);
@@ -204,7 +200,7 @@ impl Stage {
         app.output.line(app.output.dim(&format!("$ {set}claude-mem {}", arguments.join(" "))))?;
         let mut command = self.command(arguments)?;
         command.envs(environment.iter().copied());
-        // Without a stdin of its own, `context` would take itself for the hook.
+        // Without a terminal as stdin, `context` would run as a hook.
         if arguments == ["context"] {
             command.args(["--project", "."]);
         }
@@ -216,12 +212,12 @@ impl Stage {
             .remedy("this should not happen; please report it with what is above"))
     }
 
-    fn farewell(&self, app: &mut App) -> Result<(), Failure> {
-        heading(app, "That was all of it. To have it in Claude Code: claude-mem install")?;
+    fn print_next_steps(&self, app: &mut App) -> Result<(), Failure> {
+        heading(app, "End of the demo. To set it up in Claude Code: claude-mem install")?;
         if self.is_kept {
             let (data, project) = (self.data(), self.project());
             app.output.line(format_args!(
-                "The memory of the demo stays. To look at it in a browser:\n  cd {} && CLAUDE_MEM_DATA_DIR={} claude-mem viewer",
+                "The demo's memories are kept. To see them in a browser:\n  cd {} && CLAUDE_MEM_DATA_DIR={} claude-mem viewer",
                 project.display(),
                 data.display()
             ))?;
@@ -230,10 +226,10 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for DemoDir {
     fn drop(&mut self) {
         if !self.is_kept {
-            // What cannot be removed is in the directory for temporary files, where it ends sooner or later.
+            // If this fails, the system cleans its temporary directory sooner or later.
             let _ = fs::remove_dir_all(&self.dir);
         }
     }
@@ -244,13 +240,13 @@ fn heading(app: &mut App, text: &str) -> Result<(), Failure> {
     app.output.line(app.output.paint("1", text))
 }
 
-/// The files that the sessions are about, relative to the project.
+/// The files that the sessions use, relative to the project.
 fn files() -> BTreeSet<&'static str> {
     let starts = SESSIONS.match_indices("\"{cwd}/").map(|(at, start)| at + start.len());
     starts.filter_map(|at| SESSIONS[at..].split('"').next()).collect()
 }
 
-/// One line about a call: which hook, and of what.
+/// One line per hook call.
 fn described(hook: &str, input: &str) -> String {
     let input: Value = serde_json::from_str(input).unwrap_or_default();
     let text = |name: &str| input[name].as_str().unwrap_or_default();

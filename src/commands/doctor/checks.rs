@@ -1,4 +1,4 @@
-//! What is looked at, one thing after the other.
+//! The checks of `doctor`.
 
 use std::fs;
 
@@ -31,7 +31,7 @@ use claude_mem_sync::ship::{
 const FREE_BYTES_FEW: u64 = 200 << 20;
 const FREE_BYTES_MIN: u64 = 20 << 20;
 
-/// Every check, in the order in which things depend on each other.
+/// All checks, dependencies first.
 pub(super) fn all(app: &App, is_fixing: bool) -> Vec<Finding> {
     let mut findings = vec![permissions(app, is_fixing), disk(app)];
     findings.extend(dropped(app, is_fixing));
@@ -52,12 +52,12 @@ fn permissions(app: &App, is_fixing: bool) -> Finding {
     let data = &app.paths.data;
     let shown = data.display();
     let Ok(found) = fs::metadata(data) else {
-        return Finding::fine(CHECK, format!("{shown} will be made with the first event"));
+        return Finding::fine(CHECK, format!("{shown} will be created with the first event"));
     };
     if !found.is_dir() {
         return Finding::problem(
             CHECK,
-            format!("{shown} is no directory"),
+            format!("{shown} is not a directory"),
             "move it away, or set `CLAUDE_MEM_DATA_DIR` to another place",
         );
     }
@@ -69,10 +69,10 @@ fn permissions(app: &App, is_fixing: bool) -> Finding {
         }
     }
     if !os::is_open_to_others(&found) {
-        return Finding::fine(CHECK, format!("{shown}, readable by you alone"));
+        return Finding::fine(CHECK, format!("{shown}, readable only by you"));
     }
     if is_fixing && os::close_to_others(data).is_ok() {
-        return Finding::fixed(CHECK, format!("{shown} is now readable by you alone"));
+        return Finding::fixed(CHECK, format!("{shown} is now readable only by you"));
     }
     Finding::warning(
         CHECK,
@@ -85,10 +85,10 @@ fn disk(app: &App) -> Finding {
     const CHECK: &str = "disk space";
     let existing = app.paths.data.ancestors().find(|dir| dir.exists());
     let Some(free) = existing.and_then(os::free_bytes) else {
-        return Finding::fine(CHECK, "not known here");
+        return Finding::fine(CHECK, "unknown on this system");
     };
     let what = format!("{} free", bytes(free));
-    let remedy = "make room, or set `CLAUDE_MEM_DATA_DIR` to a larger disk";
+    let remedy = "free some space, or set `CLAUDE_MEM_DATA_DIR` to a larger disk";
     match free {
         free if free < FREE_BYTES_MIN => Finding::problem(CHECK, what, remedy),
         free if free < FREE_BYTES_FEW => Finding::warning(CHECK, what, remedy),
@@ -106,9 +106,10 @@ fn dropped(app: &App, is_fixing: bool) -> Option<Finding> {
         dropped.last
     );
     if is_fixing && Dropped::acknowledge(data).is_ok() {
-        return Some(Finding::fixed(CHECK, format!("{what}; the count starts anew")));
+        return Some(Finding::fixed(CHECK, format!("{what}; the count is reset")));
     }
-    let remedy = "make room if the disk is full; acknowledge it with `claude-mem doctor --fix`";
+    let remedy =
+        "free some space if the disk is full; acknowledge it with `claude-mem doctor --fix`";
     Some(Finding::warning(CHECK, what, remedy))
 }
 
@@ -116,15 +117,15 @@ fn hooks(app: &App) -> Vec<Finding> {
     const CHECK: &str = "hooks";
     let hooks = Hooks::look(app);
     if !hooks.is_installed {
-        let what = "Claude Code does not call this memory";
+        let what = "Claude Code has no hooks of claude-mem";
         return vec![Finding::problem(CHECK, what, "register it with `claude-mem install`")];
     }
     let mut findings = Vec::new();
     for found in &hooks.registered {
         let file = found.file.display();
         findings.push(if !found.is_program_there {
-            let what = format!("{file} calls {}, which is not there", found.program);
-            Finding::problem(CHECK, what, "register this one with `claude-mem install`")
+            let what = format!("{file} calls {}, which does not exist", found.program);
+            Finding::problem(CHECK, what, "register this program with `claude-mem install`")
         } else if found.missing.is_empty() {
             Finding::fine(CHECK, format!("all are registered in {file}"))
         } else {
@@ -133,30 +134,31 @@ fn hooks(app: &App) -> Vec<Finding> {
         });
     }
     if hooks.is_plugin {
-        findings.push(Finding::fine(CHECK, "the plugin is switched on"));
+        findings.push(Finding::fine(CHECK, "the plugin is enabled"));
     }
     findings
 }
 
 fn rivals(app: &App) -> Vec<Finding> {
     let found = Targets::of_user(app).map(|targets| rival::find(&targets.dir)).unwrap_or_default();
-    let warn = |rival: rival::Rival| Finding::warning("other memories", rival.what, rival.remedy);
+    let warn =
+        |rival: rival::Rival| Finding::warning("other memory tools", rival.what, rival.remedy);
     found.into_iter().map(warn).collect()
 }
 
 fn settings(app: &App) -> Vec<Finding> {
     const CHECK: &str = "settings";
-    let mend = || format!("correct {}", app.paths.settings().display());
+    let remedy = || format!("correct {}", app.paths.settings().display());
     let problems = app.settings.problems();
     if !problems.is_empty() {
-        let problem = |problem| Finding::problem(CHECK, problem, mend());
+        let problem = |problem| Finding::problem(CHECK, problem, remedy());
         return problems.into_iter().map(problem).collect();
     }
     let refused = |setting: &&dyn AnySetting| {
         let Refused { given, accepted } = app.settings.refused(*setting)?;
         let what = format!("{} is `{given}`, which is not accepted: {accepted}", setting.name());
-        let remedy = format!("set it with `claude-mem settings set {}`", setting.name());
-        // A secret in the wrong place is nothing to be printed.
+        let remedy = format!("set it with `claude-mem settings set {} VALUE`", setting.name());
+        // Do not print a secret that was stored under the wrong name.
         let is_secret = matches!(setting.kind(), Kind::Secret(_));
         let what = if is_secret { format!("{} is not accepted", setting.name()) } else { what };
         Some(Finding::warning(CHECK, what, remedy))
@@ -186,7 +188,7 @@ const NETWORK: [&str; 18] = [
     "https_proxy",
 ];
 
-/// What the shell has and the worker does not get, because it serves all projects.
+/// Variables of the shell that the worker does not inherit, because it serves all projects.
 fn environment(app: &App) -> Vec<Finding> {
     const CHECK: &str = "environment";
     let file = app.paths.credentials();
@@ -197,11 +199,11 @@ fn environment(app: &App) -> Vec<Finding> {
     let network: Vec<&str> = NETWORK.iter().filter(is_missing).copied().collect();
     let mut findings = Vec::new();
     if !network.is_empty() {
-        let what = format!("{} count in this shell only, not for the worker", network.join(", "));
-        let remedy = format!("for all projects, write them into {} as NAME=value", file.display());
+        let what = format!("{} apply to this shell only, not to the worker", network.join(", "));
+        let remedy = format!("for all projects, write them to {} as NAME=value", file.display());
         findings.push(Finding::warning(CHECK, what, remedy));
     }
-    // Who distils, where copies go and what it may cost; all others are for the hook or command that has them.
+    // Provider, backup and cost settings. The others only matter to the hook or command that has them.
     let groups = ["PROVIDER", "MODEL", "CLAUDE_", "ANTHROPIC_", "OPENAI_", "DAILY_", "SHIP_"];
     let is_set = |setting: &&dyn AnySetting| {
         let name = setting.name().strip_prefix("CLAUDE_MEM_").unwrap_or(setting.name());
@@ -210,28 +212,28 @@ fn environment(app: &App) -> Vec<Finding> {
     };
     let own: Vec<&str> = table::ALL.iter().copied().filter(is_set).map(AnySetting::name).collect();
     if !own.is_empty() {
-        let what = format!("{} count in this shell only, not for the worker", own.join(", "));
-        let remedy = "for all projects, keep them with `claude-mem settings set NAME VALUE`";
+        let what = format!("{} apply to this shell only, not to the worker", own.join(", "));
+        let remedy = "for all projects, save them with `claude-mem settings set NAME VALUE`";
         findings.push(Finding::warning(CHECK, what, remedy));
     }
     findings
 }
 
 fn spilled(app: &App, is_fixing: bool) -> Finding {
-    const CHECK: &str = "events put aside";
+    const CHECK: &str = "spilled events";
     let dir = app.paths.log();
-    let waiting = || fs::read_dir(dir.join("spill")).map_or(0, Iterator::count);
-    let before = waiting();
+    let spill_files = || fs::read_dir(dir.join("spill")).map_or(0, Iterator::count);
+    let before = spill_files();
     if before == 0 {
         return Finding::fine(CHECK, "none");
     }
-    if is_fixing && maintain(&dir, &Options::default()).is_ok() && waiting() < before {
+    if is_fixing && maintain(&dir, &Options::default()).is_ok() && spill_files() < before {
         return Finding::fixed(
             CHECK,
-            format!("{} files were merged into the log", before - waiting()),
+            format!("merged {} files into the log", before - spill_files()),
         );
     }
-    let what = format!("{before} files wait to be merged into the log");
+    let what = format!("{before} files are not merged into the log yet");
     Finding::warning(CHECK, what, "merge them with `claude-mem doctor --fix`")
 }
 
@@ -239,7 +241,7 @@ fn log(app: &App) -> Finding {
     const CHECK: &str = "log";
     let dir = app.paths.log();
     if !dir.exists() {
-        return Finding::fine(CHECK, "nothing is recorded yet");
+        return Finding::fine(CHECK, "no events yet");
     }
     match verify(&dir, &Options::default()) {
         Err(error) => {
@@ -251,27 +253,27 @@ fn log(app: &App) -> Finding {
             Finding::problem(CHECK, "some events are damaged", remedy)
         }
         Ok(report) => {
-            Finding::fine(CHECK, format!("{}, all whole", count(report.records(), "event")))
+            Finding::fine(CHECK, format!("{}, all intact", count(report.records(), "event")))
         }
     }
 }
 
 fn memory(app: &App) -> Vec<Finding> {
     const CHECK: &str = "memory";
-    let redraw = "rebuild it with `claude-mem replay`";
+    let rebuild = "rebuild it with `claude-mem replay`";
     let store = match Store::open_read_only(&app.paths.memory()) {
         Ok(Some(store)) => store,
-        Ok(None) => return vec![Finding::fine(CHECK, "is drawn from the log when it is needed")],
+        Ok(None) => return vec![Finding::fine(CHECK, "built from the log when needed")],
         Err(error @ Error::Newer { .. }) => {
-            let remedy = "use the newer version of claude-mem that made it; until then answers come from the log";
+            let remedy = "use the newer version of claude-mem that wrote it; until then results come from the log";
             return vec![Finding::problem(CHECK, error.to_string(), remedy)];
         }
-        Err(error) => return vec![Finding::problem(CHECK, error.to_string(), redraw)],
+        Err(error) => return vec![Finding::problem(CHECK, error.to_string(), rebuild)],
     };
     match store.damage() {
         Ok(damage) if damage.is_empty() => {}
-        Ok(damage) => return vec![Finding::problem(CHECK, damage.join("; "), redraw)],
-        Err(error) => return vec![Finding::problem(CHECK, error.to_string(), redraw)],
+        Ok(damage) => return vec![Finding::problem(CHECK, damage.join("; "), rebuild)],
+        Err(error) => return vec![Finding::problem(CHECK, error.to_string(), rebuild)],
     }
     let mut findings = Vec::new();
     let log = Log::open(&app.paths.log(), Options::default());
@@ -284,37 +286,37 @@ fn memory(app: &App) -> Vec<Finding> {
     }
     if let Ok(counts) = store.counts() {
         let what = format!(
-            "{}, {}; to be asked about: {}",
+            "{}, {}; pending: {}",
             count(counts.observations, "observation"),
             count(counts.summaries, "summary"),
             count(counts.outstanding, "event")
         );
         findings.push(Finding::fine(CHECK, what));
         if counts.parked > 0 {
-            let what = format!("given up on: {}", count(counts.parked, "event"));
-            findings.push(Finding::warning(CHECK, what, "try again with `claude-mem retry`"));
+            let what = format!("parked: {}", count(counts.parked, "event"));
+            findings.push(Finding::warning(CHECK, what, "retry with `claude-mem retry`"));
         }
     }
-    findings.extend(agent(app, &store));
+    findings.extend(provider(app, &store));
     findings
 }
 
-/// Who distils, and why not a better one.
-fn agent(app: &App, store: &Store) -> Vec<Finding> {
-    const CHECK: &str = "agent";
+/// The provider, and why a better one is not used.
+fn provider(app: &App, store: &Store) -> Vec<Finding> {
+    const CHECK: &str = "provider";
     let mut findings = Vec::new();
     let Ok(distilling) = DistillStatus::read(store, &setup(app)) else { return findings };
     if let Ok(Some(failure)) = store.last_failure()
         && distilling.outages.iter().all(|out| out.provider != failure.provider)
     {
         let message = failure.message.unwrap_or_default();
-        let what = format!("{} did not answer last: {} {message}", failure.provider, failure.class);
-        let remedy = "try it with `claude-mem distill`; choose another with `claude-mem settings set PROVIDER`";
+        let what = format!("{} failed last: {} {message}", failure.provider, failure.class);
+        let remedy = "try again with `claude-mem distill`; choose another with `claude-mem settings set PROVIDER NAME`";
         findings.push(Finding::warning(CHECK, what.trim_end(), remedy));
     }
     for out in &distilling.outages {
         let instead =
-            if distilling.is_fallback() { "; the built-in rules distil meanwhile" } else { "" };
+            if distilling.is_fallback() { "; using the built-in rules meanwhile" } else { "" };
         let what = format!("{}{instead}", out.line());
         findings.push(Finding::warning(CHECK, what, out.remedy.clone()));
     }
@@ -324,17 +326,17 @@ fn agent(app: &App, store: &Store) -> Vec<Finding> {
     findings
 }
 
-/// A worker that answers is not yet one that gets on.
+/// A worker can respond and still be stuck.
 fn worker(app: &App) -> Finding {
     const CHECK: &str = "worker";
-    const RESTART: &str = "start another one with `claude-mem worker restart`";
+    const RESTART: &str = "restart it with `claude-mem worker restart`";
     let data = &app.paths.data;
     if !is_worker_running(data) {
-        return match client::attempts_in_vain(data) {
-            0 | 1 => Finding::fine(CHECK, format!("does not run; {}", next_start(&app.settings))),
+        return match client::failed_starts(data) {
+            0 | 1 => Finding::fine(CHECK, format!("not running; {}", next_start(&app.settings))),
             count => Finding::warning(
                 CHECK,
-                format!("was started {count} times and did not come up"),
+                format!("failed to start {count} times"),
                 "see why with `claude-mem worker run`",
             ),
         };
@@ -342,7 +344,11 @@ fn worker(app: &App) -> Finding {
     let health = match client::ask(data, &serde_json::json!({"type": "health"})) {
         Ok(health) => health,
         Err(error) => {
-            return Finding::problem(CHECK, format!("runs but does not answer: {error}"), RESTART);
+            return Finding::problem(
+                CHECK,
+                format!("running but does not respond: {error}"),
+                RESTART,
+            );
         }
     };
     let texts = |value: &serde_json::Value| {
@@ -351,66 +357,60 @@ fn worker(app: &App) -> Finding {
         texts.join("; ")
     };
     match health["status"].as_str() {
-        Some("ok") => {
-            Finding::fine(CHECK, format!("runs as process {}, and is well", health["pid"]))
-        }
+        Some("ok") => Finding::fine(CHECK, format!("running (pid {}), healthy", health["pid"])),
         Some("degraded") if !texts(&health["problems"]).is_empty() => Finding::warning(
             CHECK,
-            format!("runs, but {}", texts(&health["problems"])),
-            "see what it waits for with `claude-mem worker status`",
+            format!("running, but {}", texts(&health["problems"])),
+            "see details with `claude-mem worker status`",
         ),
         Some("degraded") => {
             let why = health["provider"]["message"].as_str().unwrap_or_default();
-            let remedy = "choose another agent with `claude-mem settings set PROVIDER`";
-            Finding::warning(CHECK, format!("runs, but nobody can be asked: {why}"), remedy)
+            let remedy = "choose another provider with `claude-mem settings set PROVIDER NAME`";
+            Finding::warning(CHECK, format!("running, but no provider is available: {why}"), remedy)
         }
-        _ => Finding::problem(
-            CHECK,
-            format!("does not get on: {}", texts(&health["problems"])),
-            RESTART,
-        ),
+        _ => Finding::problem(CHECK, format!("stuck: {}", texts(&health["problems"])), RESTART),
     }
 }
 
-/// Asks the remote itself, since what it last said may no longer be so.
+/// Queries the remote, because the saved state may be outdated.
 fn shipping(app: &App) -> Vec<Finding> {
     const CHECK: &str = "shipping";
     let Some(Standing { place, .. }) = Standing::look(app, 0) else {
-        let what = "nowhere; all that is remembered is on this disk alone";
+        let what = "not configured; your data is only on this disk";
         return vec![Finding::fine(CHECK, what)];
     };
     let mut findings = Vec::new();
     let key = app.paths.ship_key();
     if fs::metadata(&key).is_ok_and(|key| os::is_open_to_others(&key)) {
         let (what, remedy) =
-            ("others can read the key", format!("`chmod 600 '{}'`", key.display()));
+            ("other users can read the key", format!("`chmod 600 '{}'`", key.display()));
         findings.push(Finding::problem(CHECK, what, remedy));
     }
-    findings.push(match ask_remote(app, &place) {
+    findings.push(match query_remote(app, &place) {
         Ok(what) => Finding::fine(CHECK, what),
         Err(failure) => Finding::warning(
             CHECK,
             failure.in_one_line(),
-            "nothing is lost here; `claude-mem ship` tries again and says more",
+            "the local log is complete; `claude-mem ship` tries again and shows details",
         ),
     });
     findings
 }
 
-fn ask_remote(app: &App, place: &str) -> Result<String, Failure> {
+fn query_remote(app: &App, place: &str) -> Result<String, Failure> {
     let remote = Remote::open(place, Purpose::Read, &app.paths, &app.settings, &app.environment)?;
     let Some(host) = local::host(&app.paths.log())? else {
-        return Ok(format!("to {place}, once something is recorded"));
+        return Ok(format!("to {place}, after the first event"));
     };
     let newest = runtime()?.block_on(remote_head::newest(&remote, host, 0))?;
     let here = local::segments(&app.paths.log(), host, (0, 0))?;
     let here: u64 = here.iter().map(|segment| segment.bytes).sum();
     let Some(newest) = newest else {
-        return Err(Failure::new(format!("nothing of this log is in {place} yet")));
+        return Err(Failure::new(format!("{place} has no backup of this log yet")));
     };
     let behind = here.saturating_sub(newest.bytes());
     let what =
-        format!("{place} holds {} of log as of entry {}", bytes(newest.bytes()), newest.number);
+        format!("{place} has {} of log as of entry {}", bytes(newest.bytes()), newest.number);
     Ok(match behind {
         0 => what,
         behind => format!("{what}, {} behind", bytes(behind)),

@@ -1,4 +1,4 @@
-//! `claude-mem doctor`: what is wrong, and what to do about it.
+//! `claude-mem doctor`: find problems and suggest fixes.
 
 mod checks;
 
@@ -8,14 +8,14 @@ use serde_json::json;
 
 use claude_mem_core::{app::App, failure::Failure};
 
-/// Look for what is wrong, and say what to do about it
+/// Find problems, and show how to fix them
 ///
-/// Checks hooks, other memories in the same sessions, permissions, disk space, settings, the log byte by byte,
-/// the database, and how the agent answered last. Changes nothing without `--fix`. Ends with code 1 if something
-/// keeps memory from working.
+/// Checks hooks, other memory tools, permissions, disk space, settings, every byte of the log, the database, the
+/// provider, the worker and the backup. Changes nothing without `--fix`. Exits with code 1 if a problem keeps
+/// claude-mem from working.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Mend what can be mended without a choice of yours
+    /// Fix problems that need no decision
     #[arg(long)]
     fix: bool,
     /// Print one JSON object
@@ -23,21 +23,18 @@ pub(crate) struct Doctor {
     json: bool,
 }
 
-/// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Verdict {
-    /// As it should be.
     Fine,
-    /// It was not as it should be.
     Fixed,
-    /// Memory works, and could be better.
+    /// It works, but could be better.
     Warning,
-    /// Memory does not work, or something is lost.
+    /// It does not work, or data is lost.
     Problem,
 }
 
-/// What one check came to.
+/// Result of one check.
 #[derive(Debug, Serialize)]
 struct Finding {
     check: &'static str,
@@ -66,7 +63,6 @@ impl Finding {
 }
 
 impl Doctor {
-    /// Runs every check, whatever the others found.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let findings = checks::all(app, self.fix);
         let problems = count(&findings, Verdict::Problem);

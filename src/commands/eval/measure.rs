@@ -1,4 +1,4 @@
-//! How well, and how fast, questions find their answers.
+//! Measures recall and latency of search.
 
 use std::{collections::HashMap, time::Instant};
 
@@ -9,10 +9,9 @@ use claude_mem_projections::{
 };
 use serde::Serialize;
 
-use super::set::{Document, Question, Set};
+use super::set::{Document, EvalQuery, Set};
 use claude_mem_core::failure::Failure;
 
-/// What was measured.
 #[derive(Debug, Serialize)]
 pub(super) struct Figures {
     pub(super) set: String,
@@ -26,21 +25,21 @@ pub(super) struct Figures {
     pub(super) p95_ms: f64,
 }
 
-/// So many hits are looked at.
+/// Number of hits that count.
 const HITS: usize = 10;
-/// Documents folded in one transaction.
+/// Documents indexed per transaction.
 const BATCH: usize = 1000;
 
-/// Loads the documents into a temporary database, by the same path as any memory, and asks the questions.
+/// Indexes the documents in a temporary database, like any memory, and runs the queries.
 pub(super) fn measure(set: &Set) -> Result<Figures, Failure> {
     let store = load(&set.documents)?;
     let mut sums = [0.0; 4];
     let mut times = Vec::new();
-    for question in &set.queries {
+    for query in &set.queries {
         let search = Search {
-            query: question.text.clone(),
+            query: query.text.clone(),
             kinds: vec![Kind::Observation],
-            project: Some(key(&question.corpus)),
+            project: Some(key(&query.corpus)),
             limit: HITS,
             ..Search::default()
         };
@@ -48,7 +47,7 @@ pub(super) fn measure(set: &Set) -> Result<Figures, Failure> {
         let found = store.search(&search)?;
         times.push(began.elapsed().as_secs_f64() * 1e3);
         let answers = found.hits.iter().map(|hit| &set.documents[hit.name.id as usize - 1].id);
-        for (sum, figure) in sums.iter_mut().zip(grade(question, answers)) {
+        for (sum, figure) in sums.iter_mut().zip(grade(query, answers)) {
             *sum += figure / set.queries.len() as f64;
         }
     }
@@ -68,7 +67,7 @@ pub(super) fn measure(set: &Set) -> Result<Figures, Failure> {
     })
 }
 
-/// Observations are numbered in the order of the documents.
+/// Observation IDs follow the order of the documents.
 fn load(documents: &[Document]) -> Result<Store, Failure> {
     let mut store = Store::in_memory()?;
     for (batch, documents) in documents.chunks(BATCH).enumerate() {
@@ -90,24 +89,24 @@ fn load(documents: &[Document]) -> Result<Store, Failure> {
     Ok(store)
 }
 
-/// A project must be called something.
+/// A project key must not be empty.
 fn key(corpus: &str) -> String {
     format!("corpus:{corpus}")
 }
 
-/// Recall among five and among ten, reciprocal rank, and discounted gain.
-fn grade<'a>(question: &Question, answers: impl Iterator<Item = &'a String>) -> [f64; 4] {
+/// Recall at 5 and 10, reciprocal rank, and nDCG.
+fn grade<'a>(query: &EvalQuery, answers: impl Iterator<Item = &'a String>) -> [f64; 4] {
     let mut ranks: HashMap<&str, usize> = HashMap::new();
     for (rank, answer) in answers.enumerate() {
         ranks.entry(answer).or_insert(rank);
     }
     let mut right: Vec<usize> =
-        question.gold.iter().filter_map(|gold| ranks.get(gold.as_str()).copied()).collect();
+        query.gold.iter().filter_map(|gold| ranks.get(gold.as_str()).copied()).collect();
     right.sort_unstable();
-    let wanted = question.gold.len().max(1) as f64;
+    let wanted = query.gold.len().max(1) as f64;
     let among = |limit| right.iter().filter(|rank| **rank < limit).count() as f64 / wanted;
     let gain = |rank: usize| 1.0 / (rank as f64 + 2.0).log2();
-    let ideal: f64 = (0..question.gold.len().clamp(1, HITS)).map(gain).sum();
+    let ideal: f64 = (0..query.gold.len().clamp(1, HITS)).map(gain).sum();
     [
         among(5),
         among(HITS),
@@ -123,13 +122,13 @@ mod tests {
     #[test]
     fn grades_are_what_the_books_say() {
         let gold = vec!["a".into(), "b".into()];
-        let question = Question { corpus: String::new(), text: String::new(), gold };
+        let query = EvalQuery { corpus: String::new(), text: String::new(), gold };
         let answers = ["x", "a", "y", "z", "w", "b"].map(String::from);
-        let [recall_at_5, recall_at_10, mrr, ndcg] = grade(&question, answers.iter());
+        let [recall_at_5, recall_at_10, mrr, ndcg] = grade(&query, answers.iter());
         assert!((recall_at_5 - 0.5).abs() < 1e-9 && (recall_at_10 - 1.0).abs() < 1e-9);
         assert!((mrr - 0.5).abs() < 1e-9);
         let expected = (1.0 / 3f64.log2() + 1.0 / 7f64.log2()) / (1.0 + 1.0 / 3f64.log2());
         assert!((ndcg - expected).abs() < 1e-9, "{ndcg} {expected}");
-        assert!(grade(&question, [].iter()).iter().all(|figure| *figure <= 0.0));
+        assert!(grade(&query, [].iter()).iter().all(|figure| *figure <= 0.0));
     }
 }

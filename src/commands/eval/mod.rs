@@ -1,4 +1,4 @@
-//! `claude-mem eval`: measure how well search finds things, without a model.
+//! `claude-mem eval`: measure search quality, without a model.
 
 mod measure;
 mod own;
@@ -13,13 +13,12 @@ use set::Set;
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_memory::store;
 
-/// Measure how well search finds things
+/// Measure search quality
 ///
-/// On your own memory: observations are looked for by their titles where titles are hidden, and by their
-/// facts where facts are hidden; sessions are looked for by the subjects of the commits made in them. Or on a
-/// benchmark of your own, whose documents become observations in a temporary place. Recall is the share of
-/// the right ones among the first five or ten; MRR says how far up the first right one stands; nDCG how far
-/// up they all stand.
+/// On your own memories: searches observations by their hidden titles and facts, and sessions by the subjects of
+/// their commits. Or on a benchmark of yours, whose documents become observations in a temporary database. Recall is
+/// the share of relevant documents among the first 5 or 10; MRR rates the rank of the first one, nDCG the ranks of
+/// all.
 #[derive(Debug, Args)]
 pub(crate) struct Eval {
     /// Documents: lines of `{"corpus","id","title","text","ts"}`, plain or gzip
@@ -34,7 +33,6 @@ pub(crate) struct Eval {
 }
 
 impl Eval {
-    /// Measures each set and prints a line of figures.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let sets = match (&self.docs, &self.queries) {
             (Some(docs), Some(queries)) => vec![Set::read(docs, queries)?],
@@ -46,7 +44,7 @@ impl Eval {
         }
         if figures.is_empty() {
             return Err(Failure::new("there is nothing to measure yet")
-                .remedy("work with Claude Code for a while, or give `--docs` and `--queries`"));
+                .remedy("record some sessions first, or pass `--docs` and `--queries`"));
         }
         match self.json {
             true => figures.iter().try_for_each(|figures| app.output.json(figures)),

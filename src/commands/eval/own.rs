@@ -1,4 +1,4 @@
-//! Questions whose answers are known because they were taken from the user's own memory.
+//! Queries with known answers, made from the user's own memories.
 
 use std::process::Command;
 
@@ -8,12 +8,12 @@ use claude_mem_projections::{
     search::{Kind, MemoryId, Order, Search},
 };
 
-use super::set::{Document, Question, Set};
+use super::set::{Document, EvalQuery, Set};
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_memory::resolve::current_project;
 
-/// More would only take longer.
-const QUESTIONS_MAX: usize = 500;
+/// More queries would only take longer.
+const QUERIES_MAX: usize = 500;
 const MEMORIES_MAX: usize = 20_000;
 
 /// Titles against texts, facts against the rest, commits against sessions.
@@ -67,12 +67,12 @@ impl Set {
         memory: &MemoryDetails,
         title: &str,
         text: &str,
-        questions: impl IntoIterator<Item = &'a str>,
+        queries: impl IntoIterator<Item = &'a str>,
     ) {
         let id = memory.name.to_string();
-        for question in questions {
-            let (corpus, text) = (memory.project.clone(), question.into());
-            self.queries.push(Question { corpus, text, gold: vec![id.clone()] });
+        for query in queries {
+            let (corpus, text) = (memory.project.clone(), query.into());
+            self.queries.push(EvalQuery { corpus, text, gold: vec![id.clone()] });
         }
         self.documents.push(Document {
             corpus: memory.project.clone(),
@@ -83,15 +83,15 @@ impl Set {
         });
     }
 
-    /// Every so-many-eth question, so that they come from all times.
+    /// Keeps every nth query, so that the sample covers all times.
     fn thin_out(mut self) -> Self {
-        let step = self.queries.len().div_ceil(QUESTIONS_MAX).max(1);
+        let step = self.queries.len().div_ceil(QUERIES_MAX).max(1);
         self.queries = self.queries.into_iter().step_by(step).collect();
         self
     }
 }
 
-/// What a memory says beside its title.
+/// The text of a memory without its title.
 fn text(body: &MemoryBody, with_facts: bool) -> String {
     match body {
         MemoryBody::Observation {
@@ -122,7 +122,7 @@ fn text(body: &MemoryBody, with_facts: bool) -> String {
     }
 }
 
-/// A session as one document, and when it began and ended.
+/// A session as one document, with its start and end.
 struct Session {
     document: Document,
     began: f64,
@@ -140,7 +140,7 @@ impl Session {
     }
 }
 
-/// A commit comes a little after what was done for it.
+/// A commit follows the work it contains.
 const COMMIT_SECONDS_MAX: f64 = 1800.0;
 
 fn sessions(memories: &[MemoryDetails]) -> Vec<Session> {
@@ -177,14 +177,14 @@ fn commits(sessions: &[Session], log: &str) -> Set {
         let gold: Vec<String> =
             sessions.iter().filter(within).map(|session| session.document.id.clone()).collect();
         if !gold.is_empty() {
-            set.queries.push(Question { corpus: String::new(), text: subject.into(), gold });
+            set.queries.push(EvalQuery { corpus: String::new(), text: subject.into(), gold });
         }
     }
     set.documents = sessions.iter().map(|session| session.document.clone()).collect();
     set.thin_out()
 }
 
-/// Times and subjects of the commits here; nothing where there is no git.
+/// Times and subjects of the commits in this folder; empty without git.
 fn git_log() -> String {
     let output = Command::new("git").args(["log", "-n", "5000", "--format=%ct%x09%s"]).output();
     output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()

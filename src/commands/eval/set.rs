@@ -1,4 +1,4 @@
-//! Documents, and questions whose answers among them are known.
+//! Documents, and queries with known answers among them.
 
 use std::{
     fs::File,
@@ -11,18 +11,16 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 use claude_mem_core::failure::Failure;
 
-/// One thing to measure.
 #[derive(Debug, Default)]
 pub(super) struct Set {
     pub(super) name: String,
     pub(super) documents: Vec<Document>,
-    pub(super) queries: Vec<Question>,
+    pub(super) queries: Vec<EvalQuery>,
 }
 
-/// What becomes an observation.
+/// A document, which becomes an observation.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Document {
-    /// Its project.
     #[serde(default)]
     pub(super) corpus: String,
     pub(super) id: String,
@@ -35,9 +33,9 @@ pub(super) struct Document {
     pub(super) ts: f64,
 }
 
-/// What is asked, and which documents answer it.
+/// A query, and the documents that answer it.
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Question {
+pub(super) struct EvalQuery {
     #[serde(default)]
     pub(super) corpus: String,
     pub(super) text: String,
@@ -45,11 +43,11 @@ pub(super) struct Question {
 }
 
 impl Set {
-    /// Reads documents and questions, each one JSON object on a line.
-    pub(super) fn read(documents: &Path, questions: &Path) -> Result<Self, Failure> {
+    /// Reads documents and queries, one JSON object per line.
+    pub(super) fn read(documents: &Path, queries: &Path) -> Result<Self, Failure> {
         let folder = documents.parent().and_then(Path::file_name);
         let name = folder.unwrap_or(documents.as_os_str()).to_string_lossy().into_owned();
-        Ok(Self { name, documents: lines(documents)?, queries: lines(questions)? })
+        Ok(Self { name, documents: lines(documents)?, queries: lines(queries)? })
     }
 }
 
@@ -69,8 +67,8 @@ fn lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, Failure> {
     filled
         .map(|(at, line)| {
             serde_json::from_str(line).map_err(|error| {
-                Failure::new(format!("{} is wrong in line {}: {error}", path.display(), at + 1))
-                    .remedy("see the form of documents and queries with `claude-mem eval --help`")
+                Failure::new(format!("{} is invalid in line {}: {error}", path.display(), at + 1))
+                    .remedy("see the format with `claude-mem eval --help`")
             })
         })
         .collect()

@@ -1,33 +1,31 @@
-//! Memories as a text to be read: a heading for each project, one for each day, one for each memory.
+//! Memories as Markdown, with a heading per project, day and memory.
 
 use std::io::{self, Write};
 
 use claude_mem_projections::{ExportBody, ExportEntry, ExportQuery, Store};
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::{Problem, Written};
+use super::{ExportCounts, ExportError};
 use claude_mem_core::safe_text::clean;
 
-/// Writes every memory that is wanted.
 pub(super) fn write(
     store: &Store,
     wanted: &ExportQuery,
     out: &mut dyn Write,
-) -> Result<Written, Problem> {
+) -> Result<ExportCounts, ExportError> {
     let mut page = Page { out: Vec::new(), project: None, day: String::new() };
-    let mut written = Written { what: "memories", ..Written::default() };
+    let mut written = ExportCounts { what: "memories", ..ExportCounts::default() };
     store.export(wanted, |entry| {
         written.count += 1;
         page.entry(&entry)?;
         out.write_all(clean(&String::from_utf8_lossy(&page.out)).as_bytes())?;
         page.out.clear();
-        Ok::<(), Problem>(())
+        Ok::<(), ExportError>(())
     })?;
     Ok(written)
 }
 
 struct Page {
-    /// One entry at a time.
     out: Vec<u8>,
     project: Option<String>,
     day: String,

@@ -1,4 +1,4 @@
-//! `claude-mem export`: everything recorded, or everything remembered, as text.
+//! `claude-mem export`: events or memories as text.
 
 mod markdown;
 
@@ -22,24 +22,24 @@ use claude_mem_core::{
 use claude_mem_import::export::Exported;
 use claude_mem_memory::{resolve, store};
 
-/// Write out what was recorded or remembered
+/// Export events or memories
 ///
-/// As `jsonl`, one event per line, nothing is lost: `claude-mem import` makes the same memory of it on another
-/// machine. As `markdown`, memories are written to be read.
+/// `jsonl` writes every event, one per line: `claude-mem import` restores the same memories on another machine.
+/// `markdown` writes memories for reading.
 #[derive(Debug, Args)]
 pub(crate) struct Export {
-    /// In which form
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Jsonl)]
     format: Format,
-    /// Into this file, device or pipe [default: stdout]
+    /// File, device or pipe to write to [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
     between: Between,
-    /// Only this project: its name, its key, or a folder in it
+    /// Only this project: its name, key or folder
     #[arg(long)]
     project: Option<String>,
-    /// Only this session: its id, or the beginning of it
+    /// Only this session; a prefix of its ID is enough
     #[arg(long)]
     session: Option<String>,
 }
@@ -48,15 +48,15 @@ pub(crate) struct Export {
 enum Format {
     /// Events, one per line
     Jsonl,
-    /// Memories, to be read
+    /// Memories, for reading
     Markdown,
 }
 
 impl Export {
-    /// Replaces a regular file only when all is written.
+    /// Replaces a regular file only when everything is written.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let store = if self.needs_memory() { Some(store::read_whole(app)?) } else { None };
-        let wanted = self.wanted(app, store.as_ref())?;
+        let wanted = self.query(app, store.as_ref())?;
         let log = store::open_log(app)?;
         let write = |out: &mut dyn Write| match &store {
             Some(store) if self.format == Format::Markdown => markdown::write(store, &wanted, out),
@@ -71,11 +71,11 @@ impl Export {
             Some(file) => into_file(file, write),
         };
         match written {
-            Ok(written) => written.tell(app, self.output.as_deref()),
-            Err(Problem::Ours(failure)) => return Err(failure),
-            // Whoever reads it has seen enough.
-            Err(Problem::Out(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
-            Err(Problem::Out(error)) => {
+            Ok(written) => written.print_result(app, self.output.as_deref()),
+            Err(ExportError::Ours(failure)) => return Err(failure),
+            // The reader closed the pipe.
+            Err(ExportError::Out(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
+            Err(ExportError::Out(error)) => {
                 let to = self.output.as_deref().unwrap_or(Path::new("stdout")).display();
                 return Err(Failure::new(format!("{to} cannot be written: {error}")));
             }
@@ -83,12 +83,12 @@ impl Export {
         Ok(())
     }
 
-    /// Events are read from the log alone, unless a project or session must be found by its name.
+    /// Events come from the log; only project and session names need the database.
     fn needs_memory(&self) -> bool {
         self.format == Format::Markdown || self.project.is_some() || self.session.is_some()
     }
 
-    fn wanted(&self, app: &App, store: Option<&Store>) -> Result<ExportQuery, Failure> {
+    fn query(&self, app: &App, store: Option<&Store>) -> Result<ExportQuery, Failure> {
         let now = app.clock.now();
         let named = |name: &Option<String>| store.zip(name.clone());
         let project = named(&self.project).map(|(store, name)| resolve::only_project(store, &name));
@@ -102,44 +102,42 @@ impl Export {
     }
 }
 
-/// What kept something from being written.
-enum Problem {
+enum ExportError {
     Out(io::Error),
     Ours(Failure),
 }
 
-impl From<io::Error> for Problem {
+impl From<io::Error> for ExportError {
     fn from(error: io::Error) -> Self {
         Self::Out(error)
     }
 }
 
-impl From<claude_mem_log::Error> for Problem {
+impl From<claude_mem_log::Error> for ExportError {
     fn from(error: claude_mem_log::Error) -> Self {
         Self::Ours(error.into())
     }
 }
 
-impl From<claude_mem_projections::Error> for Problem {
+impl From<claude_mem_projections::Error> for ExportError {
     fn from(error: claude_mem_projections::Error) -> Self {
         Self::Ours(error.into())
     }
 }
 
-/// What was written.
 #[derive(Default)]
-struct Written {
+struct ExportCounts {
     what: &'static str,
     count: u64,
     /// Damage in the log, which cannot be exported.
     gaps: u64,
 }
 
-impl Written {
-    fn tell(&self, app: &mut App, file: Option<&Path>) {
+impl ExportCounts {
+    fn print_result(&self, app: &mut App, file: Option<&Path>) {
         let Self { what, count, gaps } = self;
         if *gaps > 0 {
-            app.output.say(format_args!("warning: {gaps} damaged places of the log are left out"));
+            app.output.say(format_args!("warning: skipped {gaps} damaged places of the log"));
         }
         if let Some(file) = file {
             app.output.say(format_args!("{count} {what} written to {}", file.display()));
@@ -151,8 +149,8 @@ fn events(
     reader: &mut EventReader,
     wanted: &ExportQuery,
     out: &mut dyn Write,
-) -> Result<Written, Problem> {
-    let mut written = Written { what: "events", ..Written::default() };
+) -> Result<ExportCounts, ExportError> {
+    let mut written = ExportCounts { what: "events", ..ExportCounts::default() };
     let mut seen = HashSet::new();
     while let Some(met) = reader.next()? {
         let recorded = match met {
@@ -162,7 +160,7 @@ fn events(
                 continue;
             }
         };
-        if !is_wanted(&recorded, wanted) || !seen.insert(recorded.id) {
+        if !is_selected(&recorded, wanted) || !seen.insert(recorded.id) {
             continue;
         }
         write_json(out, &Exported::of(&recorded))?;
@@ -172,7 +170,7 @@ fn events(
     Ok(written)
 }
 
-fn is_wanted(recorded: &Recorded, wanted: &ExportQuery) -> bool {
+fn is_selected(recorded: &Recorded, wanted: &ExportQuery) -> bool {
     let (envelope, at_us) = (&recorded.envelope, recorded.at_us());
     at_us >= wanted.since_us
         && (wanted.until_us == 0 || at_us < wanted.until_us)
@@ -183,8 +181,8 @@ fn is_wanted(recorded: &Recorded, wanted: &ExportQuery) -> bool {
 /// New files are readable by their owner alone.
 fn into_file(
     file: &Path,
-    write: impl FnOnce(&mut dyn Write) -> Result<Written, Problem>,
-) -> Result<Written, Problem> {
+    write: impl FnOnce(&mut dyn Write) -> Result<ExportCounts, ExportError>,
+) -> Result<ExportCounts, ExportError> {
     let mut out = BufWriter::new(UserFile::create(file, Readers::Owner)?);
     let written = write(&mut out)?;
     out.into_inner().map_err(io::IntoInnerError::into_error)?.commit()?;

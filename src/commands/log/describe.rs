@@ -1,10 +1,10 @@
-//! An event in a few words.
+//! One-line descriptions of events.
 
 use claude_mem_events::{Event, StopScope, Submitter};
 use serde_json::Value;
 
-/// What tools are best known by, in this order.
-const TELLING: [&str; 9] = [
+/// Fields of a tool's input that describe it best, in order of preference.
+const SUBJECT_FIELDS: [&str; 9] = [
     "command",
     "file_path",
     "notebook_path",
@@ -16,7 +16,7 @@ const TELLING: [&str; 9] = [
     "prompt",
 ];
 
-/// What it is about, on one line, without anything that could move a terminal's cursor.
+/// The subject of an event on one line, without terminal control characters.
 pub(super) fn subject(event: &Event) -> String {
     let text = match event {
         Event::SessionStarted(started) => format!("{} in {}", started.source, started.cwd),
@@ -26,9 +26,9 @@ pub(super) fn subject(event: &Event) -> String {
             (false, _) => submitted.prompt.clone(),
         },
         Event::ToolUsed(used) if used.has_failed => {
-            format!("{} failed: {} {}", used.tool, telling(&used.input), used.error)
+            format!("{} failed: {} {}", used.tool, input_subject(&used.input), used.error)
         }
-        Event::ToolUsed(used) => format!("{} {}", used.tool, telling(&used.input)),
+        Event::ToolUsed(used) => format!("{} {}", used.tool, input_subject(&used.input)),
         Event::SummaryRequested(stop) => match stop.scope {
             StopScope::Turn => stop.last_assistant_message.clone(),
             StopScope::Subagent => {
@@ -54,14 +54,14 @@ pub(super) fn subject(event: &Event) -> String {
     one_line(&text)
 }
 
-/// The one value of a tool's input that says most.
-fn telling(input: &str) -> String {
+/// The most descriptive value of a tool's input.
+fn input_subject(input: &str) -> String {
     let Ok(Value::Object(fields)) = serde_json::from_str(input) else { return input.into() };
-    let told = TELLING.iter().find_map(|name| fields.get(*name)?.as_str());
+    let told = SUBJECT_FIELDS.iter().find_map(|name| fields.get(*name)?.as_str());
     told.map_or_else(|| if fields.is_empty() { String::new() } else { input.into() }, Into::into)
 }
 
-/// Enough for any terminal; behind it a megabyte may follow.
+/// Enough for any terminal. The value may be a megabyte.
 const SUBJECT_CHARS_MAX: usize = 300;
 
 fn one_line(text: &str) -> String {

@@ -1,4 +1,4 @@
-//! Events for scripts: one object each, with names that stay.
+//! Events as JSON, one object each. Field names are stable.
 
 use claude_mem_events::{Event, Gap, Id, Recorded};
 use jiff::Timestamp;
@@ -7,10 +7,9 @@ use serde_json::{Value, value::RawValue};
 
 use super::describe::subject;
 
-/// Fields that hold JSON, in events that hooks record.
+/// Fields that contain JSON, in events from hooks.
 const JSON_FIELDS: [&str; 3] = ["input", "output", "extra"];
 
-/// An event as printed.
 #[derive(Serialize)]
 pub(in crate::commands) struct Shown<'a> {
     seq: String,
@@ -34,7 +33,7 @@ pub(in crate::commands) struct Shown<'a> {
     event: Option<Body<'a>>,
 }
 
-/// An event, with everything it says if that is asked for.
+/// An event, with all fields if `--full` was passed.
 pub(in crate::commands) fn event(recorded: &Recorded, is_raw: bool) -> Shown<'_> {
     let envelope = &recorded.envelope;
     let used = match &recorded.event {
@@ -60,7 +59,6 @@ pub(in crate::commands) fn event(recorded: &Recorded, is_raw: bool) -> Shown<'_>
     }
 }
 
-/// Damage.
 pub(super) fn gap(gap: &Gap) -> impl Serialize {
     serde_json::json!({
         "seq": format!("{}:{}", gap.segment, gap.offset),
@@ -78,7 +76,7 @@ fn time(id: Id) -> String {
     Timestamp::from_microsecond(micros).map_or_else(|_| String::new(), |time| format!("{time:.6}"))
 }
 
-/// What an event says. JSON in it is JSON here too, number by number as it was sent.
+/// The fields of an event. Embedded JSON is embedded unchanged, with every number as it was sent.
 struct Body<'a>(&'a Event);
 
 impl Serialize for Body<'_> {
@@ -96,7 +94,7 @@ impl Serialize for Body<'_> {
     }
 }
 
-/// The fields of an event by name. Ids are written as people write them.
+/// The fields of an event by name. IDs are text.
 pub(super) fn fields(event: &Event) -> Vec<(String, Value)> {
     let mut fields: Vec<_> = match event.serialize_body(serde_json::value::Serializer) {
         Ok(Value::Object(fields)) => fields.into_iter().collect(),
@@ -126,7 +124,7 @@ fn hex(bytes: &[Value]) -> Value {
         .into()
 }
 
-/// JSON on one line: without the blanks between values, and else as it was. `None` if it is none.
+/// JSON without whitespace between values, otherwise unchanged. `None` if it is invalid.
 pub(super) fn compact(json: &str) -> Option<Box<RawValue>> {
     let mut line = String::with_capacity(json.len());
     let (mut is_in_string, mut is_escaped) = (false, false);

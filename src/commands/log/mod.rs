@@ -1,4 +1,4 @@
-//! `claude-mem log`: see what was recorded.
+//! `claude-mem log`: show recorded events.
 
 mod describe;
 pub(super) mod json;
@@ -14,52 +14,51 @@ use select::Selection;
 
 use claude_mem_core::{app::App, failure::Failure, time_arg::Between};
 
-/// Show what was recorded
+/// Show recorded events
 ///
-/// Lists events in the order of the log, the newest last. Given ids, shows those events whole: the `PLACE`
-/// of the list, an id or the beginning of one, or the id of a tool use.
+/// Lists events in the order of the log, the newest last. With IDs, shows those events in full: a `PLACE` of the
+/// list, an event's ID or a prefix of it, or the ID of a tool use.
 #[derive(Debug, Args)]
 pub(crate) struct Log {
-    /// Show these events whole
+    /// Show these events in full
     #[arg(value_name = "ID")]
     ids: Vec<String>,
     /// Print one JSON object per line
     #[arg(long)]
     json: bool,
-    /// Show everything that was recorded of each event
+    /// Show all fields of each event
     #[arg(long)]
     raw: bool,
-    /// Go on as events come, until interrupted
+    /// Keep printing new events until interrupted
     #[arg(long, short)]
     follow: bool,
     #[command(flatten)]
     between: Between,
-    /// Only this session; the beginning of its id is enough
+    /// Only this session; a prefix of its ID is enough
     #[arg(long)]
     session: Option<String>,
-    /// Only this project, by its name or key
+    /// Only this project: its name or key
     #[arg(long)]
     project: Option<String>,
-    /// Only this kind, such as `ToolUsed`; may be given several times
+    /// Only this kind, such as `ToolUsed`; can be repeated
     #[arg(long)]
     kind: Vec<String>,
-    /// At most so many, the newest; 0 for all [default: 50; all with --json]
+    /// Maximum number of events, newest first; 0 for all [default: 50; all with --json]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 }
 
-/// How many people read on one screen, or scroll back to.
+/// Default of `--limit`.
 const LIMIT: usize = 50;
-/// Nobody tells us when a hook has written, and nobody minds a fifth of a second.
+/// Polling interval of `--follow`: hooks do not notify readers.
 const FOLLOW_PAUSE: Duration = Duration::from_millis(200);
 
 impl Log {
-    /// Whether it ends only when it is ended.
+    /// Whether it runs until interrupted.
     pub(crate) fn is_endless(&self) -> bool {
         self.follow
     }
 
-    /// Lists, shows or follows.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let dir = app.paths.data.join("log");
         merge_spilled(&dir);
@@ -78,7 +77,7 @@ impl Log {
     }
 }
 
-/// Shows what comes, until the user or the reader of our output has had enough.
+/// Prints new events until interrupted, or until the output is closed.
 fn follow(
     view: &mut View<'_>,
     segments: &Segments,
@@ -91,16 +90,15 @@ fn follow(
     }
 }
 
-/// Records that hooks had to put aside are merged by whoever comes first, so that they are seen.
+/// Merges spilled records into the log, so that they are visible.
 pub(super) fn merge_spilled(dir: &Path) {
-    let is_waiting = fs::read_dir(dir.join("spill")).is_ok_and(|mut files| files.next().is_some());
-    if is_waiting {
-        // Where that is not possible, they wait for somebody with more rights.
+    let is_spilled = fs::read_dir(dir.join("spill")).is_ok_and(|mut files| files.next().is_some());
+    if is_spilled {
+        // Without write permission they stay for a process that has it.
         let _ = maintain(dir, &Options::default());
     }
 }
 
-/// How events are shown.
 struct View<'a> {
     app: &'a mut App,
     is_json: bool,
@@ -108,8 +106,8 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    fn met(&mut self, met: &EventItem) -> Result<(), Failure> {
-        match met {
+    fn item(&mut self, item: &EventItem) -> Result<(), Failure> {
+        match item {
             EventItem::Event(recorded) => self.event(recorded),
             EventItem::Gap(gap) => self.gap(gap),
         }
@@ -145,7 +143,7 @@ fn list_all(
     read_on(view, reader, selection)
 }
 
-/// Shows what there is, and says where to go on.
+/// Prints all events that can be read now, and returns the next position.
 fn read_on(
     view: &mut View<'_>,
     mut reader: EventReader,
@@ -153,13 +151,13 @@ fn read_on(
 ) -> Result<Seq, Failure> {
     while let Some(met) = reader.next()? {
         if selection.includes(&met) {
-            view.met(&met)?;
+            view.item(&met)?;
         }
     }
     Ok(reader.position())
 }
 
-/// Reads from the end, so that the newest of a long log are there at once.
+/// Reads from the end, so that the newest events of a long log appear at once.
 fn list_last(
     view: &mut View<'_>,
     segments: &Segments,
@@ -196,10 +194,10 @@ fn list_last(
         view.app.output.say("earlier events are not shown; see all with `--limit 0`");
     }
     if found.is_empty() && !view.is_json {
-        view.app.output.say("nothing recorded, or nothing that fits");
+        view.app.output.say("no events match");
     }
     for met in found.iter().rev() {
-        view.met(met)?;
+        view.item(met)?;
     }
     Ok(end)
 }

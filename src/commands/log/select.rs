@@ -1,4 +1,4 @@
-//! Which events are meant.
+//! Selects events by filter or ID.
 
 use claude_mem_events::{Event, EventItem, EventReader, Id, Recorded, Seq};
 use claude_mem_log::Log as Segments;
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::Log;
 use claude_mem_core::failure::{Failure, nearest};
 
-/// What every event shown must fulfil.
+/// Conditions that every listed event meets.
 #[derive(Debug)]
 pub(super) struct Selection {
     pub(super) since_us: u64,
@@ -28,7 +28,7 @@ impl Selection {
         })
     }
 
-    /// Damage is shown unless something narrower than a time is asked for: it may be anything.
+    /// Damage could be any event, so it is shown unless a filter other than time is set.
     pub(super) fn includes(&self, met: &EventItem) -> bool {
         match met {
             EventItem::Event(recorded) => self.includes_event(recorded),
@@ -56,7 +56,7 @@ impl Selection {
     }
 }
 
-/// The kind that is meant: letter case and `_` are forgiven.
+/// The kind with this name; case and `_` do not matter.
 fn known_kind(typed: &str) -> Result<&'static str, Failure> {
     let plain = typed.replace(['_', '-'], "");
     let names = || Event::NAMES.iter().copied();
@@ -64,14 +64,13 @@ fn known_kind(typed: &str) -> Result<&'static str, Failure> {
         let failure = Failure::usage(format!("there is no kind of event `{typed}`"));
         match nearest(&plain, names()) {
             Some(name) => failure.remedy(format!("did you mean `{name}`?")),
-            None => {
-                failure.remedy(format!("it is one of {}", names().collect::<Vec<_>>().join(", ")))
-            }
+            None => failure
+                .remedy(format!("expected one of {}", names().collect::<Vec<_>>().join(", "))),
         }
     })
 }
 
-/// The events that go by this name: a place, an id or the beginning of one, or the id of a tool use.
+/// The events with this name: a place, an ID or a prefix of one, or the ID of a tool use.
 pub(super) fn find(
     segments: &Segments,
     selection: &Selection,
@@ -108,6 +107,6 @@ fn place(name: &str) -> Option<Seq> {
 
 fn is_named(recorded: &Recorded, name: &str) -> bool {
     let is_tool = matches!(&recorded.event, Event::ToolUsed(used) if used.tool_use_id == name);
-    // Shorter beginnings are only the time, and mean everything of a day.
+    // A shorter prefix is only a part of the timestamp, and matches a whole day.
     is_tool || name.len() >= 8 && recorded.id.to_string().starts_with(&name.to_lowercase())
 }

@@ -1,4 +1,4 @@
-//! Events for people: a line each, or whole.
+//! Events as text: one line each, or in full.
 
 use std::fmt::Write as _;
 
@@ -12,14 +12,14 @@ use super::{
 };
 use claude_mem_core::app::Output;
 
-/// Room for the longest name among the common kinds.
+/// Fits the longest name among the common kinds.
 const KIND_COLUMNS: usize = 16;
 const PLACE_COLUMNS: usize = 9;
 const LABEL_COLUMNS: usize = 14;
-/// A subject is not cut below this, however narrow the terminal.
+/// Minimum width of the subject on a narrow terminal.
 const SUBJECT_COLUMNS_MIN: usize = 20;
 
-/// One line: place, time, session, project, kind, subject, and the id of a tool use.
+/// One line: place, time, session, project, kind, subject, and the ID of a tool use.
 pub(super) fn row(recorded: &Recorded, output: &Output) -> String {
     let place = format!("{:>PLACE_COLUMNS$}", recorded.seq.to_string());
     let time = time(recorded, "%Y-%m-%d %H:%M:%S");
@@ -51,7 +51,7 @@ pub(super) fn row(recorded: &Recorded, output: &Output) -> String {
     line.trim_end().to_owned()
 }
 
-/// Everything, field by field.
+/// All fields of an event.
 pub(in crate::commands) fn whole(recorded: &Recorded, output: &Output) -> String {
     let envelope = &recorded.envelope;
     let mut text = String::new();
@@ -77,7 +77,6 @@ pub(in crate::commands) fn whole(recorded: &Recorded, output: &Output) -> String
     text
 }
 
-/// Damage, on one line.
 pub(super) fn gap(gap: &Gap, output: &Output) -> String {
     let place = format!("{:>PLACE_COLUMNS$}", format!("{}:{}", gap.segment, gap.offset));
     format!("{}  {}", output.dim(&place), output.paint("31", &format!("damaged: {gap}")))
@@ -95,7 +94,7 @@ fn field(text: &mut String, output: &Output, name: &str, value: &str) {
     }
 }
 
-/// A value as people read it: JSON spread over lines, texts as they are.
+/// A readable value: indented JSON, or plain text.
 fn written(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -108,7 +107,7 @@ fn written(value: &Value) -> String {
 
 fn spread(json: &str) -> String {
     let pretty = serde_json::from_str::<Value>(json).map(|value| format!("{value:#}"));
-    // Too deep to be spread: on one line it can at least be searched.
+    // Nested too deeply to indent: print it on one line.
     pretty.unwrap_or_else(|_| {
         compact(json).map_or_else(|| json.to_owned(), |line| line.get().to_owned())
     })
@@ -120,7 +119,7 @@ fn time(recorded: &Recorded, format: &str) -> String {
     moment.to_zoned(TimeZone::system()).strftime(format).to_string()
 }
 
-/// The text without anything that could move a terminal's cursor; lines stay lines.
+/// The text without terminal control characters, except line breaks.
 fn plain(text: &str) -> String {
     let shown = |c: char| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c };
     text.chars().map(shown).collect()

@@ -1,4 +1,4 @@
-//! What is in the log, counted in one pass.
+//! Counts the events of the log in one pass.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -9,9 +9,8 @@ use serde::Serialize;
 
 use claude_mem_core::failure::Failure;
 
-/// What is recorded.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Counted {
+pub(super) struct LogCounts {
     pub(super) events: u64,
     pub(super) sessions: usize,
     pub(super) projects: usize,
@@ -22,32 +21,31 @@ pub(super) struct Counted {
     pub(super) damage: Damage,
 }
 
-/// Since midnight, where the user is.
+/// Since midnight, local time.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Today {
     pub(super) events: u64,
     pub(super) sessions: usize,
 }
 
-/// What is not as it should be.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Damage {
-    /// Places in segments that are no record, though something was recorded there.
+    /// Places in segments that cannot be read.
     pub(super) damaged: u64,
-    /// Segments that are not there.
+
     pub(super) missing_segments: u64,
-    /// Writes that were cut short, and so never acknowledged.
+    /// Unfinished writes, which were never acknowledged.
     pub(super) torn_writes: u64,
     /// Events written by a newer version.
     pub(super) unknown: u64,
-    /// Inputs of hooks that were not understood, and kept.
+    /// Hook inputs that could not be parsed, and were kept.
     pub(super) unreadable_inputs: u64,
-    /// Events whose content was removed on request.
+    /// Events whose content was erased on request.
     pub(super) erased: u64,
 }
 
-impl Counted {
-    /// Reads the whole log. What happened is not looked into, only what kind it is and of whom.
+impl LogCounts {
+    /// Reads the whole log, but only the kind and envelope of each event.
     pub(super) fn read(log: &Log, now: Timestamp) -> Result<Self, Failure> {
         let mut counted = Self::default();
         let (mut sessions, mut projects, mut today) =
@@ -106,7 +104,7 @@ impl Damage {
         }
     }
 
-    /// Whether something that was acknowledged may be lost.
+    /// Whether an acknowledged event may be lost.
     pub(super) fn is_loss(&self) -> bool {
         self.damaged > 0 || self.missing_segments > 0
     }

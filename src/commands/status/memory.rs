@@ -1,4 +1,4 @@
-//! What was made of the events, and what stands in the way of more.
+//! State of the database and of the provider.
 
 use claude_mem_log::{Item, Log};
 use claude_mem_projections::{RequestFailure as Unanswered, Store};
@@ -9,21 +9,20 @@ use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_distill::{self, status::DistillStatus};
 use claude_mem_memory::store::rebuild_report;
 
-/// The tables, as they are.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Memory {
-    /// Nothing if there is no database, or none that can be read.
+    /// None without a readable database.
     #[serde(flatten)]
     pub(super) counts: Option<Counts>,
-    /// The latest failure, if nobody was answered since.
-    pub(super) trouble: Option<Trouble>,
-    /// Why the database cannot be read, if there is one.
+    /// The latest failure, if no response followed.
+    pub(super) trouble: Option<ProviderFailure>,
+    /// Why the database cannot be read.
     pub(super) problem: Option<String>,
-    /// Who distils, and why not a better one.
+    /// The provider, and why a better one is not used.
     pub(super) distilling: Option<DistillStatus>,
-    /// Whether the tables were folded from another past of the log, and are rebuilt at the next use.
+    /// Whether the database was built from another history of the log, and is rebuilt at the next use.
     pub(super) is_rebuild_due: bool,
-    /// That they were rebuilt for that reason lately, and what the log no longer holds.
+    /// A recent rebuild for that reason, and which events the log no longer contains.
     pub(super) rebuilt: Option<String>,
 }
 
@@ -31,14 +30,14 @@ pub(super) struct Memory {
 pub(super) struct Counts {
     pub(super) observations: u64,
     pub(super) summaries: u64,
-    /// Recorded since somebody last looked: the worker, `claude-mem distill`, or a search.
+    /// Events not indexed yet.
     pub(super) unfolded: u64,
     pub(super) outstanding: u64,
     pub(super) parked: u64,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Trouble {
+pub(super) struct ProviderFailure {
     pub(super) at: String,
     pub(super) provider: String,
     pub(super) model: String,
@@ -47,7 +46,7 @@ pub(super) struct Trouble {
 }
 
 impl Memory {
-    /// Looks, and folds nothing: a status shows what is there.
+    /// Reads the database as it is, without indexing.
     pub(super) fn look(app: &App, log: &Log) -> Self {
         let opened = Store::open_read_only(&app.paths.memory());
         let problem = opened.as_ref().err().map(ToString::to_string);
@@ -61,7 +60,7 @@ impl Memory {
             outstanding: counts.outstanding,
             parked: counts.parked,
         });
-        let trouble = store.last_failure().ok().flatten().map(Trouble::of);
+        let trouble = store.last_failure().ok().flatten().map(ProviderFailure::of);
         let distilling = DistillStatus::read(&store, &claude_mem_distill::setup(app)).ok();
         let is_rebuild_due = store.history_mismatch(log).ok().flatten().is_some();
         let rebuilt = rebuild_report(app, &store);
@@ -78,7 +77,7 @@ fn unfolded(store: &Store, log: &Log) -> Result<u64, Failure> {
     Ok(events)
 }
 
-impl Trouble {
+impl ProviderFailure {
     fn of(failure: Unanswered) -> Self {
         let at = Timestamp::from_microsecond(failure.at_us.cast_signed()).unwrap_or_default();
         Self {

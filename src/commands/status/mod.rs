@@ -1,4 +1,4 @@
-//! `claude-mem status`: is everything recorded, and where.
+//! `claude-mem status`: state of the log, the database and the worker.
 
 mod count;
 mod memory;
@@ -11,7 +11,7 @@ use std::{
 
 use clap::Args;
 use claude_mem_log::{Log, Options};
-use count::Counted;
+use count::LogCounts;
 use memory::Memory;
 use serde::Serialize;
 use serde_json::json;
@@ -34,7 +34,7 @@ use claude_mem_install::registered::Hooks;
 use claude_mem_server::worker::client;
 use claude_mem_sync::ship::status::Standing;
 
-/// Show what is recorded, where, and whether all is well
+/// Show what is recorded, where, and whether everything works
 #[derive(Debug, Args)]
 pub(crate) struct Status {
     /// Print one JSON object
@@ -42,9 +42,9 @@ pub(crate) struct Status {
     json: bool,
 }
 
-/// Everything that is said. The names are for scripts and stay.
+/// The complete status. Scripts read the field names, so they are stable.
 #[derive(Debug, Serialize)]
-struct Found {
+struct StatusReport {
     version: &'static str,
     data_dir: PathBuf,
     log_dir: PathBuf,
@@ -53,14 +53,14 @@ struct Found {
     settings_problems: Vec<String>,
     project: Project,
     #[serde(flatten)]
-    counted: Counted,
+    counted: LogCounts,
     durability: Durability,
-    /// Events that hooks could not record, as on a full disk.
+    /// Events that hooks could not record, for example on a full disk.
     dropped: Option<Dropped>,
     disk: Disk,
     hooks: Hooks,
     memory: Memory,
-    /// Which instructions new questions are put with.
+    /// The instructions for new requests.
     prompt: InstructionsSource,
     worker: Worker,
     shipping: Option<Standing>,
@@ -96,13 +96,13 @@ struct Worker {
     is_running: bool,
     #[serde(skip)]
     next_start: &'static str,
-    /// As it says itself; `silent` if it says nothing.
+    /// As reported by the worker; `silent` if it does not respond.
     status: Option<String>,
     pid: Option<u64>,
     version: Option<String>,
     url: Option<String>,
     problems: Vec<String>,
-    /// Why no provider can be used, if so.
+    /// Why no provider is available.
     closed: Option<String>,
 }
 
@@ -114,9 +114,9 @@ struct Diagnostics {
 }
 
 impl Status {
-    /// Looks at everything and changes nothing, but for merging what hooks had to put aside.
+    /// Changes nothing, except that it merges spilled events.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let found = Found::look(app)?;
+        let found = StatusReport::look(app)?;
         match self.json {
             true => app.output.json(&found),
             false => app.output.line(show::page(&found, &app.output).trim_end()),
@@ -124,7 +124,7 @@ impl Status {
     }
 }
 
-impl Found {
+impl StatusReport {
     fn look(app: &App) -> Result<Self, Failure> {
         let data_dir = app.paths.data.clone();
         let log_dir = data_dir.join("log");
@@ -137,7 +137,7 @@ impl Found {
             is_enabled: app.settings.get(&ENABLED),
             settings_problems: app.settings.problems(),
             project: project(app),
-            counted: Counted::read(&log, app.clock.now())?,
+            counted: LogCounts::read(&log, app.clock.now())?,
             durability: durability(app),
             shipping: Standing::look(app, disk.log_bytes),
             dropped: Dropped::look(&data_dir),
@@ -153,7 +153,7 @@ impl Found {
     }
 }
 
-/// Whether hooks can write there, or make it.
+/// Whether hooks can write to the directory, or create it.
 fn is_writable(data: &Path) -> bool {
     let existing = data.ancestors().find(|dir| dir.exists()).unwrap_or(data);
     let log = data.join("log");

@@ -1,10 +1,10 @@
-//! The status on one page, for people.
+//! The status as text.
 
 use std::fmt::Write as _;
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::{Found, Hooks, Memory, Worker};
+use super::{Hooks, Memory, StatusReport, Worker};
 use claude_mem_core::{
     app::Output,
     format::{bytes, count},
@@ -15,8 +15,7 @@ const GOOD: &str = "32";
 const BAD: &str = "31";
 const WARNING: &str = "33";
 
-/// The whole page.
-pub(super) fn page(found: &Found, output: &Output) -> String {
+pub(super) fn page(found: &StatusReport, output: &Output) -> String {
     let mut page = Page { text: String::new(), output };
     page.line("data", &place(found, output));
     page.line("recorded", &recorded(found));
@@ -43,8 +42,8 @@ pub(super) fn page(found: &Found, output: &Output) -> String {
     }
     page.line("memory", &memory(&found.memory));
     page.line("rebuilt", &rebuilt(&found.memory, output));
-    for line in agent(&found.memory, output) {
-        page.line("agent", &line);
+    for line in provider(&found.memory, output) {
+        page.line("provider", &line);
     }
     page.line("prompt", prompt(found.prompt));
     page.line("worker", &worker(&found.worker, output));
@@ -53,9 +52,9 @@ pub(super) fn page(found: &Found, output: &Output) -> String {
     page.text
 }
 
-/// Nothing, if it is the built-in one.
-fn prompt(in_force: InstructionsSource) -> &'static str {
-    match in_force {
+/// Empty for the built-in prompt.
+fn prompt(current: InstructionsSource) -> &'static str {
+    match current {
         InstructionsSource::BuiltIn => "",
         InstructionsSource::Own => "your own, in prompts/init.txt",
         InstructionsSource::Adopted => {
@@ -79,24 +78,24 @@ impl Page<'_> {
     }
 }
 
-fn place(found: &Found, output: &Output) -> String {
+fn place(found: &StatusReport, output: &Output) -> String {
     let path = found.data_dir.display().to_string();
     match found.is_writable {
         true => path,
         false => {
-            format!("{path} {}", output.paint(BAD, "(cannot be written: nothing is recorded)"))
+            format!("{path} {}", output.paint(BAD, "(not writable: nothing is recorded)"))
         }
     }
 }
 
-fn shipping(found: &Found, output: &Output) -> String {
+fn shipping(found: &StatusReport, output: &Output) -> String {
     let Some(shipping) = &found.shipping else { return String::new() };
     let mut text = shipping.place.clone();
     if shipping.key.is_some() {
         text.push_str(", encrypted");
     }
     let _ = match (shipping.behind_bytes, &shipping.shipped_at) {
-        (_, None) => write!(text, ": nothing is there yet"),
+        (_, None) => write!(text, ": no backup yet"),
         (0, _) => write!(text, ": up to date"),
         (behind, _) => write!(text, ": {} behind", bytes(behind)),
     };
@@ -108,7 +107,7 @@ fn shipping(found: &Found, output: &Output) -> String {
 
 fn memory(memory: &Memory) -> String {
     let Some(counts) = &memory.counts else {
-        return memory.problem.clone().unwrap_or_else(|| "not drawn yet".into());
+        return memory.problem.clone().unwrap_or_else(|| "not built yet".into());
     };
     let mut text = format!(
         "{}, {}",
@@ -116,33 +115,29 @@ fn memory(memory: &Memory) -> String {
         count(counts.summaries, "summary")
     );
     if counts.unfolded > 0 {
-        let _ = write!(text, "; {} not looked at yet", events(counts.unfolded));
+        let _ = write!(text, "; {} not indexed yet", events(counts.unfolded));
     }
     if counts.outstanding > 0 {
-        let _ = write!(text, "; {} to be distilled", waiting(counts.outstanding));
+        let _ = write!(text, "; {} pending", events(counts.outstanding));
     }
     if counts.parked > 0 {
-        let _ = write!(text, "; {} given up on (`claude-mem retry`)", events(counts.parked));
+        let _ = write!(text, "; {} parked (`claude-mem retry`)", events(counts.parked));
     }
     text
 }
 
-/// That memory was folded from another past of the log than there is now.
+/// Whether the database was built from another history of the log.
 fn rebuilt(memory: &Memory, output: &Output) -> String {
     if memory.is_rebuild_due {
         let text =
-            "due: memory.db holds events that the log does not; `claude-mem distill` rebuilds it";
+            "due: memory.db has events that the log does not; `claude-mem distill` rebuilds it";
         return output.paint(WARNING, text);
     }
     memory.rebuilt.as_ref().map(|text| output.paint(WARNING, text)).unwrap_or_default()
 }
 
-fn waiting(count: u64) -> String {
-    format!("{} {}", events(count), if count == 1 { "waits" } else { "wait" })
-}
-
-/// What failed last, who is out and what helps, and what could be done again.
-fn agent(memory: &Memory, output: &Output) -> Vec<String> {
+/// The last failure, outages with their remedies, and what could be distilled again.
+fn provider(memory: &Memory, output: &Output) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(trouble) = &memory.trouble {
         let who = format!("{} {}", trouble.provider, trouble.model);
@@ -151,9 +146,10 @@ fn agent(memory: &Memory, output: &Output) -> Vec<String> {
     }
     let Some(distilling) = &memory.distilling else { return lines };
     if distilling.is_fallback() {
-        lines.push(
-            output.paint(WARNING, "the built-in rules distil now, because a better one is out"),
-        );
+        lines.push(output.paint(
+            WARNING,
+            "using the built-in rules, because a better provider is not available",
+        ));
     }
     for out in &distilling.outages {
         if memory.trouble.as_ref().is_none_or(|trouble| trouble.provider != out.provider) {
@@ -167,28 +163,30 @@ fn agent(memory: &Memory, output: &Output) -> Vec<String> {
 
 fn worker(worker: &Worker, output: &Output) -> String {
     let Some(status) = worker.status.as_deref() else {
-        return format!("does not run; {}", worker.next_start);
+        return format!("not running; {}", worker.next_start);
     };
-    let pid = worker.pid.map_or(String::new(), |pid| format!(" as process {pid}"));
+    let pid = worker.pid.map_or(String::new(), |pid| format!(" (pid {pid})"));
     match status {
-        "ok" => format!("runs{pid}, and is well"),
+        "ok" => format!("running{pid}, healthy"),
         "degraded" if !worker.problems.is_empty() => {
             let problems = worker.problems.join("; ");
-            output.paint(WARNING, &format!("runs{pid}, but {problems}"))
+            output.paint(WARNING, &format!("running{pid}, but {problems}"))
         }
         "degraded" => {
-            let why = worker.closed.as_deref().unwrap_or("the reason is not known");
-            output.paint(WARNING, &format!("runs{pid}, but nobody can be asked: {why}"))
+            let why = worker.closed.as_deref().unwrap_or("the reason is unknown");
+            output.paint(WARNING, &format!("running{pid}, but no provider is available: {why}"))
         }
-        "silent" => output.paint(BAD, "runs, but does not answer (`claude-mem worker restart`)"),
+        "silent" => {
+            output.paint(BAD, "running, but does not respond (`claude-mem worker restart`)")
+        }
         _ => {
             let problems = worker.problems.join("; ");
-            output.paint(BAD, &format!("runs{pid}, but does not get on: {problems}"))
+            output.paint(BAD, &format!("running{pid}, but stuck: {problems}"))
         }
     }
 }
 
-fn recorded(found: &Found) -> String {
+fn recorded(found: &StatusReport) -> String {
     let counted = &found.counted;
     let (Some(first), Some(last)) = (&counted.first, &counted.last) else {
         return "nothing yet".into();
@@ -203,23 +201,26 @@ fn recorded(found: &Found) -> String {
     )
 }
 
-fn kinds(found: &Found) -> String {
+fn kinds(found: &StatusReport) -> String {
     let kinds = found.counted.kinds.iter().map(|(name, count)| format!("{name} {count}"));
     kinds.collect::<Vec<_>>().join(", ")
 }
 
-fn project(found: &Found, output: &Output) -> String {
+fn project(found: &StatusReport, output: &Output) -> String {
     let label = format!("{} ({})", found.project.label, found.project.key);
     match (found.is_enabled, found.project.excluded_by) {
-        (true, None) => format!("{label}: remembered"),
+        (true, None) => format!("{label}: recorded"),
         (_, Some(setting)) => {
-            format!("{label}: {}", output.paint(WARNING, &format!("not remembered, by {setting}")))
+            format!(
+                "{label}: {}",
+                output.paint(WARNING, &format!("not recorded, because of {setting}"))
+            )
         }
-        (false, None) => format!("{label}: {}", output.paint(WARNING, "not remembered")),
+        (false, None) => format!("{label}: {}", output.paint(WARNING, "not recorded")),
     }
 }
 
-fn durability(found: &Found) -> String {
+fn durability(found: &StatusReport) -> String {
     let durability = &found.durability;
     format!(
         "prompts, stops and ends are on disk {}, tool uses {} (sync={})",
@@ -227,7 +228,7 @@ fn durability(found: &Found) -> String {
     )
 }
 
-fn damage(found: &Found, output: &Output) -> String {
+fn damage(found: &StatusReport, output: &Output) -> String {
     let damage = &found.counted.damage;
     let counts = [
         (damage.damaged, "damaged place"),
@@ -237,34 +238,34 @@ fn damage(found: &Found, output: &Output) -> String {
         (damage.unreadable_inputs, "unreadable input, kept"),
         (found.disk.spilled_files as u64, "spilled file"),
     ];
-    let told: Vec<String> = counts
+    let parts: Vec<String> = counts
         .into_iter()
         .filter(|(count, _)| *count > 0)
         .map(|(number, what)| count(number, what))
         .collect();
-    match (told.is_empty(), damage.is_loss()) {
+    match (parts.is_empty(), damage.is_loss()) {
         (true, _) => output.paint(GOOD, "none"),
-        (false, true) => output.paint(BAD, &told.join(", ")),
-        (false, false) => told.join(", "),
+        (false, true) => output.paint(BAD, &parts.join(", ")),
+        (false, false) => parts.join(", "),
     }
 }
 
-fn dropped(found: &Found, output: &Output) -> String {
+fn dropped(found: &StatusReport, output: &Output) -> String {
     let Some(dropped) = &found.dropped else { return String::new() };
     let text = format!("{} could not be recorded", events(dropped.events));
     let last = local(&dropped.last);
     format!("{}, the last at {last}; see `claude-mem doctor`", output.paint(BAD, &text))
 }
 
-/// What was forgotten and compacted, which is no damage.
-fn removed(found: &Found) -> String {
+/// Events that were forgotten and compacted, which is not damage.
+fn removed(found: &StatusReport) -> String {
     match found.counted.damage.erased {
         0 => String::new(),
-        erased => format!("what {} said, for good", events(erased)),
+        erased => format!("content of {}, permanently", events(erased)),
     }
 }
 
-fn disk(found: &Found) -> String {
+fn disk(found: &StatusReport) -> String {
     let disk = &found.disk;
     let free = disk.free_bytes.map(|free| format!(", {} free", bytes(free))).unwrap_or_default();
     format!(
@@ -285,7 +286,10 @@ fn hooks(hooks: &Hooks, output: &Output) -> Vec<String> {
         lines.push(match (found.is_program_there, found.missing.as_slice()) {
             (false, _) => output.paint(
                 BAD,
-                &format!("in {file}, but {} is gone: run `claude-mem install`", found.program),
+                &format!(
+                    "in {file}, but {} does not exist: run `claude-mem install`",
+                    found.program
+                ),
             ),
             (true, []) => format!("{} in {file}", output.paint(GOOD, "installed")),
             (true, missing) => output.paint(
@@ -300,7 +304,7 @@ fn hooks(hooks: &Hooks, output: &Output) -> Vec<String> {
     lines
 }
 
-fn diagnostics(found: &Found) -> String {
+fn diagnostics(found: &StatusReport) -> String {
     let Some(last) = &found.diagnostics.last else { return String::new() };
     let lines = count(found.diagnostics.lines, "line");
     format!("{lines} in {}, the last: {last}", found.diagnostics.file.display())

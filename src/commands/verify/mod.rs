@@ -1,4 +1,4 @@
-//! `claude-mem verify`: read everything, and say what is whole.
+//! `claude-mem verify`: check the log, the database and the backup.
 
 mod remote;
 
@@ -16,20 +16,20 @@ use claude_mem_core::{
     format::{bytes, count},
 };
 
-/// Read everything that is stored, and say what is damaged
+/// Check all stored data for damage
 ///
-/// Checks every byte of the log against its checksums, seals and links, and the database against itself. What
-/// is damaged is copied to `log/quarantine/`; nothing is changed where it is. Ends with code 1 if something is
-/// lost. With `--remote` the same for what was shipped.
+/// Checks every byte of the log against its checksums, seals and links, and the integrity of the database. Damaged
+/// bytes are copied to `log/quarantine/`; the originals stay unchanged. Exits with code 1 if an event is lost.
+/// `--remote` checks the backup, too.
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
-    /// Also read everything that was shipped, and compare
+    /// Also read the whole backup, and compare
     #[arg(long)]
     remote: bool,
-    /// Where it was shipped to [default: the setting `CLAUDE_MEM_SHIP_TO`]
+    /// Backup location [default: the setting `CLAUDE_MEM_SHIP_TO`]
     #[arg(long, value_name = "URL", requires = "remote")]
     from: Option<String>,
-    /// Mend what is damaged here from the remote, and what is damaged there from here
+    /// Repair the log from the backup, and the backup from the log
     #[arg(long, requires = "remote")]
     repair: bool,
     /// Print one JSON object
@@ -38,30 +38,29 @@ pub(crate) struct Verify {
 }
 
 impl Verify {
-    /// Reads, sets damaged bytes aside, and reports.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let dir = app.paths.log();
         let report = match fs::metadata(&dir) {
             Ok(_) => verify(&dir, &Options::default())?,
-            // Before the first event there is nothing to be damaged.
+            // Before the first event there is no log.
             Err(_) => Report::default(),
         };
-        let set_aside = set_aside(app, &report);
+        let quarantined = quarantine_damage(app, &report);
         let memory = damage_of_memory(app);
         let remote = match self.remote {
             true => Some(remote::look(app, self.from.as_deref(), &report, self.repair)?),
             false => None,
         };
         if self.json {
-            let mut described = described(&report, &set_aside, &memory);
+            let mut object = to_json(&report, &quarantined, &memory);
             if let Some(remote) = &remote {
-                described["remote"] = remote.described();
+                object["remote"] = remote.to_json();
             }
-            app.output.json(&described)?;
+            app.output.json(&object)?;
         } else {
-            tell(app, &report, &set_aside, &memory)?;
+            print_report(app, &report, &quarantined, &memory)?;
             if let Some(remote) = &remote {
-                remote.tell(app)?;
+                remote.print_report(app)?;
             }
         }
         match remote {
@@ -72,8 +71,8 @@ impl Verify {
     }
 }
 
-/// Copies every damaged stretch aside, as far as there are bytes left of it.
-fn set_aside(app: &mut App, report: &Report) -> Vec<(Gap, Option<PathBuf>)> {
+/// Copies every damaged range to the quarantine, as far as its bytes exist.
+fn quarantine_damage(app: &mut App, report: &Report) -> Vec<(Gap, Option<PathBuf>)> {
     let options = Options::default();
     let dir = app.paths.log();
     let mut all = Vec::new();
@@ -84,7 +83,9 @@ fn set_aside(app: &mut App, report: &Report) -> Vec<(Gap, Option<PathBuf>)> {
             None => None,
             Some(Ok(path)) => Some(path),
             Some(Err(error)) => {
-                app.output.say(format_args!("warning: {gap} cannot be set aside: {error}"));
+                app.output.say(format_args!(
+                    "warning: {gap} cannot be copied to the quarantine: {error}"
+                ));
                 None
             }
         };
@@ -93,7 +94,7 @@ fn set_aside(app: &mut App, report: &Report) -> Vec<(Gap, Option<PathBuf>)> {
     all
 }
 
-/// What the database says of itself; nothing if it is whole, or if there is none.
+/// Result of the database's integrity check; empty if it is intact or does not exist.
 fn damage_of_memory(app: &App) -> Vec<String> {
     match Store::open_read_only(&app.paths.memory()) {
         Ok(None) => Vec::new(),
@@ -102,7 +103,7 @@ fn damage_of_memory(app: &App) -> Vec<String> {
     }
 }
 
-fn described(report: &Report, gaps: &[(Gap, Option<PathBuf>)], memory: &[String]) -> Value {
+fn to_json(report: &Report, gaps: &[(Gap, Option<PathBuf>)], memory: &[String]) -> Value {
     let gap = |(gap, path): &(Gap, Option<PathBuf>)| {
         json!({
             "segment": gap.segment,
@@ -137,7 +138,7 @@ fn described(report: &Report, gaps: &[(Gap, Option<PathBuf>)], memory: &[String]
     })
 }
 
-fn tell(
+fn print_report(
     app: &mut App,
     report: &Report,
     gaps: &[(Gap, Option<PathBuf>)],
@@ -168,8 +169,8 @@ fn verdict(report: &Report) -> Result<(), Failure> {
         let places = report.gaps().filter(is_loss).count() + report.missing.len();
         let plural = if places == 1 { "" } else { "s" };
         return Err(Failure::new(format!("the log is damaged in {places} place{plural}"))
-            .meaning("every other event can be read, and is")
-            .remedy("if it was shipped, mend it with `claude-mem verify --remote --repair`"));
+            .meaning("all other events are readable")
+            .remedy("if you have a backup, repair it with `claude-mem verify --remote --repair`"));
     }
     Ok(())
 }
@@ -177,7 +178,7 @@ fn verdict(report: &Report) -> Result<(), Failure> {
 fn verdict_of_memory(memory: &[String]) -> Result<(), Failure> {
     if !memory.is_empty() {
         return Err(Failure::new("memory.db is damaged")
-            .meaning("all it held is in the log")
+            .meaning("the log has everything it contained")
             .remedy("rebuild it with `claude-mem replay`"));
     }
     Ok(())

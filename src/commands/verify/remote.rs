@@ -1,4 +1,4 @@
-//! The part of `verify` that looks at what was shipped.
+//! The part of `verify` that checks the backup.
 
 use claude_mem_log::Report;
 use serde_json::{Value, json};
@@ -18,40 +18,40 @@ use claude_mem_sync::ship::{
     verify::{Damage, Findings, check},
 };
 
-/// What is there, and what was done about it.
+/// What the check found, and the result of the repair.
 #[derive(Debug)]
-pub(super) struct Looked {
+pub(super) struct RemoteReport {
     place: String,
     findings: Findings,
-    /// After mending: what is still wrong there, and what is whole again.
-    after: Option<After>,
+    /// RepairResult mending: what is still wrong there, and what is whole again.
+    after: Option<RepairResult>,
 }
 
 #[derive(Debug)]
-struct After {
+struct RepairResult {
     here: Mended,
     is_remote_mended: bool,
     report: Report,
     findings: Findings,
 }
 
-/// Reads what was shipped to `from`, or to where things are shipped, and mends if asked to.
+/// Reads the backup at `from`, or at the configured location, and repairs it on request.
 pub(super) fn look(
     app: &mut App,
     from: Option<&str>,
     report: &Report,
     is_repair: bool,
-) -> Result<Looked, Failure> {
+) -> Result<RemoteReport, Failure> {
     let place = place(app, "--from", from)?;
     let Some(host) = local::host(&app.paths.log())? else {
-        return Err(Failure::new("nothing was recorded here, so there is nothing to compare")
-            .remedy("get a copy back with `claude-mem restore --from URL`"));
+        return Err(Failure::new("no events are recorded here, so there is nothing to compare")
+            .remedy("restore a backup with `claude-mem restore --from URL`"));
     };
     let remote = Remote::open(&place, Purpose::Read, &app.paths, &app.settings, &app.environment)?;
     let runtime = runtime()?;
     let mut findings = runtime.block_on(check(&remote, host, &app.paths.log()))?;
     findings.differences.extend(rollback(app, &remote, host, &findings));
-    let mut looked = Looked { place, findings, after: None };
+    let mut looked = RemoteReport { place, findings, after: None };
     let is_something_wrong = report.is_damaged() || !looked.findings.is_sound();
     if is_repair && is_something_wrong {
         looked.after = Some(runtime.block_on(repair(app, &remote, host, report, &looked))?);
@@ -59,7 +59,7 @@ pub(super) fn look(
     Ok(looked)
 }
 
-/// Says so if the remote is older than what was shipped to it from here.
+/// A message if the remote is older than what was shipped from here.
 fn rollback(app: &App, remote: &Remote, host: HostId, findings: &Findings) -> Option<String> {
     let shipped = State::load(&app.paths)?;
     let found = findings.head.as_ref().map_or(0, |head| head.number);
@@ -70,14 +70,14 @@ fn rollback(app: &App, remote: &Remote, host: HostId, findings: &Findings) -> Op
     })
 }
 
-/// First what is wrong here, from there; then what is wrong there, from here.
+/// Repairs the log from the remote first, then the remote from the log.
 async fn repair(
     app: &App,
     remote: &Remote,
     host: HostId,
     report: &Report,
-    looked: &Looked,
-) -> Result<After, Failure> {
+    looked: &RemoteReport,
+) -> Result<RepairResult, Failure> {
     let dir = app.paths.log();
     let mut here = Mended::default();
     if let Some(head) = &looked.findings.head {
@@ -90,7 +90,7 @@ async fn repair(
         if let Some(head) = &between.head
             && !repair::is_all_here(remote, head, &dir).await?
         {
-            let why = "it has events that are not here and could not be brought".into();
+            let why = "it has events that are missing here and could not be fetched".into();
             return Err(Error::Diverged { place: looked.place.clone(), why }.into());
         }
         let mut shipper =
@@ -99,11 +99,11 @@ async fn repair(
         is_remote_mended = true;
     }
     let findings = check(remote, host, &dir).await?;
-    Ok(After { here, is_remote_mended, report: repair::report(&dir)?, findings })
+    Ok(RepairResult { here, is_remote_mended, report: repair::report(&dir)?, findings })
 }
 
-impl Looked {
-    pub(super) fn described(&self) -> Value {
+impl RemoteReport {
+    pub(super) fn to_json(&self) -> Value {
         let Findings { head, objects, differences, unneeded, behind_bytes, .. } = &self.findings;
         json!({
             "place": self.place,
@@ -122,12 +122,12 @@ impl Looked {
         })
     }
 
-    pub(super) fn tell(&self, app: &mut App) -> Result<(), Failure> {
+    pub(super) fn print_report(&self, app: &mut App) -> Result<(), Failure> {
         let Findings { head, objects, damage, differences, behind_bytes, .. } = &self.findings;
         let place = &self.place;
         match head {
             None => {
-                app.output.line(format_args!("{place}: nothing of this log can be read there"))?;
+                app.output.line(format_args!("{place}: no readable backup of this log"))?;
             }
             Some(head) => app.output.line(format_args!(
                 "{place}: {} of log in {}: read and checked; entry {}",
@@ -156,15 +156,15 @@ impl Looked {
             app.output.line(line)?;
         }
         if after.is_remote_mended {
-            app.output.line("the remote was mended from here")?;
+            app.output.line("the remote was repaired from this log")?;
         }
         if !after.here.mended.is_empty() {
-            app.output.say("what came back becomes memory with the next command that reads it");
+            app.output.say("repaired events are indexed by the next command that reads memories");
         }
         Ok(())
     }
 
-    /// What is still wrong, here or there.
+    /// Fails if damage is left, here or in the remote.
     pub(super) fn verdict(&self, report: &Report) -> Result<(), Failure> {
         let (report, findings) = match &self.after {
             Some(after) => (&after.report, &after.findings),
@@ -177,10 +177,10 @@ impl Looked {
         let failure =
             Failure::new(format!("{} is damaged in {}", self.place, count(places, "place")));
         match self.after {
-            None => Err(failure.meaning("what is whole can be restored").remedy(
-                "mend it from here, and here from it, with `claude-mem verify --remote --repair`",
-            )),
-            Some(_) => Err(failure.meaning("everything that could be mended was")),
+            None => Err(failure
+                .meaning("the intact parts can be restored")
+                .remedy("repair both from each other with `claude-mem verify --remote --repair`")),
+            Some(_) => Err(failure.meaning("everything that could be repaired was repaired")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who may ask. Each line of `.github/SECURITY.md` that speaks of requests is kept here.
+//! Authorization: enforces what `.github/SECURITY.md` promises about requests.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -14,24 +14,24 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use super::{connections::Connection, error::Refusal, state::Site};
+use super::{connections::Connection, error::ApiError, state::AppState};
 use crate::instance::Presence;
 use claude_mem_core::os;
 
-/// Another way to show the token, for programs that cannot set the usual header.
+/// Alternative header for the token, for clients that cannot set `Authorization`.
 const TOKEN: &str = "x-claude-mem-token";
-/// What a browser says of where a request comes from. Pages cannot set it.
+/// Set by browsers to the origin of a request. Pages cannot change it.
 const FETCH_SITE: &str = "sec-fetch-site";
-/// The longest head of a request.
+/// Maximum size of a request head.
 pub(super) const HEAD_BYTES_MAX: usize = 32 << 10;
 
-/// Only our own files, and nothing in a line of HTML.
+/// Content security policy: only our own files, and no inline code.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
      font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; \
      frame-ancestors 'none'";
 
-/// On every answer.
-const SEALS: [(HeaderName, &str); 7] = [
+/// Set on every response.
+const SECURITY_HEADERS: [(HeaderName, &str); 7] = [
     (header::CACHE_CONTROL, "no-store"),
     (header::CONTENT_SECURITY_POLICY, POLICY),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -41,108 +41,110 @@ const SEALS: [(HeaderName, &str); 7] = [
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
 ];
 
-/// Who is asking.
+/// The sender of a request.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Visitor {
-    /// It has shown the token, or is the viewer.
-    pub(super) is_known: bool,
+pub(super) struct Caller {
+    /// Sent the token, or the key of a viewer.
+    pub(super) is_authorized: bool,
 }
 
-/// Looks at every request before anybody else, and seals every answer.
+/// Checks every request before any route, and sets the security headers of every response.
 pub(super) async fn guard(
-    State(site): State<Arc<Site>>,
+    State(state): State<Arc<AppState>>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let mut answer = match admit(&site, &request) {
-        Ok(visitor) => {
-            if visitor.is_known
+    let mut answer = match authorize(&state, &request) {
+        Ok(caller) => {
+            if caller.is_authorized
                 && let Some(connection) = request.extensions().get::<Arc<Connection>>()
             {
                 connection.trust();
             }
-            request.extensions_mut().insert(visitor);
+            request.extensions_mut().insert(caller);
             next.run(request).await
         }
         Err(refusal) => refusal.into_response(),
     };
     let headers = answer.headers_mut();
-    for (name, value) in SEALS {
-        // The viewer's page is stricter with itself.
+    for (name, value) in SECURITY_HEADERS {
+        // The viewer's page sets a stricter policy.
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
     answer
 }
 
-/// Stands before everything that reads memory or writes.
+/// Requires the token. Applied to every route that reads memories or writes.
 pub(super) async fn known_only(
-    Extension(visitor): Extension<Visitor>,
+    Extension(caller): Extension<Caller>,
     request: Request,
     next: Next,
 ) -> Response {
-    if visitor.is_known {
+    if caller.is_authorized {
         return next.run(request).await;
     }
-    let mut answer = Refusal::unauthorized().into_response();
+    let mut answer = ApiError::unauthorized().into_response();
     answer.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     answer
 }
 
-fn admit(site: &Site, request: &Request) -> Result<Visitor, Refusal> {
+fn authorize(state: &AppState, request: &Request) -> Result<Caller, ApiError> {
     check_head(request)?;
     let headers = request.headers();
     let host = host(headers, request.uri())?;
-    if !is_ours(&host, &site.shared.presence) {
-        return Err(Refusal::forbidden("this is not the name of this machine"));
+    if !is_ours(&host, &state.shared.presence) {
+        return Err(ApiError::forbidden("the Host header does not name this machine"));
     }
     check_origin(headers, &host)?;
-    // Another page of this machine, on another port, is of the same site but not ours.
-    let told = |name| headers.get(name).map(HeaderValue::as_bytes);
+    // A page on another port of this machine is same-site, but not same-origin.
+    let header = |name| headers.get(name).map(HeaderValue::as_bytes);
     let is_navigation = *request.method() == Method::GET
-        && told("sec-fetch-mode") == Some(b"navigate")
-        && told("sec-fetch-dest") == Some(b"document");
-    match told(FETCH_SITE) {
+        && header("sec-fetch-mode") == Some(b"navigate")
+        && header("sec-fetch-dest") == Some(b"document");
+    match header(FETCH_SITE) {
         None | Some(b"same-origin" | b"none") => {}
-        // A link to the viewer, also in the file that `claude-mem viewer` opens. A browser sends no key with it.
-        Some(_) if is_navigation => return Ok(Visitor { is_known: false }),
-        Some(_) => return Err(Refusal::forbidden("requests of other pages are not answered")),
+        // A link to the viewer, for example in the file that `claude-mem viewer` opens. It carries no key.
+        Some(_) if is_navigation => return Ok(Caller { is_authorized: false }),
+        Some(_) => return Err(ApiError::forbidden("requests from other pages are not allowed")),
     }
-    let is_known = shown(headers).any(|shown| {
-        is_same(shown, site.shared.presence.token.as_bytes()) || site.viewers.knows(shown)
+    let is_authorized = shown(headers).any(|shown| {
+        is_same(shown, state.shared.presence.token.as_bytes()) || state.viewers.knows(shown)
     });
-    Ok(Visitor { is_known })
+    Ok(Caller { is_authorized })
 }
 
-/// Refuses a head that is too long. Hyper has a limit, too, but reads up to one more buffer before it looks.
-fn check_head(request: &Request) -> Result<(), Refusal> {
+/// Rejects a long head. Hyper has a limit, too, but reads up to one more buffer before it checks.
+fn check_head(request: &Request) -> Result<(), ApiError> {
     let fields = request.headers().iter();
-    // Each line has a colon, a blank and a line end; the first line has the version, too.
+    // Each line has a colon, a space and a line end; the first line has the version, too.
     let fields: usize = fields.map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     let uri = request.uri().to_string().len();
     let bytes = request.method().as_str().len() + uri + "  HTTP/1.1\r\n".len() + fields + 2;
     match bytes > HEAD_BYTES_MAX {
-        true => Err(Refusal::head_too_large(HEAD_BYTES_MAX)),
+        true => Err(ApiError::head_too_large(HEAD_BYTES_MAX)),
         false => Ok(()),
     }
 }
 
-/// The one name that the request was sent to.
-fn host(headers: &HeaderMap, uri: &Uri) -> Result<Authority, Refusal> {
+/// The host that the request names.
+fn host(headers: &HeaderMap, uri: &Uri) -> Result<Authority, ApiError> {
     let mut hosts = headers.get_all(HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else {
-        return Err(Refusal::bad("there must be one Host header"));
+        return Err(ApiError::bad("exactly one Host header is required"));
     };
     let host = host.to_str().ok().filter(|host| !host.contains('@'));
     let host: Option<Authority> = host.and_then(|host| host.parse().ok());
-    let host = host.ok_or_else(|| Refusal::bad("the Host header cannot be read"))?;
+    let host = host.ok_or_else(|| ApiError::bad("the Host header is invalid"))?;
     match uri.authority() {
-        Some(other) if *other != host => Err(Refusal::bad("two hosts are named")),
+        Some(other) if *other != host => {
+            Err(ApiError::bad("the Host header and the URL name different hosts"))
+        }
         _ => Ok(host),
     }
 }
 
-/// A name that somebody else could make point here is none of ours: only addresses, and `localhost`. Where the
-/// worker listens to others, it is reached by any address of this machine, or by the machine's own name.
+/// Guards against DNS rebinding: a name could be made to point here, so only addresses and `localhost` are accepted.
+/// If the worker listens on the network, any address of this machine and its host name are accepted, too.
 fn is_ours(host: &Authority, presence: &Presence) -> bool {
     let name = host.host();
     let listens_here: Option<IpAddr> = presence.host.parse().ok();
@@ -154,17 +156,17 @@ fn is_ours(host: &Authority, presence: &Presence) -> bool {
     }
 }
 
-/// The page that sends the request, if any, must be ours.
-fn check_origin(headers: &HeaderMap, host: &Authority) -> Result<(), Refusal> {
+/// The `Origin` header, if set, must be ours.
+fn check_origin(headers: &HeaderMap, host: &Authority) -> Result<(), ApiError> {
     match headers.get(ORIGIN) {
         Some(origin) if origin.as_bytes() != format!("http://{host}").as_bytes() => {
-            Err(Refusal::forbidden("requests of other pages are not answered"))
+            Err(ApiError::forbidden("requests from other pages are not allowed"))
         }
         _ => Ok(()),
     }
 }
 
-/// What was shown as a token or key.
+/// All tokens and keys in the headers.
 fn shown(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
     let bearer = headers.get(AUTHORIZATION).and_then(|value| {
         let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
@@ -174,7 +176,7 @@ fn shown(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
     [bearer, plain].into_iter().flatten()
 }
 
-/// Compares without telling by its time how much was right: hashes of both are compared, and those as a whole.
+/// Constant-time comparison: compares the hashes of both.
 pub(super) fn is_same(shown: &[u8], secret: &[u8]) -> bool {
     blake3::hash(shown) == blake3::hash(secret)
 }

@@ -1,7 +1,7 @@
-//! Connections: limited in number, and none is kept open by sending or reading nothing.
+//! Connections: limited in number, and closed when idle.
 //!
-//! When all places are taken, the oldest connection that has not shown a token is closed for the new one. So
-//! strangers compete with each other, and never with the programs of the user.
+//! At the limit, a new connection replaces the oldest one that has not sent a token. So unauthorized clients compete
+//! with each other, and never with the user's programs.
 
 use std::{
     collections::VecDeque,
@@ -33,20 +33,20 @@ use tokio_io_timeout::TimeoutStream;
 
 use super::{auth::HEAD_BYTES_MAX, state::lock};
 
-/// Connections at the same time.
+/// Maximum number of concurrent connections.
 const CONNECTIONS_MAX: usize = 128;
-/// How long the head of a request may take, and how long a connection may be idle.
+/// Maximum time to receive a request head, and maximum idle time.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
-/// How long a client may read nothing of an answer.
+/// Maximum time for which a client reads nothing of a response.
 const WRITE_TIME_MAX: Duration = Duration::from_secs(30);
-/// How long a connection without a token may last. A page is loaded in less.
-const STRANGER_TIME_MAX: Duration = Duration::from_secs(60);
-/// How long requests under way may take when all is over.
-const END_TIME_MAX: Duration = Duration::from_secs(5);
-/// After an error such as too many open files.
+/// Maximum lifetime of a connection without a token. Loading the page takes less.
+const UNAUTHORIZED_TIME_MAX: Duration = Duration::from_secs(60);
+/// Time for requests to finish when the worker stops.
+const SHUTDOWN_TIME_MAX: Duration = Duration::from_secs(5);
+/// Delay after an error such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What is known of the other side. Requests carry it as an extension.
+/// State of a connection. Requests carry it as an extension.
 #[derive(Debug, Default)]
 pub(super) struct Connection {
     is_trusted: AtomicBool,
@@ -54,33 +54,33 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// It has shown the token. From now on it is not closed for others.
+    /// Marks it as authorized: it is no longer closed for others.
     pub(super) fn trust(&self) {
         self.is_trusted.store(true, Ordering::Relaxed);
     }
 
-    fn is_stranger(&self) -> bool {
+    fn is_unauthorized(&self) -> bool {
         !self.is_trusted.load(Ordering::Relaxed)
     }
 }
 
-/// Places for connections.
+/// All open connections.
 #[derive(Debug)]
-struct Places {
+struct ConnectionSlots {
     free: Arc<Semaphore>,
     /// Oldest first.
     open: Mutex<VecDeque<Arc<Connection>>>,
 }
 
-impl Places {
+impl ConnectionSlots {
     fn new() -> Self {
         Self { free: Arc::new(Semaphore::new(CONNECTIONS_MAX)), open: Mutex::default() }
     }
 
-    /// Takes a place, if need be from the oldest stranger.
+    /// Takes a slot, if necessary from the oldest unauthorized connection.
     async fn take(&self) -> Option<(Arc<Connection>, OwnedSemaphorePermit)> {
         if self.free.available_permits() == 0
-            && let Some(stranger) = lock(&self.open).iter().find(|open| open.is_stranger())
+            && let Some(stranger) = lock(&self.open).iter().find(|open| open.is_unauthorized())
         {
             stranger.closing.notify_one();
         }
@@ -90,18 +90,18 @@ impl Places {
         Some((connection, place))
     }
 
-    fn leave(&self, connection: &Arc<Connection>) {
+    fn release(&self, connection: &Arc<Connection>) {
         lock(&self.open).retain(|open| !Arc::ptr_eq(open, connection));
     }
 }
 
-/// Answers whoever connects until `shutdown` is there.
+/// Serves connections until `shutdown` completes.
 pub(super) async fn serve(
     listener: TcpListener,
     router: Router,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let places = Arc::new(Places::new());
+    let places = Arc::new(ConnectionSlots::new());
     let (ending, _) = watch::channel(false);
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
@@ -113,21 +113,21 @@ pub(super) async fn serve(
         let (router, ended, places) = (router.clone(), ending.subscribe(), Arc::clone(&places));
         tokio::spawn(async move {
             converse(stream, router, &connection, ended).await;
-            places.leave(&connection);
+            places.release(&connection);
             drop(place);
         });
     }
     drop(listener);
     ending.send_replace(true);
-    // Whoever still talks then is not waited for.
+    // Do not wait for connections that are still open then.
     let all = u32::try_from(CONNECTIONS_MAX).expect("there are few");
-    let _ = tokio::time::timeout(END_TIME_MAX, places.free.acquire_many(all)).await;
+    let _ = tokio::time::timeout(SHUTDOWN_TIME_MAX, places.free.acquire_many(all)).await;
     Ok(())
 }
 
 async fn accept(
     listener: &TcpListener,
-    places: &Places,
+    places: &ConnectionSlots,
 ) -> Option<(TcpStream, Arc<Connection>, OwnedSemaphorePermit)> {
     if let Ok((stream, _)) = listener.accept().await {
         let (connection, place) = places.take().await?;
@@ -143,7 +143,7 @@ async fn converse(
     connection: &Arc<Connection>,
     mut ended: watch::Receiver<bool>,
 ) {
-    // Answers are small and written at once; to wait for more of them helps nobody.
+    // Responses are small and written at once, so Nagle's algorithm would only delay them.
     let _ = stream.set_nodelay(true);
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(WRITE_TIME_MAX));
@@ -159,12 +159,12 @@ async fn converse(
         .serve_connection(TokioIo::new(Box::pin(stream)), service);
     let mut http = std::pin::pin!(http);
     let stranger_time = async {
-        tokio::time::sleep(STRANGER_TIME_MAX).await;
-        if !connection.is_stranger() {
+        tokio::time::sleep(UNAUTHORIZED_TIME_MAX).await;
+        if !connection.is_unauthorized() {
             std::future::pending::<()>().await;
         }
     };
-    // Whatever ends a connection is its client's business: it is either gone or was told.
+    // An error of one connection is ignored: the client is gone, or got an error response.
     tokio::select! {
         _ = http.as_mut() => return,
         () = connection.closing.notified() => return,

@@ -1,4 +1,4 @@
-//! What a session is told when it begins.
+//! The context that a new session receives.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    error::{Answer, Asked, Problem, Refusal},
+    error::{ApiError, ApiResult, Problem, QueryParams},
     feed::list,
-    state::Site,
+    state::AppState,
 };
 use claude_mem_capture::project::ProjectId;
 use claude_mem_core::app::App;
@@ -25,62 +25,65 @@ use claude_mem_memory::{
     resolve::recorded_project,
 };
 
-/// Tokens that may be asked for.
+/// Maximum of `budget`.
 const BUDGET_MAX: usize = 100_000;
 
-/// Of which project.
+/// The project, and how much.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Wanted {
-    /// The name or key of a project.
+struct ContextParams {
+    /// Project name or key.
     project: Option<String>,
-    /// Names separated by commas; the last one is meant.
+    /// Project names, separated by commas; the last one is used.
     projects: Option<String>,
-    /// Tokens that it may cost; as configured, if not given.
+    /// Maximum number of tokens [default: the setting].
     budget: Option<usize>,
-    /// As much as fits at all.
+    /// Use the maximum budget.
     full: Option<bool>,
 }
 
-/// What a session would be told, and what that costs it.
+/// The context of a new session, and its size.
 #[derive(Debug, Serialize, ToSchema)]
 struct Preview {
     project: String,
-    /// Exactly what is injected; empty if there is nothing to tell.
+    /// Exactly what is injected; empty without memories.
     text: String,
     tokens: usize,
     tokens_max: usize,
     bytes: usize,
-    /// Observations in it.
+    /// Number of observations in the text.
     observations: usize,
-    /// Observations there are.
+    /// Number of observations in the project.
     observations_total: u64,
 }
 
-pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
+pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new().routes(routes!(inject)).routes(routes!(preview))
 }
 
-/// What a session in a project is told when it begins, as it is.
-#[utoipa::path(get, path = "/api/context/inject", tag = "reading", params(Wanted),
+/// Returns the context of a new session as text.
+#[utoipa::path(get, path = "/api/context/inject", tag = "reading", params(ContextParams),
     security(("token" = [])),
     responses((status = 200, body = String, content_type = "text/plain"),
         (status = "4XX", body = Problem)))]
 async fn inject(
-    State(site): State<Arc<Site>>,
-    Asked(wanted): Asked<Wanted>,
-) -> Result<Response, Refusal> {
-    let (_, page) = site.read(move |store, app| look(store, app, &wanted)).await?;
+    State(state): State<Arc<AppState>>,
+    QueryParams(params): QueryParams<ContextParams>,
+) -> Result<Response, ApiError> {
+    let (_, page) = state.read(move |store, app| look(store, app, &params)).await?;
     let text = page.map_or_else(String::new, |page| page.text);
     Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response())
 }
 
-/// The same, with its price.
-#[utoipa::path(get, path = "/api/context/preview", tag = "reading", params(Wanted),
+/// Returns the context of a new session, and its size in tokens.
+#[utoipa::path(get, path = "/api/context/preview", tag = "reading", params(ContextParams),
     security(("token" = [])),
     responses((status = 200, body = Preview), (status = "4XX", body = Problem)))]
-async fn preview(State(site): State<Arc<Site>>, Asked(wanted): Asked<Wanted>) -> Answer<Preview> {
-    let (project, page) = site.read(move |store, app| look(store, app, &wanted)).await?;
+async fn preview(
+    State(state): State<Arc<AppState>>,
+    QueryParams(params): QueryParams<ContextParams>,
+) -> ApiResult<Preview> {
+    let (project, page) = state.read(move |store, app| look(store, app, &params)).await?;
     let page = page.unwrap_or_default();
     Ok(Json(Preview {
         project: project.label,
@@ -93,16 +96,20 @@ async fn preview(State(site): State<Arc<Site>>, Asked(wanted): Asked<Wanted>) ->
     }))
 }
 
-fn look(store: &Store, app: &App, wanted: &Wanted) -> Result<(ProjectId, Option<Page>), Refusal> {
-    let named = list(wanted.projects.as_deref()).pop();
-    let name = wanted.project.clone().filter(|name| !name.trim().is_empty()).or(named);
-    let name = name.ok_or_else(|| Refusal::bad("`project` is required"))?;
+fn look(
+    store: &Store,
+    app: &App,
+    params: &ContextParams,
+) -> Result<(ProjectId, Option<Page>), ApiError> {
+    let named = list(params.projects.as_deref()).pop();
+    let name = params.project.clone().filter(|name| !name.trim().is_empty()).or(named);
+    let name = name.ok_or_else(|| ApiError::bad("`project` is required"))?;
     let Some(project) = recorded_project(store, name.trim())? else {
-        return Err(Refusal::not_found(format!("nothing is recorded of a project `{name}`")));
+        return Err(ApiError::not_found(format!("there is no project `{name}`")));
     };
-    let budget = match wanted.full {
+    let budget = match params.full {
         Some(true) => Some(BUDGET_MAX),
-        _ => wanted.budget.map(|budget| budget.min(BUDGET_MAX)),
+        _ => params.budget.map(|budget| budget.min(BUDGET_MAX)),
     };
     let request = Request { project: &project, now: app.clock.now(), resumed: None, budget };
     let page = compose(store, &app.settings, &request)?;

@@ -1,4 +1,4 @@
-//! What memory has cost.
+//! Tokens and money spent on distilling.
 
 use std::sync::Arc;
 
@@ -10,38 +10,37 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    error::{Answer, Asked, Problem},
+    error::{ApiResult, Problem, QueryParams},
     feed::given,
-    state::Site,
+    state::AppState,
     time_params::time,
 };
 use claude_mem_core::app::App;
 use claude_mem_distill::{caps, spent_today};
 
-/// Since when, and of what.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Wanted {
-    /// From this moment on: `2026-03-01`, `3d`, or milliseconds since 1970.
+struct CostsParams {
+    /// Start time: `2026-03-01`, `3d`, or milliseconds since 1970.
     since: Option<String>,
-    /// The name or key of a project.
+    /// Project name or key.
     project: Option<String>,
 }
 
-/// What memory has cost.
+/// Tokens and money spent on distilling.
 #[derive(Debug, Serialize, ToSchema)]
 struct Costs {
-    /// By day, project and model.
+    /// One row per day, project and model.
     days: Vec<Line>,
-    /// All of it.
+    /// The total of all rows.
     total: Sum,
-    /// Since midnight, whatever was asked for.
+    /// Since midnight, independent of `since`.
     today: Spent,
-    /// What may be spent in a day.
+    /// The daily cap.
     cap: Cap,
 }
 
-/// What one model cost on one day for one project.
+/// Cost of one model on one day for one project.
 #[derive(Debug, Serialize, ToSchema)]
 struct Line {
     /// `2026-11-16`.
@@ -53,12 +52,11 @@ struct Line {
     sum: Sum,
 }
 
-/// Added up.
 #[derive(Debug, Serialize, ToSchema)]
 struct Sum {
-    /// Replies that came.
+    /// Number of responses.
     calls: u64,
-    /// Attempts that failed.
+    /// Number of failed requests.
     failures: u64,
     observations: u64,
     tokens_in: u64,
@@ -67,34 +65,36 @@ struct Sum {
     cost_usd: f64,
 }
 
-/// What was spent.
 #[derive(Debug, Serialize, ToSchema)]
 struct Spent {
     tokens: u64,
     cost_usd: f64,
 }
 
-/// What may be spent; null for no limit.
+/// Daily limits; null for none.
 #[derive(Debug, Serialize, ToSchema)]
 struct Cap {
     tokens: Option<u64>,
     cost_usd: Option<f64>,
 }
 
-pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
+pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new().routes(routes!(costs))
 }
 
-/// What memory has cost.
-#[utoipa::path(get, path = "/api/costs", tag = "reading", params(Wanted), security(("token" = [])),
+/// Tokens and money spent on distilling.
+#[utoipa::path(get, path = "/api/costs", tag = "reading", params(CostsParams), security(("token" = [])),
     responses((status = 200, body = Costs), (status = "4XX", body = Problem)))]
-async fn costs(State(site): State<Arc<Site>>, Asked(wanted): Asked<Wanted>) -> Answer<Costs> {
+async fn costs(
+    State(state): State<Arc<AppState>>,
+    QueryParams(params): QueryParams<CostsParams>,
+) -> ApiResult<Costs> {
     let found = move |store: &Store, app: &App| {
-        let since_us = time("since", wanted.since.as_deref())?
+        let since_us = time("since", params.since.as_deref())?
             .map_or(0, |when| when.start_us(app.clock.now()));
         let offset = TimeZone::system().to_offset(app.clock.now()).seconds();
         let mut costs = store.costs(since_us, i64::from(offset))?;
-        if let Some(project) = given(wanted.project) {
+        if let Some(project) = given(params.project) {
             costs.retain(|cost| cost.label == project || cost.project == project);
         }
         let mut total = Cost::default();
@@ -115,7 +115,7 @@ async fn costs(State(site): State<Arc<Site>>, Asked(wanted): Asked<Wanted>) -> A
             },
         })
     };
-    site.read(found).await.map(Json)
+    state.read(found).await.map(Json)
 }
 
 fn dollars(micros: u64) -> f64 {

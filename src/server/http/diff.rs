@@ -1,4 +1,4 @@
-//! What a reprocessing changed, or would.
+//! Differences between generations.
 
 use std::sync::Arc;
 
@@ -9,47 +9,46 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    error::{Answer, Asked, Named, Problem},
+    error::{ApiResult, PathParam, Problem, QueryParams},
     generations::is_there,
-    state::Site,
+    state::AppState,
     time_params::rfc3339,
 };
 use claude_mem_distill::{Change, changes};
 
-pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
+pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new().routes(routes!(diff))
 }
 
-/// Which other generation.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Against {
-    /// The earlier of two; what it took the place of, if not given.
+struct DiffParams {
+    /// The generation to compare with [default: what it replaced].
     before: Option<u32>,
 }
 
-/// What a generation changed.
+/// The differences of a generation.
 #[derive(Debug, Serialize, ToSchema)]
 struct Diff {
     generation: u32,
     before: Option<u32>,
-    /// How many are told in the same words.
+    /// Number of identical observations.
     same: usize,
     changed: Vec<Reworded>,
-    added: Vec<Short>,
-    removed: Vec<Short>,
+    added: Vec<DiffObservation>,
+    removed: Vec<DiffObservation>,
 }
 
-/// Told in other words.
+/// An observation before and after.
 #[derive(Debug, Serialize, ToSchema)]
 struct Reworded {
-    before: Short,
-    after: Short,
+    before: DiffObservation,
+    after: DiffObservation,
 }
 
-/// An observation, as far as it is compared.
+/// The compared fields of an observation.
 #[derive(Debug, Serialize, ToSchema)]
-struct Short {
+struct DiffObservation {
     session: String,
     prompt_number: Option<u32>,
     created_at: String,
@@ -62,15 +61,15 @@ struct Short {
     files: Vec<String>,
 }
 
-/// What a generation changed, or would.
-#[utoipa::path(get, path = "/api/replays/{generation}/diff", tag = "replays", params(Against,
+/// Returns what a generation changed, or would change.
+#[utoipa::path(get, path = "/api/replays/{generation}/diff", tag = "replays", params(DiffParams,
         ("generation" = u32, Path)), security(("token" = [])),
     responses((status = 200, body = Diff), (status = "4XX", body = Problem)))]
 async fn diff(
-    State(site): State<Arc<Site>>,
-    Named(generation): Named<u32>,
-    Asked(Against { before }): Asked<Against>,
-) -> Answer<Diff> {
+    State(state): State<Arc<AppState>>,
+    PathParam(generation): PathParam<u32>,
+    QueryParams(DiffParams { before }): QueryParams<DiffParams>,
+) -> ApiResult<Diff> {
     let found = move |store: &Store| {
         is_there(store, generation)?;
         let found = changes(
@@ -97,10 +96,10 @@ async fn diff(
         }
         Ok(diff)
     };
-    site.read(move |store, _| found(store)).await.map(Json)
+    state.read(move |store, _| found(store)).await.map(Json)
 }
 
-impl From<ComparedObservation> for Short {
+impl From<ComparedObservation> for DiffObservation {
     fn from(compared: ComparedObservation) -> Self {
         Self {
             session: compared.session,

@@ -1,4 +1,4 @@
-//! Memories and sessions as they are sent. Names of fields are those of the TypeScript claude-mem where it has them.
+//! Memories and sessions as JSON. Field names follow the TypeScript claude-mem.
 
 use claude_mem_projections::{ListRow, SessionView, details::MemoryBody};
 use serde::Serialize;
@@ -6,42 +6,42 @@ use utoipa::ToSchema;
 
 use super::time_params::{epoch, rfc3339};
 
-/// What every memory has.
+/// Fields of every memory.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct Head {
-    /// Its number among memories of its kind.
+    /// Number among memories of its kind.
     id: String,
-    /// How it is called among all memories: `12`, `S3`, `P9`.
+    /// ID among all memories: `12`, `S3`, `P9`.
     name: String,
-    /// The name of its project.
+    /// Project name.
     project: String,
-    /// The watched program's id of its session.
+    /// Session ID of the client.
     content_session_id: Option<String>,
-    /// The number of its session.
+    /// Number of the session.
     session_db_id: Option<String>,
-    /// The prompt that it belongs to, counted within the session.
+    /// Number of its prompt within the session.
     prompt_number: Option<u32>,
     created_at: String,
     /// Milliseconds since 1970.
     created_at_epoch: u64,
 }
 
-/// Where an observation or a summary comes from.
+/// Origin of an observation or a summary.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct Origin {
     /// `agent`, `user` or `import`.
     origin: String,
-    /// Who made it, if an agent did.
+    /// The model, if `agent`.
     model: Option<String>,
-    /// 0 as the work went on; above that, which reprocessing made it.
+    /// 0 if distilled during the session, else the generation.
     generation: u32,
-    /// Its share of the tokens that were spent on it.
+    /// Its share of the response's tokens.
     discovery_tokens: u64,
-    /// Whether others have taken its place.
+    /// Whether a later generation replaced it.
     is_superseded: bool,
 }
 
-/// What was learnt or done.
+/// An observation: what was learned or done.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct Observation {
     #[serde(flatten)]
@@ -56,13 +56,13 @@ pub(super) struct Observation {
     concepts: Vec<String>,
     files_read: Vec<String>,
     files_modified: Vec<String>,
-    /// The kind of subagent whose work it is about.
+    /// Type of the subagent that did the work.
     agent_type: Option<String>,
     #[serde(flatten)]
     made: Origin,
 }
 
-/// What a turn came to.
+/// Summary of a turn.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct Summary {
     #[serde(flatten)]
@@ -79,7 +79,7 @@ pub(super) struct Summary {
     made: Origin,
 }
 
-/// What the user said.
+/// A prompt of the user.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct Prompt {
     #[serde(flatten)]
@@ -181,7 +181,7 @@ impl Item {
         if let Self::Prompt(prompt) = self { Some(prompt) } else { None }
     }
 
-    /// The prompt that it belongs to.
+    /// Number of its prompt.
     pub(super) fn prompt_number(&self) -> Option<u32> {
         let head = match self {
             Self::Observation(observation) => &observation.head,
@@ -195,29 +195,29 @@ impl Item {
 /// A session.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct Session {
-    /// Its number.
+    /// Number of the session.
     pub(super) id: String,
-    /// The watched program's own id.
+    /// Session ID of the client.
     pub(super) content_session_id: String,
-    /// The agent's id of its conversation; null until it is known.
+    /// Session ID of the provider's conversation; null until known.
     pub(super) memory_session_id: Option<String>,
-    /// Which program is watched.
+    /// The client, such as `claude-code`.
     pub(super) platform_source: String,
-    /// The name of its project.
+    /// Project name.
     pub(super) project: String,
-    /// Where it works.
+    /// Working directory.
     cwd: Option<String>,
     /// `initialized`, `active`, `completed`, `failed` or `interrupted`.
     pub(super) status: String,
-    /// What the user called it, else the first line of the first prompt.
+    /// Title set by the user, else the first line of the first prompt.
     title: Option<String>,
-    /// How many prompts the user submitted.
+    /// Number of prompts.
     pub(super) prompts: u32,
-    /// How many tools were used.
+    /// Number of tool uses.
     tool_uses: u32,
     observations: u32,
     summaries: u32,
-    /// Tool uses and stops that wait for an answer.
+    /// Pending tool uses and stops.
     pub(super) queue_depth: u32,
     started_at: String,
     /// Milliseconds since 1970.
@@ -231,27 +231,27 @@ pub(super) struct Session {
 }
 
 impl From<SessionView> for Session {
-    fn from(told: SessionView) -> Self {
+    fn from(view: SessionView) -> Self {
         Self {
-            id: told.id.to_string(),
-            content_session_id: told.session,
-            memory_session_id: told.memory_session,
-            platform_source: told.platform,
-            project: told.project,
-            cwd: told.cwd,
-            status: told.status,
-            title: told.title,
-            prompts: told.prompts,
-            tool_uses: told.tool_uses,
-            observations: told.observations,
-            summaries: told.summaries,
-            queue_depth: told.outstanding,
-            started_at: rfc3339(told.started_at_us),
-            started_at_epoch: epoch(told.started_at_us),
-            last_at: rfc3339(told.at_us),
-            last_at_epoch: epoch(told.at_us),
-            completed_at: told.ended_at_us.map(rfc3339),
-            completed_at_epoch: told.ended_at_us.map(epoch),
+            id: view.id.to_string(),
+            content_session_id: view.session,
+            memory_session_id: view.memory_session,
+            platform_source: view.platform,
+            project: view.project,
+            cwd: view.cwd,
+            status: view.status,
+            title: view.title,
+            prompts: view.prompts,
+            tool_uses: view.tool_uses,
+            observations: view.observations,
+            summaries: view.summaries,
+            queue_depth: view.outstanding,
+            started_at: rfc3339(view.started_at_us),
+            started_at_epoch: epoch(view.started_at_us),
+            last_at: rfc3339(view.at_us),
+            last_at_epoch: epoch(view.at_us),
+            completed_at: view.ended_at_us.map(rfc3339),
+            completed_at_epoch: view.ended_at_us.map(epoch),
         }
     }
 }

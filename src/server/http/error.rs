@@ -1,4 +1,4 @@
-//! What is said when a request cannot be answered, and requests taken apart so that even that is said well.
+//! Error responses, and extractors that produce them.
 
 use axum::{
     Json,
@@ -11,18 +11,18 @@ use utoipa::ToSchema;
 
 use claude_mem_core::failure::Failure;
 
-/// An answer, or why there is none.
-pub(super) type Answer<T> = Result<Json<T>, Refusal>;
+/// Result of a route.
+pub(super) type ApiResult<T> = Result<Json<T>, ApiError>;
 
-/// Why a request was not answered.
+/// Body of an error response.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Problem {
-    /// One word for programs, such as `NotFound`.
+    /// Error code, such as `NotFound`.
     #[schema(value_type = String)]
     error: &'static str,
-    /// What happened, for people.
+    /// What happened.
     message: String,
-    /// What it means.
+    /// Meaning.
     #[serde(skip_serializing_if = "Option::is_none")]
     meaning: Option<String>,
     /// What to do about it.
@@ -30,93 +30,88 @@ pub(super) struct Problem {
     remedy: Option<String>,
 }
 
-/// A problem with its status.
+/// An error response with its status.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct ApiError {
     status: StatusCode,
     problem: Problem,
 }
 
-impl Refusal {
+impl ApiError {
     fn new(status: StatusCode, error: &'static str, message: impl Into<String>) -> Self {
         let problem = Problem { error, message: message.into(), meaning: None, remedy: None };
         Self { status, problem }
     }
 
-    /// The request itself is wrong.
+    /// Malformed request.
     pub(super) fn bad(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
-    /// Who asks did not show the token.
+    /// The token is missing or wrong.
     pub(super) fn unauthorized() -> Self {
         let refusal = Self::new(
             StatusCode::UNAUTHORIZED,
             "Unauthorized",
-            "this needs the token that is in worker.json",
+            "this needs the token in worker.json",
         );
         refusal.remedy("open the viewer with `claude-mem viewer`")
     }
 
-    /// The request comes from where none is taken from.
+    /// The origin of the request is not allowed.
     pub(super) fn forbidden(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "Forbidden", message)
     }
 
-    /// There is no such thing.
     pub(super) fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "NotFound", message)
     }
 
-    /// It is there, but not for this method.
     pub(super) fn method_not_allowed() -> Self {
-        let message = "this cannot be done with that method";
+        let message = "this method is not allowed here";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
     }
 
-    /// It cannot be done as things stand.
+    /// The current state does not allow it.
     pub(super) fn conflict(message: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, "Conflict", message)
     }
 
-    /// It would cost more than may be spent.
+    /// It would exceed the daily cap.
     pub(super) fn too_expensive(message: impl Into<String>) -> Self {
         Self::new(StatusCode::PAYMENT_REQUIRED, "TooExpensive", message)
     }
 
-    /// The body is longer than any that is taken.
     pub(super) fn too_large(message: impl Into<String>) -> Self {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", message)
     }
 
-    /// The head is longer than any that is taken.
     pub(super) fn head_too_large(bytes_max: usize) -> Self {
-        let message = format!("the head of a request may have {bytes_max} bytes");
+        let message = format!("the request head is larger than {bytes_max} bytes");
         Self::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "TooLarge", message)
     }
 
-    /// The body did not come in time.
     pub(super) fn too_slow() -> Self {
-        let message = "the body did not come in time";
+        let message = "the body did not arrive in time";
         Self::new(StatusCode::REQUEST_TIMEOUT, "TooSlow", message)
     }
 
-    /// As many do this as may at the same time.
+    /// Too many concurrent requests.
     pub(super) fn busy(message: impl Into<String>) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "Busy", message)
     }
 
-    /// It was understood, and something else does not work.
+    /// An internal error.
     pub(super) fn failed(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Failed", message)
     }
 
-    /// What was asked for cannot be done, and whoever asked can do something about it.
+    /// The request is valid, but cannot be fulfilled; the client can fix that.
     pub(super) fn unfit(failure: &Failure) -> Self {
         Self::of(StatusCode::UNPROCESSABLE_ENTITY, "Unfit", failure)
     }
 
-    /// As things stand it cannot be done.
+    /// The current state does not allow it.
     pub(super) fn conflicting(failure: &Failure) -> Self {
         Self::of(StatusCode::CONFLICT, "Conflict", failure)
     }
@@ -135,13 +130,13 @@ impl Refusal {
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         (self.status, Json(self.problem)).into_response()
     }
 }
 
-impl From<Failure> for Refusal {
+impl From<Failure> for ApiError {
     fn from(failure: Failure) -> Self {
         match failure.is_usage() {
             true => Self::of(StatusCode::BAD_REQUEST, "BadRequest", &failure),
@@ -150,59 +145,59 @@ impl From<Failure> for Refusal {
     }
 }
 
-impl From<claude_mem_projections::Error> for Refusal {
+impl From<claude_mem_projections::Error> for ApiError {
     fn from(error: claude_mem_projections::Error) -> Self {
         Failure::from(error).into()
     }
 }
 
-impl From<claude_mem_log::Error> for Refusal {
+impl From<claude_mem_log::Error> for ApiError {
     fn from(error: claude_mem_log::Error) -> Self {
         Failure::from(error).into()
     }
 }
 
-/// What stands behind the question mark.
-pub(super) struct Asked<T>(pub(super) T);
+/// Query parameters.
+pub(super) struct QueryParams<T>(pub(super) T);
 
-impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Asked<T> {
-    type Rejection = Refusal;
+impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for QueryParams<T> {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         match Query::try_from_uri(&parts.uri) {
-            Ok(Query(asked)) => Ok(Self(asked)),
-            Err(error) => Err(Refusal::bad(error.body_text())),
+            Ok(Query(query)) => Ok(Self(query)),
+            Err(error) => Err(ApiError::bad(error.body_text())),
         }
     }
 }
 
-/// What stands in the path.
-pub(super) struct Named<T>(pub(super) T);
+/// A path parameter.
+pub(super) struct PathParam<T>(pub(super) T);
 
-impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Named<T> {
-    type Rejection = Refusal;
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathParam<T> {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         match Path::from_request_parts(parts, state).await {
             Ok(Path(named)) => Ok(Self(named)),
-            Err(error) => Err(Refusal::bad(error.body_text())),
+            Err(error) => Err(ApiError::bad(error.body_text())),
         }
     }
 }
 
-/// The body, which is JSON.
-pub(super) struct Given<T>(pub(super) T);
+/// A JSON body.
+pub(super) struct JsonBody<T>(pub(super) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Given<T> {
-    type Rejection = Refusal;
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         match Json::from_request(request, state).await {
             Ok(Json(given)) => Ok(Self(given)),
             Err(error @ JsonRejection::MissingJsonContentType(_)) => {
-                Err(Refusal::new(error.status(), "BadRequest", error.body_text()))
+                Err(ApiError::new(error.status(), "BadRequest", error.body_text()))
             }
-            Err(error) => Err(Refusal::bad(error.body_text())),
+            Err(error) => Err(ApiError::bad(error.body_text())),
         }
     }
 }

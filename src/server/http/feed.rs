@@ -1,4 +1,4 @@
-//! Memories in lists, the newest first: of one kind, or all in one feed.
+//! Lists of memories, newest first: of one kind, or all in one feed.
 
 use std::sync::Arc;
 
@@ -13,46 +13,46 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     dto::{Item, Observation, Prompt, Summary},
-    error::{Answer, Asked, Problem, Refusal},
-    state::Site,
+    error::{ApiError, ApiResult, Problem, QueryParams},
+    state::AppState,
     time_params::time,
 };
 use claude_mem_core::app::App;
 
-/// Rows on a page, unless told.
+/// Default page size.
 const LIMIT: usize = 20;
-/// Rows on the largest page.
+/// Maximum page size.
 pub(super) const LIMIT_MAX: usize = 100;
-/// How far an offset may go; `before` goes on from any page at the same price.
+/// Maximum offset. `before` costs the same on every page.
 const OFFSET_MAX: usize = 100_000;
 
-/// Which memories, and which page of them.
+/// Filters and paging of lists.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Wanted {
-    /// How many to leave out.
+struct ListParams {
+    /// Number of results to skip.
     offset: Option<usize>,
-    /// How many; 100 at most.
+    /// Maximum number of results, up to 100.
     limit: Option<usize>,
-    /// Behind this one: `nextBefore` of the page before.
+    /// Continue after this result: `nextBefore` of the previous page.
     before: Option<String>,
-    /// The name or key of a project.
+    /// Project name or key.
     project: Option<String>,
-    /// The watched program's id of a session, or its beginning.
+    /// Session ID of the client, or a prefix of it.
     session: Option<String>,
-    /// Types of observations, separated by commas.
+    /// Observation types, separated by commas.
     #[serde(rename = "type")]
     #[param(rename = "type")]
     type_: Option<String>,
-    /// Concepts that observations must have, separated by commas.
+    /// Required concepts, separated by commas.
     concepts: Option<String>,
-    /// Files or folders that they must be about, separated by commas.
+    /// Files or folders, separated by commas.
     files: Option<String>,
-    /// From this moment on: `2026-03-01`, `3d`, or milliseconds since 1970.
+    /// Start time: `2026-03-01`, `3d`, or milliseconds since 1970.
     since: Option<String>,
-    /// Up to this moment; a day counts whole.
+    /// End time; a date includes the whole day.
     until: Option<String>,
-    /// `observation`, `summary`, `prompt`, separated by commas. Only for the feed.
+    /// Kinds in the feed: `observation`, `summary`, `prompt`, separated by commas.
     kinds: Option<String>,
 }
 
@@ -61,15 +61,15 @@ struct Wanted {
 #[serde(rename_all = "camelCase")]
 struct Page<T> {
     items: Vec<T>,
-    /// Whether there are more behind it.
+    /// Whether more results follow.
     has_more: bool,
-    /// What to give as `before` for the next page.
+    /// Value of `before` for the next page.
     next_before: Option<String>,
     offset: usize,
     limit: usize,
 }
 
-pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
+pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new()
         .routes(routes!(feed))
         .routes(routes!(observations))
@@ -77,79 +77,82 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
         .routes(routes!(prompts))
 }
 
-/// Everything that is remembered, the newest first.
-#[utoipa::path(get, path = "/api/feed", tag = "reading", params(Wanted), security(("token" = [])),
+/// Lists all memories, newest first.
+#[utoipa::path(get, path = "/api/feed", tag = "reading", params(ListParams), security(("token" = [])),
     responses((status = 200, body = Page<Item>), (status = "4XX", body = Problem)))]
-async fn feed(State(site): State<Arc<Site>>, Asked(wanted): Asked<Wanted>) -> Answer<Page<Item>> {
-    let kinds = match list(wanted.kinds.as_deref()) {
+async fn feed(
+    State(state): State<Arc<AppState>>,
+    QueryParams(params): QueryParams<ListParams>,
+) -> ApiResult<Page<Item>> {
+    let kinds = match list(params.kinds.as_deref()) {
         kinds if kinds.is_empty() => Kind::ALL.to_vec(),
-        kinds => kinds
-            .iter()
-            .map(|kind| kind.parse())
-            .collect::<Result<_, _>>()
-            .map_err(|_| Refusal::bad("`kinds` are `observation`, `summary` and `prompt`"))?,
+        kinds => {
+            kinds.iter().map(|kind| kind.parse()).collect::<Result<_, _>>().map_err(|_| {
+                ApiError::bad("`kinds` must be `observation`, `summary` or `prompt`")
+            })?
+        }
     };
-    page(&site, wanted, kinds, Some).await
+    page(&state, params, kinds, Some).await
 }
 
-/// Observations, the newest first.
-#[utoipa::path(get, path = "/api/observations", tag = "reading", params(Wanted), security(("token" = [])),
+/// Lists observations, newest first.
+#[utoipa::path(get, path = "/api/observations", tag = "reading", params(ListParams), security(("token" = [])),
     responses((status = 200, body = Page<Observation>), (status = "4XX", body = Problem)))]
 async fn observations(
-    State(site): State<Arc<Site>>,
-    Asked(wanted): Asked<Wanted>,
-) -> Answer<Page<Observation>> {
-    page(&site, wanted, vec![Kind::Observation], Item::observation).await
+    State(state): State<Arc<AppState>>,
+    QueryParams(params): QueryParams<ListParams>,
+) -> ApiResult<Page<Observation>> {
+    page(&state, params, vec![Kind::Observation], Item::observation).await
 }
 
-/// Summaries, the newest first.
-#[utoipa::path(get, path = "/api/summaries", tag = "reading", params(Wanted), security(("token" = [])),
+/// Lists summaries, newest first.
+#[utoipa::path(get, path = "/api/summaries", tag = "reading", params(ListParams), security(("token" = [])),
     responses((status = 200, body = Page<Summary>), (status = "4XX", body = Problem)))]
 async fn summaries(
-    State(site): State<Arc<Site>>,
-    Asked(wanted): Asked<Wanted>,
-) -> Answer<Page<Summary>> {
-    page(&site, wanted, vec![Kind::Summary], Item::summary).await
+    State(state): State<Arc<AppState>>,
+    QueryParams(params): QueryParams<ListParams>,
+) -> ApiResult<Page<Summary>> {
+    page(&state, params, vec![Kind::Summary], Item::summary).await
 }
 
-/// Prompts, the newest first.
-#[utoipa::path(get, path = "/api/prompts", tag = "reading", params(Wanted), security(("token" = [])),
+/// Lists prompts, newest first.
+#[utoipa::path(get, path = "/api/prompts", tag = "reading", params(ListParams), security(("token" = [])),
     responses((status = 200, body = Page<Prompt>), (status = "4XX", body = Problem)))]
 async fn prompts(
-    State(site): State<Arc<Site>>,
-    Asked(wanted): Asked<Wanted>,
-) -> Answer<Page<Prompt>> {
-    page(&site, wanted, vec![Kind::Prompt], Item::prompt).await
+    State(state): State<Arc<AppState>>,
+    QueryParams(params): QueryParams<ListParams>,
+) -> ApiResult<Page<Prompt>> {
+    page(&state, params, vec![Kind::Prompt], Item::prompt).await
 }
 
 async fn page<T: Send + 'static>(
-    site: &Arc<Site>,
-    wanted: Wanted,
+    state: &Arc<AppState>,
+    params: ListParams,
     kinds: Vec<Kind>,
     pick: fn(Item) -> Option<T>,
-) -> Answer<Page<T>> {
+) -> ApiResult<Page<T>> {
     let found = move |store: &Store, app: &App| {
-        let before: Option<PageCursor> = wanted
+        let before: Option<PageCursor> = params
             .before
             .as_deref()
             .filter(|mark| !mark.is_empty())
             .map(str::parse)
             .transpose()
-            .map_err(|_| Refusal::bad("`before` is not the `nextBefore` of another page"))?;
-        let limit = wanted.limit.unwrap_or(LIMIT).min(LIMIT_MAX);
-        let offset = wanted.offset.unwrap_or(0).min(OFFSET_MAX);
+            .map_err(|_| ApiError::bad("`before` is not the `nextBefore` of another page"))?;
+        let limit = params.limit.unwrap_or(LIMIT).min(LIMIT_MAX);
+        let offset = params.offset.unwrap_or(0).min(OFFSET_MAX);
         let search = Search {
             kinds,
-            project: given(wanted.project),
-            types: list(wanted.type_.as_deref()),
-            concepts: list(wanted.concepts.as_deref()),
-            files: list(wanted.files.as_deref()),
-            since_us: time("since", wanted.since.as_deref())?
+            project: given(params.project),
+            types: list(params.type_.as_deref()),
+            concepts: list(params.concepts.as_deref()),
+            files: list(params.files.as_deref()),
+            since_us: time("since", params.since.as_deref())?
                 .map(|when| when.start_us(app.clock.now())),
-            until_us: time("until", wanted.until.as_deref())?
+            until_us: time("until", params.until.as_deref())?
                 .map(|when| when.end_us(app.clock.now())),
-            session: given(wanted.session),
-            // One more tells whether there is one more.
+            session: given(params.session),
+            // One extra row shows whether more follow.
             limit: limit + 1,
             offset,
             ..Search::default()
@@ -162,16 +165,16 @@ async fn page<T: Send + 'static>(
         let items = store.list_rows(&names)?.into_iter().map(Item::from).filter_map(pick).collect();
         Ok(Page { items, has_more, next_before, offset, limit })
     };
-    site.read(found).await.map(Json)
+    state.read(found).await.map(Json)
 }
 
-/// Words separated by commas.
+/// Splits a text at commas.
 pub(super) fn list(text: Option<&str>) -> Vec<String> {
     let words = text.unwrap_or_default().split(',').map(str::trim);
     words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// A text, if it was given and is not blank.
+/// A parameter that is not blank.
 pub(super) fn given(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.trim().is_empty())
 }

@@ -1,4 +1,4 @@
-//! Forgetting memories, and taking that back.
+//! Forgets memories, and undoes it.
 
 use std::sync::Arc;
 
@@ -9,55 +9,55 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    error::{Answer, Named, Problem, Refusal},
-    state::Site,
+    error::{ApiError, ApiResult, PathParam, Problem},
+    state::AppState,
     time_params::rfc3339,
 };
 use claude_mem_memory::forget;
 
-/// Forgettings that are listed.
+/// Maximum number of listed forget operations.
 const LISTED_MAX: usize = 200;
 
-/// What was forgotten.
+/// Result of forgetting a memory.
 #[derive(Debug, Serialize, ToSchema)]
-struct Forgot {
+struct ForgetResult {
     success: bool,
     id: String,
     /// `observation`, `summary` or `prompt`.
     kind: &'static str,
-    /// By which it can be taken back, until the log is compacted.
+    /// ID for undo, which works until the log is compacted.
     forgetting: String,
-    /// What went with it, because it was made of it.
+    /// Memories forgotten with it, because they were distilled from it.
     also: Vec<String>,
 }
 
-/// Everything that was forgotten.
+/// All forget operations.
 #[derive(Debug, Serialize, ToSchema)]
 struct Forgettings {
-    /// The latest first.
+    /// Latest first.
     items: Vec<Forgetting>,
 }
 
-/// One forgetting.
+/// A forget operation.
 #[derive(Debug, Serialize, ToSchema)]
 struct Forgetting {
     id: String,
     created_at: String,
-    /// How many memories it took away.
+    /// Number of memories it removed.
     memories: u64,
-    /// Whether it was taken back.
+    /// Whether it was undone.
     is_void: bool,
 }
 
-/// What is there again.
+/// Result of an undo.
 #[derive(Debug, Serialize, ToSchema)]
-struct Undone {
+struct UndoResult {
     success: bool,
-    /// How many memories.
+    /// Number of restored memories.
     memories: u64,
 }
 
-pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
+pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new()
         .routes(routes!(forget_observation))
         .routes(routes!(forget_summary))
@@ -69,40 +69,46 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
 /// Forgets an observation.
 #[utoipa::path(delete, path = "/api/observation/{id}", tag = "writing", security(("token" = [])),
     params(("id" = i64, Path)),
-    responses((status = 200, body = Forgot), (status = "4XX", body = Problem)))]
+    responses((status = 200, body = ForgetResult), (status = "4XX", body = Problem)))]
 async fn forget_observation(
-    State(site): State<Arc<Site>>,
-    Named(id): Named<i64>,
-) -> Answer<Forgot> {
-    forget(&site, MemoryId { kind: Kind::Observation, id }).await
+    State(state): State<Arc<AppState>>,
+    PathParam(id): PathParam<i64>,
+) -> ApiResult<ForgetResult> {
+    forget(&state, MemoryId { kind: Kind::Observation, id }).await
 }
 
 /// Forgets a summary.
 #[utoipa::path(delete, path = "/api/summary/{id}", tag = "writing", security(("token" = [])),
     params(("id" = i64, Path)),
-    responses((status = 200, body = Forgot), (status = "4XX", body = Problem)))]
-async fn forget_summary(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> Answer<Forgot> {
-    forget(&site, MemoryId { kind: Kind::Summary, id }).await
+    responses((status = 200, body = ForgetResult), (status = "4XX", body = Problem)))]
+async fn forget_summary(
+    State(state): State<Arc<AppState>>,
+    PathParam(id): PathParam<i64>,
+) -> ApiResult<ForgetResult> {
+    forget(&state, MemoryId { kind: Kind::Summary, id }).await
 }
 
-/// Forgets a prompt, and what was made of it.
+/// Forgets a prompt, and what was distilled from it.
 #[utoipa::path(delete, path = "/api/prompt/{id}", tag = "writing", security(("token" = [])),
     params(("id" = i64, Path)),
-    responses((status = 200, body = Forgot), (status = "4XX", body = Problem)))]
-async fn forget_prompt(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> Answer<Forgot> {
-    forget(&site, MemoryId { kind: Kind::Prompt, id }).await
+    responses((status = 200, body = ForgetResult), (status = "4XX", body = Problem)))]
+async fn forget_prompt(
+    State(state): State<Arc<AppState>>,
+    PathParam(id): PathParam<i64>,
+) -> ApiResult<ForgetResult> {
+    forget(&state, MemoryId { kind: Kind::Prompt, id }).await
 }
 
-async fn forget(site: &Arc<Site>, name: MemoryId) -> Answer<Forgot> {
-    let done = site
+async fn forget(state: &Arc<AppState>, name: MemoryId) -> ApiResult<ForgetResult> {
+    let done = state
         .write(move |store, app| {
             if store.memory_source(name)?.is_none() {
-                return Err(Refusal::not_found(format!("there is no memory {name}")));
+                return Err(ApiError::not_found(format!("there is no memory {name}")));
             }
             let taken = forget::find(store, &[name])?;
             let also = taken.also.iter().map(|memory| memory.name.to_string()).collect();
             let forgetting = forget::forget(app, store, &taken, "")?.to_string();
-            Ok(Forgot {
+            Ok(ForgetResult {
                 success: true,
                 id: name.id.to_string(),
                 kind: name.kind.name(),
@@ -114,42 +120,46 @@ async fn forget(site: &Arc<Site>, name: MemoryId) -> Answer<Forgot> {
     Ok(Json(done))
 }
 
-/// What was forgotten, the latest first.
+/// Lists forget operations, latest first.
 #[utoipa::path(get, path = "/api/forgettings", tag = "reading", security(("token" = [])),
     responses((status = 200, body = Forgettings), (status = "4XX", body = Problem)))]
-async fn list(State(site): State<Arc<Site>>) -> Answer<Forgettings> {
-    site.read(|store, _| {
-        let mut found = store.forgettings("")?;
-        found.retain(|forgetting| !forgetting.is_undoing);
-        found.truncate(LISTED_MAX);
-        let item = |found: claude_mem_projections::Forgetting| Forgetting {
-            id: found.event.to_string(),
-            created_at: rfc3339(found.at_us),
-            memories: found.memories,
-            is_void: found.is_void,
-        };
-        Ok(Forgettings { items: found.into_iter().map(item).collect() })
-    })
-    .await
-    .map(Json)
+async fn list(State(state): State<Arc<AppState>>) -> ApiResult<Forgettings> {
+    state
+        .read(|store, _| {
+            let mut found = store.forgettings("")?;
+            found.retain(|forgetting| !forgetting.is_undoing);
+            found.truncate(LISTED_MAX);
+            let item = |found: claude_mem_projections::Forgetting| Forgetting {
+                id: found.event.to_string(),
+                created_at: rfc3339(found.at_us),
+                memories: found.memories,
+                is_void: found.is_void,
+            };
+            Ok(Forgettings { items: found.into_iter().map(item).collect() })
+        })
+        .await
+        .map(Json)
 }
 
-/// Takes a forgetting back. That works as long as the log still holds what was forgotten.
+/// Undoes a forget operation. Works until the log is compacted.
 #[utoipa::path(post, path = "/api/forgettings/{id}/undo", tag = "writing", security(("token" = [])),
-    params(("id" = String, Path, description = "`forgetting` of the answer to the deletion")),
-    responses((status = 200, body = Undone), (status = "4XX", body = Problem)))]
-async fn undo(State(site): State<Arc<Site>>, Named(id): Named<String>) -> Answer<Undone> {
-    // The command line takes the beginning of an id; a program has all of it.
+    params(("id" = String, Path, description = "`forgetting` in the response to the deletion")),
+    responses((status = 200, body = UndoResult), (status = "4XX", body = Problem)))]
+async fn undo(
+    State(state): State<Arc<AppState>>,
+    PathParam(id): PathParam<String>,
+) -> ApiResult<UndoResult> {
+    // Unlike the command line, this accepts no prefix of an ID.
     if claude_mem_events::Id::parse(&id).is_none() {
-        return Err(Refusal::bad("this is no id of a forgetting"));
+        return Err(ApiError::bad("this is not the ID of a forget operation"));
     }
-    let memories = site
+    let memories = state
         .write(move |store, app| {
             if store.forgettings(&id)?.is_empty() {
-                return Err(Refusal::not_found("there is no such forgetting"));
+                return Err(ApiError::not_found("there is no forget operation with this ID"));
             }
-            forget::undo(app, store, &id).map_err(|failure| Refusal::conflicting(&failure))
+            forget::undo(app, store, &id).map_err(|failure| ApiError::conflicting(&failure))
         })
         .await?;
-    Ok(Json(Undone { success: true, memories }))
+    Ok(Json(UndoResult { success: true, memories }))
 }

@@ -1,4 +1,4 @@
-//! Generations: the reprocessings there were, and which of them is shown.
+//! Generations: past reprocessings, and which one is current.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    error::{Answer, Named, Problem, Refusal},
-    state::Site,
+    error::{ApiError, ApiResult, PathParam, Problem},
+    state::AppState,
     time_params::rfc3339,
 };
 use claude_mem_core::app::App;
 use claude_mem_distill::adopt;
 use claude_mem_memory::store;
 
-/// A reprocessing, as it was recorded.
+/// A recorded reprocessing.
 #[derive(Debug, Serialize, ToSchema)]
-#[expect(clippy::struct_excessive_bools, reason = "they are what was recorded of it")]
-pub(super) struct Made {
+#[expect(clippy::struct_excessive_bools, reason = "the fields of the recorded event")]
+pub(super) struct GenerationSummary {
     generation: u32,
     created_at: String,
     prompt_version: String,
@@ -36,44 +36,47 @@ pub(super) struct Made {
     is_current: bool,
 }
 
-pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
+pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new().routes(routes!(show))
 }
 
-/// What became of it.
+/// Result.
 #[derive(Debug, Serialize, ToSchema)]
 struct Adopted {
     success: bool,
 }
 
-/// Shows a generation that is complete: its memories are then the ones that are remembered.
+/// Makes a complete generation the current one.
 #[utoipa::path(post, path = "/api/replays/{generation}/adopt", tag = "replays",
     params(("generation" = u32, Path)), security(("token" = [])),
     responses((status = 200, body = Adopted), (status = "4XX", body = Problem)))]
-async fn show(State(site): State<Arc<Site>>, Named(generation): Named<u32>) -> Answer<Adopted> {
+async fn show(
+    State(state): State<Arc<AppState>>,
+    PathParam(generation): PathParam<u32>,
+) -> ApiResult<Adopted> {
     let done = move |store: &mut Store, app: &mut App| {
         if !is_there(store, generation)? {
-            return Err(Refusal::conflict(format!("generation {generation} is not complete")));
+            return Err(ApiError::conflict(format!("generation {generation} is incomplete")));
         }
         let log = store::open_log(app)?;
         adopt(app, store, &log, generation)?;
         store::fold(store, &log)?;
         Ok(Adopted { success: true })
     };
-    site.write(done).await.map(Json)
+    state.write(done).await.map(Json)
 }
 
-/// Whether a generation is complete. The first is memory as it was made.
-pub(super) fn is_there(store: &Store, generation: u32) -> Result<bool, Refusal> {
+/// Whether a generation is complete. Generation 0 is the original.
+pub(super) fn is_there(store: &Store, generation: u32) -> Result<bool, ApiError> {
     let generations = store.generations()?;
     match generations.iter().find(|known| known.generation == generation) {
         Some(known) => Ok(known.is_finished),
         None if generation == 0 => Ok(true),
-        None => Err(Refusal::not_found(format!("there is no generation {generation}"))),
+        None => Err(ApiError::not_found(format!("there is no generation {generation}"))),
     }
 }
 
-impl From<Generation> for Made {
+impl From<Generation> for GenerationSummary {
     fn from(generation: Generation) -> Self {
         let Generation { range, .. } = generation;
         Self {

@@ -1,4 +1,4 @@
-//! Whether the worker is there, ready, and getting on.
+//! Health, readiness and progress of the worker.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    auth::Visitor,
-    error::{Answer, Problem, Refusal},
-    state::Site,
+    auth::Caller,
+    error::{ApiError, ApiResult, Problem},
+    state::AppState,
 };
 use crate::shared::{health::Health, queue_history::Sample};
 
-/// How the worker is. Whoever shows the token is told everything.
+/// Health of the worker. Details need the token.
 #[derive(Debug, Serialize, ToSchema)]
-struct Condition {
-    /// `ok`, `degraded` if nobody can be asked or the queue only grows, `unhealthy` if there is no progress.
+struct HealthResponse {
+    /// `ok`, `degraded` if no provider is available or the queue only grows, `unhealthy` without progress.
     status: &'static str,
     version: String,
     /// Milliseconds since 1970.
@@ -33,40 +33,40 @@ struct Condition {
     everything: Map<String, Value>,
 }
 
-/// Of the program.
+/// Version of the program.
 #[derive(Debug, Serialize, ToSchema)]
 struct Version {
     version: String,
 }
 
-/// Whether requests are answered.
+/// Readiness of the server.
 #[derive(Debug, Serialize, ToSchema)]
 struct Readiness {
     /// `ready`.
     status: &'static str,
 }
 
-/// What waits for an answer.
+/// Pending work.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Processing {
     pub(super) is_processing: bool,
-    /// Tool uses and stops that wait.
+    /// Pending tool uses and stops.
     pub(super) queue_depth: u64,
-    /// Those that were given up on.
+    /// Parked tool uses and stops.
     pub(super) parked: u64,
 }
 
-/// What waits, and how much did in the last hours.
+/// Pending work, and its history.
 #[derive(Debug, Serialize, ToSchema)]
 struct ProcessingStatus {
     #[serde(flatten)]
     now: Processing,
-    /// One sample a minute, the oldest first.
+    /// One sample per minute, oldest first.
     history: Vec<Sample>,
 }
 
-pub(super) fn open_routes() -> OpenApiRouter<Arc<Site>> {
+pub(super) fn open_routes() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new()
         .routes(routes!(health))
         .routes(routes!(api_health))
@@ -74,99 +74,100 @@ pub(super) fn open_routes() -> OpenApiRouter<Arc<Site>> {
         .routes(routes!(version))
 }
 
-pub(super) fn closed_routes() -> OpenApiRouter<Arc<Site>> {
+pub(super) fn closed_routes() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new().routes(routes!(processing, process)).routes(routes!(processing_status))
 }
 
-/// How the worker is.
+/// Returns the worker's health.
 #[utoipa::path(get, path = "/health", tag = "health",
-    responses((status = 200, body = Condition), (status = 503, body = Condition), (status = "4XX", body = Problem)))]
+    responses((status = 200, body = HealthResponse), (status = 503, body = HealthResponse), (status = "4XX", body = Problem)))]
 async fn health(
-    State(site): State<Arc<Site>>,
-    Extension(visitor): Extension<Visitor>,
-) -> Result<Response, Refusal> {
-    look(&site, visitor).await
+    State(state): State<Arc<AppState>>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Response, ApiError> {
+    look(&state, caller).await
 }
 
-/// How the worker is, under another name.
+/// Alias of `/health`.
 #[utoipa::path(get, path = "/api/health", tag = "health",
-    responses((status = 200, body = Condition), (status = 503, body = Condition), (status = "4XX", body = Problem)))]
+    responses((status = 200, body = HealthResponse), (status = 503, body = HealthResponse), (status = "4XX", body = Problem)))]
 async fn api_health(
-    State(site): State<Arc<Site>>,
-    Extension(visitor): Extension<Visitor>,
-) -> Result<Response, Refusal> {
-    look(&site, visitor).await
+    State(state): State<Arc<AppState>>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Response, ApiError> {
+    look(&state, caller).await
 }
 
-async fn look(site: &Arc<Site>, visitor: Visitor) -> Result<Response, Refusal> {
-    let shared = Arc::clone(&site.shared);
-    let health = site.block(move || Ok(Health::look(&shared))).await?;
+async fn look(state: &Arc<AppState>, caller: Caller) -> Result<Response, ApiError> {
+    let shared = Arc::clone(&state.shared);
+    let health = state.block(move || Ok(Health::look(&shared))).await?;
     let status = if health.is_well() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let mut told = Condition {
+    let mut response = HealthResponse {
         status: health.status,
         version: health.version.clone(),
-        timestamp: site.shared.clock.now().as_millisecond(),
+        timestamp: state.shared.clock.now().as_millisecond(),
         everything: Map::new(),
     };
-    if visitor.is_known
+    if caller.is_authorized
         && let Ok(Value::Object(everything)) = serde_json::to_value(&health)
     {
-        told.everything = everything;
-        told.everything.insert("tables".into(), site.entries());
+        response.everything = everything;
+        response.everything.insert("tables".into(), state.entries());
         for name in ["status", "version"] {
-            told.everything.shift_remove(name);
+            response.everything.shift_remove(name);
         }
     }
-    Ok((status, Json(told)).into_response())
+    Ok((status, Json(response)).into_response())
 }
 
-/// Whether requests are answered: they are, or nobody would say so.
+/// Returns `ready` as soon as the server responds.
 #[utoipa::path(get, path = "/api/readiness", tag = "health",
     responses((status = 200, body = Readiness), (status = "4XX", body = Problem)))]
 async fn readiness() -> Json<Readiness> {
     Json(Readiness { status: "ready" })
 }
 
-/// Of the program.
+/// Version of the program.
 #[utoipa::path(get, path = "/api/version", tag = "health",
     responses((status = 200, body = Version), (status = "4XX", body = Problem)))]
-async fn version(State(site): State<Arc<Site>>) -> Json<Version> {
-    Json(Version { version: site.shared.presence.version.clone() })
+async fn version(State(state): State<Arc<AppState>>) -> Json<Version> {
+    Json(Version { version: state.shared.presence.version.clone() })
 }
 
-/// What waits for an answer.
+/// Pending work.
 #[utoipa::path(get, path = "/api/processing", tag = "health", security(("token" = [])),
     responses((status = 200, body = Processing), (status = "4XX", body = Problem)))]
-async fn processing(State(site): State<Arc<Site>>) -> Answer<Processing> {
-    state(&site).await.map(Json)
+async fn processing(State(state): State<Arc<AppState>>) -> ApiResult<Processing> {
+    pending_work(&state).await.map(Json)
 }
 
-/// What waits for an answer, and how much did in the last hours.
+/// Returns pending work, and its history over the last hours.
 #[utoipa::path(get, path = "/api/processing-status", tag = "health", security(("token" = [])),
     responses((status = 200, body = ProcessingStatus), (status = "4XX", body = Problem)))]
-async fn processing_status(State(site): State<Arc<Site>>) -> Answer<ProcessingStatus> {
-    let now = state(&site).await?;
-    Ok(Json(ProcessingStatus { now, history: site.shared.queue.samples() }))
+async fn processing_status(State(state): State<Arc<AppState>>) -> ApiResult<ProcessingStatus> {
+    let now = pending_work(&state).await?;
+    Ok(Json(ProcessingStatus { now, history: state.shared.queue.samples() }))
 }
 
-/// Has the worker look now what there is to do.
+/// Makes the worker check for pending work now.
 #[utoipa::path(post, path = "/api/processing", tag = "health", security(("token" = [])),
     responses((status = 200, body = Processing), (status = "4XX", body = Problem)))]
-async fn process(State(site): State<Arc<Site>>) -> Answer<Processing> {
-    site.shared.wake();
-    state(&site).await.map(Json)
+async fn process(State(state): State<Arc<AppState>>) -> ApiResult<Processing> {
+    state.shared.wake();
+    pending_work(&state).await.map(Json)
 }
 
-/// What waits for an answer at this moment.
-pub(super) async fn state(site: &Arc<Site>) -> Result<Processing, Refusal> {
-    let shared = Arc::clone(&site.shared);
-    site.block(move || {
-        let health = Health::look(&shared);
-        Ok(Processing {
-            is_processing: health.asking > 0,
-            queue_depth: health.unanswered.events,
-            parked: health.parked,
+/// Counts pending work.
+pub(super) async fn pending_work(state: &Arc<AppState>) -> Result<Processing, ApiError> {
+    let shared = Arc::clone(&state.shared);
+    state
+        .block(move || {
+            let health = Health::look(&shared);
+            Ok(Processing {
+                is_processing: health.asking > 0,
+                queue_depth: health.unanswered.events,
+                parked: health.parked,
+            })
         })
-    })
-    .await
+        .await
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
 use utoipa::ToSchema;
 
-use super::{error::Refusal, state::Site};
+use super::{error::ApiError, state::AppState};
 use claude_mem_capture::{
     CLAUDE_CODE, Captured, IncomingKind,
     external::{ExternalEvent, Message, accept},
@@ -15,7 +15,7 @@ use claude_mem_capture::{
 /// Up to this size, redacting a message takes less time than handing it to another thread.
 const AT_ONCE_MAX: usize = 64 << 10;
 
-/// What became of an event.
+/// Result of recording an event.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Queued {
     /// `queued`, or `skipped`.
@@ -35,12 +35,12 @@ impl Queued {
 /// One event of a session, as a request names it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SessionEvent {
-    /// The client's session id.
+    /// Session ID of the client.
     pub(super) session: String,
     /// The client; Claude Code, if not given.
     pub(super) platform: Option<String>,
     pub(super) cwd: Option<String>,
-    /// The name of a project, where there is no folder.
+    /// Project name, for sessions without a folder.
     pub(super) project: Option<String>,
     /// Fields by the names that Claude Code's hooks have.
     pub(super) fields: Map<String, Value>,
@@ -49,7 +49,6 @@ pub(super) struct SessionEvent {
 }
 
 impl SessionEvent {
-    /// Adds a field, if it is there.
     pub(super) fn field(mut self, name: &str, value: Option<impl Into<Value>>) -> Self {
         if let Some(value) = value {
             self.fields.insert(name.into(), value.into());
@@ -57,13 +56,11 @@ impl SessionEvent {
         self
     }
 
-    /// Adds a field as it was written, if it is there.
     pub(super) fn raw(mut self, name: &'static str, value: Option<Box<RawValue>>) -> Self {
         self.raw.extend(value.map(|value| (name, value)));
         self
     }
 
-    /// All fields, as one JSON object.
     fn json(self) -> String {
         let mut json = Value::Object(self.fields).to_string();
         for (name, value) in &self.raw {
@@ -77,39 +74,39 @@ impl SessionEvent {
 
 /// Captures an event. Nothing is appended yet.
 pub(super) async fn capture(
-    site: &Arc<Site>,
+    state: &Arc<AppState>,
     kind: IncomingKind,
     mut event: SessionEvent,
-) -> Result<Captured, Refusal> {
+) -> Result<Captured, ApiError> {
     if event.session.trim().is_empty() {
-        return Err(Refusal::bad("the id of the session is empty"));
+        return Err(ApiError::bad("the session ID is empty"));
     }
     let text = |text: &Option<String>| text.as_deref().unwrap_or_default().trim().to_owned();
     let (cwd, name) = (text(&event.cwd), text(&event.project));
-    let project = site.project(&cwd, &name, &event.session).await?;
+    let project = state.project(&cwd, &name, &event.session).await?;
     let client = client(&text(&event.platform));
     let session = std::mem::take(&mut event.session);
     let json = event.field("cwd", Some(cwd)).json();
-    let recorder = site.shared.recorder.current();
+    let recorder = state.shared.recorder.current();
     let is_short = json.len() <= AT_ONCE_MAX;
     let capture = move || {
-        let message = Message::read(&json).map_err(Refusal::bad)?;
+        let message = Message::read(&json).map_err(ApiError::bad)?;
         let event = ExternalEvent { kind, session: &session, message, client: &client, project };
-        accept(&recorder, event).map_err(Refusal::bad)
+        accept(&recorder, event).map_err(ApiError::bad)
     };
-    if is_short { capture() } else { site.block(capture).await }
+    if is_short { capture() } else { state.block(capture).await }
 }
 
 /// Records an event. It is on disk when this returns. Returns the reason if it was skipped.
 pub(super) async fn record(
-    site: &Arc<Site>,
+    state: &Arc<AppState>,
     kind: IncomingKind,
     event: SessionEvent,
-) -> Result<Option<&'static str>, Refusal> {
-    match capture(site, kind, event).await? {
+) -> Result<Option<&'static str>, ApiError> {
+    match capture(state, kind, event).await? {
         Captured::Skipped(skip) => Ok(Some(skip.reason())),
         Captured::Event { envelope, event } => {
-            site.shared.append(envelope, event).await.map_err(Refusal::failed)?;
+            state.shared.append(envelope, event).await.map_err(ApiError::failed)?;
             Ok(None)
         }
     }

@@ -1,4 +1,4 @@
-//! Sessions by their number, as the first versions of claude-mem had them.
+//! The API of the first versions of claude-mem: sessions by number.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,15 +11,15 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     dto::Session,
-    error::{Answer, Given, Named, Problem, Refusal},
+    error::{ApiError, ApiResult, JsonBody, PathParam, Problem},
     ingest::{SessionEvent, record},
-    sessions::{Begun, begin, now_us},
-    state::Site,
+    sessions::{SessionInit, begin, now_us},
+    state::AppState,
 };
 use claude_mem_capture::IncomingKind;
 use claude_mem_core::settings::table::DELETE_TIMEOUT;
 
-pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
+pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new()
         .routes(routes!(init))
         .routes(routes!(observations))
@@ -28,155 +28,158 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
         .routes(routes!(delete))
 }
 
-/// What the user said.
+/// The prompt.
 #[derive(Debug, Deserialize, ToSchema)]
-struct Said {
-    /// What the user said.
+struct LegacyPrompt {
+    /// The prompt.
     #[serde(alias = "userPrompt", alias = "user_prompt")]
     prompt: Option<String>,
-    /// The name of the project.
+    /// Project name.
     project: Option<String>,
 }
 
-/// A tool that was used.
+/// A tool use.
 #[derive(Debug, Deserialize, ToSchema)]
-struct ToolUse {
+struct LegacyToolUse {
     /// As the assistant calls it: `Read`, `Bash`.
     tool_name: String,
-    /// What it was given.
+    /// Input.
     #[schema(value_type = Option<Value>)]
     tool_input: Option<Box<RawValue>>,
-    /// What came back; `tool_output` is understood, too.
+    /// Output; `tool_output` is accepted, too.
     #[serde(alias = "tool_output")]
     #[schema(value_type = Option<Value>)]
     tool_response: Option<Box<RawValue>>,
-    /// Where it ran.
+    /// Working directory.
     cwd: Option<String>,
-    /// The client's id of this use.
+    /// The client's ID of this tool use.
     tool_use_id: Option<String>,
 }
 
-/// What was said last.
+/// The end of a turn.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-struct LastWords {
+struct LegacyStop {
     last_user_message: Option<String>,
     last_assistant_message: Option<String>,
 }
 
-/// What becomes of something that was told.
+/// Result of recording an event.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Waiting {
+struct LegacyQueued {
     /// `queued`, or `skipped`.
     status: &'static str,
     /// Why it was skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
-    /// How much of the session waits for an answer, this not yet counted.
+    /// Pending events of the session, without this one.
     queue_length: u32,
 }
 
-/// How a session stands.
+/// Status of a session.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Standing {
+struct LegacySessionStatus {
     session_db_id: i64,
-    /// The agent's id of its conversation.
+    /// Session ID of the provider's conversation.
     sdk_session_id: Option<String>,
     project: String,
-    /// As the session's own; `failed` after it was deleted, until it goes on.
+    /// Status of the session; `failed` after it was deleted, until it continues.
     status: String,
-    /// How much of it waits for an answer.
+    /// Pending events.
     queue_length: u32,
     prompt_number: u32,
     session: Session,
 }
 
-/// What became of a session that was deleted.
+/// Result of deleting a session.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Deleted {
+struct LegacyDeleted {
     /// `deleted`.
     status: &'static str,
-    /// Whether the request to the agent has ended. If not, it did not end in time.
+    /// Whether the provider request has ended in time.
     is_stopped: bool,
 }
 
-/// Begins, or goes on with, a session that is known.
+/// Starts or continues a known session.
 #[utoipa::path(post, path = "/sessions/{id}/init", tag = "seed", security(("token" = [])),
-    params(("id" = i64, Path)), request_body = Said,
-    responses((status = 200, body = Begun), (status = "4XX", body = Problem)))]
+    params(("id" = i64, Path)), request_body = LegacyPrompt,
+    responses((status = 200, body = SessionInit), (status = "4XX", body = Problem)))]
 async fn init(
-    State(site): State<Arc<Site>>,
-    Named(id): Named<i64>,
-    Given(said): Given<Said>,
-) -> Answer<Begun> {
-    let told = find(&site, id).await?;
-    let told = told.ok_or_else(|| Refusal::not_found(format!("there is no session {id}")))?;
-    let event = SessionEvent { project: said.project, ..event_of(id, Some(told)) };
-    begin(&site, event, said.prompt).await.map(Json)
+    State(state): State<Arc<AppState>>,
+    PathParam(id): PathParam<i64>,
+    JsonBody(body): JsonBody<LegacyPrompt>,
+) -> ApiResult<SessionInit> {
+    let view = find(&state, id).await?;
+    let view = view.ok_or_else(|| ApiError::not_found(format!("there is no session {id}")))?;
+    let event = SessionEvent { project: body.project, ..event_of(id, Some(view)) };
+    begin(&state, event, body.prompt).await.map(Json)
 }
 
-/// Records that a tool was used. A session that is not known begins.
+/// Records a tool use. Starts an unknown session.
 #[utoipa::path(post, path = "/sessions/{id}/observations", tag = "seed", security(("token" = [])),
-    params(("id" = i64, Path)), request_body = ToolUse,
-    responses((status = 200, body = Waiting), (status = "4XX", body = Problem)))]
+    params(("id" = i64, Path)), request_body = LegacyToolUse,
+    responses((status = 200, body = LegacyQueued), (status = "4XX", body = Problem)))]
 async fn observations(
-    State(site): State<Arc<Site>>,
-    Named(id): Named<i64>,
-    Given(used): Given<ToolUse>,
-) -> Answer<Waiting> {
-    let told = find(&site, id).await?;
-    let queue_length = told.as_ref().map_or(0, |told| told.outstanding);
-    let mut event = event_of(id, told);
+    State(state): State<Arc<AppState>>,
+    PathParam(id): PathParam<i64>,
+    JsonBody(used): JsonBody<LegacyToolUse>,
+) -> ApiResult<LegacyQueued> {
+    let view = find(&state, id).await?;
+    let queue_length = view.as_ref().map_or(0, |view| view.outstanding);
+    let mut event = event_of(id, view);
     event.cwd = used.cwd.or(event.cwd);
     let event = event
         .field("tool_name", Some(used.tool_name))
         .raw("tool_input", used.tool_input)
         .raw("tool_response", used.tool_response)
         .field("tool_use_id", used.tool_use_id);
-    let reason = record(&site, IncomingKind::ToolUse, event).await?;
-    Ok(Json(Waiting::of(reason, queue_length)))
+    let reason = record(&state, IncomingKind::ToolUse, event).await?;
+    Ok(Json(LegacyQueued::of(reason, queue_length)))
 }
 
-/// Records that the assistant stopped. A session that is not known begins.
+/// Records the end of a turn. Starts an unknown session.
 #[utoipa::path(post, path = "/sessions/{id}/summarize", tag = "seed", security(("token" = [])),
-    params(("id" = i64, Path)), request_body = Option<LastWords>,
-    responses((status = 200, body = Waiting), (status = "4XX", body = Problem)))]
+    params(("id" = i64, Path)), request_body = Option<LegacyStop>,
+    responses((status = 200, body = LegacyQueued), (status = "4XX", body = Problem)))]
 async fn summarize(
-    State(site): State<Arc<Site>>,
-    Named(id): Named<i64>,
+    State(state): State<Arc<AppState>>,
+    PathParam(id): PathParam<i64>,
     body: axum::body::Bytes,
-) -> Answer<Waiting> {
+) -> ApiResult<LegacyQueued> {
     let stopped = match body.trim_ascii() {
         b"" => None,
-        body => serde_json::from_slice::<Option<LastWords>>(body)
-            .map_err(|error| Refusal::bad(format!("the body cannot be read: {error}")))?,
+        body => serde_json::from_slice::<Option<LegacyStop>>(body)
+            .map_err(|error| ApiError::bad(format!("invalid body: {error}")))?,
     };
     let stopped = stopped.unwrap_or_default();
-    let told = find(&site, id).await?;
-    let queue_length = told.as_ref().map_or(0, |told| told.outstanding);
-    let event = event_of(id, told)
+    let view = find(&state, id).await?;
+    let queue_length = view.as_ref().map_or(0, |view| view.outstanding);
+    let event = event_of(id, view)
         .field("last_assistant_message", Some(stopped.last_assistant_message.unwrap_or_default()))
         .field("last_user_message", stopped.last_user_message);
-    let reason = record(&site, IncomingKind::Stop, event).await?;
-    Ok(Json(Waiting::of(reason, queue_length)))
+    let reason = record(&state, IncomingKind::Stop, event).await?;
+    Ok(Json(LegacyQueued::of(reason, queue_length)))
 }
 
-/// How a session stands.
+/// Status of a session.
 #[utoipa::path(get, path = "/sessions/{id}/status", tag = "seed", security(("token" = [])),
     params(("id" = i64, Path)),
-    responses((status = 200, body = Standing), (status = "4XX", body = Problem)))]
-async fn status(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> Answer<Standing> {
-    let told = find(&site, id).await?;
-    let told = told.ok_or_else(|| Refusal::not_found(format!("there is no session {id}")))?;
-    let session_db_id = told.id;
-    let session = Session::from(told);
-    Ok(Json(Standing {
+    responses((status = 200, body = LegacySessionStatus), (status = "4XX", body = Problem)))]
+async fn status(
+    State(state): State<Arc<AppState>>,
+    PathParam(id): PathParam<i64>,
+) -> ApiResult<LegacySessionStatus> {
+    let view = find(&state, id).await?;
+    let view = view.ok_or_else(|| ApiError::not_found(format!("there is no session {id}")))?;
+    let session_db_id = view.id;
+    let session = Session::from(view);
+    Ok(Json(LegacySessionStatus {
         session_db_id,
         sdk_session_id: session.memory_session_id.clone(),
         project: session.project.clone(),
-        status: match site.shared.is_left(&session.content_session_id) {
+        status: match state.shared.is_cancelled(&session.content_session_id) {
             true => "failed".into(),
             false => session.status.clone(),
         },
@@ -186,51 +189,55 @@ async fn status(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> Answer<
     }))
 }
 
-/// Cancels the request to the agent about a session, and marks the session failed. What is pending stays in the log,
-/// and is distilled when the session goes on.
+/// Cancels the provider request of a session, and marks the session as failed. Pending events stay in the log,
+/// and are distilled when the session continues.
 #[utoipa::path(delete, path = "/sessions/{id}", tag = "seed", security(("token" = [])),
     params(("id" = i64, Path)),
-    responses((status = 200, body = Deleted), (status = "4XX", body = Problem)))]
-async fn delete(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> Answer<Deleted> {
-    let told = find(&site, id).await?;
-    let told = told.ok_or_else(|| Refusal::not_found(format!("there is no session {id}")))?;
-    let shared = Arc::clone(&site.shared);
-    let seconds = site.block(move || Ok(shared.app().settings.get(&DELETE_TIMEOUT))).await?;
+    responses((status = 200, body = LegacyDeleted), (status = "4XX", body = Problem)))]
+async fn delete(
+    State(state): State<Arc<AppState>>,
+    PathParam(id): PathParam<i64>,
+) -> ApiResult<LegacyDeleted> {
+    let view = find(&state, id).await?;
+    let view = view.ok_or_else(|| ApiError::not_found(format!("there is no session {id}")))?;
+    let shared = Arc::clone(&state.shared);
+    let seconds = state.block(move || Ok(shared.app().settings.get(&DELETE_TIMEOUT))).await?;
     let time_max = Duration::from_secs(seconds);
-    let is_stopped = site.shared.leave(&told.session, time_max).await;
-    Ok(Json(Deleted { status: "deleted", is_stopped }))
+    let is_stopped = state.shared.cancel_session(&view.session, time_max).await;
+    Ok(Json(LegacyDeleted { status: "deleted", is_stopped }))
 }
 
-impl Waiting {
+impl LegacyQueued {
     fn of(reason: Option<&'static str>, queue_length: u32) -> Self {
         let status = if reason.is_none() { "queued" } else { "skipped" };
         Self { status, reason, queue_length }
     }
 }
 
-/// What a session is called that somebody has only a number of.
-fn called(id: i64) -> String {
+/// Session ID for a client that only has a number.
+fn session_name(id: i64) -> String {
     format!("session-{id}")
 }
 
-/// The session that was begun under this number, else the one that has it.
-async fn find(site: &Arc<Site>, id: i64) -> Result<Option<SessionView>, Refusal> {
-    site.read(move |store, app| {
-        let mut told = store.session_views(SessionQuery::Id(&called(id)), now_us(app))?;
-        if told.is_empty() {
-            told = store.session_views(SessionQuery::Number(id), now_us(app))?;
-        }
-        Ok(told.pop())
-    })
-    .await
+/// The session that was started with this number, else the one that has it in the database.
+async fn find(state: &Arc<AppState>, id: i64) -> Result<Option<SessionView>, ApiError> {
+    state
+        .read(move |store, app| {
+            let mut view = store.session_views(SessionQuery::Id(&session_name(id)), now_us(app))?;
+            if view.is_empty() {
+                view = store.session_views(SessionQuery::Number(id), now_us(app))?;
+            }
+            Ok(view.pop())
+        })
+        .await
 }
 
-fn event_of(id: i64, told: Option<SessionView>) -> SessionEvent {
-    match told {
-        None => SessionEvent { session: called(id), ..SessionEvent::default() },
-        Some(told) => SessionEvent {
-            session: told.session,
-            platform: Some(told.platform),
+fn event_of(id: i64, view: Option<SessionView>) -> SessionEvent {
+    match view {
+        None => SessionEvent { session: session_name(id), ..SessionEvent::default() },
+        Some(view) => SessionEvent {
+            session: view.session,
+            platform: Some(view.platform),
             ..SessionEvent::default()
         },
     }

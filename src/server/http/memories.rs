@@ -1,4 +1,4 @@
-//! Memories one by one: read, written by hand, looked up by number or by file.
+//! Single memories: read, save, and look up by number or file.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     dto::{Item, Observation, Prompt, Summary},
-    error::{Answer, Asked, Given, Named, Problem, Refusal},
+    error::{ApiError, ApiResult, JsonBody, PathParam, Problem, QueryParams},
     feed::{LIMIT_MAX, list},
-    state::Site,
+    state::AppState,
 };
 use claude_mem_memory::remember::{Note, remember_in};
 
-/// Observations about files, unless told.
+/// Default of `limit`.
 const BY_FILE: usize = 15;
 
-pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
+pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new()
         .routes(routes!(observation))
         .routes(routes!(summary))
@@ -33,71 +33,80 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
         .routes(routes!(save))
 }
 
-/// One observation, also one that others have taken the place of.
+/// Returns an observation, also a superseded one.
 #[utoipa::path(get, path = "/api/observation/{id}", tag = "reading", security(("token" = [])),
     params(("id" = i64, Path)),
     responses((status = 200, body = Observation), (status = "4XX", body = Problem)))]
-async fn observation(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> Answer<Observation> {
-    one(&site, MemoryId { kind: Kind::Observation, id }, Item::observation).await
+async fn observation(
+    State(state): State<Arc<AppState>>,
+    PathParam(id): PathParam<i64>,
+) -> ApiResult<Observation> {
+    one(&state, MemoryId { kind: Kind::Observation, id }, Item::observation).await
 }
 
-/// One summary.
+/// Returns a summary.
 #[utoipa::path(get, path = "/api/summary/{id}", tag = "reading", security(("token" = [])),
     params(("id" = i64, Path)),
     responses((status = 200, body = Summary), (status = "4XX", body = Problem)))]
-async fn summary(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> Answer<Summary> {
-    one(&site, MemoryId { kind: Kind::Summary, id }, Item::summary).await
+async fn summary(
+    State(state): State<Arc<AppState>>,
+    PathParam(id): PathParam<i64>,
+) -> ApiResult<Summary> {
+    one(&state, MemoryId { kind: Kind::Summary, id }, Item::summary).await
 }
 
-/// One prompt.
+/// Returns a prompt.
 #[utoipa::path(get, path = "/api/prompt/{id}", tag = "reading", security(("token" = [])),
     params(("id" = i64, Path)),
     responses((status = 200, body = Prompt), (status = "4XX", body = Problem)))]
-async fn prompt(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> Answer<Prompt> {
-    one(&site, MemoryId { kind: Kind::Prompt, id }, Item::prompt).await
+async fn prompt(
+    State(state): State<Arc<AppState>>,
+    PathParam(id): PathParam<i64>,
+) -> ApiResult<Prompt> {
+    one(&state, MemoryId { kind: Kind::Prompt, id }, Item::prompt).await
 }
 
 async fn one<T: Send + 'static>(
-    site: &Arc<Site>,
+    state: &Arc<AppState>,
     name: MemoryId,
     pick: fn(Item) -> Option<T>,
-) -> Answer<T> {
-    let found = site.read(move |store, _| Ok(store.list_rows(&[name])?.pop())).await?;
+) -> ApiResult<T> {
+    let found = state.read(move |store, _| Ok(store.list_rows(&[name])?.pop())).await?;
     let found = found.map(Item::from).and_then(pick);
-    found.map(Json).ok_or_else(|| Refusal::not_found(format!("there is no memory {name}")))
+    found.map(Json).ok_or_else(|| ApiError::not_found(format!("there is no memory {name}")))
 }
 
-/// Which observations.
+/// Observations to return.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Batch {
-    /// Numbers; also as JSON in a text, or separated by commas in one.
+    /// Numbers: an array, JSON in a string, or a comma-separated string.
     #[schema(value_type = Vec<i64>)]
     ids: Value,
-    /// `date_desc` or `date_asc`; else as they were named.
+    /// `date_desc` or `date_asc` [default: the order of `ids`].
     order_by: Option<String>,
-    /// How many at most.
+    /// Maximum number of results.
     limit: Option<usize>,
-    /// Only of this project.
+    /// Only this project.
     project: Option<String>,
 }
 
-/// Observations by their numbers.
+/// Returns observations by number.
 #[utoipa::path(post, path = "/api/observations/batch", tag = "reading", security(("token" = [])),
     request_body = Batch,
     responses((status = 200, body = Vec<Observation>), (status = "4XX", body = Problem)))]
 async fn batch(
-    State(site): State<Arc<Site>>,
-    Given(batch): Given<Batch>,
-) -> Answer<Vec<Observation>> {
-    let mut ids =
-        numbers(&batch.ids).ok_or_else(|| Refusal::bad("`ids` must be a list of whole numbers"))?;
+    State(state): State<Arc<AppState>>,
+    JsonBody(batch): JsonBody<Batch>,
+) -> ApiResult<Vec<Observation>> {
+    let mut ids = numbers(&batch.ids)
+        .ok_or_else(|| ApiError::bad("`ids` must be a list of whole numbers"))?;
     if ids.len() > 10 * LIMIT_MAX {
-        return Err(Refusal::bad(format!("at most {} at a time", 10 * LIMIT_MAX)));
+        return Err(ApiError::bad(format!("at most {} observations per request", 10 * LIMIT_MAX)));
     }
     let order = batch.order_by.unwrap_or_default();
     if !matches!(order.as_str(), "" | "relevance" | "date_desc" | "date_asc") {
-        return Err(Refusal::bad("`orderBy` is `date_desc` or `date_asc`"));
+        return Err(ApiError::bad("`orderBy` must be `date_desc` or `date_asc`"));
     }
     let mut found = move |store: &Store| {
         if let Some(project) = &batch.project {
@@ -120,10 +129,10 @@ async fn batch(
         listed.truncate(batch.limit.unwrap_or(usize::MAX));
         Ok(listed.into_iter().map(Item::from).filter_map(Item::observation).collect())
     };
-    site.read(move |store, _| found(store)).await.map(Json)
+    state.read(move |store, _| found(store)).await.map(Json)
 }
 
-/// The numbers in a list, in a text that is one, or in a text with commas.
+/// Parses an array, JSON in a string, or a comma-separated string.
 fn numbers(ids: &Value) -> Option<Vec<i64>> {
     match ids {
         Value::Array(ids) => ids.iter().map(number).collect(),
@@ -136,28 +145,28 @@ fn numbers(ids: &Value) -> Option<Vec<i64>> {
     }
 }
 
-/// An id in a list: `12` or `"12"`.
+/// An ID: `12` or `"12"`.
 fn number(id: &Value) -> Option<i64> {
     id.as_i64().or_else(|| id.as_str()?.parse().ok())
 }
 
-/// Observations about a file.
+/// Observations about files.
 #[derive(Debug, Serialize, ToSchema)]
 struct AboutFiles {
     observations: Vec<Observation>,
     count: usize,
 }
 
-/// Observations about files, the newest first.
+/// Lists observations about files, newest first.
 #[utoipa::path(get, path = "/api/observations/by-file", tag = "reading", security(("token" = [])),
-    params(("path" = String, Query, description = "a path or the end of one; may be given several times"),
-        ("projects" = Option<String>, Query, description = "names of projects, separated by commas"),
+    params(("path" = String, Query, description = "a path or the end of one; can be repeated"),
+        ("projects" = Option<String>, Query, description = "project names, separated by commas"),
         ("limit" = Option<usize>, Query)),
     responses((status = 200, body = AboutFiles), (status = "4XX", body = Problem)))]
 async fn by_file(
-    State(site): State<Arc<Site>>,
-    Asked(asked): Asked<Vec<(String, String)>>,
-) -> Answer<AboutFiles> {
+    State(state): State<Arc<AppState>>,
+    QueryParams(asked): QueryParams<Vec<(String, String)>>,
+) -> ApiResult<AboutFiles> {
     let all = |name: &'static str| {
         let named =
             asked.iter().filter(move |(key, value)| key == name && !value.trim().is_empty());
@@ -165,11 +174,11 @@ async fn by_file(
     };
     let paths: Vec<String> = all("path").take(10).collect();
     if paths.is_empty() {
-        return Err(Refusal::bad("`path` is required"));
+        return Err(ApiError::bad("`path` is required"));
     }
     let limit = match all("limit").next() {
         None => BY_FILE,
-        Some(limit) => limit.parse().map_err(|_| Refusal::bad("`limit` must be a number"))?,
+        Some(limit) => limit.parse().map_err(|_| ApiError::bad("`limit` must be a number"))?,
     };
     let mut projects: Vec<Option<String>> =
         all("projects").flat_map(|names| list(Some(&names))).map(Some).collect();
@@ -201,64 +210,63 @@ async fn by_file(
         let observations: Vec<_> = listed.map(Item::from).filter_map(Item::observation).collect();
         Ok(AboutFiles { count: observations.len(), observations })
     };
-    site.read(move |store, _| found(store)).await.map(Json)
+    state.read(move |store, _| found(store)).await.map(Json)
 }
 
-/// A memory written by hand.
+/// A memory to save.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Written {
-    /// What it says.
+struct SaveMemoryRequest {
+    /// Text.
     text: String,
-    /// A line that names it.
+    /// Title.
     title: Option<String>,
-    /// The name or key of a project; the one worked on last, if not given.
+    /// Project name or key [default: the latest project].
     project: Option<String>,
-    /// One of the types of observations, or `note`.
+    /// An observation type, or `note`.
     #[serde(rename = "type")]
     type_: Option<String>,
-    /// Words to find it by.
+    /// Concepts to find it by.
     #[serde(default)]
     concepts: Vec<String>,
-    /// Files that it is about.
+    /// Related files.
     #[serde(default)]
     files: Vec<String>,
 }
 
-/// What became of it.
+/// Result.
 #[derive(Debug, Serialize, ToSchema)]
 struct Saved {
     success: bool,
-    /// Its number; null if the tables are too far behind to tell.
+    /// Number of the memory; null if it is not indexed yet.
     id: Option<String>,
     title: String,
     project: String,
     message: String,
-    /// Whether something was left out because it is private or a secret.
+    /// Whether private text or secrets were removed.
     is_redacted: bool,
 }
 
-/// Remembers something that was written by hand.
+/// Saves a memory.
 #[utoipa::path(post, path = "/api/memory/save", tag = "writing", security(("token" = [])),
-    request_body = Written,
+    request_body = SaveMemoryRequest,
     responses((status = 200, body = Saved), (status = "4XX", body = Problem)))]
 async fn save(
-    State(site): State<Arc<Site>>,
+    State(state): State<Arc<AppState>>,
     headers: HeaderMap,
-    Given(written): Given<Written>,
-) -> Answer<Saved> {
-    // Browsers say where a request comes from, and programs do not: the user writes in the viewer, and over HTTP
-    // Claude or another program may.
+    JsonBody(written): JsonBody<SaveMemoryRequest>,
+) -> ApiResult<Saved> {
+    // Only browsers set this header: with it the user writes in the viewer, without it a program does.
     let via = if headers.contains_key("sec-fetch-site") { "viewer" } else { "http" };
     let name = match written.project.as_deref().map(str::trim).filter(|name| !name.is_empty()) {
         Some(name) => name.to_owned(),
-        None => site
+        None => state
             .read(|store, _| Ok(store.latest_project()?))
             .await?
-            .ok_or_else(|| Refusal::bad("`project` is required: nothing was worked on yet"))?,
+            .ok_or_else(|| ApiError::bad("`project` is required: there is no project yet"))?,
     };
-    let project = site.project("", &name, "").await?;
-    let saved = site
+    let project = state.project("", &name, "").await?;
+    let saved = state
         .write(move |store, app| {
             let note = Note {
                 title: written.title.unwrap_or_default(),
@@ -270,7 +278,7 @@ async fn save(
                 via,
             };
             let saved = remember_in(app, store, &note, &project, String::new())
-                .map_err(|failure| Refusal::unfit(&failure))?;
+                .map_err(|failure| ApiError::unfit(&failure))?;
             Ok((note, saved))
         })
         .await?;

@@ -1,10 +1,10 @@
-//! What the worker answers over HTTP.
+//! The HTTP API of the worker.
 //!
-//! Nothing is decided here that others could decide: a route takes a request apart, calls what the command
-//! line calls, and writes down what came of it. `guard.rs` says who may ask, `site.rs` what a request has at hand,
-//! and each group of routes has a file. What is in `closed` needs the token, whatever is added to it.
+//! A route parses the request, calls the same functions as the command line, and renders the result. `auth.rs` checks
+//! the token, `state.rs` is the state shared by requests, and each group of routes has a file. Everything in `closed`
+//! needs the token.
 
-#![expect(clippy::struct_field_names, reason = "fields are called as they are sent")]
+#![expect(clippy::struct_field_names, reason = "field names are those of the JSON")]
 
 mod auth;
 mod body_limit;
@@ -54,20 +54,20 @@ use utoipa::{
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{shared::Shared, viewer};
-use error::Refusal;
-use state::Site;
+use error::ApiError;
+use state::AppState;
 
-/// Serves until `shutdown` is there; requests under way are then answered to their end.
+/// Serves until `shutdown` completes; requests in progress are then finished.
 pub(crate) async fn serve(
     listener: TcpListener,
     shared: Arc<Shared>,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let site = Site::new(shared);
-    connections::serve(listener, router(&site), shutdown).await
+    let state = AppState::new(shared);
+    connections::serve(listener, router(&state), shutdown).await
 }
 
-/// What every route says of itself, collected.
+/// The OpenAPI description, collected from the routes.
 #[derive(OpenApi)]
 #[openapi(
     info(title = "claude-mem", description = "Memory of Claude Code sessions on this machine."),
@@ -85,7 +85,7 @@ impl Modify for Token {
     }
 }
 
-fn router(site: &Arc<Site>) -> Router {
+fn router(state: &Arc<AppState>) -> Router {
     let open = OpenApiRouter::with_openapi(Description::openapi())
         .merge(health::open_routes())
         .merge(viewer_login::open_routes());
@@ -109,12 +109,12 @@ fn router(site: &Arc<Site>) -> Router {
         .merge(health::closed_routes())
         .merge(viewer_login::closed_routes())
         .merge(stream::routes());
-    let known = parameters::Known::of(closed.get_openapi());
-    // The last layer is the first to see a request: no body is read without a token.
+    let known = parameters::KnownParameters::of(closed.get_openapi());
+    // The last layer runs first: no body is read without a token.
     closed = closed
         // Limited by `body_limit::read`, and only there.
         .route_layer(DefaultBodyLimit::disable())
-        .route_layer(middleware::from_fn_with_state(Arc::clone(site), body_limit::read))
+        .route_layer(middleware::from_fn_with_state(Arc::clone(state), body_limit::read))
         .route_layer(middleware::from_fn_with_state(known, parameters::known_only))
         .route_layer(middleware::from_fn(auth::known_only));
     let (router, description) = open.merge(closed).split_for_parts();
@@ -124,11 +124,11 @@ fn router(site: &Arc<Site>) -> Router {
     let described = get(async move || ([(CONTENT_TYPE, "application/json")], description.clone()));
     router
         .route("/api/openapi.json", described)
-        .fallback(|| std::future::ready(Refusal::not_found("there is nothing here")))
-        .method_not_allowed_fallback(|| std::future::ready(Refusal::method_not_allowed()))
-        .layer(middleware::from_fn_with_state(Arc::clone(site), auth::guard))
+        .fallback(|| std::future::ready(ApiError::not_found("there is no such route")))
+        .method_not_allowed_fallback(|| std::future::ready(ApiError::method_not_allowed()))
+        .layer(middleware::from_fn_with_state(Arc::clone(state), auth::guard))
         .layer(middleware::from_fn(log_request))
-        .with_state(Arc::clone(site))
+        .with_state(Arc::clone(state))
 }
 
 /// The path without its parameters: those may hold private text or a login.

@@ -1,7 +1,7 @@
-//! Query parameters: one that a route does not know is refused, and the nearest known name is suggested.
+//! Query parameters: rejects unknown ones, and suggests the nearest name.
 //!
-//! A misspelt filter that is ignored gives an answer to another question. What a route knows is read from its own
-//! description, so that the two cannot differ.
+//! A misspelled filter must not be ignored, because the result would be wrong. The known parameters come from the
+//! OpenAPI description, so that the two cannot differ.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -13,7 +13,7 @@ use axum::{
 };
 use utoipa::openapi::{OpenApi, RefOr, path::ParameterIn};
 
-use super::error::Refusal;
+use super::error::ApiError;
 use claude_mem_core::failure::nearest;
 
 /// Other spellings that routes accept, with the name in the description.
@@ -26,10 +26,9 @@ const ALIASES: [(&str, &str); 4] = [
 
 /// The query parameters of each route.
 #[derive(Debug)]
-pub(super) struct Known(HashMap<(Method, String), Vec<String>>);
+pub(super) struct KnownParameters(HashMap<(Method, String), Vec<String>>);
 
-impl Known {
-    /// As described.
+impl KnownParameters {
     pub(super) fn of(description: &OpenApi) -> Arc<Self> {
         let mut known = HashMap::new();
         for (path, item) in &description.paths.paths {
@@ -53,13 +52,13 @@ impl Known {
         Arc::new(Self(known))
     }
 
-    fn check(&self, path: &str, request: &Request) -> Result<(), Refusal> {
+    fn check(&self, path: &str, request: &Request) -> Result<(), ApiError> {
         if request.uri().query().is_none_or(str::is_empty) {
             return Ok(());
         }
         let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
         let known = self.0.get(&(method.clone(), path.to_owned())).map_or(&[][..], Vec::as_slice);
-        // What cannot be read is refused by the route itself, which also names the reason.
+        // The route itself rejects an invalid query, and names the reason.
         let given = Query::<Vec<(String, String)>>::try_from_uri(request.uri());
         let given = given.map_or_else(|_| Vec::new(), |Query(given)| given);
         match given.iter().find(|(name, _)| !is_known(known, name)) {
@@ -74,20 +73,20 @@ fn is_known(known: &[String], name: &str) -> bool {
     has(name) || ALIASES.iter().any(|(alias, meant)| *alias == name && has(meant))
 }
 
-fn unknown(known: &[String], name: &str) -> Refusal {
+fn unknown(known: &[String], name: &str) -> ApiError {
     let name: String = name.chars().take(60).collect();
-    let refusal = Refusal::bad(format!("there is no parameter `{name}`"));
+    let refusal = ApiError::bad(format!("there is no parameter `{name}`"));
     let names = known.iter().map(String::as_str);
     match nearest(&name, names) {
         Some(meant) => refusal.remedy(format!("did you mean `{meant}`?")),
         None if known.is_empty() => refusal.remedy("this route has no parameters"),
-        None => refusal.remedy(format!("this route knows `{}`", known.join("`, `"))),
+        None => refusal.remedy(format!("the parameters are `{}`", known.join("`, `"))),
     }
 }
 
-/// Goes on if the route knows every parameter.
+/// Rejects requests with unknown parameters.
 pub(super) async fn known_only(
-    State(known): State<Arc<Known>>,
+    State(known): State<Arc<KnownParameters>>,
     path: MatchedPath,
     request: Request,
     next: Next,

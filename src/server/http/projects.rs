@@ -1,4 +1,4 @@
-//! What was worked on, and what observations can be about.
+//! Projects, and the vocabulary of observations.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,30 +9,30 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    error::{Answer, Problem, Refusal},
-    state::Site,
+    error::{ApiError, ApiResult, Problem},
+    state::AppState,
     time_params::{epoch, rfc3339},
 };
 use claude_mem_memory::modes::mode;
 
-/// What was worked on.
+/// Projects.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Projects {
-    /// Their names.
+    /// Project names.
     pub(super) projects: Vec<String>,
-    /// The programs that are watched.
+    /// Clients.
     pub(super) sources: Vec<String>,
-    /// Names of projects by program.
+    /// Project names by client.
     pub(super) projects_by_source: BTreeMap<String, Vec<String>>,
 }
 
-/// A project, and how much there is of it.
+/// A project with its totals.
 #[derive(Debug, Serialize, ToSchema)]
 struct Detail {
-    /// What people call it.
+    /// Name.
     project: String,
-    /// What it is known by.
+    /// Key.
     key: String,
     root: Option<String>,
     sessions: u64,
@@ -46,9 +46,9 @@ struct Detail {
     last_at_epoch: Option<u64>,
 }
 
-/// Names, and details.
+/// Project names and details.
 #[derive(Debug, Serialize, ToSchema)]
-struct Known {
+struct ProjectList {
     #[serde(flatten)]
     projects: Projects,
     details: Vec<Detail>,
@@ -56,29 +56,29 @@ struct Known {
 
 /// Types and concepts of observations.
 #[derive(Debug, Serialize, ToSchema)]
-struct Words {
-    types: Vec<Word>,
-    concepts: Vec<Word>,
+struct Vocabulary {
+    types: Vec<VocabularyTerm>,
+    concepts: Vec<VocabularyTerm>,
 }
 
 /// A type or a concept.
 #[derive(Debug, Serialize, ToSchema)]
-struct Word {
+struct VocabularyTerm {
     id: String,
-    /// What it means.
+    /// Meaning.
     means: String,
-    /// How it is shown.
+    /// Icon.
     icon: String,
 }
 
-pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
+pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new().routes(routes!(projects)).routes(routes!(types))
 }
 
-/// What was worked on, the latest first.
+/// Lists projects, latest first.
 #[utoipa::path(get, path = "/api/projects", tag = "reading", security(("token" = [])),
-    responses((status = 200, body = Known), (status = "4XX", body = Problem)))]
-async fn projects(State(site): State<Arc<Site>>) -> Answer<Known> {
+    responses((status = 200, body = ProjectList), (status = "4XX", body = Problem)))]
+async fn projects(State(state): State<Arc<AppState>>) -> ApiResult<ProjectList> {
     let found = |store: &Store| {
         let details = store
             .project_stats()?
@@ -97,13 +97,12 @@ async fn projects(State(site): State<Arc<Site>>) -> Answer<Known> {
             last_at: share.at_us.map(rfc3339),
             last_at_epoch: share.at_us.map(epoch),
         });
-        Ok(Known { details: details.collect(), projects: named(store)? })
+        Ok(ProjectList { details: details.collect(), projects: named(store)? })
     };
-    site.read(move |store, _| found(store)).await.map(Json)
+    state.read(move |store, _| found(store)).await.map(Json)
 }
 
-/// The names of all projects.
-pub(super) fn named(store: &Store) -> Result<Projects, Refusal> {
+pub(super) fn named(store: &Store) -> Result<Projects, ApiError> {
     let mut known = Projects::default();
     for (name, platforms) in store.project_names()? {
         for platform in platforms {
@@ -115,17 +114,17 @@ pub(super) fn named(store: &Store) -> Result<Projects, Refusal> {
     Ok(known)
 }
 
-/// What observations can be about, in the mode that is set.
+/// Lists types and concepts of observations in the current mode.
 #[utoipa::path(get, path = "/api/types", tag = "reading", security(("token" = [])),
-    responses((status = 200, body = Words), (status = "4XX", body = Problem)))]
-async fn types(State(site): State<Arc<Site>>) -> Answer<Words> {
-    let shared = Arc::clone(&site.shared);
+    responses((status = 200, body = Vocabulary), (status = "4XX", body = Problem)))]
+async fn types(State(state): State<Arc<AppState>>) -> ApiResult<Vocabulary> {
+    let shared = Arc::clone(&state.shared);
     let found = move || {
         let mode = mode(&shared.app())?;
         let types = mode.types.into_iter().map(|word| (word.id, word.means, word.icon));
         let concepts = mode.concepts.into_iter().map(|word| (word.id, word.means, word.icon));
-        let word = |(id, means, icon)| Word { id, means, icon };
-        Ok(Words { types: types.map(word).collect(), concepts: concepts.map(word).collect() })
+        let word = |(id, means, icon)| VocabularyTerm { id, means, icon };
+        Ok(Vocabulary { types: types.map(word).collect(), concepts: concepts.map(word).collect() })
     };
-    site.block(found).await.map(Json)
+    state.block(found).await.map(Json)
 }

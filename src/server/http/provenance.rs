@@ -1,4 +1,4 @@
-//! Where a memory comes from: the events it was made of, the reply that says it, and what others made of them.
+//! Provenance of a memory: source events, response, and other generations.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     dto::Item,
-    error::{Answer, Named, Problem, Refusal},
-    state::Site,
+    error::{ApiError, ApiResult, PathParam, Problem},
+    state::AppState,
     time_params::{epoch, rfc3339},
 };
 use claude_mem_core::app::App;
@@ -26,12 +26,12 @@ use claude_mem_memory::{
     store,
 };
 
-/// Longer texts are cut: a page shows what an event was about, `claude-mem log --raw` shows all of it.
+/// Longer texts are cut; `claude-mem log --raw` shows all of it.
 const TEXT_CHARS_MAX: usize = 20_000;
-/// Events whose content is read from the log.
+/// Maximum number of source events with content.
 const SOURCES_MAX: usize = 100;
 
-/// Where a memory comes from.
+/// Provenance of a memory.
 #[derive(Debug, Serialize, ToSchema)]
 struct Provenance {
     /// `12`, `S3`, `P9`.
@@ -40,43 +40,43 @@ struct Provenance {
     kind: &'static str,
     /// `agent`, `user`, `import`; `hook` for prompts.
     origin: String,
-    /// The event that it was made of, or the reply that says it.
+    /// ID of the response event, or of its own event.
     event: String,
-    /// Where that is in the log.
+    /// Position of that event in the log.
     seq: String,
     created_at: String,
     /// Whether others have taken its place.
     is_superseded: bool,
     reply: Option<Reply>,
-    /// The events that the reply answers.
-    sources: Vec<Told>,
-    /// What became of the files that it names.
+    /// Source events.
+    sources: Vec<EventDetail>,
+    /// State of its files.
     freshness: Vec<File>,
-    /// Everything that was said of the same events, the earliest generation first.
+    /// Memories of the same events, earliest generation first.
     generations: Vec<Generation>,
 }
 
-/// The reply that says it.
+/// The response that contains it.
 #[derive(Debug, Serialize, ToSchema)]
 struct Reply {
     provider: String,
     model: String,
-    /// The hash of the prompt texts in force.
+    /// Hash of the prompt texts.
     prompt_version: String,
     generation: u32,
-    /// How many memories were read from it, which share what it cost.
+    /// Number of memories that share its cost.
     memories: u32,
     tokens_in: u64,
     tokens_out: u64,
     cost_usd: f64,
     duration_ms: u64,
-    /// What was said; null if it is not in the log any more.
+    /// Text of the response; null if the log no longer has it.
     text: Option<String>,
 }
 
-/// One event.
+/// A source event.
 #[derive(Debug, Serialize, ToSchema)]
-struct Told {
+struct EventDetail {
     seq: String,
     event: String,
     /// Such as `ToolUsed`.
@@ -85,15 +85,15 @@ struct Told {
     /// Milliseconds since 1970.
     created_at_epoch: u64,
     tool: Option<String>,
-    /// What the tool was given, what the user said, or what was said last.
+    /// The tool's input, the prompt, or the last message.
     input: Option<String>,
-    /// What came back.
+    /// Output.
     output: Option<String>,
-    /// Whether only the beginning is here.
+    /// Whether the text is cut.
     is_clipped: bool,
 }
 
-/// A file, and what became of it since.
+/// A file, and its state since.
 #[derive(Debug, Serialize, ToSchema)]
 struct File {
     file: String,
@@ -101,7 +101,7 @@ struct File {
     state: &'static str,
 }
 
-/// What one reply made of the same events.
+/// A memory of the same events in a generation.
 #[derive(Debug, Serialize, ToSchema)]
 struct Generation {
     generation: u32,
@@ -113,56 +113,62 @@ struct Generation {
     memories: Vec<Item>,
 }
 
-pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
+pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new()
         .routes(routes!(of_observation))
         .routes(routes!(of_summary))
         .routes(routes!(of_prompt))
 }
 
-/// Where an observation comes from.
+/// Returns the provenance of an observation.
 #[utoipa::path(get, path = "/api/observation/{id}/provenance", tag = "reading",
     security(("token" = [])), params(("id" = i64, Path)),
     responses((status = 200, body = Provenance), (status = "4XX", body = Problem)))]
 async fn of_observation(
-    State(site): State<Arc<Site>>,
-    Named(id): Named<i64>,
-) -> Answer<Provenance> {
-    of(&site, MemoryId { kind: Kind::Observation, id }).await
+    State(state): State<Arc<AppState>>,
+    PathParam(id): PathParam<i64>,
+) -> ApiResult<Provenance> {
+    of(&state, MemoryId { kind: Kind::Observation, id }).await
 }
 
-/// Where a summary comes from.
+/// Returns the provenance of a summary.
 #[utoipa::path(get, path = "/api/summary/{id}/provenance", tag = "reading",
     security(("token" = [])), params(("id" = i64, Path)),
     responses((status = 200, body = Provenance), (status = "4XX", body = Problem)))]
-async fn of_summary(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> Answer<Provenance> {
-    of(&site, MemoryId { kind: Kind::Summary, id }).await
+async fn of_summary(
+    State(state): State<Arc<AppState>>,
+    PathParam(id): PathParam<i64>,
+) -> ApiResult<Provenance> {
+    of(&state, MemoryId { kind: Kind::Summary, id }).await
 }
 
-/// Where a prompt comes from.
+/// Returns the provenance of a prompt.
 #[utoipa::path(get, path = "/api/prompt/{id}/provenance", tag = "reading",
     security(("token" = [])), params(("id" = i64, Path)),
     responses((status = 200, body = Provenance), (status = "4XX", body = Problem)))]
-async fn of_prompt(State(site): State<Arc<Site>>, Named(id): Named<i64>) -> Answer<Provenance> {
-    of(&site, MemoryId { kind: Kind::Prompt, id }).await
+async fn of_prompt(
+    State(state): State<Arc<AppState>>,
+    PathParam(id): PathParam<i64>,
+) -> ApiResult<Provenance> {
+    of(&state, MemoryId { kind: Kind::Prompt, id }).await
 }
 
-async fn of(site: &Arc<Site>, name: MemoryId) -> Answer<Provenance> {
+async fn of(state: &Arc<AppState>, name: MemoryId) -> ApiResult<Provenance> {
     let found = move |store: &Store, app: &App| {
         let details = store.details(&[name])?.pop();
         let details =
-            details.ok_or_else(|| Refusal::not_found(format!("there is no memory {name}")))?;
-        described(store, app, details)
+            details.ok_or_else(|| ApiError::not_found(format!("there is no memory {name}")))?;
+        to_provenance(store, app, details)
     };
-    site.read(found).await.map(Json)
+    state.read(found).await.map(Json)
 }
 
-fn described(store: &Store, app: &App, details: MemoryDetails) -> Result<Provenance, Refusal> {
+fn to_provenance(store: &Store, app: &App, details: MemoryDetails) -> Result<Provenance, ApiError> {
     let log = store::open_log(app)?;
     let MemoryDetails { name, at_us, provenance, .. } = details;
     let sources = match &provenance.reply {
         Some(_) => provenance.sources,
-        // What no agent said is its own source.
+        // A memory without a response is its own source.
         None => vec![SourceEvent {
             seq: provenance.seq,
             event: provenance.event.clone(),
@@ -171,8 +177,8 @@ fn described(store: &Store, app: &App, details: MemoryDetails) -> Result<Provena
             tool: None,
         }],
     };
-    let sources: Result<Vec<_>, Refusal> =
-        sources.into_iter().take(SOURCES_MAX).map(|source| told(&log, source)).collect();
+    let sources: Result<Vec<_>, ApiError> =
+        sources.into_iter().take(SOURCES_MAX).map(|source| event_detail(&log, source)).collect();
     let reply = match provenance.reply {
         None => None,
         Some(reply) => Some(Reply {
@@ -185,7 +191,7 @@ fn described(store: &Store, app: &App, details: MemoryDetails) -> Result<Provena
             tokens_out: reply.tokens_out,
             cost_usd: reply.cost_micros as f64 / 1e6,
             duration_ms: reply.duration_ms,
-            text: said(&log, provenance.seq)?,
+            text: response_text(&log, provenance.seq)?,
         }),
     };
     let files = match &details.body {
@@ -210,22 +216,22 @@ fn described(store: &Store, app: &App, details: MemoryDetails) -> Result<Provena
     })
 }
 
-/// The event at a place, if it is still there.
-fn recorded(log: &Log, seq: Seq) -> Result<Option<Recorded>, Refusal> {
+/// The event at a position, if it still exists.
+fn recorded(log: &Log, seq: Seq) -> Result<Option<Recorded>, ApiError> {
     Ok(match EventReader::from(log, seq).next()? {
         Some(EventItem::Event(recorded)) if recorded.seq == seq => Some(recorded),
         _ => None,
     })
 }
 
-fn said(log: &Log, seq: Seq) -> Result<Option<String>, Refusal> {
+fn response_text(log: &Log, seq: Seq) -> Result<Option<String>, ApiError> {
     Ok(match recorded(log, seq)?.map(|recorded| recorded.event) {
         Some(Event::AgentReplied(replied)) => Some(clipped(&replied.reply).0),
         _ => None,
     })
 }
 
-fn told(log: &Log, source: SourceEvent) -> Result<Told, Refusal> {
+fn event_detail(log: &Log, source: SourceEvent) -> Result<EventDetail, ApiError> {
     let recorded = recorded(log, source.seq)?;
     let kind = recorded.as_ref().map_or(source.kind, |recorded| recorded.event.name());
     let (input, output) = match recorded.map(|recorded| recorded.event) {
@@ -244,7 +250,7 @@ fn told(log: &Log, source: SourceEvent) -> Result<Told, Refusal> {
         |part: Option<String>| part.filter(|part| !part.is_empty()).map(|part| clipped(&part));
     let (input, output) = (clip(input), clip(output));
     let is_clipped = [&input, &output].into_iter().flatten().any(|(_, is_clipped)| *is_clipped);
-    Ok(Told {
+    Ok(EventDetail {
         seq: source.seq.to_string(),
         event: source.event,
         kind,
@@ -269,7 +275,7 @@ fn freshness(
     name: MemoryId,
     mut files: Vec<String>,
     at_us: u64,
-) -> Result<Vec<File>, Refusal> {
+) -> Result<Vec<File>, ApiError> {
     let mut seen = std::collections::HashSet::new();
     files.retain(|file| seen.insert(file.clone()));
     let Some(root) = store.project_root_of(name)? else { return Ok(Vec::new()) };
@@ -287,7 +293,7 @@ fn freshness(
         .collect())
 }
 
-fn generations(store: &Store, name: MemoryId) -> Result<Vec<Generation>, Refusal> {
+fn generations(store: &Store, name: MemoryId) -> Result<Vec<Generation>, ApiError> {
     let mut generations = Vec::new();
     for telling in store.alternatives(name)? {
         generations.push(Generation {

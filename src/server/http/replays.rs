@@ -1,4 +1,4 @@
-//! Reprocessing: what it would take, starting it, how it goes, ending it, and what it changed.
+//! Reprocessing: estimate, start, progress and cancellation.
 
 use std::{
     sync::{
@@ -20,10 +20,10 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    error::{Answer, Given, Named, Problem, Refusal},
+    error::{ApiError, ApiResult, JsonBody, PathParam, Problem},
     feed::given,
-    generations::Made,
-    state::{Site, lock},
+    generations::GenerationSummary,
+    state::{AppState, lock},
     time_params::{rfc3339, time},
 };
 use crate::shared::{self, Shared};
@@ -36,20 +36,19 @@ use claude_mem_memory::{
     store,
 };
 
-/// The one that runs, or that ran last.
+/// The current or last reprocessing.
 #[derive(Debug, Default)]
-pub(super) struct Running {
+pub(super) struct CurrentReplay {
     last: Mutex<Option<Arc<Run>>>,
     count: AtomicU64,
 }
 
-impl Running {
-    /// How the last one stands.
+impl CurrentReplay {
     pub(super) fn look(&self) -> Option<Replay> {
         lock(&self.last).as_ref().map(|run| lock(&run.replay).clone())
     }
 
-    fn is_at_work(&self) -> bool {
+    fn is_running(&self) -> bool {
         self.look().is_some_and(|replay| matches!(replay.state, "asking" | "folding"))
     }
 }
@@ -60,133 +59,133 @@ struct Run {
     replay: Mutex<Replay>,
 }
 
-/// A reprocessing, as it goes.
+/// Progress of a reprocessing.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct Replay {
-    /// Counts those that this worker has started.
+    /// Counter of reprocessings in this worker.
     id: String,
     /// `asking`, `folding`, `finished`, `failed` or `cancelled`.
     state: &'static str,
-    /// Its number; null if nothing has to be asked.
+    /// Generation; null if no request is needed.
     generation: Option<u32>,
-    /// Questions answered.
+    /// Completed requests.
     asked: usize,
-    /// Questions in all.
+    /// All requests.
     total: usize,
-    /// Questions given up on.
+    /// Parked requests.
     parked: usize,
     tokens_in: u64,
     tokens_out: u64,
-    /// Null if the price is not known.
+    /// Null if the price is unknown.
     cost_usd: Option<f64>,
-    /// What happened, if it did not finish.
+    /// The reason, if it did not finish.
     message: Option<String>,
     started_at: String,
 }
 
-/// What to reprocess, and how.
+/// Selection and options of a reprocessing.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(clippy::struct_excessive_bools, reason = "they are flags on the command line, too")]
-struct Wanted {
-    /// From this moment on: `2026-03-01`, `3d`.
+#[expect(clippy::struct_excessive_bools, reason = "the same flags as on the command line")]
+struct ReplayBody {
+    /// Start time: `2026-03-01`, `3d`.
     since: Option<String>,
-    /// Up to this moment; a day counts whole.
+    /// End time; a date includes the whole day.
     until: Option<String>,
-    /// The name or key of a project.
+    /// Project name or key.
     project: Option<String>,
-    /// The watched program's id of a session, or its beginning.
+    /// Session ID of the client, or a prefix of it.
     session: Option<String>,
-    /// Whom to ask.
+    /// Provider.
     provider: Option<String>,
-    /// Which model.
+    /// Model.
     model: Option<String>,
-    /// Instructions in place of those in force, as they are: no path from a request is opened. Unless it is a
-    /// shadow, they stay in force for new events.
+    /// Text of the instructions, not a path: no path from a request is opened. Unless `shadow` is set, they apply
+    /// to new events, too.
     prompt_text: Option<String>,
-    /// Ask again even where a reply under the same prompts is recorded.
+    /// Ignore recorded responses and send every request again.
     #[serde(default)]
     fresh: bool,
-    /// Make it to be compared, not to be shown.
+    /// Keep the current memories; only compare.
     #[serde(default)]
     shadow: bool,
-    /// Only say what it would take.
+    /// Only estimate.
     #[serde(default)]
     dry_run: bool,
-    /// Go beyond what may be spent in a day.
+    /// Exceed the daily cap.
     #[serde(default)]
     yes: bool,
 }
 
-/// What it would take.
+/// Estimate of a reprocessing.
 #[derive(Debug, Serialize, ToSchema)]
 struct Estimate {
-    /// Events in the range.
+    /// Selected events.
     events: u64,
-    /// Those that have to be asked about.
+    /// Events that need a request.
     events_to_ask: usize,
     questions: usize,
-    /// Calls of a model.
+    /// Model calls.
     calls: usize,
     tokens_in: u64,
     tokens_out: u64,
-    /// Null if the price is not known.
+    /// Null if the price is unknown.
     cost_usd: Option<f64>,
     provider: String,
     model: String,
     prompt_version: String,
-    /// Its number; null if nothing would be different afterwards.
+    /// Generation; null if nothing would change.
     generation: Option<u32>,
-    /// Whether it goes on with one that was interrupted.
+    /// Whether it continues an interrupted one.
     is_begun: bool,
-    /// Whether it costs more than is left of the day.
+    /// Whether it exceeds the daily cap.
     is_beyond_cap: bool,
 }
 
-/// Every reprocessing there was.
+/// All reprocessings.
 #[derive(Debug, Serialize, ToSchema)]
 struct Replays {
-    /// The latest first.
-    items: Vec<Made>,
-    /// The one that this worker runs, or ran last.
+    /// Latest first.
+    items: Vec<GenerationSummary>,
+    /// The current or last reprocessing of this worker.
     running: Option<Replay>,
 }
 
-pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
+pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new().routes(routes!(list, start)).routes(routes!(progress, cancel))
 }
 
-/// Every reprocessing there was, and the one that runs.
+/// Lists reprocessings, and the current one.
 #[utoipa::path(get, path = "/api/replays", tag = "replays", security(("token" = [])),
     responses((status = 200, body = Replays), (status = "4XX", body = Problem)))]
-async fn list(State(site): State<Arc<Site>>) -> Answer<Replays> {
-    let generations = site.read(|store, _| Ok(store.generations()?)).await?;
-    let items = generations.into_iter().map(Made::from).collect();
-    Ok(Json(Replays { items, running: site.running.look() }))
+async fn list(State(state): State<Arc<AppState>>) -> ApiResult<Replays> {
+    let generations = state.read(|store, _| Ok(store.generations()?)).await?;
+    let items = generations.into_iter().map(GenerationSummary::from).collect();
+    Ok(Json(Replays { items, running: state.running.look() }))
 }
 
-/// Says what a reprocessing would take, or starts it. Without a range, provider, model, prompt, `fresh` or
-/// `shadow` memory is rebuilt from the log as it is, without a request to a model.
+/// Estimates or starts a reprocessing. Without a range, provider, model, prompt, `fresh` or `shadow` it
+/// rebuilds the database from the log, and sends no request.
 #[utoipa::path(post, path = "/api/replays", tag = "replays", security(("token" = [])),
-    request_body = Wanted,
+    request_body = ReplayBody,
     responses((status = 200, body = Estimate), (status = 202, body = Replay),
         (status = "4XX", body = Problem)))]
 async fn start(
-    State(site): State<Arc<Site>>,
-    Given(wanted): Given<Wanted>,
-) -> Result<Response, Refusal> {
-    if !wanted.dry_run && site.running.is_at_work() {
-        return Err(Refusal::conflict("a reprocessing is running"));
+    State(state): State<Arc<AppState>>,
+    JsonBody(body): JsonBody<ReplayBody>,
+) -> Result<Response, ApiError> {
+    if !body.dry_run && state.running.is_running() {
+        return Err(ApiError::conflict("a reprocessing is running"));
     }
-    let (is_dry, is_meant) = (wanted.dry_run, wanted.yes);
-    let (app, store, prepared, is_beyond_cap) = site
+    let (is_dry, is_meant) = (body.dry_run, body.yes);
+    let (app, store, prepared, is_beyond_cap) = state
         .write(move |_, app| {
             let mut store = store::open(app)?;
             let log = store::open_log(app)?;
             store::fold(&mut store, &log)?;
-            let request = request(app, &store, &wanted)?;
+            let request = request(app, &store, &body)?;
             let prepared = Prepared::new(app, &store, &log, &request)
-                .map_err(|failure| Refusal::unfit(&failure))?;
+                .map_err(|failure| ApiError::unfit(&failure))?;
             let is_beyond_cap = prepared.is_beyond_cap(app, &store)?;
             let app = App::new(app.environment.clone(), app.paths.clone());
             Ok((app, store, prepared, is_beyond_cap))
@@ -196,23 +195,23 @@ async fn start(
         return Ok(Json(Estimate::of(&prepared, is_beyond_cap)).into_response());
     }
     if is_beyond_cap && !is_meant {
-        let refusal = Refusal::too_expensive("this is more than is left of the day's cap");
-        return Err(refusal.remedy("spend it all the same with `yes`"));
+        let refusal = ApiError::too_expensive("this exceeds the daily cap");
+        return Err(refusal.remedy("exceed the cap with `yes`"));
     }
     let is_limited = !is_meant && !is_beyond_cap;
-    let replay = begin(&site, app, store, prepared, is_limited)?;
+    let replay = begin(&state, app, store, prepared, is_limited)?;
     Ok((StatusCode::ACCEPTED, Json(replay)).into_response())
 }
 
 fn begin(
-    site: &Arc<Site>,
+    state: &Arc<AppState>,
     app: App,
     store: Store,
     prepared: Prepared,
     is_limited: bool,
-) -> Result<Replay, Refusal> {
+) -> Result<Replay, ApiError> {
     let replay = Replay {
-        id: (site.running.count.fetch_add(1, Ordering::SeqCst) + 1).to_string(),
+        id: (state.running.count.fetch_add(1, Ordering::SeqCst) + 1).to_string(),
         state: "asking",
         generation: prepared.is_needed.then_some(prepared.generation),
         asked: 0,
@@ -227,14 +226,14 @@ fn begin(
     let run =
         Arc::new(Run { is_cancelled: AtomicBool::new(false), replay: Mutex::new(replay.clone()) });
     {
-        let mut last = lock(&site.running.last);
-        let is_at_work = |run: &Arc<Run>| matches!(lock(&run.replay).state, "asking" | "folding");
-        if last.as_ref().is_some_and(is_at_work) {
-            return Err(Refusal::conflict("a reprocessing is running"));
+        let mut last = lock(&state.running.last);
+        let is_running = |run: &Arc<Run>| matches!(lock(&run.replay).state, "asking" | "folding");
+        if last.as_ref().is_some_and(is_running) {
+            return Err(ApiError::conflict("a reprocessing is running"));
         }
         *last = Some(Arc::clone(&run));
     }
-    let shared = Arc::clone(&site.shared);
+    let shared = Arc::clone(&state.shared);
     thread::spawn(move || {
         let _busy = shared.busy();
         let ended = work(&shared, &run, app, store, prepared, is_limited);
@@ -242,17 +241,17 @@ fn begin(
         (replay.state, replay.message) = match ended {
             Ok(()) => ("finished", None),
             Err(_) if run.is_cancelled.load(Ordering::SeqCst) => {
-                ("cancelled", Some("what was answered is kept; start it again to go on".into()))
+                ("cancelled", Some("responses are kept; start it again to continue".into()))
             }
             Err(failure) => ("failed", Some(failure.parts().0.to_owned())),
         };
         drop(replay);
-        tell(&shared, &run);
+        notify(&shared, &run);
     });
     Ok(replay)
 }
 
-/// Asks, and then draws everything again: the same steps as `claude-mem replay`.
+/// Distills, then rebuilds the database: the same steps as `claude-mem replay`.
 fn work(
     shared: &Arc<Shared>,
     run: &Run,
@@ -263,34 +262,34 @@ fn work(
 ) -> Result<(), Failure> {
     if prepared.is_needed {
         let _asking = take_lock(&mut app)?;
-        let go_on = |asked: &RunReport| {
+        let should_continue = |asked: &RunReport| {
             note(run, asked);
-            tell(shared, run);
+            notify(shared, run);
             !run.is_cancelled.load(Ordering::SeqCst)
         };
         let threads = concurrency(&app);
-        let asked = prepared.run(&app, &store, (is_limited, threads), &go_on)?;
+        let asked = prepared.run(&app, &store, (is_limited, threads), &should_continue)?;
         note(run, &asked);
-        // A reply that could not be appended in time was put aside. It must be in the log before its end.
+        // A response that could not be appended in time was spilled. It must be in the log before ReprocessFinished.
         let log = store::open_log(&app)?;
-        if let Some(failure) = undone(&asked) {
+        if let Some(failure) = incomplete(&asked) {
             store::fold(&mut store, &log)?;
             return Err(failure);
         }
         prepared.finish(&app)?;
     }
     lock(&run.replay).state = "folding";
-    tell(shared, run);
+    notify(shared, run);
     let log = store::open_log(&app)?;
     store.rebuild(&log, |_| ())?;
     Ok(())
 }
 
-/// Why the generation is not complete, if it is not.
-fn undone(asked: &RunReport) -> Option<Failure> {
+/// Why the generation is incomplete.
+fn incomplete(asked: &RunReport) -> Option<Failure> {
     match &asked.stopped {
         Some(stopped) => Some(Failure::new(stopped.message())),
-        None if asked.parked > 0 => Some(Failure::new("some questions could not be answered")),
+        None if asked.parked > 0 => Some(Failure::new("some requests failed")),
         None => None,
     }
 }
@@ -302,9 +301,9 @@ fn note(run: &Run, asked: &RunReport) {
     replay.cost_usd = asked.spent.cost_micros.map(dollars);
 }
 
-fn tell(shared: &Arc<Shared>, run: &Run) {
+fn notify(shared: &Arc<Shared>, run: &Run) {
     let replay = lock(&run.replay).clone();
-    shared.tell(shared::Change::Replay {
+    shared.notify(shared::Change::Replay {
         generation: replay.generation.unwrap_or(0),
         done: replay.asked,
         total: replay.total,
@@ -315,51 +314,57 @@ fn tell(shared: &Arc<Shared>, run: &Run) {
     }
 }
 
-fn request<'a>(app: &App, store: &Store, wanted: &'a Wanted) -> Result<ReplayRequest<'a>, Refusal> {
-    let project = given(wanted.project.clone())
+fn request<'a>(app: &App, store: &Store, body: &'a ReplayBody) -> Result<ReplayRequest<'a>, ApiError> {
+    let project = given(body.project.clone())
         .map(|name| only_recorded_project(store, &name)?.ok_or_else(|| unknown_project(&name)));
-    let session = given(wanted.session.clone()).map(|name| session(store, &name));
+    let session = given(body.session.clone()).map(|name| session(store, &name));
     Ok(ReplayRequest {
         range: EventFilter {
-            since_us: time("since", wanted.since.as_deref())?
+            since_us: time("since", body.since.as_deref())?
                 .map(|when| when.start_us(app.clock.now())),
-            until_us: time("until", wanted.until.as_deref())?
+            until_us: time("until", body.until.as_deref())?
                 .map(|when| when.end_us(app.clock.now())),
             project: project.transpose()?,
             session: session.transpose()?,
         },
         overrides: Overrides {
-            provider: given(wanted.provider.clone()).map(|name| provider(&name)).transpose()?,
-            model: wanted.model.as_deref().filter(|name| !name.is_empty()),
-            prompt: wanted.prompt_text.as_deref().map(Instructions::Text),
+            provider: given(body.provider.clone()).map(|name| provider(&name)).transpose()?,
+            model: body.model.as_deref().filter(|name| !name.is_empty()),
+            prompt: body.prompt_text.as_deref().map(Instructions::Text),
             ..Overrides::default()
         },
-        is_fresh: wanted.fresh,
-        is_shadow: wanted.shadow,
+        is_fresh: body.fresh,
+        is_shadow: body.shadow,
     })
 }
 
-fn provider(name: &str) -> Result<ProviderName, Refusal> {
-    ProviderName::find(name).ok_or_else(|| Refusal::bad(format!("there is no provider `{name}`")))
+fn provider(name: &str) -> Result<ProviderName, ApiError> {
+    ProviderName::find(name).ok_or_else(|| ApiError::bad(format!("there is no provider `{name}`")))
 }
 
-/// How a reprocessing goes.
+/// Returns the progress of a reprocessing.
 #[utoipa::path(get, path = "/api/replays/{id}", tag = "replays", security(("token" = [])),
     params(("id" = String, Path)),
     responses((status = 200, body = Replay), (status = "4XX", body = Problem)))]
-async fn progress(State(site): State<Arc<Site>>, Named(id): Named<String>) -> Answer<Replay> {
-    let replay = site.running.look().filter(|replay| replay.id == id);
-    replay.map(Json).ok_or_else(|| Refusal::not_found(format!("there is no reprocessing {id}")))
+async fn progress(
+    State(state): State<Arc<AppState>>,
+    PathParam(id): PathParam<String>,
+) -> ApiResult<Replay> {
+    let replay = state.running.look().filter(|replay| replay.id == id);
+    replay.map(Json).ok_or_else(|| ApiError::not_found(format!("there is no reprocessing {id}")))
 }
 
-/// Ends a reprocessing after the questions under way. It can be gone on with.
+/// Cancels a reprocessing after the current requests. It can be continued.
 #[utoipa::path(delete, path = "/api/replays/{id}", tag = "replays", security(("token" = [])),
     params(("id" = String, Path)),
     responses((status = 200, body = Replay), (status = "4XX", body = Problem)))]
-async fn cancel(State(site): State<Arc<Site>>, Named(id): Named<String>) -> Answer<Replay> {
-    let run = lock(&site.running.last).clone();
+async fn cancel(
+    State(state): State<Arc<AppState>>,
+    PathParam(id): PathParam<String>,
+) -> ApiResult<Replay> {
+    let run = lock(&state.running.last).clone();
     let run = run.filter(|run| lock(&run.replay).id == id);
-    let run = run.ok_or_else(|| Refusal::not_found(format!("there is no reprocessing {id}")))?;
+    let run = run.ok_or_else(|| ApiError::not_found(format!("there is no reprocessing {id}")))?;
     if lock(&run.replay).state == "asking" {
         run.is_cancelled.store(true, Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! Finding memories again.
+//! Search.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -13,9 +13,9 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     dto::{Item, Observation, Prompt, Summary},
-    error::{Answer, Asked, Problem, Refusal},
+    error::{ApiError, ApiResult, Problem, QueryParams},
     feed::{LIMIT_MAX, given, list},
-    state::Site,
+    state::AppState,
     time_params::{rfc3339, time},
 };
 use claude_mem_core::app::App;
@@ -27,35 +27,35 @@ use claude_mem_memory::{
 const LIMIT: usize = 20;
 const OFFSET_MAX: usize = 10_000;
 
-/// What to find, and among what.
+/// Query and filters.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Wanted {
-    /// Words that the memory would contain; `"a phrase"`, `+must`, `-not` and `begin*` are understood.
+struct SearchParams {
+    /// Words to find. Supports `"a phrase"`, `+required`, `-excluded` and `prefix*`.
     query: Option<String>,
     /// `observations`, `sessions` (summaries) or `prompts`; anything else counts as `obs_type`.
     #[serde(rename = "type")]
     #[param(rename = "type")]
     type_: Option<String>,
-    /// Types of observations, separated by commas.
+    /// Observation types, separated by commas.
     obs_type: Option<String>,
     /// Concepts, separated by commas.
     concepts: Option<String>,
     /// Files or folders, separated by commas; the end of a path is enough.
     files: Option<String>,
-    /// Another name for `files`.
+    /// Alias of `files`.
     #[serde(rename = "filePath")]
     #[param(rename = "filePath")]
     file_path: Option<String>,
-    /// The name or key of a project.
+    /// Project name or key.
     project: Option<String>,
-    /// The watched program's id of a session, or its beginning.
+    /// Session ID of the client, or a prefix of it.
     session: Option<String>,
-    /// From this moment on: `2026-03-01`, `3d`, or milliseconds since 1970.
+    /// Start time: `2026-03-01`, `3d`, or milliseconds since 1970.
     #[serde(rename = "dateStart", alias = "date_start", alias = "date_from")]
     #[param(rename = "dateStart")]
     date_start: Option<String>,
-    /// Up to this moment; a day counts whole.
+    /// End time; a date includes the whole day.
     #[serde(rename = "dateEnd", alias = "date_end", alias = "date_to")]
     #[param(rename = "dateEnd")]
     date_end: Option<String>,
@@ -67,31 +67,31 @@ struct Wanted {
     order_by: Option<String>,
     /// `json`, or `text` for a table.
     format: Option<String>,
-    /// Whether the hits are also given in full.
+    /// Also return the hits in full.
     rows: Option<bool>,
 }
 
-/// What was found.
+/// Search results.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Results {
     query: String,
-    /// How many memories came into question.
+    /// Number of matches.
     total_results: usize,
-    /// All kinds in one order.
+    /// Hits of all kinds in one order.
     hits: Vec<HitJson>,
-    /// The same in full, by kind.
+    /// The hits in full, by kind.
     observations: Vec<Observation>,
     sessions: Vec<Summary>,
     prompts: Vec<Prompt>,
-    /// What to do if that is too little.
+    /// A hint if there are few results.
     hint: Option<String>,
     /// As a table, if `format` is `text`.
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<Vec<Text>>,
 }
 
-/// A text for a model.
+/// Text for a model.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Text {
     /// `text`.
@@ -100,7 +100,7 @@ pub(super) struct Text {
     text: String,
 }
 
-pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
+pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new()
         .routes(routes!(search_all))
         .routes(routes!(search_observations))
@@ -108,43 +108,51 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
 }
 
 /// Finds memories by their words.
-#[utoipa::path(get, path = "/api/search", tag = "reading", params(Wanted), security(("token" = [])),
+#[utoipa::path(get, path = "/api/search", tag = "reading", params(SearchParams), security(("token" = [])),
     responses((status = 200, body = Results), (status = "4XX", body = Problem)))]
 async fn search_all(
-    State(site): State<Arc<Site>>,
-    Asked(wanted): Asked<Wanted>,
-) -> Answer<Results> {
-    site.read(move |store, app| find(store, app, wanted, &[])).await.map(Json)
+    State(state): State<Arc<AppState>>,
+    QueryParams(params): QueryParams<SearchParams>,
+) -> ApiResult<Results> {
+    state.read(move |store, app| find(store, app, params, &[])).await.map(Json)
 }
 
 /// Finds observations by their words.
-#[utoipa::path(get, path = "/api/search/observations", tag = "reading", params(Wanted),
+#[utoipa::path(get, path = "/api/search/observations", tag = "reading", params(SearchParams),
     security(("token" = [])),
     responses((status = 200, body = Results), (status = "4XX", body = Problem)))]
 async fn search_observations(
-    State(site): State<Arc<Site>>,
-    Asked(wanted): Asked<Wanted>,
-) -> Answer<Results> {
-    site.read(move |store, app| find(store, app, wanted, &[Kind::Observation])).await.map(Json)
+    State(state): State<Arc<AppState>>,
+    QueryParams(params): QueryParams<SearchParams>,
+) -> ApiResult<Results> {
+    state.read(move |store, app| find(store, app, params, &[Kind::Observation])).await.map(Json)
 }
 
-/// Finds what is about a file or a folder.
-#[utoipa::path(get, path = "/api/search/by-file", tag = "reading", params(Wanted),
+/// Finds memories about a file or a folder.
+#[utoipa::path(get, path = "/api/search/by-file", tag = "reading", params(SearchParams),
     security(("token" = [])),
     responses((status = 200, body = Results), (status = "4XX", body = Problem)))]
-async fn by_file(State(site): State<Arc<Site>>, Asked(wanted): Asked<Wanted>) -> Answer<Results> {
-    let files = [&wanted.file_path, &wanted.files];
+async fn by_file(
+    State(state): State<Arc<AppState>>,
+    QueryParams(params): QueryParams<SearchParams>,
+) -> ApiResult<Results> {
+    let files = [&params.file_path, &params.files];
     if files.into_iter().all(|files| list(files.as_deref()).is_empty()) {
-        return Err(Refusal::bad("`filePath` is required"));
+        return Err(ApiError::bad("`filePath` is required"));
     }
     let kinds = [Kind::Observation, Kind::Summary];
-    site.read(move |store, app| find(store, app, wanted, &kinds)).await.map(Json)
+    state.read(move |store, app| find(store, app, params, &kinds)).await.map(Json)
 }
 
-fn find(store: &Store, app: &App, wanted: Wanted, kinds: &[Kind]) -> Result<Results, Refusal> {
-    let is_text = wanted.format.as_deref() == Some("text");
-    let has_rows = wanted.rows.unwrap_or(true) && !is_text;
-    let request = request(wanted, kinds)?;
+fn find(
+    store: &Store,
+    app: &App,
+    params: SearchParams,
+    kinds: &[Kind],
+) -> Result<Results, ApiError> {
+    let is_text = params.format.as_deref() == Some("text");
+    let has_rows = params.rows.unwrap_or(true) && !is_text;
+    let request = request(params, kinds)?;
     let found = search(app, store, &request)?.results;
     let mut results = Results {
         query: request.query,
@@ -169,39 +177,39 @@ fn find(store: &Store, app: &App, wanted: Wanted, kinds: &[Kind]) -> Result<Resu
     Ok(results)
 }
 
-fn request(wanted: Wanted, kinds: &[Kind]) -> Result<SearchRequest, Refusal> {
-    let types = list(wanted.obs_type.as_deref());
-    let (named, types) = kinds_and_types(list(wanted.type_.as_deref()), types);
-    let mut files = list(wanted.files.as_deref());
-    files.extend(list(wanted.file_path.as_deref()));
-    let order = match wanted.order_by.as_deref().unwrap_or_default() {
+fn request(params: SearchParams, kinds: &[Kind]) -> Result<SearchRequest, ApiError> {
+    let types = list(params.obs_type.as_deref());
+    let (named, types) = kinds_and_types(list(params.type_.as_deref()), types);
+    let mut files = list(params.files.as_deref());
+    files.extend(list(params.file_path.as_deref()));
+    let order = match params.order_by.as_deref().unwrap_or_default() {
         "" | "relevance" => Order::Relevance,
         "date_desc" => Order::Newest,
         "date_asc" => Order::Oldest,
-        _ => return Err(Refusal::bad("`orderBy` is `relevance`, `date_desc` or `date_asc`")),
+        _ => return Err(ApiError::bad("`orderBy` must be `relevance`, `date_desc` or `date_asc`")),
     };
     Ok(SearchRequest {
-        query: wanted.query.unwrap_or_default(),
-        scope: ProjectScope::named_or(given(wanted.project), ProjectScope::All),
+        query: params.query.unwrap_or_default(),
+        scope: ProjectScope::named_or(given(params.project), ProjectScope::All),
         kinds: if named.is_empty() { kinds.to_vec() } else { named },
         types,
-        concepts: list(wanted.concepts.as_deref()),
+        concepts: list(params.concepts.as_deref()),
         files,
-        since: time("dateStart", wanted.date_start.as_deref())?,
-        until: time("dateEnd", wanted.date_end.as_deref())?,
-        session: given(wanted.session),
-        limit: wanted.limit.unwrap_or(LIMIT).min(LIMIT_MAX),
-        offset: wanted.offset.unwrap_or(0).min(OFFSET_MAX),
+        since: time("dateStart", params.date_start.as_deref())?,
+        until: time("dateEnd", params.date_end.as_deref())?,
+        session: given(params.session),
+        limit: params.limit.unwrap_or(LIMIT).min(LIMIT_MAX),
+        offset: params.offset.unwrap_or(0).min(OFFSET_MAX),
         order,
         is_explained: false,
     })
 }
 
-/// Hits as a table, for whoever hands it to a model.
+/// Hits as a Markdown table, for a model.
 pub(super) fn table(hits: &[Hit], hint: Option<&str>) -> Text {
     let mut table = String::new();
     if hits.is_empty() {
-        table = format!("No match: {}\n", hint.unwrap_or("nothing is remembered yet"));
+        table = format!("No match: {}\n", hint.unwrap_or("there are no memories yet"));
     } else {
         table += "| ID | Time | Type | Title |\n|---|---|---|---|\n";
     }

@@ -1,4 +1,4 @@
-//! Sessions by the watched program's own id: what is told of them, and how they are told.
+//! Sessions by the client's ID: recording and reading.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,22 +11,22 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     dto::{Item, Observation, Prompt, Session, Summary},
-    error::{Answer, Asked, Given, Named, Problem, Refusal},
+    error::{ApiError, ApiResult, JsonBody, PathParam, Problem, QueryParams},
     feed::LIMIT_MAX,
     ingest::{Queued, SessionEvent, capture, record},
-    state::Site,
+    state::AppState,
 };
 use claude_mem_capture::{Captured, IncomingKind};
 use claude_mem_core::app::App;
 use claude_mem_memory::store;
 use claude_mem_privacy::is_only_task_notification;
 
-/// Sessions on a page, unless told.
+/// Default page size.
 const LIMIT: u32 = 20;
-/// Memories of a story. A session that has more is not read to its end by anybody.
+/// Maximum number of memories in a story.
 const STORY_MAX: u32 = 2000;
 
-pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
+pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new()
         .routes(routes!(init))
         .routes(routes!(observations))
@@ -36,42 +36,45 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
         .routes(routes!(story))
 }
 
-/// A session that begins or goes on, and what the user said.
+/// The start of a session, or its next prompt.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Init {
+struct SessionInitRequest {
     content_session_id: String,
-    /// The name of the project, where there is no folder.
+    /// Project name, for sessions without a folder.
     project: Option<String>,
-    /// Where the session works.
+    /// Working directory.
     cwd: Option<String>,
-    /// What the user said.
+    /// The prompt.
     prompt: Option<String>,
-    /// Which program is watched.
+    /// The client, such as `claude-code`.
     platform_source: Option<String>,
 }
 
-/// What became of it.
+/// Result.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Begun {
-    /// The number of the session.
+pub(super) struct SessionInit {
+    /// Number of the session.
     pub(super) session_db_id: Option<i64>,
-    /// How many prompts the user has submitted in it.
+    /// Number of prompts in the session.
     pub(super) prompt_number: u32,
     pub(super) skipped: bool,
-    /// Why: `private`, `project_excluded`, `internal_protocol`.
+    /// Reason: `private`, `project_excluded`, `internal_protocol`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<&'static str>,
     pub(super) context_injected: bool,
     pub(super) status: &'static str,
 }
 
-/// Begins a session, or goes on with it, and records what the user said.
+/// Starts or continues a session, and records the prompt.
 #[utoipa::path(post, path = "/api/sessions/init", tag = "sessions", security(("token" = [])),
-    request_body = Init,
-    responses((status = 200, body = Begun), (status = "4XX", body = Problem)))]
-async fn init(State(site): State<Arc<Site>>, Given(init): Given<Init>) -> Answer<Begun> {
+    request_body = SessionInitRequest,
+    responses((status = 200, body = SessionInit), (status = "4XX", body = Problem)))]
+async fn init(
+    State(state): State<Arc<AppState>>,
+    JsonBody(init): JsonBody<SessionInitRequest>,
+) -> ApiResult<SessionInit> {
     let event = SessionEvent {
         session: init.content_session_id,
         platform: init.platform_source,
@@ -79,56 +82,57 @@ async fn init(State(site): State<Arc<Site>>, Given(init): Given<Init>) -> Answer
         project: init.project,
         ..SessionEvent::default()
     };
-    begin(&site, event, init.prompt).await.map(Json)
+    begin(&state, event, init.prompt).await.map(Json)
 }
 
-/// Records that a session goes on, and what the user said in it.
+/// Records the start of a session, and the prompt.
 pub(super) async fn begin(
-    site: &Arc<Site>,
+    state: &Arc<AppState>,
     event: SessionEvent,
     prompt: Option<String>,
-) -> Result<Begun, Refusal> {
+) -> Result<SessionInit, ApiError> {
     if prompt.as_deref().is_some_and(|prompt| is_only_task_notification(prompt.trim())) {
-        return Ok(Begun::skipped("internal_protocol"));
+        return Ok(SessionInit::skipped("internal_protocol"));
     }
     let session = event.session.clone();
     let is_new = {
         let session = session.clone();
-        site.read(move |store, _| {
-            Ok(store.session_views(SessionQuery::Id(&session), 0)?.is_empty())
-        })
-        .await?
+        state
+            .read(move |store, _| {
+                Ok(store.session_views(SessionQuery::Id(&session), 0)?.is_empty())
+            })
+            .await?
     };
     let mut events = Vec::new();
     let mut reason = None;
     if is_new || prompt.is_none() {
-        match capture(site, IncomingKind::SessionStart, event.clone()).await? {
+        match capture(state, IncomingKind::SessionStart, event.clone()).await? {
             Captured::Event { envelope, event } => events.push((envelope, event)),
-            Captured::Skipped(skip) => return Ok(Begun::skipped(skip.reason())),
+            Captured::Skipped(skip) => return Ok(SessionInit::skipped(skip.reason())),
         }
     }
     if let Some(prompt) = prompt {
-        match capture(site, IncomingKind::Prompt, event.field("prompt", Some(prompt))).await? {
+        match capture(state, IncomingKind::Prompt, event.field("prompt", Some(prompt))).await? {
             Captured::Event { envelope, event } => {
                 let is_private = matches!(
                     &event, claude_mem_events::Event::PromptSubmitted(said) if said.is_private);
                 reason = is_private.then_some("private");
                 events.push((envelope, event));
             }
-            Captured::Skipped(skip) => return Ok(Begun::skipped(skip.reason())),
+            Captured::Skipped(skip) => return Ok(SessionInit::skipped(skip.reason())),
         }
     }
-    site.shared.append_all(events).await.map_err(Refusal::failed)?;
-    let told = site
+    state.shared.append_all(events).await.map_err(ApiError::failed)?;
+    let view = state
         .write(move |store, app| {
             let log = store::open_log(app)?;
             store::fold_for(store, &log, store::WAIT_MAX)?;
             Ok(store.session_views(SessionQuery::Id(&session), now_us(app))?.pop())
         })
         .await?;
-    Ok(Begun {
-        session_db_id: told.as_ref().map(|told| told.id),
-        prompt_number: told.map_or(0, |told| told.prompts),
+    Ok(SessionInit {
+        session_db_id: view.as_ref().map(|view| view.id),
+        prompt_number: view.map_or(0, |view| view.prompts),
         skipped: reason.is_some(),
         reason,
         context_injected: false,
@@ -136,7 +140,7 @@ pub(super) async fn begin(
     })
 }
 
-impl Begun {
+impl SessionInit {
     fn skipped(reason: &'static str) -> Self {
         Self {
             session_db_id: None,
@@ -149,39 +153,42 @@ impl Begun {
     }
 }
 
-/// A tool that was used.
+/// A tool use.
 #[derive(Debug, Deserialize, ToSchema)]
-struct Used {
+struct ToolUseRequest {
     #[serde(rename = "contentSessionId")]
     content_session_id: String,
     /// As the assistant calls it: `Read`, `Bash`.
     tool_name: String,
-    /// What it was given.
+    /// Input.
     #[schema(value_type = Option<Value>)]
     tool_input: Option<Box<RawValue>>,
-    /// What came back.
+    /// Output.
     #[schema(value_type = Option<Value>)]
     tool_response: Option<Box<RawValue>>,
-    /// Where it ran.
+    /// Working directory.
     cwd: Option<String>,
-    /// The client's id of this use; told twice, it is recorded once.
+    /// The client's ID of this tool use; duplicates are recorded once.
     tool_use_id: Option<String>,
-    /// The subagent that used it.
+    /// ID of the subagent.
     #[serde(rename = "agentId")]
     agent_id: Option<String>,
-    /// The kind of that subagent.
+    /// Type of the subagent.
     #[serde(rename = "agentType")]
     agent_type: Option<String>,
-    /// Which program is watched.
+    /// The client, such as `claude-code`.
     #[serde(rename = "platformSource")]
     platform_source: Option<String>,
 }
 
-/// Records that a tool was used.
+/// Records a tool use.
 #[utoipa::path(post, path = "/api/sessions/observations", tag = "sessions", security(("token" = [])),
-    request_body = Used,
+    request_body = ToolUseRequest,
     responses((status = 200, body = Queued), (status = "4XX", body = Problem)))]
-async fn observations(State(site): State<Arc<Site>>, Given(used): Given<Used>) -> Answer<Queued> {
+async fn observations(
+    State(state): State<Arc<AppState>>,
+    JsonBody(used): JsonBody<ToolUseRequest>,
+) -> ApiResult<Queued> {
     let event = SessionEvent {
         session: used.content_session_id,
         platform: used.platform_source,
@@ -195,36 +202,36 @@ async fn observations(State(site): State<Arc<Site>>, Given(used): Given<Used>) -
         .field("tool_use_id", used.tool_use_id)
         .field("agent_id", used.agent_id)
         .field("agent_type", used.agent_type);
-    Ok(Json(Queued::of(record(&site, IncomingKind::ToolUse, event).await?)))
+    Ok(Json(Queued::of(record(&state, IncomingKind::ToolUse, event).await?)))
 }
 
-/// An assistant that stopped.
+/// The end of a turn.
 #[derive(Debug, Deserialize, ToSchema)]
-struct Stopped {
+struct StopRequest {
     #[serde(rename = "contentSessionId")]
     content_session_id: String,
-    /// What it said last.
+    /// Last message of the assistant.
     last_assistant_message: Option<String>,
-    /// What the user said last.
+    /// Last message of the user.
     last_user_message: Option<String>,
-    /// Where it stands.
+    /// Working directory.
     cwd: Option<String>,
-    /// The subagent, if it is one: those are not summed up.
+    /// ID of the subagent. Its turns are not summarized.
     #[serde(rename = "agentId")]
     agent_id: Option<String>,
-    /// Which program is watched.
+    /// The client, such as `claude-code`.
     #[serde(rename = "platformSource")]
     platform_source: Option<String>,
 }
 
-/// Records that the assistant stopped: a good moment to sum up.
+/// Records the end of a turn, which is then summarized.
 #[utoipa::path(post, path = "/api/sessions/summarize", tag = "sessions", security(("token" = [])),
-    request_body = Stopped,
+    request_body = StopRequest,
     responses((status = 200, body = Queued), (status = "4XX", body = Problem)))]
 async fn summarize(
-    State(site): State<Arc<Site>>,
-    Given(stopped): Given<Stopped>,
-) -> Answer<Queued> {
+    State(state): State<Arc<AppState>>,
+    JsonBody(stopped): JsonBody<StopRequest>,
+) -> ApiResult<Queued> {
     if stopped.agent_id.is_some_and(|agent| !agent.is_empty()) {
         return Ok(Json(Queued::of(Some("subagent_context"))));
     }
@@ -237,45 +244,48 @@ async fn summarize(
     let event = event
         .field("last_assistant_message", Some(stopped.last_assistant_message.unwrap_or_default()))
         .field("last_user_message", stopped.last_user_message);
-    Ok(Json(Queued::of(record(&site, IncomingKind::Stop, event).await?)))
+    Ok(Json(Queued::of(record(&state, IncomingKind::Stop, event).await?)))
 }
 
-/// A session that ended.
+/// The end of a session.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Ended {
+struct SessionEndRequest {
     content_session_id: String,
-    /// Why.
+    /// Reason.
     reason: Option<String>,
-    /// Which program is watched.
+    /// The client, such as `claude-code`.
     platform_source: Option<String>,
 }
 
-/// Records that a session ended.
+/// Records the end of a session.
 #[utoipa::path(post, path = "/api/sessions/complete", tag = "sessions", security(("token" = [])),
-    request_body = Ended,
+    request_body = SessionEndRequest,
     responses((status = 200, body = Queued), (status = "4XX", body = Problem)))]
-async fn complete(State(site): State<Arc<Site>>, Given(ended): Given<Ended>) -> Answer<Queued> {
+async fn complete(
+    State(state): State<Arc<AppState>>,
+    JsonBody(ended): JsonBody<SessionEndRequest>,
+) -> ApiResult<Queued> {
     let event = SessionEvent {
         session: ended.content_session_id,
         platform: ended.platform_source,
         ..SessionEvent::default()
     };
     let event = event.field("reason", Some(ended.reason.unwrap_or_else(|| "complete".into())));
-    Ok(Json(Queued::of(record(&site, IncomingKind::SessionEnd, event).await?)))
+    Ok(Json(Queued::of(record(&state, IncomingKind::SessionEnd, event).await?)))
 }
 
-/// Which sessions.
+/// Filters and paging of sessions.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Wanted {
+struct SessionListParams {
     offset: Option<u32>,
     limit: Option<u32>,
-    /// The name or key of a project.
+    /// Project name or key.
     project: Option<String>,
 }
 
-/// One page of sessions.
+/// A page of sessions.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Sessions {
@@ -285,22 +295,25 @@ struct Sessions {
     limit: u32,
 }
 
-/// Sessions, the latest first.
-#[utoipa::path(get, path = "/api/sessions", tag = "reading", params(Wanted), security(("token" = [])),
+/// Lists sessions, latest first.
+#[utoipa::path(get, path = "/api/sessions", tag = "reading", params(SessionListParams), security(("token" = [])),
     responses((status = 200, body = Sessions), (status = "4XX", body = Problem)))]
-async fn list(State(site): State<Arc<Site>>, Asked(wanted): Asked<Wanted>) -> Answer<Sessions> {
-    let limit = wanted.limit.unwrap_or(LIMIT).min(LIMIT_MAX as u32);
-    let offset = wanted.offset.unwrap_or(0);
+async fn list(
+    State(state): State<Arc<AppState>>,
+    QueryParams(params): QueryParams<SessionListParams>,
+) -> ApiResult<Sessions> {
+    let limit = params.limit.unwrap_or(LIMIT).min(LIMIT_MAX as u32);
+    let offset = params.offset.unwrap_or(0);
     let found = move |store: &Store, app: &App| {
-        let project = wanted.project.as_deref().filter(|name| !name.is_empty());
+        let project = params.project.as_deref().filter(|name| !name.is_empty());
         let which = SessionQuery::Latest { project, offset, limit: limit + 1 };
-        let mut told = store.session_views(which, now_us(app))?;
-        let has_more = told.len() > limit as usize;
-        told.truncate(limit as usize);
-        let items = told.into_iter().map(Session::from).collect();
+        let mut views = store.session_views(which, now_us(app))?;
+        let has_more = views.len() > limit as usize;
+        views.truncate(limit as usize);
+        let items = views.into_iter().map(Session::from).collect();
         Ok(Sessions { items, has_more, offset, limit })
     };
-    site.read(found).await.map(Json)
+    state.read(found).await.map(Json)
 }
 
 /// A session, turn by turn.
@@ -310,40 +323,43 @@ struct Story {
     turns: Vec<Turn>,
 }
 
-/// What came of one prompt.
+/// A prompt and its results.
 #[derive(Debug, Default, Serialize, ToSchema)]
 struct Turn {
     prompt_number: u32,
     prompt: Option<Prompt>,
-    /// Which tools were used, the most used first.
+    /// Tools, most used first.
     tools: Vec<Tool>,
     observations: Vec<Observation>,
-    /// What it came to; the last one, if it was summed up several times.
+    /// The last summary.
     summary: Option<Summary>,
 }
 
-/// How often a tool was used.
+/// Number of uses of a tool.
 #[derive(Debug, Serialize, ToSchema)]
 struct Tool {
     tool: String,
     count: u32,
 }
 
-/// A session as a story: what was asked, what was done, what was learnt.
+/// Returns a session turn by turn, with prompts, observations and summaries.
 #[utoipa::path(get, path = "/api/session/{id}", tag = "reading", security(("token" = [])),
-    params(("id" = String, Path, description = "its number, or the watched program's id of it")),
+    params(("id" = String, Path, description = "number of the session, or the client's session ID")),
     responses((status = 200, body = Story), (status = "4XX", body = Problem)))]
-async fn story(State(site): State<Arc<Site>>, Named(id): Named<String>) -> Answer<Story> {
-    site.read(move |store, app| tell(store, app, &id)).await.map(Json)
+async fn story(
+    State(state): State<Arc<AppState>>,
+    PathParam(id): PathParam<String>,
+) -> ApiResult<Story> {
+    state.read(move |store, app| load_story(store, app, &id)).await.map(Json)
 }
 
-fn tell(store: &Store, app: &App, id: &str) -> Result<Story, Refusal> {
-    let mut told = store.session_views(SessionQuery::Id(id), now_us(app))?;
-    if let (true, Ok(number)) = (told.is_empty(), id.parse()) {
-        told = store.session_views(SessionQuery::Number(number), now_us(app))?;
+fn load_story(store: &Store, app: &App, id: &str) -> Result<Story, ApiError> {
+    let mut views = store.session_views(SessionQuery::Id(id), now_us(app))?;
+    if let (true, Ok(number)) = (views.is_empty(), id.parse()) {
+        views = store.session_views(SessionQuery::Number(number), now_us(app))?;
     }
     let session =
-        told.pop().ok_or_else(|| Refusal::not_found(format!("there is no session {id}")))?;
+        views.pop().ok_or_else(|| ApiError::not_found(format!("there is no session {id}")))?;
     let mut turns: BTreeMap<u32, Turn> = BTreeMap::new();
     for item in store
         .list_rows(&store.session_memories(session.id, STORY_MAX)?)?
@@ -366,7 +382,6 @@ fn tell(store: &Store, app: &App, id: &str) -> Result<Story, Refusal> {
     Ok(Story { session: session.into(), turns })
 }
 
-/// Now, in microseconds since 1970.
 pub(super) fn now_us(app: &App) -> u64 {
     app.clock.now().as_microsecond().cast_unsigned()
 }

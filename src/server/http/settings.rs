@@ -1,7 +1,7 @@
-//! The settings, for the viewer. Only what can do no harm is changed here.
+//! Settings for the viewer. Only harmless ones can be changed here.
 //!
-//! An attacker who controls the browser must not ship memory elsewhere, read a key, lift a limit or switch a protection
-//! off. Such settings need a second proof: the command line, which only the user has.
+//! An attacker who controls the browser must not upload memories, read a key, raise a limit or disable a protection.
+//! Such settings can only be changed on the command line.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,8 +12,8 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    error::{Answer, Given, Problem, Refusal},
-    state::Site,
+    error::{ApiError, ApiResult, JsonBody, Problem},
+    state::AppState,
 };
 use claude_mem_core::{
     app::App,
@@ -23,7 +23,7 @@ use claude_mem_core::{
     },
 };
 
-/// What can be changed over HTTP; a new setting cannot, until it is listed here. None of these names a destination, a
+/// Settings that can be changed over HTTP. None of these names a destination, a
 /// program, a file or a secret, and none weakens privacy, retention or a limit on spending.
 static EDITABLE: &[&dyn AnySetting] = &[
     &table::SYNC,
@@ -45,79 +45,79 @@ static EDITABLE: &[&dyn AnySetting] = &[
 /// Every setting.
 #[derive(Debug, Serialize, ToSchema)]
 struct Settings {
-    settings: Vec<Shown>,
+    settings: Vec<SettingDetail>,
 }
 
 /// One setting.
 #[derive(Debug, Serialize, ToSchema)]
-struct Shown {
+struct SettingDetail {
     name: &'static str,
-    /// A few words for people.
+    /// Label.
     label: &'static str,
-    /// The section it is listed in.
+    /// Section.
     group: &'static str,
-    /// What its number counts, such as `seconds`.
+    /// Unit, such as `seconds`.
     unit: Option<&'static str>,
-    /// The value in force; empty if it is not shown.
+    /// Current value; empty if hidden.
     value: String,
     default: String,
     /// `environment`, `file` or `default`.
     source: &'static str,
     /// `text`, `secret`, `flag`, `choice`, `count`, `money` or `list`.
     kind: &'static str,
-    /// Whether it has a value other than the default, also where that is not shown.
+    /// Whether the value differs from the default, also for hidden values.
     is_set: bool,
-    /// Whether its value is not shown, only whether there is one: secrets, destinations, paths.
+    /// Whether the value is hidden: secrets, destinations, paths.
     is_hidden: bool,
-    /// What it means.
+    /// Meaning.
     meaning: &'static str,
-    /// The words that it accepts, if there are only some.
+    /// Accepted values of a choice.
     allowed: Option<Vec<&'static str>>,
-    /// The smallest number that it accepts.
+    /// Minimum.
     min: Option<u64>,
-    /// The largest.
+    /// Maximum.
     max: Option<u64>,
     /// Whether it can only be changed on the command line.
     is_read_only: bool,
-    /// How to change it there, if so.
+    /// The command that changes it.
     command: Option<String>,
 }
 
-/// What was changed.
+/// Result of a change.
 #[derive(Debug, Serialize, ToSchema)]
 struct Changed {
     success: bool,
     message: String,
-    settings: Vec<Shown>,
+    settings: Vec<SettingDetail>,
 }
 
-/// New values by name; null goes back to the default.
+/// New values by name; null resets to the default.
 #[derive(Debug, serde::Deserialize, ToSchema)]
 #[schema(value_type = BTreeMap<String, Option<String>>)]
-struct Wishes(BTreeMap<String, Value>);
+struct SettingChanges(BTreeMap<String, Value>);
 
-pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
+pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new().routes(routes!(show, change))
 }
 
-/// Every setting, and who decided on it.
+/// Lists all settings with their sources.
 #[utoipa::path(get, path = "/api/settings", tag = "settings", security(("token" = [])),
     responses((status = 200, body = Settings), (status = "4XX", body = Problem)))]
-async fn show(State(site): State<Arc<Site>>) -> Answer<Settings> {
-    let shared = Arc::clone(&site.shared);
+async fn show(State(state): State<Arc<AppState>>) -> ApiResult<Settings> {
+    let shared = Arc::clone(&state.shared);
     let found = move || Ok(Settings { settings: all(&shared.app()) });
-    site.block(found).await.map(Json)
+    state.block(found).await.map(Json)
 }
 
-/// Changes settings: all of those that are named, or none.
+/// Changes settings: all of them, or none.
 #[utoipa::path(post, path = "/api/settings", tag = "settings", security(("token" = [])),
     request_body(content = BTreeMap<String, Option<String>>),
     responses((status = 200, body = Changed), (status = "4XX", body = Problem)))]
 async fn change(
-    State(site): State<Arc<Site>>,
-    Given(Wishes(wishes)): Given<Wishes>,
-) -> Answer<Changed> {
-    let shared = Arc::clone(&site.shared);
+    State(state): State<Arc<AppState>>,
+    JsonBody(SettingChanges(wishes)): JsonBody<SettingChanges>,
+) -> ApiResult<Changed> {
+    let shared = Arc::clone(&state.shared);
     let done = move || {
         let mut checked = Vec::new();
         for (name, value) in &wishes {
@@ -125,7 +125,7 @@ async fn change(
         }
         for (setting, value) in &checked {
             keep(&shared.paths, *setting, value.as_deref())
-                .map_err(|error| Refusal::conflicting(&error.into()))?;
+                .map_err(|error| ApiError::conflicting(&error.into()))?;
         }
         let app = shared.app();
         let overruled: Vec<&str> = checked
@@ -135,33 +135,34 @@ async fn change(
             .collect();
         let message = match overruled.as_slice() {
             [] => "Settings updated".to_owned(),
-            names => format!("Settings updated; the environment wins over {}", names.join(", ")),
+            names => format!("Settings updated; the environment overrides {}", names.join(", ")),
         };
-        // Whoever asks looks at the settings again.
+        // The next request reads the settings again.
         shared.wake();
         Ok(Changed { success: true, message, settings: all(&app) })
     };
-    site.block(done).await.map(Json)
+    state.block(done).await.map(Json)
 }
 
-fn check(name: &str, value: &Value) -> Result<(&'static dyn AnySetting, Option<String>), Refusal> {
-    let setting =
-        find(name).ok_or_else(|| Refusal::bad(format!("there is no setting `{}`", short(name))))?;
+fn check(name: &str, value: &Value) -> Result<(&'static dyn AnySetting, Option<String>), ApiError> {
+    let setting = find(name)
+        .ok_or_else(|| ApiError::bad(format!("there is no setting `{}`", short(name))))?;
     if is_read_only(setting) {
-        return Err(Refusal::forbidden(format!("{} cannot be changed over HTTP", setting.name()))
+        return Err(ApiError::forbidden(format!("{} cannot be changed over HTTP", setting.name()))
             .remedy(format!("change it in a terminal with `{}`", command(setting))));
     }
     let text = match value {
         Value::Null => return Ok((setting, None)),
         Value::String(text) => text.clone(),
         Value::Bool(_) | Value::Number(_) => value.to_string(),
-        _ => return Err(Refusal::bad(format!("{} must be a text", setting.name()))),
+        _ => return Err(ApiError::bad(format!("{} must be a string", setting.name()))),
     };
     match setting.check(&text) {
         Ok(value) => Ok((setting, Some(value))),
-        Err(accepted) => {
-            Err(Refusal::bad(format!("{} cannot be this: it is {accepted}", setting.name())))
-        }
+        Err(accepted) => Err(ApiError::bad(format!(
+            "{} has an invalid value: expected {accepted}",
+            setting.name()
+        ))),
     }
 }
 
@@ -169,7 +170,7 @@ fn is_read_only(setting: &dyn AnySetting) -> bool {
     EDITABLE.iter().all(|editable| editable.name() != setting.name())
 }
 
-/// Free text that cannot be changed here is a destination, a path or a name that leads to one.
+/// Read-only free text is a destination, a path, or a name that leads to one.
 fn is_hidden(setting: &dyn AnySetting) -> bool {
     match setting.kind() {
         Kind::Secret(_) => true,
@@ -182,11 +183,11 @@ fn command(setting: &dyn AnySetting) -> String {
     format!("claude-mem settings set {} VALUE", setting.name())
 }
 
-fn all(app: &App) -> Vec<Shown> {
+fn all(app: &App) -> Vec<SettingDetail> {
     ALL.iter().map(|setting| shown(app, *setting)).collect()
 }
 
-fn shown(app: &App, setting: &'static dyn AnySetting) -> Shown {
+fn shown(app: &App, setting: &'static dyn AnySetting) -> SettingDetail {
     let (value, source) = app.settings.find(setting);
     let (kind, allowed, range) = match setting.kind() {
         Kind::Text => ("text", None, None),
@@ -199,7 +200,7 @@ fn shown(app: &App, setting: &'static dyn AnySetting) -> Shown {
         Kind::Money => ("money", None, None),
         Kind::List => ("list", None, None),
     };
-    Shown {
+    SettingDetail {
         name: setting.name(),
         label: setting.label(),
         group: setting.group().name(),

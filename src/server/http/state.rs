@@ -1,4 +1,4 @@
-//! What a request has at hand: the worker, the tables, and room to work.
+//! State shared by all requests: the worker, open databases, and limits.
 
 use std::{
     collections::HashMap,
@@ -9,42 +9,44 @@ use claude_mem_projections::Store;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use super::{body_limit, error::Refusal, replays::Running, stream, viewer_login::ViewerLogin};
+use super::{
+    body_limit, error::ApiError, replays::CurrentReplay, stream, viewer_login::ViewerLogin,
+};
 use crate::shared::Shared;
 use claude_mem_capture::project::ProjectId;
 use claude_mem_core::app::App;
 use claude_mem_memory::{resolve::reported_project, store};
 
-/// Requests that read or write at the same time. The others wait: tables are read by few at once.
+/// Maximum number of requests that use the database at the same time.
 const JOBS_MAX: usize = 4;
-/// Open databases that are kept for the next request.
+/// Maximum number of open databases kept for later requests.
 const STORES_MAX: usize = 2;
-/// What each of them keeps in memory. The system keeps the file in memory, too, and a larger cache here only made the
+/// Page cache of each database. The system caches the file, too; a larger cache only made the
 /// worker grow with the database, to 64 MB.
 const CACHE_KB_MAX: u32 = 512;
-/// Folders whose projects are remembered.
+/// Maximum number of cached projects.
 const PROJECTS_MAX: usize = 256;
 
-/// One for all requests.
+/// State shared by all requests.
 #[derive(Debug)]
-pub(super) struct Site {
+pub(super) struct AppState {
     pub(super) shared: Arc<Shared>,
     pub(super) viewers: ViewerLogin,
     pub(super) bodies: Semaphore,
     pub(super) streams: Arc<Semaphore>,
-    pub(super) running: Running,
+    pub(super) running: CurrentReplay,
     jobs: Semaphore,
     stores: Mutex<Vec<Store>>,
     projects: Mutex<HashMap<String, ProjectId>>,
 }
 
-impl Site {
+impl AppState {
     pub(super) fn new(shared: Arc<Shared>) -> Arc<Self> {
         Arc::new(Self {
             viewers: ViewerLogin::default(),
             bodies: Semaphore::new(body_limit::UNITS_MAX),
             streams: Arc::new(Semaphore::new(stream::STREAMS_MAX)),
-            running: Running::default(),
+            running: CurrentReplay::default(),
             jobs: Semaphore::new(JOBS_MAX),
             stores: Mutex::default(),
             projects: Mutex::default(),
@@ -52,57 +54,58 @@ impl Site {
         })
     }
 
-    /// Reads from the tables as they are.
+    /// Reads from the database.
     pub(super) async fn read<T: Send + 'static>(
         self: &Arc<Self>,
-        work: impl FnOnce(&Store, &App) -> Result<T, Refusal> + Send + 'static,
-    ) -> Result<T, Refusal> {
-        let site = Arc::clone(self);
+        work: impl FnOnce(&Store, &App) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let state = Arc::clone(self);
         self.block(move || {
-            let app = site.shared.app();
-            let store = site.store(&app)?;
+            let app = state.shared.app();
+            let store = state.store(&app)?;
             let found = work(&store, &app);
-            site.keep(store);
+            state.keep(store);
             found
         })
         .await
     }
 
-    /// Writes: appends events and folds them.
+    /// Appends events and indexes them.
     pub(super) async fn write<T: Send + 'static>(
         self: &Arc<Self>,
-        work: impl FnOnce(&mut Store, &mut App) -> Result<T, Refusal> + Send + 'static,
-    ) -> Result<T, Refusal> {
-        let site = Arc::clone(self);
+        work: impl FnOnce(&mut Store, &mut App) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let state = Arc::clone(self);
         self.block(move || {
-            let mut app = site.shared.app();
+            let mut app = state.shared.app();
             let mut store = store::open(&mut app)?;
             let done = work(&mut store, &mut app);
-            // Whatever was appended, the loop wants to know of it.
-            site.shared.wake();
+            // Wake the main loop, because events may have been appended.
+            state.shared.wake();
             done
         })
         .await
     }
 
-    /// Does what blocks on a thread of its own, and never too much of it at once.
+    /// Runs blocking work on another thread, up to `JOBS_MAX` at once.
     pub(super) async fn block<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
-    ) -> Result<T, Refusal> {
-        let _room = self.jobs.acquire().await.map_err(|_| Refusal::busy("it is ending"))?;
+        work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let _room =
+            self.jobs.acquire().await.map_err(|_| ApiError::busy("the worker is stopping"))?;
         let done = tokio::task::spawn_blocking(work).await;
-        done.unwrap_or_else(|_| Err(Refusal::failed("this request failed in an unexpected way")))
+        done.unwrap_or_else(|_| Err(ApiError::failed("internal error: the request panicked")))
     }
 
-    /// The project of a folder or of a name that somebody told: one that is known, else one that is only a
-    /// name. Nothing is looked up on disk.
+    /// The project of a folder or name from a request: a known one, else one with only a name.
+    /// Does not access the disk.
     pub(super) async fn project(
         self: &Arc<Self>,
         folder: &str,
         name: &str,
         session: &str,
-    ) -> Result<ProjectId, Refusal> {
+    ) -> Result<ProjectId, ApiError> {
         let key = format!("{folder}\n{name}\n{}", if folder.is_empty() { session } else { "" });
         if let Some(known) = lock(&self.projects).get(&key) {
             return Ok(known.clone());
@@ -119,7 +122,7 @@ impl Site {
         Ok(found)
     }
 
-    /// How many entries each table has that could grow with use, to detect leaks.
+    /// Sizes of the caches, to detect leaks.
     pub(super) fn entries(&self) -> Value {
         let (links, keys) = self.viewers.entries();
         json!({
@@ -127,12 +130,12 @@ impl Site {
             "databases": lock(&self.stores).len(),
             "links": links,
             "keys": keys,
-            "deleted_sessions": self.shared.left_entries(),
+            "deleted_sessions": self.shared.cancelled_entries(),
             "unconfirmed_answers": self.shared.unconfirmed(),
         })
     }
 
-    fn store(&self, app: &App) -> Result<Store, Refusal> {
+    fn store(&self, app: &App) -> Result<Store, ApiError> {
         let mut stores = lock(&self.stores);
         stores.retain(|store| !store.is_replaced() && !store.is_wal_replaced());
         if let Some(store) = stores.pop() {
@@ -144,7 +147,7 @@ impl Site {
                 store.limit_cache(CACHE_KB_MAX)?;
                 Ok(store)
             }
-            // Nothing was folded yet, and nothing is remembered.
+            // No event is indexed yet.
             None => Ok(Store::in_memory()?),
         }
     }

@@ -1,4 +1,4 @@
-//! How much there is, how it grew, and whether the log is whole.
+//! Statistics, and the health of the log.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -10,9 +10,9 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    error::{Answer, Asked, Problem, Refusal},
+    error::{ApiError, ApiResult, Problem, QueryParams},
     feed::given,
-    state::Site,
+    state::AppState,
     stream::STREAMS_MAX,
     time_params::rfc3339,
 };
@@ -21,13 +21,13 @@ use claude_mem_memory::store;
 
 const DAYS: i64 = 30;
 const DAYS_MAX: i64 = 366;
-/// Damaged places that are named.
+/// Maximum number of listed damaged places.
 const GAPS_MAX: u32 = 100;
-/// Lines of diagnostics.
+/// Default of `lines`.
 const LINES: usize = 200;
 const LINES_MAX: usize = 1000;
 
-pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
+pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new()
         .routes(routes!(stats))
         .routes(routes!(daily))
@@ -35,7 +35,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
         .routes(routes!(logs))
 }
 
-/// How much there is.
+/// Totals.
 #[derive(Debug, Serialize, ToSchema)]
 struct Stats {
     worker: Worker,
@@ -43,28 +43,28 @@ struct Stats {
     log: LogSize,
 }
 
-/// The process that answers.
+/// The worker process.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Worker {
     version: String,
     /// Seconds.
     uptime: u64,
-    /// Sessions in which something happened within a day and that have not ended.
+    /// Sessions with events within a day that have not ended.
     active_sessions: u64,
-    /// Who listens to `/stream`.
+    /// Clients of `/stream`.
     sse_clients: usize,
     port: u16,
     instance: String,
     pid: u32,
 }
 
-/// The tables.
+/// The database.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Database {
     path: String,
-    /// Bytes, its companions included.
+    /// Bytes, including the WAL.
     size: u64,
     observations: u64,
     sessions: u64,
@@ -81,16 +81,16 @@ struct LogSize {
     /// Bytes.
     size: u64,
     segments: usize,
-    /// Events that were folded.
+    /// Indexed events.
     events: u64,
 }
 
-/// How much there is of everything.
+/// Returns totals.
 #[utoipa::path(get, path = "/api/stats", tag = "reading", security(("token" = [])),
     responses((status = 200, body = Stats), (status = "4XX", body = Problem)))]
-async fn stats(State(site): State<Arc<Site>>) -> Answer<Stats> {
-    let sse_clients = STREAMS_MAX - site.streams.available_permits();
-    let shared = Arc::clone(&site.shared);
+async fn stats(State(state): State<Arc<AppState>>) -> ApiResult<Stats> {
+    let sse_clients = STREAMS_MAX - state.streams.available_permits();
+    let shared = Arc::clone(&state.shared);
     let found = move |store: &Store, app: &App| {
         let counts = store.counts()?;
         let presence = &shared.presence;
@@ -119,14 +119,14 @@ async fn stats(State(site): State<Arc<Site>>) -> Answer<Stats> {
             log: log_size(app, store)?,
         })
     };
-    site.read(found).await.map(Json)
+    state.read(found).await.map(Json)
 }
 
 fn size(file: &Path) -> u64 {
     fs::metadata(file).map_or(0, |found| found.len())
 }
 
-fn log_size(app: &App, store: &Store) -> Result<LogSize, Refusal> {
+fn log_size(app: &App, store: &Store) -> Result<LogSize, ApiError> {
     let segments = store::open_log(app)?.segments()?;
     Ok(LogSize {
         path: app.paths.log().display().to_string(),
@@ -136,24 +136,24 @@ fn log_size(app: &App, store: &Store) -> Result<LogSize, Refusal> {
     })
 }
 
-/// Which days.
+/// Range of days.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Wanted {
-    /// How many, up to today.
+struct DailyParams {
+    /// Number of days up to today.
     days: Option<i64>,
-    /// The name or key of a project.
+    /// Project name or key.
     project: Option<String>,
 }
 
-/// What happened on each day.
+/// Statistics per day.
 #[derive(Debug, Serialize, ToSchema)]
 struct Daily {
-    /// Those on which something happened, the earliest first.
+    /// Days with events, earliest first.
     days: Vec<Day>,
 }
 
-/// One day, where the user is.
+/// A day in local time.
 #[derive(Debug, Serialize, ToSchema)]
 struct Day {
     /// `2026-11-16`.
@@ -166,21 +166,24 @@ struct Day {
     tokens_in: u64,
     tokens_out: u64,
     cost_usd: f64,
-    /// What tool uses, stops and replies hold, before compression.
+    /// Bytes of tool uses, stops and responses before compression.
     log_bytes: u64,
 }
 
-/// What happened on each of the last days.
-#[utoipa::path(get, path = "/api/stats/daily", tag = "reading", params(Wanted), security(("token" = [])),
+/// Returns statistics of the last days.
+#[utoipa::path(get, path = "/api/stats/daily", tag = "reading", params(DailyParams), security(("token" = [])),
     responses((status = 200, body = Daily), (status = "4XX", body = Problem)))]
-async fn daily(State(site): State<Arc<Site>>, Asked(wanted): Asked<Wanted>) -> Answer<Daily> {
-    let days = wanted.days.unwrap_or(DAYS).clamp(1, DAYS_MAX);
+async fn daily(
+    State(state): State<Arc<AppState>>,
+    QueryParams(params): QueryParams<DailyParams>,
+) -> ApiResult<Daily> {
+    let days = params.days.unwrap_or(DAYS).clamp(1, DAYS_MAX);
     let found = move |store: &Store, app: &App| {
         let now = app.clock.now().to_zoned(TimeZone::system());
         let first = now.checked_sub((days - 1).days()).and_then(|day| day.start_of_day());
         let since_us = first.map_or(0, |first| first.timestamp().as_microsecond().max(0));
         let offset = i64::from(now.offset().seconds());
-        let project = given(wanted.project);
+        let project = given(params.project);
         let days = store.daily_stats(since_us.cast_unsigned(), offset, project.as_deref())?;
         let day = |day: claude_mem_projections::DayStats| Day {
             day: day.day,
@@ -196,27 +199,27 @@ async fn daily(State(site): State<Arc<Site>>, Asked(wanted): Asked<Wanted>) -> A
         };
         Ok(Daily { days: days.into_iter().map(day).collect() })
     };
-    site.read(found).await.map(Json)
+    state.read(found).await.map(Json)
 }
 
-/// Whether the log is whole.
+/// Health of the log.
 #[derive(Debug, Serialize, ToSchema)]
 struct LogHealth {
     segments: usize,
     bytes: u64,
-    /// Events that were folded.
+    /// Indexed events.
     events: u64,
-    /// Places that could not be read.
+    /// Damaged places.
     gaps: Vec<Gap>,
-    /// Events that nobody understood.
+    /// Events of unknown kinds.
     unreadable: u64,
-    /// Tool uses and stops that the agent failed at for good.
+    /// Parked tool uses and stops.
     parked: u64,
-    /// Those that wait for an answer.
+    /// Pending tool uses and stops.
     outstanding: u64,
 }
 
-/// A place that could not be read.
+/// A damaged place.
 #[derive(Debug, Serialize, ToSchema)]
 struct Gap {
     segment: u64,
@@ -225,10 +228,10 @@ struct Gap {
     reason: String,
 }
 
-/// Whether the log is whole, as far as it was read.
+/// Returns the health of the log, as far as it was read.
 #[utoipa::path(get, path = "/api/health/log", tag = "health", security(("token" = [])),
     responses((status = 200, body = LogHealth), (status = "4XX", body = Problem)))]
-async fn log_health(State(site): State<Arc<Site>>) -> Answer<LogHealth> {
+async fn log_health(State(state): State<Arc<AppState>>) -> ApiResult<LogHealth> {
     let found = |store: &Store, app: &App| {
         let (counts, log) = (store.counts()?, log_size(app, store)?);
         let gap = |gap: claude_mem_projections::DamagedRange| Gap {
@@ -247,18 +250,18 @@ async fn log_health(State(site): State<Arc<Site>>) -> Answer<LogHealth> {
             outstanding: counts.outstanding,
         })
     };
-    site.read(found).await.map(Json)
+    state.read(found).await.map(Json)
 }
 
-/// How many lines.
+/// Range of lines.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Tail {
-    /// The last so many.
+struct LogsParams {
+    /// Number of lines.
     lines: Option<usize>,
 }
 
-/// What went wrong lately.
+/// Recent diagnostics.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Logs {
@@ -269,18 +272,21 @@ struct Logs {
     returned_lines: usize,
 }
 
-/// The last lines of the diagnostics.
-#[utoipa::path(get, path = "/api/logs", tag = "health", params(Tail), security(("token" = [])),
+/// Returns the last lines of the diagnostics.
+#[utoipa::path(get, path = "/api/logs", tag = "health", params(LogsParams), security(("token" = [])),
     responses((status = 200, body = Logs), (status = "4XX", body = Problem)))]
-async fn logs(State(site): State<Arc<Site>>, Asked(tail): Asked<Tail>) -> Answer<Logs> {
-    let wanted = tail.lines.unwrap_or(LINES).min(LINES_MAX);
-    let file = site.shared.paths.data.join("logs/claude-mem.log");
+async fn logs(
+    State(state): State<Arc<AppState>>,
+    QueryParams(tail): QueryParams<LogsParams>,
+) -> ApiResult<Logs> {
+    let params = tail.lines.unwrap_or(LINES).min(LINES_MAX);
+    let file = state.shared.paths.data.join("logs/claude-mem.log");
     let found = move || {
         let bytes = fs::read(&file);
         let exists = bytes.is_ok();
         let all = String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned();
         let lines: Vec<&str> = all.lines().collect();
-        let shown = &lines[lines.len().saturating_sub(wanted)..];
+        let shown = &lines[lines.len().saturating_sub(params)..];
         Ok(Logs {
             logs: shown.join("\n"),
             path: file.display().to_string(),
@@ -289,5 +295,5 @@ async fn logs(State(site): State<Arc<Site>>, Asked(tail): Asked<Tail>) -> Answer
             returned_lines: shown.len(),
         })
     };
-    site.block(found).await.map(Json)
+    state.block(found).await.map(Json)
 }

@@ -1,7 +1,7 @@
-//! What happens, as it happens: server-sent events that can be resumed.
+//! Live updates: server-sent events that can be resumed.
 //!
-//! What is told comes from the tables, by place in the log: our own, and those of other machines as they are pulled.
-//! So whoever was cut off names the last places it heard of and misses nothing, also if another worker answers by then.
+//! Updates come from the database, by position in our own log and in those of other hosts. A client that
+//! reconnects sends the last positions it received and misses nothing, even after a restart of the worker.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -23,113 +23,114 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     dto::{Item, Session},
-    error::{Asked, Problem, Refusal},
-    health::state,
+    error::{ApiError, Problem, QueryParams},
+    health::pending_work,
     projects::named,
     sessions::now_us,
-    state::Site,
+    state::AppState,
 };
 use crate::shared::Change;
 use claude_mem_core::app::App;
 
-/// Who may listen at the same time.
+/// Maximum number of concurrent streams.
 pub(super) const STREAMS_MAX: usize = 16;
-/// What waits for a slow listener; then the tables wait for it, and nothing else.
+/// Frames buffered for a slow client. Beyond that, reading for this client pauses.
 const FRAMES_MAX: usize = 64;
-/// Events told at once.
+/// Maximum number of events read at once.
 const NEWS_MAX: u32 = 200;
-/// Whoever missed more than this loads the page again.
+/// A client that missed more events reloads the page.
 const MISSED_MAX: u32 = 500;
-/// A comment this often tells proxies and us that the other side is there.
+/// Interval of comments that keep proxies from closing the connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Where to go on.
+/// Position to resume from.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Since {
-    /// As the header `Last-Event-ID`, for whoever cannot set it.
+struct StreamParams {
+    /// Alternative to the header `Last-Event-ID`.
     #[serde(rename = "lastEventId")]
     #[param(rename = "lastEventId")]
     last_event_id: Option<String>,
 }
 
-pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
+pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new().routes(routes!(stream))
 }
 
-/// What happens, as it happens. Each event is JSON with a `type`; its id says how far it goes.
-#[utoipa::path(get, path = "/stream", tag = "stream", params(Since), security(("token" = [])),
+/// Streams live updates. Each event is JSON with a `type`; its ID is the position to resume from.
+#[utoipa::path(get, path = "/stream", tag = "stream", params(StreamParams), security(("token" = [])),
     responses((status = 200, body = String, content_type = "text/event-stream"),
         (status = "4XX", body = Problem)))]
 async fn stream(
-    State(site): State<Arc<Site>>,
+    State(state): State<Arc<AppState>>,
     headers: HeaderMap,
-    Asked(since): Asked<Since>,
-) -> Result<Response, Refusal> {
-    let room = Arc::clone(&site.streams).try_acquire_owned();
-    let room = room.map_err(|_| Refusal::busy(format!("{STREAMS_MAX} are listening already")))?;
+    QueryParams(since): QueryParams<StreamParams>,
+) -> Result<Response, ApiError> {
+    let room = Arc::clone(&state.streams).try_acquire_owned();
+    let room =
+        room.map_err(|_| ApiError::busy(format!("{STREAMS_MAX} streams are open already")))?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
     let asked = since.last_event_id.as_deref().filter(|id| !id.is_empty()).map(str::parse);
     let asked =
-        asked.transpose().map_err(|_| Refusal::bad("`lastEventId` is no id of an event"))?;
+        asked.transpose().map_err(|_| ApiError::bad("`lastEventId` is not the ID of an event"))?;
     let last = last.or(asked);
-    let (frames, told) = mpsc::channel(FRAMES_MAX);
-    let teller = Teller { site: Arc::clone(&site), frames };
+    let (frames, view) = mpsc::channel(FRAMES_MAX);
+    let writer = StreamWriter { state: Arc::clone(&state), frames };
     tokio::spawn(async move {
-        let _busy = teller.site.shared.busy();
-        let ending = Arc::clone(&teller.site.shared);
+        let _busy = writer.state.shared.busy();
+        let ending = Arc::clone(&writer.state.shared);
         tokio::select! {
-            _ = teller.tell(last) => {}
-            // A page that was closed makes room at once, though nothing happens that it could be told.
-            () = teller.frames.closed() => {}
+            _ = writer.run(last) => {}
+            // Detect a closed page at once, even without updates to send.
+            () = writer.frames.closed() => {}
             () = ending.ended() => {}
         }
         drop(room);
     });
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
-    Ok(Sse::new(ReceiverStream::new(told)).keep_alive(keep_alive).into_response())
+    Ok(Sse::new(ReceiverStream::new(view)).keep_alive(keep_alive).into_response())
 }
 
-struct Teller {
-    site: Arc<Site>,
+struct StreamWriter {
+    state: Arc<AppState>,
     frames: mpsc::Sender<Result<Event, Infallible>>,
 }
 
-/// Nobody listens any more, or nothing can be read.
-struct Over;
+/// The client is gone, or the database cannot be read.
+struct Closed;
 
-impl Teller {
-    async fn tell(&self, last: Option<FeedPosition>) -> Result<(), Over> {
-        let mut changes = self.site.shared.changes.subscribe();
-        let presence = &self.site.shared.presence;
+impl StreamWriter {
+    async fn run(&self, last: Option<FeedPosition>) -> Result<(), Closed> {
+        let mut changes = self.state.shared.changes.subscribe();
+        let presence = &self.state.shared.presence;
         let connected = json!({"version": presence.version, "instance": presence.instance});
         self.send("connected", connected, None).await?;
         let mut after = self.begin(last).await?;
         self.processing().await?;
-        if let Some(replay) = self.site.running.look() {
+        if let Some(replay) = self.state.running.look() {
             self.send("replay_progress", json!({"replay": replay}), None).await?;
         }
         loop {
             match changes.recv().await {
                 Err(RecvError::Closed) => return Ok(()),
-                // Whatever was missed is in the tables.
+                // The database has everything that was missed.
                 Ok(Change::Folded) | Err(RecvError::Lagged(_)) => {
                     after = self.news(after).await?;
                 }
                 Ok(Change::Processing { .. }) => self.processing().await?,
                 Ok(Change::Replay { .. }) => {
-                    let replay = self.site.running.look();
+                    let replay = self.state.running.look();
                     self.send("replay_progress", json!({"replay": replay}), None).await?;
                 }
             }
         }
     }
 
-    /// Tells what a page needs first, and what was missed. Gives the place up to which that is.
-    async fn begin(&self, last: Option<FeedPosition>) -> Result<FeedPosition, Over> {
-        let read = self.site.read(|store, _| Ok((named(store)?, store.feed_end()?)));
-        let (projects, newest) = read.await.map_err(|_| Over)?;
-        let projects = serde_json::to_value(projects).map_err(|_| Over)?;
+    /// Sends the initial data, and what was missed. Returns the new position.
+    async fn begin(&self, last: Option<FeedPosition>) -> Result<FeedPosition, Closed> {
+        let read = self.state.read(|store, _| Ok((named(store)?, store.feed_end()?)));
+        let (projects, newest) = read.await.map_err(|_| Closed)?;
+        let projects = serde_json::to_value(projects).map_err(|_| Closed)?;
         if let Some(last) = last {
             self.send("initial_load", projects, None).await?;
             return self.news(last).await;
@@ -138,13 +139,13 @@ impl Teller {
         Ok(newest)
     }
 
-    /// Tells everything that was not heard, and gives how far that goes.
-    async fn news(&self, mut after: FeedPosition) -> Result<FeedPosition, Over> {
+    /// Sends everything after `since`. Returns the new position.
+    async fn news(&self, mut after: FeedPosition) -> Result<FeedPosition, Closed> {
         loop {
             let heard = after.clone();
-            let read = self.site.read(move |store, app| news(store, app, &heard));
-            let (told, until) = read.await.map_err(|_| Over)?;
-            for (type_, body, id) in told {
+            let read = self.state.read(move |store, app| news(store, app, &heard));
+            let (view, until) = read.await.map_err(|_| Closed)?;
+            for (type_, body, id) in view {
                 self.send(type_, body, id.as_ref()).await?;
             }
             if until == after {
@@ -154,9 +155,9 @@ impl Teller {
         }
     }
 
-    async fn processing(&self) -> Result<(), Over> {
-        let state = state(&self.site).await.map_err(|_| Over)?;
-        let body = serde_json::to_value(state).map_err(|_| Over)?;
+    async fn processing(&self) -> Result<(), Closed> {
+        let status = pending_work(&self.state).await.map_err(|_| Closed)?;
+        let body = serde_json::to_value(status).map_err(|_| Closed)?;
         self.send("processing_status", body, None).await
     }
 
@@ -165,8 +166,8 @@ impl Teller {
         type_: &str,
         mut body: Value,
         id: Option<&FeedPosition>,
-    ) -> Result<(), Over> {
-        let timestamp = self.site.shared.clock.now().as_millisecond();
+    ) -> Result<(), Closed> {
+        let timestamp = self.state.shared.clock.now().as_millisecond();
         if let Value::Object(fields) = &mut body {
             fields.insert("type".into(), type_.into());
             fields.insert("timestamp".into(), timestamp.into());
@@ -175,43 +176,43 @@ impl Teller {
         if let Some(id) = id {
             event = event.id(id.to_string());
         }
-        self.frames.send(Ok(event)).await.map_err(|_| Over)
+        self.frames.send(Ok(event)).await.map_err(|_| Closed)
     }
 }
 
 type Frame = (&'static str, Value, Option<FeedPosition>);
 
-/// The next piece of what was not heard, and how far it goes. A great many things at once, such as all that another
-/// machine ever did, are one: everything is to be looked at again.
+/// The next frames, and the new position. Many events at once, such as the whole log of another
+/// host, become one `reload`.
 fn news(
     store: &Store,
     app: &App,
     after: &FeedPosition,
-) -> Result<(Vec<Frame>, FeedPosition), Refusal> {
+) -> Result<(Vec<Frame>, FeedPosition), ApiError> {
     if store.changes_count_after(after, MISSED_MAX + 1)? > MISSED_MAX.into() {
         let newest = store.feed_end()?;
         return Ok((vec![("reload", json!({}), Some(newest.clone()))], newest));
     }
     let (news, until) = store.changes_after(after, NEWS_MAX)?;
-    let (mut told, mut heard) = (Vec::new(), after.clone());
+    let (mut view, mut heard) = (Vec::new(), after.clone());
     for one in news {
         let mut frames = frames(store, app, &one)?;
-        // Only the last frame of an event says so: whoever is cut off between two of them hears both again.
+        // Only the last frame of an event has its ID: a client that disconnects in between receives all of them again.
         heard.reach(one.seq);
         if let Some((_, _, id)) = frames.last_mut() {
             *id = Some(heard.clone());
         }
-        told.extend(frames);
+        view.extend(frames);
     }
-    Ok((told, until))
+    Ok((view, until))
 }
 
-/// One piece of news as it is sent.
-fn frames(store: &Store, app: &App, news: &FeedEntry) -> Result<Vec<Frame>, Refusal> {
-    let session = |id: i64| -> Result<Value, Refusal> {
-        let told =
+/// A change of the database as frames.
+fn frames(store: &Store, app: &App, news: &FeedEntry) -> Result<Vec<Frame>, ApiError> {
+    let session = |id: i64| -> Result<Value, ApiError> {
+        let view =
             store.session_views(SessionQuery::Number(id), now_us(app))?.pop().map(Session::from);
-        Ok(json!({"session": told}))
+        Ok(json!({"session": view}))
     };
     Ok(match &news.what {
         FeedChange::SessionStarted(id) => vec![("session_started", session(*id)?, None)],
@@ -219,8 +220,8 @@ fn frames(store: &Store, app: &App, news: &FeedEntry) -> Result<Vec<Frame>, Refu
         FeedChange::Prompt(name) => items(store, std::slice::from_ref(name))?,
         FeedChange::Memories(names) => items(store, names)?,
         FeedChange::ToolUsed { session, tool, prompt_number } => {
-            let told = store.session_views(SessionQuery::Number(*session), now_us(app))?.pop();
-            let (id, project) = told.map(|told| (told.session, told.project)).unzip();
+            let view = store.session_views(SessionQuery::Number(*session), now_us(app))?.pop();
+            let (id, project) = view.map(|view| (view.session, view.project)).unzip();
             let body = json!({"content_session_id": id, "project": project, "tool": tool,
                 "prompt_number": prompt_number});
             vec![("observation_queued", body, None)]
@@ -235,7 +236,7 @@ fn frames(store: &Store, app: &App, news: &FeedEntry) -> Result<Vec<Frame>, Refu
 fn items(
     store: &Store,
     names: &[claude_mem_projections::search::MemoryId],
-) -> Result<Vec<Frame>, Refusal> {
+) -> Result<Vec<Frame>, ApiError> {
     let listed = store.list_rows(names)?.into_iter().filter(|listed| !listed.is_superseded);
     let frame = |item: Item| match item {
         Item::Observation(row) => ("new_observation", json!({"observation": row}), None),

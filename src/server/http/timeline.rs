@@ -1,4 +1,4 @@
-//! What happened around a memory, a moment, or the best match of a query.
+//! Memories around a memory, a time, or the best match of a query.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    error::{Answer, Asked, Problem, Refusal},
+    error::{ApiError, ApiResult, Problem, QueryParams},
     feed::given,
     search::{Text, table},
-    state::Site,
+    state::AppState,
 };
 use claude_mem_core::app::App;
 use claude_mem_memory::{
@@ -22,28 +22,28 @@ use claude_mem_memory::{
 
 const DEPTH_MAX: usize = 100;
 
-/// Where to look.
+/// Anchor and size of the timeline.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Wanted {
-    /// A memory (`12`, `S3`, `P9`) or a moment.
+struct TimelineParams {
+    /// A memory (`12`, `S3`, `P9`) or a time.
     anchor: Option<String>,
-    /// Words; the best match is the middle.
+    /// Words; the best match is the anchor.
     query: Option<String>,
-    /// Memories before it.
+    /// Number of memories before it.
     depth_before: Option<usize>,
-    /// Memories behind it.
+    /// Number of memories after it.
     depth_after: Option<usize>,
-    /// The name or key of a project; the anchor's own, if not given.
+    /// Project name or key [default: the anchor's].
     project: Option<String>,
     /// `json`, or `text` for a table.
     format: Option<String>,
 }
 
-/// What happened there, in order.
+/// Memories in chronological order.
 #[derive(Debug, Serialize, ToSchema)]
-struct Around {
-    /// The memory in the middle, if it is one.
+struct TimelineResponse {
+    /// The anchor, if it is a memory.
     anchor: Option<String>,
     moments: Vec<HitJson>,
     /// As a table, if `format` is `text`.
@@ -51,40 +51,40 @@ struct Around {
     content: Option<Vec<Text>>,
 }
 
-pub(super) fn routes() -> OpenApiRouter<Arc<Site>> {
+pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new().routes(routes!(show_timeline))
 }
 
-/// What happened around a memory or a moment.
-#[utoipa::path(get, path = "/api/timeline", tag = "reading", params(Wanted), security(("token" = [])),
-    responses((status = 200, body = Around), (status = "4XX", body = Problem)))]
+/// Returns memories around a memory or a time.
+#[utoipa::path(get, path = "/api/timeline", tag = "reading", params(TimelineParams), security(("token" = [])),
+    responses((status = 200, body = TimelineResponse), (status = "4XX", body = Problem)))]
 async fn show_timeline(
-    State(site): State<Arc<Site>>,
-    Asked(wanted): Asked<Wanted>,
-) -> Answer<Around> {
-    site.read(move |store, app| look(store, app, wanted)).await.map(Json)
+    State(state): State<Arc<AppState>>,
+    QueryParams(params): QueryParams<TimelineParams>,
+) -> ApiResult<TimelineResponse> {
+    state.read(move |store, app| look(store, app, params)).await.map(Json)
 }
 
-fn look(store: &Store, app: &App, wanted: Wanted) -> Result<Around, Refusal> {
-    let anchor = match (given(wanted.anchor), given(wanted.query)) {
+fn look(store: &Store, app: &App, params: TimelineParams) -> Result<TimelineResponse, ApiError> {
+    let anchor = match (given(params.anchor), given(params.query)) {
         (Some(anchor), None) => TimelineAnchor::IdOrTime(anchor),
         (None, Some(query)) => TimelineAnchor::Query(query),
-        _ => return Err(Refusal::bad("give either `anchor` or `query`")),
+        _ => return Err(ApiError::bad("pass either `anchor` or `query`")),
     };
     let depth = |depth: Option<usize>| depth.unwrap_or(DEPTH).min(DEPTH_MAX);
     let request = TimelineRequest {
         anchor,
-        before: depth(wanted.depth_before),
-        after: depth(wanted.depth_after),
-        scope: given(wanted.project).map_or(TimelineScope::OfAnchor, TimelineScope::Named),
+        before: depth(params.depth_before),
+        after: depth(params.depth_after),
+        scope: given(params.project).map_or(TimelineScope::OfAnchor, TimelineScope::Named),
     };
     let found = timeline(app, store, &request)?;
     if let Some(hint) = found.hint {
-        return Err(Refusal::not_found(hint));
+        return Err(ApiError::not_found(hint));
     }
-    let is_text = wanted.format.as_deref() == Some("text");
+    let is_text = params.format.as_deref() == Some("text");
     let content = is_text.then(|| vec![table(&found.moments, None)]);
     let anchor = found.anchor.map(|name| name.to_string());
     let moments = found.moments.into_iter().map(HitJson::from).collect();
-    Ok(Around { anchor, moments, content })
+    Ok(TimelineResponse { anchor, moments, content })
 }

@@ -1,4 +1,4 @@
-//! How a browser gets access: a one-time link, exchanged by the page for a key of its own.
+//! Viewer login: the page exchanges a one-time link for a key.
 //!
 //! A cookie would go to every port of 127.0.0.1, also to the server of another user. So the page keeps its key in
 //! storage that belongs to one origin, port included, and sends it as a header. The link carries its secret in the
@@ -22,12 +22,12 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     auth::is_same,
-    error::{Answer, Problem, Refusal},
-    state::{Site, lock},
+    error::{ApiError, ApiResult, Problem},
+    state::{AppState, lock},
 };
 use crate::instance::{Presence, secret};
 
-/// How long a link can be used.
+/// Lifetime of a link.
 const LINK_AGE_MAX: Duration = Duration::from_secs(60);
 /// Unused links kept at the same time; the oldest is dropped.
 const LINKS_MAX: usize = 16;
@@ -44,12 +44,11 @@ pub(super) struct ViewerLogin {
 }
 
 impl ViewerLogin {
-    /// Whether a browser got this key from us.
+    /// Whether this key is valid.
     pub(super) fn knows(&self, key: &[u8]) -> bool {
         lock(&self.keys).iter().any(|known| is_same(key, known.as_bytes()))
     }
 
-    /// How many links and keys there are.
     pub(super) fn entries(&self) -> (usize, usize) {
         (lock(&self.links).len(), lock(&self.keys).len())
     }
@@ -87,33 +86,33 @@ impl ViewerLogin {
 /// A link that gives one browser access.
 #[derive(Debug, Serialize, ToSchema)]
 struct Link {
-    /// What to open.
+    /// URL of the link.
     url: String,
-    /// How long it works, in seconds.
+    /// Lifetime in seconds.
     expires_s: u64,
 }
 
-/// What the page sends as its bearer token from now on.
+/// The bearer token of the page.
 #[derive(Debug, Serialize, ToSchema)]
 struct ViewerKey {
     key: String,
 }
 
-pub(super) fn open_routes() -> OpenApiRouter<Arc<Site>> {
+pub(super) fn open_routes() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new().routes(routes!(session))
 }
 
-pub(super) fn closed_routes() -> OpenApiRouter<Arc<Site>> {
+pub(super) fn closed_routes() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new().routes(routes!(link))
 }
 
-/// Makes a link that opens the viewer in a browser. It works once, and for a minute.
+/// Creates a link that opens the viewer. It works once, within a minute.
 #[utoipa::path(post, path = "/api/viewer/link", tag = "viewer", security(("token" = [])),
     responses((status = 200, body = Link), (status = "4XX", body = Problem)))]
-async fn link(State(site): State<Arc<Site>>) -> Answer<Link> {
-    let link = site.viewers.add_link(Instant::now());
-    let link = link.map_err(|error| Refusal::failed(error.to_string()))?;
-    let url = format!("{}/open#{link}", site.shared.presence.url());
+async fn link(State(state): State<Arc<AppState>>) -> ApiResult<Link> {
+    let link = state.viewers.add_link(Instant::now());
+    let link = link.map_err(|error| ApiError::failed(error.to_string()))?;
+    let url = format!("{}/open#{link}", state.shared.presence.url());
     Ok(Json(Link { url, expires_s: LINK_AGE_MAX.as_secs() }))
 }
 
@@ -121,24 +120,24 @@ async fn link(State(site): State<Arc<Site>>) -> Answer<Link> {
 #[utoipa::path(post, path = "/api/viewer/session", tag = "viewer",
     params(("x-claude-mem-link" = String, Header)),
     responses((status = 200, body = ViewerKey), (status = "4XX", body = Problem)))]
-async fn session(State(site): State<Arc<Site>>, headers: HeaderMap) -> Answer<ViewerKey> {
-    if !is_own_address(headers.get(HOST), &site.shared.presence) {
-        return Err(Refusal::forbidden("open the viewer under the address in its link"));
+async fn session(State(state): State<Arc<AppState>>, headers: HeaderMap) -> ApiResult<ViewerKey> {
+    if !is_own_address(headers.get(HOST), &state.shared.presence) {
+        return Err(ApiError::forbidden("open the viewer under the address in its link"));
     }
     let link = headers.get(LINK).map_or(&b""[..], HeaderValue::as_bytes);
-    let key = site.viewers.redeem(link, Instant::now());
-    let key = key.map_err(|error| Refusal::failed(error.to_string()))?;
+    let key = state.viewers.redeem(link, Instant::now());
+    let key = key.map_err(|error| ApiError::failed(error.to_string()))?;
     let key = key.ok_or_else(|| {
-        Refusal::forbidden("this link was used before, or is too old")
-            .remedy("make a new one with `claude-mem viewer`")
+        ApiError::forbidden("this link was already used, or has expired")
+            .remedy("create a new one with `claude-mem viewer`")
     })?;
-    let page = site.shared.paths.viewer_page();
-    // The file that brought the browser here holds a link that is used up now.
+    let page = state.shared.paths.viewer_page();
+    // The link in the file that the browser opened is used up now.
     let removed = move || {
         let _ = fs::remove_file(page);
         Ok(())
     };
-    site.block(removed).await?;
+    state.block(removed).await?;
     Ok(Json(ViewerKey { key }))
 }
 

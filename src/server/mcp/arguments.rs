@@ -1,4 +1,4 @@
-//! What a tool takes: told to the model as a JSON schema, and held against what it sends.
+//! Parameters of tools: the JSON schema for the model, and validation of what it sends.
 //!
 //! Both come from one list of parameters, so that they cannot disagree.
 
@@ -13,39 +13,47 @@ use claude_mem_core::failure::nearest;
 #[derive(Debug)]
 pub(super) struct Parameter {
     pub(super) name: &'static str,
-    pub(super) takes: Takes,
+    pub(super) type_: ParameterType,
     pub(super) is_required: bool,
-    pub(super) means: &'static str,
+    pub(super) description: &'static str,
 }
 
-/// What may be given.
+/// Type of a parameter.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Takes {
+pub(super) enum ParameterType {
     /// Text.
     Text,
-    /// A whole number from one to another.
+    /// An integer in a range.
     Number(u64, u64),
     /// One of these.
     Choice(&'static [&'static str]),
-    /// A list of texts, or one text with commas.
+    /// An array of strings, or a comma-separated string.
     List,
-    /// The name of a memory, or whatever else text can say.
+    /// The ID of a memory, or text.
     Anchor,
-    /// Names of memories: 12, "S3", "P9".
+    /// IDs of memories: 12, "S3", "P9".
     Ids,
 }
 
 /// An optional parameter.
-pub(super) const fn optional(name: &'static str, takes: Takes, means: &'static str) -> Parameter {
-    Parameter { name, takes, is_required: false, means }
+pub(super) const fn optional(
+    name: &'static str,
+    type_: ParameterType,
+    description: &'static str,
+) -> Parameter {
+    Parameter { name, type_, is_required: false, description }
 }
 
-/// A parameter that must be given.
-pub(super) const fn required(name: &'static str, takes: Takes, means: &'static str) -> Parameter {
-    Parameter { name, takes, is_required: true, means }
+/// A required parameter.
+pub(super) const fn required(
+    name: &'static str,
+    type_: ParameterType,
+    description: &'static str,
+) -> Parameter {
+    Parameter { name, type_, is_required: true, description }
 }
 
-impl Takes {
+impl ParameterType {
     fn schema(self) -> Value {
         match self {
             Self::Text => json!({"type": "string"}),
@@ -88,7 +96,7 @@ impl Takes {
     }
 }
 
-/// A number without a fraction, whichever way it is written.
+/// An integer, also if written as `5.0`.
 fn whole(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| {
         let number = value.as_f64()?;
@@ -106,8 +114,8 @@ fn name(value: &Value) -> Option<MemoryId> {
 /// The schema of a tool's input.
 pub(super) fn schema(parameters: &[Parameter]) -> Value {
     let described = |parameter: &Parameter| {
-        let mut schema = parameter.takes.schema();
-        schema["description"] = parameter.means.into();
+        let mut schema = parameter.type_.schema();
+        schema["description"] = parameter.description.into();
         (parameter.name.to_owned(), schema)
     };
     let properties: Map<String, Value> = parameters.iter().map(described).collect();
@@ -124,26 +132,26 @@ pub(super) fn schema(parameters: &[Parameter]) -> Value {
     schema
 }
 
-/// What a tool was given, known to be what it takes.
+/// Validated arguments of a tool.
 #[derive(Debug, Default)]
 pub(super) struct Arguments(Map<String, Value>);
 
 impl Arguments {
-    /// Holds what was given against what is taken. Everything that is wrong is said at once.
+    /// Validates arguments. The error lists all problems.
     pub(super) fn check(given: Value, parameters: &[Parameter]) -> Result<Self, String> {
         let mut given = match given {
             Value::Null => Map::new(),
             Value::Object(given) => given,
             _ => return Err("arguments must be an object".into()),
         };
-        // Some clients send what is not given as null.
+        // Some clients send missing arguments as null.
         given.retain(|_, value| !value.is_null());
         let mut wrong = String::new();
         for (name, value) in &given {
             match parameters.iter().find(|parameter| parameter.name == name) {
                 None => wrong += &unknown(name, parameters),
-                Some(parameter) if !parameter.takes.accepts(value) => {
-                    let expected = parameter.takes.expected();
+                Some(parameter) if !parameter.type_.accepts(value) => {
+                    let expected = parameter.type_.expected();
                     let _ = writeln!(wrong, "`{name}` must be {expected}, not {}", shown(value));
                 }
                 Some(_) => {}
@@ -151,24 +159,22 @@ impl Arguments {
         }
         for parameter in parameters.iter().filter(|parameter| parameter.is_required) {
             if !given.contains_key(parameter.name) {
-                let expected = parameter.takes.expected();
+                let expected = parameter.type_.expected();
                 let _ = writeln!(wrong, "`{}` is required: {expected}", parameter.name);
             }
         }
         if wrong.is_empty() { Ok(Self(given)) } else { Err(wrong.trim_end().into()) }
     }
 
-    /// A text, if it was given and is not blank.
+    /// A string that is not blank.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name)?.as_str().map(str::trim).filter(|text| !text.is_empty())
     }
 
-    /// A number, if it was given.
     pub(super) fn number(&self, name: &str) -> Option<usize> {
         self.0.get(name).and_then(whole).map(|number| number as usize)
     }
 
-    /// The items of a list; none if it was not given.
     pub(super) fn list(&self, name: &str) -> Vec<String> {
         let items: Vec<&str> = match self.0.get(name) {
             Some(Value::String(text)) => text.split(',').collect(),
@@ -178,14 +184,14 @@ impl Arguments {
         items.into_iter().map(str::trim).filter(|item| !item.is_empty()).map(Into::into).collect()
     }
 
-    /// A number or a text, as text.
+    /// A number or a string, as text.
     pub(super) fn anchor(&self, name: &str) -> Option<String> {
         let value = self.0.get(name)?;
         let text = value.as_str().map(|text| text.trim().to_owned());
         text.or_else(|| Some(whole(value)?.to_string())).filter(|text| !text.is_empty())
     }
 
-    /// Names of memories, each once, in the order given.
+    /// IDs of memories without duplicates, in the given order.
     pub(super) fn ids(&self, parameter: &str) -> Vec<MemoryId> {
         let mut ids = Vec::new();
         for id in self.0.get(parameter).and_then(Value::as_array).into_iter().flatten() {
@@ -201,10 +207,10 @@ fn unknown(name: &str, parameters: &[Parameter]) -> String {
         return format!("there is no parameter `{name}`: did you mean `{nearest}`?\n");
     }
     let names: Vec<&str> = names().collect();
-    format!("there is no parameter `{name}`; there are: {}\n", names.join(", "))
+    format!("there is no parameter `{name}`; expected one of: {}\n", names.join(", "))
 }
 
-/// A value as it was sent, but not all of a long one.
+/// A value as it was sent, cut if long.
 fn shown(value: &Value) -> String {
     const CHARS_MAX: usize = 60;
     let text = value.to_string();

@@ -1,4 +1,4 @@
-//! `forget`: in two steps, so that the user can say no.
+//! `forget`: in two steps, so that the user can refuse.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     Server,
-    arguments::{Arguments, Parameter, Takes, optional, required},
+    arguments::{Arguments, Parameter, ParameterType, optional, required},
     tools::{Effect, Tool},
 };
 use claude_mem_core::{failure::Failure, format};
@@ -17,17 +17,21 @@ use claude_mem_memory::{
 };
 
 const PARAMETERS: &[Parameter] = &[
-    required("ids", Takes::Ids, "IDs of what to forget: [12, \"S3\", \"P9\"]"),
-    optional("confirm", Takes::Text, "What the first call gave, once the user has agreed"),
-    optional("reason", Takes::Text, "Why, in the user's words"),
+    required("ids", ParameterType::Ids, "IDs of memories to forget: [12, \"S3\", \"P9\"]"),
+    optional(
+        "confirm",
+        ParameterType::Text,
+        "The confirmation from the first call, once the user has agreed",
+    ),
+    optional("reason", ParameterType::Text, "Why, in the user's words"),
 ];
 
 pub(super) static TOOL: Tool = Tool {
     name: "forget",
     title: "Forget",
-    description: "Take memories away, when the user asks to. The first call forgets nothing: it shows what would \
-                  be gone and gives a confirmation. Show that to the user; if they agree, call again with the \
-                  same ids and confirm.",
+    description: "Forget memories when the user asks for it. The first call forgets nothing: it lists what would \
+                  be forgotten and returns a confirmation. Show that to the user; if they agree, call again with \
+                  the same ids and confirm.",
     parameters: PARAMETERS,
     effect: Effect::Removes,
     run,
@@ -43,17 +47,15 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
             let reason = arguments.text("reason").unwrap_or_default();
             let id = forget(server.app, &mut store, &taken, reason)?;
             Ok(format!(
-                "Forgot {count}. The user can take it back with `claude-mem forget --undo {id}`."
+                "Forgot {count}. The user can undo it with `claude-mem forget --undo {id}`."
             ))
         }
         given => {
             let mut text = match given {
-                Some(_) => {
-                    "That confirmation is not for these memories as they are now. ".to_owned()
-                }
+                Some(_) => "The confirmation does not match the current memories. ".to_owned(),
                 None => String::new(),
             };
-            let _ = writeln!(text, "Nothing is forgotten yet. This would be gone:");
+            let _ = writeln!(text, "Nothing is forgotten yet. This would be forgotten:");
             for line in lines(&taken.named).chain(lines(&taken.also)) {
                 let _ = writeln!(text, "{line}");
             }
@@ -67,7 +69,7 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
     }
 }
 
-/// Good for exactly these memories, as long as they say the same and this process lives.
+/// Valid for exactly these memories with their current text, until this process ends.
 fn confirmation(secret: [u8; 16], taken: &Taken) -> String {
     let mut hash = Sha256::new_with_prefix(secret);
     for MemorySource { name, event, text, .. } in taken.named.iter().chain(&taken.also) {

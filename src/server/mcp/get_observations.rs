@@ -6,32 +6,32 @@ use claude_mem_projections::details::{MemoryBody, MemoryDetails, Provenance};
 
 use super::{
     Server,
-    arguments::{Arguments, Parameter, Takes, optional, required},
+    arguments::{Arguments, Parameter, ParameterType, optional, required},
     search::EVERYWHERE,
     tools::{Effect, Tool},
 };
 use claude_mem_core::{failure::Failure, format, time_arg::local};
 use claude_mem_memory::{resolve, store};
 
-/// Clients cut what is much longer, without a word about what is missing.
+/// Clients silently cut longer texts.
 const TEXT_BYTES_MAX: usize = 60_000;
 
 const PARAMETERS: &[Parameter] = &[
-    required("ids", Takes::Ids, "IDs from search or timeline: [12, 13, \"S3\", \"P9\"]"),
+    required("ids", ParameterType::Ids, "IDs from search or timeline: [12, 13, \"S3\", \"P9\"]"),
     optional(
         "orderBy",
-        Takes::Choice(&["date_desc", "date_asc"]),
-        "Order by time (default: as the IDs were given)",
+        ParameterType::Choice(&["date_desc", "date_asc"]),
+        "Order by time (default: the order of ids)",
     ),
-    optional("limit", Takes::Number(1, 1000), "Maximum number of results (default: all)"),
-    optional("project", Takes::Text, "Only those of this project"),
+    optional("limit", ParameterType::Number(1, 1000), "Maximum number of results (default: all)"),
+    optional("project", ParameterType::Text, "Only memories of this project"),
 ];
 
 pub(super) static TOOL: Tool = Tool {
     name: "get_observations",
     title: "Read memories in full",
-    description: "Step 3: full text of observations, summaries and prompts, and where each comes from. Ask for \
-                  all the IDs you need in one call, and only for those.",
+    description: "Step 3: full text of observations, summaries and prompts, with their sources. Request all the \
+                  IDs you need in one call, and only those.",
     parameters: PARAMETERS,
     effect: Effect::Reads,
     run,
@@ -64,7 +64,7 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
     }
     let left: Vec<String> = left.map(|details| details.name.to_string()).collect();
     if !left.is_empty() {
-        let _ = writeln!(text, "Not shown, ask for them in another call: {}", left.join(", "));
+        let _ = writeln!(text, "Not shown, request them in another call: {}", left.join(", "));
     }
     if !missing.is_empty() {
         let missing = missing.join(", ");
@@ -75,7 +75,7 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
         let _ = writeln!(text, "There is no memory {missing}");
     }
     if text.is_empty() {
-        text += "None of them is of this project";
+        text += "None of them belongs to this project";
     }
     Ok(text)
 }
@@ -131,7 +131,7 @@ fn written(details: &MemoryDetails) -> String {
     text
 }
 
-/// `# 12 bugfix: title`, then when and where.
+/// `# 12 bugfix: title`, then time and project.
 fn heading(details: &MemoryDetails) -> String {
     let (kind, title) = match &details.body {
         MemoryBody::Observation { type_, title, .. } => {
@@ -163,14 +163,14 @@ fn list(text: &mut String, name: &str, values: &[String]) {
     }
 }
 
-/// Who says so, and of what it was made.
+/// The author, and the source events.
 fn origin(provenance: &Provenance) -> String {
     let Some(reply) = &provenance.reply else {
         return match provenance.origin.as_str() {
-            "user" => "written down by the user".into(),
-            "claude" => "noted by Claude".into(),
-            "program" => "noted by a program over HTTP".into(),
-            "hook" => "the user's own words".into(),
+            "user" => "written by the user".into(),
+            "claude" => "written by Claude".into(),
+            "program" => "written by a program over HTTP".into(),
+            "hook" => "the user's prompt".into(),
             origin => origin.to_owned(),
         };
     };
@@ -179,5 +179,5 @@ fn origin(provenance: &Provenance) -> String {
     tools.dedup();
     let events = format::count(provenance.sources.len(), "event");
     let tools = if tools.is_empty() { String::new() } else { format!(" ({})", tools.join(", ")) };
-    format!("{} {}, of {events}{tools}", reply.provider, reply.model)
+    format!("{} {}, from {events}{tools}", reply.provider, reply.model)
 }

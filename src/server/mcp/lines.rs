@@ -1,4 +1,4 @@
-//! Lines from a client: bounded in length, and only as long as there is a client.
+//! Lines from a client: limited in length, and only while the client is running.
 
 use std::{
     io::{self, BufRead, Read, Stdin},
@@ -7,23 +7,23 @@ use std::{
 
 use claude_mem_core::os::{self, Parent};
 
-/// What a client may send on one line. The longest memory fits many times over.
+/// Maximum length of a line. The longest memory fits many times.
 pub(super) const LINE_BYTES_MAX: usize = 4 << 20;
-/// How often to look whether the client still lives.
+/// How often to check whether the client is still running.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// What was read.
+/// Result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// A line is in the buffer, without its end.
     Line,
-    /// A line was too long, and is gone.
+    /// A line was too long, and was skipped.
     TooLong,
-    /// There are no more.
+    /// End of input.
     End,
 }
 
-/// Reads the next line into `buffer`. Of one that is too long no more than the limit is ever kept.
+/// Reads the next line into `buffer`. Never buffers more than the limit.
 pub(super) fn next(
     stream: &mut impl BufRead,
     buffer: &mut Vec<u8>,
@@ -41,7 +41,7 @@ pub(super) fn next(
     Ok(if buffer.is_empty() { Next::End } else { Next::Line })
 }
 
-/// The client, heard on stdin as long as it lives.
+/// Stdin, until the client exits.
 #[derive(Debug)]
 pub(super) struct Client {
     stdin: Stdin,

@@ -1,4 +1,4 @@
-//! JSON-RPC as MCP has it: one message to a line, read without ever failing.
+//! JSON-RPC of MCP: one message per line. Malformed input becomes an error response.
 
 use std::borrow::Cow;
 
@@ -7,38 +7,38 @@ use serde_json::{Value, value::RawValue};
 
 use claude_mem_core::safe_text::{clean, clean_json};
 
-/// The line is no JSON.
+/// The line is not JSON.
 pub(super) const PARSE_ERROR: i32 = -32700;
-/// It is JSON, but no request.
+/// It is JSON, but not a request.
 pub(super) const INVALID_REQUEST: i32 = -32600;
 /// There is no such method.
 pub(super) const METHOD_NOT_FOUND: i32 = -32601;
-/// The method does not take such parameters.
+/// The parameters are invalid.
 pub(super) const INVALID_PARAMS: i32 = -32602;
 
-/// What a line holds.
+/// A parsed line.
 #[derive(Debug)]
 pub(super) enum Line<'a> {
     /// One message.
     One(Message<'a>),
-    /// Several at once, as 2025-03-26 allows; never empty.
+    /// A batch, as 2025-03-26 allows; never empty.
     Batch(Vec<Message<'a>>),
-    /// Nothing that could be answered otherwise.
-    Refused(Fault),
+    /// Malformed; respond with this error.
+    Refused(RpcError),
 }
 
 /// One message.
 #[derive(Debug)]
 pub(super) enum Message<'a> {
-    /// Wants an answer.
+    /// A request, which needs a response.
     Request(Request<'a>),
-    /// Wants none: a notification, or an answer to what we never ask.
+    /// A notification, or a response, which needs none.
     Silent,
-    /// Wants an answer, but is no request.
-    Refused(Option<&'a RawValue>, Fault),
+    /// Malformed, but needs a response.
+    Refused(Option<&'a RawValue>, RpcError),
 }
 
-/// A request. Its id goes back as it came, to the letter, whatever type it has.
+/// A request. Its ID is returned byte for byte, whatever its type.
 #[derive(Debug)]
 pub(super) struct Request<'a> {
     pub(super) id: &'a RawValue,
@@ -46,22 +46,22 @@ pub(super) struct Request<'a> {
     pub(super) params: Option<&'a RawValue>,
 }
 
-/// Why there is no result.
+/// A JSON-RPC error.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Fault {
+pub(super) struct RpcError {
     pub(super) code: i32,
     pub(super) message: String,
 }
 
-impl Fault {
+impl RpcError {
     pub(super) fn new(code: i32, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
 }
 
-/// An answer, to be written on a line of its own.
+/// A response, written on one line.
 #[derive(Debug, Serialize)]
-pub(super) struct Answer<'a> {
+pub(super) struct Response<'a> {
     jsonrpc: &'static str,
     id: Option<&'a RawValue>,
     #[serde(flatten)]
@@ -72,19 +72,19 @@ pub(super) struct Answer<'a> {
 #[serde(rename_all = "lowercase")]
 enum Outcome {
     Result(Value),
-    Error(Fault),
+    Error(RpcError),
 }
 
-impl<'a> Answer<'a> {
-    pub(super) fn new(id: Option<&'a RawValue>, outcome: Result<Value, Fault>) -> Self {
-        // A model reads it, and sees what people do not.
+impl<'a> Response<'a> {
+    pub(super) fn new(id: Option<&'a RawValue>, outcome: Result<Value, RpcError>) -> Self {
+        // A model reads it, and sees invisible characters.
         let outcome = match outcome {
             Ok(mut result) => {
                 clean_json(&mut result);
                 Outcome::Result(result)
             }
-            Err(Fault { code, message }) => {
-                Outcome::Error(Fault { code, message: clean(&message).into_owned() })
+            Err(RpcError { code, message }) => {
+                Outcome::Error(RpcError { code, message: clean(&message).into_owned() })
             }
         };
         Self { jsonrpc: "2.0", id, outcome }
@@ -92,10 +92,9 @@ impl<'a> Answer<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// Reads a line.
     pub(super) fn read(line: &'a [u8]) -> Self {
         let Ok(raw) = serde_json::from_slice::<&RawValue>(line) else {
-            return Self::Refused(Fault::new(PARSE_ERROR, "the line is not JSON"));
+            return Self::Refused(RpcError::new(PARSE_ERROR, "the line is not JSON"));
         };
         if !raw.get().starts_with('[') {
             return Self::One(Message::read(raw));
@@ -104,12 +103,12 @@ impl<'a> Line<'a> {
             Ok(messages) if !messages.is_empty() => {
                 Self::Batch(messages.into_iter().map(Message::read).collect())
             }
-            _ => Self::Refused(Fault::new(INVALID_REQUEST, "the batch is empty")),
+            _ => Self::Refused(RpcError::new(INVALID_REQUEST, "the batch is empty")),
         }
     }
 }
 
-/// The members that matter, not yet looked at.
+/// The relevant members, unparsed.
 #[derive(Deserialize)]
 struct Members<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
@@ -124,14 +123,14 @@ struct Members<'a> {
     error: Option<IgnoredAny>,
 }
 
-/// A member that is `null` is there nevertheless.
+/// A member that is `null` counts as present.
 fn present<'de, D: Deserializer<'de>>(member: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(member).map(Some)
 }
 
 impl<'a> Message<'a> {
     fn read(raw: &'a RawValue) -> Self {
-        let invalid = |message: &str| Fault::new(INVALID_REQUEST, message);
+        let invalid = |message: &str| RpcError::new(INVALID_REQUEST, message);
         let Ok(members) = serde_json::from_str::<Members<'a>>(raw.get()) else {
             return Self::Refused(None, invalid("a message is an object with each member once"));
         };
@@ -184,7 +183,7 @@ mod tests {
                 panic!("{line}")
             };
             assert_eq!((request.id.get(), &*request.method), (id, "ping"));
-            let answer = Answer::new(Some(request.id), Ok(Value::Null));
+            let answer = Response::new(Some(request.id), Ok(Value::Null));
             let expected = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":null}}"#);
             assert_eq!(serde_json::to_string(&answer).unwrap(), expected);
         }

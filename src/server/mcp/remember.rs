@@ -2,7 +2,7 @@
 
 use super::{
     Server,
-    arguments::{Arguments, Parameter, Takes, optional, required},
+    arguments::{Arguments, Parameter, ParameterType, optional, required},
     tools::{Effect, Tool},
 };
 use claude_mem_core::failure::Failure;
@@ -12,19 +12,27 @@ use claude_mem_memory::{
 };
 
 const PARAMETERS: &[Parameter] = &[
-    required("text", Takes::Text, "What to remember, in one or a few sentences that stand alone"),
-    optional("title", Takes::Text, "A line that names it"),
-    optional("type", Takes::Text, "Such as decision, discovery or bugfix (default note)"),
-    optional("concepts", Takes::List, "Words to find it by"),
-    optional("files", Takes::List, "Files that it is about"),
-    optional("project", Takes::Text, "Name of another project (default: this one)"),
+    required(
+        "text",
+        ParameterType::Text,
+        "What to remember, in one or a few sentences that stand alone",
+    ),
+    optional("title", ParameterType::Text, "Title"),
+    optional(
+        "type",
+        ParameterType::Text,
+        "Type, such as decision, discovery or bugfix (default note)",
+    ),
+    optional("concepts", ParameterType::List, "Concepts to find it by"),
+    optional("files", ParameterType::List, "Related files"),
+    optional("project", ParameterType::Text, "Name of another project (default: this one)"),
 ];
 
 pub(super) static TOOL: Tool = Tool {
     name: "remember",
     title: "Remember",
-    description: "Keep something for later sessions, when the user asks to. It is shown first whenever a session \
-                  begins in this project. Sessions are recorded anyway: do not use it for a diary of the work.",
+    description: "Save a memory for later sessions when the user asks for it. It comes first in the context of \
+                  new sessions in this project. Sessions are recorded anyway: do not use it to log your work.",
     parameters: PARAMETERS,
     effect: Effect::Adds,
     run,
@@ -45,7 +53,7 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
     let remembered = remember(server.app, &mut store, &note)?;
     let name = remembered.name.map(|name| format!(" as {name}")).unwrap_or_default();
     let redacted = match remembered.is_redacted {
-        true => ". What is private or looks like a secret was left out",
+        true => ". Private text or secrets were removed",
         false => "",
     };
     Ok(format!("Remembered{name} in {}{redacted}.", remembered.project))

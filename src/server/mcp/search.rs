@@ -6,7 +6,7 @@ use claude_mem_projections::search::{Order, SearchResults};
 
 use super::{
     Server,
-    arguments::{Arguments, Parameter, Takes, optional},
+    arguments::{Arguments, Parameter, ParameterType, optional},
     text::{cell, table, time},
     tools::{Effect, Tool},
 };
@@ -23,40 +23,44 @@ const LIMIT: usize = 20;
 const PARAMETERS: &[Parameter] = &[
     optional(
         "query",
-        Takes::Text,
-        "Words that the memory would contain: names of files, functions, errors. Each counts by itself. \
-         \"a phrase\", +must, -not and begin* are understood. Without it the newest memories are listed.",
+        ParameterType::Text,
+        "Words to find: names of files, functions, errors. Each word counts. Supports \"a phrase\", +required, \
+         -excluded and prefix*. Without it, lists the newest memories.",
     ),
-    optional("limit", Takes::Number(1, 1000), "Maximum number of results (default 20)"),
-    optional("offset", Takes::Number(0, 1_000_000), "Skip this many results (default 0)"),
+    optional("limit", ParameterType::Number(1, 1000), "Maximum number of results (default 20)"),
+    optional("offset", ParameterType::Number(0, 1_000_000), "Skip this many results (default 0)"),
     optional(
         "project",
-        Takes::Text,
+        ParameterType::Text,
         "Name of a project, or \"*\" for all (default: this project, and all if it has no match)",
     ),
     optional(
         "type",
-        Takes::List,
+        ParameterType::List,
         "observations, sessions (summaries) or prompts; or a type as in obs_type",
     ),
-    optional("obs_type", Takes::List, "Types of observations, such as bugfix, decision, discovery"),
-    optional("concepts", Takes::List, "Only observations with all of these concepts"),
+    optional(
+        "obs_type",
+        ParameterType::List,
+        "Types of observations, such as bugfix, decision, discovery",
+    ),
+    optional("concepts", ParameterType::List, "Only observations with all of these concepts"),
     optional(
         "files",
-        Takes::List,
-        "Only what is about these files or folders; the end of a path is enough",
+        ParameterType::List,
+        "Only memories about these files or folders; the end of a path is enough",
     ),
-    optional("session", Takes::Text, "Only this session; the beginning of its id is enough"),
+    optional("session", ParameterType::Text, "Only this session; a prefix of its ID is enough"),
     optional(
         "dateStart",
-        Takes::Anchor,
-        "From this moment on: 2026-03-01, 2026-03-01T14:30:00Z, 3d",
+        ParameterType::Anchor,
+        "Start time: 2026-03-01, 2026-03-01T14:30:00Z, 3d",
     ),
-    optional("dateEnd", Takes::Anchor, "Up to this moment; a day counts whole"),
+    optional("dateEnd", ParameterType::Anchor, "End time; a date includes the whole day"),
     optional(
         "orderBy",
-        Takes::Choice(&["relevance", "date_desc", "date_asc"]),
-        "Order of the hits (default relevance)",
+        ParameterType::Choice(&["relevance", "date_desc", "date_asc"]),
+        "Order of results (default relevance)",
     ),
 ];
 
@@ -64,7 +68,7 @@ pub(super) static TOOL: Tool = Tool {
     name: "search",
     title: "Search memory",
     description: "Step 1: find memories of earlier sessions by their words. Returns a table of IDs, times, \
-                  types and titles, the best first. Then use timeline or get_observations with the IDs.",
+                  types and titles, best first. Then use timeline or get_observations with the IDs.",
     parameters: PARAMETERS,
     effect: Effect::Reads,
     run,
@@ -77,7 +81,7 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
     let results = &found.results;
     let label = found.project.as_deref().unwrap_or("all projects");
     if results.hits.is_empty() {
-        let hint = results.hint.as_deref().unwrap_or("nothing is remembered yet");
+        let hint = results.hint.as_deref().unwrap_or("there are no memories yet");
         return Ok(match &found.no_match_in {
             Some(current) => format!("No match in {current} or any other project: {hint}"),
             None => format!("No match in {label}: {hint}"),
@@ -121,12 +125,12 @@ fn request(arguments: &Arguments) -> Result<SearchRequest, Failure> {
     })
 }
 
-/// How many there are, which of them are shown, and how to get the next.
+/// Number of matches, the range shown, and how to get the next page.
 fn heading(found: &SearchResults, search: &SearchRequest, label: &str) -> String {
     let (first, last) = (search.offset + 1, search.offset + found.hits.len());
     let label = cell(label);
     if search.query.is_empty() {
-        // Without words nothing is counted: there is more if the page is full.
+        // Without words there is no total: more follow if the page is full.
         let more = if found.hits.len() == search.limit {
             format!("; older ones: offset={last}")
         } else {

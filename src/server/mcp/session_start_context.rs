@@ -1,8 +1,8 @@
-//! `session_start_context`: what a session is told when it begins.
+//! `session_start_context`: the context of a new session.
 
 use super::{
     Server,
-    arguments::{Arguments, Parameter, Takes, optional},
+    arguments::{Arguments, Parameter, ParameterType, optional},
     tools::{Effect, Tool},
 };
 use claude_mem_core::failure::Failure;
@@ -12,15 +12,19 @@ use claude_mem_memory::{
 };
 
 const PARAMETERS: &[Parameter] = &[
-    optional("project", Takes::Text, "Name of a project (default: this one)"),
-    optional("budget", Takes::Number(100, 100_000), "Tokens it may cost (default: as configured)"),
+    optional("project", ParameterType::Text, "Name of a project (default: this one)"),
+    optional(
+        "budget",
+        ParameterType::Number(100, 100_000),
+        "Maximum number of tokens (default: the setting)",
+    ),
 ];
 
 pub(super) static TOOL: Tool = Tool {
     name: "session_start_context",
-    title: "What a session is told when it begins",
-    description: "The overview that a session gets when it begins: notes written by hand, recent sessions, the \
-                  most useful observations. For another project, or when the one from the beginning is gone.",
+    title: "Context of a new session",
+    description: "The overview that a new session receives: notes written by hand, recent sessions, the most useful \
+                  observations. For another project, or when the original is no longer in context.",
     parameters: PARAMETERS,
     effect: Effect::Reads,
     run,
@@ -34,7 +38,7 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
     let request = Request { project: &project, now, resumed: None, budget };
     let page = compose(&store, &server.app.settings, &request)?;
     Ok(page.map_or_else(
-        || format!("Nothing is remembered of {} yet", project.label),
+        || format!("There are no memories of {} yet", project.label),
         |page| page.text,
     ))
 }

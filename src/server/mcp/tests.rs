@@ -2,17 +2,17 @@ use serde_json::{Value, json};
 
 use super::{
     INSTRUCTIONS, VERSIONS,
-    arguments::{Arguments, Parameter, Takes, optional, required, schema},
+    arguments::{Arguments, Parameter, ParameterType, optional, required, schema},
     initialized, tools,
 };
 
 const PARAMETERS: &[Parameter] = &[
-    required("ids", Takes::Ids, "which"),
-    optional("query", Takes::Text, "words"),
-    optional("limit", Takes::Number(1, 100), "how many"),
-    optional("orderBy", Takes::Choice(&["up", "down"]), "order"),
-    optional("files", Takes::List, "files"),
-    optional("anchor", Takes::Anchor, "middle"),
+    required("ids", ParameterType::Ids, "which"),
+    optional("query", ParameterType::Text, "words"),
+    optional("limit", ParameterType::Number(1, 100), "how many"),
+    optional("orderBy", ParameterType::Choice(&["up", "down"]), "order"),
+    optional("files", ParameterType::List, "files"),
+    optional("anchor", ParameterType::Anchor, "middle"),
 ];
 
 fn check(arguments: Value) -> Result<Arguments, String> {
@@ -20,7 +20,7 @@ fn check(arguments: Value) -> Result<Arguments, String> {
 }
 
 #[test]
-fn the_version_asked_for_is_spoken_if_it_is_known_and_else_the_newest() {
+fn a_known_protocol_version_is_accepted_and_an_unknown_one_becomes_the_newest() {
     let version = |params: &str| initialized(params)["protocolVersion"].clone();
     for known in VERSIONS {
         assert_eq!(version(&json!({"protocolVersion": known}).to_string()), known);
@@ -44,7 +44,7 @@ fn wrong_arguments_are_answered_with_what_was_expected() {
         (json!({"ids": [1], "limt": 3}), "there is no parameter `limt`: did you mean `limit`?"),
         (
             json!({"ids": [1], "xyzzy": 3}),
-            "there is no parameter `xyzzy`; there are: ids, query, limit, orderBy, files, anchor",
+            "there is no parameter `xyzzy`; expected one of: ids, query, limit, orderBy, files, anchor",
         ),
         (json!({"ids": [1], "query": 3}), "`query` must be a string, not 3"),
         (

@@ -1,4 +1,4 @@
-//! How memories are written for a model: few tokens, IDs first.
+//! Memories as text for a model: few tokens, IDs first.
 
 use std::fmt::Write as _;
 
@@ -10,15 +10,15 @@ use claude_mem_core::{
     time_arg::{When, local},
 };
 
-/// Longer titles are cut. The whole is one call away.
+/// Maximum length of a title.
 const TITLE_CHARS_MAX: usize = 140;
 
-/// What a memory is called in a column: its type, or its kind.
+/// Type of an observation, else the kind of memory.
 pub(super) fn label(hit: &Hit) -> &str {
     hit.type_.as_deref().unwrap_or(hit.kind.name())
 }
 
-/// A text in one line of a table.
+/// Text of a table cell.
 pub(super) fn cell(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match text.char_indices().nth(TITLE_CHARS_MAX) {
@@ -44,7 +44,7 @@ pub(super) fn table(hits: &[Hit]) -> String {
     text
 }
 
-/// A time that was given: as people write it, or as a number since 1970.
+/// A time argument: text, or a number since 1970.
 pub(super) fn time(arguments: &Arguments, name: &str) -> Result<Option<When>, Failure> {
     let Some(text) = arguments.anchor(name) else { return Ok(None) };
     When::from_api(&text).map(Some).map_err(|error| {

@@ -1,4 +1,4 @@
-//! `timeline`: the second step, what happened around something.
+//! `timeline`: the second step, memories around an anchor.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use claude_mem_projections::{Store, search::MemoryId, timeline::TimelineWindow};
 
 use super::{
     Server,
-    arguments::{Arguments, Parameter, Takes, optional},
+    arguments::{Arguments, Parameter, ParameterType, optional},
     search::EVERYWHERE,
     text::{cell, label},
     tools::{Effect, Tool},
@@ -21,31 +21,35 @@ use claude_mem_memory::{
 const PARAMETERS: &[Parameter] = &[
     optional(
         "anchor",
-        Takes::Anchor,
-        "An ID (12, \"S3\", \"P9\") or a moment (2026-03-01T14:30). Without anchor and query: now.",
+        ParameterType::Anchor,
+        "An ID (12, \"S3\", \"P9\") or a time (2026-03-01T14:30). Without anchor and query: now.",
     ),
-    optional("query", Takes::Text, "Instead of an anchor: words, whose best match is the anchor"),
+    optional(
+        "query",
+        ParameterType::Text,
+        "Instead of anchor: words whose best match is the anchor",
+    ),
     optional(
         "depth_before",
-        Takes::Number(0, 500),
-        "How many memories before the anchor (default 10)",
+        ParameterType::Number(0, 500),
+        "Number of memories before the anchor (default 10)",
     ),
     optional(
         "depth_after",
-        Takes::Number(0, 500),
-        "How many memories after the anchor (default 10)",
+        ParameterType::Number(0, 500),
+        "Number of memories after the anchor (default 10)",
     ),
     optional(
         "project",
-        Takes::Text,
-        "Name of a project, or \"*\" for all (default: the anchor's; for a moment, this project)",
+        ParameterType::Text,
+        "Name of a project, or \"*\" for all (default: the anchor's; for a time, this project)",
     ),
 ];
 
 pub(super) static TOOL: Tool = Tool {
     name: "timeline",
-    title: "Timeline of memory",
-    description: "Step 2: see what happened before and after a memory or a moment: prompts, observations and \
+    title: "Timeline of memories",
+    description: "Step 2: see what happened before and after a memory or a time: prompts, observations and \
                   summaries in order. Without anchor and query: the latest in this project.",
     parameters: PARAMETERS,
     effect: Effect::Reads,
@@ -55,7 +59,7 @@ pub(super) static TOOL: Tool = Tool {
 fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure> {
     let store = store::read_folded(server.app)?;
     let anchor = match (arguments.anchor("anchor"), arguments.text("query")) {
-        (Some(_), Some(_)) => return Err(Failure::new("give either anchor or query, not both")),
+        (Some(_), Some(_)) => return Err(Failure::new("pass either anchor or query, not both")),
         (Some(text), None) => TimelineAnchor::IdOrTime(text),
         (None, Some(query)) => TimelineAnchor::Query(query.into()),
         (None, None) => TimelineAnchor::Now,
@@ -77,13 +81,13 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
         Some(hint) if is_id => Err(Failure::new(hint).remedy("find its ID with search")),
         Some(hint) => Ok(format!("No anchor: {hint}")),
         None if found.moments.is_empty() => {
-            Ok(format!("Nothing is remembered of {}", current_project(server.app).label))
+            Ok(format!("There are no memories of {}", current_project(server.app).label))
         }
         None => written(&store, &found),
     }
 }
 
-/// A heading for each day, a line for each memory, the anchor marked.
+/// A heading per day, a line per memory, the anchor marked.
 fn written(store: &Store, found: &TimelineWindow) -> Result<String, Failure> {
     let mut text = String::new();
     if let Some(anchor) = found.anchor.map(|name| store.memory_source(name)).transpose()?.flatten()

@@ -1,4 +1,4 @@
-//! The tools there are, as a client lists and names them.
+//! The list of tools.
 
 use serde_json::{Value, json};
 
@@ -9,20 +9,19 @@ use super::{
 };
 use claude_mem_core::failure::{Failure, nearest};
 
-/// A tool.
 #[derive(Debug)]
 pub(super) struct Tool {
     pub(super) name: &'static str,
-    /// For people.
+    /// Title, for people.
     pub(super) title: &'static str,
-    /// For the model: when to use it, and what comes back.
+    /// For the model: when to use it, and what it returns.
     pub(super) description: &'static str,
     pub(super) parameters: &'static [Parameter],
     pub(super) effect: Effect,
     pub(super) run: fn(&mut Server<'_>, &Arguments) -> Result<String, Failure>,
 }
 
-/// What it does to memory.
+/// Effect on memories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     Reads,
@@ -54,7 +53,7 @@ pub(super) fn named(name: &str) -> Result<&'static Tool, String> {
         return Err(format!("there is no tool `{name}`: did you mean `{nearest}`?"));
     }
     let names: Vec<&str> = names().collect();
-    Err(format!("there is no tool `{name}`; there are: {}", names.join(", ")))
+    Err(format!("there is no tool `{name}`; expected one of: {}", names.join(", ")))
 }
 
 impl Tool {

@@ -1,8 +1,8 @@
-//! Appending for everybody who asks the worker: many requests, one write, one sync.
+//! Group commit: many requests, one write, one flush.
 //!
-//! Whatever arrives while a batch is on its way to the disk is the next batch. Programs that tell one thing
-//! after the other would so fall into two groups that wait for each other. So the next batch is given a moment,
-//! short beside a sync, in which those who were just answered come back.
+//! Requests that arrive during a flush form the next batch. Programs that send one event
+//! after the other would form two groups that wait for each other. So the next batch waits a moment,
+//! short compared with a flush, for those that just got a response.
 
 use std::{
     path::Path,
@@ -21,22 +21,22 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use claude_mem_core::clock::Clock;
 
-/// Requests that may wait; whoever comes then waits for room.
+/// Maximum number of queued requests; others wait for a slot.
 const WAITING_MAX: usize = 256;
-/// Events of one batch; a write of many megabytes would keep the first of them waiting.
+/// Maximum number of events per batch, so that a large write does not delay the first of them.
 const BATCH_EVENTS_MAX: usize = 512;
-/// Nobody is waited for longer than this, nor longer than a quarter of the last sync.
+/// Maximum wait for more requests; also limited to a quarter of the last flush.
 const PAUSE_MAX: Duration = Duration::from_millis(2);
 
-/// Events of one request, and who waits for them.
+/// Events of one request, and where to send their IDs.
 struct Request {
     events: Vec<(Id, Envelope, Event)>,
     done: oneshot::Sender<Result<(), String>>,
-    /// Given back when it is answered.
+    /// Released with the response.
     place: OwnedSemaphorePermit,
 }
 
-/// The way to the one thread that appends.
+/// Handle of the thread that appends.
 #[derive(Debug, Clone)]
 pub(crate) struct Appender {
     requests: mpsc::Sender<Request>,
@@ -46,7 +46,7 @@ pub(crate) struct Appender {
 }
 
 impl Appender {
-    /// Starts the thread. It ends when the last clone of this value is gone. `grown` is called after each
+    /// Starts the thread. It ends when the last clone is dropped. `grown` is called after each
     /// batch.
     pub(crate) fn start(
         log: &Path,
@@ -57,7 +57,7 @@ impl Appender {
         let (requests, waiting) = mpsc::channel();
         let room = Arc::new(Semaphore::new(WAITING_MAX));
         let syncs = Arc::new(AtomicU64::new(0));
-        let desk = Desk {
+        let desk = AppendThread {
             log,
             waiting,
             room: Arc::clone(&room),
@@ -69,21 +69,21 @@ impl Appender {
         Ok(Self { requests, room, syncs, clock })
     }
 
-    /// How often the log was brought to disk.
+    /// Number of flushes.
     pub(crate) fn syncs(&self) -> u64 {
         self.syncs.load(Ordering::Relaxed)
     }
 
-    /// Has everything that is in the log brought to disk, whoever appended it, without waiting for that.
+    /// Requests a flush of the whole log, without waiting for it.
     pub(crate) fn sync(&self) {
-        // If so many wait that there is no room, there is a sync behind them.
+        // If the queue is full, a flush follows anyway.
         if let Ok(place) = Arc::clone(&self.room).try_acquire_owned() {
             let (done, _) = oneshot::channel();
             let _ = self.requests.send(Request { events: Vec::new(), done, place });
         }
     }
 
-    /// Appends these events, in this order. When it returns their ids they are on disk.
+    /// Appends events in this order. They are on disk when it returns their IDs.
     pub(crate) async fn append(&self, events: Vec<(Envelope, Event)>) -> Result<Vec<Id>, String> {
         let now_us = self.clock.now().as_microsecond().cast_unsigned();
         let events: Vec<_> = events
@@ -92,37 +92,37 @@ impl Appender {
             .collect();
         let ids = events.iter().map(|(id, ..)| *id).collect();
         let (done, answer) = oneshot::channel();
-        let gone = || "the worker is ending".to_owned();
+        let gone = || "the worker is stopping".to_owned();
         let place = Arc::clone(&self.room).acquire_owned().await.map_err(|_| gone())?;
         self.requests.send(Request { events, done, place }).map_err(|_| gone())?;
         answer.await.unwrap_or_else(|_| Err(gone())).map(|()| ids)
     }
 }
 
-/// The thread's side.
-struct Desk {
+/// State of the thread.
+struct AppendThread {
     log: EventLog,
     waiting: mpsc::Receiver<Request>,
     room: Arc<Semaphore>,
     syncs: Arc<AtomicU64>,
-    /// How many asked at the same time, last time.
+    /// Number of requests in the last batch.
     company: usize,
-    /// How long the others are waited for.
+    /// Wait for more requests.
     pause: Duration,
 }
 
-impl Desk {
+impl AppendThread {
     fn serve(mut self, grown: &dyn Fn()) {
         while let Ok(first) = self.waiting.recv() {
             let mut batch = Batch::default();
             batch.add(first);
             self.gather(&mut batch);
             let appended = self.append(&batch).map_err(|error| error.to_string());
-            // All that have a place are in the batch, or came meanwhile.
+            // All queued requests are in the batch, or arrived meanwhile.
             self.company = WAITING_MAX - self.room.available_permits();
             for (done, place) in batch.waiters {
                 drop(place);
-                // Whoever went away finds it in the log.
+                // If the requester is gone, the event is still in the log.
                 let _ = done.send(appended.clone());
             }
             if !batch.events.is_empty() {
@@ -131,7 +131,7 @@ impl Desk {
         }
     }
 
-    /// Takes what is there, and for a moment what comes.
+    /// Collects queued requests, and waits briefly for more.
     fn gather(&self, batch: &mut Batch) {
         let deadline = Instant::now() + self.pause;
         while batch.events.len() < BATCH_EVENTS_MAX {
@@ -159,7 +159,7 @@ impl Desk {
     }
 }
 
-/// What is appended together.
+/// Events that are appended together.
 #[derive(Default)]
 struct Batch {
     events: Vec<(Id, Envelope, Event)>,

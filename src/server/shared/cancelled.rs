@@ -1,4 +1,4 @@
-//! Sessions that somebody does not want worked on, until something new happens in them.
+//! Cancelled sessions: not distilled until something new happens in them.
 
 use std::{
     collections::HashMap,
@@ -7,36 +7,36 @@ use std::{
 
 use claude_mem_distill::providers::Cancel;
 
-/// Sessions that are remembered; the oldest marks give way.
+/// Maximum number of cancelled sessions; the oldest are dropped.
 const MARKS_MAX: usize = 1000;
 
-/// Which sessions are left alone, and since when. It is gone with the process: what waits is in the log, and
-/// the next worker takes it up.
+/// Cancelled sessions, and since when. Kept in memory only: pending events are in the log, and the next
+/// worker distills them.
 #[derive(Debug, Default)]
-pub(crate) struct Left {
+pub(crate) struct CancelledSessions {
     marks: Mutex<HashMap<String, u64>>,
-    /// Sessions with a request to the agent under way.
+    /// Sessions with a request in progress.
     requests: Mutex<HashMap<String, Cancel>>,
 }
 
-impl Left {
-    /// A request about this session begins; what this returns cancels it.
+impl CancelledSessions {
+    /// Registers a request of this session; the result cancels it.
     pub(crate) fn begin(&self, session: &str) -> Cancel {
         let cancel = Cancel::default();
         self.requests().insert(session.into(), cancel.clone());
-        // The session may have been deleted since it was planned.
+        // The session may have been cancelled since it was planned.
         if self.has(session) {
             cancel.cancel();
         }
         cancel
     }
 
-    /// The request about this session is over.
+    /// Unregisters the request of this session.
     pub(crate) fn end(&self, session: &str) {
         self.requests().remove(session);
     }
 
-    /// From now on nothing that happened in this session up to `now_us` is asked about. A request under way is
+    /// Cancels a session: events up to `now_us` are not distilled, and a request in progress is
     /// cancelled.
     pub(crate) fn add(&self, session: &str, now_us: u64) {
         let mut marks = self.lock();
@@ -52,13 +52,13 @@ impl Left {
         }
     }
 
-    /// Whether this session is left alone.
+    /// Whether this session is cancelled.
     pub(crate) fn has(&self, session: &str) -> bool {
         self.lock().contains_key(session)
     }
 
-    /// Whether this session is left alone, with something in it that waits since `newest_us`. If that is news,
-    /// it is not left alone any longer.
+    /// Whether this session is cancelled, given that its newest pending event is from `newest_us`. A later
+    /// event ends the cancellation.
     pub(crate) fn keeps(&self, session: &str, newest_us: u64) -> bool {
         let mut marks = self.lock();
         let Some(since) = marks.get(session) else { return false };
@@ -69,7 +69,7 @@ impl Left {
         !is_news
     }
 
-    /// How many sessions are marked.
+    /// Number of cancelled sessions.
     pub(crate) fn entries(&self) -> usize {
         self.lock().len()
     }
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_session_is_left_alone_until_something_new_happens_in_it() {
-        let left = Left::default();
+        let left = CancelledSessions::default();
         assert!(!left.keeps("s", 1));
         left.add("s", 5);
         assert!(left.has("s") && left.keeps("s", 5) && !left.keeps("t", 5));
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_request_under_way_is_cancelled_and_so_is_one_that_comes_too_late() {
-        let left = Left::default();
+        let left = CancelledSessions::default();
         let (first, other) = (left.begin("s"), left.begin("t"));
         left.add("s", 5);
         assert!(first.is_cancelled() && !other.is_cancelled());
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn marks_do_not_pile_up() {
-        let left = Left::default();
+        let left = CancelledSessions::default();
         for number in 0..=MARKS_MAX as u64 {
             left.add(&number.to_string(), number);
         }

@@ -1,7 +1,7 @@
-//! Health is truth: what the worker says of itself is checked against the log and the tables.
+//! Health of the worker, verified against the log and the database.
 //!
-//! A process that answers is not yet one that works. So nothing here is a flag that somebody set when all was
-//! well: how far the tables are behind is read from both, and a thread that went silent is called silent.
+//! A process can respond and still be stuck. So health is not a flag: the lag is computed from the log and the
+//! database, and a thread without a heartbeat is reported.
 
 use std::time::{Duration, Instant};
 
@@ -13,101 +13,101 @@ use super::{Shared, queue_history::Sample};
 use claude_mem_core::failure::Failure;
 use claude_mem_distill::spent_today;
 
-/// Events counted beyond the tables; more are more than enough.
+/// Maximum number of unindexed events to count.
 const UNFOLDED_MAX: u64 = 10_000;
-/// The projecting thread shows itself every second, or every five if something does not work.
+/// The main loop reports every second, or every five after an error.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// Events are folded within a second.
+/// Events are indexed within a second.
 const UNFOLDED_AGE_MAX: Duration = Duration::from_secs(30);
-/// A question takes three minutes at most.
+/// A request takes at most three minutes.
 const STANDSTILL_MAX: Duration = Duration::from_secs(600);
 
-/// Everything there is to know.
+/// Health of the worker.
 #[derive(Debug, Serialize)]
 pub struct Health {
-    /// `ok`; `degraded`, if nobody can be asked and it is known why, or if the queue only grows; `unhealthy`, if
-    /// there is no progress.
+    /// `ok`; `degraded` if no provider is available or the queue only grows; `unhealthy` without
+    /// progress.
     pub status: &'static str,
-    /// What is wrong, one line each.
+    /// Problems, one line each.
     pub problems: Vec<String>,
-    /// Of the program.
+    /// Version of the program.
     pub version: String,
-    /// Where everything is.
+    /// Data directory.
     pub data_dir: String,
-    /// This run of the worker.
+    /// ID of this run of the worker.
     pub instance: String,
-    /// The process.
+    /// Process ID.
     pub pid: u32,
-    /// Where it answers.
+    /// URL of the HTTP server.
     pub url: String,
-    /// In seconds.
+    /// Seconds since the start.
     pub uptime: u64,
-    /// Resident memory; nothing where the system does not tell.
+    /// Resident memory; `None` if unknown.
     pub rss_bytes: Option<u64>,
-    /// Sessions that are going on.
+    /// Sessions in progress.
     pub active_sessions: u64,
-    /// How often it has brought the log to disk.
+    /// Number of flushes of the log.
     pub syncs: u64,
-    /// What is in the log and not yet in the tables.
+    /// Events that are not indexed yet.
     pub unfolded: Behind,
-    /// What is in the tables and not yet answered.
+    /// Pending events.
     pub unanswered: Behind,
-    /// Pending events over time, one sample a minute, the oldest first.
+    /// Pending events over time, one sample per minute, oldest first.
     pub queue_history: Vec<Sample>,
-    /// Sessions that somebody is being asked about.
+    /// Sessions being distilled.
     pub asking: usize,
-    /// Events that were given up on.
+    /// Parked events.
     pub parked: u64,
     /// Damaged places in the log.
     pub damage: u64,
-    /// Since midnight.
+    /// Spent since midnight.
     pub spent_today: SpentToday,
-    /// Who is asked.
+    /// The provider.
     pub provider: Provider,
 }
 
-/// How far something is behind.
+/// A backlog.
 #[derive(Debug, Default, Serialize)]
 pub struct Behind {
-    /// How many events.
+    /// Number of events.
     pub events: u64,
-    /// How old the first of them is; 0 if there is none.
+    /// Age of the oldest event; 0 if there is none.
     pub age_seconds: u64,
 }
 
-/// What was spent.
+/// Tokens and money.
 #[derive(Debug, Default, Serialize)]
 pub struct SpentToday {
-    /// Read and written.
+    /// Input and output tokens.
     pub tokens: u64,
     /// In US dollars.
     pub cost_usd: f64,
 }
 
-/// Who is asked, and whether that works.
+/// The provider, and its state.
 #[derive(Debug, Serialize)]
 pub struct Provider {
-    /// Empty until somebody was asked.
+    /// Name; empty before the first request.
     pub name: String,
-    /// Which model.
+    /// Model.
     pub model: String,
     /// `idle`, `asking` or `waiting`.
     pub state: &'static str,
-    /// Why it is waited for.
+    /// Reason for waiting.
     pub message: Option<String>,
-    /// How much longer, in seconds.
+    /// Seconds until the next attempt.
     pub retry_after: Option<u64>,
 }
 
 impl Health {
-    /// Looks at everything. This opens the tables and reads the end of the log, so that it is for
+    /// Computes the health. Opens the database and reads the end of the log, so call it in
     /// `spawn_blocking`.
     pub fn look(shared: &Shared) -> Self {
         let progress = shared.board.read();
         let mut problems = Vec::new();
         if progress.silence() > SILENCE_MAX {
             let seconds = progress.silence().as_secs();
-            problems.push(format!("nothing was looked at for {seconds} seconds"));
+            problems.push(format!("no progress for {seconds} seconds"));
         }
         problems.extend(progress.problem.clone());
         let tables = tables(shared).unwrap_or_else(|failure| {
@@ -116,10 +116,10 @@ impl Health {
         });
         let Tables { unfolded, lag, spent, active_sessions } = tables;
         if unfolded.age_seconds > UNFOLDED_AGE_MAX.as_secs() {
-            problems.push(format!("{} events are not folded", unfolded.events));
+            problems.push(format!("{} events are not indexed", unfolded.events));
         }
         if progress.asking > 0 && progress.moved.elapsed() > STANDSTILL_MAX {
-            problems.push("questions are neither answered nor refused".into());
+            problems.push("requests get neither responses nor errors".into());
         }
         let unanswered = Behind {
             events: lag.outstanding,
@@ -172,7 +172,7 @@ impl Health {
         }
     }
 
-    /// Whether it does what it is there for, as far as that is its own doing.
+    /// Whether the worker itself works. An unavailable provider does not count.
     pub fn is_well(&self) -> bool {
         self.status != "unhealthy"
     }

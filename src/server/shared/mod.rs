@@ -1,4 +1,4 @@
-//! What everything in the worker shares: where things are, who may come in, and what just happened.
+//! State shared by all parts of the worker.
 
 mod appender;
 pub(crate) mod cancelled;
@@ -20,97 +20,97 @@ use tokio::sync::{broadcast, watch};
 
 use crate::instance::Presence;
 pub(crate) use appender::Appender;
-use cancelled::Left;
+use cancelled::CancelledSessions;
 use claude_mem_capture::RecorderCache;
 use claude_mem_core::worker_process::Waker;
 use claude_mem_core::{
     app::App, clock::Clock, environment::Environment, failure::Failure, paths::Paths,
 };
-use progress::Board;
+use progress::SharedProgress;
 use queue_history::QueueHistory;
 
-/// Changes that a slow listener may be behind by; then it is told that it missed some.
+/// Capacity of the change channel. A slower listener is notified that it missed some.
 const CHANGES_MAX: usize = 256;
 
-/// What the reader keeps of the database in memory.
+/// Page cache of the reader.
 const READER_CACHE_KB: u32 = 128;
-/// Between two looks whether it is.
-const LEAVE_PAUSE: Duration = Duration::from_millis(20);
+/// Polling interval while a cancelled request ends.
+const CANCEL_POLL: Duration = Duration::from_millis(20);
 
-/// One for the whole process.
+/// State of the process.
 #[derive(Debug)]
 pub struct Shared {
-    /// For the few variables that are no settings of ours.
+    /// Environment variables other than settings.
     pub environment: Environment,
-    /// Where things live.
+    /// Paths.
     pub paths: Paths,
-    /// What time it is.
+    /// Clock.
     pub clock: Clock,
-    /// Captures events of programs, with the settings in force.
+    /// Captures events of programs, with the current settings.
     pub recorder: RecorderCache,
-    /// Token, instance, version, port.
+    /// Content of `worker.json`: token, instance, version, port.
     pub presence: Presence,
-    /// Since when.
+    /// Start of the process.
     pub started: Instant,
-    /// What happened, for whoever listens.
+    /// Changes, for listeners.
     pub changes: broadcast::Sender<Change>,
-    /// How far the projecting thread is.
-    pub(crate) board: Board,
-    /// The database, open for health requests. Pages ask whenever something happens.
+    /// Progress of the main loop.
+    pub(crate) board: SharedProgress,
+    /// The database, open for health requests, which pages send after every change.
     reader: Mutex<Option<Store>>,
-    /// How many events were pending when.
+    /// Queue length over time.
     pub queue: QueueHistory,
-    /// Sessions that are not to be worked on.
-    pub(crate) left: Arc<Left>,
+    /// Cancelled sessions.
+    pub(crate) cancelled: Arc<CancelledSessions>,
     appender: Appender,
     waker: Arc<Waker>,
     busy: AtomicUsize,
-    /// When somebody last wanted something, in milliseconds since `started`.
+    /// Last use, in milliseconds since `started`.
     touched: AtomicU64,
     ending: watch::Sender<Option<End>>,
 }
 
-/// Why the worker ends.
+/// Why the worker stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// Somebody wants it to.
-    Asked,
-    /// There is nothing to do.
+    /// On request.
+    Requested,
+    /// The idle timeout has passed.
     Idle,
-    /// There is a newer version.
+    /// A newer version replaces it.
     Replaced,
 }
 
-/// Something that whoever watches wants to know of.
+/// A change that listeners are notified of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// More is in the tables than before: of our own log, or of another machine's.
+    /// New events are indexed: of our own log, or of another host's.
     Folded,
-    /// How much is being asked.
+    /// State of the distill queue.
     Processing {
-        /// Questions are with the agent.
+        /// Requests are in progress.
         is_processing: bool,
-        /// Events that wait for an answer.
+        /// Pending events.
         waiting: u64,
     },
-    /// How a reprocessing goes.
+    /// Progress of a reprocessing.
     Replay {
-        /// Its generation.
+        /// Generation.
         generation: u32,
-        /// Questions answered so far.
+        /// Completed requests.
         done: usize,
-        /// Questions in all.
+        /// All requests.
         total: usize,
-        /// It is over.
+        /// Whether it has ended.
         is_finished: bool,
     },
 }
 
 impl Shared {
-    /// For this process, which announces itself as `presence`.
+    /// State of this process, which is announced as `presence`.
     pub fn new(app: &App, presence: Presence) -> Result<Arc<Self>, Failure> {
         let waker = Waker::new()
-            .map_err(|error| Failure::new(format!("the worker cannot make a socket: {error}")))?;
+            .map_err(|error| Failure::new(format!("the worker cannot create a socket: {error}")))?;
         let waker = Arc::new(waker);
         let grown = Arc::clone(&waker);
         let appender = Appender::start(&app.paths.log(), app.clock, move || grown.grown())?;
@@ -122,10 +122,10 @@ impl Shared {
             presence,
             started: Instant::now(),
             changes: broadcast::Sender::new(CHANGES_MAX),
-            board: Board::new(),
+            board: SharedProgress::new(),
             reader: Mutex::default(),
             queue: QueueHistory::default(),
-            left: Arc::default(),
+            cancelled: Arc::default(),
             appender,
             waker,
             busy: AtomicUsize::new(0),
@@ -134,53 +134,53 @@ impl Shared {
         }))
     }
 
-    /// What a command gets, with the settings as they are now. Opening tables and asking block, so that
-    /// this is for `spawn_blocking`.
+    /// An `App` with the current settings. Using the database or a provider blocks, so
+    /// call it in `spawn_blocking`.
     pub fn app(&self) -> App {
         App::new(self.environment.clone(), self.paths.clone())
     }
 
-    /// Appends an event. When it returns the event's id, the event is on disk.
+    /// Appends an event. It is on disk when this returns its ID.
     pub async fn append(&self, envelope: Envelope, event: Event) -> Result<Id, String> {
         let ids = self.append_all(vec![(envelope, event)]).await?;
         Ok(ids[0])
     }
 
-    /// Appends several events, in this order. When it returns their ids, all of them are on disk.
+    /// Appends events in this order. All are on disk when this returns their IDs.
     pub async fn append_all(&self, events: Vec<(Envelope, Event)>) -> Result<Vec<Id>, String> {
         self.appender.append(events).await
     }
 
-    /// Has what was appended by others brought to disk soon.
+    /// Requests a flush of what others appended.
     pub(crate) fn sync(&self) {
         self.appender.sync();
     }
 
-    /// How often what was appended was brought to disk.
+    /// Number of flushes.
     pub(crate) fn syncs(&self) -> u64 {
         self.appender.syncs()
     }
 
-    /// Has the projecting thread look what there is to do.
+    /// Wakes the main loop.
     pub fn wake(&self) {
         self.waker.wake();
     }
 
-    /// Cancels the request about a session, puts no other, and waits until it has ended, but no longer than
-    /// `time_max`. Says whether it has. What is pending stays in the log, and is distilled when the session goes on.
-    pub async fn leave(&self, session: &str, time_max: Duration) -> bool {
-        self.left.add(session, self.clock.now().as_microsecond().cast_unsigned());
+    /// Cancels a session, and waits up to `time_max` until its request has ended. Returns whether it has.
+    /// Pending events stay in the log, and are distilled when the session continues.
+    pub async fn cancel_session(&self, session: &str, time_max: Duration) -> bool {
+        self.cancelled.add(session, self.clock.now().as_microsecond().cast_unsigned());
         let deadline = Instant::now() + time_max;
         while self.board.read().sessions.iter().any(|asked| asked == session) {
             if Instant::now() >= deadline {
                 return false;
             }
-            tokio::time::sleep(LEAVE_PAUSE).await;
+            tokio::time::sleep(CANCEL_POLL).await;
         }
         true
     }
 
-    /// Reads from the database; `work` gets nothing if there is none yet. One reads at a time, so that the database is
+    /// Reads from the database; `work` gets `None` if there is none yet. One caller at a time, so that the database is
     /// opened once.
     pub(crate) fn read<T>(
         &self,
@@ -196,47 +196,47 @@ impl Shared {
         work(reader.as_ref())
     }
 
-    /// Whether nothing of this session is sent to the provider, because it was deleted.
-    pub fn is_left(&self, session: &str) -> bool {
-        self.left.has(session)
+    /// Whether this session is cancelled.
+    pub fn is_cancelled(&self, session: &str) -> bool {
+        self.cancelled.has(session)
     }
 
-    /// How many sessions are marked as deleted.
-    pub fn left_entries(&self) -> usize {
-        self.left.entries()
+    /// Number of cancelled sessions.
+    pub fn cancelled_entries(&self) -> usize {
+        self.cancelled.entries()
     }
 
-    /// How many answers were recorded and not seen in the tables yet.
+    /// Number of recorded responses that are not indexed yet.
     pub fn unconfirmed(&self) -> usize {
         self.board.read().unconfirmed
     }
 
-    /// Somebody wants something: the worker is of use.
+    /// Marks the worker as used, which restarts the idle timeout.
     pub fn touch(&self) {
         let now = self.started.elapsed().as_millis() as u64;
         self.touched.store(now, Ordering::Relaxed);
     }
 
-    /// Whether nobody wanted anything for so long, and nobody wants anything now.
+    /// Whether the worker was unused for this long, and is unused now.
     pub(crate) fn is_quiet_for(&self, time: Duration) -> bool {
         let touched = Duration::from_millis(self.touched.load(Ordering::Relaxed));
         self.busy.load(Ordering::SeqCst) == 0 && self.started.elapsed() >= touched + time
     }
 
-    /// As long as what this returns is there, the worker does not end by itself: a viewer is open, a
-    /// reprocessing runs, a request is answered.
+    /// Keeps the worker from exiting until the result is dropped: a viewer is open, a
+    /// reprocessing runs, or a request is served.
     pub fn busy(self: &Arc<Self>) -> Busy {
         self.touch();
         self.busy.fetch_add(1, Ordering::SeqCst);
         Busy(Arc::clone(self))
     }
 
-    /// Asks the worker to end: what is under way is finished, nothing new is begun.
+    /// Stops the worker: finishes work in progress, starts nothing new.
     pub fn end(&self) {
-        self.end_because(End::Asked);
+        self.end_because(End::Requested);
     }
 
-    /// Ends the worker for this reason, unless it has one already.
+    /// Stops the worker for this reason, unless it is stopping already.
     pub(crate) fn end_because(&self, end: End) {
         self.ending.send_if_modified(|ending| {
             let is_first = ending.is_none();
@@ -246,31 +246,31 @@ impl Shared {
         self.wake();
     }
 
-    /// Why the worker ends, if it does.
+    /// Why the worker is stopping.
     pub(crate) fn ending(&self) -> Option<End> {
         *self.ending.borrow()
     }
 
-    /// Whether the worker is to end.
+    /// Whether the worker is stopping.
     pub fn is_ending(&self) -> bool {
         self.ending().is_some()
     }
 
-    /// Returns when the worker is to end.
+    /// Returns when the worker is stopping.
     pub async fn ended(&self) {
         let mut ending = self.ending.subscribe();
-        // It cannot fail: the sender is in `self`.
+        // Cannot fail: the sender is in `self`.
         let _ = ending.wait_for(Option::is_some).await;
     }
 
-    /// Tells whoever listens.
-    pub fn tell(&self, change: Change) {
-        // Often nobody does.
+    /// Notifies listeners.
+    pub fn notify(&self, change: Change) {
+        // There may be no listener.
         let _ = self.changes.send(change);
     }
 }
 
-/// A reason not to end.
+/// Keeps the worker from exiting while it exists.
 #[derive(Debug)]
 pub struct Busy(Arc<Shared>);
 

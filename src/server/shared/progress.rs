@@ -1,40 +1,40 @@
-//! How far the worker is, as its own thread says it. What is said is checked by `health.rs`.
+//! Progress as reported by the main loop. `health.rs` verifies it.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-/// What the projecting thread last said.
+/// Last report of the main loop.
 #[derive(Debug, Clone)]
 pub(crate) struct Progress {
-    /// When it was last seen at work, or waiting for it.
+    /// Last heartbeat.
     pub beat: Instant,
-    /// Who is asked, and which model; empty until somebody is.
+    /// Provider; empty before the first request.
     pub provider: String,
-    /// Which model.
+    /// Model.
     pub model: String,
-    /// Questions with the agent now.
+    /// Requests in progress.
     pub asking: usize,
-    /// The sessions that they are about.
+    /// Their sessions.
     pub sessions: Vec<String>,
-    /// Events that wait for an answer.
+    /// Pending events.
     pub waiting: u64,
-    /// Answers recorded and not seen in the tables yet.
+    /// Recorded responses that are not indexed yet.
     pub unconfirmed: usize,
-    /// When a question was last put, answered or refused.
+    /// Last time a request was sent, answered or refused.
     pub moved: Instant,
-    /// Why nobody can be asked, and until when.
+    /// Why no provider is available, and until when.
     pub closed: Option<(String, Instant)>,
-    /// What went wrong in the last round.
+    /// Error of the last round.
     pub problem: Option<String>,
 }
 
-/// A place for it that both sides can reach.
+/// Shared progress.
 #[derive(Debug)]
-pub(crate) struct Board(Mutex<Progress>);
+pub(crate) struct SharedProgress(Mutex<Progress>);
 
-impl Board {
+impl SharedProgress {
     pub(crate) fn new() -> Self {
         Self(Mutex::new(Progress {
             beat: Instant::now(),
@@ -50,13 +50,13 @@ impl Board {
         }))
     }
 
-    /// What was last said.
+    /// The last report.
     pub(crate) fn read(&self) -> Progress {
         self.lock().clone()
     }
 
-    /// Says something, which also shows that somebody is there to say it.
-    pub(crate) fn say(&self, change: impl FnOnce(&mut Progress)) {
+    /// Updates the report, and the heartbeat.
+    pub(crate) fn update(&self, change: impl FnOnce(&mut Progress)) {
         let mut progress = self.lock();
         progress.beat = Instant::now();
         change(&mut progress);
@@ -68,7 +68,7 @@ impl Board {
 }
 
 impl Progress {
-    /// How long ago it was last seen.
+    /// Time since the last heartbeat.
     pub(crate) fn silence(&self) -> Duration {
         self.beat.elapsed()
     }

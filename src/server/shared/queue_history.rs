@@ -1,4 +1,4 @@
-//! Queue length over time: one sample a minute, and an alert when it only grows.
+//! Queue length over time: one sample per minute, and an alert when it only grows.
 
 use std::{
     collections::VecDeque,
@@ -9,7 +9,7 @@ use std::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// Between two samples.
+/// Sampling interval.
 pub(crate) const EVERY: Duration = Duration::from_secs(60);
 /// Samples kept: four hours.
 const SAMPLES_MAX: usize = 240;
@@ -17,12 +17,12 @@ const SAMPLES_MAX: usize = 240;
 /// latest, so that a queue which is worked on has shrunk by then.
 const GROWTH_MINUTES: usize = 20;
 
-/// How many events were pending at a moment.
+/// Number of pending events at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Sample {
     /// Milliseconds since 1970.
     pub timestamp: i64,
-    /// Events that were pending.
+    /// Pending events.
     pub events: u64,
 }
 
@@ -51,7 +51,7 @@ impl QueueHistory {
         self.lock().iter().copied().collect()
     }
 
-    /// What to tell the user if the queue has only grown.
+    /// A message if the queue has only grown.
     pub(crate) fn alert(&self) -> Option<String> {
         let samples = self.samples();
         let recent = &samples[samples.len().checked_sub(GROWTH_MINUTES + 1)?..];

@@ -1,13 +1,13 @@
-//! The files of the page, as they are in the binary.
+//! The viewer's files, embedded in the binary.
 
 use std::{io::Write, sync::OnceLock};
 
 use flate2::{Compression, write::GzEncoder};
 
-/// One file, and what is worked out about it when it is first asked for.
+/// One file, with values computed at its first request.
 pub(super) struct File {
     name: &'static str,
-    /// As written.
+    /// Uncompressed text.
     pub(super) text: &'static str,
     tag: OnceLock<String>,
     packed: OnceLock<Vec<u8>>,
@@ -18,7 +18,7 @@ impl File {
         Self { name, text, tag: OnceLock::new(), packed: OnceLock::new() }
     }
 
-    /// By its name's end.
+    /// Content type by file name.
     pub(super) fn kind(&self) -> &'static str {
         match self.name.rsplit('.').next() {
             Some("js") => "text/javascript; charset=utf-8",
@@ -28,7 +28,7 @@ impl File {
         }
     }
 
-    /// Stands for what is in it: another text has another tag.
+    /// The `ETag`.
     pub(super) fn tag(&self) -> &str {
         self.tag.get_or_init(|| {
             let hash = blake3::hash(self.text.as_bytes()).to_hex();
@@ -36,7 +36,7 @@ impl File {
         })
     }
 
-    /// The same in fewer bytes, packed once.
+    /// The gzip-compressed text, computed once.
     pub(super) fn packed(&self) -> &[u8] {
         self.packed.get_or_init(|| {
             let mut packer = GzEncoder::new(Vec::new(), Compression::best());
@@ -46,10 +46,10 @@ impl File {
     }
 }
 
-/// The page itself. The other files are asked for by it.
+/// The page, which loads the other files.
 pub(super) static PAGE: File = File::new("index.html", include_str!("assets/index.html"));
 
-/// The file of that name. Names are compared with those in the binary; no disk is looked at.
+/// The file of this name. Never accesses the disk.
 pub(super) fn find(name: &str) -> Option<&'static File> {
     FILES.iter().find(|file| file.name == name)
 }

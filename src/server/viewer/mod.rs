@@ -1,7 +1,7 @@
-//! The page on which a person sees what is remembered: its files, and how they are served.
+//! The viewer: its files, and how they are served.
 //!
-//! HTML, CSS and plain modules, as written: there is nothing to build, and nothing comes from elsewhere. They
-//! hold no memory. That comes from the API, which asks for a key.
+//! HTML, CSS and plain modules without a build step or external files. They
+//! contain no memories: those come from the API, which needs a key.
 
 mod files;
 
@@ -21,7 +21,7 @@ use axum::{
 };
 use files::{File, PAGE};
 
-/// Every address at which the page can be opened. What it shows there, its own script decides.
+/// Every path of the page. `router.js` decides what it shows.
 const PLACES: &[&str] = &[
     "/",
     "/s",
@@ -36,13 +36,13 @@ const PLACES: &[&str] = &[
     "/open",
 ];
 
-/// Nothing but our own files, no script that is written into the page, and no way from a string to markup.
+/// Content security policy: only our own files, no inline scripts, and Trusted Types.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'; require-trusted-types-for 'script'; \
                       trusted-types 'none'";
 
-/// The page and its files, to be mounted beside the API.
+/// Routes of the page and its files.
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     let page = || get(|request: Request| async move { serve(&PAGE, request.headers()) });
     let router = PLACES.iter().fold(Router::new(), |router, place| router.route(place, page()));
@@ -56,20 +56,20 @@ async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Response {
     }
 }
 
-/// Browsers ask for it whatever the page says.
+/// Browsers always request it.
 async fn icon(headers: HeaderMap) -> Response {
     asset(Path("mark.svg".into()), headers).await
 }
 
-/// The file, or that it is what the browser has already.
+/// The file, or 304 if the browser has it.
 fn serve(file: &'static File, headers: &HeaderMap) -> Response {
-    let asked = |name, text: &str| {
+    let accepts = |name, text: &str| {
         let value = headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         value.is_some_and(|value| value.contains(text))
     };
-    let mut response = match asked(IF_NONE_MATCH, file.tag()) {
+    let mut response = match accepts(IF_NONE_MATCH, file.tag()) {
         true => StatusCode::NOT_MODIFIED.into_response(),
-        false if asked(ACCEPT_ENCODING, "gzip") => {
+        false if accepts(ACCEPT_ENCODING, "gzip") => {
             let mut response = Body::from(file.packed()).into_response();
             response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
             response
@@ -79,7 +79,7 @@ fn serve(file: &'static File, headers: &HeaderMap) -> Response {
     let kept = response.headers_mut();
     kept.insert(CONTENT_TYPE, HeaderValue::from_static(file.kind()));
     kept.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    // Asked for anew each time, so that a newer worker's page is never mixed with an older one's.
+    // Revalidated each time, so that files of two versions are never mixed.
     kept.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     kept.insert(VARY, HeaderValue::from_static("accept-encoding"));
     for (name, value) in [

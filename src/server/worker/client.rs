@@ -1,4 +1,4 @@
-//! The worker seen from outside: whether it is there, asking it to end, waiting until it has.
+//! Client of the worker: find, start and stop it.
 
 use std::{
     path::Path,
@@ -18,29 +18,29 @@ use claude_mem_core::{
     worker_process::is_worker_running,
 };
 
-/// Between two looks whether something has happened that nobody tells us of.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long a worker is given to come up.
+/// Maximum time to start.
 const START_MAX: Duration = Duration::from_secs(15);
-/// How long a worker is given to end when asked, and then when told. Questions under way and open
-/// connections take it five seconds at most.
+/// Maximum time to stop on request, and then on SIGTERM. Requests in progress and open connections take
+/// at most five seconds.
 const STOP_MAX: Duration = Duration::from_secs(12);
 const KILL_MAX: Duration = Duration::from_secs(3);
 
-/// What starting came to.
+/// Result of starting the worker.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Started {
-    /// It runs now.
+    /// A new worker is running.
     New(Presence),
-    /// An older one made room for it.
+    /// It replaced an older version.
     InsteadOf(Presence, String),
-    /// One was there.
+    /// A worker was already running.
     AlreadyThere(Presence),
 }
 
-/// Who is the worker of this data directory, if somebody is.
+/// The worker of this data directory, if one is running.
 pub fn find(data: &Path) -> Option<Presence> {
-    // One that is only just starting has not written yet.
+    // A worker that is starting has not written the file yet.
     let deadline = Instant::now() + Duration::from_secs(2);
     while is_worker_running(data) {
         match Presence::read(data) {
@@ -52,12 +52,12 @@ pub fn find(data: &Path) -> Option<Presence> {
     None
 }
 
-/// How often hooks have started the worker since one last did some work.
-pub fn attempts_in_vain(data: &Path) -> u64 {
+/// How often hooks have started the worker without success.
+pub fn failed_starts(data: &Path) -> u64 {
     std::fs::metadata(data.join(ATTEMPTS)).map_or(0, |found| found.len())
 }
 
-/// Starts the worker if there is none, or none as new as this program; returns when it answers.
+/// Starts the worker unless one of this version or newer is running; returns when it responds.
 pub fn ensure(data: &Path) -> Result<Started, Failure> {
     let mut older = None;
     if let Some(found) = find(data) {
@@ -69,7 +69,7 @@ pub fn ensure(data: &Path) -> Result<Started, Failure> {
     }
     let mut child = start(data).map_err(|error| {
         Failure::new(format!("the worker cannot be started: {error}"))
-            .meaning("hooks go on recording, and everything waits in the log")
+            .meaning("hooks keep recording, and events stay pending in the log")
     })?;
     let deadline = Instant::now() + START_MAX;
     while Instant::now() < deadline {
@@ -81,19 +81,19 @@ pub fn ensure(data: &Path) -> Result<Started, Failure> {
                 None => Started::New(found),
             });
         }
-        // Another one may have been faster, and then ours has ended.
+        // Another worker may have won the lock, and ours has exited.
         if child.try_wait().ok().flatten().is_some() && !is_worker_running(data) {
             break;
         }
         thread::sleep(LOOK);
     }
-    Err(Failure::new("the worker did not come up")
-        .meaning("hooks go on recording, and everything waits in the log")
+    Err(Failure::new("the worker did not start")
+        .meaning("hooks keep recording, and events stay pending in the log")
         .remedy("see why with `claude-mem worker run`, or in `claude-mem worker logs`"))
 }
 
-/// Ends the worker; says whether there was one. It is asked first, then told, then killed: it can be killed
-/// at any moment.
+/// Stops the worker: by request, then by SIGTERM, then by SIGKILL, which loses nothing. Returns whether one
+/// was running.
 pub fn stop(data: &Path) -> Result<bool, Failure> {
     if !is_worker_running(data) {
         return Ok(false);
@@ -103,7 +103,7 @@ pub fn stop(data: &Path) -> Result<bool, Failure> {
         return Ok(true);
     }
     for (urgency, time_max) in [(Urgency::Asked, STOP_MAX), (Urgency::Killed, KILL_MAX)] {
-        // The lock is held, so that whoever wrote `worker.json` is still there.
+        // The lock is held, so the process in `worker.json` is still running.
         if let Some(pid) = pid
             && is_worker_running(data)
         {
@@ -113,9 +113,9 @@ pub fn stop(data: &Path) -> Result<bool, Failure> {
             return Ok(true);
         }
     }
-    Err(Failure::new("the worker did not end")
+    Err(Failure::new("the worker did not stop")
         .meaning("it still holds worker.lock")
-        .remedy("find out who it is with `claude-mem worker status`"))
+        .remedy("find its process with `claude-mem worker status`"))
 }
 
 fn has_ended(data: &Path, time_max: Duration) -> bool {

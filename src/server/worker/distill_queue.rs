@@ -1,8 +1,8 @@
-//! Putting questions: several sessions side by side, each in order, as many as the settings allow.
+//! The distill queue: sessions in parallel up to the configured limit, each in order.
 //!
-//! Whoever is asked stays open from one question to the next, so that a client that was started for a session
-//! answers the whole of it. Settings and prompts are looked at before each question and loaded again when
-//! they have changed.
+//! A provider stays open between requests, so that one process serves all requests of a session. Settings and
+//! prompts are checked before each request, and reloaded
+//! when they have changed.
 
 use std::{
     collections::HashMap,
@@ -15,72 +15,75 @@ use std::{
 
 use claude_mem_projections::Store;
 
-use crate::shared::cancelled::Left;
+use crate::shared::cancelled::CancelledSessions;
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_distill::{
     self, Admission, DistillLock, DistillRun, Overrides, Plan, PromptSet, Responder, RunReport,
     SessionPlan, Stopped, caps, providers::auto, spent_today,
 };
 
-/// What is not seen in any file, such as a client that was installed, is looked for this often.
+/// How often to check for changes outside of files, such as a newly installed client.
 const LOOK_AGAIN: Duration = Duration::from_secs(900);
-/// A session whose questions came to nothing, though nobody refused them, rests for so long.
+/// Delay of a session whose requests had no result, though none was refused.
 const HOLD: Duration = Duration::from_secs(60);
 
-/// The provider and its prompts, and whether a request may be sent now.
+/// Provider, prompts and admission.
 struct Parts {
     app: App,
     prompt_set: PromptSet,
-    /// Nobody, if the settings do not say how to reach anybody.
+    /// None if no provider is configured.
     responder: Result<Responder, String>,
     admission: Admission,
     fingerprint: Fingerprint,
 }
 
-/// What settings and prompts look like from outside: names, times and sizes.
+/// Names, times and sizes of settings and prompts, to detect changes.
 type Fingerprint = Vec<(String, Option<SystemTime>, u64)>;
 
-/// Everything that has to do with asking.
-pub(super) struct Asking {
+/// The distill queue.
+pub(super) struct DistillQueue {
     parts: Option<Arc<Parts>>,
-    /// When what is in no file was last looked for.
+    /// Last check for changes outside of files.
     looked: Instant,
     lock: Option<DistillLock>,
-    /// Sessions that are being asked about.
+    /// Sessions with a request in progress.
     underway: Vec<String>,
-    /// Sessions that are left alone until then.
+    /// Sessions on hold, and until when.
     held: HashMap<String, Instant>,
     results: mpsc::Receiver<(String, RunReport)>,
     sender: mpsc::Sender<(String, RunReport)>,
     finished: Arc<dyn Fn() + Send + Sync>,
-    left: Arc<Left>,
+    cancelled: Arc<CancelledSessions>,
 }
 
-/// Who has the right to ask.
+/// Owner of the distill lock.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Claim {
-    /// This process, for a while.
+    /// This process, as before.
     Held,
-    /// This process, from now on.
+    /// This process, newly.
     New,
     /// Another process.
     Elsewhere,
 }
 
-/// Why not everything that is due was put.
+/// Why requests that are due were not started.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Put {
-    /// It was, or as much as is allowed at the same time.
+    /// All were started, up to the limit.
     Done,
-    /// Another process asks at the moment.
+    /// Another process is distilling.
     Elsewhere,
-    /// Nobody can be asked, for so long at least.
+    /// No provider is available, at least for this long.
     Closed(String, Duration),
 }
 
-impl Asking {
-    /// Nobody is asked yet. `finished` is called by a thread that is done with a session.
-    pub(super) fn new(left: Arc<Left>, finished: impl Fn() + Send + Sync + 'static) -> Self {
+impl DistillQueue {
+    /// An empty queue. `finished` is called by a thread that is done with a session.
+    pub(super) fn new(
+        cancelled: Arc<CancelledSessions>,
+        finished: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
         let (sender, results) = mpsc::channel();
         Self {
             parts: None,
@@ -91,38 +94,38 @@ impl Asking {
             results,
             sender,
             finished: Arc::new(finished),
-            left,
+            cancelled,
         }
     }
 
-    /// How many sessions are being asked about.
+    /// Number of sessions in progress.
     pub(super) fn underway(&self) -> usize {
         self.underway.len()
     }
 
-    /// Which ones.
+    /// Sessions in progress.
     pub(super) fn sessions(&self) -> &[String] {
         &self.underway
     }
 
-    /// Whether a session is to be left alone now.
+    /// Whether a session is in progress or on hold.
     pub(super) fn is_left_alone(&self, session: &str) -> bool {
         self.held.contains_key(session) || self.underway.iter().any(|other| other == session)
     }
 
-    /// When a session that is held may be looked at again.
+    /// When the next hold ends.
     pub(super) fn next_release(&self) -> Option<Instant> {
         self.held.values().min().copied()
     }
 
-    /// Who was asked last, and which model.
+    /// Provider and model of the last request.
     pub(super) fn who(&self) -> Option<(&str, &str)> {
         self.parts
             .as_ref()
             .map(|parts| (parts.prompt_set.provider.as_str(), parts.prompt_set.model.as_str()))
     }
 
-    /// Takes in what the threads came to since last time.
+    /// Results of threads since the last call.
     pub(super) fn finished(&mut self) -> Vec<RunReport> {
         let now = Instant::now();
         self.held.retain(|_, until| *until > now);
@@ -135,13 +138,13 @@ impl Asking {
             all.push(asked);
         }
         if self.underway.is_empty() {
-            // Others may want to ask, too.
+            // Release the lock for other processes.
             self.lock = None;
         }
         all
     }
 
-    /// Puts what is due, as far as that can be done now.
+    /// Starts requests that are due, up to the limit.
     pub(super) fn put(&mut self, app: &App, store: &Store, plan: Plan) -> Result<Put, Failure> {
         if plan.is_empty() {
             return Ok(Put::Done);
@@ -155,11 +158,11 @@ impl Asking {
         }
         let is_idle = self.underway.is_empty();
         if is_idle && parts.admission.needs_user() && !is_out(&parts, store)? {
-            // The user has mended it, and another process was answered.
+            // The provider works again: another process got a response.
             parts.admission.clear_failures();
         }
-        if let Some((stopped, left)) = parts.admission.blocked() {
-            return Ok(Put::Closed(stopped.message(), left));
+        if let Some((stopped, cancelled)) = parts.admission.blocked() {
+            return Ok(Put::Closed(stopped.message(), cancelled));
         }
         if let Err(why) = &parts.responder {
             return Ok(Put::Closed(why.clone(), LOOK_AGAIN.saturating_sub(self.looked.elapsed())));
@@ -178,21 +181,21 @@ impl Asking {
         let name = session.content_session.clone();
         let (parts, sender) = (Arc::clone(parts), self.sender.clone());
         let (of_thread, finished) = (name.clone(), Arc::clone(&self.finished));
-        let left = Arc::clone(&self.left);
-        let asking = thread::Builder::new().name("ask".into()).spawn(move || {
-            let asked = ask(&parts, session, &left);
+        let cancelled = Arc::clone(&self.cancelled);
+        let asking = thread::Builder::new().name("distill".into()).spawn(move || {
+            let asked = distill(&parts, session, &cancelled);
             drop(parts);
-            // If nobody is there to take it, it is in the log.
+            // Without a receiver nothing is lost: the response is in the log.
             let _ = sender.send((of_thread, asked));
             finished();
         });
-        asking.map_err(|error| Failure::new(format!("no thread can be started: {error}")))?;
+        asking.map_err(|error| Failure::new(format!("cannot start a thread: {error}")))?;
         self.underway.push(name);
         Ok(())
     }
 
-    /// Takes the right to ask, unless another process has it. What is planned under a new claim must be
-    /// planned again: its previous holder may have sent the same request.
+    /// Takes the distill lock, unless another process has it. After a new claim, plan again: the previous
+    /// owner may have sent the same request.
     pub(super) fn claim(&mut self, data: &Path) -> Result<Claim, Failure> {
         if self.lock.is_some() {
             return Ok(Claim::Held);
@@ -203,8 +206,8 @@ impl Asking {
         Ok(if self.lock.is_some() { Claim::New } else { Claim::Elsewhere })
     }
 
-    /// Loads what is asked with, if it was not loaded or is not what it was. Says no if what is under way has
-    /// to end first: it holds a part of the day's cap.
+    /// Loads provider and prompts if they have changed. Returns false if requests in progress must end first,
+    /// because they hold a part of the daily cap.
     fn refresh(&mut self, app: &App, store: &Store) -> Result<bool, Failure> {
         let fingerprint = fingerprint(&app.paths.data);
         let is_same = self.parts.as_ref().is_some_and(|parts| parts.fingerprint == fingerprint);
@@ -230,7 +233,7 @@ impl Asking {
             return Ok(true);
         }
         let caps = (!prompt_set.is_free()).then(|| caps(&app.settings));
-        // No thread waits for admission; it ends instead.
+        // A thread must not wait for admission; it ends instead.
         let admission = Admission::new(caps, spent_today(store, app.clock)?, Duration::ZERO);
         let responder = match Responder::open(&app, &prompt_set) {
             Ok(responder) => Ok(responder),
@@ -243,50 +246,45 @@ impl Asking {
         Ok(true)
     }
 
-    /// Begins nothing more, and waits for what is under way, but not for long: what is not answered by then
-    /// is asked again by the next worker.
+    /// Starts no more requests, and waits for those in progress, up to `time_max`. The next worker repeats
+    /// what has no response by then.
     pub(super) fn end(mut self, time_max: Duration) {
         if let Some(parts) = &self.parts {
-            parts.admission.stop(Stopped::Broken("the worker is ending".into()));
+            parts.admission.stop(Stopped::Broken("the worker is stopping".into()));
         }
         let deadline = Instant::now() + time_max;
         while !self.underway.is_empty() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let Ok((session, _)) = self.results.recv_timeout(left) else { return };
+            let cancelled = deadline.saturating_duration_since(Instant::now());
+            let Ok((session, _)) = self.results.recv_timeout(cancelled) else { return };
             self.underway.retain(|other| *other != session);
         }
     }
 }
 
-/// Whether the log says that the provider does not answer.
+/// Whether the log records an outage of the provider.
 fn is_out(parts: &Parts, store: &Store) -> Result<bool, Failure> {
     let outages = store.outages(auto::changed_us(&claude_mem_distill::setup(&parts.app)))?;
     Ok(outages.iter().any(|outage| outage.provider == parts.prompt_set.provider))
 }
 
-fn ask(parts: &Parts, session: SessionPlan, left: &Left) -> RunReport {
+fn distill(parts: &Parts, session: SessionPlan, cancelled: &CancelledSessions) -> RunReport {
     let broken = |why| RunReport { stopped: Some(Stopped::Broken(why)), ..RunReport::default() };
     let responder = match &parts.responder {
         Ok(responder) => responder,
         Err(why) => return broken(why.clone()),
     };
     let name = session.content_session.clone();
-    let goes_on = |_: &RunReport| !left.has(&name);
-    let cancel = left.begin(&name);
-    let asked = match DistillRun::new(
-        &parts.app,
-        (&parts.prompt_set, responder, &parts.admission),
-        0,
-        &goes_on,
-    ) {
+    let goes_on = |_: &RunReport| !cancelled.has(&name);
+    let cancel = cancelled.begin(&name);
+    let asked = match DistillRun::new(&parts.app, (&parts.prompt_set, responder, &parts.admission), 0, &goes_on) {
         Ok(asker) => asker.cancelled_by(cancel).run(Plan { sessions: vec![session] }, 1),
         Err(failure) => broken(failure.in_one_line()),
     };
-    left.end(&name);
+    cancelled.end(&name);
     asked
 }
 
-/// Looks at every file that asking depends on, without reading any.
+/// Metadata of every file that distilling depends on.
 fn fingerprint(data: &Path) -> Fingerprint {
     let mut found = Vec::new();
     let mut look = |path: &Path| {

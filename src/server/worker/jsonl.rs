@@ -1,7 +1,7 @@
 //! `worker.sock`: JSON lines for programs that are not hooks.
 //!
-//! Each line is an object with a `type`, each gets one line for an answer, in order. What is told goes the way
-//! of what hooks are given, privacy included, and is on disk before the answer. Lines that come together are
+//! Each line is an object with a `type`, and gets one line in response, in order. Events are captured like hook
+//! payloads, redaction included, and are on disk before the response. Lines that arrive together are
 //! appended together.
 
 use std::{io, path::Path, sync::Arc, time::Duration};
@@ -22,56 +22,56 @@ use claude_mem_capture::{
 };
 use claude_mem_core::os::{self, Listener, Listening};
 
-/// The stream socket in the data directory. The one for wake-ups is `worker.wake`.
+/// The stream socket in the data directory. The wake socket is `worker.wake`.
 pub(super) const SOCKET: &str = "worker.sock";
-/// Programs that may be connected; others wait until one leaves.
+/// Maximum number of connections; others wait.
 const CONNECTIONS_MAX: usize = 64;
-/// A longer line is an error, and is skipped. Hooks cut what tools say long before.
+/// Maximum length of a line; longer ones are skipped with an error.
 const LINE_BYTES_MAX: usize = 8 << 20;
-/// How long an answer may take of a worker that is well.
-const ANSWER_MAX: Duration = Duration::from_secs(5);
-/// Lines that are appended together at most.
+/// Maximum response time of a healthy worker.
+const RESPONSE_MAX: Duration = Duration::from_secs(5);
+/// Maximum number of lines per append.
 const TOGETHER_MAX: usize = 64;
-/// What is read at once. Whoever says many lines before it waits has them appended together as far as they fit:
-/// thirty or so of 4 KB. Only what is used of it takes memory.
+/// Size of the read buffer. Pipelined lines are appended together as far as they fit: about thirty of 4 KB.
+/// Only the used part takes memory.
 const READ_BYTES: usize = 128 << 10;
 
-/// Makes the socket in the directory that this process stands in.
+/// Creates the socket in the current directory.
 pub(super) fn listen_here() -> io::Result<Listener> {
     Listener::here(SOCKET)
 }
 
-/// Says one line to the worker of this data directory and returns what it answers.
+/// Sends one line to the worker of this data directory and returns its response.
 pub fn ask(data: &Path, message: &Value) -> io::Result<Value> {
-    let answer = os::ask(data, SOCKET, &message.to_string(), ANSWER_MAX)?;
+    let answer = os::ask(data, SOCKET, &message.to_string(), RESPONSE_MAX)?;
     Ok(serde_json::from_str(&answer)?)
 }
 
-/// Answers whoever connects, until the worker ends.
+/// Serves connections until the worker stops.
 pub(super) async fn serve(mut listening: Listening, shared: Arc<Shared>) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     while let Ok(place) = Arc::clone(&room).acquire_owned().await {
         let Ok((reader, writer)) = listening.accept().await else {
-            // Too many open files, most likely. They become fewer by and by.
+            // Probably too many open files, which is temporary.
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             continue;
         };
         let shared = Arc::clone(&shared);
         tokio::spawn(async move {
-            // A program that goes away in the middle of a line has its reasons.
+            // A program may disconnect in the middle of a line.
             let _ = talk(reader, writer, &shared).await;
             drop(place);
         });
     }
 }
 
-/// What a line came to, before anything is appended.
-enum Understood {
-    /// Events to append, and then to acknowledge.
+/// A parsed line, before anything is appended.
+enum ParsedLine {
+    /// Events to append and acknowledge.
     Facts(Vec<(Envelope, Event)>),
-    /// An answer.
-    Answer(Value),
-    /// It wants to know how the worker is.
+    /// A response.
+    Response(Value),
+    /// A health request.
     Health,
 }
 
@@ -83,27 +83,27 @@ async fn talk(
     let mut reader = BufReader::with_capacity(READ_BYTES, reader);
     let mut line = Vec::new();
     loop {
-        let mut understood = Vec::new();
+        let mut parsed = Vec::new();
         loop {
             let is_whole = read_line(&mut reader, &mut line).await?;
             if line.is_empty() {
                 return Ok(());
             }
-            if let Some(one) = understand(shared, &line, is_whole) {
-                understood.push(one);
+            if let Some(one) = parse_line(shared, &line, is_whole) {
+                parsed.push(one);
             }
             let has_more = reader.buffer().contains(&b'\n');
-            if !has_more || understood.len() >= TOGETHER_MAX {
+            if !has_more || parsed.len() >= TOGETHER_MAX {
                 break;
             }
         }
         shared.touch();
-        writer.write_all(answer(shared, understood).await.as_bytes()).await?;
+        writer.write_all(answer(shared, parsed).await.as_bytes()).await?;
     }
 }
 
-/// Reads one line with its end, or what there is at the end of the stream. Says whether it is whole: of one
-/// that is too long only the beginning is kept.
+/// Reads one line with its end, or the rest of the stream. Returns whether it is complete: a line that is
+/// too long is cut.
 async fn read_line(
     reader: &mut (impl AsyncBufReadExt + Unpin),
     line: &mut Vec<u8>,
@@ -132,19 +132,19 @@ async fn read_line(
     }
 }
 
-/// Appends all that is to be appended at once, and answers each line.
-async fn answer(shared: &Arc<Shared>, understood: Vec<Understood>) -> String {
+/// Appends all events at once, and responds to each line.
+async fn answer(shared: &Arc<Shared>, parsed: Vec<ParsedLine>) -> String {
     let mut facts = Vec::new();
     let mut counts: Vec<Result<usize, Value>> = Vec::new();
-    for one in understood {
+    for one in parsed {
         counts.push(match one {
-            Understood::Facts(of_line) => {
+            ParsedLine::Facts(of_line) => {
                 let count = of_line.len();
                 facts.extend(of_line);
                 Ok(count)
             }
-            Understood::Answer(answer) => Err(answer),
-            Understood::Health => Err(health(shared).await),
+            ParsedLine::Response(answer) => Err(answer),
+            ParsedLine::Health => Err(health(shared).await),
         });
     }
     let appended = if facts.is_empty() { Ok(Vec::new()) } else { shared.append_all(facts).await };
@@ -157,7 +157,7 @@ async fn answer(shared: &Arc<Shared>, understood: Vec<Understood>) -> String {
                 let ids: Vec<String> = ids.by_ref().take(count).map(Id::to_string).collect();
                 json!({"status": "recorded", "events": ids})
             }
-            (Ok(_), Err(error)) => failed(&format!("it could not be recorded: {error}")),
+            (Ok(_), Err(error)) => failed(&format!("the event could not be recorded: {error}")),
         };
         text.push_str(&answer.to_string());
         text.push('\n');
@@ -165,45 +165,45 @@ async fn answer(shared: &Arc<Shared>, understood: Vec<Understood>) -> String {
     text
 }
 
-/// Nothing, of an empty line.
-fn understand(shared: &Arc<Shared>, line: &[u8], is_whole: bool) -> Option<Understood> {
+/// None for an empty line.
+fn parse_line(shared: &Arc<Shared>, line: &[u8], is_whole: bool) -> Option<ParsedLine> {
     if line.trim_ascii().is_empty() && is_whole {
         return None;
     }
     if !is_whole {
-        let error = format!("a line may have {LINE_BYTES_MAX} bytes");
-        return Some(Understood::Answer(failed(&error)));
+        let error = format!("the line is longer than {LINE_BYTES_MAX} bytes");
+        return Some(ParsedLine::Response(failed(&error)));
     }
-    let understood = match std::str::from_utf8(line) {
+    let parsed = match std::str::from_utf8(line) {
         Ok(line) => of_line(shared, line),
-        Err(error) => Err(format!("it is not UTF-8 (from byte {} on)", error.valid_up_to())),
+        Err(error) => Err(format!("the line is not UTF-8 (from byte {})", error.valid_up_to())),
     };
-    Some(understood.unwrap_or_else(|error| Understood::Answer(failed(&error))))
+    Some(parsed.unwrap_or_else(|error| ParsedLine::Response(failed(&error))))
 }
 
-fn of_line(shared: &Arc<Shared>, line: &str) -> Result<Understood, String> {
+fn of_line(shared: &Arc<Shared>, line: &str) -> Result<ParsedLine, String> {
     let mut message = Message::read(line)?;
-    let kind = message.take("type").ok_or("it has no `type`")?;
+    let kind = message.take("type").ok_or("`type` is missing")?;
     match &*kind {
         "session" => facts(shared, &[IncomingKind::SessionStart], message),
         "prompt" => facts(shared, &[IncomingKind::Prompt], message),
         "observation" => facts(shared, &[IncomingKind::ToolUse], message),
         "summarize" => facts(shared, &[IncomingKind::Stop], message),
-        // With last words a summary is due; without, the end of the session is reason enough.
+        // With a last message the turn is summarized; without, only the session ends.
         "finalize" if message.has("last_assistant_message") => {
             facts(shared, &[IncomingKind::Stop, IncomingKind::SessionEnd], message)
         }
         "finalize" => facts(shared, &[IncomingKind::SessionEnd], message),
-        "ping" => Ok(Understood::Answer(json!({
+        "ping" => Ok(ParsedLine::Response(json!({
             "status": "ok",
             "version": shared.presence.version,
             "instance": shared.presence.instance,
             "pid": shared.presence.pid,
         }))),
-        "health" => Ok(Understood::Health),
+        "health" => Ok(ParsedLine::Health),
         "stop" => {
             shared.end();
-            Ok(Understood::Answer(json!({"status": "ending"})))
+            Ok(ParsedLine::Response(json!({"status": "ending"})))
         }
         other => Err(format!("there is no type `{}`", other.escape_debug())),
     }
@@ -213,12 +213,12 @@ fn facts(
     shared: &Arc<Shared>,
     kinds: &[IncomingKind],
     mut message: Message<'_>,
-) -> Result<Understood, String> {
+) -> Result<ParsedLine, String> {
     let named =
         ["session_id", "content_session_id", "contentSessionId"].map(|name| message.take(name));
-    let session = named.into_iter().flatten().next().ok_or("it has no `session_id`")?;
+    let session = named.into_iter().flatten().next().ok_or("`session_id` is missing")?;
     let client = message.take("platform");
-    // Without a folder it belongs to the project of its session.
+    // Without a folder the event belongs to the project of its session.
     let cwd = message.peek("cwd");
     let project = cwd.map_or_else(ProjectId::of_session, |cwd| ProjectId::of(Path::new(&*cwd)));
     let (mut facts, mut skipped) = (Vec::new(), None);
@@ -237,8 +237,8 @@ fn facts(
         }
     }
     Ok(match facts.is_empty() {
-        true => Understood::Answer(json!({"status": "skipped", "reason": skipped})),
-        false => Understood::Facts(facts),
+        true => ParsedLine::Response(json!({"status": "skipped", "reason": skipped})),
+        false => ParsedLine::Facts(facts),
     })
 }
 
@@ -247,7 +247,7 @@ async fn health(shared: &Arc<Shared>) -> Value {
     let looked = tokio::task::spawn_blocking(move || Health::look(&of_thread)).await;
     match looked.map(serde_json::to_value) {
         Ok(Ok(health)) => health,
-        _ => failed("how it is could not be found out"),
+        _ => failed("the health check failed"),
     }
 }
 

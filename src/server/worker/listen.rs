@@ -1,4 +1,4 @@
-//! The port: the one that was asked for, else a free one.
+//! The HTTP port: the configured one, else a free one.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 
@@ -11,7 +11,7 @@ use claude_mem_core::{
     },
 };
 
-/// Listens. If the port is taken, any other will do: the real one is in `worker.json`.
+/// Listens. If the port is taken, uses any other: the actual one is in `worker.json`.
 pub(super) fn listen(paths: &Paths, settings: &Settings) -> std::io::Result<TcpListener> {
     let host = host(paths, settings);
     let port = settings.get(&WORKER_PORT);
@@ -21,8 +21,8 @@ pub(super) fn listen(paths: &Paths, settings: &Settings) -> std::io::Result<TcpL
     Ok(listener)
 }
 
-/// The address to listen on. One that others can reach has to be wanted twice, because a settings file may
-/// be shared with a program that takes it more lightly.
+/// The address to listen on. A public address needs a second setting, because another program may write
+/// the same settings file with less care.
 fn host(paths: &Paths, settings: &Settings) -> IpAddr {
     let wanted = settings.get(&WORKER_HOST);
     if wanted.is_loopback() || settings.get(&WORKER_REMOTE) {

@@ -1,8 +1,8 @@
-//! The thread that follows the log: folds what is new, tells whoever listens, and has questions put.
+//! The main loop: indexes new events, notifies listeners, and starts requests.
 //!
-//! It waits for one bell. A ring says that the log has grown, and a second passes at most until it looks
-//! by itself. It alone holds the tables open for writing; answers come back as events, so that folding them
-//! is no other matter than folding anything else.
+//! It waits on the wake socket, and checks the log at least once per second. It alone has the database open for
+//! writing. Responses are events, so they are indexed
+//! like any other event.
 
 use std::{
     collections::HashSet,
@@ -16,8 +16,8 @@ use claude_mem_log::{Log, Options, maintain};
 use claude_mem_projections::{EventFilter, PendingEvent, PendingKind, PendingTurn, Store};
 
 use super::{
-    distill_queue::{Asking, Claim, Put},
-    throttle::Pace,
+    distill_queue::{Claim, DistillQueue, Put},
+    throttle::Throttle,
     version::is_newer,
 };
 use crate::shared::{Change, End, Shared};
@@ -31,70 +31,70 @@ use claude_mem_core::{
 use claude_mem_distill::{Limits, Plan};
 use claude_mem_memory::store;
 
-/// What a missed wake-up costs at most.
+/// Maximum delay after a missed wake-up.
 const LOOK: Duration = Duration::from_secs(1);
-/// What was appended is on disk at most this long after it was noticed.
+/// Maximum time until appended events are flushed to disk.
 const UNSYNCED_MAX: Duration = Duration::from_millis(500);
-/// After something of our own did not work.
+/// Delay after an internal error.
 const PAUSE: Duration = Duration::from_secs(5);
-/// Turns looked at in one round. More than wait in one round come in the next.
+/// Maximum number of turns planned in one round.
 const TURNS_MAX: usize = 1000;
-/// How long questions under way are waited for at the end.
+/// Time for requests to finish at shutdown.
 const END_MAX: Duration = Duration::from_secs(5);
 
-/// Of the database, in memory.
+/// Page cache of the database.
 const CACHE_KB: u32 = 512;
 
-/// The thread's own state.
-struct Projecting {
+/// State of the thread.
+struct MainLoop {
     shared: Arc<Shared>,
     bell: WakeListener,
     app: App,
     settings: Option<SystemTime>,
     store: Store,
-    asking: Asking,
+    asking: DistillQueue,
     seen: Option<Seen>,
-    /// When what was appended is to be brought to disk.
+    /// When to flush appended events.
     sync_at: Option<Instant>,
-    /// When to plan again though nothing has happened.
+    /// When to plan again without a wake-up.
     plan_at: Option<Instant>,
-    /// Answered by us, but perhaps not folded yet.
+    /// Events with a response that may not be indexed yet.
     answered: HashSet<[u8; 16]>,
-    /// Whether something waits that somebody will be asked about by and by.
+    /// Whether events are pending.
     has_prospects: bool,
     active: Instant,
-    pace: Pace,
+    throttle: Throttle,
     problem: Option<String>,
 }
 
-/// What the log looks like from outside.
+/// Observed state of the log.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 struct Seen {
     active: Option<(u64, u64)>,
     spilled: Option<SystemTime>,
-    /// Whether the files of the database are no longer those that are open.
+    /// Whether the database files were replaced.
     is_database_replaced: bool,
 }
 
-/// What there is to ask.
+/// Requests that are due.
 struct Due {
     plan: Plan,
-    /// Events that wait, due or not.
+    /// Pending events, due or not.
     count: u64,
     oldest_us: Option<u64>,
     now_us: u64,
 }
 
-/// What ended a wait.
+/// Why a wait ended.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
-enum Heard {
-    /// Somebody else appended something.
+enum WakeReason {
+    /// Another process appended an event.
     Growth,
-    /// One of our own threads has something to say, or nobody did.
+    /// A thread of ours, or a timeout.
     Nothing,
 }
 
-/// Starts the thread. It ends when the worker does.
+/// Starts the thread. It ends with the worker.
 pub(super) fn start(
     shared: &Arc<Shared>,
     bell: WakeListener,
@@ -102,43 +102,43 @@ pub(super) fn start(
     let mut app = shared.app();
     let store = open(&mut app)?;
     let waker = Arc::clone(shared);
-    let projecting = Projecting {
+    let projecting = MainLoop {
         shared: Arc::clone(shared),
         bell,
         settings: settings_time(&app),
         app,
         store,
-        asking: Asking::new(Arc::clone(&shared.left), move || waker.wake()),
+        asking: DistillQueue::new(Arc::clone(&shared.cancelled), move || waker.wake()),
         seen: None,
         sync_at: None,
         plan_at: Some(Instant::now()),
         answered: HashSet::new(),
         has_prospects: false,
         active: Instant::now(),
-        pace: Pace::default(),
+        throttle: Throttle::default(),
         problem: None,
     };
     thread::Builder::new()
         .name("project".into())
         .spawn(move || projecting.run())
-        .map_err(|error| Failure::new(format!("no thread can be started: {error}")))
+        .map_err(|error| Failure::new(format!("cannot start a thread: {error}")))
 }
 
-/// Opens the database to write to it. What is kept of it in memory must not grow with it.
+/// Opens the database for writing, with a small page cache.
 fn open(app: &mut App) -> Result<Store, Failure> {
     let store = store::open(app)?;
     store.limit_cache(CACHE_KB)?;
     Ok(store)
 }
 
-impl Projecting {
+impl MainLoop {
     fn run(mut self) {
-        let mut heard = Heard::Nothing;
+        let mut reason = WakeReason::Nothing;
         let mut is_proven = false;
         while !self.shared.is_ending() {
             let began = Instant::now();
-            let done = self.round(heard);
-            self.pace.worked(began.elapsed());
+            let done = self.round(reason);
+            self.throttle.worked(began.elapsed());
             if done.is_ok() && !is_proven {
                 forget_attempts(&self.shared.paths.data);
                 is_proven = true;
@@ -149,31 +149,31 @@ impl Projecting {
                 self.shared.end_because(End::Idle);
                 break;
             }
-            heard = self.wait();
+            reason = self.wait();
         }
         self.asking.end(END_MAX);
         store::sync_log(&self.app);
     }
 
-    /// Looks, folds, tells, asks.
-    fn round(&mut self, heard: Heard) -> Result<(), Failure> {
+    /// One round: index, notify, distill.
+    fn round(&mut self, reason: WakeReason) -> Result<(), Failure> {
         let finished = self.asking.finished();
         let seen = self.look();
         let has_grown = self.seen != Some(seen);
         if has_grown {
-            // Failures that we record ourselves are no sign of life of anybody.
-            if finished.is_empty() || heard == Heard::Growth {
+            // Failures that we record ourselves do not count as use.
+            if finished.is_empty() || reason == WakeReason::Growth {
                 self.active = Instant::now();
             }
-            self.note_growth(heard);
+            self.note_growth(reason);
             self.fold()?;
             self.seen = Some(seen);
-        } else if heard == Heard::Growth {
-            // What another program pulled from other machines, it has folded itself.
-            self.shared.tell(Change::Folded);
+        } else if reason == WakeReason::Growth {
+            // A program that pulls from other hosts also indexes.
+            self.shared.notify(Change::Folded);
         }
         if !finished.is_empty() {
-            self.shared.board.say(|progress| progress.moved = Instant::now());
+            self.shared.board.update(|progress| progress.moved = Instant::now());
         }
         for asked in &finished {
             self.answered.extend(&asked.events);
@@ -188,8 +188,8 @@ impl Projecting {
         Ok(())
     }
 
-    /// Whether log and database are what they were, by a look at the active segment, at what was put aside, and at the
-    /// files of the database.
+    /// Detects changes by the active segment, the spill directory, and the
+    /// database files.
     fn look(&self) -> Seen {
         let log = self.shared.paths.log();
         let spilled = fs::metadata(log.join("spill")).ok();
@@ -205,28 +205,28 @@ impl Projecting {
         let settings = settings_time(&self.app);
         if settings != self.settings {
             self.app = self.shared.app();
-            // Which types a memory can have is a setting, too.
+            // The setting for observation types may have changed.
             self.store = open(&mut self.app)?;
             self.settings = settings;
         }
         if self.seen.is_none_or(|seen| seen.spilled != self.look().spilled) {
-            // The log can be read however that goes.
+            // A failure does not affect reading the log.
             let _ = maintain(&dir, &Options::default());
         }
         let log = Log::open(&dir, Options::default())?;
         let shared = &self.shared;
-        let folded = self.store.catch_up(&log, |_| shared.board.say(|_| ()))?;
+        let folded = self.store.catch_up(&log, |_| shared.board.update(|_| ()))?;
         tracing::debug!(events = folded.events, "indexed");
-        self.shared.tell(Change::Folded);
+        self.shared.notify(Change::Folded);
         Ok(())
     }
 
-    /// Has everything put that is due, and finds out when there will be more.
+    /// Starts requests that are due, and computes the next time.
     fn plan(&mut self) -> Result<(), Failure> {
         self.plan_at = Some(Instant::now() + PAUSE);
         let mut due = self.due()?;
         if !due.plan.is_empty() && self.asking.claim(&self.shared.paths.data)? == Claim::New {
-            // Another process may have asked, and spent, until now.
+            // Another process may have distilled, and spent, until now.
             self.fold()?;
             due = self.due()?;
         }
@@ -240,7 +240,7 @@ impl Projecting {
         Ok(())
     }
 
-    /// Finds out what is due, and what waits.
+    /// Plans what is due, and counts what is pending.
     fn due(&mut self) -> Result<Due, Failure> {
         let mut turns = self.store.pending_turns(&EventFilter::default(), TURNS_MAX)?;
         self.forget_folded(&turns);
@@ -249,18 +249,18 @@ impl Projecting {
         }
         turns.retain(|turn| {
             let newest = turn.pending.iter().map(|pending| pending.at_us).max();
-            !self.shared.left.keeps(&turn.content_session, newest.unwrap_or(0))
+            !self.shared.cancelled.keeps(&turn.content_session, newest.unwrap_or(0))
         });
-        let count = asked_about(&turns).count() as u64;
+        let count = events_to_distill(&turns).count() as u64;
         turns.retain(|turn| !self.asking.is_left_alone(&turn.content_session));
-        let oldest_us = asked_about(&turns).map(|pending| pending.at_us).min();
+        let oldest_us = events_to_distill(&turns).map(|pending| pending.at_us).min();
         let limits = Limits::default();
         let now_us = self.app.clock.now().as_microsecond().cast_unsigned();
         let plan = Plan::new(&self.store, turns, None, &limits, now_us)?;
         Ok(Due { plan, count, oldest_us, now_us })
     }
 
-    /// What is folded is not outstanding any more.
+    /// Drops indexed events from the unconfirmed ones.
     fn forget_folded(&mut self, turns: &[PendingTurn]) {
         if !self.answered.is_empty() {
             let waiting: HashSet<[u8; 16]> = turns
@@ -285,7 +285,7 @@ impl Projecting {
             Put::Elsewhere => Some(now + LOOK),
             Put::Done => None,
         };
-        // A turn that does not end is asked about when it is old enough.
+        // A turn that does not end is distilled when it is old enough.
         let old_us = oldest_us.zip(limits.age_max_us).map(|(oldest, age)| oldest + age);
         let old = old_us
             .filter(|old_us| *old_us > now_us)
@@ -297,7 +297,7 @@ impl Projecting {
         let asking = self.asking.underway();
         let (provider, model) = self.asking.who().unwrap_or_default();
         let before = self.shared.board.read();
-        self.shared.board.say(|progress| {
+        self.shared.board.update(|progress| {
             progress.provider = provider.into();
             progress.model = model.into();
             progress.asking = asking;
@@ -313,28 +313,28 @@ impl Projecting {
             }
         });
         if (before.asking, before.waiting) != (asking, waiting) {
-            self.shared.tell(Change::Processing { is_processing: asking > 0, waiting });
+            self.shared.notify(Change::Processing { is_processing: asking > 0, waiting });
         }
     }
 
-    /// A problem is told once, however long it lasts.
+    /// Logs a problem once, however long it lasts.
     fn report(&mut self, problem: Option<String>) {
-        self.shared.board.say(|progress| progress.problem.clone_from(&problem));
+        self.shared.board.update(|progress| progress.problem.clone_from(&problem));
         if let Some(message) = &problem
             && self.problem != problem
         {
             tracing::error!("{message}");
         }
         if problem.is_some() {
-            // The next look is to see everything anew.
+            // The next check starts from scratch.
             self.seen = None;
         }
         self.problem = problem;
     }
 
-    fn note_growth(&mut self, heard: Heard) {
-        // If nobody said so it may be a second ago already.
-        let delay = if heard == Heard::Growth { UNSYNCED_MAX } else { Duration::ZERO };
+    fn note_growth(&mut self, reason: WakeReason) {
+        // Without a wake-up it may have happened a second ago.
+        let delay = if reason == WakeReason::Growth { UNSYNCED_MAX } else { Duration::ZERO };
         self.sync_at.get_or_insert(Instant::now() + delay);
     }
 
@@ -345,10 +345,10 @@ impl Projecting {
         }
     }
 
-    /// Waits for a ring, for whatever is due next, or for a second; and for as long as it has to rest.
-    fn wait(&mut self) -> Heard {
+    /// Waits for a wake-up, for the next due time, or for a second; and for the throttle.
+    fn wait(&mut self) -> WakeReason {
         let began = Instant::now();
-        thread::sleep(self.pace.rest());
+        thread::sleep(self.throttle.rest());
         let now = Instant::now();
         let until = |at: Instant| at.saturating_duration_since(now);
         let sync = self.sync_at.map(until);
@@ -356,29 +356,29 @@ impl Projecting {
         let pause = if self.problem.is_some() { PAUSE } else { LOOK };
         let pause = [sync, plan].into_iter().flatten().fold(pause, Duration::min);
         self.bell.wait(pause);
-        self.pace.rested(began.elapsed());
+        self.throttle.rested(began.elapsed());
         self.drain()
     }
 
-    /// Takes all wake-ups at once. One of our own has no version in it.
-    fn drain(&self) -> Heard {
-        let mut heard = Heard::Nothing;
+    /// Reads all wake-ups at once. Our own carry no version.
+    fn drain(&self) -> WakeReason {
+        let mut reason = WakeReason::Nothing;
         let mut version = [0; 64];
         while let Some(len) = self.bell.take(&mut version) {
             if len == 0 {
                 continue;
             }
-            heard = Heard::Growth;
+            reason = WakeReason::Growth;
             let theirs = String::from_utf8_lossy(&version[..len]);
             if is_newer(&theirs, &self.shared.presence.version) {
-                // Whoever sent it finds nobody next time, and starts its own.
+                // The newer program finds no worker next time, and starts its own.
                 self.shared.end_because(End::Replaced);
             }
         }
-        heard
+        reason
     }
 
-    /// Whether there was nothing to do for so long that it is time to go.
+    /// Whether the idle timeout has passed.
     fn is_idle(&self) -> bool {
         let seconds = self.app.settings.get(&WORKER_IDLE);
         let idle = Duration::from_secs(seconds);
@@ -394,8 +394,8 @@ fn settings_time(app: &App) -> Option<SystemTime> {
     fs::metadata(app.paths.settings()).ok()?.modified().ok()
 }
 
-/// What somebody will be asked about. That is not the end of a subagent alone.
-fn asked_about(turns: &[PendingTurn]) -> impl Iterator<Item = &PendingEvent> {
+/// Events that need a request. The end of a subagent alone does not.
+fn events_to_distill(turns: &[PendingTurn]) -> impl Iterator<Item = &PendingEvent> {
     turns
         .iter()
         .flat_map(|turn| &turn.pending)

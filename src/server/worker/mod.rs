@@ -1,8 +1,8 @@
-//! The worker: one quiet process that distils while the user works, and answers programs and people.
+//! The worker: one background process that distills and serves HTTP and the socket.
 //!
-//! It holds no truth. Killed at any moment, nothing is lost: the log has everything, and the next worker goes
-//! on where this one was. One runtime of one thread serves all connections; whatever blocks (tables, asking,
-//! syncing) has threads of its own, and there are few of them.
+//! It holds no state of its own. If it is killed, nothing is lost: the log has everything, and the next worker
+//! continues. One single-threaded runtime serves all connections; blocking work (database, providers,
+//! flushes) has a few threads of its own.
 
 pub mod client;
 mod distill_queue;
@@ -35,20 +35,20 @@ use claude_mem_core::{
     settings::table::LOG,
 };
 
-/// Threads that may block at the same time: requests that read tables, and chores.
+/// Maximum number of blocking threads: requests that use the database, and periodic jobs.
 const BLOCKING_MAX: usize = 8;
 
-/// How long connections may take to end; then they are cut.
+/// Time for connections to finish at shutdown.
 const END_MAX: Duration = Duration::from_secs(5);
 
-/// What others reach the worker by.
-struct Doors {
+/// Listening sockets of the worker.
+struct Sockets {
     http: std::net::TcpListener,
     lines: Listener,
     wake: WakeListener,
 }
 
-/// Serves until told to end, and says why it did. Returns nothing, and at once, if another worker is here.
+/// Serves until stopped, and returns the reason. Returns `None` at once if another worker is running.
 pub fn run(app: &App, is_background: bool) -> Result<Option<End>, Failure> {
     if is_background {
         os::detach();
@@ -58,25 +58,25 @@ pub fn run(app: &App, is_background: bool) -> Result<Option<End>, Failure> {
     let data = app.paths.data.clone();
     let lock = WorkerLock::take(&data).map_err(|error| broken("lock worker.lock", &error))?;
     let Some(_lock) = lock else { return Ok(None) };
-    // Older versions created some files with the user's umask; what cannot be changed is told by `doctor`.
+    // Older versions created some files with the user's umask; `doctor` reports what cannot be changed.
     let _ = data_dir::tighten(&app.paths);
-    let doors = Doors::open(&app)?;
-    let address = doors.http.local_addr().map_err(|error| broken("listen", &error))?;
+    let sockets = Sockets::open(&app)?;
+    let address = sockets.http.local_addr().map_err(|error| broken("listen", &error))?;
     let now_us = app.clock.now().as_microsecond().cast_unsigned();
     let presence = Presence::new(&address.ip().to_string(), address.port(), now_us)
-        .map_err(|error| broken("make a token", &error))?;
+        .map_err(|error| broken("create a token", &error))?;
     log_layer::start(&data, &app.settings.get(&LOG));
-    tracing::info!("version {} serves at {}", presence.version, presence.url());
+    tracing::info!("version {} is listening at {}", presence.version, presence.url());
     log_panics();
-    let served = serve_all(&app, doors, presence);
+    let served = serve_all(&app, sockets, presence);
     Presence::remove(&data);
     for socket in [jsonl::SOCKET, claude_mem_core::worker_process::WAKE_SOCKET] {
         let _ = fs::remove_file(data.join(socket));
     }
     match &served {
-        Ok(End::Asked) => tracing::info!("stopped on request"),
-        Ok(End::Idle) => tracing::info!("stopped because there is nothing to do"),
-        Ok(End::Replaced) => tracing::info!("stopped to make room for a newer version"),
+        Ok(End::Requested) => tracing::info!("stopped on request"),
+        Ok(End::Idle) => tracing::info!("stopped because it is idle"),
+        Ok(End::Replaced) => tracing::info!("stopped for a newer version"),
         Err(failure) => tracing::error!("{}", failure.in_one_line()),
     }
     served.map(Some)
@@ -93,22 +93,22 @@ fn log_panics() {
     }));
 }
 
-impl Doors {
+impl Sockets {
     fn open(app: &App) -> Result<Self, Failure> {
-        // A socket is named by at most 108 bytes, so that it is made where we stand.
+        // A socket path has at most 108 bytes, so it is created in the current directory.
         std::env::set_current_dir(&app.paths.data)
             .map_err(|error| broken("enter its data directory", &error))?;
         Ok(Self {
             http: listen::listen(&app.paths, &app.settings)
                 .map_err(|error| broken("listen on any port", &error))?,
-            lines: jsonl::listen_here().map_err(|error| broken("make worker.sock", &error))?,
+            lines: jsonl::listen_here().map_err(|error| broken("create worker.sock", &error))?,
             wake: claude_mem_core::worker_process::listen_here()
-                .map_err(|error| broken("make worker.wake", &error))?,
+                .map_err(|error| broken("create worker.wake", &error))?,
         })
     }
 }
 
-fn serve_all(app: &App, doors: Doors, presence: Presence) -> Result<End, Failure> {
+fn serve_all(app: &App, sockets: Sockets, presence: Presence) -> Result<End, Failure> {
     let shared = Shared::new(app, presence)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -116,14 +116,14 @@ fn serve_all(app: &App, doors: Doors, presence: Presence) -> Result<End, Failure
         .thread_keep_alive(Duration::from_secs(5))
         .build()
         .map_err(|error| broken("start", &error))?;
-    let projecting = main_loop::start(&shared, doors.wake)?;
-    let served = runtime.block_on(serve(doors.http, doors.lines, Arc::clone(&shared)));
+    let projecting = main_loop::start(&shared, sockets.wake)?;
+    let served = runtime.block_on(serve(sockets.http, sockets.lines, Arc::clone(&shared)));
     shared.end();
-    // It ends on its own within a bounded time; if it panicked it has ended, and everything is in the log.
+    // The thread ends within a bounded time. If it panicked, nothing is lost: the log has everything.
     let _ = projecting.join();
     runtime.shutdown_timeout(Duration::from_millis(100));
     served.map_err(|error| broken("serve", &error))?;
-    Ok(shared.ending().unwrap_or(End::Asked))
+    Ok(shared.ending().unwrap_or(End::Requested))
 }
 
 async fn serve(
@@ -134,7 +134,7 @@ async fn serve(
     let http = TcpListener::from_std(http)?;
     let lines = lines.listen()?;
     let told_to_end = os::told_to_end()?;
-    // Whoever reads it may ask us to end at once.
+    // A reader of this file may stop us at once.
     shared.presence.write(&shared.paths.data)?;
     let asked = Arc::clone(&shared);
     tokio::spawn(async move {
@@ -157,10 +157,10 @@ async fn serve(
 
 fn broken(what: &str, error: &dyn std::fmt::Display) -> Failure {
     Failure::new(format!("the worker cannot {what}: {error}"))
-        .meaning("hooks go on recording, and everything waits in the log")
+        .meaning("hooks keep recording, and events stay pending in the log")
 }
 
-/// The data directory by its full name: the worker does not stand where it was started from.
+/// The absolute data directory: the worker changes its working directory.
 fn real(paths: &Paths) -> Result<Paths, Failure> {
     let failed = |error: std::io::Error| Failure::no_directory(&paths.data, &error);
     paths.create_data().map_err(failed)?;

@@ -1,7 +1,7 @@
-//! What the worker does now and then, beside everything else.
+//! Periodic jobs of the worker.
 //!
-//! A chore is registered in [`ALL`] and runs on a thread where it may block. No chore runs twice at the same
-//! time, and one that takes long delays no other.
+//! A job is registered in [`ALL`] and runs on a blocking thread. No job runs twice at the same time, and a slow
+//! one delays no other.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,31 +12,35 @@ use crate::shared::{Shared, health::Health, queue_history};
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_maintenance::{compact, retention};
 
-/// A job that comes back.
-pub struct Chore {
-    /// For the diagnostics.
+/// A periodic job.
+pub struct PeriodicJob {
+    /// Name in diagnostics.
     pub name: &'static str,
-    /// How long after a run the next one begins. The first one begins that long after the start, but no later
-    /// than a minute, because a worker may not live long.
+    /// Time between the end of a run and the next one. The first run starts after this time, but no later
+    /// than a minute, because the worker may exit soon.
     pub every: Duration,
-    /// The job. It is given settings as they are now.
+    /// The job. It receives the current settings.
     pub run: fn(&Shared, &mut App) -> Result<(), Failure>,
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Every chore there is.
-pub static ALL: &[Chore] = &[
-    Chore { name: "log", every: MINUTE, run: tidy_log },
-    Chore { name: "queue", every: queue_history::EVERY, run: sample_queue },
-    Chore { name: "private turns", every: MINUTE.saturating_mul(60), run: sweep_private_turns },
-    // What is recorded is in the remote within a second.
-    Chore { name: "ship", every: Duration::from_millis(500), run: periodic_ship::turn },
-    periodic_pull::CHORE,
-    Chore { name: "compaction", every: MINUTE.saturating_mul(60), run: compact },
+/// All periodic jobs.
+pub static ALL: &[PeriodicJob] = &[
+    PeriodicJob { name: "log", every: MINUTE, run: maintain_log },
+    PeriodicJob { name: "queue", every: queue_history::EVERY, run: sample_queue },
+    PeriodicJob {
+        name: "private turns",
+        every: MINUTE.saturating_mul(60),
+        run: sweep_private_turns,
+    },
+    // An event is in the remote within a second.
+    PeriodicJob { name: "ship", every: Duration::from_millis(500), run: periodic_ship::turn },
+    periodic_pull::JOB,
+    PeriodicJob { name: "compaction", every: MINUTE.saturating_mul(60), run: compact },
 ];
 
-/// Compacts, when it is worth it.
+/// Compacts if it is worthwhile.
 fn compact(_: &Shared, app: &mut App) -> Result<(), Failure> {
     match retention::worth_it(app)? {
         Some(options) => compact::run(app, &options, |_, _| ()).map(|_| ()),
@@ -44,8 +48,8 @@ fn compact(_: &Shared, app: &mut App) -> Result<(), Failure> {
     }
 }
 
-/// Seals full segments and merges what hooks had to put aside.
-fn tidy_log(_: &Shared, app: &mut App) -> Result<(), Failure> {
+/// Seals full segments and merges spilled events.
+fn maintain_log(_: &Shared, app: &mut App) -> Result<(), Failure> {
     if app.paths.log().is_dir() {
         maintain(&app.paths.log(), &Options::default())?;
     }
@@ -53,40 +57,40 @@ fn tidy_log(_: &Shared, app: &mut App) -> Result<(), Failure> {
 }
 
 /// Notes how many events are pending.
-#[expect(clippy::unnecessary_wraps, reason = "other chores can fail")]
+#[expect(clippy::unnecessary_wraps, reason = "other jobs can fail")]
 fn sample_queue(shared: &Shared, _: &mut App) -> Result<(), Failure> {
     Health::look(shared);
     Ok(())
 }
 
-/// Removes the marks of private turns whose sessions were killed.
+/// Removes markers of private turns whose sessions were killed.
 fn sweep_private_turns(_: &Shared, app: &mut App) -> Result<(), Failure> {
     claude_mem_capture::sweep_private_turns(&app.paths.data)
         .map_err(|error| Failure::new(format!("private/ cannot be read: {error}")))
 }
 
-/// Begins with all of them. They end with the runtime.
+/// Starts all jobs. They end with the runtime.
 pub(super) fn start(shared: &Arc<Shared>) {
-    for chore in ALL {
-        tokio::spawn(keep_doing(chore, Arc::clone(shared)));
+    for job in ALL {
+        tokio::spawn(keep_doing(job, Arc::clone(shared)));
     }
 }
 
-async fn keep_doing(chore: &'static Chore, shared: Arc<Shared>) {
-    let mut pause = chore.every.min(MINUTE);
+async fn keep_doing(job: &'static PeriodicJob, shared: Arc<Shared>) {
+    let mut pause = job.every.min(MINUTE);
     loop {
         tokio::time::sleep(pause).await;
-        pause = chore.every;
+        pause = job.every;
         let of_thread = Arc::clone(&shared);
         let done = tokio::task::spawn_blocking(move || {
             let mut app = of_thread.app();
-            (chore.run)(&of_thread, &mut app)
+            (job.run)(&of_thread, &mut app)
         });
         let problem = match done.await {
             Ok(Ok(())) => continue,
             Ok(Err(failure)) => failure.in_one_line(),
-            Err(_) => "it gave up".into(),
+            Err(_) => "panicked".into(),
         };
-        tracing::warn!("{}: {problem}", chore.name);
+        tracing::warn!("{}: {problem}", job.name);
     }
 }

@@ -1,4 +1,4 @@
-//! Pulling while the worker runs.
+//! The periodic pull.
 
 use std::{
     sync::Mutex,
@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     shared::{Change, Shared},
-    worker::periodic::Chore,
+    worker::periodic::PeriodicJob,
 };
 use claude_mem_core::{
     app::App,
@@ -21,11 +21,12 @@ use claude_mem_sync::ship::{
     remote::{Purpose, Remote},
 };
 
-/// Other machines' work is wanted when the next session begins, not the same second; and every look costs the
-/// owner of a bucket a little.
-pub(crate) const CHORE: Chore = Chore { name: "pull", every: Duration::from_secs(20), run };
+/// Other hosts' memories are needed at the next session start, not at once; and every request to a bucket
+/// costs money.
+pub(crate) const JOB: PeriodicJob =
+    PeriodicJob { name: "pull", every: Duration::from_secs(20), run };
 
-/// When to try again with a remote that did not answer.
+/// When to retry after a failure.
 static LATER: Mutex<(Option<Instant>, Backoff)> = Mutex::new((None, Backoff::new()));
 
 fn run(shared: &Shared, app: &mut App) -> Result<(), Failure> {
@@ -39,14 +40,14 @@ fn run(shared: &Shared, app: &mut App) -> Result<(), Failure> {
     }
     let remote = Remote::open(&place, Purpose::Read, &app.paths, &app.settings, &app.environment)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime =
-        runtime.map_err(|error| Failure::new(format!("no runtime could be started: {error}")))?;
+    let runtime = runtime
+        .map_err(|error| Failure::new(format!("cannot start the async runtime: {error}")))?;
     let outcome = match runtime.block_on(pull(&remote, &app.paths)) {
         Ok(outcome) => outcome,
         Err(error) => {
             let is_first = later.1.is_first();
             later.0 = Some(Instant::now() + later.1.failed());
-            // Said once; a remote that stays away would fill the diagnostics.
+            // Log it once; an unreachable remote would fill the diagnostics.
             return if is_first { Err(error.into()) } else { Ok(()) };
         }
     };
@@ -57,7 +58,7 @@ fn run(shared: &Shared, app: &mut App) -> Result<(), Failure> {
         let mut store = store::open(app)?;
         let log = store::open_log(app)?;
         store::fold(&mut store, &log)?;
-        shared.tell(Change::Folded);
+        shared.notify(Change::Folded);
     }
     match outcome.failed.into_iter().next() {
         Some((_, error)) => Err(error.into()),

@@ -1,4 +1,4 @@
-//! Shipping as the worker does it: on and on, and patient with a remote that is away.
+//! The periodic upload: retries with back-off while the remote is unreachable.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -9,9 +9,9 @@ use crate::shared::Shared;
 use claude_mem_core::{app::App, failure::Failure, settings::table::SHIP_TO};
 use claude_mem_sync::ship::{Backoff, Error, Shipped, Shipper};
 
-/// What is kept from one turn to the next: the shipper knows what the remote holds, and the runtime its
+/// State between runs: the shipper caches the state of the remote, and the runtime its
 /// connections.
-struct Going {
+struct ShipState {
     settings: Vec<String>,
     shipper: Option<Shipper>,
     runtime: tokio::runtime::Runtime,
@@ -19,9 +19,9 @@ struct Going {
     not_before: Option<Instant>,
 }
 
-static GOING: Mutex<Option<Going>> = Mutex::new(None);
+static GOING: Mutex<Option<ShipState>> = Mutex::new(None);
 
-/// Ships what is new, if there is a place to ship to and it is not being left alone.
+/// Ships new events, if a place is configured and the back-off has passed.
 pub(crate) fn turn(_: &Shared, app: &mut App) -> Result<(), Failure> {
     let place = app.settings.get(&SHIP_TO);
     let mut going = GOING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -29,9 +29,9 @@ pub(crate) fn turn(_: &Shared, app: &mut App) -> Result<(), Failure> {
         *going = None;
         return Ok(());
     }
-    let settings = in_force(app);
+    let settings = current_settings(app);
     if going.as_ref().is_none_or(|going| going.settings != settings) {
-        *going = Some(Going::new(settings)?);
+        *going = Some(ShipState::new(settings)?);
     }
     if let Some(going) = going.as_mut() {
         going.turn(app, &place);
@@ -39,8 +39,8 @@ pub(crate) fn turn(_: &Shared, app: &mut App) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a shipper is made of: another key or place needs another shipper.
-fn in_force(app: &App) -> Vec<String> {
+/// Settings of a shipper. A change needs a new one.
+fn current_settings(app: &App) -> Vec<String> {
     use claude_mem_core::settings::{AnySetting, table as t};
     let settings: [&dyn AnySetting; 8] = [
         &t::SHIP_TO,
@@ -56,16 +56,16 @@ fn in_force(app: &App) -> Vec<String> {
     settings.into_iter().map(|setting| app.settings.find(setting).0).chain([key]).collect()
 }
 
-impl Going {
+impl ShipState {
     fn new(settings: Vec<String>) -> Result<Self, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| Failure::new(format!("no runtime could be started: {error}")))?;
+            .map_err(|error| Failure::new(format!("cannot start the async runtime: {error}")))?;
         Ok(Self { settings, shipper: None, runtime, backoff: Backoff::default(), not_before: None })
     }
 
-    /// What goes wrong is told once, and again when it is over; `status` tells it all the time.
+    /// Logs a failure once, and its end. `status` shows it all the time.
     fn turn(&mut self, app: &App, place: &str) {
         if self.not_before.is_some_and(|moment| Instant::now() < moment) {
             return;

@@ -1,4 +1,4 @@
-//! Service files, for those who want the worker to be there from login on. Hooks start it without any.
+//! Service files that start the worker at login. They are optional: hooks start it, too.
 
 use std::{
     env, io,
@@ -13,27 +13,27 @@ use claude_mem_core::{
     user_file::{self, Readers},
 };
 
-/// What manages services here.
+/// A service manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manager {
-    /// Of a user, on Linux.
+    /// systemd of a user, on Linux.
     Systemd,
-    /// On macOS.
+    /// launchd, on macOS.
     Launchd,
 }
 
-/// A service file, and how to put it into force.
+/// A service file, and the commands that enable it.
 #[derive(Debug)]
 pub struct Service {
-    /// Where it belongs.
+    /// Path of the file.
     pub file: PathBuf,
-    /// What stands in it.
+    /// Content of the file.
     pub text: String,
-    /// Commands to run once it is there.
+    /// Commands to run after it is written.
     enable: Vec<Vec<String>>,
-    /// Commands to run before it goes.
+    /// Commands to run before it is removed.
     disable: Vec<Vec<String>>,
-    /// Commands to run once it is gone.
+    /// Commands to run after it is removed.
     forget: Vec<Vec<String>>,
 }
 
@@ -41,14 +41,16 @@ const UNIT: &str = "claude-mem.service";
 const LABEL: &str = "claude-mem.worker";
 
 impl Service {
-    /// The service of this user, for this program.
+    /// The user's service for this program.
     pub fn new(app: &App, manager: Manager) -> Result<Self, Failure> {
-        let home =
-            app.paths.home.clone().ok_or_else(|| {
-                Failure::new("there is no home directory to put a service file into")
-            })?;
-        let program = env::current_exe()
-            .map_err(|error| Failure::new(format!("this program cannot be found: {error}")))?;
+        let home = app
+            .paths
+            .home
+            .clone()
+            .ok_or_else(|| Failure::new("there is no home directory for the service file"))?;
+        let program = env::current_exe().map_err(|error| {
+            Failure::new(format!("cannot determine the path of claude-mem: {error}"))
+        })?;
         let data = std::path::absolute(&app.paths.data).unwrap_or_else(|_| app.paths.data.clone());
         Ok(match manager {
             Manager::Systemd => {
@@ -61,7 +63,7 @@ impl Service {
         })
     }
 
-    /// Writes it and puts it into force. Says which commands did not work, for the user to run.
+    /// Writes the file and enables it. Returns commands that failed, for the user to run.
     pub fn install(&self) -> io::Result<Vec<String>> {
         if let Some(dir) = self.file.parent() {
             os::create_dirs_for_all(dir)?;
@@ -70,7 +72,7 @@ impl Service {
         Ok(run_all(&self.enable))
     }
 
-    /// Takes it out of force and away; says whether it was there.
+    /// Disables and removes it; returns whether it existed.
     pub fn uninstall(&self) -> io::Result<bool> {
         if !self.file.exists() {
             return Ok(false);
@@ -83,23 +85,23 @@ impl Service {
 }
 
 impl Manager {
-    /// The one of this system.
+    /// The service manager of this system.
     pub fn here() -> Result<Self, Failure> {
         if cfg!(windows) {
             return Err(Failure::new("a service cannot be installed on Windows")
-                .meaning("none is needed: hooks start the worker, and it ends when nobody does")
-                .remedy("let it stay with `claude-mem settings set WORKER_IDLE 0`"));
+                .meaning("none is needed: hooks start the worker, and it exits when idle")
+                .remedy("keep it running with `claude-mem settings set WORKER_IDLE 0`"));
         }
         Ok(if cfg!(target_os = "macos") { Self::Launchd } else { Self::Systemd })
     }
 }
 
-/// It stays, because a service that comes and goes is none; and whoever makes room for a newer version fails,
-/// so that it is started again.
+/// No idle timeout: a service stays. A worker that is replaced by a newer version fails, so that systemd
+/// starts it again.
 fn systemd(dir: &Path, program: &Path, data: &Path) -> Service {
     let quoted = |path: &Path| {
         let text = path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
-        // A percent sign would begin a specifier, a dollar sign a variable.
+        // A percent sign starts a specifier, a dollar sign a variable.
         format!("\"{}\"", text.replace('%', "%%").replace('$', "$$"))
     };
     let data = quoted(data).replace("$$", "$").trim_matches('"').to_owned();
@@ -173,7 +175,7 @@ fn launchd(dir: &Path, program: &Path, data: &Path) -> Service {
     }
 }
 
-/// Runs them until one does not work; gives that one and those behind it.
+/// Runs commands until one fails; returns that one and the rest.
 fn run_all(commands: &[Vec<String>]) -> Vec<String> {
     let works = |words: &Vec<String>| {
         let mut command = Command::new(&words[0]);

@@ -1,38 +1,38 @@
-//! Taking turns: folding and asking rest while programs tell one thing after the other.
+//! Throttle: indexing and distilling pause while programs send many events.
 //!
-//! Whoever tells something waits until it is on disk, and for nothing else. What is made of it can come a moment
-//! later, and to make it of many things at once takes less than of each by itself. So the thread that follows the
-//! log may work for a moment at once, and then rests for as long as it worked, several times over. A
-//! single turn of a session never comes to that.
+//! A program waits only until its event is on disk. Indexing can come later, and is cheaper in batches.
+//! So the main loop may work for a short time at once, and then pauses
+//! for a multiple of that time. A
+//! single turn of a session never reaches the limit.
 
 use std::time::Duration;
 
-/// For a second of work so many seconds of rest.
+/// Seconds of pause per second of work.
 const REST: u32 = 3;
-/// As much rest may be owed before any is taken: work of ten milliseconds or so.
+/// Pause that may accumulate before any is taken: about ten milliseconds of work.
 const OWED_FREE: Duration = Duration::from_millis(30);
-/// The longest rest. A question must not come much later for it.
+/// Maximum pause, so that requests are not delayed much.
 const REST_MAX: Duration = Duration::from_millis(25);
 
-/// How much rest is owed.
+/// Accumulated pause.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(super) struct Throttle {
     owed: Duration,
 }
 
-impl Pace {
-    /// Something was done.
+impl Throttle {
+    /// Adds work.
     pub(super) fn worked(&mut self, time: Duration) {
-        // However long that was: nobody waits for a longer rest.
+        // Limited, so that the pause stays short after long work.
         self.owed = (self.owed + time * REST).min(OWED_FREE + REST_MAX);
     }
 
-    /// Nothing was done.
+    /// Subtracts a pause.
     pub(super) fn rested(&mut self, time: Duration) {
         self.owed = self.owed.saturating_sub(time);
     }
 
-    /// How long to rest before the next work.
+    /// Pause before the next work.
     pub(super) fn rest(&self) -> Duration {
         self.owed.saturating_sub(OWED_FREE)
     }
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_turn_of_a_session_is_not_held_up() {
-        let mut pace = Pace::default();
+        let mut pace = Throttle::default();
         for _ in 0..8 {
             assert_eq!(pace.rest(), Duration::ZERO);
             pace.worked(MS);
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn in_a_rush_it_rests_three_times_as_long_as_it_works() {
-        let mut pace = Pace::default();
+        let mut pace = Throttle::default();
         let (mut worked, mut rested) = (Duration::ZERO, Duration::ZERO);
         for _ in 0..1000 {
             let rest = pace.rest();
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn no_rest_is_long_and_all_of_it_is_over_some_time() {
-        let mut pace = Pace::default();
+        let mut pace = Throttle::default();
         pace.worked(Duration::from_secs(60));
         assert_eq!(pace.rest(), REST_MAX);
         pace.rested(Duration::from_secs(1));

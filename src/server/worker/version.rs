@@ -1,6 +1,6 @@
-//! Which of two programs is the newer one.
+//! Compares versions.
 
-/// Whether the first version is higher. Numbers count, in order; whatever stands behind them does not.
+/// Whether the first version is higher. Suffixes such as `-rc.1` are ignored.
 pub(super) fn is_newer(one: &str, other: &str) -> bool {
     numbers(one) > numbers(other)
 }

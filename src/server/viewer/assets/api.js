@@ -26,7 +26,7 @@ export async function enter() {
   try {
     localStorage.setItem(KEY, key);
   } catch {
-    // Then the key lasts until the page is closed.
+    // Without storage the key lasts until the page is closed.
   }
   return true;
 }
@@ -36,7 +36,7 @@ const authorization = () => (key ? { authorization: `Bearer ${key}` } : {});
 /** What went wrong, in words for a person. */
 export class Refused extends Error {
   constructor(status, body) {
-    super(body.message || `The worker answered ${status}`);
+    super(body.message || `The worker responded with ${status}`);
     this.status = status;
     this.body = body;
     this.meaning = body.meaning;
@@ -47,12 +47,12 @@ export class Refused extends Error {
 }
 
 const gone = {
-  message: "The worker does not answer",
-  meaning: "It ends by itself when there is nothing to do. Nothing is lost by that.",
+  message: "The worker does not respond",
+  meaning: "It exits when idle. No data is lost.",
   remedy: "Start it again with `claude-mem viewer`",
 };
 
-/** Asks for JSON. `query` leaves out what is empty. */
+/** Requests JSON. Empty values of `query` are left out. */
 export function get(path, query, signal) {
   return ask("GET", path + parameters(query), undefined, signal);
 }
@@ -123,7 +123,7 @@ export function follow(changed, opened) {
     const mine = new AbortController();
     line = mine;
     try {
-      // A stream that was cut goes on where it was.
+      // A reconnected stream resumes where it stopped.
       const answer = await fetch(`/stream${parameters({ lastEventId: last })}`, {
         headers: { accept: "text/event-stream", ...authorization() },
         signal: mine.signal,
@@ -144,7 +144,7 @@ export function follow(changed, opened) {
         if (change.type === "initial_load") begun();
       }
     } catch {
-      // It is opened again below, whatever ended it.
+      // It is reopened below in any case.
     }
     if (mine.signal.aborted) return;
     opened(false);
@@ -153,7 +153,7 @@ export function follow(changed, opened) {
     wait = Math.min(wait * 2, 15_000);
   }
   open();
-  // A page that is left must not keep the worker awake.
+  // A closed page must not keep the worker running.
   addEventListener("pagehide", () => {
     clearTimeout(retry);
     line.abort();

@@ -1,4 +1,4 @@
-// The frame around every page: search, what is going on, light and dark, and the one line to the worker.
+// The frame around every page: search, status, theme, and the stream of the worker.
 import { enter, follow, get } from "./api.js";
 import { calm, fill, h } from "./dom.js";
 import { many } from "./format.js";
@@ -46,8 +46,8 @@ fill(at("menu"), icon("menu"));
 at("menu").addEventListener("click", () => openMenu(at("menu").getAttribute("aria-expanded") !== "true"));
 addEventListener("keydown", (event) => event.key === "Escape" && openMenu(false));
 
-// Light, dark, or as the system has it.
-const THEMES = { system: "As the system has it", light: "Light", dark: "Dark" };
+// Theme: light, dark, or the system's.
+const THEMES = { system: "System", light: "Light", dark: "Dark" };
 function chosenTheme() {
   return document.documentElement.dataset.theme ?? "system";
 }
@@ -66,7 +66,7 @@ function nextTheme() {
   try {
     localStorage.setItem("theme", next);
   } catch {
-    // Then it lasts until the page is closed.
+    // Without storage the choice lasts until the page is closed.
   }
   showTheme();
 }
@@ -88,10 +88,10 @@ function showState() {
 function said() {
   if (state.isOpen === undefined) return ["waiting", "Connecting"];
   if (state.isLocked) return ["off", "Locked"];
-  if (!state.isOpen) return ["off", "Worker is away"];
-  if (state.parked) return ["alert", many(state.parked, "question parked", "questions parked")];
+  if (!state.isOpen) return ["off", "Worker is not running"];
+  if (state.parked) return ["alert", many(state.parked, "request parked", "requests parked")];
   if (state.isProcessing) return ["busy", "Distilling"];
-  if (state.queueDepth) return ["busy", `${state.queueDepth} waiting`];
+  if (state.queueDepth) return ["busy", `${state.queueDepth} pending`];
   return ["on", "Live"];
 }
 
@@ -113,7 +113,7 @@ function opened(isOpen) {
   showState();
   if (isOpen && !wasAway) return;
   wasAway = !isOpen;
-  // Another worker may be there by now, which does not know this browser.
+  // A new worker may be running, which does not know this browser's key.
   ask().then(() => isOpen && current().returned?.());
 }
 

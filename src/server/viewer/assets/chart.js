@@ -163,7 +163,7 @@ function table(title, days, series, format) {
   const names = series.map(({ name }) => h("th", { scope: "col" }, name));
   const cells = (day) => series.map(({ key }) => h("td", null, format(day[key] ?? 0)));
   const rows = used.map((day) => h("tr", null, h("th", { scope: "row" }, day.day), cells(day)));
-  // In a box of its own, because a table is as high as its rows, whatever it is told.
+  // In a box of its own, because a table is as high as its rows, whatever height is set.
   return h(
     "div",
     { class: "hidden" },

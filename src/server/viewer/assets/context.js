@@ -1,4 +1,4 @@
-// What a session would be told if it began now, word for word, and what that costs of its budget.
+// The context of a new session, word for word, and its share of the budget.
 import { get } from "./api.js";
 import { calm, fill, h } from "./dom.js";
 import { bytes, count, many } from "./format.js";
@@ -9,7 +9,7 @@ export default async function context(main, { query }) {
   if (!projects.length) await refresh();
   const project = query.get("project") || projects[0]?.project;
   if (!project) {
-    main.append(empty("No projects yet", "What a session is told depends on the project that it is in."));
+    main.append(empty("No projects yet", "The context of a session depends on its project."));
     return { title: "Context", up: "/" };
   }
   const budget = query.get("budget") ?? "";
@@ -25,9 +25,9 @@ export default async function context(main, { query }) {
     h(
       "p",
       { class: "lead" },
-      "What Claude is told when a session begins in ",
+      "What Claude receives when a session starts in ",
       h("b", null, project),
-      ": exactly this, and no more than its budget.",
+      ": exactly this text, up to the token budget.",
     ),
     used,
     text,
@@ -40,7 +40,7 @@ export default async function context(main, { query }) {
       text,
       told.text
         ? h("pre", { class: "paper", tabindex: 0, "aria-label": "The text" }, lines(told.text))
-        : empty("Nothing yet", "There is nothing to tell about this project."),
+        : empty("Nothing yet", "There are no memories of this project yet."),
     );
   }
   const slide = calm(150, (tokens) => {

@@ -1,4 +1,4 @@
-// One memory in full, and where it comes from.
+// A memory in full, with its provenance.
 import { get } from "./api.js";
 import { fill, h, prose, time } from "./dom.js";
 import { dayName, hour, inFull } from "./format.js";
@@ -64,8 +64,8 @@ function head(memory, copy, take) {
           memory.prompt_number ? `Prompt ${memory.prompt_number} of its session` : "Its session",
         ),
       memory.origin === "user" && h("span", null, "written by hand"),
-      memory.origin === "claude" && h("span", null, "noted by Claude"),
-      memory.origin === "program" && h("span", null, "noted by a program"),
+      memory.origin === "claude" && h("span", null, "written by Claude"),
+      memory.origin === "program" && h("span", null, "written by a program"),
       memory.origin === "import" && h("span", null, "imported"),
     ),
     h(

@@ -1,4 +1,4 @@
-// What a generation changed, or would change: what is gone, what is new, what is put differently.
+// What a generation changed, or would change: gone, new and reworded observations.
 import { get, post } from "./api.js";
 import { h } from "./dom.js";
 import { count } from "./format.js";
@@ -12,7 +12,7 @@ export default async function diff(main, { wanted }) {
   const adopt = async () => {
     try {
       await post(`/api/replays/${wanted}/adopt`);
-      toast(`Generation ${wanted} is shown from now on`);
+      toast(`Generation ${wanted} is now current`);
       reload();
     } catch (error) {
       complain(error);
@@ -46,7 +46,7 @@ export default async function diff(main, { wanted }) {
           h(
             "button",
             { class: "button primary", type: "button", on: { click: adopt } },
-            "Show this one from now on",
+            "Switch to this generation",
           ),
         ),
     ),
@@ -58,7 +58,7 @@ export default async function diff(main, { wanted }) {
   ];
   all.sort(([a, b], [c, d]) => ((a ?? b).created_at ?? "").localeCompare((c ?? d).created_at ?? ""));
   main.append(
-    all.length ? h("ol", { class: "pairs" }, all.map(pair)) : empty("Nothing changed", "Both say the same."),
+    all.length ? h("ol", { class: "pairs" }, all.map(pair)) : empty("Nothing changed", "Both generations are the same."),
   );
   return { title: `Generation ${wanted}`, up: "/replay" };
 }

@@ -1,4 +1,4 @@
-// The feed: what was asked, observed and concluded, as it happens; and what a search finds.
+// The feed: prompts, observations and summaries, live; and search results.
 import { get } from "./api.js";
 import { fill, h, prose } from "./dom.js";
 import { count, many } from "./format.js";
@@ -141,7 +141,7 @@ class Feed {
       this.next = more.next;
       fill(
         this.end,
-        this.next === null && rows.size > PAGE && h("p", { class: "hint" }, "That is everything."),
+        this.next === null && rows.size > PAGE && h("p", { class: "hint" }, "End of results"),
       );
     } catch (error) {
       if (error.name !== "AbortError") fill(this.end, trouble(error));
@@ -166,14 +166,14 @@ class Feed {
   #nothing(first) {
     if (isNarrow(this.filters)) {
       return empty(
-        this.filters.q ? `Nothing about “${this.filters.q}”` : "Nothing here",
+        this.filters.q ? `No results for “${this.filters.q}”` : "Nothing here",
         first.hint ?? "Try fewer filters, or other words.",
         h("a", { class: "button", href: "/" }, "Show everything"),
       );
     }
     return empty(
-      "Nothing is remembered yet",
-      "Open Claude Code in a project and work. What you ask appears here at once, and what was learnt when the turn is over.",
+      "No memories yet",
+      "Open Claude Code in a project and work. Prompts appear here at once, observations when the turn is over.",
       h("pre", { class: "command" }, "claude-mem install"),
     );
   }

@@ -1,4 +1,4 @@
-// What a list is narrowed down to. It lives in the address alone, so that it can be shared, kept and taken back.
+// Filters of a list. They are in the address only, so that they can be shared, bookmarked and undone.
 import { get } from "./api.js";
 import { fill, h } from "./dom.js";
 import { cut, isoDay, tail } from "./format.js";
@@ -101,7 +101,7 @@ export class Bar {
         })
         .catch(() => (types = undefined));
     }
-    // Whoever has just chosen something stays where it was chosen.
+    // Keep the focus on the control that was used.
     const focused = this.element.contains(document.activeElement) && document.activeElement.name;
     fill(
       this.element,

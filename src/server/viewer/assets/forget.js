@@ -1,4 +1,4 @@
-// Forgetting a memory, and taking that back.
+// Forgets a memory, and undoes it.
 import { post, remove } from "./api.js";
 import { go } from "./router.js";
 import { address } from "./rows.js";
@@ -20,7 +20,7 @@ export async function forget(memory, then) {
 export async function undo(forgetting, name) {
   try {
     await post(`/api/forgettings/${encodeURIComponent(forgetting)}/undo`);
-    toast("It is remembered again", name && { label: "Show it", run: () => go(address(name)) });
+    toast("Memory restored", name && { label: "Show it", run: () => go(address(name)) });
     return true;
   } catch (error) {
     complain(error);

@@ -1,4 +1,4 @@
-// The drawings: small signs for buttons, and a mark for each kind of memory. A mark differs from the others by
+// Icons for buttons, and a mark for each kind of memory. Marks differ by
 // its shape and not by its colour alone.
 import { s } from "./dom.js";
 

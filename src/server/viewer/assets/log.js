@@ -1,4 +1,4 @@
-// Whether all is well with what is stored: segments, damage, what waits, what was forgotten, and diagnostics.
+// Health of the log: damage, pending work, forgotten memories, and diagnostics.
 import { get, post } from "./api.js";
 import { calm, fill, h, time } from "./dom.js";
 import { ago, bytes, count, duration, inFull, many } from "./format.js";
@@ -46,11 +46,11 @@ function condition() {
 function verdict(isWell, health, kept) {
   const troubles = [
     ...(health.problems ?? []),
-    health.status !== "ok" && !health.problems?.length && "The worker does not get on with its work",
+    health.status !== "ok" && !health.problems?.length && "The worker is stuck",
     kept.gaps.length > 0 && `${many(kept.gaps.length, "place")} in the log cannot be read`,
     kept.unreadable > 0 &&
-      `${many(kept.unreadable, "reply", "replies")} could not be understood; they are kept`,
-    kept.parked > 0 && `${many(kept.parked, "question")} could not be answered, and wait`,
+      `${many(kept.unreadable, "reply", "replies")} are unreadable and kept`,
+    kept.parked > 0 && `${many(kept.parked, "event")} parked`,
   ].filter(Boolean);
   return h(
     "div",
@@ -59,9 +59,9 @@ function verdict(isWell, health, kept) {
     h(
       "div",
       null,
-      h("p", { class: "strong" }, isWell ? "All is well" : "Something wants a look"),
+      h("p", { class: "strong" }, isWell ? "Healthy" : "Needs attention"),
       isWell
-        ? h("p", null, `Every one of ${count(kept.events)} events can be read.`)
+        ? h("p", null, `All ${count(kept.events)} events are readable.`)
         : h(
             "ul",
             null,
@@ -75,7 +75,7 @@ function verdict(isWell, health, kept) {
 function figures(health, kept, now) {
   const figure = (name, value, note) =>
     h("div", null, h("dt", null, name), h("dd", null, value, note && h("small", null, note)));
-  const wake = () => post("/api/processing").then(() => toast("Asking now"), complain);
+  const wake = () => post("/api/processing").then(() => toast("Distilling now"), complain);
   return [
     h(
       "dl",
@@ -88,16 +88,16 @@ function figures(health, kept, now) {
         count(now.queueDepth),
         now.lag_s >= 1 ? `for ${duration(now.lag_s * 1000)}` : undefined,
       ),
-      figure("Not folded", count(now.lag_events ?? 0)),
+      figure("Not indexed", count(now.lag_events ?? 0)),
       figure("Parked", count(kept.parked)),
     ),
     h(
       "p",
       { class: "meta" },
       h("span", null, `Version ${health.version}`),
-      health.pid && h("span", null, `process ${health.pid}`),
+      health.pid && h("span", null, `pid ${health.pid}`),
       health.data_dir && h("code", null, health.data_dir),
-      now.queueDepth > 0 && h("button", { class: "link", type: "button", on: { click: wake } }, "Distil now"),
+      now.queueDepth > 0 && h("button", { class: "link", type: "button", on: { click: wake } }, "Distill now"),
     ),
   ];
 }
@@ -143,7 +143,7 @@ function gaps(all) {
       h(
         "p",
         { class: "hint" },
-        "Everything around it was read. A copy elsewhere can mend it: ",
+        "All other events were read. Repair it from a backup: ",
         h("code", null, "claude-mem verify --repair"),
       ),
     )
@@ -158,9 +158,9 @@ function forgotten(items, draw) {
       h(
         "p",
         { class: "row-head" },
-        h("b", null, isVoid ? "Remembered again" : many(memories, "memory", "memories")),
+        h("b", null, isVoid ? "Restored" : many(memories, "memory", "memories")),
         isVoid
-          ? h("span", { class: "badge" }, "taken back")
+          ? h("span", { class: "badge" }, "undone")
           : h(
               "button",
               {
@@ -189,7 +189,7 @@ function forgotten(items, draw) {
       "section",
       null,
       h("h2", { class: "rule" }, "Forgotten"),
-      h("p", { class: "hint" }, "Can be taken back until the log is compacted."),
+      h("p", { class: "hint" }, "Can be undone until the log is compacted."),
       h("ol", { class: "cards" }, items.slice(0, 30).map(row)),
     )
   );
@@ -207,6 +207,6 @@ function diagnostics(said, isOpen) {
           h("summary", null, `The last ${many(said.returnedLines, "line")} of ${said.path}`),
           h("pre", { tabindex: 0 }, said.logs),
         )
-      : h("p", { class: "hint" }, "Nothing was worth writing down."),
+      : h("p", { class: "hint" }, "No warnings or errors."),
   );
 }

@@ -1,4 +1,4 @@
-// Where a memory comes from: the events, the question, the reply, and what other generations made of them.
+// Provenance of a memory: events, request, response, and other generations.
 import { h, prose, time } from "./dom.js";
 import { count, dayName, duration, hour, inFull, many, money, version } from "./format.js";
 import { icon, mark } from "./icons.js";
@@ -11,8 +11,8 @@ const STATES = {
 };
 const ORIGINS = {
   user: "Written by hand",
-  claude: "Noted by Claude",
-  program: "Noted by a program",
+  claude: "Written by Claude",
+  program: "Written by a program",
   import: "Imported",
   hook: "Recorded by a hook",
 };
@@ -104,7 +104,7 @@ function path(memory, { reply, sources, origin, seq, event, created_at: at }) {
       "Memory",
       line(memory.kind === "observation" ? `#${memory.id}` : memory.name, "strong"),
       line(reply.memories > 1 ? `one of ${reply.memories}` : "the only one"),
-      line(reply.generation ? `generation ${reply.generation}` : "as the work went on"),
+      line(reply.generation ? `generation ${reply.generation}` : "during the session"),
     ),
   );
 }
@@ -112,7 +112,7 @@ function path(memory, { reply, sources, origin, seq, event, created_at: at }) {
 /** A subscription has no price by token, and neither has a model that is not in the list. */
 function price({ cost_usd: cost, tokens_in: read, tokens_out: written }) {
   if (cost) return money(cost);
-  return read + written > 0 ? "no price known" : "free";
+  return read + written > 0 ? "price unknown" : "free";
 }
 
 function source({ seq, event, kind, created_at_epoch: at, tool, input, output, is_clipped: isClipped }) {
@@ -170,7 +170,7 @@ function generations(memory, all) {
       h(
         "h4",
         null,
-        generation ? `Generation ${generation}` : "First made",
+        generation ? `Generation ${generation}` : "Original",
         isCurrent && h("span", { class: "badge" }, "shown"),
       ),
       h(

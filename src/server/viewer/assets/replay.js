@@ -1,4 +1,4 @@
-// Drawing memory again: what it would take, starting it, watching it, and what came of earlier ones.
+// Reprocessing: estimate, start, progress, and earlier generations.
 import { get, post, remove } from "./api.js";
 import { calm, fill, h, prose, time } from "./dom.js";
 import { ago, brief, count, inFull, many, money, version } from "./format.js";
@@ -28,7 +28,7 @@ export default async function replay(main) {
       h(
         "p",
         { class: "lead" },
-        "Draws memory from the log again, under today’s prompt or with another model. What was recorded stays as it is, and replies that are there already cost nothing.",
+        "Rebuilds memories from the log with the current prompt or another model. Recorded events stay unchanged, and recorded responses are reused for free.",
       ),
     ),
     running,
@@ -118,10 +118,10 @@ function wishes(estimate) {
         h(
           "select",
           { name: "provider" },
-          PROVIDERS.map((name) => h("option", { value: name }, name || "As the settings have it")),
+          PROVIDERS.map((name) => h("option", { value: name }, name || "Use the setting")),
         ),
       ),
-      field("Model", h("input", { name: "model", placeholder: "As the settings have it" })),
+      field("Model", h("input", { name: "model", placeholder: "Use the setting" })),
     ),
     h(
       "datalist",
@@ -132,8 +132,8 @@ function wishes(estimate) {
     h(
       "div",
       { class: "checks" },
-      check("shadow", "Only to compare", "Memory stays as it is until you take it over"),
-      check("fresh", "Ask again", "Even where a reply is recorded, and pay for it"),
+      check("shadow", "Preview only", "Keeps the current memories until you switch"),
+      check("fresh", "Ignore recorded responses", "Sends every request again, which costs money"),
     ),
     estimate,
     h("p", { class: "actions" }, dry, start),
@@ -195,7 +195,7 @@ function instructions() {
     rows: 8,
     maxlength: 256 * 1024,
     "aria-label": "Prompt",
-    placeholder: "Instructions for the model, in place of those in force",
+    placeholder: "Instructions for the model, instead of the current ones",
   });
   const file = h("input", { type: "file", accept: ".txt,.md,text/*", "aria-label": "Prompt file" });
   // What was changed by hand is not what is in the file any more.
@@ -213,8 +213,8 @@ function instructions() {
   return h(
     "details",
     { class: "instructions" },
-    h("summary", null, "Another prompt"),
-    h("p", { class: "hint" }, "Once shown, it stays in force for new events. Types and the form of replies are added to it."),
+    h("summary", null, "Custom prompt"),
+    h("p", { class: "hint" }, "After you switch, it also applies to new events. Types and the response format are added to it."),
     text,
     h("p", { class: "from" }, h("span", null, "or from a file"), file),
   );
@@ -244,10 +244,10 @@ function figures(found) {
             h("code", null, version(found.prompt_version)),
             ". ",
           ]
-        : "Everything is answered already: nothing is asked, the tables are drawn again. ",
-      found.is_begun && "Goes on where an earlier one stopped. ",
+        : "All responses are recorded: no request is sent, only the database is rebuilt. ",
+      found.is_begun && "Continues an interrupted one. ",
       found.is_beyond_cap &&
-        h("b", { class: "wrong" }, "This is beyond what may be spent today. Starting it says yes to that."),
+        h("b", { class: "wrong" }, "This exceeds the daily cap. Starting it confirms that."),
     ),
   ];
 }
@@ -264,7 +264,7 @@ function progress(now) {
         on: {
           click: () =>
             remove(`/api/replays/${encodeURIComponent(now.id)}`).then(
-              () => toast("It stops where it is, and can go on later"),
+              () => toast("Stopping; you can continue later"),
               complain,
             ),
         },
@@ -283,12 +283,12 @@ function progress(now) {
     h("progress", {
       max: Math.max(now.total, 1),
       value: now.state === "finished" ? Math.max(now.total, 1) : now.asked,
-      "aria-label": "Questions answered",
+      "aria-label": "Completed requests",
     }),
     h(
       "p",
       { class: "meta" },
-      h("span", null, `${count(now.asked)} of ${many(now.total, "question")}`),
+      h("span", null, `${count(now.asked)} of ${many(now.total, "request")}`),
       now.tokens_in + now.tokens_out > 0 &&
         h("span", null, `${brief(now.tokens_in + now.tokens_out)} tokens`),
       now.cost_usd > 0 && h("span", null, money(now.cost_usd)),
@@ -324,7 +324,7 @@ function generation(each) {
       { class: "meta" },
       each.is_current
         ? h("span", { class: "badge" }, "shown")
-        : h("span", null, each.is_finished ? (each.is_shadow ? "to compare" : "replaced") : "not finished"),
+        : h("span", null, each.is_finished ? (each.is_shadow ? "preview" : "replaced") : "incomplete"),
       h("span", null, each.model || each.provider),
       each.prompt_version && h("code", { title: each.prompt_version }, version(each.prompt_version)),
       h("span", null, span || "everything"),

@@ -1,8 +1,8 @@
-// Addresses and pages. A page is a module that is loaded when it is first asked for:
+// Addresses and pages. A page is a module that is loaded on first use:
 //
 //   export default async function page(main, route) → { title, changed?, update?, keys?, leave? }
 //
-// `changed` hears what happens in the worker, `update` takes a new query of the same page, `keys` are its own.
+// `changed` receives changes from the worker, `update` a new query of the same page, `keys` are its shortcuts.
 import { fill, h, prose } from "./dom.js";
 import { icon } from "./icons.js";
 
@@ -147,7 +147,7 @@ async function nowhere(main) {
   main.append(
     h("h1", { class: "hidden" }, "Not found"),
     empty(
-      "There is no such page",
+      "Page not found",
       "The address may have been mistyped.",
       h("a", { class: "button", href: "/" }, "Go to the feed"),
     ),
@@ -158,7 +158,7 @@ async function nowhere(main) {
 /** Shown for a link that was used before, or is too old. */
 async function used(main) {
   main.append(
-    locked("This link opens nothing any more", "Each works once, and for a minute. Make a new one:"),
+    locked("This link has expired", "A link works once, within a minute. Create a new one:"),
   );
   return { title: "Locked" };
 }
@@ -195,7 +195,7 @@ export function trouble(error) {
   if (error.isLocked) {
     return locked(
       "This page is locked",
-      "Your memory is shown only to a browser that was let in. Open it from a terminal:",
+      "This browser has no access. Open the viewer from a terminal:",
     );
   }
   const again = h("button", { class: "button", type: "button", on: { click: reload } }, "Try again");

@@ -92,8 +92,8 @@ function meta(memory, look, when) {
       ),
     files > 0 && h("span", null, many(files, "file")),
     memory.origin === "user" && h("span", null, "written by hand"),
-    memory.origin === "claude" && h("span", null, "noted by Claude"),
-    memory.origin === "program" && h("span", null, "noted by a program"),
+    memory.origin === "claude" && h("span", null, "written by Claude"),
+    memory.origin === "program" && h("span", null, "written by a program"),
     h("span", { class: "id" }, memory.kind === "observation" ? `#${memory.name}` : memory.name),
   );
 }

@@ -1,4 +1,4 @@
-// What the user chose, where that was said, and what it means.
+// Settings with their values, sources and meanings.
 import { get, post } from "./api.js";
 import { fill, h, prose } from "./dom.js";
 import { toast } from "./toast.js";
@@ -13,9 +13,9 @@ export default async function settings(main) {
       h(
         "p",
         { class: "lead" },
-        "Kept in ",
+        "Stored in ",
         h("code", null, "settings.json"),
-        ". Environment variables win over it. What names a destination, a program or a secret, or protects your privacy and your budget, is changed in a terminal.",
+        ". Environment variables have priority. Settings for destinations, programs, secrets, privacy and budget can only be changed in a terminal.",
       ),
     ),
     body,
@@ -37,7 +37,7 @@ export default async function settings(main) {
     fill(wrong);
     try {
       const said = await post("/api/settings", { [setting.name]: value });
-      toast(value === null ? "Back to the default" : "Saved");
+      toast(value === null ? "Reset to the default" : "Saved");
       const focused = document.activeElement?.name;
       draw(said.settings);
       if (focused) body.querySelector(`[name="${CSS.escape(focused)}"]`)?.focus();

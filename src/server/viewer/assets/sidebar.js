@@ -1,4 +1,4 @@
-// The column at the side: pages, and the projects that memory is about.
+// The sidebar: pages and projects.
 import { get } from "./api.js";
 import { fill, h } from "./dom.js";
 import { brief } from "./format.js";

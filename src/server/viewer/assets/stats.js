@@ -1,4 +1,4 @@
-// Figures and charts: how much is recorded, what was made of it, what it cost, and whether it keeps up.
+// Statistics: events, memories, cost and lag.
 import { get } from "./api.js";
 import { bars, columns } from "./chart.js";
 import { calm, fill, h } from "./dom.js";
@@ -49,7 +49,7 @@ export default async function stats(main, { query }) {
       charts,
       found.some((day) => day.events)
         ? plots(days, all, details, project)
-        : empty("Nothing happened in this time", "Choose a longer one, or another project."),
+        : empty("No events in this period", "Choose a longer one, or another project."),
     );
   }
   await draw();
@@ -95,10 +95,10 @@ function top({ database, log, worker }, days, now) {
       `in ${count(log.segments)} ${log.segments === 1 ? "segment" : "segments"}`,
     ),
     figure("Log", bytes(log.size), `tables ${bytes(database.size)}`),
-    figure("Spent", money(spent), "in this time"),
+    figure("Spent", money(spent), "in this period"),
     figure(
       "Lag",
-      waiting ? `${count(waiting)} waiting` : "None",
+      waiting ? `${count(waiting)} pending` : "None",
       now.lag_s >= 1 ? `for ${duration(now.lag_s * 1000)}` : `up ${duration(worker.uptime * 1000)}`,
     ),
   ];

@@ -1,4 +1,4 @@
-// A session, told from its beginning: what was asked, what was done, what was learnt, what comes next.
+// A session turn by turn: prompts, tool uses, observations and summaries.
 import { get } from "./api.js";
 import { calm, fill, h, prose, time } from "./dom.js";
 import { count, cut, dayName, duration, hour, inFull, many, tail } from "./format.js";
@@ -22,7 +22,7 @@ export default async function page(main, { wanted }) {
         { class: "turns" },
         told.turns.map((turn, at) => chapter(turn, at === told.turns.length - 1)),
       ),
-      !told.turns.length && h("p", { class: "hint" }, "Nothing was asked in it yet."),
+      !told.turns.length && h("p", { class: "hint" }, "No prompts yet."),
     );
   }
 
@@ -111,7 +111,7 @@ function chapter(turn, isLast) {
       h(
         "section",
         null,
-        h("h2", null, "What was done"),
+        h("h2", null, "Done"),
         h(
           "ul",
           { class: "deeds" },
@@ -177,9 +177,9 @@ function outcome(summary, isLast) {
   return h(
     "div",
     { class: "outcome", id: `S${summary.id}` },
-    part("What was looked at", summary.investigated),
-    part("What came of it", summary.completed),
-    part("What was learned", summary.learned, "learned"),
+    part("Investigated", summary.investigated),
+    part("Completed", summary.completed),
+    part("Learned", summary.learned, "learned"),
     part("Notes", summary.notes),
     part(isLast ? "Next" : "Planned next", summary.next_steps, "next"),
     h(

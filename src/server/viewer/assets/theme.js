@@ -1,7 +1,7 @@
-// Runs before the first paint, so that a page that was made dark does not flash light.
+// Runs before the first paint, so that a dark page does not flash.
 try {
   const chosen = localStorage.getItem("theme");
   if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
 } catch {
-  // A browser that keeps nothing follows the system.
+  // Without storage the page follows the system.
 }

@@ -1,7 +1,7 @@
-// Short messages at the edge of the page, some with a way back.
+// Toast messages, some with an undo button.
 import { h } from "./dom.js";
 
-/** Says something. With `action`, a button that can be pressed as long as the message is there. */
+/** Shows a message. `action` adds a button. */
 export function toast(text, action, ms = 6_000) {
   const place = document.getElementById("toasts");
   const close = () => message.remove();
@@ -24,7 +24,7 @@ export function toast(text, action, ms = 6_000) {
   const message = h("div", { class: "toast" }, h("span", null, text), button);
   place.append(message);
   while (place.children.length > 3) place.firstChild.remove();
-  // Whoever points at it, or has stepped into it, is still reading.
+  // Keep it open while the pointer or the focus is on it.
   const leave = () => (message.matches(":hover, :focus-within") ? setTimeout(leave, 1_500) : close());
   setTimeout(leave, ms);
 }

@@ -1,4 +1,4 @@
-// Writing a memory by hand.
+// The dialog for writing a memory.
 import { get, post } from "./api.js";
 import { fill, h, prose } from "./dom.js";
 import { go } from "./router.js";
@@ -22,7 +22,7 @@ export async function open() {
   const title = h("input", {
     name: "title",
     maxlength: 200,
-    placeholder: "Optional: the first line serves as well",
+    placeholder: "Optional [default: the first line]",
   });
   const project = h(
     "select",
@@ -49,7 +49,7 @@ export async function open() {
     h(
       "p",
       { class: "hint" },
-      "It is kept as it is, without asking a model, and shown first when a session begins. Leave out what is secret.",
+      "It is saved without calling a model, and comes first in the context of new sessions. Do not enter secrets.",
     ),
     field("What to remember", text),
     field("Title", title),
@@ -87,7 +87,7 @@ export async function open() {
       const { id, is_redacted: isRedacted } = await post("/api/memory/save", body);
       dialog.close();
       toast(
-        isRedacted ? "Remembered, without what looked secret" : "Remembered",
+        isRedacted ? "Saved, without text that looked secret" : "Remembered",
         id && { label: "Show it", run: () => go(address(id)) },
       );
     } catch (error) {
