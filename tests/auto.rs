@@ -82,7 +82,7 @@ fn a_client_that_is_not_logged_in_gives_way_to_the_rules_and_everybody_says_so()
     assert_eq!((run.code, &told["provider"]), (0, &json!("extract")), "{run:?}");
     assert!(told["observations"].as_u64() > Some(0), "{told}");
     assert!(run.stderr.contains("claude is unavailable: authentication failed"), "{run:?}");
-    assert!(run.stderr.contains("asking extract instead"), "{run:?}");
+    assert!(run.stderr.contains("using extract instead"), "{run:?}");
     assert_eq!(server.requests().len(), 0, "a project's key is not used");
 
     let status = sandbox.run(&["status"]).ok();

@@ -4,6 +4,7 @@
 
 mod agent;
 mod auto;
+mod backup;
 mod bad_input;
 mod broken_settings;
 mod browser;

@@ -24,7 +24,8 @@ Examples:
   claude-mem search why sqlite             find a memory
   claude-mem replay --since 30d --dry-run  estimate the cost of reprocessing a month
 
-`claude-mem COMMAND --help` shows the options of a command. Exit codes: 0 success, 1 failure, 2 wrong usage.
+`claude-mem COMMAND --help` shows the options of a command.
+Exit codes: 0 success, 1 failure, 2 wrong usage.
 ";
 
 /// The command line, with its help in groups.

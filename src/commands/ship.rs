@@ -12,6 +12,7 @@ use claude_mem_core::{
     os,
     settings::{keep, table::SHIP_TO},
 };
+pub(crate) use claude_mem_sync::ship::runtime;
 use claude_mem_sync::ship::{self, Shipped, Shipper, remote_head::Head};
 
 /// Back up the log to a directory or bucket
@@ -163,11 +164,4 @@ pub(super) fn place(app: &App, option: &str, given: Option<&str>) -> Result<Stri
         }
         place => Ok(place),
     }
-}
-
-pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(format!("cannot start the async runtime: {error}")))
 }

@@ -96,6 +96,7 @@ pub fn run(
         outcome.purged_bytes = crate::purge::leftovers(app, &store, &all)?;
     }
     outcome.memory = store.vacuum()?;
+    crate::repair::refresh_backup(app)?;
     Ok(outcome)
 }
 

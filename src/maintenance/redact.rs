@@ -83,6 +83,7 @@ pub fn redact(
         catch_up(&mut store, &log)?;
         purge::everything(app, &store)?;
         store.vacuum()?;
+        crate::repair::refresh_backup(app)?;
     }
     Ok(redacted)
 }

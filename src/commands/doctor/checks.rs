@@ -21,6 +21,7 @@ use claude_mem_install::{Targets, registered::Hooks, rival};
 use claude_mem_memory::store::rebuild_report;
 use claude_mem_server::worker::client;
 use claude_mem_sync::ship::{
+    backup::Backup,
     local,
     remote::{Purpose, Remote},
     remote_head,
@@ -377,7 +378,18 @@ fn shipping(app: &App) -> Vec<Finding> {
     const CHECK: &str = "shipping";
     let Some(Standing { place, .. }) = Standing::look(app, 0) else {
         let what = "not configured; your data is only on this disk";
-        return vec![Finding::fine(CHECK, what)];
+        return vec![match Backup::look(app) {
+            Some(Backup { error: Some(error), .. }) => Finding::warning(
+                CHECK,
+                format!("{what}, and the backup failed: {error}"),
+                "the worker tries again; `claude-mem ship --to PLACE` copies the log elsewhere",
+            ),
+            Some(Backup { copied_us: Some(_), place, log_bytes, .. }) => {
+                let backup = format!("{} of log in {}", bytes(log_bytes), place.display());
+                Finding::fine(CHECK, format!("{what}, with a backup of {backup}"))
+            }
+            _ => Finding::fine(CHECK, what),
+        }];
     };
     let mut findings = Vec::new();
     let key = app.paths.ship_key();

@@ -31,8 +31,9 @@ use claude_mem_core::{
 };
 use claude_mem_distill::prompts::InstructionsSource;
 use claude_mem_install::registered::Hooks;
+use claude_mem_maintenance::repair::Repair;
 use claude_mem_server::worker::client;
-use claude_mem_sync::ship::status::Standing;
+use claude_mem_sync::ship::{backup::Backup, status::Standing};
 
 /// Show what is recorded, where, and whether everything works
 #[derive(Debug, Args)]
@@ -64,6 +65,8 @@ struct StatusReport {
     prompt: InstructionsSource,
     worker: Worker,
     shipping: Option<Standing>,
+    backup: Option<Backup>,
+    repair: Repair,
     diagnostics: Diagnostics,
 }
 
@@ -141,6 +144,8 @@ impl StatusReport {
             durability: durability(app),
             shipping: Standing::look(app, disk.log_bytes),
             dropped: Dropped::look(&data_dir),
+            backup: Backup::look(app),
+            repair: Repair::load(&app.paths),
             disk,
             hooks: Hooks::look(app),
             memory: Memory::look(app, &log),

@@ -48,6 +48,11 @@ pub(super) fn page(found: &StatusReport, output: &Output) -> String {
     page.line("prompt", prompt(found.prompt));
     page.line("worker", &worker(&found.worker, output));
     page.line("shipping", &shipping(found, output));
+    page.line("backup", &backup(found, output));
+    page.line("repaired", &repaired(found));
+    for left in &found.repair.left {
+        page.line("damaged", &output.paint(BAD, left));
+    }
     page.line("diagnostics", &diagnostics(found));
     page.text
 }
@@ -103,6 +108,31 @@ fn shipping(found: &StatusReport, output: &Output) -> String {
         let _ = write!(text, " {}", output.paint(BAD, &format!("({error})")));
     }
     text
+}
+
+fn backup(found: &StatusReport, output: &Output) -> String {
+    let Some(backup) =
+        found.backup.as_ref().filter(|backup| backup.copied_us.is_some() || backup.error.is_some())
+    else {
+        return String::new();
+    };
+    let mut text = format!("{} of log in {}", bytes(backup.log_bytes), backup.place.display());
+    if let Some(error) = &backup.error {
+        let _ = write!(text, " {}", output.paint(BAD, &format!("({error})")));
+    }
+    text
+}
+
+fn repaired(found: &StatusReport) -> String {
+    let repair = &found.repair;
+    let moment = Timestamp::from_microsecond(repair.repaired_us.cast_signed());
+    match moment.ok().filter(|_| repair.repaired_us > 0) {
+        Some(moment) => {
+            let date = moment.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M");
+            format!("{date}: {}", repair.mended.join("; "))
+        }
+        None => String::new(),
+    }
 }
 
 fn memory(memory: &Memory) -> String {

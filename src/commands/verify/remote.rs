@@ -23,7 +23,7 @@ use claude_mem_sync::ship::{
 pub(super) struct RemoteReport {
     place: String,
     findings: Findings,
-    /// RepairResult mending: what is still wrong there, and what is whole again.
+    /// The result of a repair: what is still damaged there, and what is whole again.
     after: Option<RepairResult>,
 }
 

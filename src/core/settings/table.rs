@@ -103,7 +103,7 @@ settings! {
     }
     Sync {
         SHIP_TO: String = "CLAUDE_MEM_SHIP_TO", Plain(""),
-            "Backup destination", "Where the log is copied: a directory, `s3://BUCKET/PREFIX`, `gs://…` or `az://…`. If empty, no backup.";
+            "Backup destination", "Where the log is copied: a directory, `s3://BUCKET/PREFIX`, `gs://…` or `az://…`. If empty, only the local backup.";
         SHIP_NAME: String = "CLAUDE_MEM_SHIP_NAME", Plain(""),
             "Host name", "Name of this machine in the destination. If empty, its host name.";
         PULL: bool = "CLAUDE_MEM_PULL", true,
@@ -120,6 +120,8 @@ settings! {
             "Secret access key", "Secret access key for the bucket. If empty, the usual AWS variables and files.";
         SHIP_GOOGLE_CREDENTIALS: Option<PathBuf> = "CLAUDE_MEM_SHIP_GOOGLE_CREDENTIALS", (),
             "Google credentials file", "Credentials file for `gs://…`. If empty, the usual Google variables and files.";
+        BACKUP_MB: u64 = "CLAUDE_MEM_BACKUP_MB", count(512, 0..=1 << 20), unit Megabytes,
+            "Local backup size", "While there is no destination, the newest segments of the log are copied to `backups/log`, up to this size. 0 means no local backup.";
     }
     Retention {
         COMPACT_MB: u64 = "CLAUDE_MEM_COMPACT_MB", count(64, 0..=1 << 20), unit Megabytes,

@@ -314,7 +314,11 @@ fn notify(shared: &Arc<Shared>, run: &Run) {
     }
 }
 
-fn request<'a>(app: &App, store: &Store, body: &'a ReplayBody) -> Result<ReplayRequest<'a>, ApiError> {
+fn request<'a>(
+    app: &App,
+    store: &Store,
+    body: &'a ReplayBody,
+) -> Result<ReplayRequest<'a>, ApiError> {
     let project = given(body.project.clone())
         .map(|name| only_recorded_project(store, &name)?.ok_or_else(|| unknown_project(&name)));
     let session = given(body.session.clone()).map(|name| session(store, &name));

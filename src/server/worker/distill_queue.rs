@@ -276,7 +276,12 @@ fn distill(parts: &Parts, session: SessionPlan, cancelled: &CancelledSessions) -
     let name = session.content_session.clone();
     let goes_on = |_: &RunReport| !cancelled.has(&name);
     let cancel = cancelled.begin(&name);
-    let asked = match DistillRun::new(&parts.app, (&parts.prompt_set, responder, &parts.admission), 0, &goes_on) {
+    let asked = match DistillRun::new(
+        &parts.app,
+        (&parts.prompt_set, responder, &parts.admission),
+        0,
+        &goes_on,
+    ) {
         Ok(asker) => asker.cancelled_by(cancel).run(Plan { sessions: vec![session] }, 1),
         Err(failure) => broken(failure.in_one_line()),
     };

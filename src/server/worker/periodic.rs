@@ -6,11 +6,12 @@
 use std::{sync::Arc, time::Duration};
 
 use claude_mem_log::{Options, maintain};
+use claude_mem_projections::Store;
 
 use super::{periodic_pull, periodic_ship};
 use crate::shared::{Shared, health::Health, queue_history};
 use claude_mem_core::{app::App, failure::Failure};
-use claude_mem_maintenance::{compact, retention};
+use claude_mem_maintenance::{compact, repair, retention};
 
 /// A periodic job.
 pub struct PeriodicJob {
@@ -36,6 +37,7 @@ pub static ALL: &[PeriodicJob] = &[
     },
     // An event is in the remote within a second.
     PeriodicJob { name: "ship", every: Duration::from_millis(500), run: periodic_ship::turn },
+    PeriodicJob { name: "repair", every: Duration::from_secs(10), run: repair_log },
     periodic_pull::JOB,
     PeriodicJob { name: "compaction", every: MINUTE.saturating_mul(60), run: compact },
 ];
@@ -46,6 +48,13 @@ fn compact(_: &Shared, app: &mut App) -> Result<(), Failure> {
         Some(options) => compact::run(app, &options, |_, _| ()).map(|_| ()),
         None => Ok(()),
     }
+}
+
+/// Repairs the log when it is damaged.
+fn repair_log(shared: &Shared, app: &mut App) -> Result<(), Failure> {
+    let gaps = shared
+        .read(|store| Ok(store.map(Store::pending_counts).transpose()?.map_or(0, |lag| lag.gaps)));
+    repair::turn(app, gaps?)
 }
 
 /// Seals full segments and merges spilled events.

@@ -1,37 +1,44 @@
-//! The periodic upload: retries with back-off while the remote is unreachable.
+//! The periodic upload, to the remote or, without one, to the local backup. Retries with back-off while the remote is
+//! unreachable.
 
 use std::{
     sync::{Mutex, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use crate::shared::Shared;
 use claude_mem_core::{app::App, failure::Failure, settings::table::SHIP_TO};
-use claude_mem_sync::ship::{Backoff, Error, Shipped, Shipper};
+use claude_mem_maintenance::repair;
+use claude_mem_sync::ship::{Backoff, Error, Shipper, backup, runtime, runtime_of_backup};
+use tokio::runtime::Runtime;
 
 /// State between runs: the shipper caches the state of the remote, and the runtime its
 /// connections.
 struct ShipState {
     settings: Vec<String>,
+    is_backup: bool,
     shipper: Option<Shipper>,
-    runtime: tokio::runtime::Runtime,
+    runtime: Runtime,
     backoff: Backoff,
     not_before: Option<Instant>,
 }
 
 static GOING: Mutex<Option<ShipState>> = Mutex::new(None);
 
-/// Ships new events, if a place is configured and the back-off has passed.
+/// The pause between two runs of the backup. Each costs a sync and a file.
+const BACKUP_EVERY: Duration = Duration::from_secs(5);
+
+/// Ships new events to the remote, or without one to the backup, if the back-off has passed.
 pub(crate) fn turn(_: &Shared, app: &mut App) -> Result<(), Failure> {
     let place = app.settings.get(&SHIP_TO);
     let mut going = GOING.lock().unwrap_or_else(PoisonError::into_inner);
-    if place.is_empty() {
+    if place.is_empty() && !backup::is_on(&app.settings) {
         *going = None;
         return Ok(());
     }
     let settings = current_settings(app);
     if going.as_ref().is_none_or(|going| going.settings != settings) {
-        *going = Some(ShipState::new(settings)?);
+        *going = Some(ShipState::new(settings, place.is_empty())?);
     }
     if let Some(going) = going.as_mut() {
         going.turn(app, &place);
@@ -42,8 +49,9 @@ pub(crate) fn turn(_: &Shared, app: &mut App) -> Result<(), Failure> {
 /// Settings of a shipper. A change needs a new one.
 fn current_settings(app: &App) -> Vec<String> {
     use claude_mem_core::settings::{AnySetting, table as t};
-    let settings: [&dyn AnySetting; 8] = [
+    let settings: [&dyn AnySetting; 9] = [
         &t::SHIP_TO,
+        &t::BACKUP_MB,
         &t::SHIP_NAME,
         &t::SHIP_COMPRESS,
         &t::SHIP_ENDPOINT,
@@ -57,43 +65,50 @@ fn current_settings(app: &App) -> Vec<String> {
 }
 
 impl ShipState {
-    fn new(settings: Vec<String>) -> Result<Self, Failure> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| Failure::new(format!("cannot start the async runtime: {error}")))?;
-        Ok(Self { settings, shipper: None, runtime, backoff: Backoff::default(), not_before: None })
+    fn new(settings: Vec<String>, is_backup: bool) -> Result<Self, Failure> {
+        let runtime = if is_backup { runtime_of_backup() } else { runtime() }?;
+        let not_before = is_backup.then(|| Instant::now() + BACKUP_EVERY);
+        let backoff = Backoff::default();
+        Ok(Self { settings, is_backup, shipper: None, runtime, backoff, not_before })
     }
 
     /// Logs a failure once, and its end. `status` shows it all the time.
-    fn turn(&mut self, app: &App, place: &str) {
+    fn turn(&mut self, app: &mut App, place: &str) {
         if self.not_before.is_some_and(|moment| Instant::now() < moment) {
             return;
         }
-        match self.ship(app, place) {
-            Ok(_) => {
-                self.not_before = None;
+        let copied = match self.ship(app, place) {
+            Err(error) if self.is_backup && error.is_other_history() => {
+                repair::backup(app).and(Err(Failure::from(error)))
+            }
+            copied => copied.map_err(Failure::from),
+        };
+        match copied {
+            Ok(()) => {
+                self.not_before = self.is_backup.then(|| Instant::now() + BACKUP_EVERY);
                 if self.backoff.succeeded() {
+                    let place = if self.is_backup { "the backup" } else { place };
                     tracing::info!("ship: {place} is up to date again");
                 }
             }
-            Err(error) => {
+            Err(failure) => {
                 if self.backoff.is_first() {
-                    tracing::warn!("ship: {}", Failure::from(error).in_one_line());
+                    tracing::warn!("ship: {}", failure.in_one_line());
                 }
                 self.not_before = Some(Instant::now() + self.backoff.failed());
             }
         }
     }
 
-    fn ship(&mut self, app: &App, place: &str) -> Result<Shipped, Error> {
+    fn ship(&mut self, app: &App, place: &str) -> Result<(), Error> {
         let shipper = match &mut self.shipper {
             Some(shipper) => shipper,
+            none if self.is_backup => none.insert(backup::shipper(app)?),
             none => {
                 let App { paths, settings, environment, clock, .. } = app;
                 none.insert(Shipper::open(place, paths, settings, environment, *clock)?)
             }
         };
-        self.runtime.block_on(shipper.once())
+        self.runtime.block_on(shipper.once()).map(|_| ())
     }
 }

@@ -126,6 +126,20 @@ impl Error {
         Self::Io { action, path: path.into(), source }
     }
 
+    /// Whether the remote is no copy of this log as it is: damaged, set back, or of another history.
+    pub fn is_other_history(&self) -> bool {
+        matches!(
+            self,
+            Self::Missing { .. }
+                | Self::Damaged { .. }
+                | Self::OtherLog { .. }
+                | Self::WrongKey { .. }
+                | Self::NotEncrypted { .. }
+                | Self::Diverged { .. }
+                | Self::RolledBack { .. }
+        )
+    }
+
     /// Whether trying again later may help, without anybody doing anything.
     pub fn is_passing(&self) -> bool {
         matches!(self, Self::Unreachable { .. })

@@ -40,16 +40,20 @@ pub struct State {
 }
 
 impl State {
-    /// What was remembered of this place; nothing if that cannot be read.
+    /// How far shipping to a remote is; nothing if that cannot be read.
     pub fn load(paths: &Paths) -> Option<Self> {
-        serde_json::from_slice(&fs::read(paths.ship_state()).ok()?).ok()
+        Self::read(&paths.ship_state())
+    }
+
+    /// The same, of the copy whose state is in this file.
+    pub(super) fn read(path: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(path).ok()?).ok()
     }
 
     /// Remembers.
-    pub(super) fn save(&self, paths: &Paths) -> Result<(), Error> {
-        let path = paths.ship_state();
+    pub(super) fn save(&self, path: &Path) -> Result<(), Error> {
         let text = serde_json::to_vec_pretty(self).expect("a state is plain data");
-        user_file::write(&path, &text, Readers::Owner)
+        user_file::write(path, &text, Readers::Owner)
             .map_err(|error| Error::io("write", path, error))
     }
 }

@@ -23,6 +23,7 @@
 mod amazon;
 mod azure;
 mod backoff;
+pub mod backup;
 mod credentials;
 pub mod error;
 mod error_text;
@@ -45,9 +46,29 @@ pub mod status;
 mod upload;
 pub mod verify;
 
+use std::time::Duration;
+
+use claude_mem_core::failure::Failure;
+use tokio::runtime::{Builder, Runtime};
+
 pub use backoff::Backoff;
 pub use error::Error;
 pub use shipper::{Shipped, Shipper};
+
+/// Runs requests to a remote.
+pub fn runtime() -> Result<Runtime, Failure> {
+    built(Builder::new_current_thread().enable_all())
+}
+
+/// Runs what concerns the backup alone: without sockets it needs no descriptors, and at rest no threads.
+pub fn runtime_of_backup() -> Result<Runtime, Failure> {
+    let mut builder = Builder::new_current_thread();
+    built(builder.enable_time().max_blocking_threads(1).thread_keep_alive(Duration::from_secs(1)))
+}
+
+fn built(builder: &mut Builder) -> Result<Runtime, Failure> {
+    builder.build().map_err(|error| Failure::new(format!("no runtime could be started: {error}")))
+}
 
 #[cfg(test)]
 mod tests;

@@ -40,6 +40,7 @@ impl Plan {
         head: Option<&Head>,
         key: Option<&Key>,
         is_repair: bool,
+        keeps_older: bool,
     ) -> Result<Self, String> {
         let there = head.map(Head::segments).unwrap_or_default();
         let key = key.map(|key| key::show(key.fingerprint()));
@@ -47,7 +48,8 @@ impl Plan {
         if !is_repair {
             check(here, &there)?;
         }
-        let mut planned: Vec<Planned> = dropped_here(here, &there);
+        let mut planned: Vec<Planned> =
+            if keeps_older { dropped_here(here, &there) } else { Vec::new() };
         for here in here {
             let same = there
                 .iter()

@@ -63,7 +63,9 @@ pub async fn mend(
             Some(_) => replace(remote, head, &there, dir).await.map(|()| Some("replaced")),
         };
         match result {
-            Ok(Some(how)) => mended.mended.push(format!("{name} was {how} from the remote")),
+            Ok(Some(how)) => {
+                mended.mended.push(format!("{name} was {how} from {}", remote.place()));
+            }
             Ok(None) => {}
             Err(error @ (Error::Missing { .. } | Error::Damaged { .. })) => {
                 mended.left.push(format!("{name} cannot be mended: {error}"));

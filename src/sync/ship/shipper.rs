@@ -1,9 +1,14 @@
 //! Bringing a remote up to date with the log on this machine.
 
-use std::{fs, path::Path, time::SystemTime};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
 
 use crate::ship::{
     Error,
+    backup::Bound,
     gc::{sweep, sweep_all},
     key,
     local::{self, LocalSegment, blocking},
@@ -29,6 +34,10 @@ pub struct Shipper {
     paths: Paths,
     clock: Clock,
     name: String,
+    state: PathBuf,
+    lock: PathBuf,
+    /// Set for the backup, which holds only the newest segments.
+    bound: Option<Bound>,
     /// What the remote holds, once that is known.
     head: Option<Head>,
     is_loaded: bool,
@@ -85,18 +94,29 @@ impl Shipper {
             name if name.is_empty() => os::host_name(),
             name => name,
         };
-        Ok(Self {
+        let shipper = Self {
             // What is there is compared with what is here before anything is done with it.
             remote: remote.allowing_plain(),
             paths: paths.clone(),
             clock,
             name,
+            state: paths.ship_state(),
+            lock: paths.ship_lock(),
+            bound: None,
             head: None,
             is_loaded: false,
             is_swept: false,
             seen: None,
             run_put_bytes: None,
+        };
+        Ok(match Bound::of(place, paths, settings) {
+            Some(bound) => shipper.bounded(bound),
+            None => shipper,
         })
+    }
+
+    pub(super) fn bounded(self, bound: Bound) -> Self {
+        Self { state: bound.state.clone(), lock: bound.lock.clone(), bound: Some(bound), ..self }
     }
 
     /// What the remote holds, as far as is known here.
@@ -123,6 +143,11 @@ impl Shipper {
 
     async fn run(&mut self, is_repair: bool) -> Result<Shipped, Error> {
         let mut shipped = Shipped::default();
+        if self.bound.is_some() && self.seen.as_ref() == Some(&Glance::at(&self.paths.log())) {
+            // At rest the backup costs neither a write nor the memory that holds its newest entries.
+            self.forget_head();
+            return Ok(shipped);
+        }
         let result = self.turn(&mut shipped, is_repair).await;
         self.remember(result.as_ref().err());
         if shipped.objects > 0 {
@@ -138,7 +163,7 @@ impl Shipper {
             return Ok(());
         }
         let Some(host) = local::host(&dir)? else { return Ok(()) };
-        let _lock = Lock::take(&self.paths.ship_lock()).await?;
+        let _lock = Lock::take(&self.lock).await?;
         for _ in 0..ATTEMPTS_MAX {
             let attempt = self.attempt(host, shipped, is_repair).await;
             match attempt {
@@ -186,12 +211,21 @@ impl Shipper {
         let known = known.map_or((0, 0), |segment| (segment.number, segment.bytes));
         let dir = self.paths.log();
         let here = blocking(move || local::segments(&dir, host, known)).await?;
+        let here = match &self.bound {
+            Some(bound) => {
+                let here = bound.newest(here);
+                bound.make_room(host, here.iter().map(|here| here.bytes).sum())?;
+                here
+            }
+            None => here,
+        };
         if !self.is_loaded && !is_repair {
             self.compare(&here)?;
         }
         self.is_loaded = true;
         let head = self.head.as_ref();
-        let plan = Plan::new(&here, head, self.remote.key(), is_repair)
+        let keeps_older = self.bound.is_none();
+        let plan = Plan::new(&here, head, self.remote.key(), is_repair, keeps_older)
             .map_err(|why| Error::Diverged { place: self.remote.place().into(), why })?;
         let attempt = match plan {
             Plan::Nothing => Attempt::Done,
@@ -208,7 +242,7 @@ impl Shipper {
 
     /// Learns what the remote holds. Says which entry would be the next.
     async fn load(&mut self, host: HostId, is_repair: bool) -> Result<u64, Error> {
-        let known = State::load(&self.paths)
+        let known = State::read(&self.state)
             .filter(|state| state.place == self.remote.place() && state.host == host.to_string());
         let number_known = known.map_or(0, |state| state.number);
         let newest = remote_head::newest(&self.remote, host, 0).await;
@@ -285,6 +319,11 @@ impl Shipper {
             }
         }
         let last = head.manifest.segments.last();
+        // The backup may be older than every segment that is to be in it.
+        let is_older = |number: u64| here.first().is_some_and(|first| number < first.number);
+        if last.is_some_and(|last| is_older(last.number)) {
+            return Ok(());
+        }
         for increment in &head.increments {
             let here = here.iter().find(|here| Some(here.number) == last.map(|last| last.number));
             let is_here = match here {
@@ -359,7 +398,8 @@ impl Shipper {
                 Planned::Same(segment) => segment,
                 Planned::New { here, there } => {
                     let there = there.filter(|_| !is_repair);
-                    let put = Putting { remote: &self.remote, host, newest };
+                    let is_local = self.bound.is_some();
+                    let put = Putting { remote: &self.remote, host, newest, is_local };
                     put.segment(&here, there.as_ref(), shipped).await?
                 }
             });
@@ -395,7 +435,7 @@ impl Shipper {
     }
 
     fn remember(&self, error: Option<&Error>) {
-        let before = State::load(&self.paths)
+        let before = State::read(&self.state)
             .filter(|state| state.place == self.remote.place())
             .unwrap_or_default();
         let now_us = self.now_us();
@@ -420,7 +460,7 @@ impl Shipper {
         let is_news = state.number != before.number || state.error != before.error;
         // At rest nothing is written; it is a comfort, so failing is fine.
         if is_news || now_us.saturating_sub(before.tried_us) > REMEMBER_EVERY_US {
-            let _ = state.save(&self.paths);
+            let _ = state.save(&self.state);
         }
     }
 

@@ -27,6 +27,8 @@ pub(super) struct Putting<'a> {
     pub(super) host: HostId,
     /// The number of the newest manifest, and what the increments behind it took in the remote, if that is known.
     pub(super) newest: Option<(u64, Option<u64>)>,
+    /// Whether the remote is on this disk: then fewer files count, and not what it takes to put them.
+    pub(super) is_local: bool,
 }
 
 impl Putting<'_> {
@@ -105,6 +107,9 @@ impl Putting<'_> {
             (Some((manifest, put)), At::Run(first, _)) if *first > manifest => put,
             _ => return Ok(None),
         };
+        if self.is_local {
+            return Ok(Some(run.from));
+        }
         if !self.remote.is_compressing() {
             return Ok(None);
         }

@@ -1,5 +1,6 @@
 //! Shipping and restoring against directories and a bucket, whole and broken.
 
+mod bounded;
 mod broken;
 mod encrypted;
 mod google;

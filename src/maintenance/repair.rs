@@ -1,0 +1,242 @@
+//! Repairs the log without being asked, from whatever copy there is: the remote, then the backup.
+//!
+//! The worker reads the whole log once a day, and as soon as folding meets damage. Damaged bytes go to
+//! `quarantine/` first, as with `claude-mem verify`.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use claude_mem_log::{Compactor, GapReason, Options, Packing, Report, quarantine};
+use claude_mem_projections::Store;
+use serde::{Deserialize, Serialize};
+
+use claude_mem_core::{
+    app::App,
+    diagnostics::{self, Level},
+    failure::Failure,
+    paths::{Paths, create_private},
+    settings::table::SHIP_TO,
+    user_file::{self, Readers},
+};
+use claude_mem_memory::store;
+use claude_mem_sync::ship::{
+    Error, backup, local,
+    manifest::HostId,
+    remote::{Purpose, Remote},
+    repair as mend, runtime, verify,
+};
+
+/// Between two checks of the whole log.
+const CHECK_EVERY_US: u64 = 24 * 3600 * 1_000_000;
+
+/// The result of the last check, kept in `backups/repair.json`. Losing it costs one more check.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Repair {
+    /// When the whole log was last read, microseconds since 1970.
+    pub checked_us: u64,
+    /// Damaged places in the tables by then.
+    pub gaps: u64,
+    /// When something was last repaired; 0 if never.
+    pub repaired_us: u64,
+    /// What was repaired then, and from where.
+    pub mended: Vec<String>,
+    /// What is damaged and could not be repaired, and why.
+    pub left: Vec<String>,
+}
+
+impl Repair {
+    fn file(paths: &Paths) -> PathBuf {
+        paths.data.join("backups/repair.json")
+    }
+
+    /// The result of the last check; empty if it cannot be read.
+    pub fn load(paths: &Paths) -> Self {
+        let text = fs::read(Self::file(paths)).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+
+    fn save(&self, paths: &Paths) -> Result<(), Error> {
+        let (file, dir) = (Self::file(paths), paths.data.join("backups"));
+        let text = serde_json::to_vec_pretty(self).expect("this is plain data");
+        create_private(&dir)
+            .and_then(|()| user_file::write(&file, &text, Readers::Owner))
+            .map_err(|error| Error::io("write", file, error))
+    }
+}
+
+/// Checks the log if that is due, or if folding met `gaps` that it had not met at the last check, and repairs what
+/// is damaged.
+pub fn turn(app: &mut App, gaps: u64) -> Result<(), Failure> {
+    let last = Repair::load(&app.paths);
+    if now_us(app).saturating_sub(last.checked_us) < CHECK_EVERY_US && gaps == last.gaps {
+        return Ok(());
+    }
+    unless_compacting(app, |app| run(app, false))
+}
+
+/// Settles that the backup is no copy of the log as it is: one of them is damaged, or was replaced by an older one.
+pub fn backup(app: &mut App) -> Result<(), Failure> {
+    unless_compacting(app, |app| run(app, true))
+}
+
+/// A compaction replaces segments, too. If one is under way, the next turn repairs.
+fn unless_compacting(
+    app: &mut App,
+    work: impl FnOnce(&mut App) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    match Compactor::begin(&app.paths.log(), &Options::default(), Packing::default())? {
+        Some(_compactor) => work(app),
+        None => Ok(()),
+    }
+}
+
+/// Reads the whole log and repairs what is damaged. If the backup `is_other_history`, also brings back what only the
+/// backup holds, and then makes the backup a copy of the log again.
+fn run(app: &mut App, is_other_history: bool) -> Result<(), Failure> {
+    let dir = app.paths.log();
+    let Some(host) = local::host(&dir)? else { return Ok(()) };
+    let gaps = known_gaps(app)?;
+    let mut report = mend::report(&dir)?;
+    set_aside(app, &report);
+    let mut repair = Repair::load(&app.paths);
+    repair.left.clear();
+    repair.gaps = gaps;
+    let mut mended = Vec::new();
+    let runtime = runtime()?;
+    for (place, is_backup) in copies(app) {
+        let is_settled = is_backup && is_other_history;
+        if !is_settled && !report.is_damaged() {
+            continue;
+        }
+        let done = runtime.block_on(async {
+            let done = from(app, &place, host, &report).await?;
+            if is_settled {
+                copy_again(app, &place, host).await?;
+            }
+            Ok::<_, Error>(done)
+        });
+        match done {
+            Ok(done) => {
+                mended.extend(done.mended);
+                repair.left.extend(done.left);
+            }
+            Err(error) => repair.left.push(format!("{place}: {error}")),
+        }
+        report = mend::report(&dir)?;
+    }
+    if !report.is_damaged() {
+        repair.left.clear();
+    } else if repair.left.is_empty() {
+        repair.left.push("no copy holds what is damaged".into());
+    }
+    if !mended.is_empty() {
+        let message = format_args!("repair: {}", mended.join("; "));
+        diagnostics::record_worker(&app.paths.data, Level::Info, message);
+        repair.repaired_us = now_us(app);
+        repair.mended = mended;
+        // If folding had passed over what came back, this rebuilds the tables.
+        repair.gaps = store::open_whole(app)?.0.pending_counts()?.gaps;
+    }
+    repair.checked_us = now_us(app);
+    Ok(repair.save(&app.paths)?)
+}
+
+/// Damaged places that folding met.
+fn known_gaps(app: &App) -> Result<u64, Failure> {
+    match Store::open_read_only(&app.paths.memory())? {
+        Some(store) => Ok(store.pending_counts()?.gaps),
+        None => Ok(0),
+    }
+}
+
+fn now_us(app: &App) -> u64 {
+    app.clock.now().as_microsecond().cast_unsigned()
+}
+
+/// A copy for whoever wants to examine it later. A repair does not fail because of it.
+fn set_aside(app: &App, report: &Report) {
+    for gap in report.gaps() {
+        if gap.len > 0 && !matches!(gap.reason, GapReason::Truncated | GapReason::MissingSegment) {
+            let _ = quarantine(&app.paths.log(), &Options::default(), gap);
+        }
+    }
+}
+
+/// Where copies of the log are, and which is the backup.
+fn copies(app: &App) -> Vec<(String, bool)> {
+    let remote = Some(app.settings.get(&SHIP_TO)).filter(|place| !place.is_empty());
+    let backup = Some(backup::dir(&app.paths)).filter(|dir| dir.exists());
+    let backup = backup.map(|dir| (dir.to_string_lossy().into_owned(), true));
+    remote.map(|place| (place, false)).into_iter().chain(backup).collect()
+}
+
+async fn from(
+    app: &App,
+    place: &str,
+    host: HostId,
+    report: &Report,
+) -> Result<mend::Mended, Error> {
+    let remote = open(app, place)?;
+    match verify::find(&remote, host, &mut Vec::new()).await? {
+        Some(head) => mend::mend(&remote, &head, &app.paths.log(), report).await,
+        None => Ok(mend::Mended::default()),
+    }
+}
+
+/// Makes the backup anew from the log, unless it holds events that the log does not.
+async fn copy_again(app: &App, place: &str, host: HostId) -> Result<(), Error> {
+    let remote = open(app, place)?;
+    if let Some(head) = verify::find(&remote, host, &mut Vec::new()).await?
+        && !mend::is_all_here(&remote, &head, &app.paths.log()).await?
+    {
+        let why = "it has events that are not here and could not be brought".into();
+        return Err(Error::Diverged { place: place.into(), why });
+    }
+    backup::shipper(app)?.again().await.map(|_| ())
+}
+
+fn open(app: &App, place: &str) -> Result<Remote, Error> {
+    let App { paths, settings, environment, .. } = app;
+    Remote::open(place, Purpose::Read, paths, settings, environment)
+}
+
+/// Rewrites the backup after something was removed from the log for good. One that is not kept up any more is
+/// deleted, and so are the copies of other logs: they may hold what was removed.
+pub(crate) fn refresh_backup(app: &mut App) -> Result<(), Failure> {
+    let dir = backup::dir(&app.paths);
+    if !dir.exists() {
+        return Ok(());
+    }
+    let left = |why: String| {
+        Failure::new(why)
+            .meaning(format!("{} may still hold what was removed from the log", dir.display()))
+            .remedy("delete that directory: the worker creates a new backup")
+    };
+    let removed = |path: &Path| match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(left(error.to_string())),
+        _ => Ok(()),
+    };
+    if !backup::is_on(&app.settings) {
+        let _ = fs::remove_file(backup::state_file(&app.paths));
+        return removed(&dir);
+    }
+    let Some(host) = local::host(&app.paths.log())? else { return Ok(()) };
+    for other in backup::other_logs(&dir, host) {
+        removed(&other)?;
+    }
+    let runtime = runtime()?;
+    let copy = |app: &App| runtime.block_on(async { backup::shipper(app)?.once().await });
+    let mut copied = copy(app);
+    if copied.as_ref().is_err_and(Error::is_other_history) {
+        run(app, true)?;
+        copied = copy(app);
+    }
+    match copied.map(|shipped| shipped.undeleted) {
+        Ok(None) => Ok(()),
+        Ok(Some(why)) => Err(left(why)),
+        Err(error) => Err(left(error.to_string())),
+    }
+}
