@@ -180,8 +180,8 @@ fn a_pause_that_the_provider_asks_for_is_made() {
 #[test]
 fn a_wrong_key_an_empty_account_and_a_wrong_model_stop_asking_and_lose_nothing() {
     for (status, kind, word) in [
-        (401, "authentication_error", "login"),
-        (402, "billing_error", "spend"),
+        (401, "authentication_error", "authentication failed"),
+        (402, "billing_error", "quota exhausted"),
         (404, "not_found_error", "HTTP 404"),
     ] {
         let bad = Answer::error(status, kind, "model: nope");

@@ -104,7 +104,7 @@ fn shown(sandbox: &Sandbox, arguments: &[&str]) -> String {
 /// Without what the program itself may send to a terminal: its colours and its progress bar. The planted text has a
 /// colour that the program does not use.
 fn without_ours(shown: &str) -> String {
-    let text = shown.replace("\r\n", "\n").replace("\r\x1b[K", "");
+    let text = shown.replace("\r\n", "\n").replace("\r\x1b[2K", "");
     let mut pieces = text.split("\x1b[");
     let mut kept = pieces.next().unwrap().to_owned();
     for piece in pieces {

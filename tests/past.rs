@@ -90,7 +90,7 @@ fn what_is_recorded_after_a_power_loss_is_found_and_the_loss_is_said() {
         assert_equal(&sandbox);
         cut(&sandbox, bytes);
         let status = sandbox.run(&["status"]).ok();
-        assert!(status.contains("memory.db holds events that the log does not"), "{status}");
+        assert!(status.contains("memory.db has events that the log does not"), "{status}");
         prompt(&sandbox, "zebra crossing");
         sandbox.run_with(&["distill"], &EXTRACT, "").ok();
         let found = sandbox.run(&["search", "zebra"]).ok();

@@ -35,8 +35,11 @@ const LOOK_TIME_MAX: Duration = Duration::from_millis(2);
 pub(super) fn response(recorder: &Recorder, begun: Option<&SessionBegun>) -> Response {
     let (page, notice) = begun.map_or((None, None), |begun| {
         memory_for(recorder, begun).unwrap_or_else(|error| {
-            let message = format_args!("context: no memory was given: {error}");
-            diagnostics::record(&recorder.paths.data, Level::Error, message);
+            // While another process creates or replaces the database there is no memory to give.
+            if !matches!(error, Error::Rebuilding { .. }) {
+                let message = format_args!("context: no memory was given: {error}");
+                diagnostics::record(&recorder.paths.data, Level::Error, message);
+            }
             (None, None)
         })
     });

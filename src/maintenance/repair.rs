@@ -10,6 +10,7 @@ use std::{
 
 use claude_mem_log::{Compactor, GapReason, Options, Packing, Report, quarantine};
 use claude_mem_projections::Store;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use claude_mem_core::{
@@ -29,18 +30,18 @@ use claude_mem_sync::ship::{
 };
 
 /// Between two checks of the whole log.
-const CHECK_EVERY_US: u64 = 24 * 3600 * 1_000_000;
+const CHECK_EVERY: SignedDuration = SignedDuration::from_hours(24);
 
 /// The result of the last check, kept in `backups/repair.json`. Losing it costs one more check.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Repair {
-    /// When the whole log was last read, microseconds since 1970.
-    pub checked_us: u64,
+    /// When the whole log was last read.
+    pub checked_at: Option<Timestamp>,
     /// Damaged places in the tables by then.
     pub gaps: u64,
-    /// When something was last repaired; 0 if never.
-    pub repaired_us: u64,
+    /// When something was last repaired.
+    pub repaired_at: Option<Timestamp>,
     /// What was repaired then, and from where.
     pub mended: Vec<String>,
     /// What is damaged and could not be repaired, and why.
@@ -71,7 +72,9 @@ impl Repair {
 /// is damaged.
 pub fn turn(app: &mut App, gaps: u64) -> Result<(), Failure> {
     let last = Repair::load(&app.paths);
-    if now_us(app).saturating_sub(last.checked_us) < CHECK_EVERY_US && gaps == last.gaps {
+    let is_fresh =
+        last.checked_at.is_some_and(|at| app.clock.now().duration_since(at) < CHECK_EVERY);
+    if is_fresh && gaps == last.gaps {
         return Ok(());
     }
     unless_compacting(app, |app| run(app, false))
@@ -135,12 +138,12 @@ fn run(app: &mut App, is_other_history: bool) -> Result<(), Failure> {
     if !mended.is_empty() {
         let message = format_args!("repair: {}", mended.join("; "));
         diagnostics::record_worker(&app.paths.data, Level::Info, message);
-        repair.repaired_us = now_us(app);
+        repair.repaired_at = Some(app.clock.now());
         repair.mended = mended;
         // If folding had passed over what came back, this rebuilds the tables.
         repair.gaps = store::open_whole(app)?.0.pending_counts()?.gaps;
     }
-    repair.checked_us = now_us(app);
+    repair.checked_at = Some(app.clock.now());
     Ok(repair.save(&app.paths)?)
 }
 
@@ -150,10 +153,6 @@ fn known_gaps(app: &App) -> Result<u64, Failure> {
         Some(store) => Ok(store.pending_counts()?.gaps),
         None => Ok(0),
     }
-}
-
-fn now_us(app: &App) -> u64 {
-    app.clock.now().as_microsecond().cast_unsigned()
 }
 
 /// A copy for whoever wants to examine it later. A repair does not fail because of it.

@@ -166,7 +166,7 @@ fn each_call_sees_what_others_have_added() {
     let full = one.said("get_observations", &json!({"ids": [1]}));
     assert!(full.starts_with("# 1 decision: otter\n") && !full.contains("AKIA"), "{full}");
     assert!(full.contains("concepts: keys, otters\nfiles read: src/otter.rs\n"), "{full}");
-    assert!(full.ends_with("from: noted by Claude"), "{full}");
+    assert!(full.ends_with("from: written by Claude"), "{full}");
     assert_eq!(sandbox.events()[0]["event"]["via"], "mcp");
     let (error, is_error) = two.call("remember", &json!({"text": "x", "type": "decison"}));
     assert!(is_error && error.contains("did you mean `decision`?"), "{error}");

@@ -384,7 +384,7 @@ fn shipping(app: &App) -> Vec<Finding> {
                 format!("{what}, and the backup failed: {error}"),
                 "the worker tries again; `claude-mem ship --to PLACE` copies the log elsewhere",
             ),
-            Some(Backup { copied_us: Some(_), place, log_bytes, .. }) => {
+            Some(Backup { copied_at: Some(_), place, log_bytes, .. }) => {
                 let backup = format!("{} of log in {}", bytes(log_bytes), place.display());
                 Finding::fine(CHECK, format!("{what}, with a backup of {backup}"))
             }

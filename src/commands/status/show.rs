@@ -112,7 +112,7 @@ fn shipping(found: &StatusReport, output: &Output) -> String {
 
 fn backup(found: &StatusReport, output: &Output) -> String {
     let Some(backup) =
-        found.backup.as_ref().filter(|backup| backup.copied_us.is_some() || backup.error.is_some())
+        found.backup.as_ref().filter(|backup| backup.copied_at.is_some() || backup.error.is_some())
     else {
         return String::new();
     };
@@ -125,10 +125,9 @@ fn backup(found: &StatusReport, output: &Output) -> String {
 
 fn repaired(found: &StatusReport) -> String {
     let repair = &found.repair;
-    let moment = Timestamp::from_microsecond(repair.repaired_us.cast_signed());
-    match moment.ok().filter(|_| repair.repaired_us > 0) {
-        Some(moment) => {
-            let date = moment.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M");
+    match repair.repaired_at {
+        Some(time) => {
+            let date = time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M");
             format!("{date}: {}", repair.mended.join("; "))
         }
         None => String::new(),

@@ -21,6 +21,7 @@ use claude_mem_core::{
         Settings,
         table::{BACKUP_MB, SHIP_TO},
     },
+    time_arg::rfc3339,
 };
 
 const MB: u64 = 1 << 20;
@@ -138,8 +139,8 @@ pub struct Backup {
     pub place: PathBuf,
     /// Bytes of log in it.
     pub log_bytes: u64,
-    /// When it was last complete, microseconds since 1970; `None` if never.
-    pub copied_us: Option<u64>,
+    /// When it was last complete.
+    pub copied_at: Option<String>,
     /// Why the last try failed.
     pub error: Option<String>,
 }
@@ -154,7 +155,7 @@ impl Backup {
         Some(Self {
             place: dir(&app.paths),
             log_bytes: state.log_bytes,
-            copied_us: Some(state.shipped_us).filter(|moment| *moment > 0),
+            copied_at: Some(state.shipped_us).filter(|time| *time > 0).map(rfc3339),
             error: state.error,
         })
     }

@@ -118,7 +118,7 @@ async fn begin(segment: &Segment, log: &Path) -> Result<Option<Arc<Draft>>, Erro
     let is_whole = segment.hash_bytes == segment.bytes
         && blocking(move || {
             let is_as_long = fs::metadata(&there).is_ok_and(|file| file.len() == len);
-            Ok(is_as_long && local::hash(&there, len, 0)?.0 == hash)
+            Ok(is_as_long && local::hash(&there, len)? == hash)
         })
         .await?;
     if is_whole {

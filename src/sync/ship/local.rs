@@ -33,6 +33,37 @@ pub struct LocalSegment {
     pub is_active: bool,
 }
 
+impl LocalSegment {
+    /// The bytes of a range of the segment.
+    pub fn read(&self, from: u64, to: u64) -> Result<Vec<u8>, Error> {
+        read_from(&self.open()?, &self.path, from, to)
+    }
+
+    /// The hash of the first `len` bytes, and that of the first `mark` bytes of those.
+    pub fn hash(&self, len: u64, mark: u64) -> Result<(Hash, Hash), Error> {
+        hash_from(self.open()?, &self.path, len, mark)
+    }
+
+    fn open(&self) -> Result<File, Error> {
+        open(&self.path, self.is_active.then_some(self.number))
+    }
+}
+
+/// Opens a segment. The name of the active segment belongs to the next one after a roll: if its number is not the
+/// expected one, the segment is not found here, and the caller lists the log again.
+fn open(path: &Path, active: Option<u64>) -> Result<File, Error> {
+    let file = File::open(path).map_err(|error| Error::io("read", path, error))?;
+    let mut header = [0; SEGMENT_HEADER_LEN];
+    if let Some(number) = active
+        && file.read_exact_at(&mut header, 0).is_ok()
+        && SegmentHeader::decode(&header).is_some_and(|header| header.number != number)
+    {
+        let rolled = io::Error::new(io::ErrorKind::NotFound, "the segment was rolled");
+        return Err(Error::io("read", path, rolled));
+    }
+    Ok(file)
+}
+
 /// Whose log is in `dir`; `None` if nothing was ever recorded.
 pub fn host(dir: &Path) -> Result<Option<HostId>, Error> {
     Ok(Log::open(dir, Options::default())?.id().map(HostId))
@@ -72,15 +103,14 @@ pub fn segments(dir: &Path, host: HostId, known: (u64, u64)) -> Result<Vec<Local
 /// Where the last whole record ends. An append may be under way behind it.
 fn whole_end(path: &Path, host: HostId, number: u64, from: u64, len: u64) -> Result<u64, Error> {
     let from = from.min(len);
-    let bytes = read(path, from, len)?;
+    let file = open(path, Some(number))?;
+    let bytes = read_from(&file, path, from, len)?;
     let header_len = SEGMENT_HEADER_LEN as u64;
     if from < header_len && len < header_len {
         return Ok(0);
     }
-    let salt = match from {
-        0 => SegmentHeader::decode(&bytes).map(|header| header.salt()),
-        _ => SegmentHeader::decode(&read(path, 0, header_len)?).map(|header| header.salt()),
-    };
+    let header = read_from(&file, path, 0, header_len)?;
+    let salt = SegmentHeader::decode(&header).map(|header| header.salt());
     let salt = salt.unwrap_or_else(|| format::salt(host.0, number));
     let mut at = header_len.saturating_sub(from);
     let mut source = bytes.as_slice();
@@ -95,19 +125,19 @@ fn whole_end(path: &Path, host: HostId, number: u64, from: u64, len: u64) -> Res
     }
 }
 
-/// The bytes between two places of a segment, all of them.
-pub fn read(path: &Path, from: u64, to: u64) -> Result<Vec<u8>, Error> {
+fn read_from(file: &File, path: &Path, from: u64, to: u64) -> Result<Vec<u8>, Error> {
     let mut bytes = vec![0; (to - from) as usize];
-    File::open(path)
-        .and_then(|file| file.read_exact_at(&mut bytes, from))
-        .map_err(|error| Error::io("read", path, error))?;
+    file.read_exact_at(&mut bytes, from).map_err(|error| Error::io("read", path, error))?;
     Ok(bytes)
 }
 
-/// The hash of the first `len` bytes, and that of the first `mark` bytes of those.
-pub fn hash(path: &Path, len: u64, mark: u64) -> Result<(Hash, Hash), Error> {
+/// The hash of the first `len` bytes of a file.
+pub fn hash(path: &Path, len: u64) -> Result<Hash, Error> {
+    Ok(hash_from(open(path, None)?, path, len, 0)?.0)
+}
+
+fn hash_from(mut file: File, path: &Path, len: u64, mark: u64) -> Result<(Hash, Hash), Error> {
     let failed = |error| Error::io("read", path, error);
-    let mut file = File::open(path).map_err(failed)?;
     let mut hasher = blake3::Hasher::new();
     feed(&mut hasher, &mut file, mark).map_err(failed)?;
     let at_mark = Hash(hasher.finalize().into());
@@ -132,4 +162,25 @@ pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     tokio::task::spawn_blocking(work).await.map_err(|error| remote_head::stopped(&error))?
+}
+
+#[cfg(test)]
+mod tests {
+    use claude_mem_log::roll;
+
+    use super::*;
+    use crate::ship::tests::Machine;
+
+    #[test]
+    fn a_segment_that_was_rolled_is_not_read_as_the_next_one() {
+        let mut machine = Machine::new();
+        machine.record(1);
+        let listed = segments(&machine.log(), machine.host(), (0, 0)).unwrap().pop().unwrap();
+        assert!(listed.is_active && listed.read(0, listed.bytes).is_ok());
+        roll(&machine.log(), &Options::default()).unwrap();
+        machine.record(3);
+        let is_rolled = |error| matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound);
+        assert!(is_rolled(listed.read(0, listed.bytes).unwrap_err()));
+        assert!(is_rolled(listed.hash(listed.bytes, 0).unwrap_err()));
+    }
 }

@@ -312,8 +312,8 @@ impl Shipper {
             let Some(here) = here.iter().find(is_same).filter(|_| there.seal.is_none()) else {
                 continue;
             };
-            let is_here = here.bytes >= there.hash_bytes
-                && local::hash(&here.path, there.hash_bytes, 0)?.0 == there.hash;
+            let is_here =
+                here.bytes >= there.hash_bytes && here.hash(there.hash_bytes, 0)?.0 == there.hash;
             if !is_here {
                 return Err(diverged(&self.remote, there));
             }
@@ -329,7 +329,7 @@ impl Shipper {
             let is_here = match here {
                 Some(here) if here.generation > 0 => true,
                 Some(here) if here.bytes >= increment.to() => {
-                    local::read(&here.path, increment.from, increment.to())? == increment.bytes
+                    here.read(increment.from, increment.to())? == increment.bytes
                 }
                 _ => false,
             };
@@ -355,7 +355,7 @@ impl Shipper {
             time_us: self.now_us(),
             segment: segment.number,
             from,
-            bytes: local::read(&segment.path, from, segment.bytes)?,
+            bytes: segment.read(from, segment.bytes)?,
         };
         let entry = Entry::Increment(increment);
         let bytes = entry.encode();

@@ -6,7 +6,7 @@ use tokio::task::JoinHandle;
 
 use crate::ship::{
     Error, Shipped,
-    local::{self, LocalSegment, blocking},
+    local::{LocalSegment, blocking},
     manifest::{At, Hash, HostId, Part, Segment, part_object},
     remote::{Put, Remote},
     remote_head,
@@ -40,8 +40,8 @@ impl Putting<'_> {
         shipped: &mut Shipped,
     ) -> Result<Segment, Error> {
         let mark = there.map_or(0, |there| there.hash_bytes).min(here.bytes);
-        let (path, len) = (here.path.clone(), here.bytes);
-        let (hash, at_mark) = blocking(move || local::hash(&path, len, mark)).await?;
+        let owned = here.clone();
+        let (hash, at_mark) = blocking(move || owned.hash(owned.bytes, mark)).await?;
         let mut parts = Vec::new();
         if let Some(there) = there {
             if at_mark != there.hash || mark != there.hash_bytes {
@@ -113,7 +113,7 @@ impl Putting<'_> {
         if !self.remote.is_compressing() {
             return Ok(None);
         }
-        let bytes = local::read(&here.path, run.from, run.to)?;
+        let bytes = here.read(run.from, run.to)?;
         let put = put.unwrap_or(bytes.len() as u64 / 2);
         let together = self.remote.packed_len(&bytes)?;
         let is_worth_it = (put + together) * 100 <= SHARE_MAX * bytes.len() as u64;
@@ -129,9 +129,9 @@ async fn put_part(
     from: u64,
     to: u64,
 ) -> Result<(Part, u64), Error> {
-    let path = here.path.clone();
+    let owned = here.clone();
     let (bytes, hash) = blocking(move || {
-        let bytes = local::read(&path, from, to)?;
+        let bytes = owned.read(from, to)?;
         let hash = Hash::of(&bytes);
         Ok((bytes, hash))
     })

@@ -175,10 +175,10 @@ pub(super) fn is_same(head: &Head, there: &Segment, here: &LocalSegment) -> Resu
     if here.bytes < there.bytes {
         return Ok(false);
     }
-    let (_, hash): (Hash, Hash) = local::hash(&here.path, here.bytes, there.hash_bytes)?;
+    let (_, hash): (Hash, Hash) = here.hash(here.bytes, there.hash_bytes)?;
     let mut is_same = hash == there.hash;
     for increment in head.increments.iter().filter(|increment| increment.segment == there.number) {
-        is_same &= local::read(&here.path, increment.from, increment.to())? == increment.bytes;
+        is_same &= here.read(increment.from, increment.to())? == increment.bytes;
     }
     Ok(is_same)
 }
