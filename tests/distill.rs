@@ -160,7 +160,7 @@ fn a_provider_that_fails_for_a_while_is_asked_again() {
         Session::worked(&sandbox, "a", 1);
         let variables = provider("anthropic", &server);
         let error = run(&sandbox, &["distill", "--wait", "0"], &variables).fails(1);
-        assert!(error.contains("anthropic is not available"), "{name}: {error}");
+        assert!(error.contains("anthropic is unavailable"), "{name}: {error}");
         assert_eq!(server.requests().len(), 1, "{name}");
         run(&sandbox, &["distill"], &variables).ok();
         assert_eq!(titles(&sandbox), ["x"], "{name}");
@@ -208,7 +208,7 @@ fn no_key_at_all_is_said_in_one_line() {
     Session::worked(&sandbox, "a", 1);
     let variables = [("CLAUDE_MEM_PROVIDER".to_owned(), "anthropic".to_owned())];
     let error = run(&sandbox, &["distill"], &variables).fails(1);
-    let expected = "error: anthropic is not available: authentication failed: the anthropic \
+    let expected = "error: anthropic is unavailable: authentication failed: the anthropic \
         provider has no key: set CLAUDE_MEM_ANTHROPIC_API_KEY\n";
     assert!(error.starts_with(expected), "{error}");
 }

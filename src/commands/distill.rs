@@ -64,7 +64,7 @@ pub(crate) fn report(app: &mut App, distilled: &Distilled, is_json: bool) -> Res
         }
         Some(stopped) => {
             let who = &distilled.provider;
-            let failure = Failure::new(format!("{who} is not available: {}", stopped.message()))
+            let failure = Failure::new(format!("{who} is unavailable: {}", stopped.message()))
                 .meaning("events stay pending in the log and are distilled later");
             Err(match stopped {
                 Stopped::Provider { class: FailureClass::Auth, .. } => {

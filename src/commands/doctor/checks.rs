@@ -279,7 +279,7 @@ fn memory(app: &App) -> Vec<Finding> {
     let mut findings = Vec::new();
     let log = Log::open(&app.paths.log(), Options::default());
     if log.is_ok_and(|log| store.history_mismatch(&log).ok().flatten().is_some()) {
-        let what = "memory.db holds events that the log does not";
+        let what = "memory.db has events that the log does not";
         findings.push(Finding::warning(CHECK, what, "rebuild it with `claude-mem distill`"));
     } else if let Some(what) = rebuild_report(app, &store) {
         let remedy = "look for them in a backup of the log with `claude-mem restore`";

@@ -27,7 +27,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(900);
 /// Delay of a session whose requests had no result, though none was refused.
 const HOLD: Duration = Duration::from_secs(60);
 
-/// Provider, prompts and admission.
+/// The provider and its prompts, and whether a request may be sent now.
 struct Parts {
     app: App,
     prompt_set: PromptSet,
@@ -161,8 +161,8 @@ impl DistillQueue {
             // The provider works again: another process got a response.
             parts.admission.clear_failures();
         }
-        if let Some((stopped, cancelled)) = parts.admission.blocked() {
-            return Ok(Put::Closed(stopped.message(), cancelled));
+        if let Some((stopped, left)) = parts.admission.blocked() {
+            return Ok(Put::Closed(stopped.message(), left));
         }
         if let Err(why) = &parts.responder {
             return Ok(Put::Closed(why.clone(), LOOK_AGAIN.saturating_sub(self.looked.elapsed())));
@@ -233,7 +233,7 @@ impl DistillQueue {
             return Ok(true);
         }
         let caps = (!prompt_set.is_free()).then(|| caps(&app.settings));
-        // A thread must not wait for admission; it ends instead.
+        // No thread waits for admission; it ends instead.
         let admission = Admission::new(caps, spent_today(store, app.clock)?, Duration::ZERO);
         let responder = match Responder::open(&app, &prompt_set) {
             Ok(responder) => Ok(responder),
