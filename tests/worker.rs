@@ -420,7 +420,10 @@ fn a_provider_that_refuses_is_said_and_nothing_is_lost() {
     until(|| status(&sandbox)["status"] == "degraded");
     let found = status(&sandbox);
     assert_eq!(found["provider"]["name"], "anthropic");
-    assert!(found["provider"]["message"].as_str().unwrap().contains("authentication failed"), "{found:#}");
+    assert!(
+        found["provider"]["message"].as_str().unwrap().contains("authentication failed"),
+        "{found:#}"
+    );
     assert_eq!(server.requests().len(), 1, "one refusal is enough");
     // Another setting is another try.
     sandbox.write(".claude-mem/settings.json", r#"{"CLAUDE_MEM_VERBOSITY": "minimal"}"#);
