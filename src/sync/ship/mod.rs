@@ -18,7 +18,7 @@
 //! the increments behind it; it is complete at any moment, because an object is put before the entry that
 //! names it and deleted after the manifest that does not is there.
 //!
-//! Every object is packed by [`object`]: compressed, encrypted if there is a key, checked when it is read.
+//! Every object is packed by `object`: compressed, encrypted if there is a key, checked when it is read.
 
 mod amazon;
 mod azure;
