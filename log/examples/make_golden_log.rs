@@ -1,7 +1,7 @@
 //! Makes a log like the one in `tests/fixtures/v1`: `cargo run -p claude-mem-log --example make_golden_log -- DIRECTORY`.
 //!
 //! Running it again makes other files, because ids of seals and of the log are random.
-#![expect(clippy::unwrap_used, reason = "whoever makes a fixture reads the panic")]
+#![expect(clippy::unwrap_used, reason = "a panic is read by the developer who runs it")]
 #![allow(unreachable_pub, missing_docs, reason = "the records are shared with the tests")]
 
 #[path = "../tests/campaigns/golden_records.rs"]

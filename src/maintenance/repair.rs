@@ -26,7 +26,7 @@ use claude_mem_sync::ship::{
     Error, backup, local,
     manifest::HostId,
     remote::{Purpose, Remote},
-    repair as mend, runtime, verify,
+    repair as ship_repair, runtime, verify,
 };
 
 /// Between two checks of the whole log.
@@ -43,9 +43,9 @@ pub struct Repair {
     /// When something was last repaired.
     pub repaired_at: Option<Timestamp>,
     /// What was repaired then, and from where.
-    pub mended: Vec<String>,
+    pub repaired: Vec<String>,
     /// What is damaged and could not be repaired, and why.
-    pub left: Vec<String>,
+    pub unrepaired: Vec<String>,
 }
 
 impl Repair {
@@ -102,12 +102,12 @@ fn run(app: &mut App, is_other_history: bool) -> Result<(), Failure> {
     let dir = app.paths.log();
     let Some(host) = local::host(&dir)? else { return Ok(()) };
     let gaps = known_gaps(app)?;
-    let mut report = mend::report(&dir)?;
+    let mut report = ship_repair::report(&dir)?;
     set_aside(app, &report);
     let mut repair = Repair::load(&app.paths);
-    repair.left.clear();
+    repair.unrepaired.clear();
     repair.gaps = gaps;
-    let mut mended = Vec::new();
+    let mut repaired = Vec::new();
     let runtime = runtime()?;
     for (place, is_backup) in copies(app) {
         let is_settled = is_backup && is_other_history;
@@ -123,23 +123,23 @@ fn run(app: &mut App, is_other_history: bool) -> Result<(), Failure> {
         });
         match done {
             Ok(done) => {
-                mended.extend(done.mended);
-                repair.left.extend(done.left);
+                repaired.extend(done.repaired);
+                repair.unrepaired.extend(done.unrepaired);
             }
-            Err(error) => repair.left.push(format!("{place}: {error}")),
+            Err(error) => repair.unrepaired.push(format!("{place}: {error}")),
         }
-        report = mend::report(&dir)?;
+        report = ship_repair::report(&dir)?;
     }
     if !report.is_damaged() {
-        repair.left.clear();
-    } else if repair.left.is_empty() {
-        repair.left.push("no copy holds what is damaged".into());
+        repair.unrepaired.clear();
+    } else if repair.unrepaired.is_empty() {
+        repair.unrepaired.push("no copy holds what is damaged".into());
     }
-    if !mended.is_empty() {
-        let message = format_args!("repair: {}", mended.join("; "));
+    if !repaired.is_empty() {
+        let message = format_args!("repair: {}", repaired.join("; "));
         diagnostics::record_worker(&app.paths.data, Level::Info, message);
         repair.repaired_at = Some(app.clock.now());
-        repair.mended = mended;
+        repair.repaired = repaired;
         // If folding had passed over what came back, this rebuilds the tables.
         repair.gaps = store::open_whole(app)?.0.pending_counts()?.gaps;
     }
@@ -177,11 +177,11 @@ async fn from(
     place: &str,
     host: HostId,
     report: &Report,
-) -> Result<mend::Mended, Error> {
+) -> Result<ship_repair::RepairOutcome, Error> {
     let remote = open(app, place)?;
     match verify::find(&remote, host, &mut Vec::new()).await? {
-        Some(head) => mend::mend(&remote, &head, &app.paths.log(), report).await,
-        None => Ok(mend::Mended::default()),
+        Some(head) => ship_repair::repair(&remote, &head, &app.paths.log(), report).await,
+        None => Ok(ship_repair::RepairOutcome::default()),
     }
 }
 
@@ -189,7 +189,7 @@ async fn from(
 async fn copy_again(app: &App, place: &str, host: HostId) -> Result<(), Error> {
     let remote = open(app, place)?;
     if let Some(head) = verify::find(&remote, host, &mut Vec::new()).await?
-        && !mend::is_all_here(&remote, &head, &app.paths.log()).await?
+        && !ship_repair::is_all_here(&remote, &head, &app.paths.log()).await?
     {
         let why = "it has events that are not here and could not be brought".into();
         return Err(Error::Diverged { place: place.into(), why });

@@ -332,7 +332,7 @@ fn no_program_gets_a_link_on_its_command_line() {
 }
 
 #[test]
-fn what_is_private_or_secret_is_not_stored_whoever_tells_it() {
+fn private_text_and_secrets_are_redacted_whatever_program_reports_them() {
     let site = Site::new();
     let key = format!("sk-ant-api03-{}", "aB3xZ9".repeat(12));
     let used = json!({"contentSessionId": "s", "tool_name": "Bash", "cwd": "/work/shop",

@@ -50,7 +50,7 @@ pub(super) fn page(found: &StatusReport, output: &Output) -> String {
     page.line("shipping", &shipping(found, output));
     page.line("backup", &backup(found, output));
     page.line("repaired", &repaired(found));
-    for left in &found.repair.left {
+    for left in &found.repair.unrepaired {
         page.line("damaged", &output.paint(BAD, left));
     }
     page.line("diagnostics", &diagnostics(found));
@@ -128,7 +128,7 @@ fn repaired(found: &StatusReport) -> String {
     match repair.repaired_at {
         Some(time) => {
             let date = time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M");
-            format!("{date}: {}", repair.mended.join("; "))
+            format!("{date}: {}", repair.repaired.join("; "))
         }
         None => String::new(),
     }

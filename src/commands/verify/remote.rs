@@ -14,7 +14,7 @@ use claude_mem_sync::ship::{
     local_state::State,
     manifest::HostId,
     remote::{Purpose, Remote},
-    repair::{self, Mended},
+    repair::{self, RepairOutcome},
     verify::{Damage, Findings, check},
 };
 
@@ -29,7 +29,7 @@ pub(super) struct RemoteReport {
 
 #[derive(Debug)]
 struct RepairResult {
-    here: Mended,
+    here: RepairOutcome,
     is_remote_mended: bool,
     report: Report,
     findings: Findings,
@@ -79,9 +79,9 @@ async fn repair(
     looked: &RemoteReport,
 ) -> Result<RepairResult, Failure> {
     let dir = app.paths.log();
-    let mut here = Mended::default();
+    let mut here = RepairOutcome::default();
     if let Some(head) = &looked.findings.head {
-        here = repair::mend(remote, head, &dir, report).await?;
+        here = repair::repair(remote, head, &dir, report).await?;
     }
     let mut between = check(remote, host, &dir).await?;
     between.differences.extend(rollback(app, remote, host, &between));
@@ -116,8 +116,8 @@ impl RemoteReport {
             "is_damaged": !self.findings.is_sound(),
             "damage": self.findings.damage.iter().map(damage).collect::<Vec<_>>(),
             "differences": differences,
-            "mended_here": self.after.as_ref().map(|after| &after.here.mended),
-            "not_mended_here": self.after.as_ref().map(|after| &after.here.left),
+            "mended_here": self.after.as_ref().map(|after| &after.here.repaired),
+            "not_mended_here": self.after.as_ref().map(|after| &after.here.unrepaired),
             "is_remote_mended": self.after.as_ref().map(|after| after.is_remote_mended),
         })
     }
@@ -152,13 +152,13 @@ impl RemoteReport {
             app.output.line(format_args!("{} are not shipped yet", bytes(*behind_bytes)))?;
         }
         let Some(after) = &self.after else { return Ok(()) };
-        for line in after.here.mended.iter().chain(&after.here.left) {
+        for line in after.here.repaired.iter().chain(&after.here.unrepaired) {
             app.output.line(line)?;
         }
         if after.is_remote_mended {
             app.output.line("the remote was repaired from this log")?;
         }
-        if !after.here.mended.is_empty() {
+        if !after.here.repaired.is_empty() {
             app.output.say("repaired events are indexed by the next command that reads memories");
         }
         Ok(())

@@ -24,24 +24,24 @@ use crate::ship::{
 };
 use claude_mem_core::os::{self, FileExt as _, Making as _};
 
-/// What was mended, and what could not be, in words.
+/// What was repaired and what could not be, as text for people.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Mended {
+pub struct RepairOutcome {
     /// Each thing that is whole again.
-    pub mended: Vec<String>,
+    pub repaired: Vec<String>,
     /// Each thing that is not, and why.
-    pub left: Vec<String>,
+    pub unrepaired: Vec<String>,
 }
 
 /// Puts right every segment that is damaged or gone here and whole in the remote. Nothing is taken away: what
 /// was damaged is in `quarantine/` by now.
-pub async fn mend(
+pub async fn repair(
     remote: &Remote,
     head: &Head,
     dir: &Path,
     report: &Report,
-) -> Result<Mended, Error> {
-    let mut mended = Mended::default();
+) -> Result<RepairOutcome, Error> {
+    let mut outcome = RepairOutcome::default();
     let here = local::segments(dir, head.host, (0, 0))?;
     for there in head.segments() {
         let covers =
@@ -59,21 +59,21 @@ pub async fn mend(
                 continue;
             }
             Some(here) if verify::is_same(head, &there, here)? => continue,
-            Some(here) if here.is_active => mend_active(remote, head, &there, here, dir).await,
+            Some(here) if here.is_active => repair_active(remote, head, &there, here, dir).await,
             Some(_) => replace(remote, head, &there, dir).await.map(|()| Some("replaced")),
         };
         match result {
             Ok(Some(how)) => {
-                mended.mended.push(format!("{name} was {how} from {}", remote.place()));
+                outcome.repaired.push(format!("{name} was {how} from {}", remote.place()));
             }
             Ok(None) => {}
             Err(error @ (Error::Missing { .. } | Error::Damaged { .. })) => {
-                mended.left.push(format!("{name} cannot be mended: {error}"));
+                outcome.unrepaired.push(format!("{name} cannot be repaired: {error}"));
             }
             Err(error) => return Err(error),
         }
     }
-    Ok(mended)
+    Ok(outcome)
 }
 
 /// What is older than everything here was dropped on purpose, and stays away.
@@ -106,7 +106,7 @@ async fn replace(remote: &Remote, head: &Head, there: &Segment, dir: &Path) -> R
 
 /// The segment that is appended to cannot be replaced. Damaged bytes are set right where they are; records
 /// that are gone altogether are recorded again.
-async fn mend_active(
+async fn repair_active(
     remote: &Remote,
     head: &Head,
     there: &Segment,

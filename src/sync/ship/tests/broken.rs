@@ -98,10 +98,14 @@ fn damage_here_is_mended_from_there_to_the_byte() {
             }
             fs::write(&path, &wrong).unwrap();
             let report = repair::report(&machine.log()).unwrap();
-            let mended =
-                wait(repair::mend(&machine.remote(), &machine.head(), &machine.log(), &report))
+            let outcome =
+                wait(repair::repair(&machine.remote(), &machine.head(), &machine.log(), &report))
                     .unwrap();
-            assert_eq!((mended.mended.len(), mended.left.len()), (1, 0), "{name} {way} {mended:?}");
+            assert_eq!(
+                (outcome.repaired.len(), outcome.unrepaired.len()),
+                (1, 0),
+                "{name} {way} {outcome:?}"
+            );
             assert_eq!(fs::read(&path).unwrap(), right, "{name} {way}");
             assert_eq!(numbers(&machine.log()), ((1..=31).collect(), false));
         }
@@ -117,9 +121,9 @@ fn a_segment_that_is_gone_here_is_brought_back() {
     fs::remove_file(&second.path).unwrap();
     assert!(matches!(machine.ship(), Err(Error::Diverged { .. })), "nothing is taken away there");
     let report = repair::report(&machine.log()).unwrap();
-    let mended =
-        wait(repair::mend(&machine.remote(), &machine.head(), &machine.log(), &report)).unwrap();
-    assert_eq!(mended.mended.len(), 1);
+    let outcome =
+        wait(repair::repair(&machine.remote(), &machine.head(), &machine.log(), &report)).unwrap();
+    assert_eq!(outcome.repaired.len(), 1);
     assert_eq!(files(&machine.log()), before);
 }
 
@@ -136,7 +140,7 @@ fn an_end_that_was_lost_here_is_recorded_again_and_then_both_are_one() {
     let head = machine.head();
     assert!(!wait(repair::is_all_here(&remote, &head, &log)).unwrap());
     let report = repair::report(&log).unwrap();
-    wait(repair::mend(&remote, &head, &log, &report)).unwrap();
+    wait(repair::repair(&remote, &head, &log, &report)).unwrap();
     assert!(wait(repair::is_all_here(&remote, &head, &log)).unwrap());
     wait(machine.shipper().again()).unwrap();
     let mut all = numbers(&log).0;
