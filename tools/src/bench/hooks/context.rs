@@ -37,7 +37,7 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
     ];
     let samples = contest(settings.size(200, 2), &mut contestants)?;
     drop(contestants);
-    let mut figure = against_empty(&samples, 1, 6.0);
+    let mut figure = against_empty(&samples, 1, 7.0);
     figure.about = format!(
         "{observations} observations in {PROJECTS} projects, all about files that are looked at. By the \
          fastest turns."

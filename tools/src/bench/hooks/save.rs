@@ -50,7 +50,7 @@ fn judge(samples: &[Samples]) -> Vec<Figure> {
         rows: report::against_first(samples),
         verdict: None,
     }];
-    let limits = [(1, 1.5), (2, 2.2), (3, 5.0)];
+    let limits = [(1, 1.6), (2, 2.5), (3, 6.0)];
     figures.extend(limits.into_iter().map(|(at, limit)| against_empty(samples, at, limit)));
     figures.extend(samples.get(4).map(|node| beside_node(&samples[1], node)));
     figures
@@ -82,9 +82,9 @@ fn beside_node(save: &Samples, node: &Samples) -> Figure {
         columns: report::TIMES.to_vec(),
         rows: report::against_first(&[save.clone(), node.clone()]),
         verdict: Some(Verdict {
-            target: "at least 40 ×".into(),
+            target: "at least 50 ×".into(),
             reached: format!("{times:.1} × (median {:.1} ×)", node.times_median(save)),
-            is_met: times >= 40.0,
+            is_met: times >= 50.0,
         }),
     }
 }
