@@ -283,6 +283,24 @@ fn a_forgetting_that_is_taken_back_brings_back_the_same_rows() {
 }
 
 #[test]
+fn an_empty_database_is_replaced_only_for_a_long_log() {
+    for (words, is_replaced) in [(100_u64, false), (200_000, true)] {
+        let dir = tempfile::tempdir().unwrap();
+        let (log_dir, path) = (dir.path().join("log"), dir.path().join("memory.db"));
+        let mut writer = Writer::new(&log_dir);
+        // Records are compressed, so the words differ.
+        let text: String =
+            (0..words).map(|n| format!("{:x} ", n.wrapping_mul(0x9E37_79B9_7F4A_7C15))).collect();
+        writer.add(MemoryAdded { text, ..MemoryAdded::default() });
+        let log = Log::open(&log_dir, LogOptions::default()).unwrap();
+        let (mut store, reader) = (open(&path), open(&path));
+        store.catch_up(&log, |_| {}).unwrap();
+        assert_eq!(reader.is_replaced(), is_replaced, "{words} words");
+        assert_eq!(dump(&store), rebuilt_rows(&log), "{words} words");
+    }
+}
+
+#[test]
 fn of_two_processes_that_need_a_rebuild_one_waits_for_the_other() {
     let dir = tempfile::tempdir().unwrap();
     let (log_dir, path) = (dir.path().join("log"), dir.path().join("memory.db"));
@@ -324,6 +342,7 @@ fn what_is_forgotten_is_in_no_byte_of_the_database() {
     let id = writer.add(memory);
     let mut store = open(&path);
     store.catch_up(&log, |_| {}).unwrap();
+    store.dump("pragma wal_checkpoint(truncate)").unwrap();
     let contains = |word: &str| {
         let bytes = fs::read(&path).unwrap();
         bytes.windows(word.len()).any(|window| window == word.as_bytes())

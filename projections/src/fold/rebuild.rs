@@ -29,6 +29,9 @@ const AHEAD_MAX: usize = 4;
 /// Indexes that folding itself reads. All others that are not unique are created after the rows.
 const INDEXES_NEEDED: [&str; 3] = ["tool_uses_by_turn", "prompts_by_session", "answers_by_reply"];
 
+/// An empty database is filled by a rebuild if its logs are larger than this, and by folding otherwise.
+const FOLDED_BYTES_MAX: u64 = 1 << 20;
+
 /// Rebuilds the database at `path` from the whole log. Calls `progress` after each batch.
 ///
 /// Readers of the old file keep it until they open the database again. An interruption leaves the
@@ -72,7 +75,9 @@ fn rebuild_as(
 
 impl Store {
     /// Brings the tables up to date: folds new events if possible, else rebuilds. An empty database
-    /// is rebuilt, because that is several times as fast as folding.
+    /// of a long log is rebuilt, because that is several times as fast as folding. A short log is
+    /// folded: a rebuild replaces the file, and what another process folds meanwhile is missing in
+    /// the new one until it is folded again.
     ///
     /// If another process is rebuilding the same file, this waits for it and continues from there:
     /// after an undo, all processes need the same rebuild.
@@ -117,7 +122,7 @@ impl Store {
             return Ok(None);
         }
         let is_empty = self.position(0)? == Seq::START && self.hosts()?.is_empty();
-        if is_empty && self.path().is_some() && !is_drawn {
+        if is_empty && self.path().is_some() && !is_drawn && self.is_long(log)? {
             return Ok(None);
         }
         let folded = self.fold(log, |folded| {
@@ -125,6 +130,14 @@ impl Store {
             true
         })?;
         Ok(Some(folded))
+    }
+
+    fn is_long(&self, log: &Log) -> Result<bool> {
+        let mut bytes = 0;
+        for source in LogSource::all(log, &self.host_logs()?) {
+            bytes += source.log.segments()?.iter().map(|segment| segment.bytes).sum::<u64>();
+        }
+        Ok(bytes > FOLDED_BYTES_MAX)
     }
 
     /// Reopens the database if its file was replaced.
