@@ -105,6 +105,9 @@ impl Ship {
                 "warning: cannot delete unneeded objects from the backup: {why}"
             ));
         }
+        if done.is_refilled {
+            app.output.say(format_args!("warning: {}", ship::REFILLED));
+        }
         let is_nothing = done.objects == 0 && done.deleted == 0;
         if is_nothing && !is_nothing_told {
             return Ok(());
@@ -122,6 +125,7 @@ impl Ship {
                 "put_bytes": done.put_bytes,
                 "objects": done.objects,
                 "deleted": done.deleted,
+                "is_refilled": done.is_refilled,
                 "is_encrypted": shipper.remote().key().is_some(),
             }));
         }

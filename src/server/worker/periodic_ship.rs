@@ -9,7 +9,7 @@ use std::{
 use crate::shared::Shared;
 use claude_mem_core::{app::App, failure::Failure, settings::table::SHIP_TO};
 use claude_mem_maintenance::repair;
-use claude_mem_sync::ship::{Backoff, Error, Shipper, backup, runtime, runtime_of_backup};
+use claude_mem_sync::ship::{self, Backoff, Error, Shipper, backup, runtime, runtime_of_backup};
 use tokio::runtime::Runtime;
 
 /// State between runs: the shipper caches the state of the remote, and the runtime its
@@ -109,6 +109,10 @@ impl ShipState {
                 none.insert(Shipper::open(place, paths, settings, environment, *clock)?)
             }
         };
-        self.runtime.block_on(shipper.once()).map(|_| ())
+        let done = self.runtime.block_on(shipper.once())?;
+        if done.is_refilled {
+            tracing::warn!("ship: {}", ship::REFILLED);
+        }
+        Ok(())
     }
 }

@@ -53,7 +53,7 @@ use tokio::runtime::{Builder, Runtime};
 
 pub use backoff::Backoff;
 pub use error::Error;
-pub use shipper::{Shipped, Shipper};
+pub use shipper::{REFILLED, Shipped, Shipper};
 
 /// Runs requests to a remote.
 pub fn runtime() -> Result<Runtime, Failure> {

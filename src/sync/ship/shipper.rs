@@ -61,7 +61,12 @@ pub struct Shipped {
     pub deleted: u64,
     /// Objects that should have been deleted and could not be, and why.
     pub undeleted: Option<String>,
+    /// The remote held nothing although we had uploaded to it, so the whole log was uploaded again.
+    pub is_refilled: bool,
 }
+
+/// What [`Shipped::is_refilled`] means, for the user.
+pub const REFILLED: &str = "the backup location was empty although this machine had uploaded to it; the whole log was uploaded again";
 
 /// Enough of the log's files to notice that something was recorded.
 #[derive(Debug, PartialEq, Eq)]
@@ -204,7 +209,7 @@ impl Shipper {
         blocking(move || local::settle(&dir)).await?;
         let mut number_free = 1;
         if !self.is_loaded {
-            number_free = self.load(host, is_repair).await?;
+            number_free = self.load(host, is_repair, shipped).await?;
             self.describe(host, shipped).await?;
         }
         let known = self.head.as_ref().and_then(|head| head.segments().pop());
@@ -240,8 +245,13 @@ impl Shipper {
         Ok(attempt)
     }
 
-    /// Learns what the remote holds. Says which entry would be the next.
-    async fn load(&mut self, host: HostId, is_repair: bool) -> Result<u64, Error> {
+    /// Reads the newest entry of the remote. Returns the number of the next one.
+    async fn load(
+        &mut self,
+        host: HostId,
+        is_repair: bool,
+        shipped: &mut Shipped,
+    ) -> Result<u64, Error> {
         let known = State::read(&self.state)
             .filter(|state| state.place == self.remote.place() && state.host == host.to_string());
         let number_known = known.map_or(0, |state| state.number);
@@ -260,8 +270,11 @@ impl Shipper {
             newest => newest,
         };
         self.head = match newest {
-            // It was there, and is not any more: somebody emptied the place. What is here is put again.
-            Ok(None) => None,
+            // An emptied remote is filled again: the log is here, and a backup is wanted.
+            Ok(None) => {
+                shipped.is_refilled = number_known > 0;
+                None
+            }
             Ok(Some(head)) => Some(head),
             Err(error) if is_repair && !error.is_passing() => None,
             Err(error) => return Err(error),

@@ -237,3 +237,14 @@ fn a_server_without_conditions_is_asked_first() {
     }
     machine.check();
 }
+
+#[test]
+fn an_emptied_remote_is_filled_again_and_that_is_reported() {
+    let machine = shipped();
+    assert!(!machine.ship().unwrap().is_refilled);
+    fs::remove_dir_all(machine.place()).unwrap();
+    let again = machine.ship().unwrap();
+    assert!(again.is_refilled && again.objects > 0, "{again:?}");
+    machine.check();
+    assert!(!machine.ship().unwrap().is_refilled, "reported once");
+}
