@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use super::answer::Answer;
 use super::commands::{Purpose, Run};
 use super::files::{self, FileChange};
-use super::messages::Said;
 use super::text::{add, clip, code, relative};
 use crate::turn_prompt::{ToolView, Turn};
 
@@ -231,7 +231,7 @@ fn is_scratch(path: &str) -> bool {
 
 /// The source, and what it said in a sentence.
 fn told(source: &str, text: &str) -> String {
-    let said = Said::of(text);
+    let said = Answer::of(text);
     let point = said.headline.or_else(|| said.points.first().cloned());
     point.map_or_else(|| source.to_owned(), |point| format!("{source}: {}", clip(&point, 160)))
 }

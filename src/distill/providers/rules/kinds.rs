@@ -1,7 +1,7 @@
 //! What kind of work a turn was: the evidence votes.
 
 use super::files::Class;
-use super::story::Story;
+use super::parsed_turn::ParsedTurn;
 use super::text::{holds, is_among};
 use claude_mem_memory::modes::Mode;
 
@@ -81,9 +81,9 @@ const FAULTS: &str = "bug|broken|crash|fails|failing|doesn't work|not working|re
 const FIXED: &str = "修正|修复|直し|수정";
 
 /// Decides what kind of work was done, from what was asked, what was said and what was changed.
-pub(super) fn of_work(story: &Story<'_>) -> Kind {
-    let (evidence, request) = (&story.evidence, story.asked.request.as_str());
-    let headline = story.headline().unwrap_or_default();
+pub(super) fn of_work(parsed: &ParsedTurn<'_>) -> Kind {
+    let (evidence, request) = (&parsed.evidence, parsed.prompt.request.as_str());
+    let headline = parsed.headline().unwrap_or_default();
     let mut votes = [(Kind::Bugfix, 0), (Kind::Feature, 0), (Kind::Refactor, 0), (Kind::Change, 0)];
     let mut vote = |kind: Option<Kind>, weight: u32| {
         if let Some(entry) = votes.iter_mut().find(|(k, _)| Some(*k) == kind) {
@@ -93,7 +93,7 @@ pub(super) fn of_work(story: &Story<'_>) -> Kind {
     for subject in evidence.commits() {
         vote(of_prefix(subject).or_else(|| of_verb(subject)), 4);
     }
-    vote(of_verb(&story.said.opening).or_else(|| of_verb(headline)), 3);
+    vote(of_verb(&parsed.answer.opening).or_else(|| of_verb(headline)), 3);
     vote(of_verb(request), 3);
     let lower = format!("{request} ").to_lowercase();
     let is_fault = holds(&lower, FAULTS) || holds(headline, FIXED);

@@ -132,7 +132,7 @@ fn item(text: &str) -> Option<&str> {
 /// Text without emphasis, links and pictures at its start. Code keeps its backticks and all it holds.
 pub(super) fn inline(text: &str) -> String {
     #[cfg(test)]
-    super::looks::add(text.len());
+    super::step_count::add(text.len());
     let mut out = String::with_capacity(text.len());
     for (number, piece) in text.split('`').enumerate() {
         if number > 0 {
@@ -161,7 +161,7 @@ fn without_links(text: &str) -> String {
     let mut rest = text;
     while let Some(middle) = rest.find("](") {
         #[cfg(test)]
-        super::looks::add(middle + rest[middle..].find(')').unwrap_or(rest.len() - middle));
+        super::step_count::add(middle + rest[middle..].find(')').unwrap_or(rest.len() - middle));
         let Some(open) = rest[..middle].rfind('[') else { break };
         let Some(close) = rest[middle..].find(')') else { break };
         out.push_str(rest[..open].trim_end_matches('!'));
@@ -191,13 +191,13 @@ pub(super) fn sentences(text: &str) -> Vec<&str> {
             _ => false,
         };
         #[cfg(test)]
-        super::looks::add(1);
+        super::step_count::add(1);
         if !is_end || in_code {
             continue;
         }
         let sentence = text[start..end].trim_start();
         #[cfg(test)]
-        super::looks::add(end - start - sentence.len());
+        super::step_count::add(end - start - sentence.len());
         start = end - sentence.len();
         if !alternatives(ABBREVIATIONS).any(|short| sentence.ends_with(short)) {
             found.push(sentence);
@@ -213,7 +213,7 @@ pub(super) fn sentences(text: &str) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::looks, *};
+    use super::{super::step_count, *};
 
     fn shown(message: &str) -> String {
         let show = |block| match block {
@@ -245,8 +245,8 @@ mod tests {
 
     #[test]
     fn messages_of_hostile_fragments_are_read_in_linear_time() {
-        looks::assert_linear(MESSAGE_BYTES_MAX, |message| drop(blocks(message)));
-        looks::assert_linear(MESSAGE_BYTES_MAX, |message| {
+        step_count::assert_linear(MESSAGE_BYTES_MAX, |message| drop(blocks(message)));
+        step_count::assert_linear(MESSAGE_BYTES_MAX, |message| {
             let ends = (0..=message.len().min(MESSAGE_BYTES_MAX)).rev();
             let end = ends.into_iter().find(|end| message.is_char_boundary(*end));
             drop(sentences(&message[..end.unwrap_or(0)]));

@@ -5,23 +5,23 @@
 //! agent answers in, so that its replies are recorded, folded and replayed like theirs. The same turn
 //! always gives the same reply, however odd its JSON.
 
-mod asked;
+mod answer;
 mod commands;
 mod evidence;
 mod files;
-mod kinds;
 #[cfg(test)]
-mod looks;
+mod hostile_tests;
+mod kinds;
 mod markdown;
-mod messages;
 mod names;
 mod observations;
-#[cfg(test)]
-mod odd_tests;
 mod outcomes;
+mod parsed_turn;
+mod prompt;
 mod reply;
 mod shell;
-mod story;
+#[cfg(test)]
+mod step_count;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -33,19 +33,19 @@ use super::{Response, Spent};
 use crate::turn_prompt::Turn;
 use claude_mem_core::settings::Verbosity;
 use claude_mem_memory::modes::Mode;
-use story::Story;
+use parsed_turn::ParsedTurn;
 
 /// Named in replies where another provider names its model. The number rises when the rules do.
 pub const MODEL: &str = "extract-1";
 
 /// Answers a turn: observations, and a summary if the turn is over.
 pub fn extract(turn: &Turn<'_>, mode: &Mode, verbosity: Verbosity) -> String {
-    let story = Story::of(turn);
-    let mut observations = observations::of(&story, mode, verbosity);
+    let parsed = ParsedTurn::of(turn);
+    let mut observations = observations::of(&parsed, mode, verbosity);
     // What is remembered of the session already is not told again.
     let digest = turn.digest.unwrap_or_default();
     observations.retain(|observation| !digest.contains(&observation.title));
-    let summary = if turn.is_over { summary::of(&story) } else { None };
+    let summary = if turn.is_over { summary::of(&parsed) } else { None };
     reply::render(&observations, summary.as_ref(), turn.is_over)
 }
 

@@ -1,12 +1,12 @@
 //! Which observations a turn is worth, the most useful first.
 
+use super::answer::decisiveness;
 use super::commands::Purpose;
 use super::evidence::Fix;
 use super::files::{Class, FileChange};
 use super::kinds::{self, Kind};
-use super::messages::decisiveness;
+use super::parsed_turn::ParsedTurn;
 use super::reply::Observation;
-use super::story::Story;
 use super::text::{add, clip, code, listing, title};
 use claude_mem_core::settings::Verbosity;
 use claude_mem_memory::modes::Mode;
@@ -20,20 +20,20 @@ const FILES_MAX: usize = 30;
 const FINDING_CHARS_MIN: usize = 100;
 
 /// Makes the observations of a turn under a mode.
-pub(super) fn of(story: &Story<'_>, mode: &Mode, verbosity: Verbosity) -> Vec<Observation> {
+pub(super) fn of(parsed: &ParsedTurn<'_>, mode: &Mode, verbosity: Verbosity) -> Vec<Observation> {
     let mut found: Vec<(Kind, Observation)> = Vec::new();
-    if story.evidence.has_work() {
-        let kind = kinds::of_work(story);
-        found.push((kind, work(story, kind)));
-        found.extend(fixes_on_the_way(story, kind).map(|fix| (Kind::Bugfix, fix)));
-    } else if let Some(finding) = finding(story, verbosity) {
+    if parsed.evidence.has_work() {
+        let kind = kinds::of_work(parsed);
+        found.push((kind, work(parsed, kind)));
+        found.extend(fixes_on_the_way(parsed, kind).map(|fix| (Kind::Bugfix, fix)));
+    } else if let Some(finding) = finding(parsed, verbosity) {
         found.push((
             kinds::of_finding(&format!("{} {}", finding.title, finding.narrative)),
             finding,
         ));
     }
-    found.extend(rules(story).chain(decisions(story)).map(|decision| (Kind::Decision, decision)));
-    found.extend(failures(story).map(|failure| (Kind::Discovery, failure)));
+    found.extend(rules(parsed).chain(decisions(parsed)).map(|decision| (Kind::Decision, decision)));
+    found.extend(failures(parsed).map(|failure| (Kind::Discovery, failure)));
     let mut kept: Vec<Observation> = Vec::new();
     for (kind, mut observation) in found {
         kind.within(mode).clone_into(&mut observation.kind);
@@ -53,15 +53,15 @@ pub(super) fn of(story: &Story<'_>, mode: &Mode, verbosity: Verbosity) -> Vec<Ob
 }
 
 /// The one observation about what was changed.
-fn work(story: &Story<'_>, kind: Kind) -> Observation {
-    let evidence = &story.evidence;
+fn work(parsed: &ParsedTurn<'_>, kind: Kind) -> Observation {
+    let evidence = &parsed.evidence;
     let mut facts = Vec::new();
     if kind == Kind::Bugfix {
         for fix in evidence.fixes().iter().take(2) {
             fact(&mut facts, &failed_before(fix));
         }
     }
-    for text in file_facts(story) {
+    for text in file_facts(parsed) {
         fact(&mut facts, &text);
     }
     for run in evidence.passed() {
@@ -76,13 +76,13 @@ fn work(story: &Story<'_>, kind: Kind) -> Observation {
     for text in evidence.consulted.iter().chain(&evidence.choices).take(3) {
         fact(&mut facts, text);
     }
-    let title = story.work_title();
-    let cause = story.said.learned.iter().find(|text| !same(text, &title));
+    let title = parsed.work_title();
+    let cause = parsed.answer.learned.iter().find(|text| !same(text, &title));
     Observation {
-        subtitle: subtitle(story, cause.map(String::as_str), &title),
-        narrative: narrative(story),
+        subtitle: subtitle(parsed, cause.map(String::as_str), &title),
+        narrative: narrative(parsed),
         facts,
-        concepts: concepts(kind, !story.said.learned.is_empty()),
+        concepts: concepts(kind, !parsed.answer.learned.is_empty()),
         files_read: first(evidence.only_read()),
         files_modified: first(evidence.files.iter().map(|file| file.path.clone()).collect()),
         title,
@@ -92,14 +92,14 @@ fn work(story: &Story<'_>, kind: Kind) -> Observation {
 
 /// Statements about the changed files: in the assistant's words where it named the file, else from the
 /// difference. Then what else it listed.
-fn file_facts(story: &Story<'_>) -> Vec<String> {
-    let mut files: Vec<&FileChange> = story.evidence.files.iter().collect();
+fn file_facts(parsed: &ParsedTurn<'_>) -> Vec<String> {
+    let mut files: Vec<&FileChange> = parsed.evidence.files.iter().collect();
     files.sort_by_key(|file| match file.class() {
         Class::Source => 0,
         Class::Other => 1,
         Class::Test => 2,
     });
-    let points = &story.said.points;
+    let points = &parsed.answer.points;
     let is_told = |file: &&FileChange| points.iter().any(|point| point.contains(file.name()));
     let mut facts: Vec<String> = points.iter().take(5).cloned().collect();
     let room = FACTS_MAX.saturating_sub(facts.len() + 2).max(2);
@@ -116,7 +116,7 @@ fn failed_before(fix: &Fix<'_>) -> String {
 /// Things that broke and were mended while something else was done. Errors of the compiler are part of
 /// writing code, and what a restructuring breaks is part of that: neither is worth a line of its own.
 fn fixes_on_the_way<'s>(
-    story: &'s Story<'_>,
+    parsed: &'s ParsedTurn<'_>,
     kind: Kind,
 ) -> impl Iterator<Item = Observation> + 's {
     let is_own = move |fix: &Fix<'_>| {
@@ -127,7 +127,7 @@ fn fixes_on_the_way<'s>(
             && weight >= 5
             && fix.before.purpose != Purpose::Look
     };
-    story.evidence.fixes().into_iter().filter(is_own).take(2).map(|fix| {
+    parsed.evidence.fixes().into_iter().filter(is_own).take(2).map(|fix| {
         let essence = fix.before.fault.as_ref().map_or("", |fault| fault.essence.as_str());
         let mut facts = Vec::new();
         fact(&mut facts, &failed_before(&fix));
@@ -150,22 +150,22 @@ fn fixes_on_the_way<'s>(
 }
 
 /// The answer to a question that was looked into.
-fn finding(story: &Story<'_>, verbosity: Verbosity) -> Option<Observation> {
-    let (evidence, said) = (&story.evidence, &story.said);
+fn finding(parsed: &ParsedTurn<'_>, verbosity: Verbosity) -> Option<Observation> {
+    let (evidence, answer) = (&parsed.evidence, &parsed.answer);
     let looked = !evidence.read.is_empty()
         || !evidence.searches.is_empty()
         || !evidence.consulted.is_empty()
         || !evidence.runs.is_empty();
-    let headline = story.headline().or(said.points.first().map(String::as_str));
-    let chars =
-        said.lead.chars().count() + said.points.iter().map(|p| p.chars().count()).sum::<usize>();
+    let headline = parsed.headline().or(answer.points.first().map(String::as_str));
+    let chars = answer.lead.chars().count()
+        + answer.points.iter().map(|p| p.chars().count()).sum::<usize>();
     let is_enough = looked && verbosity != Verbosity::Minimal || verbosity == Verbosity::Verbose;
     if !is_enough || chars < FINDING_CHARS_MIN {
         return None;
     }
     let title = title(headline?);
     let mut facts = Vec::new();
-    for text in said.learned.iter().chain(&said.points).chain(&evidence.consulted) {
+    for text in answer.learned.iter().chain(&answer.points).chain(&evidence.consulted) {
         if !same(text, &title) {
             fact(&mut facts, text);
         }
@@ -173,10 +173,10 @@ fn finding(story: &Story<'_>, verbosity: Verbosity) -> Option<Observation> {
     for run in evidence.passed() {
         fact(&mut facts, &run.result());
     }
-    let why = story.asked.request.to_lowercase().starts_with("why");
+    let why = parsed.prompt.request.to_lowercase().starts_with("why");
     Some(Observation {
-        subtitle: subtitle(story, None, &title),
-        narrative: said.lead.clone(),
+        subtitle: subtitle(parsed, None, &title),
+        narrative: answer.lead.clone(),
         facts,
         concepts: vec![if why { "problem-solution" } else { "how-it-works" }.to_owned()],
         files_read: first(evidence.only_read()),
@@ -186,10 +186,10 @@ fn finding(story: &Story<'_>, verbosity: Verbosity) -> Option<Observation> {
 }
 
 /// What the user said shall hold from now on, and what was answered to questions.
-fn rules<'s>(story: &'s Story<'_>) -> impl Iterator<Item = Observation> + 's {
-    let rules = story.asked.rules.iter().map(|rule| (rule, "Said by the user", "pattern"));
+fn rules<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Observation> + 's {
+    let rules = parsed.prompt.rules.iter().map(|rule| (rule, "Said by the user", "pattern"));
     let choices =
-        story.evidence.choices.iter().map(|choice| (choice, "Answered by the user", "trade-off"));
+        parsed.evidence.choices.iter().map(|choice| (choice, "Answered by the user", "trade-off"));
     rules.chain(choices).take(3).map(|(text, subtitle, concept)| Observation {
         title: title(text),
         subtitle: subtitle.to_owned(),
@@ -200,13 +200,13 @@ fn rules<'s>(story: &'s Story<'_>) -> impl Iterator<Item = Observation> + 's {
 }
 
 /// Choices stated by the user, or at the end.
-fn decisions<'s>(story: &'s Story<'_>) -> impl Iterator<Item = Observation> + 's {
-    let headline = story.headline().unwrap_or_default();
-    let stated = story.asked.decisions.iter().chain(&story.said.decisions);
+fn decisions<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Observation> + 's {
+    let headline = parsed.headline().unwrap_or_default();
+    let stated = parsed.prompt.decisions.iter().chain(&parsed.answer.decisions);
     let decisions = stated.filter(move |text| *text != headline);
     decisions.take(2).map(|text| Observation {
         title: title(choice(text)),
-        subtitle: subtitle(story, None, text),
+        subtitle: subtitle(parsed, None, text),
         narrative: whole(text),
         concepts: vec!["trade-off".to_owned(), "why-it-exists".to_owned()],
         ..Observation::default()
@@ -223,8 +223,8 @@ fn choice(text: &str) -> &str {
 }
 
 /// Checks that still fail.
-fn failures<'s>(story: &'s Story<'_>) -> impl Iterator<Item = Observation> + 's {
-    story.evidence.failures().into_iter().take(2).map(|run| {
+fn failures<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Observation> + 's {
+    parsed.evidence.failures().into_iter().take(2).map(|run| {
         let essence = run.fault.as_ref().map_or("", |fault| fault.essence.as_str());
         let mut facts = Vec::new();
         fact(&mut facts, &run.result());
@@ -253,9 +253,9 @@ fn concepts(kind: Kind, has_lesson: bool) -> Vec<String> {
 }
 
 /// Why it matters: the cause found, else what was asked, if the title does not say it already.
-fn subtitle(story: &Story<'_>, cause: Option<&str>, title: &str) -> String {
+fn subtitle(parsed: &ParsedTurn<'_>, cause: Option<&str>, title: &str) -> String {
     let request =
-        Some(story.asked.request.as_str()).filter(|text| !text.is_empty() && !same(text, title));
+        Some(parsed.prompt.request.as_str()).filter(|text| !text.is_empty() && !same(text, title));
     match (cause, request) {
         (Some(cause), _) => clip(cause, SUBTITLE_CHARS_MAX),
         (None, Some(request)) => clip(&format!("Asked: {request}"), SUBTITLE_CHARS_MAX),
@@ -264,9 +264,9 @@ fn subtitle(story: &Story<'_>, cause: Option<&str>, title: &str) -> String {
 }
 
 /// How the assistant told it, else what was done.
-fn narrative(story: &Story<'_>) -> String {
-    let lead = &story.said.lead;
-    if story.headline().is_some() { lead.clone() } else { story.actions().join(" ") }
+fn narrative(parsed: &ParsedTurn<'_>) -> String {
+    let lead = &parsed.answer.lead;
+    if parsed.headline().is_some() { lead.clone() } else { parsed.actions().join(" ") }
 }
 
 /// A text that its title had to cut.

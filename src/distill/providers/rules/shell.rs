@@ -36,7 +36,7 @@ impl Splitter {
         let mut chars = command.char_indices().peekable();
         while let Some((at, c)) = chars.next() {
             #[cfg(test)]
-            super::looks::add(1);
+            super::step_count::add(1);
             match (quote, c) {
                 (Some(open), c) if c == open => quote = None,
                 (Some('\''), c) => self.word.push(c),
@@ -98,7 +98,7 @@ fn delimiter(after: &str) -> Option<String> {
     let rest = after.trim_start_matches('-').trim_start();
     let word = rest.split_whitespace().next()?;
     #[cfg(test)]
-    super::looks::add(after.len() - rest.len() + word.len());
+    super::step_count::add(after.len() - rest.len() + word.len());
     Some(word.trim_matches(['\'', '"', '\\']).to_owned())
 }
 
@@ -108,7 +108,7 @@ fn document_bytes(text: &str, delimiter: &str) -> usize {
     for line in text.split_inclusive('\n') {
         bytes += line.len();
         #[cfg(test)]
-        super::looks::add(line.len());
+        super::step_count::add(line.len());
         if line.trim() == delimiter {
             break;
         }
@@ -139,7 +139,7 @@ fn bare(mut words: Vec<String>) -> Vec<String> {
     let mut from = 0;
     loop {
         #[cfg(test)]
-        super::looks::add(1);
+        super::step_count::add(1);
         let Some(first) = words.get(from) else { return Vec::new() };
         let is_assignment = first.split_once('=').is_some_and(|(name, _)| {
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -153,14 +153,14 @@ fn bare(mut words: Vec<String>) -> Vec<String> {
             _ => return words.split_off(from),
         };
         #[cfg(test)]
-        super::looks::add(skip);
+        super::step_count::add(skip);
         from += skip;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{super::looks, *};
+    use super::{super::step_count, *};
 
     fn shown(command: &str) -> String {
         steps(command).iter().map(|words| words.join(" ")).collect::<Vec<_>>().join(" | ")
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn commands_of_hostile_fragments_are_read_in_linear_time() {
-        looks::assert_linear(COMMAND_BYTES_MAX, |command| drop(steps(command)));
+        step_count::assert_linear(COMMAND_BYTES_MAX, |command| drop(steps(command)));
     }
 
     #[test]

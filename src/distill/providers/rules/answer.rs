@@ -11,7 +11,7 @@ const LEAD_CHARS_MAX: usize = 700;
 
 /// A message, sorted by what its sentences are about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct Answer {
     /// The first sentence of all, be it a courtesy.
     pub(super) opening: String,
     /// The first sentence that states something.
@@ -58,19 +58,19 @@ fn section(heading: &str) -> Section {
     }
 }
 
-impl Said {
+impl Answer {
     /// Reads a message.
     pub(super) fn of(message: &str) -> Self {
-        let mut said = Self::default();
+        let mut answer = Self::default();
         let mut about = Section::Work;
         for block in markdown::blocks(message) {
             match block {
                 Block::Heading(text) => about = section(&text),
-                Block::Paragraph(text) => said.paragraph(&text, &mut about),
-                Block::Item { text, is_done } => said.item(&text, is_done, about),
+                Block::Paragraph(text) => answer.paragraph(&text, &mut about),
+                Block::Item { text, is_done } => answer.item(&text, is_done, about),
             }
         }
-        said
+        answer
     }
 
     fn paragraph(&mut self, text: &str, about: &mut Section) {
@@ -242,25 +242,25 @@ mod tests {
 
     #[test]
     fn a_message_is_sorted_by_what_it_is_about() {
-        let said = Said::of(
+        let answer = Answer::of(
             "Done! I've fixed the login redirect. The root cause was a cookie marked `Secure` on http.\n\n\
              ### Changes\n- `auth.ts`: sets the flag only on https\n- Tests for both\n\n\
              I chose a per-request flag over a setting, because proxies differ. Note that Safari caches it.\n\n\
              **Next steps:**\n- Deploy to staging\n- [x] Done already\n\nWould you like me to deploy it now?\n\
              Is there anything else?",
         );
-        assert_eq!(said.headline.as_deref(), Some("Fixed the login redirect."));
-        assert_eq!(said.points, ["`auth.ts`: sets the flag only on https", "Tests for both"]);
+        assert_eq!(answer.headline.as_deref(), Some("Fixed the login redirect."));
+        assert_eq!(answer.points, ["`auth.ts`: sets the flag only on https", "Tests for both"]);
         assert_eq!(
-            said.decisions,
+            answer.decisions,
             ["Chose a per-request flag over a setting, because proxies differ."]
         );
         assert_eq!(
-            said.learned,
+            answer.learned,
             ["The root cause was a cookie marked `Secure` on http.", "Note that Safari caches it."]
         );
-        assert_eq!(said.next, ["Deploy to staging"]);
-        assert_eq!(said.questions, ["Would you like me to deploy it now?"]);
+        assert_eq!(answer.next, ["Deploy to staging"]);
+        assert_eq!(answer.questions, ["Would you like me to deploy it now?"]);
     }
 
     #[test]
@@ -268,22 +268,22 @@ mod tests {
         for message in
             ["Done.", "All done, everything works.", "Sure! Let me look at that for you.", "ok", ""]
         {
-            assert_eq!(Said::of(message).headline, None, "{message}");
+            assert_eq!(Answer::of(message).headline, None, "{message}");
         }
     }
 
     #[test]
     fn other_languages_pass_unharmed() {
-        let said = Said::of(
+        let answer = Answer::of(
             "Der Warenkorb rechnet jetzt mit Rabatten. Ursache war ein Rundungsfehler.\n\n## Nächste Schritte\n- Tests ergänzen",
         );
-        assert_eq!(said.headline.as_deref(), Some("Der Warenkorb rechnet jetzt mit Rabatten."));
-        assert_eq!(said.learned, ["Ursache war ein Rundungsfehler."]);
-        assert_eq!(said.next, ["Tests ergänzen"]);
-        let said = Said::of(
+        assert_eq!(answer.headline.as_deref(), Some("Der Warenkorb rechnet jetzt mit Rabatten."));
+        assert_eq!(answer.learned, ["Ursache war ein Rundungsfehler."]);
+        assert_eq!(answer.next, ["Tests ergänzen"]);
+        let answer = Answer::of(
             "ログイン処理のバグを修正しました。原因はトークンの期限切れです。\n\n次のステップ：\n- テストを追加",
         );
-        assert_eq!(said.headline.as_deref(), Some("ログイン処理のバグを修正しました。"));
-        assert_eq!(said.next, ["テストを追加"]);
+        assert_eq!(answer.headline.as_deref(), Some("ログイン処理のバグを修正しました。"));
+        assert_eq!(answer.next, ["テストを追加"]);
     }
 }

@@ -1,7 +1,7 @@
 //! What the user asked for.
 
+use super::answer::decisiveness;
 use super::markdown::{self, Block, sentences};
-use super::messages::decisiveness;
 use super::text::{
     add, alternatives, begins, clip, holds, is_among, one_line, sentence_case, title, words,
 };
@@ -10,7 +10,7 @@ const REQUEST_CHARS_MAX: usize = 400;
 
 /// A prompt, read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct Prompt {
     /// In the user's words, without code and courtesies; empty if the prompt was not the user's.
     pub(super) request: String,
     /// The request as a title, if it begins with what to do.
@@ -32,7 +32,7 @@ const COURTESIES: &str = "please |can you please |could you please |can you |cou
     i'd like you to |i would like you to |i need you to |we need to |i want to |let's |lets |\
     hey, |hey |hi, |hi |hello, |ok, |ok |okay, |now |also |bitte |then |great, |thanks, ";
 
-impl Asked {
+impl Prompt {
     /// Reads a prompt.
     pub(super) fn of(prompt: &str) -> Self {
         let prompt = without_client_tags(prompt);
@@ -131,27 +131,27 @@ mod tests {
 
     #[test]
     fn a_task_becomes_a_title() {
-        let asked = Asked::of(
+        let prompt = Prompt::of(
             "Hey, can you please add rate limiting to the login route? Use Redis.\n```\ncode\n```",
         );
-        assert_eq!(asked.title.as_deref(), Some("Add rate limiting to the login route"));
-        assert_eq!(asked.request, "Add rate limiting to the login route? Use Redis.");
-        assert!(!asked.is_question);
-        assert!(Asked::of("How does the login work?").is_question);
-        assert_eq!(Asked::of("do some work").title, None);
+        assert_eq!(prompt.title.as_deref(), Some("Add rate limiting to the login route"));
+        assert_eq!(prompt.request, "Add rate limiting to the login route? Use Redis.");
+        assert!(!prompt.is_question);
+        assert!(Prompt::of("How does the login work?").is_question);
+        assert_eq!(Prompt::of("do some work").title, None);
     }
 
     #[test]
     fn rules_are_noticed_and_complaints_are_not() {
-        let asked = Asked::of("Always use pnpm here, never npm. Then add zod.");
-        assert_eq!(asked.rules, ["Always use pnpm here, never npm."]);
-        assert!(Asked::of("The callback never fires. It always worked.").rules.is_empty());
+        let prompt = Prompt::of("Always use pnpm here, never npm. Then add zod.");
+        assert_eq!(prompt.rules, ["Always use pnpm here, never npm."]);
+        assert!(Prompt::of("The callback never fires. It always worked.").rules.is_empty());
     }
 
     #[test]
     fn what_the_client_wrote_is_not_the_user() {
         let prompt = "<task-notification>\n<summary>Agent finished</summary>\n</task-notification>";
-        assert_eq!(Asked::of(prompt), Asked::default());
-        assert_eq!(Asked::of("Fix it<system-reminder>x").request, "Fix it");
+        assert_eq!(Prompt::of(prompt), Prompt::default());
+        assert_eq!(Prompt::of("Fix it<system-reminder>x").request, "Fix it");
     }
 }

@@ -1,10 +1,10 @@
 //! A turn as read: what was asked, what the tools show, what was said at the end.
 
-use super::asked::Asked;
+use super::answer::Answer;
 use super::evidence::Evidence;
 use super::files::FileChange;
 use super::kinds;
-use super::messages::Said;
+use super::prompt::Prompt;
 use super::text::{clip, code, is_wide, listing, title, words};
 use crate::turn_prompt::Turn;
 
@@ -12,26 +12,26 @@ use crate::turn_prompt::Turn;
 const HEADLINE_CHARS_MIN: usize = 32;
 
 /// Everything that observations and summary are made from.
-pub(super) struct Story<'t> {
+pub(super) struct ParsedTurn<'t> {
     /// Where the session works.
     pub(super) cwd: &'t str,
     /// The prompt.
-    pub(super) asked: Asked,
+    pub(super) prompt: Prompt,
     /// The last message; empty while the turn goes on.
-    pub(super) said: Said,
+    pub(super) answer: Answer,
     /// The tools.
     pub(super) evidence: Evidence,
     /// The turn is over.
     pub(super) is_over: bool,
 }
 
-impl<'t> Story<'t> {
+impl<'t> ParsedTurn<'t> {
     /// Reads a turn.
     pub(super) fn of(turn: &Turn<'t>) -> Self {
         Self {
             cwd: turn.cwd,
-            asked: Asked::of(turn.prompt),
-            said: Said::of(turn.last_assistant_message.unwrap_or_default()),
+            prompt: Prompt::of(turn.prompt),
+            answer: Answer::of(turn.last_assistant_message.unwrap_or_default()),
             evidence: Evidence::of(turn),
             is_over: turn.is_over,
         }
@@ -39,7 +39,7 @@ impl<'t> Story<'t> {
 
     /// What the message says first, if that tells something about this turn.
     pub(super) fn headline(&self) -> Option<&str> {
-        self.said.headline.as_deref().filter(|text| self.is_telling(text))
+        self.answer.headline.as_deref().filter(|text| self.is_telling(text))
     }
 
     fn is_telling(&self, text: &str) -> bool {
@@ -60,7 +60,7 @@ impl<'t> Story<'t> {
             return false;
         }
         let names_a_file = self.evidence.files.iter().any(|file| text.contains(file.name()));
-        let request = self.asked.request.to_lowercase();
+        let request = self.prompt.request.to_lowercase();
         let shares = lower
             .split(|c: char| !c.is_alphanumeric())
             .any(|word| word.chars().count() >= 5 && request.contains(word));
@@ -79,7 +79,7 @@ impl<'t> Story<'t> {
         let headline = self.headline().map(title);
         let is_good =
             |text: &String| !text.contains('…') && text.chars().count() >= HEADLINE_CHARS_MIN;
-        let asked = self.asked.title.clone().filter(|_| self.is_over);
+        let asked = self.prompt.title.clone().filter(|_| self.is_over);
         let told = headline.clone().filter(is_good).or(subject).or(headline);
         told.or(asked).unwrap_or_else(|| self.changes_title())
     }
