@@ -165,6 +165,7 @@ impl EventBuilder<'_, '_> {
             prompt_id: self.text(&stop.prompt_id),
             cwd: std::mem::take(&mut self.cwd),
             extra: self.extra(),
+            remarks: Vec::new(),
         })
     }
 

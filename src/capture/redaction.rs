@@ -131,6 +131,9 @@ impl EventRedactor {
                 self.texts([&mut it.last_user_message, &mut it.last_assistant_message]);
                 self.texts([&mut it.agent_id, &mut it.agent_type, &mut it.prompt_id, &mut it.cwd]);
                 self.json(&mut it.extra);
+                for remark in &mut it.remarks {
+                    self.texts([&mut remark.tool_use_id, &mut remark.text]);
+                }
             }
             Event::SessionEnded(it) => {
                 self.text(&mut it.reason);
@@ -226,7 +229,7 @@ fn end_of_element(reply: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use claude_mem_events::AgentReplied;
+    use claude_mem_events::{AgentReplied, Remark, SummaryRequested};
 
     use super::*;
 
@@ -247,6 +250,16 @@ mod tests {
         for reply in ["", "</title>", "</title></title>", "<", "</", "plain"] {
             assert_eq!(redacted(reply), reply);
         }
+    }
+
+    #[test]
+    fn remarks_lose_their_secrets() {
+        let text = "no, <private>x</private> use ghp_16C7e42F292c6912E7710c838347Ae178B4a";
+        let remarks = vec![Remark { text: text.into(), ..Remark::default() }];
+        let mut event = SummaryRequested { remarks, ..SummaryRequested::default() }.into();
+        redact(&mut Envelope::default(), &mut event, Policy::default());
+        let Event::SummaryRequested(stop) = event else { panic!("{event:?}") };
+        assert_eq!(stop.remarks[0].text, "no, [redacted:private] use [redacted:github-token]");
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub struct PlannedRequest {
     pub batch: Batch,
     /// Prompts of the turn.
     pub prompts: Vec<Seq>,
+    /// Last stop of the turn before: its message is what a short prompt answers.
+    pub previous_stop: Option<Seq>,
 }
 
 impl Plan {
@@ -58,11 +60,11 @@ impl Plan {
             let progress = store.session_progress(row)?;
             let state = SessionState {
                 turn_last: progress.turn_last,
-                turns_stopped: progress.turns_stopped,
+                turns_stopped: progress.stops.iter().map(|(turn, _)| *turn).collect(),
                 is_ended: progress.is_ended,
                 now_us,
             };
-            let requests = requests(&of_session, &state, limits);
+            let requests = requests(&of_session, &progress.stops, &state, limits);
             if !requests.is_empty() {
                 let recap = store.session_recap(row, by, RECAP_ENTRIES_MAX)?;
                 let content_session = of_session.swap_remove(0).content_session;
@@ -87,7 +89,12 @@ impl Plan {
     }
 }
 
-fn requests(turns: &[PendingTurn], state: &SessionState, limits: &Limits) -> Vec<PlannedRequest> {
+fn requests(
+    turns: &[PendingTurn],
+    stops: &[(u32, Seq)],
+    state: &SessionState,
+    limits: &Limits,
+) -> Vec<PlannedRequest> {
     let mut sources: Vec<Source> = turns
         .iter()
         .flat_map(|turn| turn.pending.iter().map(|pending| source(turn.turn, pending)))
@@ -97,9 +104,17 @@ fn requests(turns: &[PendingTurn], state: &SessionState, limits: &Limits) -> Vec
         let turn = turns.iter().find(|turn| turn.turn == number);
         turn.map(|turn| turn.prompts.clone()).unwrap_or_default()
     };
+    let previous_stop = |number: u32| {
+        let before = stops.partition_point(|(turn, _)| *turn < number);
+        before.checked_sub(1).map(|index| stops[index].1)
+    };
     batches::gather(&sources, state, limits)
         .into_iter()
-        .map(|batch| PlannedRequest { prompts: prompts(batch.turn), batch })
+        .map(|batch| PlannedRequest {
+            prompts: prompts(batch.turn),
+            previous_stop: previous_stop(batch.turn),
+            batch,
+        })
         .collect()
 }
 

@@ -1,12 +1,13 @@
 //! Reads the events of a batch from the log and assembles the turn.
 
 use claude_mem_events::{
-    Envelope, Event, EventItem, EventReader, Recorded, Seq, StopScope, SummaryRequested, ToolUsed,
+    Envelope, Event, EventItem, EventReader, Recorded, Remark, Seq, StopScope, SummaryRequested,
+    ToolUsed,
 };
 use claude_mem_log::{Error, Log};
 use claude_mem_projections::imported_tool_use;
 
-use crate::turn_prompt::{ToolView, Turn};
+use crate::turn_prompt::{RemarkView, ToolView, Turn};
 use crate::{batches::Batch, plan::PlannedRequest};
 
 /// A turn with all its texts.
@@ -21,6 +22,7 @@ pub struct TurnInput {
     cwd: String,
     tools: Vec<(u64, ToolUsed)>,
     stop: Option<SummaryRequested>,
+    previous_message: String,
     is_over: bool,
 }
 
@@ -45,6 +47,11 @@ impl TurnInput {
             if let Some(recorded) = read(&mut reader, *seq)? {
                 input.take_prompt(recorded);
             }
+        }
+        if let Some(seq) = planned.previous_stop
+            && let Some(recorded) = read(&mut reader, seq)?
+        {
+            input.take_previous(recorded);
         }
         input.complete();
         Ok(Some(input))
@@ -81,6 +88,15 @@ impl TurnInput {
         self.prompt.push_str(&prompt.prompt);
     }
 
+    /// The last stop of the turn before. Of its message, the end is kept: there are the questions.
+    fn take_previous(&mut self, recorded: Recorded) {
+        let Event::SummaryRequested(stop) = recorded.event else { return };
+        // A repair of the log may have put another record at this position.
+        if recorded.envelope.session == self.envelope.session {
+            end_of(stop.last_assistant_message.trim_end()).clone_into(&mut self.previous_message);
+        }
+    }
+
     /// Fills the fields that no prompt provided.
     fn complete(&mut self) {
         let first_tool = self.tools.first();
@@ -113,6 +129,8 @@ impl TurnInput {
             at: self.prompted_at_us.cast_signed(),
             tools: self.tools.iter().map(|(at_us, used)| view(*at_us, used)).collect(),
             last_assistant_message: message.filter(|message| !message.is_empty()),
+            remarks: self.stop.iter().flat_map(|stop| &stop.remarks).map(remark).collect(),
+            previous_message: &self.previous_message,
             is_over: self.is_over,
             digest,
         }
@@ -123,6 +141,7 @@ fn view(at_us: u64, used: &ToolUsed) -> ToolView<'_> {
     let output = if used.has_failed { &used.error } else { &used.output };
     ToolView {
         tool: &used.tool,
+        tool_use_id: &used.tool_use_id,
         input: &used.input,
         output,
         at: at_us.cast_signed(),
@@ -132,10 +151,93 @@ fn view(at_us: u64, used: &ToolUsed) -> ToolView<'_> {
     }
 }
 
+fn remark(remark: &Remark) -> RemarkView<'_> {
+    RemarkView { kind: remark.kind, tool_use_id: &remark.tool_use_id, text: &remark.text }
+}
+
+/// Enough for a question with its options.
+const PREVIOUS_CHARS_MAX: usize = 600;
+
+fn end_of(message: &str) -> &str {
+    let start = message.char_indices().rev().take(PREVIOUS_CHARS_MAX).last();
+    start.map_or("", |(at, _)| &message[at..])
+}
+
 fn read(reader: &mut EventReader, seq: Seq) -> Result<Option<Recorded>, Error> {
     reader.seek(seq)?;
     match reader.next()? {
         Some(EventItem::Event(recorded)) if recorded.seq == seq => Ok(Some(recorded)),
         _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use claude_mem_events::{EventLog, Id, PromptSubmitted, RemarkKind};
+    use claude_mem_log::Options;
+    use claude_mem_projections::{EventFilter, Store};
+
+    use super::*;
+    use crate::{batches::Limits, plan::Plan};
+
+    fn stop(message: &str, remarks: Vec<Remark>) -> Event {
+        let last_assistant_message = message.into();
+        SummaryRequested { last_assistant_message, remarks, ..SummaryRequested::default() }.into()
+    }
+
+    fn prompt(text: &str) -> Event {
+        PromptSubmitted { prompt: text.into(), ..PromptSubmitted::default() }.into()
+    }
+
+    /// Each turn of a session: the end of the message before it, and its remarks.
+    fn turns(events: &[Event]) -> Vec<(String, Vec<String>)> {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = EventLog::open(dir.path(), Options::default()).unwrap();
+        let envelope = Envelope { session: "s".into(), ..Envelope::default() };
+        for (number, event) in events.iter().enumerate() {
+            let id = Id::new(number as u64 + 1, number as u64);
+            log.record(id, &envelope, event).unwrap();
+        }
+        let log = Log::open(dir.path(), Options::default()).unwrap();
+        let mut store = Store::in_memory().unwrap();
+        store.fold(&log, |_| true).unwrap();
+        let pending = store.pending_turns(&EventFilter::default(), 10).unwrap();
+        let plan = Plan::new(&store, pending, None, &Limits::default(), 0).unwrap();
+        let input = |planned| TurnInput::read(&log, planned).unwrap().unwrap();
+        plan.sessions[0]
+            .requests
+            .iter()
+            .map(|planned| {
+                let input = input(planned);
+                let turn = input.turn(None);
+                let remark =
+                    |it: &RemarkView<'_>| format!("{:?} {} {}", it.kind, it.tool_use_id, it.text);
+                let remarks = turn.remarks.iter().map(remark).collect();
+                (turn.previous_message.to_owned(), remarks)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_turn_has_its_remarks_and_the_end_of_the_message_before_it() {
+        let said = Remark {
+            kind: RemarkKind::Rejection,
+            tool_use_id: "t1".into(),
+            text: "not now".into(),
+        };
+        let long = format!("{} A or B?\n", "é".repeat(1000));
+        let found = turns(&[
+            prompt("one"),
+            stop("Well.", Vec::new()),
+            stop(&long, vec![said]),
+            prompt("B"),
+            stop("Done.", Vec::new()),
+        ]);
+        let question = format!("{} A or B?", "é".repeat(592));
+        assert_eq!(question.chars().count(), PREVIOUS_CHARS_MAX);
+        let (first, second, third) = (&found[0], &found[1], &found[2]);
+        assert_eq!(first, &(String::new(), Vec::new()));
+        assert_eq!(second, &(String::new(), vec!["Rejection t1 not now".to_owned()]));
+        assert_eq!(third, &(question, Vec::new()));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use claude_mem_events::RemarkKind;
 use jiff::{Timestamp, tz::TimeZone};
 
 use crate::escape::{attribute, elided, escaped};
@@ -23,6 +24,11 @@ pub struct Turn<'a> {
     pub tools: Vec<ToolView<'a>>,
     /// The last message of the assistant, once the turn is over.
     pub last_assistant_message: Option<&'a str>,
+    /// What the transcript says between the prompt and the last message, in order.
+    pub remarks: Vec<RemarkView<'a>>,
+    /// The end of the assistant's last message of the turn before, which a short prompt answers.
+    /// Empty if there is none.
+    pub previous_message: &'a str,
     /// The turn is over: the prompt asks for a summary as well.
     pub is_over: bool,
     /// Recap of the session so far, for a provider without its history.
@@ -33,6 +39,8 @@ pub struct Turn<'a> {
 pub struct ToolView<'a> {
     /// As the assistant calls it.
     pub tool: &'a str,
+    /// The client's id of it; empty if unknown. Remarks refer to it.
+    pub tool_use_id: &'a str,
     /// JSON.
     pub input: &'a str,
     /// JSON; for a failure, its text.
@@ -43,6 +51,15 @@ pub struct ToolView<'a> {
     pub failed: bool,
     /// The type of the subagent that used it, if any.
     pub agent: Option<&'a str>,
+}
+
+/// Something said in the turn beside prompts, tool uses and the last message.
+#[derive(Debug, Clone, Copy)]
+pub struct RemarkView<'a> {
+    pub kind: RemarkKind,
+    /// The tool use that it precedes or rejects; empty if there is none.
+    pub tool_use_id: &'a str,
+    pub text: &'a str,
 }
 
 /// Size limits of a prompt.

@@ -142,7 +142,8 @@ fn opaque(json: &str) -> Option<(u16, u8, Vec<u8>)> {
 #[cfg(test)]
 mod tests {
     use claude_mem_events::{
-        AgentReplied, PromptSubmitted, Seq, Submitter, Tombstone, ToolUsed, Versioned as _,
+        AgentReplied, PromptSubmitted, Seq, Submitter, SummaryRequested, Tombstone, ToolUsed,
+        Versioned as _,
     };
 
     use super::*;
@@ -172,6 +173,17 @@ mod tests {
         let kind = ToolUsed::KIND;
         there_and_back(Event::Erased { kind, left: Some(Box::new(left)) });
         there_and_back(Event::Erased { kind, left: None });
+    }
+
+    #[test]
+    fn a_stop_of_the_first_version_has_no_remarks() {
+        let event = Event::from(SummaryRequested::default());
+        let recorded =
+            Recorded { seq: Seq::START, id: Id::new(5, 7), envelope: Envelope::default(), event };
+        let line = serde_json::to_string(&Exported::of(&recorded)).unwrap();
+        let old = line.replace("\"version\":2", "\"version\":1").replace(",\"remarks\":[]", "");
+        assert!(old.len() < line.len() && old.contains("\"version\":1"), "{old}");
+        assert_eq!(read(old.as_bytes()).unwrap().2, recorded.event);
     }
 
     #[test]

@@ -37,6 +37,7 @@ impl Event {
                 last_assistant_message: none(),
                 cwd: none(),
                 extra: none(),
+                remarks: Vec::new(),
                 ..event.clone()
             }),
             Self::AgentReplied(event) => {
@@ -72,6 +73,7 @@ impl Event {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Remark;
 
     #[test]
     fn no_content_stays() {
@@ -85,6 +87,12 @@ mod tests {
                 extra: secret(),
                 tool_use_id: "id".into(),
                 ..ToolUsed::default()
+            }
+            .into(),
+            SummaryRequested {
+                last_assistant_message: secret(),
+                remarks: vec![Remark { text: secret(), ..Remark::default() }],
+                ..SummaryRequested::default()
             }
             .into(),
             PromptSubmitted { prompt: secret(), ..PromptSubmitted::default() }.into(),

@@ -45,7 +45,7 @@ pub use reprocess_finished::ReprocessFinished;
 pub use reprocess_started::ReprocessStarted;
 pub use session_ended::SessionEnded;
 pub use session_started::SessionStarted;
-pub use summary_requested::{StopScope, SummaryRequested};
+pub use summary_requested::{Remark, RemarkKind, StopScope, SummaryRequested};
 pub use tombstone::Tombstone;
 pub use tool_used::ToolUsed;
 
@@ -157,14 +157,15 @@ macro_rules! events {
             }
 
             /// Deserializes the output of [`serialize_body`](Self::serialize_body) by the name of a
-            /// kind. `None` for an unknown kind or another version of it.
+            /// kind. Fields that an older version did not have get their default value. `None` for an
+            /// unknown kind or a newer version.
             pub fn deserialize_body<'de, D: Deserializer<'de>>(
                 name: &str,
                 version: u16,
                 deserializer: D,
             ) -> Result<Option<Self>, D::Error> {
                 match name {
-                    $(stringify!($name) if version == $name::VERSION => {
+                    $(stringify!($name) if (1..=$name::VERSION).contains(&version) => {
                         $name::deserialize(deserializer).map(|body| Some(Self::$name(body)))
                     })*
                     _ => Ok(None),

@@ -26,6 +26,36 @@ pub struct SummaryRequested {
     pub cwd: String,
     /// Unknown fields of the hook's JSON, as a JSON object; empty if there are none.
     pub extra: String,
+    /// What the transcript says between the prompt and the last message, in order. Since version 2.
+    #[serde(default)]
+    pub remarks: Vec<Remark>,
+}
+
+/// Something said in a turn that no other event contains.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Remark {
+    /// Who said it, and when.
+    pub kind: RemarkKind,
+    /// The client's id of the tool use it is about; empty if there is none.
+    pub tool_use_id: String,
+    /// The words, with private parts and secrets removed.
+    pub text: String,
+}
+
+/// The kind of a remark. New kinds are added at the end: the position is on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum RemarkKind {
+    /// The assistant's words before the tool use that follows them.
+    #[default]
+    Narration,
+    /// The user rejected a tool use; the text is the user's words.
+    Rejection,
+    /// Permission for a tool use was denied without words; the text is the tool and its input.
+    Denied,
+    /// The client's summary of a long conversation, which replaced it.
+    Compaction,
+    /// The turn ended with an error of the model's API.
+    ApiError,
 }
 
 /// What stopped.
@@ -42,12 +72,46 @@ pub enum StopScope {
 
 impl Versioned for SummaryRequested {
     const KIND: u16 = 4;
-    const VERSION: u16 = 1;
+    const VERSION: u16 = 2;
 
     fn read(version: u16, body: &[u8]) -> Result<Self, DecodeError> {
         match version {
-            1 => codec::read(body),
+            1 => codec::read::<V1>(body).map(Self::from),
+            2 => codec::read(body),
             _ => Err(DecodeError::Version { kind: Self::KIND, version }),
+        }
+    }
+}
+
+/// Version 1, without remarks.
+#[derive(Deserialize)]
+struct V1 {
+    scope: StopScope,
+    last_user_message: String,
+    last_assistant_message: String,
+    is_stop_hook_active: bool,
+    background_tasks: u32,
+    agent_id: String,
+    agent_type: String,
+    prompt_id: String,
+    cwd: String,
+    extra: String,
+}
+
+impl From<V1> for SummaryRequested {
+    fn from(v1: V1) -> Self {
+        Self {
+            scope: v1.scope,
+            last_user_message: v1.last_user_message,
+            last_assistant_message: v1.last_assistant_message,
+            is_stop_hook_active: v1.is_stop_hook_active,
+            background_tasks: v1.background_tasks,
+            agent_id: v1.agent_id,
+            agent_type: v1.agent_type,
+            prompt_id: v1.prompt_id,
+            cwd: v1.cwd,
+            extra: v1.extra,
+            remarks: Vec::new(),
         }
     }
 }
@@ -56,10 +120,8 @@ impl Versioned for SummaryRequested {
 mod tests {
     use super::*;
 
-    /// These bytes are on users' disks. If this fails, add a version; do not edit the bytes.
-    #[test]
-    fn v1_bytes_are_fixed() {
-        let event = SummaryRequested {
+    fn example() -> SummaryRequested {
+        SummaryRequested {
             scope: StopScope::Subagent,
             last_user_message: "u".into(),
             last_assistant_message: "a".into(),
@@ -70,14 +132,41 @@ mod tests {
             prompt_id: "p1".into(),
             cwd: "/p".into(),
             extra: "{}".into(),
+            remarks: Vec::new(),
+        }
+    }
+
+    /// These bytes are on users' disks. If this fails, add a version; do not edit the bytes.
+    const V1_BYTES: &[u8] = b"\x01\x01u\x01a\x01\x02\x01i\x01t\x02p1\x02/p\x02{}";
+
+    #[test]
+    fn v1_bytes_stay_readable() {
+        assert_eq!(SummaryRequested::read(1, V1_BYTES), Ok(example()));
+        assert!(SummaryRequested::read(2, V1_BYTES).is_err());
+    }
+
+    /// These bytes are on users' disks. If this fails, add a version; do not edit the bytes.
+    #[test]
+    fn v2_bytes_are_fixed() {
+        let remark =
+            |kind, id: &str, text: &str| Remark { kind, tool_use_id: id.into(), text: text.into() };
+        let event = SummaryRequested {
+            remarks: vec![
+                remark(RemarkKind::Narration, "t1", "n"),
+                remark(RemarkKind::Rejection, "t2", "no"),
+                remark(RemarkKind::Denied, "t3", "d"),
+                remark(RemarkKind::Compaction, "", "c"),
+                remark(RemarkKind::ApiError, "", "e"),
+            ],
+            ..example()
         };
         let mut bytes = Vec::new();
         codec::write(&event, &mut bytes).unwrap();
-        assert_eq!(
-            bytes.escape_ascii().to_string(),
-            r"\x01\x01u\x01a\x01\x02\x01i\x01t\x02p1\x02/p\x02{}"
-        );
-        assert_eq!(SummaryRequested::read(1, &bytes), Ok(event));
+        let remarks =
+            br"\x05\x00\x02t1\x01n\x01\x02t2\x02no\x02\x02t3\x01d\x03\x00\x01c\x04\x00\x01e";
+        let expected = format!("{}{}", V1_BYTES.escape_ascii(), String::from_utf8_lossy(remarks));
+        assert_eq!(bytes.escape_ascii().to_string(), expected);
+        assert_eq!(SummaryRequested::read(2, &bytes), Ok(event));
         assert!(SummaryRequested::read(SummaryRequested::VERSION + 1, &bytes).is_err());
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     fold::{
         ALL, duplicates, forgettings,
         projection::{Projection, ReadAhead, Rows},
-        projects, sessions,
+        projects, sessions, stops,
     },
     hosts::{HOST_SHIFT, Host, HostLog, with_host},
     store::Store,
@@ -154,7 +154,7 @@ fn weight(met: &EventItem) -> usize {
     match &recorded.event {
         Event::ToolUsed(used) => used.input.len() + used.output.len() + used.error.len(),
         Event::PromptSubmitted(prompt) => prompt.prompt.len(),
-        Event::SummaryRequested(stop) => stop.last_assistant_message.len(),
+        Event::SummaryRequested(stop) => stops::text_bytes(stop),
         Event::AgentReplied(replied) => replied.reply.len(),
         Event::AgentFailed(failed) => failed.reply.len(),
         Event::Imported(imported) => imported.row.len(),

@@ -31,6 +31,12 @@ impl Projection for Stops {
     }
 }
 
+/// Size of its texts.
+pub(crate) fn text_bytes(stop: &SummaryRequested) -> usize {
+    let remarks: usize = stop.remarks.iter().map(|remark| remark.text.len()).sum();
+    stop.last_user_message.len() + stop.last_assistant_message.len() + remarks
+}
+
 fn insert(rows: &Rows<'_>, event: &Recorded, stop: &SummaryRequested) -> Result<()> {
     let place = sessions::place(rows, event)?;
     let Some(session) = place.session else { return Ok(()) };
@@ -57,7 +63,7 @@ fn insert(rows: &Rows<'_>, event: &Recorded, stop: &SummaryRequested) -> Result<
             some(&stop.agent_id),
             some(&stop.agent_type),
             stop.background_tasks,
-            rows.bytes(stop.last_user_message.len() + stop.last_assistant_message.len()),
+            rows.bytes(text_bytes(stop)),
         ],
     )?;
     Ok(())

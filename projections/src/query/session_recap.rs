@@ -3,8 +3,12 @@
 use crate::{
     error::Result,
     query::pending::Reprocessing,
-    store::{Store, sql_values::number},
+    store::{
+        Store,
+        sql_values::{number, seq},
+    },
 };
+use claude_mem_events::Seq;
 use rusqlite::named_params;
 
 /// The progress of a session.
@@ -14,8 +18,8 @@ pub struct SessionProgress {
     pub turn_last: u32,
     /// Whether it has ended.
     pub is_ended: bool,
-    /// The turns in which the assistant stopped.
-    pub turns_stopped: Vec<u32>,
+    /// The turns in which the assistant stopped, in order, with the last stop of each.
+    pub stops: Vec<(u32, Seq)>,
 }
 
 /// A memory of a session, in short.
@@ -37,11 +41,12 @@ impl Store {
             .connection
             .prepare_cached(sql)?
             .query_row([session], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let sql = "select distinct turn from stops where session = ?1 and scope = 'turn'";
+        let sql = "select turn, max(seq) from stops where session = ?1 and scope = 'turn'
+                   group by turn order by turn";
         let mut statement = self.connection.prepare_cached(sql)?;
-        let turns = statement.query_map([session], |row| row.get(0))?;
-        let turns_stopped = turns.collect::<rusqlite::Result<_>>()?;
-        Ok(SessionProgress { turn_last, is_ended, turns_stopped })
+        let stops = statement.query_map([session], |row| Ok((row.get(0)?, seq(row, 1)?)))?;
+        let stops = stops.collect::<rusqlite::Result<_>>()?;
+        Ok(SessionProgress { turn_last, is_ended, stops })
     }
 
     /// The latest `limit` memories of a session, newest first: the visible ones, or those that a
@@ -106,7 +111,8 @@ mod tests {
         scene.start(1, "v1");
         scene.reply_in(1, "v1", &[used, stop], &titled("c"));
         let store = scene.fold();
-        let expected = SessionProgress { turn_last: 2, is_ended: false, turns_stopped: vec![1] };
+        let stops = vec![(1, Seq::new(1, 3))];
+        let expected = SessionProgress { turn_last: 2, is_ended: false, stops };
         assert_eq!(store.session_progress(1).unwrap(), expected);
         assert_eq!(texts(&store.session_recap(1, None, 10).unwrap()), ["a", "b"]);
         assert_eq!(texts(&store.session_recap(1, None, 1).unwrap()), ["a"]);
