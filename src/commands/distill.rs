@@ -8,7 +8,7 @@ use serde_json::json;
 
 use claude_mem_core::{app::App, failure::Failure, format::count};
 use claude_mem_distill::{
-    self, Distilled, Limits, RunOptions, Stopped, dollars, providers::auto::remedy, tokens,
+    self, Distilled, RunOptions, Stopped, dollars, providers::auto::remedy, tokens,
 };
 
 /// Distill pending events into memories now
@@ -31,12 +31,8 @@ pub(crate) struct Distill {
 impl Distill {
     /// Exits with code 1 if the provider fails or if requests were parked.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
-        let mut limits = Limits::default();
-        if !self.due {
-            limits.age_max_us = None;
-        }
         let wait_max = Duration::from_secs(self.wait);
-        let options = RunOptions { limits, wait_max, retry: None };
+        let options = RunOptions { is_due_only: self.due, wait_max, retry: None };
         let distilled = claude_mem_distill::distill(app, &options)?;
         report(app, &distilled, self.json)
     }

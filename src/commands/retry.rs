@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::distill::report;
 use claude_mem_core::{app::App, failure::Failure, format::count};
-use claude_mem_distill::{self, Limits, Retry, RunOptions};
+use claude_mem_distill::{self, Retry, RunOptions};
 use claude_mem_memory::store;
 
 /// Retry failed requests, and distill everything pending
@@ -34,9 +34,8 @@ impl RetryParked {
         if self.list {
             return self.show(app);
         }
-        let limits = Limits { age_max_us: None, ..Limits::default() };
         let retry = Some(Retry { ids: self.ids });
-        let options = RunOptions { limits, wait_max: Duration::from_secs(120), retry };
+        let options = RunOptions { is_due_only: false, wait_max: Duration::from_secs(120), retry };
         let distilled = claude_mem_distill::distill(app, &options)?;
         report(app, &distilled, self.json)
     }

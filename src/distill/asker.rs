@@ -7,6 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::turn_input::TurnInput;
 use crate::{
+    batches,
     conversations::Conversations,
     prompts::{self, Instructions, PromptOptions, Prompts},
     providers::{
@@ -101,6 +102,16 @@ impl PromptSet {
     /// Whether requests cost nothing because the built-in rules respond.
     pub fn is_free(&self) -> bool {
         self.provider == RULES
+    }
+
+    /// How pending events are grouped into requests; `is_due_only` leaves out turns in progress.
+    pub fn batches(&self, is_due_only: bool) -> batches::Limits {
+        let limits = match self.is_free() {
+            true => batches::Limits::whole_turns(),
+            false => batches::Limits::default(),
+        };
+        let age_max_us = limits.age_max_us.filter(|_| is_due_only);
+        batches::Limits { age_max_us, ..limits }
     }
 
     /// Whether provider, model and prompts are the same.

@@ -1,8 +1,9 @@
 //! Groups pending events into requests.
 //!
 //! Pure: rows and the time come in, batches go out. Tool uses are collected per turn until the
-//! assistant stops, so that one request yields observations and summary. A large turn is split. A
-//! turn that does not end is sent without its end once it is old enough.
+//! assistant stops, so that one request yields observations and summary. For a model, a large turn is
+//! split, and a turn that does not end is sent without its end once it is old enough. The built-in
+//! rules have no context window and no price: they get turns whole.
 
 use claude_mem_events::Seq;
 
@@ -54,6 +55,9 @@ pub struct Limits {
     /// Age at which an unfinished turn is sent, for long turns and for sessions that died. `None`
     /// sends at once.
     pub age_max_us: Option<u64>,
+    /// A turn is judged as a whole: its age counts from its last event, and what is taken without
+    /// a stop counts as over.
+    pub is_whole: bool,
 }
 
 impl Default for Limits {
@@ -64,8 +68,32 @@ impl Default for Limits {
             count_max: 60,
             bytes_max: 64 << 10,
             source_bytes_max: 8_000,
-            age_max_us: Some(15 * 60 * 1_000_000),
+            age_max_us: Some(15 * MINUTE_US),
+            is_whole: false,
         }
+    }
+}
+
+const MINUTE_US: u64 = 60 * 1_000_000;
+
+impl Limits {
+    /// For the built-in rules. The bounds are on memory alone: no turn of the sessions we examined
+    /// has a tenth of this. A turn without an event for two hours was given up, or waits for a
+    /// user who is away.
+    pub fn whole_turns() -> Self {
+        Self {
+            count_max: 5_000,
+            bytes_max: 64 << 20,
+            source_bytes_max: u64::MAX,
+            age_max_us: Some(120 * MINUTE_US),
+            is_whole: true,
+        }
+    }
+
+    /// When an unfinished turn with these first and last events is due, in microseconds.
+    pub fn due_us(&self, first_us: u64, last_us: u64) -> u64 {
+        let from = if self.is_whole { last_us } else { first_us };
+        self.age_max_us.map_or(0, |age| from.saturating_add(age))
     }
 }
 
@@ -128,7 +156,8 @@ fn of_turn(turn: u32, sources: Vec<Source>, state: &SessionState, limits: &Limit
     }
     let is_past = state.is_ended || turn < state.turn_last;
     if open.count > 0 && (is_past || open.is_full(limits) || open.is_old(state, limits)) {
-        batches.push(open.close(turn, is_past && !state.turns_stopped.contains(&turn)));
+        let is_over = is_past || limits.is_whole && !open.is_full(limits);
+        batches.push(open.close(turn, is_over && !state.turns_stopped.contains(&turn)));
     }
     batches
 }
@@ -159,11 +188,10 @@ impl Open {
         self.count >= limits.count_max || self.bytes >= limits.bytes_max
     }
 
-    /// Whether its first event reached the maximum age.
+    /// Whether it reached the maximum age.
     fn is_old(&self, state: &SessionState, limits: &Limits) -> bool {
-        let Some(age_max_us) = limits.age_max_us else { return true };
-        let first = self.sources.first().map_or(state.now_us, |source| source.at_us);
-        first.saturating_add(age_max_us) <= state.now_us
+        let at_us = |source: Option<&Source>| source.map_or(state.now_us, |source| source.at_us);
+        limits.due_us(at_us(self.sources.first()), at_us(self.sources.last())) <= state.now_us
     }
 
     fn close(&mut self, turn: u32, is_over: bool) -> Batch {
@@ -183,7 +211,7 @@ mod tests {
 
     use super::*;
 
-    const MINUTE: u64 = 60 * 1_000_000;
+    const MINUTE: u64 = MINUTE_US;
 
     /// One event per minute: `t` a tool use, `s` a stop, `a` an aside, digits start a turn.
     fn events(text: &str) -> Vec<Source> {
@@ -241,6 +269,22 @@ mod tests {
         assert_eq!(gathered("ttt", at(16), Limits::default()), "1 2 3|");
         let impatient = Limits { age_max_us: None, ..Limits::default() };
         assert_eq!(gathered("ttt", at(3), impatient), "1 2 3|");
+    }
+
+    #[test]
+    fn the_rules_get_a_turn_whole_when_it_is_over_or_abandoned() {
+        let whole = Limits::whole_turns();
+        let many = "t".repeat(200);
+        let all: Vec<String> = (1..=200).map(|n: u8| n.to_string()).collect();
+        assert_eq!(gathered(&many, at(200), whole), "", "however long it takes");
+        assert_eq!(gathered(&many, at(319), whole), "");
+        assert_eq!(gathered(&many, at(320), whole), format!("{}‖", all.join(" ")));
+        let now = Limits { age_max_us: None, ..whole };
+        assert_eq!(gathered("ttt", at(3), now), "1 2 3‖");
+        let next = SessionState { turn_last: 2, ..at(3) };
+        assert_eq!(gathered("1tt2t", next, whole), "1 2‖");
+        let bounded = Limits { count_max: 2, ..whole };
+        assert_eq!(gathered("ttttts", at(6), bounded), "1 2| 3 4| 5 6‖", "memory is bounded");
     }
 
     #[test]

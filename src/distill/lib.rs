@@ -50,8 +50,8 @@ use claude_mem_memory::store;
 /// Options of a distill run.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
-    /// When batches are full or old enough.
-    pub limits: Limits,
+    /// Skip turns that are still in progress.
+    pub is_due_only: bool,
     /// Total time to wait for a failing provider.
     pub wait_max: Duration,
     /// Also send parked events.
@@ -124,11 +124,15 @@ pub fn distill(app: &mut App, options: &RunOptions) -> Result<Distilled, Failure
         for turn in &mut turns {
             turn.pending.retain(|pending| !answered.contains(pending.id.as_bytes()));
         }
-        let plan = plan(app, &store, turns, options)?;
-        if plan.is_empty() {
+        turns.retain(|turn| !turn.pending.is_empty());
+        if turns.is_empty() {
             return Ok(distilled);
         }
         let prompt_set = PromptSet::load(app, &store, &overrides)?;
+        let plan = plan(app, &store, turns, prompt_set.batches(options.is_due_only))?;
+        if plan.is_empty() {
+            return Ok(distilled);
+        }
         let report = send_all(app, &store, &prompt_set, plan, options)?;
         (distilled.provider, distilled.model) =
             (prompt_set.provider.clone(), prompt_set.model.clone());
@@ -162,11 +166,9 @@ pub fn take_lock(app: &mut App) -> Result<DistillLock, Failure> {
 
 /// Estimated cost of distilling all pending events.
 pub fn estimate(app: &App, store: &Store, log: &Log) -> Result<Estimate, Failure> {
-    let limits = Limits { age_max_us: None, ..Limits::default() };
-    let options = RunOptions { limits, wait_max: Duration::ZERO, retry: None };
-    let plan =
-        plan(app, store, store.pending_turns(&EventFilter::default(), usize::MAX)?, &options)?;
     let prompt_set = PromptSet::load(app, store, &Overrides::default())?;
+    let turns = store.pending_turns(&EventFilter::default(), usize::MAX)?;
+    let plan = plan(app, store, turns, prompt_set.batches(false))?;
     Ok(Estimate::of(&plan, &prompt_set, log)?)
 }
 
@@ -174,10 +176,10 @@ fn plan(
     app: &App,
     store: &Store,
     turns: Vec<PendingTurn>,
-    options: &RunOptions,
+    limits: Limits,
 ) -> Result<Plan, Failure> {
     let now_us = app.clock.now().as_microsecond().cast_unsigned();
-    Ok(Plan::new(store, turns, None, &options.limits, now_us)?)
+    Ok(Plan::new(store, turns, None, &limits, now_us)?)
 }
 
 fn send_all(

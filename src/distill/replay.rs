@@ -16,7 +16,6 @@ use serde_json::Value;
 use crate::{
     admission::Admission,
     asker::{Overrides, PromptSet, Responder, adopt_instructions},
-    batches::Limits,
     estimate::Estimate,
     plan::Plan,
     progress::with_progress,
@@ -104,7 +103,7 @@ impl Prepared {
         };
         let now_us = app.clock.now().as_microsecond().cast_unsigned();
         // An unfinished turn is not part of the past yet.
-        let plan = Plan::new(store, turns, Some(&by), &Limits::default(), now_us)?;
+        let plan = Plan::new(store, turns, Some(&by), &prompt_set.batches(true), now_us)?;
         let is_begun = begun.is_some();
         let is_needed = !request.is_rebuild()
             && (is_begun

@@ -132,6 +132,7 @@ impl TurnInput {
             remarks: self.stop.iter().flat_map(|stop| &stop.remarks).map(remark).collect(),
             previous_message: &self.previous_message,
             is_over: self.is_over,
+            is_interrupted: self.is_over && self.stop.is_none(),
             digest,
         }
     }

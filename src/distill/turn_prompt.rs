@@ -31,6 +31,9 @@ pub struct Turn<'a> {
     pub previous_message: &'a str,
     /// The turn is over: the prompt asks for a summary as well.
     pub is_over: bool,
+    /// It is over without a stop: the session ended or the next turn began, and nothing says how
+    /// it would have ended.
+    pub is_interrupted: bool,
     /// Recap of the session so far, for a provider without its history.
     pub digest: Option<&'a str>,
 }

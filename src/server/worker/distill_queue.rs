@@ -18,8 +18,8 @@ use claude_mem_projections::Store;
 use crate::shared::cancelled::CancelledSessions;
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_distill::{
-    self, Admission, DistillLock, DistillRun, Overrides, Plan, PromptSet, Responder, RunReport,
-    SessionPlan, Stopped, caps, providers::auto, spent_today,
+    self, Admission, DistillLock, DistillRun, Limits, Overrides, Plan, PromptSet, Responder,
+    RunReport, SessionPlan, Stopped, caps, providers::auto, spent_today,
 };
 
 /// How often to check for changes outside of files, such as a newly installed client.
@@ -142,6 +142,12 @@ impl DistillQueue {
             self.lock = None;
         }
         all
+    }
+
+    /// How pending events are grouped, which depends on the provider.
+    pub(super) fn batches(&mut self, app: &App, store: &Store) -> Result<Limits, Failure> {
+        self.refresh(app, store)?;
+        Ok(self.parts.as_ref().map_or_else(Limits::default, |parts| parts.prompt_set.batches(true)))
     }
 
     /// Starts requests that are due, up to the limit.

@@ -28,7 +28,7 @@ use claude_mem_core::{
     os::{self, WakeListener},
     settings::table::WORKER_IDLE,
 };
-use claude_mem_distill::{Limits, Plan};
+use claude_mem_distill::Plan;
 use claude_mem_memory::store;
 
 /// Maximum delay after a missed wake-up.
@@ -81,7 +81,8 @@ struct Due {
     plan: Plan,
     /// Pending events, due or not.
     count: u64,
-    oldest_us: Option<u64>,
+    /// When the next unfinished turn is due.
+    next_us: Option<u64>,
     now_us: u64,
 }
 
@@ -230,11 +231,11 @@ impl MainLoop {
             self.fold()?;
             due = self.due()?;
         }
-        let Due { plan, count, oldest_us, now_us } = due;
+        let Due { plan, count, next_us, now_us } = due;
         let before = self.asking.underway();
         let put = self.asking.put(&self.app, &self.store, plan)?;
         let has_moved = self.asking.underway() != before;
-        self.plan_at = self.next_plan(&put, oldest_us, now_us, &Limits::default());
+        self.plan_at = self.next_plan(&put, next_us, now_us);
         self.has_prospects = count > 0 && !matches!(put, Put::Closed(..));
         self.publish(count, &put, has_moved);
         Ok(())
@@ -253,11 +254,19 @@ impl MainLoop {
         });
         let count = events_to_distill(&turns).count() as u64;
         turns.retain(|turn| !self.asking.is_left_alone(&turn.content_session));
-        let oldest_us = events_to_distill(&turns).map(|pending| pending.at_us).min();
-        let limits = Limits::default();
         let now_us = self.app.clock.now().as_microsecond().cast_unsigned();
+        if events_to_distill(&turns).next().is_none() {
+            return Ok(Due { plan: Plan::default(), count, next_us: None, now_us });
+        }
+        let limits = self.asking.batches(&self.app, &self.store)?;
+        let due_us = |turn: &PendingTurn| {
+            let first = turn.pending.first()?.at_us;
+            let last = turn.pending.last().map_or(first, |pending| pending.at_us);
+            Some(limits.due_us(first, last))
+        };
+        let next_us = turns.iter().filter_map(due_us).filter(|due_us| *due_us > now_us).min();
         let plan = Plan::new(&self.store, turns, None, &limits, now_us)?;
-        Ok(Due { plan, count, oldest_us, now_us })
+        Ok(Due { plan, count, next_us, now_us })
     }
 
     /// Drops indexed events from the unconfirmed ones.
@@ -272,13 +281,7 @@ impl MainLoop {
         }
     }
 
-    fn next_plan(
-        &self,
-        put: &Put,
-        oldest_us: Option<u64>,
-        now_us: u64,
-        limits: &Limits,
-    ) -> Option<Instant> {
+    fn next_plan(&self, put: &Put, next_us: Option<u64>, now_us: u64) -> Option<Instant> {
         let now = Instant::now();
         let again = match put {
             Put::Closed(_, left) => Some(now + *left),
@@ -286,10 +289,7 @@ impl MainLoop {
             Put::Done => None,
         };
         // A turn that does not end is distilled when it is old enough.
-        let old_us = oldest_us.zip(limits.age_max_us).map(|(oldest, age)| oldest + age);
-        let old = old_us
-            .filter(|old_us| *old_us > now_us)
-            .map(|old_us| now + Duration::from_micros(old_us - now_us));
+        let old = next_us.map(|at_us| now + Duration::from_micros(at_us.saturating_sub(now_us)));
         [again, old, self.asking.next_release()].into_iter().flatten().min()
     }
 

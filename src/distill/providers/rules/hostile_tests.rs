@@ -127,7 +127,7 @@ proptest! {
         let tools = tools.into_iter().map(|(name, input, output, failed)| Tool {
             name, input, output, failed, agent: None,
         });
-        let turn = Recorded { cwd: "/p".into(), prompt, tools: tools.collect(), answer, is_over };
+        let turn = Recorded { cwd: "/p".into(), prompt, tools: tools.collect(), is_over, is_interrupted: is_over && answer.is_none(), answer };
         let reply = turn.extract();
         let read = read_reply(&reply, &Mode::code().kinds());
         prop_assert_ne!(read.verdict, Verdict::Unreadable, "{}", reply);
@@ -160,6 +160,7 @@ fn a_huge_turn_has_a_short_reply() {
         tools: (0..60).map(tool).collect(),
         answer: Some(words.clone()),
         is_over: true,
+        is_interrupted: false,
     };
     let reply = turn.extract();
     assert!(reply.len() < 16_000, "{}", reply.len());

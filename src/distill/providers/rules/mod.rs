@@ -6,6 +6,7 @@
 //! always gives the same reply, however odd its JSON.
 
 mod answer;
+mod begun;
 mod commands;
 mod evidence;
 mod files;
@@ -36,17 +37,20 @@ use claude_mem_memory::modes::Mode;
 use parsed_turn::ParsedTurn;
 
 /// Named in replies where another provider names its model. The number rises when the rules do.
-pub const MODEL: &str = "extract-1";
+pub const MODEL: &str = "extract-2";
 
-/// Answers a turn: observations, and a summary if the turn is over.
+/// Answers a turn that is over: observations and a summary.
 pub fn extract(turn: &Turn<'_>, mode: &Mode, verbosity: Verbosity) -> String {
+    if !turn.is_over {
+        return reply::render(&[], None, false); // a piece of a turn misleads: the rest undoes it
+    }
     let parsed = ParsedTurn::of(turn);
     let mut observations = observations::of(&parsed, mode, verbosity);
     // What is remembered of the session already is not told again.
     let digest = turn.digest.unwrap_or_default();
     observations.retain(|observation| !digest.contains(&observation.title));
-    let summary = if turn.is_over { summary::of(&parsed) } else { None };
-    reply::render(&observations, summary.as_ref(), turn.is_over)
+    let summary = summary::of(&parsed);
+    reply::render(&observations, summary.as_ref(), true)
 }
 
 /// The same as an answer of any provider, free of charge.

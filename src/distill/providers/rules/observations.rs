@@ -1,6 +1,7 @@
 //! Which observations a turn is worth, the most useful first.
 
 use super::answer::decisiveness;
+use super::begun;
 use super::commands::Purpose;
 use super::evidence::Fix;
 use super::files::{Class, FileChange};
@@ -11,7 +12,7 @@ use super::text::{add, clip, code, listing, title};
 use claude_mem_core::settings::Verbosity;
 use claude_mem_memory::modes::Mode;
 
-const FACTS_MAX: usize = 8;
+pub(super) const FACTS_MAX: usize = 8;
 const FACT_CHARS_MAX: usize = 240;
 const SUBTITLE_CHARS_MAX: usize = 160;
 const FILES_MAX: usize = 30;
@@ -24,7 +25,8 @@ pub(super) fn of(parsed: &ParsedTurn<'_>, mode: &Mode, verbosity: Verbosity) -> 
     let mut found: Vec<(Kind, Observation)> = Vec::new();
     if parsed.evidence.has_work() {
         let kind = kinds::of_work(parsed);
-        found.push((kind, work(parsed, kind)));
+        let work = begun::work(parsed).unwrap_or_else(|| work(parsed, kind));
+        found.push((kind, work));
         found.extend(fixes_on_the_way(parsed, kind).map(|fix| (Kind::Bugfix, fix)));
     } else if let Some(finding) = finding(parsed, verbosity) {
         found.push((
@@ -92,7 +94,7 @@ fn work(parsed: &ParsedTurn<'_>, kind: Kind) -> Observation {
 
 /// Statements about the changed files: in the assistant's words where it named the file, else from the
 /// difference. Then what else it listed.
-fn file_facts(parsed: &ParsedTurn<'_>) -> Vec<String> {
+pub(super) fn file_facts(parsed: &ParsedTurn<'_>) -> Vec<String> {
     let mut files: Vec<&FileChange> = parsed.evidence.files.iter().collect();
     files.sort_by_key(|file| match file.class() {
         Class::Source => 0,

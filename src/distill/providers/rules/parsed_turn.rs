@@ -21,8 +21,8 @@ pub(super) struct ParsedTurn<'t> {
     pub(super) answer: Answer,
     /// The tools.
     pub(super) evidence: Evidence,
-    /// The turn is over.
-    pub(super) is_over: bool,
+    /// The turn is over, and was not finished.
+    pub(super) is_interrupted: bool,
 }
 
 impl<'t> ParsedTurn<'t> {
@@ -33,7 +33,7 @@ impl<'t> ParsedTurn<'t> {
             prompt: Prompt::of(turn.prompt),
             answer: Answer::of(turn.last_assistant_message.unwrap_or_default()),
             evidence: Evidence::of(turn),
-            is_over: turn.is_over,
+            is_interrupted: turn.is_interrupted,
         }
     }
 
@@ -79,7 +79,7 @@ impl<'t> ParsedTurn<'t> {
         let headline = self.headline().map(title);
         let is_good =
             |text: &String| !text.contains('…') && text.chars().count() >= HEADLINE_CHARS_MIN;
-        let asked = self.prompt.title.clone().filter(|_| self.is_over);
+        let asked = self.prompt.title.clone();
         let told = headline.clone().filter(is_good).or(subject).or(headline);
         told.or(asked).unwrap_or_else(|| self.changes_title())
     }

@@ -1,5 +1,6 @@
 //! The summary of a turn.
 
+use super::begun;
 use super::markdown::sentences;
 use super::parsed_turn::ParsedTurn;
 use super::reply::Summary;
@@ -38,6 +39,7 @@ pub(super) fn of(parsed: &ParsedTurn<'_>) -> Option<Summary> {
 fn tells(parsed: &ParsedTurn<'_>) -> bool {
     let (evidence, answer) = (&parsed.evidence, &parsed.answer);
     evidence.has_work()
+        || parsed.is_interrupted && !investigated(parsed).is_empty()
         || !evidence.failures().is_empty()
         || !evidence.passed().is_empty()
         || !parsed.prompt.rules.is_empty()
@@ -90,6 +92,7 @@ fn completed(parsed: &ParsedTurn<'_>, has_work: bool) -> String {
 
 fn next_steps(parsed: &ParsedTurn<'_>) -> String {
     let mut steps: Vec<String> = parsed.answer.next.iter().take(6).cloned().collect();
+    steps.extend(parsed.is_interrupted.then(|| begun::INTERRUPTED.to_owned()));
     steps.extend(parsed.evidence.unfinished.iter().take(6).cloned());
     steps.extend(
         parsed.answer.questions.iter().take(2).map(|question| format!("Open question: {question}")),

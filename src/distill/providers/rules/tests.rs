@@ -23,6 +23,7 @@ pub(super) struct Recorded {
     pub(super) tools: Vec<Tool>,
     pub(super) answer: Option<String>,
     pub(super) is_over: bool,
+    pub(super) is_interrupted: bool,
 }
 
 #[derive(Default)]
@@ -53,6 +54,7 @@ impl Recorded {
             tools: tools.collect(),
             last_assistant_message: self.answer.as_deref(),
             is_over: self.is_over,
+            is_interrupted: self.is_interrupted,
             ..Turn::default()
         };
         extract(&turn, &Mode::code(), Verbosity::Normal)
@@ -81,6 +83,7 @@ fn written(json: &str) -> Vec<Recorded> {
         tools: turn["tools"].as_array().unwrap().iter().map(tool).collect(),
         answer: turn["answer"].as_str().map(str::to_owned),
         is_over: turn["is_over"] != false,
+        is_interrupted: turn["is_interrupted"] == true,
     };
     turns.iter().map(turn).collect()
 }
@@ -240,11 +243,19 @@ fn the_digest_keeps_titles_from_coming_twice() {
         output: "{}",
         ..ToolView::default()
     }];
-    let turn = Turn { cwd: "/p", tools, ..Turn::default() };
+    let turn = Turn { cwd: "/p", tools, is_over: true, ..Turn::default() };
     let mode = Mode::code();
     assert!(
         extract(&turn, &mode, Verbosity::Normal).contains("<title>Created a.rs with `one`</title>")
     );
     let told = Turn { digest: Some("- Created a.rs with `one`"), ..turn };
-    assert_eq!(extract(&told, &mode, Verbosity::Normal), "<skip/>\n");
+    assert!(!extract(&told, &mode, Verbosity::Normal).contains("<observation>"));
+}
+
+#[test]
+fn a_piece_of_a_turn_makes_no_rows() {
+    let input = r#"{"file_path":"/p/a.rs","content":"fn one() {}"}"#;
+    let tools = vec![ToolView { tool: "Write", input, output: "{}", ..ToolView::default() }];
+    let turn = Turn { cwd: "/p", prompt: "Add one", tools, ..Turn::default() };
+    assert_eq!(extract(&turn, &Mode::code(), Verbosity::Normal), "<skip/>\n");
 }
