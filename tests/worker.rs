@@ -217,8 +217,8 @@ fn programs_tell_in_lines_and_a_wrong_line_does_no_harm() {
     let mut lines = Lines::open(&sandbox);
     let key = format!("sk-ant-api03-{}", "aB3".repeat(20));
     let told = json!({"type": "observation", "content_session_id": "s1", "cwd": sandbox.home(),
-        "tool_name": "Bash", "tool_use_id": "t1", "tool_input": {"command": "<private>x</private>ls"},
-        "tool_response": key});
+        "tool_name": "Bash", "tool_use_id": "t1", "tool_input": r#"{"command": "<private>x</private>ls"}"#,
+        "tool_output": key});
     assert_eq!(lines.ask(&told)["status"], "recorded");
     for wrong in ["{\"type\": ", "[]", "{}", "{\"type\":\"observation\"}", "{\"type\":\"dance\"}"] {
         lines.say(&format!("{wrong}\n"));
@@ -228,7 +228,7 @@ fn programs_tell_in_lines_and_a_wrong_line_does_no_harm() {
     }
     lines.say(&format!("{{\"type\":\"{}\"}}\n", "x".repeat(9 << 20)));
     assert!(lines.answer().unwrap()["error"].as_str().unwrap().contains("bytes"));
-    let skipped = json!({"type": "observation", "session_id": "s1", "tool_name": "TodoWrite"});
+    let skipped = json!({"type": "observation", "session_id": "s1", "tool_name": "Skill"});
     assert_eq!(lines.ask(&skipped), json!({"status": "skipped", "reason": "tool_excluded"}));
     // Several at once are answered in order, and an empty line is none.
     let done = json!({"type": "finalize", "session_id": "s1", "last_assistant_message": "done", "reason": "over"});

@@ -56,6 +56,17 @@ fn what_is_told_twice_is_recorded_once_and_prompts_are_counted() {
 }
 
 #[test]
+fn an_input_as_text_and_an_output_by_its_other_name_are_understood() {
+    let site = Site::new();
+    let used = json!({"contentSessionId": "s1", "tool_name": "Bash", "cwd": "/work/shop",
+        "tool_input": r#"{"command": "cargo test"}"#, "tool_output": {"stdout": "ok"}});
+    site.post("/api/sessions/observations", &used);
+    let event = site.sandbox.events()[0]["event"].clone();
+    assert_eq!(event["input"], json!({"command": "cargo test"}));
+    assert_eq!(event["output"], json!({"stdout": "ok"}));
+}
+
+#[test]
 fn what_hooks_skip_is_skipped_and_the_reason_is_said() {
     let site = Site::with(&[
         ("CLAUDE_MEM_SKIP_TOOLS", "Glob"),

@@ -119,8 +119,11 @@ fn tool_use<'a>(payload: &mut Payload<'a>, event: &str) -> ToolUse<'a> {
     let error = payload.text("error");
     ToolUse {
         tool: payload.text("tool_name"),
-        input: payload.json("tool_input"),
-        output: payload.json("tool_response"),
+        input: tool_input(payload.json("tool_input")),
+        output: match payload.json("tool_response") {
+            Cow::Borrowed("") => payload.json("tool_output"),
+            given => given,
+        },
         has_failed: event == "PostToolUseFailure" || !error.is_empty(),
         error,
         is_interrupt: payload.take_flag("is_interrupt"),
@@ -130,6 +133,17 @@ fn tool_use<'a>(payload: &mut Payload<'a>, event: &str) -> ToolUse<'a> {
         prompt_id: payload.text("prompt_id"),
         duration_ms: payload.take_number("duration_ms"),
     }
+}
+
+/// Programs other than the client send the input as the text of its JSON, too.
+fn tool_input(json: Cow<'_, str>) -> Cow<'_, str> {
+    if !json.starts_with('"') {
+        return json;
+    }
+    let given = payload::text(&json);
+    let is_json = given.trim_start().starts_with(['{', '['])
+        && serde_json::from_str::<serde::de::IgnoredAny>(&given).is_ok();
+    if is_json { Cow::Owned(given.into_owned()) } else { json }
 }
 
 fn stop<'a>(payload: &mut Payload<'a>, event: &str) -> Stop<'a> {
@@ -252,6 +266,24 @@ mod tests {
             ["search", "mcp__mem__search", "mcp__claude-mem-two__search", "Bash", "mcp__claude-mem"]
         {
             assert!(!is_our_tool(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_input_given_as_text_is_read_as_json_and_a_result_has_two_names() {
+        let used = |json: &str| {
+            let (mut payload, _) = Payload::read(json);
+            let used = tool_use(&mut payload, "PostToolUse");
+            (used.input.into_owned(), used.output.into_owned())
+        };
+        let expected = (r#"{"command":"ls \"a\""}"#.to_owned(), r#"{"stdout":"b"}"#.to_owned());
+        let text =
+            r#"{"tool_input":"{\"command\":\"ls \\\"a\\\"\"}","tool_output":{"stdout":"b"}}"#;
+        assert_eq!(used(text), expected);
+        let both = r#"{"tool_input":{"command":"ls \"a\""},"tool_output":1,"tool_response":{"stdout":"b"}}"#;
+        assert_eq!(used(both), expected);
+        for plain in [r#""ls""#, r#""{ls""#, r#""7""#, "7", r#""""#] {
+            assert_eq!(used(&format!("{{\"tool_input\":{plain}}}")).0, plain);
         }
     }
 

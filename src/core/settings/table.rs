@@ -42,7 +42,7 @@ settings! {
         DISABLED_PROJECTS: Vec<String> = "CLAUDE_MEM_DISABLED_PROJECTS", &[], fails closed to &[],
             "Disabled projects", "Keys of projects that are never recorded. `claude-mem settings project off` adds the current one.";
         SKIP_TOOLS: Vec<String> = "CLAUDE_MEM_SKIP_TOOLS",
-            &["ListMcpResourcesTool", "SlashCommand", "Skill", "TodoWrite", "AskUserQuestion"], fails closed to &[],
+            &["ListMcpResourcesTool", "SlashCommand", "Skill"], fails closed to &[],
             "Skipped tools", "Names of tools whose uses are never recorded.";
         REDACT_SECRETS: bool = "CLAUDE_MEM_REDACT_SECRETS", true, fails closed to true,
             "Redact secrets", "Replace recognized keys and passwords before anything is stored.";

@@ -43,13 +43,15 @@ struct LegacyPrompt {
 struct LegacyToolUse {
     /// As the assistant calls it: `Read`, `Bash`.
     tool_name: String,
-    /// Input.
+    /// Input: JSON, or a string that contains JSON.
     #[schema(value_type = Option<Value>)]
     tool_input: Option<Box<RawValue>>,
-    /// Output; `tool_output` is accepted, too.
-    #[serde(alias = "tool_output")]
+    /// Output.
     #[schema(value_type = Option<Value>)]
     tool_response: Option<Box<RawValue>>,
+    /// Another name of the output.
+    #[schema(value_type = Option<Value>)]
+    tool_output: Option<Box<RawValue>>,
     /// Working directory.
     cwd: Option<String>,
     /// The client's ID of this tool use.
@@ -134,6 +136,7 @@ async fn observations(
         .field("tool_name", Some(used.tool_name))
         .raw("tool_input", used.tool_input)
         .raw("tool_response", used.tool_response)
+        .raw("tool_output", used.tool_output)
         .field("tool_use_id", used.tool_use_id);
     let reason = record(&state, IncomingKind::ToolUse, event).await?;
     Ok(Json(LegacyQueued::of(reason, queue_length)))
