@@ -4,7 +4,7 @@
 //! `-C target-feature=+crt-static` would also apply to procedural macros, which must stay dynamic, and
 //! choosing an explicit target moves the binary out of `target/release`. So the libraries that the
 //! standard library asks for by name are answered by one-line linker scripts that name their static
-//! forms. Where the C library has no static form, the binary is linked as usual and a warning says so.
+//! forms. Where the C library has no static form, the binary is linked as usual, with a warning.
 
 use std::{env, fs, path::Path, process::Command};
 

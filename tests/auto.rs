@@ -37,15 +37,15 @@ fn set_up(anthropic: &Server, openai: Option<&Server>) -> Variables {
     variables
 }
 
-/// A model that refuses everybody until it is mended.
+/// A model that refuses all requests until it is repaired.
 fn refusing() -> (Server, Arc<AtomicBool>) {
-    let is_mended = Arc::new(AtomicBool::new(false));
-    let mended = Arc::clone(&is_mended);
-    let server = Server::answering(move |request| match mended.load(Ordering::SeqCst) {
-        true => Answer::text(reply("mended", request)),
+    let is_repaired = Arc::new(AtomicBool::new(false));
+    let repaired = Arc::clone(&is_repaired);
+    let server = Server::answering(move |request| match repaired.load(Ordering::SeqCst) {
+        true => Answer::text(reply("repaired", request)),
         false => Answer::error(401, "authentication_error", "invalid x-api-key"),
     });
-    (server.unwrap(), is_mended)
+    (server.unwrap(), is_repaired)
 }
 
 fn later(minutes: i64) -> (String, String) {
@@ -66,7 +66,7 @@ fn serve(sandbox: &Sandbox, variables: &Variables) -> Serving {
 }
 
 #[test]
-fn a_client_that_is_not_logged_in_gives_way_to_the_rules_and_everybody_says_so() {
+fn a_client_that_is_not_logged_in_falls_back_to_the_rules_and_it_is_reported() {
     let server = answering("never");
     let client = real_client(&server.url());
     let sandbox = Sandbox::new();
@@ -135,7 +135,7 @@ fn a_login_or_an_account_that_fails_falls_through_to_the_next_one() {
 
 #[test]
 fn the_worker_falls_back_tries_again_later_and_what_the_rules_did_can_be_redone() {
-    let (server, is_mended) = refusing();
+    let (server, is_repaired) = refusing();
     let sandbox = Sandbox::new();
     let variables = set_up(&server, None);
     let serving = serve(&sandbox, &variables);
@@ -150,12 +150,12 @@ fn the_worker_falls_back_tries_again_later_and_what_the_rules_did_can_be_redone(
     assert_eq!(server.requests().len(), 1);
     drop(serving);
 
-    is_mended.store(true, Ordering::SeqCst);
+    is_repaired.store(true, Ordering::SeqCst);
     let mut after = variables.clone();
     after.push(later(16));
     Session::worked(&sandbox, "c", 1);
     let serving = serve(&sandbox, &after);
-    until(|| titles(&sandbox).iter().any(|title| title == "mended work 1 of c"));
+    until(|| titles(&sandbox).iter().any(|title| title == "repaired work 1 of c"));
     drop(serving);
     let status = sandbox.run(&["status"]).ok();
     assert!(!status.contains("using the built-in rules"), "{status}");
@@ -166,15 +166,15 @@ fn the_worker_falls_back_tries_again_later_and_what_the_rules_did_can_be_redone(
     command.args(["-c", &redo]).arg(binary()).env_clear().env("HOME", sandbox.home());
     let output = command.envs(variables).output().unwrap();
     assert!(output.status.success(), "{redo}: {output:?}");
-    let expected = ["mended work 1 of a", "mended work 1 of b", "mended work 1 of c"];
+    let expected = ["repaired work 1 of a", "repaired work 1 of b", "repaired work 1 of c"];
     assert_eq!(titles(&sandbox), expected);
     assert_eq!(server.requests().len(), 4, "what the model has answered is not asked again");
     assert!(!sandbox.run(&["status"]).ok().contains("built-in rules"));
 }
 
 #[test]
-fn retry_asks_about_what_waits_for_a_login_and_the_worker_goes_on_at_once() {
-    let (server, is_mended) = refusing();
+fn retry_distills_what_waits_for_a_login_and_the_worker_continues_at_once() {
+    let (server, is_repaired) = refusing();
     let sandbox = Sandbox::new();
     let variables = provider_at("anthropic", server.url());
     Session::worked(&sandbox, "a", 1);
@@ -188,15 +188,15 @@ fn retry_asks_about_what_waits_for_a_login_and_the_worker_goes_on_at_once() {
         let status = sandbox.run(&["status"]).ok();
         status.contains("but no provider is available: authentication failed")
     });
-    is_mended.store(true, Ordering::SeqCst);
+    is_repaired.store(true, Ordering::SeqCst);
     let told = run(&sandbox, &["retry"], &variables).ok();
     assert!(told.starts_with("1 request for 4 events answered by anthropic"), "{told}");
     Session::worked(&sandbox, "b", 1);
-    until(|| titles(&sandbox) == ["mended work 1 of a", "mended work 1 of b"]);
+    until(|| titles(&sandbox) == ["repaired work 1 of a", "repaired work 1 of b"]);
 }
 
 #[test]
-fn whoever_waits_for_a_model_is_told_so_before_it_answers() {
+fn waiting_for_a_model_is_reported_before_it_responds() {
     let closed = "http://127.0.0.1:1".to_owned();
     let hanging = Server::answering(|_| Answer::hang()).unwrap();
     for (url, arguments, parts) in [

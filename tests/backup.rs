@@ -72,11 +72,11 @@ fn damage(sandbox: &Sandbox) {
 fn assert_told(sandbox: &Sandbox) {
     let told = sandbox.run(&["status"]).ok();
     let line = told.lines().find(|line| line.trim_start().starts_with("repaired")).unwrap();
-    assert!(line.contains("was set right from") && line.contains("backups/log"), "{told}");
+    assert!(line.contains("was repaired from") && line.contains("backups/log"), "{told}");
 }
 
 #[test]
-fn a_log_that_is_shipped_nowhere_is_backed_up_and_restored_from_there() {
+fn a_log_that_is_not_shipped_is_backed_up_and_restored_from_the_backup() {
     let sandbox = remembered();
     back_up(&sandbox);
     let machine = Sandbox::new();
@@ -147,7 +147,7 @@ fn damage_that_the_daily_check_finds_is_repaired_from_the_backup() {
 }
 
 #[test]
-fn damage_that_folding_meets_is_repaired_from_the_backup_and_comes_into_the_tables() {
+fn damage_found_by_the_fold_is_repaired_from_the_backup_and_folded() {
     let sandbox = remembered();
     back_up(&sandbox);
     let before = (sandbox.events(), dump(&sandbox.data()));
@@ -163,7 +163,7 @@ fn damage_that_folding_meets_is_repaired_from_the_backup_and_comes_into_the_tabl
 }
 
 #[test]
-fn a_log_that_was_set_back_gets_what_the_backup_holds() {
+fn a_log_that_was_rolled_back_gets_the_events_of_the_backup() {
     let sandbox = remembered();
     let log = sandbox.data().join("log/active.log");
     let older = fs::read(&log).unwrap();
@@ -179,7 +179,7 @@ fn a_log_that_was_set_back_gets_what_the_backup_holds() {
 }
 
 #[test]
-fn what_is_forgotten_is_gone_from_the_backup_too() {
+fn forgotten_events_are_erased_from_the_backup_too() {
     let sandbox = Sandbox::new();
     sandbox.run(&["remember", "the walrus sleeps at noon"]).ok();
     sandbox.run(&["remember", "the otter wakes at dawn"]).ok();

@@ -19,7 +19,7 @@ fn good() -> Value {
 }
 
 #[test]
-fn what_cannot_be_parsed_is_answered_logged_and_kept() {
+fn unparsable_payloads_are_acknowledged_logged_and_kept() {
     let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
     let cases: [(&str, Vec<u8>); 9] = [
         ("truncated", br#"{"session_id":"s1","tool_name":"Ba"#.to_vec()),
@@ -177,7 +177,7 @@ fn a_stdin_that_never_ends_is_not_waited_for() {
 }
 
 #[test]
-fn a_reader_that_has_gone_is_no_reason_to_fail() {
+fn a_closed_pipe_is_not_an_error() {
     let sandbox = Sandbox::new();
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -191,7 +191,7 @@ fn a_reader_that_has_gone_is_no_reason_to_fail() {
 }
 
 #[test]
-fn a_transcript_may_be_anything() {
+fn a_transcript_may_have_any_content() {
     let sandbox = Sandbox::new();
     let huge = sandbox.write("huge.jsonl", "");
     fs::File::options().write(true).open(&huge).unwrap().set_len(1 << 30).unwrap();
@@ -290,7 +290,7 @@ fn without_a_home_the_data_directory_is_enough() {
 }
 
 #[test]
-fn streams_that_are_closed_are_not_taken_by_the_log() {
+fn closed_standard_streams_are_not_reused_by_the_log() {
     let sandbox = Sandbox::new();
     let input = sandbox.write("input.json", &good().to_string());
     for streams in ["< \"$1\" >&-", "< \"$1\" >&- 2>&-", "<&- >&- 2>&-"] {
@@ -305,7 +305,7 @@ fn streams_that_are_closed_are_not_taken_by_the_log() {
 }
 
 #[test]
-fn an_answer_that_nobody_waits_for_is_no_failure() {
+fn a_response_that_is_not_read_is_not_an_error() {
     let sandbox = Sandbox::new();
     let mut command = sandbox.command(&["save"]);
     let (reader, writer) = std::io::pipe().unwrap();

@@ -58,7 +58,7 @@ fn is_stored(sandbox: &Sandbox, text: &str) -> bool {
 }
 
 #[test]
-fn what_was_excluded_stays_excluded_and_the_rest_is_recorded() {
+fn with_broken_settings_exclusions_stay_and_other_events_are_recorded() {
     for (name, break_it) in BREAKS {
         let sandbox = Sandbox::new();
         sandbox.run(&["settings", "set", "EXCLUDED_PROJECTS", "~/secret"]).ok();
@@ -72,7 +72,7 @@ fn what_was_excluded_stays_excluded_and_the_rest_is_recorded() {
 }
 
 #[test]
-fn what_was_switched_off_stays_off() {
+fn with_broken_settings_disabled_capture_stays_disabled() {
     for setting in ["ENABLED=false", "DISABLED_PROJECTS="] {
         let (setting, value) = setting.split_once('=').unwrap();
         for (name, break_it) in BREAKS {
@@ -89,7 +89,7 @@ fn what_was_switched_off_stays_off() {
 }
 
 #[test]
-fn a_change_by_hand_is_known_to_the_next_hook_and_survives_the_typing_error_after_it() {
+fn a_manual_change_is_used_by_the_next_hook_and_survives_a_later_typing_error() {
     let sandbox = Sandbox::new();
     prompt(&sandbox, "open", "before");
     let file = sandbox.write(
@@ -103,7 +103,7 @@ fn a_change_by_hand_is_known_to_the_next_hook_and_survives_the_typing_error_afte
 }
 
 #[test]
-fn without_a_good_copy_nothing_is_recorded_and_everybody_is_told() {
+fn without_a_good_copy_nothing_is_recorded_and_it_is_reported() {
     let sandbox = Sandbox::new();
     sandbox.write(".claude-mem/settings.json", "{\"CLAUDE_MEM_EXCLUDED_PROJECTS\": \"~/secret\",}");
     let told = session_start(&sandbox)["systemMessage"].as_str().unwrap_or_default().to_owned();
@@ -119,7 +119,7 @@ fn without_a_good_copy_nothing_is_recorded_and_everybody_is_told() {
     let refused = sandbox.run(&["remember", "WALRUS"]).fails(1);
     assert!(refused.contains("nothing is recorded until it can be read"), "{refused}");
     assert!(!is_stored(&sandbox, "WALRUS"));
-    // Mended, everything goes on.
+    // After the repair everything continues.
     sandbox.write(".claude-mem/settings.json", "\u{feff}{}");
     assert_eq!(session_start(&sandbox)["systemMessage"], Value::Null);
     prompt(&sandbox, "open", "WALRUS");
@@ -127,7 +127,7 @@ fn without_a_good_copy_nothing_is_recorded_and_everybody_is_told() {
 }
 
 #[test]
-fn a_value_of_the_wrong_type_or_spelling_records_nothing_and_is_told_at_session_start() {
+fn invalid_privacy_values_record_nothing_and_are_reported_at_session_start() {
     for settings in [
         r#"{"CLAUDE_MEM_ENABLED": "flase"}"#,
         r#"{"CLAUDE_MEM_ENABLED": []}"#,
@@ -147,7 +147,7 @@ fn a_value_of_the_wrong_type_or_spelling_records_nothing_and_is_told_at_session_
 }
 
 #[test]
-fn tools_are_not_recorded_when_nobody_knows_which_to_skip() {
+fn tools_are_not_recorded_if_the_skip_list_is_unreadable() {
     let sandbox = Sandbox::new();
     sandbox.write(".claude-mem/settings.json", r#"{"CLAUDE_MEM_SKIP_TOOLS": {"Bash": true}}"#);
     let tool = json!({"session_id": "s", "cwd": "/p", "hook_event_name": "PostToolUse",

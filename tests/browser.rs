@@ -28,7 +28,7 @@ fn the_feed_grows_while_hooks_run() {
 }
 
 #[test]
-fn nothing_that_happens_while_the_page_loads_is_missing_or_there_twice() {
+fn events_during_page_load_appear_exactly_once() {
     plays("between.mjs");
 }
 
@@ -38,17 +38,17 @@ fn a_search_shows_results_as_one_types_and_its_filters_are_in_the_address() {
 }
 
 #[test]
-fn a_session_reads_as_a_story_and_a_memory_says_where_it_comes_from() {
+fn a_session_is_shown_in_order_and_a_memory_shows_its_sources() {
     plays("story.mjs");
 }
 
 #[test]
-fn what_is_forgotten_is_gone_until_it_is_taken_back() {
+fn forgotten_memories_are_hidden_until_undone() {
     plays("forget.mjs");
 }
 
 #[test]
-fn a_replay_says_what_it_takes_shows_how_far_it_is_and_what_it_changed() {
+fn a_replay_shows_its_estimate_progress_and_diff() {
     plays("replay.mjs");
 }
 
@@ -63,7 +63,7 @@ fn every_page_can_be_used_with_the_keyboard() {
 }
 
 #[test]
-fn what_was_recorded_stays_text_and_nobody_else_is_asked() {
+fn recorded_text_stays_text_and_no_other_server_is_contacted() {
     plays("hostile.mjs");
 }
 
@@ -73,7 +73,7 @@ fn a_browser_gets_access_through_a_private_file_and_no_other_port_learns_the_key
 }
 
 #[test]
-fn a_worker_that_is_killed_under_the_page_takes_nothing_with_it() {
+fn killing_the_worker_loses_nothing_on_the_page() {
     plays("death.mjs");
 }
 

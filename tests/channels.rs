@@ -320,7 +320,7 @@ fn an_imported_export_leaves_no_secret() {
 }
 
 #[test]
-fn what_a_model_says_leaves_no_secret() {
+fn responses_of_models_are_redacted() {
     let sandbox = Sandbox::new();
     for (name, text) in [
         (

@@ -3,7 +3,7 @@
 use crate::sandbox::Sandbox;
 
 #[test]
-fn a_hook_answers_in_one_json_object_and_says_nothing_else() {
+fn a_hook_prints_one_json_object_and_nothing_else() {
     let sandbox = Sandbox::new();
     for hook in ["context", "new", "save", "summary", "cleanup"] {
         let run = sandbox.run(&[hook]);
@@ -14,7 +14,7 @@ fn a_hook_answers_in_one_json_object_and_says_nothing_else() {
 }
 
 #[test]
-fn a_hook_explains_itself_when_asked() {
+fn a_hook_has_help() {
     let help = Sandbox::new().run(&["save", "--help"]).ok();
     assert!(help.contains("PostToolUse"), "{help}");
 }
@@ -66,7 +66,7 @@ fn at_a_terminal(sandbox: &Sandbox, line: &str) -> String {
 }
 
 #[test]
-fn a_person_who_names_an_unknown_client_is_shown_the_known_ones() {
+fn an_unknown_client_lists_the_known_ones_at_a_terminal() {
     let sandbox = Sandbox::new();
     let binary = env!("CARGO_BIN_EXE_claude-mem");
     let shown = at_a_terminal(&sandbox, &format!("{binary} hook --client nobody; echo code $?"));
@@ -75,7 +75,7 @@ fn a_person_who_names_an_unknown_client_is_shown_the_known_ones() {
 }
 
 #[test]
-fn long_answers_are_paged_at_a_terminal_and_nowhere_else() {
+fn long_output_is_paged_at_a_terminal_only() {
     let sandbox = Sandbox::new();
     let prompt =
         r#"{"session_id":"s","cwd":"/","hook_event_name":"UserPromptSubmit","prompt":"hello"}"#;

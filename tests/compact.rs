@@ -85,7 +85,7 @@ fn delete_memory(sandbox: &Sandbox) {
 }
 
 #[test]
-fn what_is_forgotten_now_is_in_no_file_any_more() {
+fn erased_events_are_in_no_file() {
     let sandbox = remembered();
     plant(&sandbox);
     let run =
@@ -93,7 +93,7 @@ fn what_is_forgotten_now_is_in_no_file_any_more() {
     let told = json_of(&run.ok());
     assert!(told["forgotten"].as_u64() >= Some(3) && told["events"].as_u64() >= Some(4), "{told}");
     assert_nowhere(&sandbox, &[SECRET]);
-    // The rest is as it was, also when it is drawn again from the log alone.
+    // The rest is unchanged, also after a rebuild from the log.
     let found = sandbox.run(&["search", "walrus"]).ok();
     assert!(found.contains("walrus"), "{found}");
     let before = dump(&sandbox.data());
@@ -104,7 +104,7 @@ fn what_is_forgotten_now_is_in_no_file_any_more() {
 }
 
 #[test]
-fn a_forgetting_is_taken_back_until_the_log_is_compacted() {
+fn a_forgetting_can_be_undone_until_the_log_is_compacted() {
     let sandbox = remembered();
     let before = run(&sandbox, &["search", SECRET]).ok();
     let forget = || {
@@ -123,7 +123,7 @@ fn a_forgetting_is_taken_back_until_the_log_is_compacted() {
 }
 
 #[test]
-fn compaction_keeps_every_row_and_says_what_it_saved() {
+fn compaction_keeps_every_row_and_reports_the_saved_space() {
     let sandbox = remembered();
     run(&sandbox, &["forget", "--file", &format!("src/{SECRET}.rs"), "--yes"]).ok();
     let planned = json_of(&run(&sandbox, &["compact", "--dry-run", "--json"]).ok());
@@ -149,7 +149,7 @@ fn compaction_keeps_every_row_and_says_what_it_saved() {
 }
 
 #[test]
-fn raw_text_of_tools_goes_only_when_asked_for_and_memories_stay() {
+fn raw_tool_text_is_removed_only_on_request_and_memories_stay() {
     let sandbox = remembered();
     let line = "test walrus ... ok in line 1";
     run(&sandbox, &["compact"]).ok();
@@ -205,7 +205,7 @@ fn only_one_compacts_and_an_empty_log_is_fine() {
 }
 
 #[test]
-fn forgetting_asks_first_and_says_when_nothing_fits() {
+fn forgetting_confirms_first_and_reports_no_matches() {
     let sandbox = remembered();
     let error = run(&sandbox, &["forget", "--project", "home"]).fails(2);
     assert!(error.contains("would be forgotten") && error.contains("--yes"), "{error}");
@@ -224,7 +224,7 @@ fn forgetting_asks_first_and_says_when_nothing_fits() {
 }
 
 #[test]
-fn redacting_applies_todays_rules_to_the_whole_past() {
+fn redact_applies_current_rules_to_all_events() {
     let sandbox = Sandbox::new();
     let key = format!("AKIA{}", "Q7ZP3M5R8T2V6W4X");
     let old = [("CLAUDE_MEM_REDACT_SECRETS", "false"), EXTRACT[0]];

@@ -93,7 +93,7 @@ fn session(sandbox: &Sandbox, number: usize) -> Vec<String> {
 }
 
 #[test]
-fn what_eight_sessions_were_told_is_recorded_is_there_once_and_whole() {
+fn acknowledged_events_of_eight_sessions_are_recorded_exactly_once() {
     let sandbox = Sandbox::new();
     let acknowledged: Vec<String> = thread::scope(|scope| {
         let sessions: Vec<_> = (0..SESSIONS)

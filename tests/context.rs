@@ -73,7 +73,7 @@ impl Past {
 }
 
 #[test]
-fn a_new_session_is_told_what_was_done_and_what_is_next() {
+fn a_new_session_gets_past_work_and_next_steps() {
     let mut past = Past::new();
     past.observe("one", "bugfix", "Rounding happens once, at the end", "cart.rs");
     past.reply(
@@ -107,7 +107,7 @@ fn a_new_session_is_told_what_was_done_and_what_is_next() {
 }
 
 #[test]
-fn a_resumed_session_is_told_only_what_others_have_added_since() {
+fn a_resumed_session_gets_only_what_others_added_since() {
     let mut past = Past::new();
     past.observe("one", "bugfix", "Known before", "a.rs");
     past.begin("two", "startup");
@@ -126,7 +126,7 @@ fn a_resumed_session_is_told_only_what_others_have_added_since() {
 }
 
 #[test]
-fn however_much_is_remembered_the_client_takes_all_of_it() {
+fn the_client_accepts_the_context_of_any_memory_size() {
     let mut past = Past::new();
     let words = ["ledger", "basket", "rounding", "tax", "coupon", "refund", "invoice", "session"];
     for number in 0..1000_usize {
@@ -134,7 +134,7 @@ fn however_much_is_remembered_the_client_takes_all_of_it() {
         let title = format!("{} \"number\" {number}", title.join(" "));
         past.observe(&format!("s{}", number % 90), "discovery", &title, "a.rs");
     }
-    // A hook does not wait until the tables are drawn from all of that; whoever asks by hand does.
+    // A hook does not wait until all of that is folded; a command does.
     past.sandbox.run(&["distill"]).ok();
     let told = past.begin("new", "startup");
     assert!(told.encode_utf16().count() < 9_800, "{}", told.len());
@@ -146,7 +146,7 @@ fn however_much_is_remembered_the_client_takes_all_of_it() {
 }
 
 #[test]
-fn observations_that_differ_in_one_word_or_file_are_all_told() {
+fn observations_that_differ_in_one_word_or_file_are_all_in_the_context() {
     let mut past = Past::new();
     for name in ["payment", "checkout", "invoice"] {
         let title = format!("Fixed the crash in the {name} service when the basket is empty");
@@ -168,7 +168,7 @@ fn observations_that_differ_in_one_word_or_file_are_all_told() {
 }
 
 #[test]
-fn what_was_told_is_never_recorded_as_something_new() {
+fn the_injected_context_is_never_recorded_as_new() {
     let mut past = Past::new();
     past.observe("one", "decision", "A memorable decision", "a.rs");
     let told = past.begin("two", "startup");
@@ -190,7 +190,7 @@ fn what_was_told_is_never_recorded_as_something_new() {
 }
 
 #[test]
-fn a_memory_of_files_that_changed_or_vanished_says_so() {
+fn a_memory_of_changed_or_deleted_files_is_marked() {
     let mut past = Past::new();
     fs::write(past.sandbox.home().join("shop/changed.rs"), "new").unwrap();
     past.observe("one", "bugfix", "About a file rewritten later", "changed.rs");
@@ -201,7 +201,7 @@ fn a_memory_of_files_that_changed_or_vanished_says_so() {
 }
 
 #[test]
-fn a_project_without_memory_is_told_nothing() {
+fn a_project_without_memories_gets_no_context() {
     let past = Past::new();
     assert_eq!(past.begin("first", "startup"), "");
 }

@@ -1,4 +1,4 @@
-//! Who is let into a bucket of Amazon's or a container of Azure's, by what, and what is said to whom nothing lets in.
+//! Credentials of buckets on AWS and containers on Azure, and the errors without them.
 
 use std::{collections::BTreeMap, fs};
 
@@ -18,28 +18,28 @@ fn recorded() -> Sandbox {
     sandbox
 }
 
-/// What the maker of this machine wrote into it.
+/// A value of the hardware description.
 fn of_maker(name: &str) -> String {
     fs::read_to_string(format!("/sys/class/dmi/id/{name}")).unwrap_or_default()
 }
 
 fn fails(sandbox: &Sandbox, place: &str, variables: &[(&str, &str)], expected: &[&str]) {
     let error = sandbox.run_with(&["ship", "--to", place], variables, "").fails(1);
-    let start = format!("nothing lets us into {place}: ");
+    let start = format!("no usable credentials for {place}: ");
     for expected in expected.iter().chain(&[start.as_str(), "note: ", "hint: "]) {
         assert!(error.contains(expected), "{expected} in {error}");
     }
 }
 
 #[test]
-fn whom_nothing_lets_into_amazons_bucket_is_told_so_before_anybody_is_asked() {
+fn missing_aws_credentials_are_reported_without_a_request() {
     let sandbox = recorded();
     // Whatever is asked for by plain HTTP comes here, wherever it was meant to go.
     let anybody = Bucket::start().unwrap();
     let proxy = anybody.endpoint();
     let proxy = ("HTTP_PROXY", proxy.as_str());
     let disabled = ("AWS_EC2_METADATA_DISABLED", "true");
-    // A machine that is Amazon's would have to be asked.
+    // An AWS instance would use its metadata server.
     let is_amazons = of_maker("sys_vendor").starts_with("Amazon")
         || of_maker("bios_version").to_ascii_lowercase().contains("amazon");
     let here = if is_amazons { vec![proxy, disabled] } else { vec![proxy] };
@@ -49,31 +49,31 @@ fn whom_nothing_lets_into_amazons_bucket_is_told_so_before_anybody_is_asked() {
         let remedies = ["AWS_ACCESS_KEY_ID", "SHIP_SECRET_ACCESS_KEY", "aws configure"];
         fails(&sandbox, place, &variables, &[&[expected], &remedies[..]].concat());
     };
-    fails(&[], "neither a setting, a variable nor a file has credentials");
-    fails(&[("AWS_REGION", "eu-central-1")], "neither a setting");
+    fails(&[], "there are none in settings, environment variables or files");
+    fails(&[("AWS_REGION", "eu-central-1")], "there are none in settings");
     let metadata = ("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://169.254.169.254/");
-    fails(&[metadata, disabled], "neither a setting");
-    fails(&[("AWS_SKIP_SIGNATURE", "false")], "neither a setting");
-    fails(&[("AWS_PROFILE", "work")], "no file has the profile `work`, which `AWS_PROFILE` names");
-    fails(&[("AWS_ACCESS_KEY_ID", "ada")], "without the other");
+    fails(&[metadata, disabled], "there are none in settings");
+    fails(&[("AWS_SKIP_SIGNATURE", "false")], "there are none in settings");
+    fails(&[("AWS_PROFILE", "work")], "`AWS_PROFILE` is `work`, and no file has that profile");
+    fails(&[("AWS_ACCESS_KEY_ID", "ada")], "must be set together");
     sandbox.write(".aws/config", "[default]\nsso_session = us\n[profile work]\nrole_arn = arn\n");
     fails(&[], "the profile `default` has no key");
     fails(&[("AWS_PROFILE", "work")], "the profile `work` has no key");
     assert_eq!(anybody.requests(), 0);
-    // Who is said to be there is asked, and this one has no role to give.
+    // A configured metadata server is used; this one has no role.
     let error = sandbox.run_with(&["ship", "--to", place], &[proxy, metadata], "").fails(1);
-    assert!(error.contains(&format!("nothing lets us into {place}: ")), "{error}");
+    assert!(error.contains(&format!("no usable credentials for {place}: ")), "{error}");
     assert!(error.contains("404") && error.contains("AWS_ACCESS_KEY_ID"), "{error}");
     assert_ne!(anybody.requests(), 0);
     // One that does not work at the moment may do so later.
     anybody.lie(Lies { status: Some(503), ..Lies::default() });
     let error = sandbox.run_with(&["ship", "--to", place], &[proxy, metadata], "").fails(1);
-    assert!(error.contains("does not answer: what lets us in was asked for: "), "{error}");
+    assert!(error.contains("cannot be reached: fetching credentials failed: "), "{error}");
     assert!(error.contains("try again"), "{error}");
 }
 
 #[test]
-fn amazons_bucket_lets_in_whom_a_file_a_variable_a_setting_or_the_machine_itself_speaks_for() {
+fn aws_credentials_come_from_files_variables_settings_or_the_metadata_server() {
     let server = S3Server::start().unwrap_or_else(|error| panic!("{error}"));
     let of_server: BTreeMap<String, String> = server.variables().into_iter().collect();
     let said = |name: &str| of_server[&format!("CLAUDE_MEM_SHIP_{name}")].as_str();
@@ -100,12 +100,12 @@ fn amazons_bucket_lets_in_whom_a_file_a_variable_a_setting_or_the_machine_itself
     ship(&[here, ("AWS_EC2_METADATA_SERVICE_ENDPOINT", &machine.endpoint())]).ok();
     assert_ne!(machine.requests(), 0);
     machine.lie(Lies::default());
-    // Files, with the region beside the keys or apart from them.
+    // Files, with the region next to the keys or in another file.
     sandbox.write(".aws/credentials", &format!("[default]\n{keys}[work]\n{wrong}"));
     sandbox.write(".aws/config", &format!("[default]\nregion = {region}\n"));
     ship(&[]).ok();
     let error = ship(&[here, ("AWS_PROFILE", "work")]).fails(1);
-    assert!(error.contains("does not let us in") && error.contains("~/.aws"), "{error}");
+    assert!(error.contains("denied access") && error.contains("~/.aws"), "{error}");
     sandbox.write("elsewhere", &format!("[work]\n{keys}region = {region}\n"));
     let elsewhere = ("AWS_SHARED_CREDENTIALS_FILE", "~/elsewhere");
     ship(&[("AWS_PROFILE", "work"), elsewhere]).ok();
@@ -125,7 +125,7 @@ fn amazons_bucket_lets_in_whom_a_file_a_variable_a_setting_or_the_machine_itself
 }
 
 #[test]
-fn whom_nothing_lets_into_azures_container_is_told_so_before_anybody_is_asked() {
+fn missing_azure_credentials_are_reported_without_a_request() {
     let sandbox = recorded();
     let anybody = Bucket::start().unwrap();
     let address = anybody.endpoint();
@@ -137,15 +137,15 @@ fn whom_nothing_lets_into_azures_container_is_told_so_before_anybody_is_asked() 
         fails(&sandbox, place, &variables, &[&[expected], &remedies[..]].concat());
     };
     let account = ("AZURE_STORAGE_ACCOUNT_NAME", "ada");
-    fails(&[], "nothing says which account the container is of");
-    fails(&[("AZURE_STORAGE_ACCOUNT_KEY", "AAAA")], "which account");
+    fails(&[], "the storage account is not set");
+    fails(&[("AZURE_STORAGE_ACCOUNT_KEY", "AAAA")], "the storage account is not set");
     fails(&[account, ("AZURE_STORAGE_ACCOUNT_KEY", "?")], "Invalid Access Key");
     fails(&[account, ("AZURE_STORAGE_SAS_TOKEN", "nonsense")], "SAS");
     fails(&[account, ("AZURE_CREDENTIAL_TYPE", "client_secret")], "client_secret");
     fails(&[account, ("AZURE_USE_AZURE_CLI", "true")], "get-access-token");
-    // A machine that is Azure's has to be asked.
+    // An Azure machine uses its metadata server.
     let is_azures = of_maker("chassis_asset_tag").trim() == "7783-7084-3265-9085-8269-3286-77";
-    let why = if is_azures { "404" } else { "no variable has a key, a token or a login" };
+    let why = if is_azures { "404" } else { "no environment variable has a key, token or login" };
     fails(&[account], why);
     fails(&[("AZURE_STORAGE_ACCOUNT", "ada")], why);
     fails(&[account, ("AZURE_CLIENT_ID", "us"), ("AZURE_TENANT_ID", "ours")], why);

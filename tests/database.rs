@@ -84,7 +84,7 @@ fn fifo(path: &Path) {
 }
 
 #[test]
-fn whatever_stands_in_the_place_of_the_database_hooks_answer_and_it_is_rebuilt() {
+fn hooks_respond_whatever_is_at_the_path_of_the_database_and_it_is_rebuilt() {
     type Damage = fn(&Sandbox);
     let damages: [(&str, Damage); 8] = [
         ("a dropped table", |sandbox| sql(sandbox, "drop table imports")),
@@ -179,7 +179,7 @@ fn beside_a_database_of_a_newer_version_everything_is_answered_from_the_log() {
 }
 
 #[test]
-fn a_directory_that_may_not_be_written_is_read() {
+fn a_read_only_directory_can_be_read() {
     let sandbox = Sandbox::new();
     work(&sandbox, "s1", "walrus");
     let dirs = || {
@@ -190,7 +190,7 @@ fn a_directory_that_may_not_be_written_is_read() {
         dirs.extend(below(&sandbox.data()).into_iter().filter(|path| path.is_dir()));
         dirs
     };
-    // Root may write everywhere, so the directory is given to another user, to whom only reading is left.
+    // Root may write everywhere, so the directory belongs to another user, who can only read.
     let is_root = rustix::process::geteuid().is_root();
     let owner = if is_root { Some(65534) } else { None };
     let root = sandbox.home().parent().unwrap().to_owned();

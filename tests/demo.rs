@@ -5,7 +5,7 @@ use std::fs;
 use crate::sandbox::Sandbox;
 
 #[test]
-fn the_demo_shows_the_whole_path_and_leaves_nothing() {
+fn the_demo_shows_all_steps_and_leaves_nothing() {
     let sandbox = Sandbox::new();
     let scratch = sandbox.home().join("scratch");
     fs::create_dir(&scratch).unwrap();
@@ -28,7 +28,7 @@ fn the_demo_shows_the_whole_path_and_leaves_nothing() {
 }
 
 #[test]
-fn the_demo_stays_where_it_is_told_to() {
+fn the_demo_writes_only_to_its_directory() {
     let sandbox = Sandbox::new();
     let shown = sandbox.run(&["demo", "--keep", "kept"]).ok();
     assert!(shown.contains("claude-mem viewer"), "{shown}");

@@ -51,7 +51,7 @@ fn a_machine_without_any_model_remembers_too() {
 }
 
 #[test]
-fn a_question_is_about_one_session_and_knows_what_came_before() {
+fn a_request_is_about_one_session_and_includes_a_recap() {
     let (sandbox, server) = (Sandbox::new(), answering("saw"));
     Session::worked(&sandbox, "alpha", 2);
     Session::worked(&sandbox, "beta", 2);
@@ -66,7 +66,7 @@ fn a_question_is_about_one_session_and_knows_what_came_before() {
 }
 
 #[test]
-fn what_is_due_waits_for_the_end_of_the_turn() {
+fn pending_events_wait_for_the_end_of_the_turn() {
     let (sandbox, server) = (Sandbox::new(), answering("saw"));
     let variables = provider("anthropic", &server);
     let mut session = Session::start(&sandbox, "a");
@@ -81,7 +81,7 @@ fn what_is_due_waits_for_the_end_of_the_turn() {
 }
 
 #[test]
-fn a_session_that_died_is_asked_about_after_a_while() {
+fn a_session_without_an_end_is_distilled_after_a_while() {
     let (sandbox, server) = (Sandbox::new(), answering("saw"));
     let mut session = Session::start(&sandbox, "a");
     session.prompt("work");
@@ -146,7 +146,7 @@ fn killed_while_asking_it_repeats_only_the_questions_under_way() {
 }
 
 #[test]
-fn a_provider_that_fails_for_a_while_is_asked_again() {
+fn a_provider_that_fails_for_a_while_is_retried() {
     let good = "<observation><title>x</title></observation>";
     for (name, bad) in [
         ("429", Answer::http(429).retry_after(1)),
@@ -168,7 +168,7 @@ fn a_provider_that_fails_for_a_while_is_asked_again() {
 }
 
 #[test]
-fn a_pause_that_the_provider_asks_for_is_made() {
+fn retry_after_is_respected() {
     let good = Answer::text("<observation><title>x</title></observation>");
     let script = Script::new().then(Answer::http(429).retry_after(1)).then(good);
     let (sandbox, server) = (Sandbox::new(), Server::start(script).unwrap());
@@ -196,14 +196,18 @@ fn a_wrong_key_an_empty_account_and_a_wrong_model_stop_asking_and_lose_nothing()
             assert!(error.contains(word), "{status}: {error}");
         }
         assert!(server.requests().len() <= 8, "two sessions side by side, four times");
-        let (mended, before) = (answering("saw"), server.requests().len());
-        run(&sandbox, &["distill"], &provider("anthropic", &mended)).ok();
-        assert_eq!((mended.requests().len(), titles(&sandbox).len()), (4, 4), "{status} {before}");
+        let (repaired, before) = (answering("saw"), server.requests().len());
+        run(&sandbox, &["distill"], &provider("anthropic", &repaired)).ok();
+        assert_eq!(
+            (repaired.requests().len(), titles(&sandbox).len()),
+            (4, 4),
+            "{status} {before}"
+        );
     }
 }
 
 #[test]
-fn no_key_at_all_is_said_in_one_line() {
+fn a_missing_key_is_reported_in_one_line() {
     let sandbox = Sandbox::new();
     Session::worked(&sandbox, "a", 1);
     let variables = [("CLAUDE_MEM_PROVIDER".to_owned(), "anthropic".to_owned())];
@@ -214,7 +218,7 @@ fn no_key_at_all_is_said_in_one_line() {
 }
 
 #[test]
-fn prose_is_asked_about_three_times_and_then_left_until_it_is_retried() {
+fn an_unreadable_response_is_parked_after_three_attempts_until_retry() {
     let prose = Answer::text("I am sorry, I can only chat.");
     let script = Script::new()
         .when(When::new().text("work 2"), Answer::text("<skip/>"))
@@ -227,7 +231,7 @@ fn prose_is_asked_about_three_times_and_then_left_until_it_is_retried() {
     let variables = provider("openai", &server);
     let error = run(&sandbox, &["distill"], &variables).fails(1);
     assert!(error.contains("1 request parked"), "{error}");
-    assert_eq!(server.requests().len(), 4, "the next turn was asked about all the same");
+    assert_eq!(server.requests().len(), 4, "the next turn was distilled nevertheless");
     run(&sandbox, &["distill"], &variables).ok();
     assert_eq!(server.requests().len(), 4);
     let listed = run(&sandbox, &["retry", "--list"], &variables).ok();
@@ -259,7 +263,7 @@ fn a_request_that_always_times_out_is_parked_until_it_is_retried() {
     let error = run(&sandbox, &["distill", "--wait", "0"], &variables).fails(1);
     assert!(error.contains("1 request parked"), "{error}");
     run(&sandbox, &["distill"], &variables).ok();
-    assert_eq!(server.requests().len(), 5, "nobody is asked about what is parked");
+    assert_eq!(server.requests().len(), 5, "parked events are not sent");
     let listed = run(&sandbox, &["retry", "--list"], &variables).ok();
     assert_eq!(listed, "a prompt 1: 4 events, sent 5 times\n");
     run(&sandbox, &["retry"], &variables).ok();
@@ -326,7 +330,7 @@ fn the_days_cap_holds_with_agents_side_by_side() {
 }
 
 #[test]
-fn costs_are_told_by_day_project_and_model() {
+fn costs_are_shown_by_day_project_and_model() {
     let usage = Usage { input: 1_000_000, output: 0, ..Usage::default() };
     let server = Server::answering(move |request| Answer::text(reply("saw", request)).usage(usage));
     let (sandbox, server) = (Sandbox::new(), server.unwrap());
@@ -349,7 +353,7 @@ fn costs_are_told_by_day_project_and_model() {
 }
 
 #[test]
-fn the_status_tells_what_waits_and_what_stands_in_the_way() {
+fn the_status_shows_pending_events_and_blockers() {
     let (sandbox, server) = (Sandbox::new(), Server::answering(|_| Answer::http(401)).unwrap());
     sandbox.run(&["search", "anything"]).ok();
     Session::worked(&sandbox, "a", 1);

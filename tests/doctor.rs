@@ -32,7 +32,7 @@ fn prompt(sandbox: &Sandbox) {
 }
 
 #[test]
-fn what_is_not_installed_is_a_problem_with_a_remedy_and_what_is_installed_is_fine() {
+fn a_missing_installation_is_a_problem_with_a_remedy() {
     let sandbox = Sandbox::new();
     assert_eq!(wrong(&findings(&sandbox, &[], 1)), ["hooks: problem"]);
     let run = sandbox.run(&["doctor"]);
@@ -44,7 +44,7 @@ fn what_is_not_installed_is_a_problem_with_a_remedy_and_what_is_installed_is_fin
 }
 
 #[test]
-fn an_open_data_directory_with_other_things_in_it_is_closed_when_asked() {
+fn a_readable_data_directory_with_foreign_files_is_closed_on_request() {
     let sandbox = Sandbox::new();
     sandbox.run(&["install"]).ok();
     let shared = sandbox.write("shared/notes.txt", "mine").parent().unwrap().to_path_buf();

@@ -209,7 +209,7 @@ fn every_command_in_docs_works() {
 }
 
 #[test]
-fn few_blocks_are_not_run_and_each_says_why() {
+fn few_blocks_are_not_run_and_each_has_a_reason() {
     let mut not_run = 0;
     for page in guides() {
         for (before, language, _) in page.blocks() {

@@ -119,7 +119,7 @@ fn a_compaction_that_finds_no_room_loses_nothing_and_is_done_later() {
     disk.fill_but(400 << 10);
     let error = sandbox.run(&["compact"]).fails(1);
     assert!(error.contains("no space left to write"), "{error}");
-    assert!(error.contains("nothing was lost") && error.contains("make room"), "{error}");
+    assert!(error.contains("nothing was lost") && error.contains("free space"), "{error}");
     assert_eq!(leftovers(&sandbox.data().join("log")), [""; 0]);
     let now = sandbox.events();
     assert_eq!(now[..events.len()], events[..], "every event is there, the forgotten ones too");
@@ -158,11 +158,11 @@ fn a_restore_that_finds_no_room_leaves_nothing_in_use_and_is_done_later() {
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{error}");
     assert!(error.contains("no storage space") || error.contains("No space left"), "{error}");
-    assert!(error.contains("make room, then run it again"), "{error}");
+    assert!(error.contains("free disk space, then run it again"), "{error}");
     assert!(!sandbox.data().join("log").exists() && !sandbox.data().join("memory.db").exists());
     // Nor does it begin where it can be seen that there is too little.
     let error = sandbox.run_with(&["restore", "--from", "s3://memories"], &variables, "").fails(1);
-    assert!(error.contains("make room, then run it again"), "{error}");
+    assert!(error.contains("free disk space, then run it again"), "{error}");
     disk.make_room();
     sandbox.run_with(&["restore", "--from", "s3://memories"], &variables, "").ok();
     assert_eq!(dump(&sandbox.data()), dump(&source.data()));
@@ -170,7 +170,7 @@ fn a_restore_that_finds_no_room_leaves_nothing_in_use_and_is_done_later() {
 }
 
 #[test]
-fn a_restore_with_room_for_the_log_alone_says_so_and_memory_is_drawn_later() {
+fn a_restore_with_space_for_the_log_only_reports_it_and_the_database_is_built_later() {
     let source = Sandbox::new();
     work(&source, "kept", 6, 300);
     let place = source.home().join("remote");
@@ -191,7 +191,7 @@ fn a_restore_with_room_for_the_log_alone_says_so_and_memory_is_drawn_later() {
 }
 
 #[test]
-fn what_is_on_a_full_disk_can_be_read() {
+fn a_full_disk_can_be_read() {
     let Some(disk) = SmallDisk::mount("24m") else { return };
     let sandbox = &disk.sandbox;
     database::work(sandbox, "s1", "walrus");
@@ -217,7 +217,7 @@ fn a_worker_answers_while_its_disk_is_full() {
 }
 
 #[test]
-fn what_is_on_a_read_only_disk_can_be_read() {
+fn a_read_only_disk_can_be_read() {
     let Some(disk) = SmallDisk::mount("24m") else { return };
     let sandbox = &disk.sandbox;
     database::work(sandbox, "s1", "walrus");
@@ -245,7 +245,7 @@ fn what_is_on_a_read_only_disk_can_be_read() {
 }
 
 #[test]
-fn events_that_a_full_disk_drops_are_counted_and_told_until_acknowledged() {
+fn events_dropped_by_a_full_disk_are_counted_and_reported_until_acknowledged() {
     let Some(disk) = SmallDisk::mount("12m") else { return };
     let sandbox = &disk.sandbox;
     let prompt = |number: usize| {

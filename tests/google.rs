@@ -1,4 +1,4 @@
-//! A memory in a bucket of Google's, and every way to be let in there.
+//! Shipping to Google Cloud Storage, with every kind of credentials.
 
 use std::{collections::BTreeMap, slice};
 
@@ -61,7 +61,7 @@ fn a_bucket_of_googles_kind_holds_a_memory_too() {
 }
 
 #[test]
-fn google_lets_in_whom_a_variable_a_setting_a_file_or_the_machine_itself_speaks_for() {
+fn google_credentials_come_from_variables_settings_files_or_the_metadata_server() {
     let bucket = Bucket::start_google().unwrap();
     let sandbox = Sandbox::new();
     work(&sandbox, "first", 1);
@@ -96,7 +96,7 @@ fn google_lets_in_whom_a_variable_a_setting_a_file_or_the_machine_itself_speaks_
 }
 
 #[test]
-fn whom_google_does_not_let_in_is_told_why_and_what_to_do() {
+fn rejected_google_credentials_are_reported_with_a_remedy() {
     let bucket = Bucket::start_google().unwrap();
     let (ours, others) = (bucket.variables(), Bucket::start_google().unwrap().variables());
     let sandbox = Sandbox::new();
@@ -109,29 +109,25 @@ fn whom_google_does_not_let_in_is_told_why_and_what_to_do() {
     };
     let place = bucket.place("of/ada");
     let remedy = "GOOGLE_APPLICATION_CREDENTIALS";
-    // On a machine of Google's this is refused later, by the bucket.
+    // On a Google machine the bucket rejects this later.
     fails(&place, &[ours[0].clone()], &[remedy]);
     let missing = [ours[0].clone(), (remedy, "/nowhere.json".into())];
     fails(
         &place,
         &missing,
-        &["nothing lets us into gs://memories", "/nowhere.json", "No such file"],
+        &["no usable credentials for gs://memories", "/nowhere.json", "No such file"],
     );
     let unreadable = [ours[0].clone(), (remedy, "/dev/null".into())];
     fails(
         &place,
         &unreadable,
-        &["nothing lets us into gs://memories", "/dev/null: Unable to decode", remedy],
+        &["no usable credentials for gs://memories", "/dev/null: Unable to decode", remedy],
     );
     // An account of the same name, with another key.
     let wrong = [ours[0].clone(), others[1].clone()];
-    fails(&place, &wrong, &["does not let us in", "401", "Authentication required.", remedy]);
-    fails("gs://others/x", &ours, &["does not let us in", "403", "AccessDenied", "ada@", remedy]);
-    fails(
-        "gs://elsewhere/x",
-        &ours,
-        &["no bucket of the name in gs://elsewhere", "make the bucket"],
-    );
+    fails(&place, &wrong, &["denied access", "401", "Authentication required.", remedy]);
+    fails("gs://others/x", &ours, &["denied access", "403", "AccessDenied", "ada@", remedy]);
+    fails("gs://elsewhere/x", &ours, &["the bucket in gs://elsewhere", "make the bucket"]);
     // Credentials are not to blame for everything.
     let nobody = |name| (name, "/dev/null".to_owned());
     let untrusting = [&ours[..], &[nobody("SSL_CERT_FILE"), nobody("SSL_CERT_DIR")]].concat();
@@ -141,7 +137,7 @@ fn whom_google_does_not_let_in_is_told_why_and_what_to_do() {
     let without = Bucket::start().unwrap();
     let host = host(&without);
     let machine = [("GCE_METADATA_HOST", host.clone()), ("GCE_METADATA_IP", host), ours[0].clone()];
-    fails(&place, &machine, &["nothing lets us into gs://memories", "404", remedy]);
+    fails(&place, &machine, &["no usable credentials for gs://memories", "404", remedy]);
     assert_eq!((without.requests(), bucket.names()), (2, Vec::new()));
 }
 

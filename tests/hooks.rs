@@ -142,7 +142,7 @@ fn told(sandbox: &Sandbox) -> Vec<String> {
 }
 
 #[test]
-fn a_stop_says_what_stopped() {
+fn a_stop_records_the_last_message() {
     let sandbox = Sandbox::new();
     let tasks = json!([{"id": "a", "status": "running"}, {"id": "b", "status": "running"}]);
     let stops = [
@@ -190,7 +190,7 @@ fn an_older_clients_last_words_come_from_its_transcript() {
 }
 
 #[test]
-fn prompts_that_are_not_the_users_words_are_told_apart() {
+fn prompts_of_the_client_are_distinguished_from_the_users() {
     let sandbox = Sandbox::new();
     let notification = "<task-notification>\n<task-id>a</task-id>\n</task-notification>";
     for text in ["fix it", " \n", notification, "see <task-notification>x</task-notification>"] {
@@ -203,7 +203,7 @@ fn prompts_that_are_not_the_users_words_are_told_apart() {
 }
 
 #[test]
-fn what_is_not_to_be_remembered_leaves_no_trace() {
+fn excluded_and_private_text_leaves_no_trace() {
     let observer =
         payload("PostToolUse", json!({"tool_name": "Bash", "cwd": "DATA/observer-sessions/x"}));
     let cases: [(&[(&str, &str)], &str); 7] = [
@@ -230,7 +230,7 @@ fn what_is_not_to_be_remembered_leaves_no_trace() {
 }
 
 #[test]
-fn a_project_is_known_by_where_the_client_was_started() {
+fn a_project_is_identified_by_the_folder_of_the_client() {
     let sandbox = Sandbox::new();
     sandbox.write("shop/.git/HEAD", "ref: refs/heads/main\n");
     sandbox.write(
@@ -296,7 +296,7 @@ fn a_prompt_queued_into_a_private_turn_does_not_make_it_public() {
 }
 
 #[test]
-fn prompts_are_synced_by_the_hook_and_tools_when_asked_or_nobody_else_will() {
+fn hooks_sync_prompts_and_sync_tools_if_configured_or_without_a_worker() {
     let sandbox = Sandbox::new();
     let synced = || fs::read(sandbox.data().join("log/synced")).unwrap();
     sandbox.hook("new", prompt("one", "p1"));

@@ -219,7 +219,7 @@ fn json_for_programs_escapes_it_and_loses_nothing() {
 }
 
 #[test]
-fn the_session_start_hook_does_not_tell_it() {
+fn the_session_start_hook_does_not_show_it() {
     let sandbox = planted();
     let project = sandbox.home().join(format!("shop {}", HOSTILE.replace('/', "_")));
     let event = json!({"session_id": "next", "cwd": project, "hook_event_name": "SessionStart",

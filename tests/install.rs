@@ -23,7 +23,7 @@ fn with_claude_code() -> Sandbox {
 }
 
 #[test]
-fn what_is_installed_is_what_the_client_will_run() {
+fn the_installed_hooks_are_those_the_client_runs() {
     let sandbox = with_claude_code();
     sandbox.run(&["install"]).ok();
     let settings = json(&sandbox, ".claude/settings.json");
@@ -75,7 +75,7 @@ fn uninstalling_leaves_every_file_as_it_was_byte_for_byte() {
 }
 
 #[test]
-fn files_that_were_not_there_are_gone_again() {
+fn files_that_did_not_exist_are_deleted_again() {
     let sandbox = Sandbox::new();
     sandbox.run(&["install"]).ok();
     sandbox.run(&["uninstall"]).ok();
@@ -84,7 +84,7 @@ fn files_that_were_not_there_are_gone_again() {
 }
 
 #[test]
-fn uninstalling_removes_the_folders_it_made_and_no_others() {
+fn uninstalling_removes_only_the_folders_it_created() {
     let sandbox = with_claude_code();
     fs::create_dir(sandbox.home().join(".claude/commands")).unwrap();
     sandbox.run(&["install"]).ok();
@@ -97,7 +97,7 @@ fn uninstalling_removes_the_folders_it_made_and_no_others() {
 }
 
 #[test]
-fn uninstalling_stops_the_worker_and_says_what_stays() {
+fn uninstalling_stops_the_worker_and_lists_what_stays() {
     let sandbox = with_claude_code();
     sandbox.run(&["install"]).ok();
     sandbox.run(&["worker", "start"]).ok();
@@ -111,7 +111,7 @@ fn uninstalling_stops_the_worker_and_says_what_stays() {
 }
 
 #[test]
-fn what_others_changed_in_between_stays() {
+fn changes_of_others_in_between_stay() {
     let sandbox = with_claude_code();
     sandbox.run(&["install"]).ok();
     let mut settings = json(&sandbox, ".claude/settings.json");
@@ -157,7 +157,7 @@ fn a_broken_file_is_explained_and_nothing_is_written_anywhere() {
 }
 
 #[test]
-fn a_project_is_installed_into_where_one_stands() {
+fn a_project_installation_uses_the_current_folder() {
     let sandbox = Sandbox::new();
     let shop = sandbox.home().join("shop");
     fs::create_dir(&shop).unwrap();
@@ -246,7 +246,7 @@ fn another_memory_is_named() {
 }
 
 #[test]
-fn memory_is_deleted_only_when_asked_and_only_what_is_ours() {
+fn memory_is_deleted_only_on_request_and_foreign_files_stay() {
     let sandbox = Sandbox::new();
     sandbox.run(&["install"]).ok();
     sandbox.write(".claude-mem/log/0000000000000001.seg", "memory");

@@ -68,7 +68,7 @@ fn events_are_listed_one_to_a_line_for_people() {
 }
 
 #[test]
-fn what_is_listed_can_be_narrowed() {
+fn lists_can_be_filtered() {
     let sandbox = recorded();
     let (one, two, three) = ("fix it [31m now", "Bash cargo test", "Bash ls");
     let cases: [(&[&str], &[&str]); 12] = [
@@ -93,7 +93,7 @@ fn what_is_listed_can_be_narrowed() {
 }
 
 #[test]
-fn one_event_is_shown_whole_by_any_of_its_names() {
+fn an_event_is_shown_in_full_by_any_of_its_ids() {
     let sandbox = recorded();
     let listed = log(&sandbox, &["--json", "--kind", "ToolUsed", "--limit", "1"]).ok();
     let listed: Value = serde_json::from_str(&listed).unwrap();
@@ -163,7 +163,7 @@ fn an_empty_log_is_no_failure_and_looking_at_it_writes_nothing() {
 }
 
 #[test]
-fn status_counts_what_is_there() {
+fn status_counts_events() {
     let sandbox = recorded();
     let now =
         [("CLAUDE_MEM_NOW", "2026-03-03T12:00:00Z"), ("TZ", "UTC"), ("CLAUDE_MEM_SYNC", "always")];

@@ -175,7 +175,7 @@ fn assert_same(machines: &[Machine]) {
 }
 
 #[test]
-fn what_one_machine_recorded_another_finds_under_the_same_project() {
+fn events_of_one_machine_are_found_on_another_in_the_same_project() {
     let (_place, mut machines) = with_directory(2);
     machines[0].work("walrus");
     machines[1].work("badger");
@@ -187,14 +187,14 @@ fn what_one_machine_recorded_another_finds_under_the_same_project() {
     let own = machines[1].find("badger");
     assert!(own.iter().all(|hit| hit.get("host").is_none()), "{own:?}");
     assert_eq!(found[0]["project"], own[0]["project"]);
-    // Its own numbers stay small, and what was asked about there is not asked about here.
+    // Its own numbers stay small, and what was distilled there is not distilled here.
     assert!(own.iter().any(|hit| hit["id"] == "1"), "{own:?}");
     let asked: Value = serde_json::from_str(&machines[1].run(&["distill", "--json"]).ok()).unwrap();
     assert_eq!((&asked["answered"], &asked["events"]), (&json!(0), &json!(0)));
 }
 
 #[test]
-fn only_what_is_new_is_fetched_also_of_a_session_that_goes_on() {
+fn only_new_data_is_downloaded_even_during_a_session() {
     let (_place, mut machines) = with_directory(2);
     machines[0].work("walrus");
     machines[0].ship();
@@ -213,13 +213,13 @@ fn only_what_is_new_is_fetched_also_of_a_session_that_goes_on() {
 }
 
 #[test]
-fn what_is_forgotten_on_one_machine_is_forgotten_on_all() {
+fn forgetting_on_one_machine_applies_to_all() {
     let (_place, mut machines) = with_directory(3);
     machines[0].work("walrus");
     machines[0].work("badger");
     machines[0].ship();
     machines[1].pull();
-    // The second machine forgets what the first recorded; the third hears of both in the wrong order.
+    // The second machine forgets what the first recorded; the third receives both in the wrong order.
     let ids: Vec<String> = machines[1]
         .find("walrus")
         .iter()
@@ -271,7 +271,7 @@ fn a_remote_that_lies_leaves_the_copy_as_it_was() {
 }
 
 #[test]
-fn another_history_under_the_same_name_is_not_taken_over() {
+fn a_diverged_history_is_not_pulled() {
     let (place, mut machines) = with_directory(2);
     machines[0].work("walrus");
     machines[0].ship();
@@ -339,7 +339,7 @@ fn real_server() -> S3Server {
 }
 
 /// Works, ships and pulls on all machines for some rounds, with some of them away and the server down at times,
-/// until everybody has heard of everything.
+/// until every machine has every event.
 fn rounds(machines: &mut [Machine], server: &mut S3Server, rounds: Range<usize>) {
     for round in rounds {
         if round == 1 {
@@ -410,7 +410,7 @@ fn five_machines_and_a_real_bucket_come_to_the_same_memory() {
 }
 
 #[test]
-fn what_is_forgotten_elsewhere_leaves_every_copy_when_its_machine_compacts() {
+fn forgotten_events_leave_every_copy_when_their_machine_compacts() {
     let (place, mut machines) = with_directory(2);
     machines[0].work("walrus");
     machines[0].work("badger");

@@ -179,7 +179,7 @@ fn a_read_only_file_is_refused_and_stays_as_it_was() {
 }
 
 #[test]
-fn a_key_is_never_written_over_anything() {
+fn a_key_never_overwrites_a_file() {
     let case = output(&["key", "new"], ".claude-mem/ship.key");
     let put: [fn(&Path); 3] = [
         |file| rustix::fs::mkfifoat(rustix::fs::CWD, file, 0o600.into()).unwrap(),

@@ -68,7 +68,7 @@ fn assert_equal(sandbox: &Sandbox) {
     assert_eq!(in_tables, log_ids(sandbox));
 }
 
-/// Status and doctor say what happened, and everything is well otherwise.
+/// Status and doctor report what happened, and nothing else is wrong.
 #[track_caller]
 fn assert_told(sandbox: &Sandbox, what: &str) {
     for command in ["status", "doctor"] {
@@ -82,7 +82,7 @@ const AHEAD: &str = "memory.db was rebuilt because it was ahead of the log";
 const REPLACED: &str = "memory.db was rebuilt because the log was replaced";
 
 #[test]
-fn what_is_recorded_after_a_power_loss_is_found_and_the_loss_is_said() {
+fn events_after_a_power_loss_are_found_and_the_loss_is_reported() {
     for bytes in [1, 200, 700] {
         let sandbox = Sandbox::new();
         work(&sandbox, "first", 4);
@@ -113,7 +113,7 @@ fn a_search_alone_finds_what_was_recorded_after_a_power_loss() {
 }
 
 #[test]
-fn a_worker_notices_a_power_loss_that_happened_before_it_and_goes_on() {
+fn a_worker_detects_an_earlier_power_loss_and_continues() {
     let sandbox = Sandbox::new();
     let serving = Serving::start(&sandbox, &[]);
     work(&sandbox, "first", 2);
@@ -156,7 +156,7 @@ fn an_older_log_under_a_newer_database_loses_and_doubles_nothing() {
 }
 
 #[test]
-fn a_log_directory_that_was_replaced_by_another_is_said_and_folded() {
+fn a_replaced_log_directory_is_reported_and_folded() {
     let (sandbox, other) = (Sandbox::new(), Sandbox::new());
     work(&sandbox, "first", 3);
     sandbox.run(&["search", "x"]).ok();

@@ -73,7 +73,7 @@ fn use_it(sandbox: &Sandbox, umask: &str) {
 }
 
 #[test]
-fn no_umask_opens_anything_to_others_or_closes_it_to_the_owner() {
+fn files_are_private_with_any_umask() {
     for umask in ["000", "022", "077", "777"] {
         let sandbox = Sandbox::new();
         use_it(&sandbox, umask);
@@ -102,7 +102,7 @@ fn use_it_again(sandbox: &Sandbox) {
 }
 
 #[test]
-fn a_database_that_an_older_version_left_open_is_closed_by_any_command() {
+fn permissions_of_an_older_database_are_restricted_by_any_command() {
     let sandbox = Sandbox::new();
     use_it(&sandbox, "022");
     let memory = sandbox.data().join("memory.db");

@@ -53,14 +53,14 @@ fn install_as_told(client: &Client, dir: &str) -> String {
 }
 
 #[test]
-fn the_client_takes_the_commands_as_they_are_printed() {
+fn the_client_accepts_the_commands_as_printed() {
     let client = real_client(NO_MODEL);
     install_as_told(&client, "plug");
 }
 
 /// Both are registered: each event is recorded once, and memory is told once.
 #[test]
-fn the_plugin_beside_an_installation_records_and_tells_nothing_twice() {
+fn the_plugin_next_to_an_installation_records_nothing_twice() {
     let script = Script::new()
         .then(Answer::tools([("Bash", json!({"command": "echo hi", "description": "scripted"}))]))
         .then(Answer::text("All done."))
@@ -112,7 +112,7 @@ fn the_plugin_calls_its_own_copy_of_the_binary() {
 }
 
 #[test]
-fn a_plugin_is_written_again_over_itself_and_never_over_something_else() {
+fn a_plugin_overwrites_itself_and_nothing_else() {
     let sandbox = Sandbox::new();
     sandbox.run(&["plugin", "market"]).ok();
     sandbox.run(&["plugin", "market"]).ok();

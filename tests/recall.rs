@@ -49,7 +49,7 @@ fn objects(sandbox: &Sandbox, arguments: &[&str]) -> Vec<Value> {
 }
 
 #[test]
-fn what_was_done_is_found_by_what_is_half_remembered() {
+fn past_work_is_found_by_half_remembered_words() {
     let sandbox = remembered();
     let hits = objects(
         &sandbox,
@@ -66,7 +66,7 @@ fn what_was_done_is_found_by_what_is_half_remembered() {
 }
 
 #[test]
-fn a_search_that_finds_nothing_says_what_to_do() {
+fn a_search_without_results_has_a_hint() {
     let sandbox = remembered();
     for (arguments, hint) in [
         (["search", "xyzzy", "--json"], "hint: nothing matches: try fewer or other words"),
@@ -100,7 +100,7 @@ fn a_search_explains_itself_to_people_and_scripts() {
 }
 
 #[test]
-fn a_timeline_shows_what_came_before_and_after() {
+fn a_timeline_shows_events_before_and_after() {
     let sandbox = remembered();
     for anchor in ["P1", "2026-03-02T10:00:00Z", "coupons applied twice"] {
         let moments = objects(&sandbox, &["timeline", anchor, "--json"]);
@@ -121,7 +121,7 @@ fn a_timeline_shows_what_came_before_and_after() {
 }
 
 #[test]
-fn a_memory_is_shown_with_the_events_it_was_made_of() {
+fn a_memory_is_shown_with_its_source_events() {
     let sandbox = remembered();
     let [observation, prompt] = &objects(&sandbox, &["show", "1", "P1", "--raw", "--json"])[..]
     else {

@@ -1,4 +1,4 @@
-//! `claude-mem replay` and `claude-mem diff`: memory drawn again, with and without asking.
+//! `claude-mem replay` and `claude-mem diff`: rebuilding and distilling again.
 
 use std::{
     fs,
@@ -52,7 +52,7 @@ fn delete_memory(sandbox: &Sandbox) {
 }
 
 #[test]
-fn a_deleted_database_comes_back_byte_for_byte_without_asking_also_elsewhere() {
+fn a_deleted_database_is_rebuilt_byte_for_byte_without_requests() {
     let sandbox = remembered("saw");
     let before = dump(&sandbox.data());
     assert!(before.contains("saw work 2 of a"));
@@ -82,7 +82,7 @@ fn without_replay_a_deleted_database_is_a_non_event_too() {
 }
 
 #[test]
-fn a_new_prompt_asks_once_for_each_turn_and_going_back_asks_nobody() {
+fn a_new_prompt_sends_one_request_per_turn_and_going_back_sends_none() {
     let (sandbox, server) = (remembered("saw"), answering("new"));
     let variables = provider("anthropic", &server);
     let arguments = ["replay", "--prompt", "new.txt"];
@@ -100,7 +100,7 @@ fn a_new_prompt_asks_once_for_each_turn_and_going_back_asks_nobody() {
 }
 
 #[test]
-fn alone_it_rebuilds_what_is_current_byte_for_byte_whatever_the_settings_say_now() {
+fn replay_alone_rebuilds_the_current_rows_byte_for_byte_with_any_settings() {
     let (sandbox, server) = (remembered("saw"), answering("new"));
     let mut variables = provider("anthropic", &server);
     run(&sandbox, &["replay", "--since", "1d", "--prompt", "new.txt"], &variables).ok();
@@ -117,7 +117,7 @@ fn alone_it_rebuilds_what_is_current_byte_for_byte_whatever_the_settings_say_now
     let told = run(&sandbox, &["replay", "--dry-run", "--json"], &variables).ok();
     let told: Value = serde_json::from_str(&told).unwrap();
     assert_eq!((&told["calls"], &told["generation"]), (&0.into(), &Value::Null), "{told}");
-    assert_eq!(server.requests().len(), 3, "nobody was asked since");
+    assert_eq!(server.requests().len(), 3, "no request was sent since");
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_new_generation_builds_on_itself_not_on_the_old_one() {
 }
 
 #[test]
-fn killed_half_way_it_goes_on_and_repeats_no_answered_call() {
+fn an_interrupted_replay_continues_and_repeats_no_request() {
     let gate = Gate::new();
     let (held, answered) = (gate.clone(), Arc::new(AtomicUsize::new(0)));
     let (counted, was_held) = (Arc::clone(&answered), AtomicBool::new(false));
@@ -205,7 +205,7 @@ fn killed_half_way_it_goes_on_and_repeats_no_answered_call() {
 }
 
 #[test]
-fn a_dry_run_tells_what_it_would_take_and_asks_nobody() {
+fn a_dry_run_shows_an_estimate_and_sends_no_request() {
     let (sandbox, server) = (remembered("saw"), answering("new"));
     let variables = provider("anthropic", &server);
     let arguments = ["replay", "--prompt", "new.txt", "--dry-run", "--json"];
@@ -229,7 +229,7 @@ fn only_the_chosen_session_project_and_time_are_reprocessed() {
     run(&sandbox, &["replay", "--prompt", "new.txt", "--until", "1d"], &variables).ok();
     assert_eq!(server.requests().len(), 1, "nothing is that old");
     run(&sandbox, &["replay", "--prompt", "new.txt", "--project", "."], &variables).ok();
-    assert_eq!(server.requests().len(), 3, "the session before is not asked about again");
+    assert_eq!(server.requests().len(), 3, "the earlier session is not distilled again");
     for (flag, value) in [("--session", "zzz"), ("--project", "zzz")] {
         let error = run(&sandbox, &["replay", flag, value], &variables).fails(2);
         assert!(error.contains("nothing is recorded of"), "{error}");
@@ -237,7 +237,7 @@ fn only_the_chosen_session_project_and_time_are_reprocessed() {
 }
 
 #[test]
-fn another_model_is_asked_where_one_is_named() {
+fn a_named_model_is_used() {
     let (sandbox, server) = (remembered("saw"), answering("new"));
     let variables = provider("anthropic", &server);
     run(&sandbox, &["replay", "--model", "claude-haiku-4-5"], &variables).ok();
@@ -274,7 +274,7 @@ fn a_shadow_is_compared_before_it_is_shown() {
 }
 
 #[test]
-fn beyond_the_days_cap_it_wants_to_be_told_so() {
+fn exceeding_the_daily_cap_needs_confirmation() {
     let (sandbox, server) = (remembered("saw"), answering("new"));
     let mut variables = provider("anthropic", &server);
     variables.push(("CLAUDE_MEM_DAILY_TOKENS_MAX".into(), "100".into()));
@@ -286,7 +286,7 @@ fn beyond_the_days_cap_it_wants_to_be_told_so() {
 }
 
 #[test]
-fn a_provider_that_fails_leaves_memory_as_it_was_and_says_how_to_go_on() {
+fn a_failing_provider_changes_nothing_and_shows_how_to_continue() {
     let sandbox = remembered("saw");
     let server = Server::answering(|_| Answer::http(401)).unwrap();
     let error =
@@ -297,13 +297,13 @@ fn a_provider_that_fails_leaves_memory_as_it_was_and_says_how_to_go_on() {
         "{error}"
     );
     assert!(titles(&sandbox).iter().all(|title| title.starts_with("saw")));
-    let mended = answering("new");
-    run(&sandbox, &["replay", "--prompt", "new.txt"], &provider("anthropic", &mended)).ok();
+    let repaired = answering("new");
+    run(&sandbox, &["replay", "--prompt", "new.txt"], &provider("anthropic", &repaired)).ok();
     assert!(titles(&sandbox).iter().all(|title| title.starts_with("new")));
 }
 
 #[test]
-fn damage_is_told_by_the_exit_code_unless_it_is_accepted() {
+fn damage_sets_the_exit_code_unless_it_is_accepted() {
     let sandbox = remembered("saw");
     let file = sandbox.data().join("log/active.log");
     let mut bytes = fs::read(&file).unwrap();

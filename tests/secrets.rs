@@ -177,7 +177,7 @@ fn a_token_under_a_telling_name_is_redacted_however_it_is_assigned() {
 }
 
 #[test]
-fn a_token_that_is_known_by_its_looks_is_redacted_in_a_sentence() {
+fn a_token_with_a_known_format_is_redacted_in_a_sentence() {
     let examples = generator::in_prose();
     assert!(examples.len() > 130);
     Rates::redacted(&examples).assert_at_least(97, 50);
@@ -191,7 +191,7 @@ fn secrets_of_every_kind_and_form_are_redacted() {
 }
 
 #[test]
-fn what_only_looks_like_a_secret_is_stored_as_it_was() {
+fn text_that_only_looks_like_a_secret_is_unchanged() {
     let examples = generator::harmless();
     assert!(examples.len() > 650);
     Rates::of(&examples, |example, stored| stored == example.text).assert_at_least(90, 85);
@@ -219,7 +219,7 @@ fn each_line(text: &str, dress: fn(&str) -> String) -> String {
 }
 
 #[test]
-fn colours_diffs_and_utf16_hide_no_secret_that_is_known() {
+fn secrets_are_found_in_colored_output_diffs_and_utf16() {
     let plain: Vec<Example> =
         generator::planted().into_iter().filter(|example| example.group != "evasions").collect();
     let texts: Vec<String> = plain.iter().map(|example| example.text.clone()).collect();

@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::PermissionsExt};
 use crate::sandbox::Sandbox;
 
 #[test]
-fn what_is_set_can_be_got_and_taken_back() {
+fn a_setting_can_be_set_shown_and_reset() {
     let sandbox = Sandbox::new();
     assert_eq!(sandbox.run(&["settings", "get", "provider"]).ok(), "auto\n");
     sandbox.run(&["settings", "set", "provider", "EXTRACT"]).ok();
@@ -77,7 +77,7 @@ fn wrong_keys_and_values_are_explained_and_change_nothing() {
 }
 
 #[test]
-fn a_broken_file_is_told_and_never_overwritten() {
+fn a_broken_file_is_reported_and_never_overwritten() {
     let sandbox = Sandbox::new();
     sandbox.write(".claude-mem/settings.json", "{\"CLAUDE_MEM_MODEL\": oops");
     let run = sandbox.run(&["settings", "get", "model"]);
@@ -100,7 +100,7 @@ fn keys_are_never_shown() {
 }
 
 #[test]
-fn without_a_home_there_is_an_answer_all_the_same() {
+fn without_a_home_directory_there_is_a_clear_error() {
     let sandbox = Sandbox::new();
     let output = sandbox.command(&["settings", "get", "sync"]).env_remove("HOME").output().unwrap();
     let is_answered = output.status.success() && output.stdout == b"default\n";
@@ -109,7 +109,7 @@ fn without_a_home_there_is_an_answer_all_the_same() {
 }
 
 #[test]
-fn a_project_is_switched_off_and_on_where_one_stands() {
+fn the_current_project_can_be_disabled_and_enabled() {
     let sandbox = Sandbox::new();
     let key = fs::canonicalize(sandbox.home()).unwrap().display().to_string();
     assert_eq!(sandbox.run(&["settings", "project"]).ok(), format!("home ({key}): remembered\n"));

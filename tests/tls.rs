@@ -8,13 +8,13 @@ use crate::{
     ship::remembered,
 };
 
-/// Has a program believe the authority of our door, and nobody else.
+/// Makes a program trust the certificate authority of our proxy, and no other.
 fn believing() -> (String, String) {
     ("SSL_CERT_FILE".into(), TlsDoor::authority().to_str().unwrap().into())
 }
 
 #[test]
-fn a_model_is_asked_over_tls_once_somebody_vouches_for_it() {
+fn a_model_is_used_over_tls_with_a_trusted_certificate() {
     for name in ["anthropic", "openai"] {
         let server = answering("safely");
         let door = TlsDoor::before(&server.url()).unwrap();
@@ -33,7 +33,7 @@ fn a_model_is_asked_over_tls_once_somebody_vouches_for_it() {
 }
 
 #[test]
-fn a_bucket_is_shipped_to_over_tls_once_somebody_vouches_for_it() {
+fn a_bucket_is_used_over_tls_with_a_trusted_certificate() {
     let server = S3Server::start().unwrap();
     let mut variables = server.variables();
     let door = TlsDoor::before(&variables[0].1).unwrap();

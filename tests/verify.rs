@@ -23,7 +23,7 @@ fn verify(sandbox: &Sandbox, code: i32) -> Value {
 }
 
 #[test]
-fn a_whole_log_is_said_to_be_whole_and_an_absent_one_too() {
+fn an_intact_log_and_a_missing_log_have_no_damage() {
     let sandbox = Sandbox::new();
     assert_eq!(verify(&sandbox, 0)["records"], 0);
     let sandbox = recorded();
@@ -34,7 +34,7 @@ fn a_whole_log_is_said_to_be_whole_and_an_absent_one_too() {
 }
 
 #[test]
-fn damage_is_told_to_the_byte_and_copied_aside() {
+fn damage_is_reported_to_the_byte_and_quarantined() {
     let sandbox = recorded();
     let event = sandbox.events().swap_remove(1);
     let mut segments =
@@ -62,7 +62,7 @@ fn damage_is_told_to_the_byte_and_copied_aside() {
 }
 
 #[test]
-fn a_damaged_database_is_told_and_can_be_drawn_again() {
+fn a_damaged_database_is_reported_and_can_be_rebuilt() {
     let sandbox = recorded();
     sandbox.run(&["distill"]);
     let path = sandbox.data().join("memory.db");

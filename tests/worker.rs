@@ -211,7 +211,7 @@ fn an_older_worker_makes_room_for_a_newer_program() {
 }
 
 #[test]
-fn programs_tell_in_lines_and_a_wrong_line_does_no_harm() {
+fn programs_send_lines_and_an_invalid_line_is_harmless() {
     let sandbox = Sandbox::new();
     let _serving = Serving::start(&sandbox, &[]);
     let mut lines = Lines::open(&sandbox);
@@ -289,7 +289,7 @@ fn a_thousand_observations_of_eight_programs_are_appended_once_each() {
 }
 
 #[test]
-fn lines_said_before_the_first_answer_are_answered_in_order_and_share_their_syncs() {
+fn pipelined_lines_are_answered_in_order_and_share_a_flush() {
     let sandbox = Sandbox::new();
     let _serving = Serving::start(&sandbox, &[]);
     let mut lines = Lines::open(&sandbox);
@@ -315,7 +315,7 @@ fn lines_said_before_the_first_answer_are_answered_in_order_and_share_their_sync
 }
 
 #[test]
-fn what_was_acknowledged_survives_kill_in_the_middle() {
+fn acknowledged_events_survive_a_kill() {
     let sandbox = Sandbox::new();
     let serving = Serving::start(&sandbox, &[]);
     let acknowledged: HashSet<String> = thread::scope(|scope| {
@@ -338,7 +338,7 @@ fn what_was_acknowledged_survives_kill_in_the_middle() {
 }
 
 #[test]
-fn killed_in_the_middle_of_a_question_it_leaves_no_child_and_the_next_one_goes_on() {
+fn killing_the_worker_during_a_request_leaves_no_child_and_the_next_one_continues() {
     let hanging = Server::start(Script::new().otherwise(Answer::hang())).unwrap();
     let client = real_client(&hanging.url());
     let executable = claude_mem_tools::client::executable().unwrap();
@@ -401,7 +401,7 @@ fn one_that_answers_but_does_not_get_on_is_not_well() {
 }
 
 #[test]
-fn a_provider_that_refuses_is_said_and_nothing_is_lost() {
+fn a_provider_that_refuses_is_reported_and_nothing_is_lost() {
     let sandbox = Sandbox::new();
     let server = Server::start(Script::new().otherwise(Answer::error(
         401,
@@ -454,7 +454,7 @@ fn a_long_name_of_the_data_directory_is_no_obstacle() {
 }
 
 #[test]
-fn what_hooks_leave_to_the_worker_is_on_disk_soon() {
+fn the_worker_flushes_events_of_hooks_soon() {
     let sandbox = Sandbox::new();
     let _serving = Serving::start(&sandbox, &[]);
     let synced =

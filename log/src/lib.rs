@@ -17,7 +17,7 @@
 //! |---|---|
 //! | [`append`](Appender::append) returned | the death of every process, at any moment |
 //! | [`sync`](Appender::sync) returned | the loss of power as well, also after an earlier sync failed and the disk forgot what it was given |
-//! | [`append`](Appender::append) failed | the record may or may not be there: what was written before the failure is not taken back. The same [`Id`] appended again may be given twice |
+//! | [`append`](Appender::append) failed | the record may or may not be there: bytes written before the failure are not removed. The same [`Id`] appended again may be given twice |
 //! | a process is killed within a call | all records acknowledged before; the one under way is whole or a [`Gap`] |
 //! | a bit flips | all but at most one, and that one is reported |
 //! | a sector is lost, or written elsewhere | all that have no byte in it |
@@ -162,7 +162,7 @@ pub struct Options {
     pub compress_bytes_min: usize,
     /// How long an append waits for the lock before it spills. Only a stopped roller can cause a wait.
     pub lock_wait_max: Duration,
-    /// Space set aside for the last records before the disk is full.
+    /// Space reserved for the last records before the disk is full.
     pub reserve_bytes: u64,
     /// One entry of a segment's index for as many bytes.
     pub index_interval_bytes: u64,

@@ -58,7 +58,7 @@ fn records_come_back_in_order_over_many_segments() {
 }
 
 #[test]
-fn a_reader_goes_on_where_another_stopped() {
+fn a_reader_continues_where_another_stopped() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path(), &small(), 0..40);
     maintain(dir.path(), &small()).unwrap();
@@ -110,7 +110,7 @@ fn a_reader_that_goes_elsewhere_is_as_good_as_a_new_one() {
 }
 
 #[test]
-fn a_reader_at_the_end_goes_on_when_the_log_grows_and_rolls() {
+fn a_reader_at_the_end_continues_when_the_log_grows_and_rolls() {
     let dir = tempfile::tempdir().unwrap();
     let log = Log::open(dir.path(), small()).unwrap();
     let mut reader = log.read_from_start();
@@ -144,7 +144,7 @@ fn reading_since_a_time_gives_just_what_is_as_late() {
 }
 
 #[test]
-fn a_clock_set_back_changes_nothing_but_what_since_means() {
+fn a_clock_set_back_affects_only_since() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path(), &small(), 50..80);
     fill(dir.path(), &small(), 0..30);
@@ -180,7 +180,7 @@ fn backwards_is_forwards_reversed() {
 }
 
 #[test]
-fn what_was_spilled_is_merged_once() {
+fn spilled_records_are_merged_once() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path(), &Options { spill: Spill::Always, ..small() }, 0..5);
     fill(dir.path(), &small(), 5..10);

@@ -58,7 +58,7 @@ fn every_record_is_read_once_and_in_order() {
 }
 
 #[test]
-fn damage_anywhere_costs_one_record_whoever_finds_it() {
+fn damage_anywhere_costs_one_record() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path());
     let path = dir.path().join("0000000000000002.g00.seg");
@@ -83,7 +83,7 @@ fn damage_anywhere_costs_one_record_whoever_finds_it() {
 }
 
 #[test]
-fn a_segment_truncated_while_it_is_read_costs_what_was_cut_and_crashes_nobody() {
+fn truncating_a_segment_while_it_is_read_crashes_no_reader() {
     let dir = tempfile::tempdir().unwrap();
     for segment in [1, 2] {
         let dir = dir.path().join(segment.to_string());

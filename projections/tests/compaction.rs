@@ -165,7 +165,7 @@ fn assert_same_text(now: &str, before: &str) {
 }
 
 #[test]
-fn events_forgotten_one_by_one_are_gone_and_all_else_is_as_before() {
+fn forgetting_single_events_changes_nothing_else() {
     assert_same(|said| Forgotten {
         events: vec![said.tool, said.memory, said.imported],
         ..Forgotten::default()
@@ -173,17 +173,17 @@ fn events_forgotten_one_by_one_are_gone_and_all_else_is_as_before() {
 }
 
 #[test]
-fn a_forgotten_session_is_gone_and_all_else_is_as_before() {
+fn forgetting_a_session_changes_nothing_else() {
     assert_same(|_| Forgotten { session: "session-77".into(), ..Forgotten::default() });
 }
 
 #[test]
-fn a_forgotten_project_is_gone_and_all_else_is_as_before() {
+fn forgetting_a_project_changes_nothing_else() {
     assert_same(|_| Forgotten { project: "example.org/2".into(), ..Forgotten::default() });
 }
 
 #[test]
-fn a_forgotten_time_is_gone_and_all_else_is_as_before() {
+fn forgetting_a_time_range_changes_nothing_else() {
     assert_same(|said| Forgotten {
         since_us: Some(said.before_us),
         until_us: Some(said.after_us),
@@ -250,7 +250,7 @@ fn digests_of_old_tool_uses_fold_into_the_same_rows() {
 }
 
 #[test]
-fn what_a_compaction_has_passed_is_not_brought_back() {
+fn compacted_events_cannot_be_undone() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = Writer::new(dir.path());
     writer.session(2);

@@ -160,7 +160,7 @@ fn parallel_tools_may_come_in_any_order() {
 }
 
 #[test]
-fn what_is_recorded_twice_happened_once() {
+fn an_event_recorded_twice_counts_once() {
     for (lines, expected, name) in conversations() {
         let events = recorded(&lines);
         let mut twice = Vec::new();

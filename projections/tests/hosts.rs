@@ -229,7 +229,7 @@ fn events_of_another_machine_are_never_pending() {
 }
 
 #[test]
-fn a_forgetting_reaches_what_comes_before_it_and_what_comes_after_it() {
+fn a_forgetting_covers_earlier_and_later_events() {
     let mut machines = machines(3);
     let secret = machines[0].note("secret");
     machines[0].note("kept");
@@ -249,7 +249,7 @@ fn a_forgetting_reaches_what_comes_before_it_and_what_comes_after_it() {
 }
 
 #[test]
-fn a_forgetting_is_taken_back_from_another_machine_whichever_comes_first() {
+fn a_forgetting_is_undone_from_another_machine_in_any_order() {
     let mut machines = machines(3);
     let note = machines[0].note("here");
     let forgetting = machines[0].writer.add(Forgotten { events: vec![note], ..Default::default() });
@@ -267,7 +267,7 @@ fn a_forgetting_is_taken_back_from_another_machine_whichever_comes_first() {
 }
 
 #[test]
-fn what_was_imported_on_two_machines_is_shown_once() {
+fn events_imported_on_two_machines_are_shown_once() {
     let mut machines = machines(2);
     machines[1].writer.at_us = machines[0].writer.at_us;
     for machine in &mut machines {

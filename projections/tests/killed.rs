@@ -85,7 +85,7 @@ fn random(state: &mut u64, below: u64) -> u64 {
 }
 
 #[test]
-fn killed_hundreds_of_times_it_comes_to_the_same_rows() {
+fn killing_the_fold_hundreds_of_times_gives_the_same_rows() {
     let dir = tempfile::tempdir().unwrap();
     let log = fill(&dir.path().join("log"), 60);
     let mut undisturbed = Store::in_memory().unwrap();

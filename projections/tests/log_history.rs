@@ -125,7 +125,7 @@ fn a_log_that_was_cut_anywhere_is_folded_as_it_is_and_so_is_what_it_records_next
 }
 
 #[test]
-fn an_older_log_under_a_newer_database_is_noticed_whatever_it_records_next() {
+fn an_older_log_under_a_newer_database_is_detected() {
     let dir = tempfile::tempdir().unwrap();
     let place = Place(dir.path().join("now"));
     for sessions in [1, 2, 5] {
@@ -197,7 +197,7 @@ fn damage_to_the_record_that_was_folded_last_costs_no_row() {
 }
 
 #[test]
-fn what_was_damaged_and_is_whole_again_becomes_memory() {
+fn repaired_events_are_folded() {
     let dir = tempfile::tempdir().unwrap();
     let place = Place(dir.path().to_owned());
     let log = fill(&place.log_dir(), 12);

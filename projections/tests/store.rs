@@ -49,7 +49,7 @@ fn the_same_rows_come_back_after_the_database_is_deleted() {
 }
 
 #[test]
-fn what_was_forgotten_is_in_no_page_of_a_rebuilt_database() {
+fn forgotten_text_is_in_no_page_of_a_rebuilt_database() {
     let dir = tempfile::tempdir().unwrap();
     let (log_dir, path) = (dir.path().join("log"), dir.path().join("memory.db"));
     let mut writer = Writer::new(&log_dir);
@@ -71,7 +71,7 @@ fn what_was_forgotten_is_in_no_page_of_a_rebuilt_database() {
 }
 
 #[test]
-fn folding_as_the_log_grows_comes_to_the_same_as_folding_at_once() {
+fn incremental_folding_equals_folding_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let log_dir = dir.path().join("log");
     let options = Options { batch_events: 7, ..Options::default() };
@@ -92,7 +92,7 @@ fn folding_as_the_log_grows_comes_to_the_same_as_folding_at_once() {
 }
 
 #[test]
-fn a_damaged_log_folds_and_says_where() {
+fn a_damaged_log_folds_and_reports_the_damage() {
     let dir = tempfile::tempdir().unwrap();
     let log_dir = dir.path().join("log");
     let log = fill(&log_dir, 4);
@@ -167,7 +167,7 @@ fn an_unusable_database_is_set_aside_and_rebuilt() {
 }
 
 #[test]
-fn readers_keep_the_old_file_while_another_takes_its_place() {
+fn readers_keep_the_old_file_while_it_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let log_dir = dir.path().join("log");
     let log = fill(&log_dir, 3);
@@ -191,7 +191,7 @@ fn readers_keep_the_old_file_while_another_takes_its_place() {
 }
 
 #[test]
-fn a_snapshot_can_be_opened_beside_other_connections() {
+fn a_snapshot_can_be_opened_next_to_other_connections() {
     let dir = tempfile::tempdir().unwrap();
     let log_dir = dir.path().join("log");
     let log = fill(&log_dir, 2);
@@ -253,7 +253,7 @@ fn two_rebuilds_at_once_do_not_meet() {
 }
 
 #[test]
-fn a_forgetting_that_is_taken_back_brings_back_the_same_rows() {
+fn undoing_a_forgetting_restores_the_same_rows() {
     let dir = tempfile::tempdir().unwrap();
     let log_dir = dir.path().join("log");
     let log = Log::open(&log_dir, LogOptions::default()).unwrap();
@@ -330,7 +330,7 @@ fn of_two_processes_that_need_a_rebuild_one_waits_for_the_other() {
 }
 
 #[test]
-fn what_is_forgotten_is_in_no_byte_of_the_database() {
+fn forgotten_text_is_in_no_byte_of_the_database() {
     let dir = tempfile::tempdir().unwrap();
     let log_dir = dir.path().join("log");
     let path = dir.path().join("memory.db");

@@ -13,7 +13,7 @@ use claude_mem_memory::{
     remember::{record, session},
     resolve, store,
 };
-use claude_mem_sync::pull::{self, Known};
+use claude_mem_sync::pull::{self, KnownHost};
 
 /// List, hide or drop other machines' memories
 ///
@@ -85,7 +85,7 @@ fn list(app: &mut App, is_json: bool) -> Result<(), Failure> {
     if all.is_empty() && !is_json {
         return app.output.line("no memories of other machines; see `claude-mem pull --help`");
     }
-    for Known { id, host } in all {
+    for KnownHost { id, host } in all {
         let state = folded.iter().find(|state| state.id == id.0);
         let Host { number, name, is_hidden, is_dropped } = &host;
         let events = state.map_or(0, |state| state.events);
@@ -115,7 +115,7 @@ fn shown(app: &App, state: Option<&HostState>) -> String {
     format!("{}, last event {} ago", count(state.memories as usize, "observation"), age.trim())
 }
 
-fn one(app: &App, name: &str) -> Result<Known, Failure> {
+fn one(app: &App, name: &str) -> Result<KnownHost, Failure> {
     let mut found = pull::find(&app.paths, name)?;
     match (found.pop(), found.is_empty()) {
         (Some(known), true) => Ok(known),
@@ -127,9 +127,9 @@ fn one(app: &App, name: &str) -> Result<Known, Failure> {
 }
 
 /// Saves the change and updates the database.
-fn change(app: &mut App, mut known: Known, by: impl FnOnce(&mut Host)) -> Result<(), Failure> {
+fn change(app: &mut App, mut known: KnownHost, by: impl FnOnce(&mut Host)) -> Result<(), Failure> {
     by(&mut known.host);
-    pull::keep(&app.paths, &known)?;
+    pull::save(&app.paths, &known)?;
     store::open_whole(app)?;
     Ok(())
 }
@@ -156,7 +156,7 @@ fn drop_log(app: &mut App, name: &str, is_sure: bool) -> Result<(), Failure> {
 
 /// What was forgotten on the dropped machine stays forgotten here: its tombstones are repeated in our own log, for
 /// the events that existed when they were written.
-fn keep_forgettings(app: &App, store: &Store, known: &Known) -> Result<(), Failure> {
+fn keep_forgettings(app: &App, store: &Store, known: &KnownHost) -> Result<(), Failure> {
     let copies = claude_mem_projections::host_logs(&app.paths.foreign())?;
     let Some(copy) = copies.into_iter().find(|copy| copy.id == known.id.0) else { return Ok(()) };
     let project = resolve::current_project(app);

@@ -46,9 +46,9 @@ impl Pull {
         }
     }
 
-    fn print_result(&self, app: &mut App, outcome: &pull::Outcome) -> Result<(), Failure> {
+    fn print_result(&self, app: &mut App, outcome: &pull::PullOutcome) -> Result<(), Failure> {
         for pulled in &outcome.pulled {
-            let pull::Pulled { host, name, entry, bytes } = pulled;
+            let pull::PulledHost { host, name, entry, bytes } = pulled;
             if self.json {
                 let host = host.to_string();
                 app.output.json(

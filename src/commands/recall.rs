@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_told_in_the_unit_that_fits() {
+    fn ages_have_a_fitting_unit() {
         let now = Timestamp::from_second(1_000_000_000).unwrap();
         let table =
             [(0, "now"), (59, "now"), (60, "1m"), (7200, "2h"), (86400, "1d"), (86400 * 70, "10w")];

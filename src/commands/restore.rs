@@ -20,7 +20,7 @@ use claude_mem_sync::ship::{
     manifest::HostId,
     remote::{Purpose, Remote},
     remote_head,
-    restore::{Restored, Until, Wanted, restore},
+    restore::{RestoreRequest, Restored, Until, restore},
 };
 
 /// Restore everything from a backup
@@ -69,12 +69,13 @@ impl Restore {
         let progress = OnceCell::new();
         let restored = ship::runtime()?.block_on(async {
             let host = choose(&remote, self.host.as_deref()).await?;
-            let wanted = Wanted { data: &paths.data, host, until, is_salvage: self.salvage };
+            let request =
+                RestoreRequest { data: &paths.data, host, until, is_salvage: self.salvage };
             let show = |done: u64, total: u64| {
                 let begin = || Progress::new("restoring", (total >> 20) as usize);
                 progress.get_or_init(begin).show((done >> 20) as usize, "MB");
             };
-            restore(&remote, wanted, show).await
+            restore(&remote, request, show).await
         })?;
         drop(progress);
         let events = match self.log_only {
@@ -160,9 +161,9 @@ fn refuse_if_used(paths: &Paths) -> Result<(), Failure> {
 }
 
 /// The host to restore: the only one, or the one with this name or ID.
-async fn choose(remote: &Remote, wanted: Option<&str>) -> Result<HostId, Error> {
+async fn choose(remote: &Remote, request: Option<&str>) -> Result<HostId, Error> {
     let hosts = remote_head::hosts(remote).await?;
-    if let (None, [host]) = (wanted, hosts.as_slice()) {
+    if let (None, [host]) = (request, hosts.as_slice()) {
         return Ok(*host);
     }
     let mut named = Vec::new();
@@ -171,15 +172,15 @@ async fn choose(remote: &Remote, wanted: Option<&str>) -> Result<HostId, Error> 
         let described = remote_head::describe(remote, *host).await?;
         let name = described.map(|described| described.name).unwrap_or_default();
         shown.push(format!("{name} ({host})"));
-        let is_meant = |wanted: &str| name == wanted || host.to_string().starts_with(wanted);
-        if wanted.is_some_and(is_meant) {
+        let is_meant = |request: &str| name == request || host.to_string().starts_with(request);
+        if request.is_some_and(is_meant) {
             named.push(*host);
         }
     }
     match named.as_slice() {
         [host] => Ok(*host),
         _ if hosts.is_empty() => Err(Error::NoHosts { place: remote.place().into() }),
-        _ => Err(Error::WhichHost { place: remote.place().into(), hosts: shown }),
+        _ => Err(Error::SeveralHosts { place: remote.place().into(), hosts: shown }),
     }
 }
 

@@ -51,7 +51,7 @@ impl Ship {
         if self.follow {
             return runtime.block_on(self.go_on(app, &mut shipper));
         }
-        let done = runtime.block_on(shipper.once())?;
+        let done = runtime.block_on(shipper.ship())?;
         self.print_result(app, &shipper, &done, true)
     }
 
@@ -67,7 +67,7 @@ impl Ship {
         loop {
             let turn = async {
                 tokio::time::sleep(pause).await;
-                shipper.once().await
+                shipper.ship().await
             };
             let turn = tokio::select! {
                 () = &mut told_to_end => return Ok(()),
@@ -82,7 +82,7 @@ impl Ship {
                     self.print_result(app, shipper, &done, false)?;
                     Duration::from_millis(self.every)
                 }
-                Err(error) if error.is_passing() => {
+                Err(error) if error.is_transient() => {
                     if backoff.is_first() {
                         app.output.say(format_args!("warning: {error}; retrying"));
                     }

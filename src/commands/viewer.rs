@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_browser_is_opened_where_there_is_a_screen_or_one_was_named() {
+    fn a_browser_opens_if_there_is_a_display_or_it_is_configured() {
         let with = |variables: &[(&str, &str)]| browser(&Environment::fixed(variables));
         assert_eq!(with(&[("BROWSER", "lynx"), ("DISPLAY", ":0")]), Some("lynx".into()));
         if cfg!(target_os = "linux") {
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_browser_that_is_not_there_is_noticed() {
+    fn a_missing_browser_is_detected() {
         assert!(!open(&"/nowhere/browser".into(), Path::new("viewer.html")));
     }
 }

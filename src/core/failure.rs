@@ -111,7 +111,7 @@ impl From<Unusable> for Failure {
     fn from(error: Unusable) -> Self {
         Self::new(error.to_string())
             .meaning("the file is as it was")
-            .remedy("mend it by hand, then try again")
+            .remedy("correct it by hand, then try again")
     }
 }
 
@@ -122,7 +122,7 @@ impl From<claude_mem_log::Error> for Failure {
         match error {
             E::Full { .. } => failure
                 .meaning("nothing more can be recorded")
-                .remedy("make room, or set `CLAUDE_MEM_DATA_DIR` to a larger disk"),
+                .remedy("free disk space, or set `CLAUDE_MEM_DATA_DIR` to a larger disk"),
             E::NotWritable { .. } => {
                 failure.remedy("see who owns the data directory with `claude-mem status`")
             }
@@ -173,10 +173,10 @@ mod tests {
     #[test]
     fn a_failure_says_what_happened_what_it_means_and_what_to_do() {
         let failure =
-            Failure::new("no room on disk").meaning("nothing was lost").remedy("make room");
+            Failure::new("no room on disk").meaning("nothing was lost").remedy("free disk space");
         assert_eq!(
             failure.render(false),
-            "error: no room on disk\nnote: nothing was lost\nhint: make room\n"
+            "error: no room on disk\nnote: nothing was lost\nhint: free disk space\n"
         );
         assert!(failure.render(true).starts_with("\x1b[1;31merror:\x1b[0m no room"));
         assert_eq!(Failure::usage("what?").render(false), "error: what?\n");

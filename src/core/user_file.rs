@@ -4,7 +4,7 @@
 //! temporary file over it is right for a regular file only; over `/dev/null` it breaks the whole machine. So
 //! every command that writes to such a path does it here:
 //!
-//! - a regular file, or a new one, is written beside its place and renamed, so that a reader or a crash finds
+//! - a regular file, or a new one, is written to a temporary file next to it and renamed, so that a reader or a crash finds
 //!   the old content or the new. Mode and owner of the old file are kept;
 //! - of a symbolic link, the target is written; the link stays. A dangling link has its target created;
 //! - a device, a pipe or a FIFO is written in place, as a shell redirection does;

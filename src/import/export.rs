@@ -119,7 +119,8 @@ fn read(bytes: &[u8]) -> Result<(Id, Envelope, Event), Cow<'static, str>> {
     if line.kind == UNKNOWN || line.kind == ERASED {
         let (kind, codec, payload) = opaque(json).ok_or("its bytes are none")?;
         let event = match line.kind == ERASED {
-            true => Event::erased(kind, &payload).ok_or("what is left of it is not known here")?,
+            true => Event::erased(kind, &payload)
+                .ok_or("its tombstone is not supported by this version")?,
             false => Event::Unknown { kind, version: line.version, codec, payload },
         };
         return Ok((id, line.envelope, event));
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_is_refused_with_a_reason() {
+    fn invalid_events_are_rejected_with_a_reason() {
         let line = |kind: &str, version: u16, event: &str| {
             let envelope = serde_json::to_string(&Envelope::default()).unwrap();
             let id = Id::new(1, 1);
@@ -206,7 +207,7 @@ mod tests {
         );
         assert_eq!(
             line("Erased", 1, "{\"kind\":1,\"codec\":1,\"payload\":\"ff\"}"),
-            "what is left of it is not known here"
+            "its tombstone is not supported by this version"
         );
     }
 }

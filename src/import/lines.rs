@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_comes_once_and_the_last_one_may_have_no_end() {
+    fn every_line_is_read_once_even_without_a_final_line_break() {
         assert_eq!(read(b"", 9), []);
         let whole = |text: &str| Some(text.as_bytes().to_vec());
         assert_eq!(

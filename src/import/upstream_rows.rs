@@ -1,4 +1,4 @@
-//! One row of the TypeScript claude-mem, as it may be stored.
+//! Converts a row of the TypeScript claude-mem for storage.
 
 use claude_mem_projections::UpstreamRow;
 use jiff::Timestamp;
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use claude_mem_privacy::{Policy, clean_json, clean_text};
 
-/// Columns that only mean something there, and the one that may hold what was private.
+/// Columns that are dropped: internal ones, and the one that may contain private text.
 const DROPPED: [&str; 9] = [
     "id",
     "user_prompt",
@@ -18,17 +18,17 @@ const DROPPED: [&str; 9] = [
     "sync_rev",
     "content_hash",
 ];
-/// Columns that hold lists, in one way or another.
+/// Columns with lists, in several formats.
 const LISTS: [&str; 5] = ["facts", "concepts", "files_read", "files_modified", "files_edited"];
-/// Columns that hold JSON.
+/// Columns with JSON.
 const JSON: [&str; 3] = ["tool_input", "tool_response", "metadata"];
 
-/// A column as text; empty if there is none.
+/// A column as text; empty if it is missing.
 pub(super) fn text<'a>(row: &'a UpstreamRow, name: &str) -> &'a str {
     row.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A column as written, whatever it is.
+/// A column of any type, as text.
 pub(super) fn written(row: &UpstreamRow, name: &str) -> String {
     match row.get(name) {
         None | Some(Value::Null) => String::new(),
@@ -37,7 +37,7 @@ pub(super) fn written(row: &UpstreamRow, name: &str) -> String {
     }
 }
 
-/// When, in microseconds, by the number or else by the text: very old numbers are seconds.
+/// The time in microseconds, from the number or else from the text. Very old numbers are seconds.
 pub(super) fn time_us(row: &UpstreamRow, names: &[&str]) -> Option<u64> {
     names.iter().find_map(|name| {
         let number = row.get(&format!("{name}_epoch")).and_then(Value::as_u64);
@@ -49,17 +49,17 @@ pub(super) fn time_us(row: &UpstreamRow, names: &[&str]) -> Option<u64> {
     })
 }
 
-/// The year 3000: later than anybody's clock was ever set by mistake and still meant.
+/// The year 3000: later values are not seconds.
 const TIME_US_MAX: u64 = 32_503_680_000_000_000;
 
-/// ISO 8601, and the way in which SQLite writes moments.
+/// ISO 8601, or the format of SQLite.
 fn parsed(text: &str) -> Option<u64> {
     let time: Timestamp =
         text.parse().or_else(|_| format!("{}Z", text.replace(' ', "T")).parse()).ok()?;
     u64::try_from(time.as_microsecond()).ok()
 }
 
-/// The row without what is private, secret, or of no use here.
+/// The row without private text, secrets and dropped columns.
 pub(super) fn cleaned(row: &UpstreamRow, policy: Policy) -> Map<String, Value> {
     let mut taken = 0;
     let mut kept = Map::new();
@@ -83,7 +83,7 @@ pub(super) fn cleaned(row: &UpstreamRow, policy: Policy) -> Map<String, Value> {
     kept
 }
 
-/// A list, a list as JSON text, a string as JSON text, or the bare words, as a list.
+/// Converts a list, a list as JSON text, a JSON string or plain text to a list.
 fn list(value: &Value, policy: Policy) -> Value {
     let items = match value {
         Value::String(text) => match serde_json::from_str(text) {

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn their_hooks_are_told_from_ours() {
+    fn hooks_of_others_are_distinguished_from_ours() {
         let settings = r#"{"hooks":{"Stop":[{"hooks":[
             {"command":"\"/opt/claude-mem\" summary"},
             {"command":"node ~/.claude/plugins/marketplaces/thedotmack/plugin/scripts/bun-runner.js"}]},

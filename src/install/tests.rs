@@ -52,7 +52,7 @@ fn hooks_of_others_stay_where_they_are_and_come_back_byte_for_byte() {
 }
 
 #[test]
-fn installing_twice_changes_nothing_even_if_others_came_after_us() {
+fn installing_twice_changes_nothing_even_after_other_changes() {
     let once = installed(OTHERS);
     assert_eq!(installed(&once), once);
     let mut value: Value = serde_json::from_str(&once).unwrap();
@@ -90,7 +90,7 @@ fn only_our_own_commands_are_ours() {
 }
 
 #[test]
-fn a_file_of_another_shape_is_refused_and_left() {
+fn a_file_with_unexpected_structure_is_rejected_and_unchanged() {
     for text in [r#"{"hooks": []}"#, r#"{"hooks": {"Stop": {}}}"#, r#"{"hooks": "none"}"#] {
         let (_dir, file) = file(text);
         let mut document = Document::open(&file).unwrap();
@@ -100,7 +100,7 @@ fn a_file_of_another_shape_is_refused_and_left() {
 }
 
 #[test]
-fn the_server_stands_among_others_and_keeps_what_the_user_added() {
+fn the_server_entry_keeps_other_servers_and_added_members() {
     let before = r#"{"a":0.1,"mcpServers":{"x":{"command":"y"},"claude-mem":{"command":"/old/claude-mem","args":["mcp"],"env":{"A":"1"}}}}"#;
     let added = edited(before, |document| add_server(document, "/opt/claude-mem").unwrap());
     let expected = r#"{"a":0.1,"mcpServers":{"x":{"command":"y"},"claude-mem":{"command":"/opt/claude-mem","args":["mcp"],"env":{"A":"1"},"alwaysLoad":true}}}"#;
@@ -109,7 +109,7 @@ fn the_server_stands_among_others_and_keeps_what_the_user_added() {
 }
 
 #[test]
-fn a_server_of_somebody_else_by_our_name_is_neither_replaced_nor_removed() {
+fn a_foreign_server_with_our_name_is_neither_replaced_nor_removed() {
     let other = r#"{"mcpServers":{"claude-mem":{"command":"node","args":["mcp"]}}}"#;
     let (_dir, file) = file(other);
     let mut document = Document::open(&file).unwrap();

@@ -307,7 +307,7 @@ pub(crate) fn failed(error: claude_mem_log::Error) -> Failure {
     match error {
         claude_mem_log::Error::Full { .. } => Failure::new(error.to_string())
             .meaning("nothing was lost: what is not compacted yet is as it was")
-            .remedy("make room for a segment or two, then run it again"),
+            .remedy("free space for two segments, then run it again"),
         error => error.into(),
     }
 }

@@ -155,7 +155,7 @@ fn known_gaps(app: &App) -> Result<u64, Failure> {
     }
 }
 
-/// A copy for whoever wants to examine it later. A repair does not fail because of it.
+/// Keeps a copy for later examination. A repair does not fail because of it.
 fn set_aside(app: &App, report: &Report) {
     for gap in report.gaps() {
         if gap.len > 0 && !matches!(gap.reason, GapReason::Truncated | GapReason::MissingSegment) {
@@ -189,12 +189,12 @@ async fn from(
 async fn copy_again(app: &App, place: &str, host: HostId) -> Result<(), Error> {
     let remote = open(app, place)?;
     if let Some(head) = verify::find(&remote, host, &mut Vec::new()).await?
-        && !ship_repair::is_all_here(&remote, &head, &app.paths.log()).await?
+        && !ship_repair::is_remote_contained(&remote, &head, &app.paths.log()).await?
     {
         let why = "it has events that are not here and could not be brought".into();
         return Err(Error::Diverged { place: place.into(), why });
     }
-    backup::shipper(app)?.again().await.map(|_| ())
+    backup::shipper(app)?.reship().await.map(|_| ())
 }
 
 fn open(app: &App, place: &str) -> Result<Remote, Error> {
@@ -227,7 +227,7 @@ pub(crate) fn refresh_backup(app: &mut App) -> Result<(), Failure> {
         removed(&other)?;
     }
     let runtime = runtime()?;
-    let copy = |app: &App| runtime.block_on(async { backup::shipper(app)?.once().await });
+    let copy = |app: &App| runtime.block_on(async { backup::shipper(app)?.ship().await });
     let mut copied = copy(app);
     if copied.as_ref().is_err_and(Error::is_other_history) {
         run(app, true)?;

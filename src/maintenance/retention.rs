@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_old_after_a_compaction_goes_with_a_later_one() {
+    fn events_that_expire_after_a_compaction_are_removed_by_a_later_one() {
         let days = Days::new();
         let settings =
             [("CLAUDE_MEM_RETENTION_DAYS", "5"), ("CLAUDE_MEM_RETENTION_UNSHIPPED", "true")];

@@ -1,4 +1,4 @@
-//! Writing a memory by hand, for the command line, MCP and whoever else is asked to.
+//! Records a memory that a user or program wrote: for command line, MCP, HTTP and viewer.
 
 use std::path::Path;
 
@@ -16,49 +16,49 @@ use claude_mem_core::{
 };
 use claude_mem_privacy::{Policy, clean_text};
 
-/// The type of what was written by hand and was not given one.
+/// The default type.
 pub const NOTE: &str = "note";
 
 /// What to remember.
 #[derive(Debug, Default)]
 pub struct Note {
-    /// A line that names it; may be empty.
+    /// The title; may be empty.
     pub title: String,
-    /// What it says.
+    /// The text.
     pub text: String,
     /// One of the mode's types, or `note`; may be empty.
     pub type_: String,
-    /// Words to find it by.
+    /// Keywords.
     pub concepts: Vec<String>,
-    /// Files that it is about, from where the caller stands.
+    /// Related files, relative to the caller's folder.
     pub files: Vec<String>,
-    /// The name, key or folder of a project; the one that the caller stands in, if not given.
+    /// Name, key or folder of a project; by default the project of the caller's folder.
     pub project: Option<String>,
-    /// By which way it came: `cli`, `mcp`, `http`, `viewer`.
+    /// The interface: `cli`, `mcp`, `http`, `viewer`.
     pub via: &'static str,
 }
 
-/// What was remembered.
+/// The recorded memory.
 #[derive(Debug)]
 pub struct Remembered {
-    /// The event.
+    /// The id of the event.
     pub event: Id,
-    /// How to call it; nothing if the tables are too far behind to tell.
+    /// The id of the row; `None` if the tables are too far behind.
     pub name: Option<MemoryId>,
-    /// The label of the project that it belongs to.
+    /// The label of its project.
     pub project: String,
-    /// Whether something was left out because it is private or a secret.
+    /// Whether private text or secrets were removed.
     pub is_redacted: bool,
 }
 
-/// Records a memory and makes it findable. It is on disk when this returns.
+/// Records and indexes a memory. It is on disk when this returns.
 pub fn remember(app: &mut App, store: &mut Store, note: &Note) -> Result<Remembered, Failure> {
     let project = resolve::project(app, store, note.project.as_deref())?;
     let session = session(app);
     remember_in(app, store, note, &project, session)
 }
 
-/// Records a memory of this project and session, and makes it findable. It is on disk when this returns.
+/// Records and indexes a memory of this project and session. It is on disk when this returns.
 pub fn remember_in(
     app: &mut App,
     store: &mut Store,
@@ -90,7 +90,7 @@ pub fn remember_in(
     Ok(Remembered { event: id, name, project, is_redacted })
 }
 
-/// Records something that the user wants, as of this project. It is on disk when this returns.
+/// Appends an event on behalf of the user. It is on disk when this returns.
 pub fn record(
     app: &App,
     project: &ProjectId,
@@ -110,12 +110,12 @@ pub fn record(
     Ok(id)
 }
 
-/// The session that this program was started in, if a client started it.
+/// The session of the client that started this process, if any.
 pub fn session(app: &App) -> String {
     clients::session_of_process(&app.environment).unwrap_or_default()
 }
 
-/// What must not be recorded is not recorded by hand either.
+/// Exclusions apply to memories written by hand, too.
 fn admit(app: &App, project: &ProjectId, session: &str) -> Result<(), Failure> {
     let cwd = std::env::current_dir().unwrap_or_default();
     if let Some(setting) = excluded_by(&app.settings, project, &cwd, app.paths.home.as_deref()) {
@@ -147,7 +147,7 @@ fn known_type(app: &App, given: &str) -> Result<String, Failure> {
     })
 }
 
-/// A file is named from where the caller stands, unless the memory is of another project.
+/// File names are relative to the caller's folder, unless the memory belongs to another project.
 fn found_from_here(file: &str, note: &Note) -> String {
     let path = Path::new(file);
     if path.is_absolute() || note.project.is_some() {

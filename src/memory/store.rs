@@ -56,7 +56,7 @@ fn open_file(app: &mut App, options: StoreOptions) -> Result<Store, Error> {
     if let Some(aside) = aside {
         let aside = aside.display();
         app.output.say(format_args!(
-            "warning: memory.db could not be used; it is now {aside}, and is drawn from the log again"
+            "warning: memory.db could not be used; it is now {aside}, and is rebuilt from the log"
         ));
     }
     Ok(store)

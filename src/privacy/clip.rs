@@ -1,23 +1,23 @@
-//! Keeping the head and the tail of what is too long, with a note of what was cut.
+//! Truncates long text: keeps its head and tail, with a note about the cut part.
 
 use std::fmt::Write as _;
 
 use blake3::{Hash, Hasher};
 
-/// More than the longest note there is: two numbers, a hash and the words between.
+/// An upper bound of the length of the note.
 const NOTE_BYTES_MAX: usize = 160;
 
-/// The smallest limit that is obeyed; below it a note would not fit beside a head and a tail.
+/// The smallest limit. Below it, note, head and tail do not fit.
 pub(super) const LIMIT_BYTES_MIN: usize = 256;
 
-/// Takes a text in pieces and holds no more of it than the limit allows, however long it is.
+/// Collects a text in pieces. Memory stays within the limit.
 pub(super) struct Clip {
     limit: usize,
     head: String,
     over: Option<Over>,
 }
 
-/// What is known of a text that has outgrown its limit.
+/// State of a text that exceeds its limit.
 struct Over {
     hash: Hasher,
     bytes: usize,
@@ -25,7 +25,7 @@ struct Over {
 }
 
 impl Clip {
-    /// A text of at most `limit` bytes, its note included; `expected` many will come.
+    /// A text of at most `limit` bytes including the note; `expected` is the expected length.
     pub(super) fn new(limit: usize, expected: usize) -> Self {
         let limit = limit.max(LIMIT_BYTES_MIN);
         Self { limit, head: String::with_capacity(expected.min(limit)), over: None }
@@ -41,7 +41,7 @@ impl Clip {
         over.push(piece, side);
     }
 
-    /// The text, or its two ends around a note.
+    /// Returns the text, or head, note and tail.
     pub(super) fn finish(mut self) -> String {
         let side = side(self.limit);
         let Some(over) = self.over else { return self.head };
@@ -56,8 +56,8 @@ impl Clip {
 }
 
 impl Over {
-    /// Goes on from what was whole so far, which keeps its first `side` bytes. When that much has not
-    /// come yet, the next piece fills it up.
+    /// Switches to clipping: keeps the first `side` bytes. If fewer have arrived, the next piece
+    /// fills them up.
     fn after(head: &mut String, piece: &str, side: usize) -> Self {
         let mut over = Self { hash: Hasher::new(), bytes: head.len(), tail: String::new() };
         over.hash.update(head.as_bytes());
@@ -75,7 +75,7 @@ impl Over {
         self.hash.update(piece.as_bytes());
         self.bytes += piece.len();
         self.tail.push_str(&piece[ceil_boundary(piece, piece.len().saturating_sub(side))..]);
-        // Cut now and then rather than each time, so that many small pieces stay linear.
+        // Trim occasionally, not for each piece, so that many small pieces take linear time.
         if self.tail.len() > 4 * side {
             let cut = ceil_boundary(&self.tail, self.tail.len() - side);
             self.tail.drain(..cut);
@@ -83,12 +83,12 @@ impl Over {
     }
 }
 
-/// Writes what stands where something was cut: how much, of how much, and the hash of the whole.
+/// Writes the note: bytes cut, total bytes, and the hash of the whole text.
 pub(super) fn write_note(out: &mut String, cut: usize, whole: usize, hash: Hash) {
     let _ = write!(out, "[cut: {cut} of {whole} bytes, blake3 {hash}]");
 }
 
-/// How much of each end of a text stays within a limit.
+/// How many bytes to keep at each end.
 pub(super) fn side(limit: usize) -> usize {
     (limit.max(LIMIT_BYTES_MIN) - NOTE_BYTES_MAX) / 2
 }
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_text_keeps_both_ends_and_says_what_was_cut() {
+    fn a_longer_text_keeps_both_ends_and_a_note() {
         let text = format!("{}{}{}", "a".repeat(400), "b".repeat(400), "c".repeat(400));
         let hash = hash_of(&text);
         let expected = format!(
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pieces_a_text_comes_in_do_not_matter() {
+    fn the_result_does_not_depend_on_the_pieces() {
         let text: String = (0..4000).map(|n| char::from(b'a' + (n % 26) as u8)).collect();
         let whole = clipped(&[&text], 1000);
         assert!(whole.len() <= 1000);

@@ -1,25 +1,25 @@
-//! JSON strings: reading what one says, and writing one.
+//! Reads and writes JSON strings.
 
 use std::fmt::Write as _;
 
 use crate::memchr_small::{memchr, memchr2};
 
-/// How a string was read.
+/// The result of reading a string.
 pub struct Read {
-    /// Behind its closing quotation mark.
+    /// The offset behind the closing quotation mark.
     pub end: usize,
-    /// Whether it has escapes; if so, what it says was written to the buffer.
+    /// Whether it has escapes; then its decoded text is in the buffer.
     pub escaped: bool,
-    /// Whether it cannot stay as it is written: half a surrogate pair became U+FFFD, or a control
-    /// character stands in it unescaped.
-    pub(super) mended: bool,
+    /// Whether it must be rewritten: half a surrogate pair became U+FFFD, or it contains an
+    /// unescaped control character.
+    pub(super) replaced: bool,
 }
 
-/// Reads the string whose first character is at `start`. Nothing when it is not a valid one.
+/// Reads the string whose content starts at `start`; `None` if it is invalid.
 pub fn read_string(raw: &str, start: usize, buffer: &mut String) -> Option<Read> {
     let bytes = raw.as_bytes();
     let (mut at, mut copied) = (start, start);
-    let (mut escaped, mut mended) = (false, false);
+    let (mut escaped, mut replaced) = (false, false);
     loop {
         at += memchr2(b'"', b'\\', &bytes[at..])?;
         if bytes[at] == b'"' {
@@ -28,7 +28,7 @@ pub fn read_string(raw: &str, start: usize, buffer: &mut String) -> Option<Read>
         buffer.push_str(&raw[copied..at]);
         escaped = true;
         let (character, length) = read_escape(bytes.get(at..)?)?;
-        mended |= character.is_none();
+        replaced |= character.is_none();
         buffer.push(character.unwrap_or(char::REPLACEMENT_CHARACTER));
         at += length;
         copied = at;
@@ -36,12 +36,12 @@ pub fn read_string(raw: &str, start: usize, buffer: &mut String) -> Option<Read>
     if escaped {
         buffer.push_str(&raw[copied..at]);
     }
-    // The smallest of all rather than the first of some, so that it is found many bytes at a time.
-    mended |= bytes[start..at].iter().fold(u8::MAX, |least, &byte| least.min(byte)) < b' ';
-    Some(Read { end: at + 1, escaped, mended })
+    // A minimum over all bytes instead of an early exit, so that the compiler vectorizes it.
+    replaced |= bytes[start..at].iter().fold(u8::MAX, |least, &byte| least.min(byte)) < b' ';
+    Some(Read { end: at + 1, escaped, replaced })
 }
 
-/// Where the closing quotation mark of the string at the start is.
+/// The offset of the closing quotation mark.
 pub fn end_of_string(rest: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -53,12 +53,12 @@ pub fn end_of_string(rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// Whether a backslash before it belongs to the byte at `at` of a string's content.
+/// Whether the byte at `at` is escaped by a backslash before it.
 pub(super) fn is_escaped(bytes: &[u8], at: usize) -> bool {
     bytes[..at].iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
 }
 
-/// Adds what a piece of a string's content says. Nothing when an escape in it is not valid.
+/// Appends the decoded text; `None` if an escape is invalid.
 pub(super) fn unescape(piece: &str, out: &mut String) -> Option<()> {
     let bytes = piece.as_bytes();
     let mut at = 0;
@@ -73,7 +73,7 @@ pub(super) fn unescape(piece: &str, out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// The character an escape stands for, or none when it is half a surrogate pair, and its length.
+/// The character of an escape, and its length; no character for half a surrogate pair.
 fn read_escape(rest: &[u8]) -> Option<(Option<char>, usize)> {
     let character = match rest.get(1)? {
         b'n' => '\n',
@@ -113,7 +113,7 @@ pub(super) fn write_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Writes the text as a part of a JSON string.
+/// Writes the text as part of a JSON string.
 pub(super) fn write_escaped(out: &mut String, text: &str) {
     let bytes = text.as_bytes();
     let mut copied = 0;
@@ -135,11 +135,11 @@ pub(super) fn write_escaped(out: &mut String, text: &str) {
     out.push_str(&text[copied..]);
 }
 
-/// Where the next character that has to be escaped stands.
+/// The offset of the next character that must be escaped.
 fn next_special(bytes: &[u8]) -> Option<usize> {
     const BLOCK: usize = 16;
     let special = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
-    // A block at a time and without a branch for each byte, which the compiler makes one instruction.
+    // Block by block without a branch per byte, so that the compiler vectorizes it.
     let plain = bytes
         .chunks_exact(BLOCK)
         .take_while(|block| block.iter().fold(0, |any, &byte| any | u8::from(special(byte))) == 0)
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strings_say_what_serde_says_they_do() {
+    fn strings_are_decoded_like_serde() {
         for raw in [
             r#""""#,
             r#""plain ä€𝄞""#,
@@ -181,13 +181,13 @@ mod tests {
             (r#""\ud800\n""#, "\u{fffd}\n"),
         ] {
             let mut buffer = String::new();
-            assert!(read_string(raw, 1, &mut buffer).unwrap().mended);
+            assert!(read_string(raw, 1, &mut buffer).unwrap().replaced);
             assert_eq!(buffer, expected);
         }
     }
 
     #[test]
-    fn what_is_no_string_is_not_read_as_one() {
+    fn invalid_strings_are_rejected() {
         for raw in [r#"""#, r#""abc"#, r#""\"#, r#""\x""#, r#""\u12""#, r#""\u12g4""#] {
             assert!(read_string(raw, 1, &mut String::new()).is_none(), "{raw}");
         }

@@ -1,10 +1,10 @@
-//! The two ends of a string that is far too long, without reading what lies between.
+//! Redacts only the two ends of a very long string.
 //!
-//! Of a megabyte of output a quarter stays, so most of it would be unescaped, searched for secrets and
-//! copied for nothing. Here only whole lines at both ends are. That gives the same two ends as cleaning
-//! all of it does as long as nothing reaches across lines: every secret but a key block ends with its
-//! line, at the latest, and what tells of it is at most half a kilobyte before, within the margin. So whatever might be one of our tags or a key block, anywhere in the string, sends
-//! all of it the long way; and so does what is written in escapes that nobody needs.
+//! Of a megabyte of output a quarter is kept, so decoding and searching all of it is wasted work.
+//! This reads only complete lines at both ends. The result equals full redaction as long as no
+//! match spans lines: every secret except a key block ends at the end of its line, and its trigger
+//! is at most half a kilobyte before it, within the margin. Strings that may contain a tag or a key
+//! block, or unusual escapes, are redacted in full.
 
 use std::{borrow::Cow, fmt::Write as _};
 
@@ -16,20 +16,20 @@ use crate::{
     secrets, tags, work, write_redacted,
 };
 
-/// What is read beyond what stays, since a placeholder may be shorter than its secret.
+/// Extra bytes to read, because a placeholder may be shorter than its secret.
 const MARGIN_BYTES: usize = 4 << 10;
-/// Room for the note on what was cut, and for some escapes.
+/// Space for the note about the cut, and for some escapes.
 pub(super) const NOTE_BYTES: usize = 16 << 10;
-/// How far a line break may be; a text without any goes the long way.
+/// The maximum distance of a line break. Text without line breaks is redacted in full.
 const LINE_BYTES_MAX: usize = 16 << 10;
 
-/// Below this there is not enough in the middle to be worth passing over.
+/// Below this length the middle is too short to skip.
 pub(super) fn bytes_min(limit: usize) -> usize {
     2 * (limit + MARGIN_BYTES + LINE_BYTES_MAX)
 }
 
-/// Writes the ends of a string, cleaned, around a note on what was cut, as a JSON string. `raw` is its
-/// content as JSON has it. Nothing, and nothing written, when it has to be looked at as a whole.
+/// Writes the redacted ends of a string around a note, as a JSON string. `raw` is its JSON content.
+/// `None`, and nothing written, if it must be redacted in full.
 pub(super) fn write(out: &mut String, raw: &str, redact: bool, limit: usize) -> Option<()> {
     if raw.len() < bytes_min(limit) || may_reach_across_lines(raw.as_bytes()) {
         return None;
@@ -60,14 +60,14 @@ pub(super) fn write(out: &mut String, raw: &str, redact: bool, limit: usize) -> 
     Some(())
 }
 
-/// Whether there may be something in the string that is not over at the end of its line: a tag, a key
-/// block, or anything that is not written as it would be.
+/// Whether the string may contain something that spans lines: a tag, a key block, or unusual
+/// escapes.
 fn may_reach_across_lines(raw: &[u8]) -> bool {
     holds_odd_escape(raw) || holds_key_block(raw) || holds_tag(raw)
 }
 
-/// Whether a letter, a digit or a sign is written by its number, as `\u003c` for `<`: within JSON, or
-/// within the text. Whatever is looked for below then stands there as it is.
+/// Whether a letter, digit or sign is written as a numeric escape, such as `\u003c` for `<`.
+/// Without them, the searches below find their text as it is.
 fn holds_odd_escape(raw: &[u8]) -> bool {
     memmem::find_iter(raw, b"u00").any(|at| matches!(raw.get(at + 3), Some(b'2'..=b'7')))
 }
@@ -78,7 +78,7 @@ fn holds_key_block(raw: &[u8]) -> bool {
     let dashes = memmem::Finder::new(DASHES);
     let mut rest = raw;
     while let Some(at) = dashes.find(rest) {
-        // There may be more dashes, of which the last five count.
+        // There may be more dashes; the last five count.
         let more = rest[at..].iter().take_while(|byte| **byte == b'-').count();
         rest = &rest[at + more..];
         if rest.get(..WORD.len()).is_some_and(|word| word.eq_ignore_ascii_case(WORD)) {
@@ -92,8 +92,8 @@ fn holds_tag(raw: &[u8]) -> bool {
     memchr_iter(b'<', raw).any(|at| may_be_tag(&raw[at + 1..]))
 }
 
-/// Whether one of our names stands behind a `<`, whatever blanks and slashes, as such or escaped, come
-/// before it.
+/// Whether one of our tag names follows a `<`, possibly after whitespace and slashes, plain or
+/// escaped.
 fn may_be_tag(mut rest: &[u8]) -> bool {
     loop {
         rest = match rest {
@@ -108,7 +108,7 @@ fn may_be_tag(mut rest: &[u8]) -> bool {
     })
 }
 
-/// Whole lines from the beginning that say about `wanted` bytes or more.
+/// Complete lines at the start with about `wanted` decoded bytes or more.
 fn head_of(raw: &str, wanted: usize) -> Option<&str> {
     let from = wanted + bytes_lost(raw.as_bytes().get(..wanted)?);
     let zone = raw.as_bytes().get(..from + LINE_BYTES_MAX)?;
@@ -116,7 +116,7 @@ fn head_of(raw: &str, wanted: usize) -> Option<&str> {
     line_end(raw, breaks).map(|end| &raw[..end])
 }
 
-/// Whole lines to the end that say about `wanted` bytes or more.
+/// Complete lines at the end with about `wanted` decoded bytes or more.
 fn tail_of(raw: &str, wanted: usize) -> Option<&str> {
     let bytes = raw.as_bytes();
     let lost = bytes_lost(&bytes[bytes.len().checked_sub(wanted)?..]);
@@ -126,21 +126,21 @@ fn tail_of(raw: &str, wanted: usize) -> Option<&str> {
     line_end(raw, breaks).map(|start| &raw[start..])
 }
 
-/// A line break as JSON has it.
+/// A line break in JSON.
 const LINE_BREAK: &[u8] = b"\\n";
 
-/// Behind the first of what look like line breaks that is one, rather than a backslash and a letter.
+/// The offset behind the first real line break, not a backslash followed by `n`.
 fn line_end(raw: &str, mut breaks: impl Iterator<Item = usize>) -> Option<usize> {
     let at = breaks.find(|at| !is_escaped(raw.as_bytes(), *at))?;
     Some(at + LINE_BREAK.len())
 }
 
-/// About how many bytes fewer a piece has once its escapes are read.
+/// Estimates how many bytes decoding removes.
 fn bytes_lost(raw: &[u8]) -> usize {
     memchr_iter(b'\\', raw).count() + 4 * memmem::find_iter(raw, b"\\u").count()
 }
 
-/// What a piece says, without its secrets.
+/// Decodes a piece and replaces its secrets.
 fn cleaned<'a>(raw: &str, redact: bool, text: &'a mut String) -> Option<Cow<'a, str>> {
     text.clear();
     unescape(raw, text)?;
@@ -168,7 +168,7 @@ mod tests {
 
     const LIMIT: usize = 2048;
 
-    /// Lines that are written about, and pieces that must not be kept, many of them across a line's end.
+    /// Ordinary lines, and secrets, many of them across the end of a line.
     const PIECES: &[&str] = &[
         "test shop::cart::case_1f ... ok\n",
         "   a line that is \"quoted\" and 'quoted', with a tab\tand an ä€𝄞\n",
@@ -186,7 +186,7 @@ mod tests {
         "\n",
     ];
 
-    /// What has to be looked at as a whole.
+    /// Content that must be redacted in full.
     const REACHING: &[&str] = &[
         "<private>",
         "</PRIVATE >",
@@ -210,7 +210,7 @@ mod tests {
         json[1..json.len() - 1].to_owned()
     }
 
-    /// The two ends that cleaning all of it gives.
+    /// The two ends of the full redaction.
     fn whole_way(text: &str) -> (String, String) {
         let policy = Policy { field_bytes_max: LIMIT, ..Policy::default() };
         split(&clean_text(text, policy).text)
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_within_its_lines_is_taken_from_both_ends() {
+    fn text_without_multi_line_matches_is_read_at_both_ends_only() {
         for pieces in PIECES.windows(2).filter(|pieces| pieces.concat().contains('\n')) {
             let text = long(&[pieces, &[PIECES[0]]].concat());
             let ends = of(&raw_of(&text), true, LIMIT).expect("nothing reaches across lines");
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_may_reach_across_lines_sends_all_of_it_the_long_way() {
+    fn text_with_possible_multi_line_matches_is_read_in_full() {
         let lines = long(&PIECES[..1]);
         for piece in REACHING.iter().filter(|piece| !piece.starts_with("-----END")) {
             for at in [0, 10, 1000, lines.len() / 2, lines.len() - 1000, lines.len()] {
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_lines_or_of_nothing_but_secrets_goes_the_long_way() {
+    fn text_without_lines_or_of_secrets_only_is_read_in_full() {
         assert_eq!(of(&"x".repeat(200_000), true, LIMIT), None);
         let key = format!("API_TOKEN={}\n", "a1b2c3d4".repeat(1000));
         assert_eq!(of(&raw_of(&key.repeat(30)), true, LIMIT), None);
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_megabyte_of_anything_is_searched_once() {
+    fn a_megabyte_is_searched_once() {
         for unit in ["-", "<", "\\\\", "< ", "-----", "u00"] {
             assert!(of(&unit.repeat((1 << 20) / unit.len()), true, LIMIT).is_none(), "{unit}");
         }

@@ -1,25 +1,24 @@
-//! Finding bytes, without asking the processor what it can do unless that pays.
+//! Byte search without CPU feature detection for short inputs.
 //!
-//! `memchr` is fastest with instructions that not every processor has, and asks for them once. Under a
-//! hypervisor each such question takes several microseconds, and there are half a dozen of them: a
-//! twentieth of what a hook takes in all. Nearly all inputs are so short that any way to search them is
-//! over before the first answer.
+//! `memchr` detects CPU features on first use. In a virtual machine each `cpuid` takes several
+//! microseconds, and there are six: 5 % of the time of a hook. Nearly all inputs are so short that
+//! a simple search ends before the detection does.
 
 use crate::work;
 
-/// From here on the questions pay.
+/// From this length on `memchr` is used.
 const LONG_BYTES: usize = 32 << 10;
-/// As many bytes as are compared at a time.
+/// Bytes compared per step.
 const STEP_BYTES: usize = 32;
 
-/// Where the first such byte is.
+/// The offset of the first match.
 pub(super) fn memchr(one: u8, bytes: &[u8]) -> Option<usize> {
     let found =
         if bytes.len() < LONG_BYTES { first(bytes, [one]) } else { memchr::memchr(one, bytes) };
     counted(found, bytes)
 }
 
-/// Where the first one of two is.
+/// The offset of the first of two bytes.
 pub(super) fn memchr2(one: u8, two: u8, bytes: &[u8]) -> Option<usize> {
     let found = if bytes.len() < LONG_BYTES {
         first(bytes, [one, two])
@@ -29,7 +28,7 @@ pub(super) fn memchr2(one: u8, two: u8, bytes: &[u8]) -> Option<usize> {
     counted(found, bytes)
 }
 
-/// Where the first one of four is, for searches that are short in nearly all texts.
+/// The offset of the first of four bytes, for searches that are short in nearly all texts.
 pub(super) fn memchr4(wanted: [u8; 4], bytes: &[u8]) -> Option<usize> {
     counted(first(bytes, wanted), bytes)
 }
@@ -43,7 +42,7 @@ fn counted(found: Option<usize>, bytes: &[u8]) -> Option<usize> {
 #[inline]
 #[expect(clippy::needless_bitwise_bool, reason = "leaving early is what must not happen")]
 fn first<const COUNT: usize>(bytes: &[u8], wanted: [u8; COUNT]) -> Option<usize> {
-    // Compilers turn a whole step into a few instructions.
+    // The compiler vectorizes a whole step.
     let is_it = |byte: &u8| wanted.iter().fold(false, |any, one| any | (byte == one));
     let has_none = |step: &&[u8]| !step.iter().fold(false, |any, byte| any | is_it(byte));
     let passed = bytes.chunks_exact(STEP_BYTES).take_while(has_none).count() * STEP_BYTES;
@@ -55,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_one_is_found_wherever_it_is() {
+    fn the_first_match_is_found_at_any_offset() {
         for len in (0..200).chain([LONG_BYTES - 1, LONG_BYTES, LONG_BYTES + 1]) {
             let mut bytes = vec![b'.'; len];
             assert_eq!(memchr4(*b"abcd", &bytes), None);

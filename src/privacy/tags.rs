@@ -1,8 +1,8 @@
-//! Removing the tags whose content is not ours to remember.
+//! Removes private tags and their content.
 //!
-//! One pass, in place, linear in the text: hooks see hostile input, and ten megabytes of `<private>`
-//! must not cost more than ten megabytes of anything else. Removed private text leaves a mark, so that a removal
-//! that nobody meant can be seen.
+//! One pass, in place, linear time: the input is untrusted, and ten megabytes of `<private>` must
+//! not cost more than other text. Removed private text leaves a placeholder, so that an unintended
+//! removal is visible.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::{
     work,
 };
 
-/// What is removed with everything inside. `private` comes first: [`PRIVATE`] is its place.
+/// Tags that are removed with their content. `private` is first: [`PRIVATE`] is its index.
 pub(super) const NAMES: [&str; 6] = [
     "private",
     "claude-mem-context",
@@ -22,30 +22,33 @@ pub(super) const NAMES: [&str; 6] = [
 ];
 const PRIVATE: usize = 0;
 
-/// What stands where private text was. It has the form of the placeholders for secrets, so no rule changes it again.
+/// The placeholder for private text. It looks like the placeholders of secrets, so no rule changes
+/// it again.
 pub(super) const MARK: &str = "[redacted:private]";
 
-/// How far a quoted value of an attribute is followed. A quotation mark that is not closed by then is no quotation mark.
+/// The maximum length of a quoted attribute value. Without a closing quotation mark by then, it is
+/// not a value.
 const ATTRIBUTE_BYTES_MAX: usize = 1 << 10;
 
-/// How many blanks a tag may have before its name. `<` and a line of spaces is no tag to anyone.
+/// The maximum whitespace between `<` and the name of a tag.
 const BLANKS_MAX: usize = 8;
 
-/// How far back from a removal a tag's beginning can lie: an escaped `<`, blanks, the longest name.
+/// The maximum distance from a removal back to the start of a tag: an escaped `<`, whitespace, the
+/// longest name.
 const BEGINNING_BYTES_MAX: usize = 40;
 
 /// A text without its tags.
 pub(super) struct Stripped<'a> {
-    /// What is left; borrowed when there was nothing to remove.
+    /// The remaining text; borrowed if unchanged.
     pub(super) text: Cow<'a, str>,
     /// Whether anything was removed.
     pub(super) changed: bool,
-    /// A `<private>` was opened, and nothing but blanks is left.
+    /// A `<private>` was removed, and only whitespace is left.
     pub(super) wholly_private: bool,
 }
 
-/// Removes the tags and what they hold: in any letter case, with attributes, nested, to the end of
-/// the text when unclosed. A closing tag without an opening one loses only itself.
+/// Removes tags with their content: any letter case, with attributes, nested, to the end of the
+/// text if unclosed. A closing tag without an opening one is removed alone.
 pub(super) fn strip(text: Cow<'_, str>) -> Stripped<'_> {
     if next_tag(text.as_bytes(), 0).is_none() {
         return Stripped { text, changed: false, wholly_private: false };
@@ -54,22 +57,22 @@ pub(super) fn strip(text: Cow<'_, str>) -> Stripped<'_> {
     Stripped { text: Cow::Owned(text), changed: true, wholly_private }
 }
 
-/// Removes the tags of a text that is made of several parts. `starts` says where the parts begin, and is brought up to
-/// date. Returns what is left, and whether all of it was private.
+/// Removes the tags of a text that consists of several parts. `starts` has the offsets of the
+/// parts, and is updated. Returns the remaining text, and whether all of it was private.
 pub(super) fn strip_joined(text: String, starts: &mut [usize]) -> (String, bool) {
     let mut bytes = text.into_bytes();
     let places = strip_in_place(&mut bytes, starts);
-    // Cuts are made beside ASCII bytes only, so this is the text unchanged; were that ever wrong,
-    // a replacement character is better than a hook that panics.
+    // Cuts are only next to ASCII bytes, so this does not change the text. If that were wrong, a
+    // replacement character is better than a panic in a hook.
     let text = String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
     let has_private = places.iter().any(|place| place.kind == Kind::Private);
-    // What was not read because of the work limit is not kept either, and counts as what was read of it.
+    // Text behind the work limit is dropped and counts like the text before it.
     let wholly_private = has_private && (text.trim().is_empty() || work::is_over());
     (marked(&text, &places, starts), wholly_private)
 }
 
-/// A place in what is left of a text.
+/// A position in the remaining text.
 struct Place {
     at: usize,
     kind: Kind,
@@ -81,11 +84,11 @@ enum Kind {
     Removed,
     /// Private text was removed here.
     Private,
-    /// A part begins here.
+    /// A part starts here.
     Start,
 }
 
-/// Puts a mark where private text was, and notes where the parts begin now.
+/// Inserts placeholders for private text, and updates the starts of the parts.
 fn marked(text: &str, places: &[Place], starts: &mut [usize]) -> String {
     let mut out = String::with_capacity(text.len());
     let (mut copied, mut marked_at) = (0, None);
@@ -111,7 +114,8 @@ fn marked(text: &str, places: &[Place], starts: &mut [usize]) -> String {
     out
 }
 
-/// Whether the text is nothing but `<task-notification>` blocks, which the client sends by itself.
+/// Whether the text consists only of `<task-notification>` blocks, which the client sends by
+/// itself.
 pub fn is_only_task_notification(text: &str) -> bool {
     const OPEN: &str = "<task-notification";
     const CLOSE: &str = "</task-notification>";
@@ -128,7 +132,8 @@ pub fn is_only_task_notification(text: &str) -> bool {
     seen && rest.is_empty()
 }
 
-/// Moves what stays to the front and cuts the rest off. Returns the places of removals and of the parts, in order.
+/// Moves the remaining text to the front and truncates. Returns the positions of removals and
+/// parts, in order.
 fn strip_in_place(bytes: &mut Vec<u8>, starts: &[usize]) -> Vec<Place> {
     let (mut kept, mut at) = (0, 0);
     let mut places = Vec::new();
@@ -149,7 +154,7 @@ fn strip_in_place(bytes: &mut Vec<u8>, starts: &[usize]) -> Vec<Place> {
         while starts.next_if(|start| *start <= at).is_some() {
             places.push(Place { at: kept, kind: Kind::Start });
         }
-        // What a removal joins may itself be a tag, as in `<pri<private/>vate>`: look at it again.
+        // A removal may join text to a new tag, as in `<pri<private/>vate>`: scan it again.
         let beginning = beginning_before(&bytes[..kept]);
         bytes.copy_within(kept - beginning..kept, at - beginning);
         kept -= beginning;
@@ -159,7 +164,7 @@ fn strip_in_place(bytes: &mut Vec<u8>, starts: &[usize]) -> Vec<Place> {
     let end = bytes.len();
     bytes.copy_within(at..end, kept);
     bytes.truncate(kept + end - at);
-    // A tag that a removal joined took what stood between its halves with it.
+    // Such a tag also removed the positions between its halves.
     places.iter_mut().rev().fold(usize::MAX, |least, place| {
         place.at = place.at.min(least);
         place.at
@@ -167,7 +172,7 @@ fn strip_in_place(bytes: &mut Vec<u8>, starts: &[usize]) -> Vec<Place> {
     places
 }
 
-/// How many bytes at the end of `kept` could be the beginning of a tag.
+/// How many bytes at the end of `kept` could be the start of a tag.
 fn beginning_before(kept: &[u8]) -> usize {
     let mut longest = 0;
     for (distance, &byte) in kept.iter().rev().take(BEGINNING_BYTES_MAX).enumerate() {
@@ -182,9 +187,9 @@ fn beginning_before(kept: &[u8]) -> usize {
     longest
 }
 
-/// Where the content of an opened tag ends: behind its closing tag, or at the end of the text.
+/// The end of a tag's content: behind its closing tag, or the end of the text.
 ///
-/// Only tags of the same name count: private text may well mention another tag and not close it.
+/// Only tags of the same name count: private text may mention another tag without closing it.
 fn close_of(bytes: &[u8], opened: &Tag) -> usize {
     let mut depth = 1_usize;
     let mut at = opened.end;
@@ -204,7 +209,7 @@ fn close_of(bytes: &[u8], opened: &Tag) -> usize {
 struct Tag {
     name: usize,
     closing: bool,
-    /// `<private/>`, which holds nothing.
+    /// `<private/>`, which has no content.
     empty: bool,
     start: usize,
     end: usize,
@@ -213,7 +218,7 @@ struct Tag {
 fn next_tag(bytes: &[u8], from: usize) -> Option<Tag> {
     let mut at = from;
     loop {
-        // Tags often follow one another, and a search costs more than a look.
+        // Tags often follow each other, and a search costs more than one comparison.
         if bytes.get(at) != Some(&b'<') {
             at += memchr2(b'<', b'\\', &bytes[at..])?;
         }
@@ -236,7 +241,7 @@ fn tag_at(bytes: &[u8], start: usize) -> Option<Tag> {
     let rest = bytes.get(at..)?;
     let name = NAMES.iter().position(|name| {
         let name = name.as_bytes();
-        // As written first: comparing without regard to case goes byte by byte.
+        // Compare the exact case first: it is faster than ignoring case.
         rest.starts_with(name)
             || rest.get(..name.len()).is_some_and(|given| given.eq_ignore_ascii_case(name))
     })?;
@@ -261,8 +266,8 @@ struct End {
     closed: bool,
 }
 
-/// Reads the rest of a tag. The next `<` ends it as well as `>` does, outside of a quoted value: scanning goes on from
-/// there, so no byte is looked at again for every tag before it, and a malformed tag hides none behind it.
+/// Reads the rest of a tag. Outside quotes, `<` ends it as well as `>`. Scanning continues there,
+/// so no byte is read again for each tag before it, and a malformed tag hides no later one.
 fn end_of(bytes: &[u8], from: usize) -> (&[u8], End) {
     if bytes.get(from) == Some(&b'>') {
         return (&[], End { at: from + 1, closed: true });
@@ -282,7 +287,7 @@ fn end_of(bytes: &[u8], from: usize) -> (&[u8], End) {
     (&bytes[from..], End { at: bytes.len(), closed: false })
 }
 
-/// The length of `="…"` at the start, unless the value is too long to be one.
+/// The length of `="…"` at the start, unless the value is too long.
 fn quoted_value(rest: &[u8]) -> Option<usize> {
     let value = skip_blanks(rest.strip_prefix(b"=")?, 0) + 1;
     let backslashes = rest[value..].iter().take(3).take_while(|byte| **byte == b'\\').count();
@@ -292,13 +297,14 @@ fn quoted_value(rest: &[u8]) -> Option<usize> {
     memchr(*quote, inside).map(|length| start + length + 1)
 }
 
-/// A slash before the `>` ends the tag only outside quotes: `<private note="a/>b">` is an opening.
+/// A slash before `>` makes a tag empty only outside quotes: `<private note="a/>b">` is an opening
+/// tag.
 fn is_empty(attributes: &[u8], closed: bool) -> bool {
     let even = |quote| memchr::memchr_iter(quote, attributes).count().is_multiple_of(2);
     closed && attributes.last() == Some(&b'/') && even(b'"') && even(b'\'')
 }
 
-/// The length of an angle bracket, plain or as `\u003c`, which is how JSON within a text has it.
+/// The length of an angle bracket, plain or as `\u003c` (JSON inside of text).
 fn angle(rest: &[u8], plain: u8, last_digit: u8) -> Option<usize> {
     match rest {
         [byte, ..] if *byte == plain => Some(1),
@@ -317,7 +323,7 @@ fn skip_blanks(bytes: &[u8], from: usize) -> usize {
     at
 }
 
-/// The length of the blank at the start. A page that was copied from a browser has blanks that do not break.
+/// The length of whitespace at the start, including no-break spaces of copied web pages.
 pub(super) fn blank(rest: &[u8]) -> usize {
     match rest {
         [byte, ..] if byte.is_ascii_whitespace() => 1,
@@ -335,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_and_what_they_hold_are_removed() {
+    fn tags_are_removed_with_their_content() {
         let cases = [
             ("a<private>b</private>c", "ac"),
             ("a<PriVate>b</PRIVATE>c", "ac"),
@@ -379,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_that_only_resemble_ours_stay() {
+    fn similar_tags_stay() {
         for text in [
             "<privateer>x</privateer>",
             "<private-key>x</private-key>",
@@ -400,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn private_text_leaves_one_mark_and_other_tags_none() {
+    fn private_text_leaves_one_placeholder_and_other_tags_none() {
         let cases = [
             ("a <private>b</private> c", "a [redacted:private] c"),
             ("a<private>b</private><private>c", "a[redacted:private]"),
@@ -415,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_a_text_are_found_again_behind_what_was_removed() {
+    fn the_starts_of_parts_are_updated_after_removals() {
         let parts = |parts: &[&str]| {
             let mut starts = vec![0];
             for part in &parts[1..] {
@@ -436,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_removal_joins_is_looked_at_again() {
+    fn text_joined_by_a_removal_is_scanned_again() {
         for text in [
             "a<pri<private>x</private>vate>secret</private>b",
             "a<pri<pri<private/>vate/>vate>secret</private>b",
@@ -448,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_opened_private_makes_a_text_private() {
+    fn only_an_opening_private_tag_makes_a_text_private() {
         let private = |text| strip(Cow::Borrowed(text)).wholly_private;
         assert!(private("<private>x</private>"));
         assert!(private(" <PRIVATE"));
@@ -458,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_megabytes_of_tags_leave_nothing() {
+    fn ten_megabytes_of_tags_are_removed() {
         for unit in ["<private>", "<private/>", "</private>", "<private ", "<pri<private/>"] {
             let left = stripped(&unit.repeat(100_000));
             assert!(!left.contains("private"), "{unit}");
@@ -466,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_of_nothing_but_notifications_is_told_apart() {
+    fn a_prompt_of_notifications_only_is_recognized() {
         let block = "<task-notification>\n<task-id>b1</task-id>\n</task-notification>";
         assert!(is_only_task_notification(block));
         assert!(is_only_task_notification(&format!("\n{block}\n{block} ")));

@@ -1,4 +1,4 @@
-//! Whole cleanings: the corpus of secrets, JSON of every shape, the bounds.
+//! End-to-end tests of redaction: the corpus of secrets, JSON of every shape, limits.
 
 use proptest::{prelude::*, test_runner::RngSeed};
 use serde_json::Value;
@@ -19,7 +19,7 @@ fn json(raw: &str) -> String {
     clean_json(raw, Policy::default())
 }
 
-/// One line of the corpus with its secrets made up.
+/// One line of the corpus with generated secrets.
 struct Example {
     rule: &'static str,
     text: String,
@@ -45,7 +45,7 @@ fn expand(rule: &'static str, template: &str) -> Example {
 }
 
 #[test]
-fn the_corpus_is_told_apart() {
+fn the_corpus_is_classified() {
     let mut wrong = Vec::new();
     for Example { rule, text: given, secrets } in corpus() {
         let cleaned = text(&given);
@@ -63,7 +63,7 @@ fn the_corpus_is_told_apart() {
 }
 
 #[test]
-fn the_corpus_is_told_apart_inside_json() {
+fn the_corpus_is_classified_inside_json() {
     for Example { rule, text: given, secrets } in corpus() {
         let raw = serde_json::json!({ "a": [{ "b": given }] }).to_string();
         let cleaned = json(&raw);
@@ -75,7 +75,7 @@ fn the_corpus_is_told_apart_inside_json() {
 }
 
 #[test]
-fn what_surrounds_a_secret_stays() {
+fn text_around_a_secret_stays() {
     let cases = [
         ("postgres://app:hunter2@db:5432/x", "postgres://app:[redacted:url-password]@db:5432/x"),
         ("DB_PASSWORD=hunter2\nDB_HOST=db", "DB_PASSWORD=[redacted:password]\nDB_HOST=db"),
@@ -92,7 +92,7 @@ fn what_surrounds_a_secret_stays() {
 }
 
 #[test]
-fn a_prompt_with_nothing_left_is_wholly_private() {
+fn a_prompt_without_remaining_text_is_wholly_private() {
     let wholly = |text| clean_text(text, Policy::default()).wholly_private;
     assert!(wholly("<private>x</private>"));
     assert!(wholly(" \n<PRIVATE a='b'>x\n"));
@@ -104,7 +104,7 @@ fn a_prompt_with_nothing_left_is_wholly_private() {
 }
 
 #[test]
-fn tags_go_from_every_string_of_a_json_text() {
+fn tags_are_removed_from_every_json_string() {
     let raw =
         r#"{"a":"x<private>y</private>z","b":["\u003cprivate>y",{"<private>c</private>d":1}]}"#;
     let expected =
@@ -113,7 +113,7 @@ fn tags_go_from_every_string_of_a_json_text() {
 }
 
 #[test]
-fn members_with_telling_names_lose_their_values() {
+fn values_of_members_named_like_secrets_are_redacted() {
     let cases = [
         (r#"{"password": "abc"}"#, r#"{"password": "[redacted:password]"}"#),
         (r#"{"password": 123456}"#, r#"{"password": "[redacted:password]"}"#),
@@ -146,7 +146,7 @@ fn a_name_can_be_a_secret_too() {
 }
 
 #[test]
-fn without_redaction_only_tags_go() {
+fn without_redaction_only_tags_are_removed() {
     let policy = Policy { redact_secrets: false, ..Policy::default() };
     let raw = r#"{"password":"hunter2","a":"<private>x</private>DB_PASSWORD=hunter2"}"#;
     let expected = r#"{"password":"hunter2","a":"[redacted:private]DB_PASSWORD=hunter2"}"#;
@@ -154,7 +154,7 @@ fn without_redaction_only_tags_go() {
 }
 
 #[test]
-fn json_that_needs_no_change_is_returned_as_it_was() {
+fn json_without_secrets_is_unchanged() {
     for raw in [
         " { \"a\" : [ 1 , -0.5e+7 , true , null ] } ",
         r#""\u0041\ud834\udd1e\/""#,
@@ -169,7 +169,7 @@ fn json_that_needs_no_change_is_returned_as_it_was() {
 }
 
 #[test]
-fn what_is_not_json_becomes_a_string() {
+fn invalid_json_becomes_a_string() {
     for raw in [
         "",
         " ",
@@ -206,13 +206,13 @@ fn control_characters_and_lone_surrogates_become_storable() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_cleaned_as_one() {
+fn invalid_utf8_is_redacted_as_text() {
     let cleaned = clean_bytes(b"\xff{\"password\":\"abc\"\xfe", Policy::default());
     assert_eq!(cleaned, "\u{fffd}{\"password\":\"[redacted:password]\"\u{fffd}");
 }
 
 #[test]
-fn a_million_levels_are_no_trouble() {
+fn a_million_levels_of_nesting_are_accepted() {
     let deep = format!("{}{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
     assert_eq!(json(&deep), deep);
     assert!(json(&deep[..1_000_001]).starts_with("\"[[["));
@@ -221,9 +221,9 @@ fn a_million_levels_are_no_trouble() {
 }
 
 #[test]
-fn long_strings_are_clipped_after_their_secrets_are_gone() {
+fn long_strings_are_clipped_after_redaction() {
     let policy = Policy { field_bytes_max: 400, ..Policy::default() };
-    // The password lies across the place where the head ends.
+    // The password spans the end of the head.
     let given = format!("{} DB_PASSWORD=hunter2hunter2 {}", "a".repeat(100), "b".repeat(600));
     let cleaned = clean_text(&given, policy).text;
     assert!(cleaned.len() <= 400 && cleaned.contains(" DB_PASSWORD=[re"), "{cleaned}");
@@ -235,7 +235,7 @@ fn long_strings_are_clipped_after_their_secrets_are_gone() {
 }
 
 #[test]
-fn a_value_above_the_total_is_closed_early() {
+fn a_value_above_the_total_limit_is_closed_early() {
     let policy = Policy { total_bytes_max: 1000, ..Policy::default() };
     for raw in [
         serde_json::json!({ "a": vec!["0123456789"; 200], "b": { "c": 1 } }).to_string(),
@@ -256,7 +256,7 @@ fn a_value_above_the_total_is_closed_early() {
 }
 
 #[test]
-fn what_was_cut_from_a_list_is_counted() {
+fn elements_cut_from_an_array_are_counted() {
     let policy = Policy { total_bytes_max: 400, ..Policy::default() };
     let raw = serde_json::to_string(&vec![7; 1000]).unwrap();
     let cleaned = clean_json(&raw, policy);
@@ -267,7 +267,7 @@ fn what_was_cut_from_a_list_is_counted() {
 }
 
 #[test]
-fn past_the_work_limit_a_field_is_cut_and_marked_and_never_kept_unread() {
+fn beyond_the_work_limit_a_field_is_truncated_and_marked() {
     let secret = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
     let text = format!("{} {secret} <private>x", "word ".repeat(1000));
     let raw =
@@ -292,14 +292,14 @@ fn past_the_work_limit_a_field_is_cut_and_marked_and_never_kept_unread() {
 }
 
 #[test]
-fn what_is_wholly_private_stays_so_past_the_work_limit() {
+fn wholly_private_text_stays_private_beyond_the_work_limit() {
     let text = "<private>".to_owned() + &"x <b>".repeat(10_000);
     let scope = work::Scope::new(1000);
     let cleaned = clean_text(&text, Policy::default());
     assert!(cleaned.wholly_private && scope.fields_cut() > 0, "{}", cleaned.text);
 }
 
-/// Valid at any depth, which `Value` would not be.
+/// Valid at any depth, unlike `Value`.
 fn is_json(raw: &str) -> bool {
     serde_json::from_str::<&serde_json::value::RawValue>(raw).is_ok()
 }
@@ -382,27 +382,27 @@ fn piece() -> impl Strategy<Value = String> {
     prop_oneof![4 => proptest::sample::select(made.to_vec()).prop_map(str::to_owned), 1 => ".{0,8}"]
 }
 
-fn soup() -> impl Strategy<Value = String> {
+fn fragments() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece(), 0..24).prop_map(|pieces| pieces.concat())
 }
 
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
-        soup().prop_map(Value::from),
+        fragments().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
         any::<bool>().prop_map(Value::from),
     ];
     leaf.prop_recursive(4, 24, 4, |inner| {
         prop_oneof![
             proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            proptest::collection::vec((soup(), inner), 0..4)
+            proptest::collection::vec((fragments(), inner), 0..4)
                 .prop_map(|members| Value::Object(members.into_iter().collect())),
         ]
     })
 }
 
 proptest! {
-    // The same cases every time; set another seed to look for more.
+    // The seed is fixed; change it to search for more.
     #![proptest_config(ProptestConfig {
         cases: 500,
         rng_seed: RngSeed::Fixed(1),
@@ -411,7 +411,7 @@ proptest! {
     })]
 
     #[test]
-    fn cleaning_twice_changes_nothing_more(given in soup()) {
+    fn redaction_is_idempotent(given in fragments()) {
         let once = text(&given);
         prop_assert_eq!(text(&once), once);
     }
@@ -427,7 +427,7 @@ proptest! {
     }
 
     #[test]
-    fn a_planted_token_is_never_kept(before in soup(), after in soup(), seed in any::<u32>()) {
+    fn a_planted_token_is_never_kept(before in fragments(), after in fragments(), seed in any::<u32>()) {
         let secret = format!("ghp_{}", generator::made_up("alnum:36", seed));
         let raw = serde_json::json!([{ "x": format!("{before} {secret} {after}") }]).to_string();
         prop_assert!(!json(&raw).contains(&secret[4..]));

@@ -1,7 +1,8 @@
-//! Counts the bytes that redaction reads, and stops it at a limit.
+//! Counts the bytes that redaction reads, and enforces a limit.
 //!
-//! Each reader takes linear time, and the count lets a test prove it. The limit is the second line of defence: a rule that
-//! is slow on some text after all costs a field its end, never the hook its time and the event its place in the log.
+//! Every reader takes linear time, and the count lets a test prove it. The limit is the second line
+//! of defense: if a rule is slow on some text after all, a field is truncated, but the hook stays
+//! fast and the event is recorded.
 
 use std::{cell::Cell, fmt::Write as _};
 
@@ -11,10 +12,11 @@ thread_local! {
     static FIELDS_CUT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// What one event may cost: several times what 64 MB of the slowest text take, and less than a second.
+/// The work limit of one event: several times the cost of 64 MB of the slowest text, and below one
+/// second.
 pub const EVENT_BYTES_MAX: u64 = 1 << 30;
 
-/// Limits what this thread may read until it is dropped. A scope within another one can only be tighter.
+/// Limits the work of this thread until it is dropped. A nested scope can only be tighter.
 #[derive(Debug)]
 pub struct Scope {
     outer_limit: u64,
@@ -23,19 +25,19 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Allows this many bytes to be read, each as often as it is looked at.
+    /// Allows reading this many bytes, counting repeated reads.
     pub fn new(bytes_max: u64) -> Self {
         let (outer_limit, bytes_read_at_start) = (LIMIT.get(), BYTES_READ.get());
         LIMIT.set(outer_limit.min(bytes_read_at_start.saturating_add(bytes_max)));
         Self { outer_limit, bytes_read_at_start, fields_cut_at_start: FIELDS_CUT.get() }
     }
 
-    /// How many bytes were read in this scope, each as often as it was looked at.
+    /// Bytes read in this scope, counting repeated reads.
     pub fn bytes_read(&self) -> u64 {
         BYTES_READ.get() - self.bytes_read_at_start
     }
 
-    /// How many fields have lost their end in this scope.
+    /// The number of truncated fields in this scope.
     pub fn fields_cut(&self) -> u64 {
         FIELDS_CUT.get() - self.fields_cut_at_start
     }
@@ -53,13 +55,13 @@ pub(super) fn count(bytes: usize) {
     BYTES_READ.set(BYTES_READ.get().wrapping_add(bytes as u64));
 }
 
-/// Whether the limit is reached: what was not read yet must not be kept.
+/// Whether the limit is reached: unread text must be dropped.
 #[inline]
 pub(super) fn is_over() -> bool {
     BYTES_READ.get() > LIMIT.get()
 }
 
-/// What stands for the rest of a field that was not read.
+/// The placeholder for the unread rest of a field.
 pub(super) fn cut_note(bytes: usize) -> String {
     FIELDS_CUT.set(FIELDS_CUT.get() + 1);
     let mut note = String::new();

@@ -1,4 +1,4 @@
-//! Backup and synchronisation: the log is shipped to a remote, and other machines' logs are pulled from it.
+//! Backup and synchronization: ships the log to a remote, and pulls the logs of other hosts.
 
 pub mod pull;
 pub mod ship;

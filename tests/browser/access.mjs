@@ -1,4 +1,4 @@
-// Who gets access: the browser of the user, through a file that nobody else can read; and no other port.
+// Access: only the browser of the user, through a private file, and no other port.
 import { createServer } from "node:http";
 import { readFileSync, statSync, writeFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
@@ -14,9 +14,9 @@ await open(async (stage) => {
   assert.deepEqual(await context.cookies(), [], "there is no cookie");
 
   // Another user's server on another port of this address is sent nothing that opens the door here.
-  const heard = [];
+  const received = [];
   const spy = createServer((request, response) => {
-    heard.push(`${request.url} ${JSON.stringify(request.headers)}`);
+    received.push(`${request.url} ${JSON.stringify(request.headers)}`);
     response.setHeader("content-type", "text/html");
     response.end("<!doctype html><title>dev server</title>");
   });
@@ -26,8 +26,8 @@ await open(async (stage) => {
   assert.match(key, /^[0-9a-f]{64}$/);
   await page.goto(other);
   const stored = await page.evaluate(() => JSON.stringify([localStorage, sessionStorage, document.cookie]));
-  assert.ok(heard.length > 0, "the browser was there");
-  for (const text of [...heard, stored]) assert.ok(!text.includes(key), text);
+  assert.ok(received.length > 0, "the browser was there");
+  for (const text of [...received, stored]) assert.ok(!text.includes(key), text);
 
   // From there, nothing here can be read or changed.
   const reached = await page.evaluate(
@@ -54,7 +54,7 @@ await open(async (stage) => {
   assert.equal(statSync(file).mode & 0o777, 0o600);
   assert.ok(readFileSync(file, "utf8").includes(`${origin}/open#`));
 
-  // A browser without a key is let in by that file, and the file is gone afterwards.
+  // A browser without a key gets access through that file, which is deleted afterwards.
   await page.goto(origin);
   await page.evaluate(() => localStorage.clear());
   await page.goto(`file://${file}`);

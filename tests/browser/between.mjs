@@ -7,7 +7,7 @@ await open(async (stage) => {
   const rows = page.locator(".row");
   let sessions = 0;
 
-  /** Has a prompt said and a tool used, and waits until the page has heard of both. */
+  /** Sends a prompt and a tool use, and waits until the page shows both. */
   async function say(text) {
     const session = new Session(scene[sessions]);
     session.prompt(text);

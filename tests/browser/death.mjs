@@ -1,5 +1,5 @@
-// The worker is killed under the page: the page says so, nothing is missing afterwards, and the next worker lets
-// in only whom it knows.
+// The worker is killed: the page shows it, nothing is missing afterwards, and the next worker accepts
+// only known clients.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Session, assert, counts, open, run, scene, sees, shot } from "./stage.mjs";
@@ -17,7 +17,7 @@ await open(async (stage) => {
   process.kill(pid, "SIGKILL");
   await sees(page.locator("#live"), "Worker is not running");
   await shot(page, "away");
-  session.prompt("said while nobody was there");
+  session.prompt("sent without a worker");
 
   run(["settings", "set", "PROVIDER", "extract"]);
   run(["settings", "set", "WORKER_PORT", String(port)]);
@@ -27,8 +27,8 @@ await open(async (stage) => {
   await sees(page.locator("#live"), "Locked");
 
   await page.goto(stage.origin + link.slice(new URL(link).origin.length));
-  await sees(rows, "said while nobody was there");
+  await sees(rows, "sent without a worker");
   await counts(rows, 4);
   await sees(page.locator("#live"), "Live");
-  stage.troubles.splice(0); // What the browser said while nobody answered, and when it was not let in.
+  stage.troubles.splice(0); // Errors of the browser while there was no worker, and when it was rejected.
 });

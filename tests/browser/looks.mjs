@@ -13,7 +13,7 @@ import {
 
 await open(async (stage) => {
   const { page } = stage;
-  // What is old when it is told would be asked about one by one.
+  // Old events would be distilled one by one.
   await distilled(stage, withoutWorker(tellOverWeeks));
   await page.reload();
   const name = (text) => page.locator(".row", { hasText: text }).first().getAttribute("data-name");

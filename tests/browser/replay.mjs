@@ -30,7 +30,7 @@ await open(async (stage) => {
   assert.equal(await running.getByRole("progressbar").getAttribute("value"), "0");
   await shot(page, "replay");
 
-  // The model answers now, and the page hears of it.
+  // The model responds now, and the page is updated.
   console.log("open the gate");
   await sees(running, "Finished");
   await sees(running, "3 of 3 requests");

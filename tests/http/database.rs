@@ -20,7 +20,7 @@ impl Site {
         until(|| self.ask("GET", "/api/prompts", None).body.contains(text));
     }
 
-    /// `worker status` says that all is well, and the worker holds no file that was deleted.
+    /// `worker status` reports no problem, and the worker holds no deleted file.
     fn assert_well(&self) {
         let status = self.sandbox.run(&["worker", "status", "--json"]).ok();
         let status: Value = serde_json::from_str(&status).unwrap();

@@ -12,7 +12,7 @@ const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_co
                       unsupported_method";
 
 #[test]
-fn every_answer_is_as_described_whatever_is_asked() {
+fn every_response_matches_the_api_description() {
     let schemathesis = schemathesis().unwrap_or_else(|error| panic!("{error}"));
     let site = Site::new();
     site.remember_turn("s1", "fix the cart", "cart.rs");
@@ -27,5 +27,5 @@ fn every_answer_is_as_described_whatever_is_asked() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}");
     assert!(said.contains("Tested: "), "{said}");
-    assert_eq!(site.get("/health")["status"], "ok", "and it is well after all of that");
+    assert_eq!(site.get("/health")["status"], "ok", "it is healthy after all of that");
 }

@@ -43,7 +43,7 @@ fn a_body_is_bounded_in_size() {
 }
 
 #[test]
-fn whoever_dribbles_is_not_waited_for_and_keeps_nobody_out() {
+fn slow_clients_time_out_and_block_no_others() {
     let site = Site::new();
     let (authority, bearer) = (site.authority(), format!("Bearer {}", site.token()));
     let mut slow: Vec<_> = (0..40).map(|_| site.connect()).collect();
@@ -77,7 +77,7 @@ fn whoever_dribbles_is_not_waited_for_and_keeps_nobody_out() {
 }
 
 #[test]
-fn a_body_of_eight_megabytes_is_taken_and_one_byte_more_is_refused() {
+fn a_body_of_eight_megabytes_is_accepted_and_one_byte_more_is_rejected() {
     let site = Site::new();
     let body = |length: usize| {
         let empty = json!({"contentSessionId": "s", "cwd": "/work/shop", "tool_name": "Bash",
@@ -150,7 +150,7 @@ fn ask_and_never_read(site: &Site) -> TcpStream {
 }
 
 #[test]
-fn connections_that_do_not_read_keep_nobody_out() {
+fn connections_that_do_not_read_block_no_others() {
     let site = Site::new();
     let mut stuck: Vec<_> = (0..CONNECTIONS_MAX).map(|_| ask_and_never_read(&site)).collect();
     for _ in 0..3 {

@@ -35,7 +35,7 @@ fn lists_are_paged_by_offset_and_by_place_and_can_be_narrowed_down() {
     assert_eq!(site.get("/api/prompts?limit=100000")["limit"], 100, "no page is larger");
     let of = |filter: &str| site.get(&format!("/api/observations?{filter}"))["items"].clone();
     assert_eq!(names(&of("files=till.rs")), ["2"]);
-    assert_eq!(names(&of("project=nobody's")), [""; 0]);
+    assert_eq!(names(&of("project=unknown")), [""; 0]);
     assert_eq!(names(&of("since=1h&project=shop")), ["3", "2", "1"]);
     assert_eq!(names(&of("until=2020-01-01")), [""; 0]);
     assert_eq!(names(&of("session=s1&type=bugfix")), ["1"]);
@@ -96,7 +96,7 @@ fn memories_are_found_by_words_files_numbers_and_around_one_another() {
 }
 
 #[test]
-fn a_memory_says_what_it_was_made_of() {
+fn a_memory_has_its_sources() {
     let site = Site::new();
     site.remember_turn("s1", "fix the cart", "cart.rs");
     let told = site.get("/api/observation/1/provenance");
@@ -117,7 +117,7 @@ fn a_memory_says_what_it_was_made_of() {
 }
 
 #[test]
-fn files_that_hooks_have_seen_are_told_to_be_fresh_or_not() {
+fn files_of_memories_are_marked_as_changed_or_unchanged() {
     let site = Site::new();
     let cwd = site.sandbox.home().join("shop");
     site.sandbox.write("shop/cart.rs", "b");

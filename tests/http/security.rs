@@ -58,7 +58,7 @@ fn everything_that_reads_memory_or_writes_needs_the_token() {
 }
 
 #[test]
-fn without_the_token_nothing_private_is_told() {
+fn without_the_token_nothing_private_is_served() {
     let site = Site::new();
     let authority = site.authority();
     let said = |path: &str| site.raw("GET", path, &[("host", &authority)], "");
@@ -125,7 +125,7 @@ fn pages_of_others_are_refused_even_with_the_token() {
 }
 
 #[test]
-fn no_other_page_may_read_an_answer_and_every_answer_is_sealed() {
+fn no_other_origin_may_read_a_response_and_every_response_has_security_headers() {
     let site = Site::new();
     let authority = site.authority();
     let bearer = format!("Bearer {}", site.token());
@@ -202,7 +202,7 @@ fn others_reach_it_only_if_that_is_wanted_twice_and_then_with_the_token() {
 }
 
 #[test]
-fn no_page_changes_whom_the_worker_listens_to() {
+fn the_listen_address_cannot_be_changed_over_http() {
     let site = Site::new();
     let listed = site.get("/api/settings");
     for (name, value) in
@@ -332,7 +332,7 @@ fn no_program_gets_a_link_on_its_command_line() {
 }
 
 #[test]
-fn private_text_and_secrets_are_redacted_whatever_program_reports_them() {
+fn private_text_and_secrets_are_redacted_from_every_program() {
     let site = Site::new();
     let key = format!("sk-ant-api03-{}", "aB3xZ9".repeat(12));
     let used = json!({"contentSessionId": "s", "tool_name": "Bash", "cwd": "/work/shop",
@@ -360,7 +360,7 @@ fn wrong_settings_change_nothing() {
 }
 
 #[test]
-fn what_names_a_destination_a_secret_or_a_limit_is_not_changed_over_http() {
+fn destinations_secrets_and_limits_cannot_be_changed_over_http() {
     let site = Site::new();
     let taken = [
         ("CLAUDE_MEM_ANTHROPIC_BASE_URL", "http://127.0.0.1:1"),

@@ -70,7 +70,7 @@ impl Listener {
 }
 
 #[test]
-fn everything_is_told_as_it_happens() {
+fn changes_are_streamed_as_they_happen() {
     let site = Site::new();
     let mut listener = Listener::open(&site, None);
     assert_eq!(listener.next()["type"], "connected");
@@ -92,7 +92,7 @@ fn everything_is_told_as_it_happens() {
 }
 
 #[test]
-fn whoever_was_cut_off_hears_what_it_missed_even_from_the_next_worker() {
+fn a_disconnected_client_gets_what_it_missed_even_from_the_next_worker() {
     let mut site = Site::new();
     site.remember_turn("s1", "fix the cart", "cart.rs");
     let mut listener = Listener::open(&site, None);
@@ -108,14 +108,14 @@ fn whoever_was_cut_off_hears_what_it_missed_even_from_the_next_worker() {
     assert_eq!(listener.wait_for("new_prompt")["prompt"]["prompt_text"], "meanwhile");
     let newer = listener.last.clone().unwrap();
     assert_ne!(newer, last);
-    // Nothing is told a second time to whoever has heard it.
+    // No event is sent twice to a client that received it.
     let mut listener = Listener::open(&site, Some(&newer));
     site.remember_turn("s2", "and now", "x.rs");
     assert_eq!(listener.wait_for("new_prompt")["prompt"]["prompt_text"], "and now");
 }
 
 #[test]
-fn what_other_machines_did_is_told_when_it_is_pulled() {
+fn events_of_other_machines_are_streamed_when_pulled() {
     let (site, other) = (Site::new(), Sandbox::new());
     let place = other.home().join("remote").display().to_string();
     let say = |text: &str| {
@@ -142,7 +142,7 @@ fn what_other_machines_did_is_told_when_it_is_pulled() {
 }
 
 #[test]
-fn only_so_many_listen_and_whoever_leaves_makes_room() {
+fn the_number_of_listeners_is_limited_and_a_closed_one_frees_its_place() {
     let site = Site::new();
     let mut listeners: Vec<Listener> = (0..16).map(|_| Listener::open(&site, None)).collect();
     assert_eq!(site.ask("GET", "/stream", None).status, 429);

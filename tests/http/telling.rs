@@ -12,7 +12,7 @@ use super::Site;
 use crate::serving::until;
 
 #[test]
-fn a_session_that_is_told_over_http_is_remembered_like_one_that_hooks_told() {
+fn a_session_reported_over_http_is_recorded_like_one_of_hooks() {
     let site = Site::new();
     site.remember_turn("s1", "fix the cart", "cart.rs");
     let kinds: Vec<String> = site
@@ -39,7 +39,7 @@ fn a_session_that_is_told_over_http_is_remembered_like_one_that_hooks_told() {
 }
 
 #[test]
-fn what_is_told_twice_is_recorded_once_and_prompts_are_counted() {
+fn an_event_reported_twice_is_recorded_once_and_prompts_are_counted() {
     let site = Site::new();
     let init = |prompt: &str| {
         let init = json!({"contentSessionId": "s1", "project": "shop", "prompt": prompt});
@@ -67,7 +67,7 @@ fn an_input_as_text_and_an_output_by_its_other_name_are_understood() {
 }
 
 #[test]
-fn what_hooks_skip_is_skipped_and_the_reason_is_said() {
+fn events_that_hooks_skip_are_skipped_with_a_reason() {
     let site = Site::with(&[
         ("CLAUDE_MEM_SKIP_TOOLS", "Glob"),
         ("CLAUDE_MEM_EXCLUDED_PROJECTS", "/work/secret/**"),
@@ -93,7 +93,7 @@ fn what_hooks_skip_is_skipped_and_the_reason_is_said() {
 }
 
 #[test]
-fn sessions_are_also_known_by_number_and_unknown_ones_begin() {
+fn sessions_can_be_addressed_by_number_and_unknown_ones_are_created() {
     let site = Site::new();
     let said = json!({"userPrompt": "fix it", "project": "shop"});
     assert_eq!(site.ask("POST", "/sessions/7/init", Some(&said)).status, 404);
@@ -113,7 +113,7 @@ fn sessions_are_also_known_by_number_and_unknown_ones_begin() {
 }
 
 #[test]
-fn a_session_can_be_left_alone_and_its_events_stay_in_the_log() {
+fn a_session_can_be_cancelled_and_its_events_stay_in_the_log() {
     let site = Site::new();
     let used = json!({"contentSessionId": "s1", "tool_name": "Bash", "tool_use_id": "t1",
         "tool_input": {"command": "cargo test"}, "tool_response": "ok", "cwd": "/work/shop"});

@@ -7,7 +7,7 @@ use super::Site;
 use crate::serving::until;
 
 #[test]
-fn what_is_forgotten_is_gone_at_once_and_comes_back_when_that_is_taken_back() {
+fn forgotten_memories_disappear_at_once_and_return_when_undone() {
     let site = Site::new();
     site.remember_turn("s1", "fix the cart", "cart.rs");
     let before = site.get("/api/feed");
@@ -30,7 +30,7 @@ fn what_is_forgotten_is_gone_at_once_and_comes_back_when_that_is_taken_back() {
 }
 
 #[test]
-fn a_forgetting_is_recorded_of_the_project_that_it_takes_something_from() {
+fn a_forgetting_is_recorded_in_the_project_it_affects() {
     let site = Site::new();
     site.remember_turn("s1", "fix the cart", "cart.rs");
     let save = json!({"text": "the walrus prefers tabs", "project": "zoo"});
@@ -98,7 +98,7 @@ fn settings_are_shown_changed_and_put_back() {
 }
 
 #[test]
-fn a_replay_without_a_word_rebuilds_and_asks_nobody() {
+fn a_replay_without_options_rebuilds_without_requests() {
     let site = Site::new();
     site.remember_turn("s1", "fix the cart", "cart.rs");
     let before = site.get("/api/observations")["items"].clone();
@@ -113,7 +113,7 @@ fn a_replay_without_a_word_rebuilds_and_asks_nobody() {
 }
 
 #[test]
-fn the_past_is_put_to_the_agent_again_and_the_difference_is_told() {
+fn the_past_is_distilled_again_and_the_difference_is_shown() {
     let site = Site::new();
     site.remember_turn("s1", "fix the cart", "cart.rs");
     let estimate = site.post("/api/replays", &json!({"dry_run": true, "fresh": true}));

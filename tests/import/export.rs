@@ -72,7 +72,7 @@ fn an_export_imported_elsewhere_is_the_same_memory() {
 }
 
 #[test]
-fn what_a_compaction_left_is_exported_with_everything_that_was_made_of_it() {
+fn tombstones_are_exported_with_their_memories() {
     let sandbox = lived_in();
     let first = rows(&sandbox, "select min(id) from observations");
     sandbox.run(&["forget", first.trim(), "--yes"]).ok();
@@ -121,7 +121,7 @@ fn memories_can_be_read_as_markdown() {
 }
 
 #[test]
-fn bad_lines_are_told_and_the_others_are_taken() {
+fn bad_lines_are_reported_and_the_others_are_imported() {
     let sandbox = lived_in();
     let mut text = sandbox.run(&["export"]).ok();
     let count = text.lines().count() as u64;

@@ -52,7 +52,7 @@ const SAID: [&str; 8] =
     ["tool", "input", "output", "error", "has_failed", "tool_use_id", "prompt_id", "cwd"];
 
 #[test]
-fn a_transcript_tells_what_hooks_would_have_told() {
+fn a_transcript_gives_the_same_events_as_hooks() {
     for name in ["tools_basic", "tools_failing"] {
         let (hooked, imported) = (Sandbox::new(), Sandbox::new());
         replay_hooks(&hooked, name, "2026-11-16T00:27:00Z");
@@ -131,7 +131,7 @@ fn a_session_that_hooks_recorded_is_not_recorded_twice() {
 }
 
 #[test]
-fn what_happened_before_hooks_were_installed_is_added() {
+fn events_before_the_installation_of_hooks_are_imported() {
     let sandbox = Sandbox::new();
     // Of the session only its end was seen.
     let text = place(&sandbox, "resume.0.jsonl", "s");
@@ -202,7 +202,7 @@ fn nothing_of_a_private_turn_and_no_secret_is_stored() {
 }
 
 #[test]
-fn excluded_projects_and_what_was_not_asked_for_stay_out() {
+fn excluded_and_unselected_projects_are_not_imported() {
     let sandbox = Sandbox::new();
     place(&sandbox, "tools_basic.0.jsonl", "s");
     let arguments = ["import", "--json", "--from", "transcripts"];
@@ -232,7 +232,7 @@ fn lines_that_make_no_sense_are_counted_and_passed_over_however_long() {
 }
 
 #[test]
-fn without_a_source_it_says_what_there_is() {
+fn without_a_source_the_available_ones_are_listed() {
     let sandbox = Sandbox::new();
     let error = sandbox.run(&["import"]).fails(2);
     assert!(error.contains("--help"), "{error}");

@@ -82,7 +82,7 @@ fn database(sandbox: &Sandbox, sql: &str) -> String {
 }
 
 #[test]
-fn every_row_that_holds_memory_comes_over_once() {
+fn every_row_with_memory_is_imported_once() {
     let sandbox = Sandbox::new();
     database(&sandbox, NEW);
     let report = import(&sandbox, &["--from", "ts"]);
@@ -147,7 +147,7 @@ fn a_transcript_tells_which_project_a_name_is() {
     sandbox.write(".claude/projects/p/c1.jsonl", &format!("{row}\n"));
     import(&sandbox, &[&path]);
     assert_eq!(rows(&sandbox, "select key, label from projects"), "/scratch/work/shop|shop\n");
-    // What is remembered of a session is not drawn from its transcript a second time.
+    // Imported memories of a session are not distilled again from its transcript.
     let report = import(&sandbox, &["--from", "transcripts"]);
     assert_eq!(added(&report), 0, "{report}");
 }
@@ -179,7 +179,7 @@ fn an_exported_file_has_the_same_rows_as_the_database_it_is_of() {
 }
 
 #[test]
-fn what_is_no_such_database_is_refused_and_nothing_is_imported() {
+fn other_databases_are_rejected_and_nothing_is_imported() {
     let sandbox = Sandbox::new();
     let path = sandbox.write("x.db", "");
     let fails = |arguments: &[&str]| {
@@ -201,7 +201,7 @@ fn what_is_no_such_database_is_refused_and_nothing_is_imported() {
 }
 
 #[test]
-fn a_locked_database_is_waited_for_and_then_left_alone() {
+fn a_locked_database_is_retried_and_then_an_error() {
     let sandbox = Sandbox::new();
     let path = database(&sandbox, NEW);
     let holder = Connection::open(&path).unwrap();
@@ -217,7 +217,7 @@ fn a_locked_database_is_waited_for_and_then_left_alone() {
 }
 
 #[test]
-fn of_a_damaged_database_everything_that_can_be_read_is_taken() {
+fn all_readable_rows_of_a_damaged_database_are_imported() {
     let sandbox = Sandbox::new();
     let many = "with recursive n (i) as (select 1 union all select i + 1 from n where i < 500)
         insert into observations (memory_session_id, project, type, title, created_at, created_at_epoch)

@@ -55,7 +55,7 @@ fn next_call(request: &Request) -> Answer {
 }
 
 #[test]
-fn a_real_session_uses_every_tool_as_installed_and_none_of_it_comes_back_as_news() {
+fn a_real_session_uses_every_tool_and_records_none_of_their_results() {
     let server = Server::answering(next_call).unwrap();
     let mut client = quiet_client(&server);
     let tools =

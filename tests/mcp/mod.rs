@@ -16,7 +16,7 @@ pub(crate) use talk::Talk;
 const PING: &str = r#"{"jsonrpc":"2.0","id":"alive","method":"ping"}"#;
 
 #[test]
-fn what_claude_code_sends_is_answered_in_its_order() {
+fn messages_of_claude_code_are_answered_in_order() {
     let sandbox = Sandbox::new();
     let mut talk = Talk::with(&sandbox);
     for line in include_str!("../fixtures/mcp/claude-code-2.1.325.jsonl").lines() {
@@ -96,7 +96,7 @@ fn it_does_not_outlive_its_client() {
     talk.ask(PING);
     talk.child.kill().unwrap();
     talk.child.wait().unwrap();
-    let heard = talk.lines.recv_timeout(PATIENCE);
-    assert_eq!(heard, Err(RecvTimeoutError::Disconnected), "its stdout closes when it ends");
+    let received = talk.lines.recv_timeout(PATIENCE);
+    assert_eq!(received, Err(RecvTimeoutError::Disconnected), "its stdout closes when it ends");
     assert!(talk.stdin.is_some());
 }

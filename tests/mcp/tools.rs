@@ -33,7 +33,7 @@ fn worked(sandbox: &Sandbox, prompt: &str, file: &str) {
 #[test]
 fn memory_is_found_in_three_steps() {
     let sandbox = Sandbox::new();
-    worked(&sandbox, "mend the torn walrus log", "src/walrus.rs");
+    worked(&sandbox, "repair the torn walrus log", "src/walrus.rs");
     worked(&sandbox, "teach the otter to swim", "src/otter.rs");
     let mut talk = Talk::with(&sandbox);
     let table = talk.said("search", &json!({"query": "walrus"}));
@@ -123,7 +123,7 @@ fn talk_in(sandbox: &Sandbox, folder: &str) -> Talk {
 }
 
 #[test]
-fn this_project_comes_first_and_others_are_never_hidden() {
+fn results_of_this_project_come_first_and_others_are_never_hidden() {
     let sandbox = Sandbox::new();
     remember_in(&sandbox, "sea", "the otter swims");
     remember_in(&sandbox, "zoo", "the otter sleeps");
@@ -175,7 +175,7 @@ fn each_call_sees_what_others_have_added() {
 }
 
 #[test]
-fn forgetting_takes_two_steps_and_the_right_word() {
+fn forgetting_takes_two_steps_and_a_confirmation_word() {
     let sandbox = Sandbox::new();
     for text in ["the otter swims", "the otter dives"] {
         sandbox.run(&["remember", text]).ok();

@@ -54,7 +54,7 @@ fn vendors() -> impl Iterator<Item = (&'static str, &'static str, &'static str)>
     })
 }
 
-/// Every vendor's token, assigned to a telling name in every way.
+/// Every vendor's token, assigned to a name such as `password` in every syntax.
 pub(crate) fn assigned() -> Vec<Example> {
     let crossed = vendors().flat_map(|vendor| lines(FORMS).map(move |form| (vendor, form)));
     crossed

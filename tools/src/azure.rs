@@ -1,4 +1,4 @@
-//! A real server of Azure's blob protocol for tests: Azurite, as its makers publish it.
+//! A real server with the API of Azure Blob Storage for tests: Azurite.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -17,7 +17,7 @@ const KEY: &str =
 const CONTAINER: &str = "memory";
 /// What it prints when it can be asked, in front of where it listens.
 const READY: &str = "successfully listens on ";
-/// Containers are made by their owners, not by whoever ships to them, so this is not the program's to do.
+/// Users create containers themselves, so the program does not do it.
 const MAKE_CONTAINER: &str = "
     const [endpoint, account, key, container] = process.argv.slice(1);
     const version = '2021-08-06', date = new Date().toUTCString();
@@ -55,7 +55,7 @@ impl AzureServer {
         format!("az://{CONTAINER}/{prefix}")
     }
 
-    /// The variables with which a program finds the server and is let in.
+    /// Environment variables with the endpoint and the credentials.
     pub fn variables(&self) -> Vec<(&'static str, String)> {
         vec![
             ("AZURE_STORAGE_ACCOUNT_NAME", ACCOUNT.into()),
@@ -90,7 +90,7 @@ fn start(program: &Path) -> Result<(Child, String), ClientError> {
             return Err(broken(&command, &all));
         }
         if let Some((_, address)) = line.trim().split_once(READY) {
-            // It would stop if nobody read on.
+            // It would block if its output were not read.
             thread::spawn(move || said.lines().map_while(Result::ok).for_each(drop));
             return Ok((child, address.to_owned()));
         }

@@ -27,7 +27,7 @@ pub struct Storm {
     pub kills: u64,
     /// Processes that append at the same time.
     pub writers: usize,
-    /// What the moments are drawn from.
+    /// Seed of the random times.
     pub seed: u64,
 }
 

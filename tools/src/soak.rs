@@ -409,7 +409,7 @@ impl Drop for Stream {
     }
 }
 
-/// Looks again and again until there is something, but not for ever.
+/// Polls until there is a result, with a time limit.
 fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Outcome<T> {
     let deadline = Instant::now() + PATIENCE;
     loop {

@@ -189,7 +189,7 @@ fn assert_tool_payloads(hooked: &Hooked, file: &str) {
 }
 
 #[test]
-fn an_error_of_the_model_is_told_as_a_result_with_its_status() {
+fn an_error_of_the_model_is_a_result_with_its_status() {
     let server = Server::start(Script::new().otherwise(Answer::http(529))).unwrap();
     let client = client(&server).env("CLAUDE_CODE_MAX_RETRIES", "1");
     let outcome = client.prompt("hi").unwrap();
@@ -202,7 +202,7 @@ fn an_error_of_the_model_is_told_as_a_result_with_its_status() {
 
 /// The client asks again for a stream as long as it may retry, and at last without streaming.
 #[test]
-fn a_stream_that_breaks_is_asked_for_again() {
+fn a_broken_stream_is_requested_again() {
     for (broken, retries, second_is_streamed) in [
         (Answer::text("Never whole.").cut(), "1", true),
         (Answer::text("Never whole.").cut(), "0", false),
@@ -247,7 +247,7 @@ fn other_commands_of_the_client_run_in_the_same_world() {
 
 /// The way an observer runs it: no tools, no settings, messages on stdin.
 #[test]
-fn as_a_child_it_takes_messages_on_stdin_and_sends_no_tools() {
+fn as_a_child_process_it_reads_messages_from_stdin_and_sends_no_tools() {
     let server = Server::start(Script::new().then(Answer::text("<skip/>"))).unwrap();
     let message = json!({"type": "user", "message": {"role": "user", "content": "observe"}});
     let client = client(&server).stdin(format!("{message}\n"));

@@ -101,7 +101,7 @@ fn stat_adds_up_kinds_and_compression() {
 }
 
 #[test]
-fn damage_is_shown_where_it_is_and_told_by_the_status() {
+fn damage_is_shown_in_place_and_sets_the_exit_status() {
     let dir = tempfile::tempdir().unwrap();
     log(dir.path());
     let path = dir.path().join("0000000000000001.g00.seg");

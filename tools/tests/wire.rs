@@ -82,7 +82,7 @@ fn usage() -> Usage {
 }
 
 #[test]
-fn a_message_comes_whole_when_no_stream_is_asked_for() {
+fn a_message_is_complete_without_streaming() {
     let server = always(Answer::text("Hello.").usage(usage()));
     let reply = ask(&server, "hi");
     assert_eq!(reply.status, 200);
@@ -149,7 +149,7 @@ fn openai_gets_the_same_answer_in_its_own_words() {
 }
 
 #[test]
-fn openai_says_length_when_the_tokens_ran_out() {
+fn openai_reports_length_at_the_token_limit() {
     let reply = ask_openai(&always(Answer::text("Hel").max_tokens()), "hi").json();
     assert_eq!(reply["choices"][0]["finish_reason"], "length");
 }
@@ -183,7 +183,7 @@ fn a_cut_stream_ends_inside_the_text_and_is_an_error_of_the_connection() {
 }
 
 #[test]
-fn a_cut_body_is_shorter_than_its_length_says() {
+fn a_truncated_body_is_shorter_than_its_content_length() {
     assert!(ask(&always(Answer::text("Hello.").cut()), "hi").text.is_err());
     assert!(ask_openai(&always(Answer::text("Hello.").cut()), "hi").text.is_err());
 }
@@ -285,7 +285,7 @@ fn tokens_are_counted_without_asking_the_script() {
 }
 
 #[test]
-fn rules_come_before_steps_and_a_script_that_has_run_out_says_so() {
+fn rules_come_before_steps_and_an_exhausted_script_is_an_error() {
     let server = Server::start(
         Script::new()
             .when(When::new().model("haiku").text("summary"), Answer::text("rule"))
@@ -309,7 +309,7 @@ fn rules_come_before_steps_and_a_script_that_has_run_out_says_so() {
 }
 
 #[test]
-fn a_script_in_json_says_what_one_in_rust_says() {
+fn a_script_in_json_equals_one_in_rust() {
     let script = Script::from_json(
         r#"{"rules": [{"when": {"text": "bad day"}, "answer": {"error": {"status": 529, "retry_after": 2}}}],
             "steps": [{"text": "Go.", "tools": [{"name": "Bash", "input": {"command": "ls"}}]},
@@ -374,7 +374,7 @@ fn a_body_in_chunks_is_read_too() {
 }
 
 #[test]
-fn a_closure_may_answer_from_what_it_is_asked() {
+fn a_closure_can_answer_from_the_request() {
     let server = Server::answering(|request| Answer::text(request.last_user_text().to_uppercase()));
     assert_eq!(ask(&server.unwrap(), "loud").json()["content"][0]["text"], "LOUD");
 }

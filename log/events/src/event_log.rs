@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_an_event_can_be_recorded_in_another_log() {
+    fn a_tombstone_can_be_recorded_in_another_log() {
         let dir = tempfile::tempdir().unwrap();
         let envelope = Envelope { session: "s".into(), ..Envelope::default() };
         let whole = Event::from(SessionEnded::default());

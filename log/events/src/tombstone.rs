@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_left_is_no_panic() {
+    fn an_empty_tombstone_does_not_panic() {
         for payload in [b"".as_slice(), &[0; 32], b"\x01\x00\x00\x00\x00\x00\x00\x02"] {
             assert!(Tombstone::read(1, payload).is_err());
         }

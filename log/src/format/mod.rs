@@ -15,7 +15,7 @@
 //! | `log.id` | the log's identity in text: `claude-mem log 1 <32 hex digits> <8 hex digits of crc32 of the 16 bytes>` |
 //! | `synced` | how far the log is known to be on disk: segment u64, bytes u64, crc32 of these 16 bytes |
 //! | `suspect` | there while records since the place in it (as in `synced`) may be missing on disk: a sync failed, and they are still to be written again |
-//! | `reserve` | space set aside for the last records before the disk is full |
+//! | `reserve` | space reserved for the last records before the disk is full |
 //! | `spill/ID.seg` | records of one process that could not reach `active.log`; a segment numbered 0 |
 //! | `quarantine/NNNNNNNNNNNNNNNN-OFFSET` | damaged bytes, copied here, never removed from where they are |
 //! | `quarantine/spill-ID` | a spill file with damage in it; what was whole has been merged |
@@ -256,7 +256,7 @@ impl FrameHeader {
         if bytes[0..4] != FRAME_MAGIC {
             return None;
         }
-        // Whoever reads goes through a million of these, and crc32fast is quicker at them.
+        // A reader checks a million of these, and crc32fast is faster for them.
         let mut hasher = crc32fast::Hasher::new_with_initial(salt);
         hasher.update(&bytes[..36]);
         let whole = hasher.finalize() == u32_at(bytes, 36);

@@ -109,15 +109,15 @@ pub struct IndexEntry {
 impl Seal {
     /// The seal of an empty segment.
     pub(crate) fn empty(number: u64) -> Self {
-        let nobody = Id::from_bytes([0; 16]);
+        let zero = Id::from_bytes([0; 16]);
         Self {
             records: 0,
             bytes: 0,
             time_min_us: 0,
             time_max_us: 0,
             number_last: number,
-            id_first: nobody,
-            id_last: nobody,
+            id_first: zero,
+            id_last: zero,
             hash: [0; 32],
             hash_origin: [0; 32],
             link_previous: [0; 32],

@@ -168,7 +168,7 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
             aside.push(format!(".{}.tmp", std::process::id()));
             fs::rename(to, &aside).map_err(|_| error)?;
             let moved = fs::rename(from, to);
-            // Restores the target after a failure; else it is removed once nobody has it open.
+            // Restores the target after a failure; else it is removed once no process has it open.
             let _ = if moved.is_err() { fs::rename(&aside, to) } else { fs::remove_file(&aside) };
             moved
         }

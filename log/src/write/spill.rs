@@ -25,8 +25,8 @@ pub(crate) fn append(appender: &mut Appender, parts: &[Part<'_>]) -> Result<(), 
     appender.write_whole(target.file.as_ref(), &appender.directory.spill()).map(|_| ())
 }
 
-/// The file is locked before it gets its final name, and while it is open, so that nobody merges
-/// and removes it while its owner writes.
+/// The file is locked before it gets its final name, and while it is open, so that no other process
+/// merges and removes it while its owner writes.
 fn create(directory: &Directory) -> Result<Target, Error> {
     let dir = directory.spill();
     roll::create_dir(directory, &dir)?;

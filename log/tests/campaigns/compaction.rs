@@ -180,7 +180,7 @@ fn a_call_that_fails_in_a_compaction_loses_nothing_and_the_next_one_finishes() {
 }
 
 #[test]
-fn a_full_disk_says_so_and_changes_nothing() {
+fn a_full_disk_is_an_error_and_changes_nothing() {
     let first = prepared();
     let before = segments(&options(&first));
     let mut is_full = 0;
@@ -243,7 +243,7 @@ fn only_one_compacts_at_a_time() {
 }
 
 #[test]
-fn what_is_appended_to_can_be_rolled_and_compacted() {
+fn the_active_segment_can_be_rolled_and_compacted() {
     let sim = prepared();
     let options = options(&sim);
     let places = places(&options);
@@ -257,7 +257,7 @@ fn what_is_appended_to_can_be_rolled_and_compacted() {
 }
 
 #[test]
-fn a_reader_in_the_middle_of_a_segment_goes_on_in_the_merged_one() {
+fn a_reader_in_the_middle_of_a_segment_continues_in_the_merged_one() {
     for read_before in 0..RECORDS {
         let sim = prepared();
         let options = options(&sim);

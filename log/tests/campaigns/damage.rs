@@ -197,7 +197,7 @@ fn behind(patient: &Patient, path: &Path, len: usize) -> BTreeSet<u64> {
 }
 
 #[test]
-fn a_cut_log_takes_more_records_and_gives_them() {
+fn a_truncated_log_accepts_new_records() {
     let patient = Patient::new();
     let (path, content) =
         patient.files.iter().find(|(path, _)| path.ends_with("active.log")).unwrap();
@@ -220,7 +220,7 @@ fn a_cut_log_takes_more_records_and_gives_them() {
 }
 
 #[test]
-fn a_file_that_is_gone_is_missed() {
+fn a_missing_file_is_detected() {
     for gone in 0..Patient::new().files.len() {
         let patient = Patient::new();
         let path = &patient.files[gone].0;
@@ -242,7 +242,7 @@ fn a_zeroed_sector_loses_what_it_held_and_no_more() {
 }
 
 #[test]
-fn a_misdirected_sector_loses_what_was_there_and_no_more() {
+fn a_misdirected_sector_loses_only_its_records() {
     let patient = Patient::new();
     let sectors = patient.sectors();
     let mut cases = 0;

@@ -92,7 +92,7 @@ fn a_sync_that_fails_and_then_lies_loses_nothing_that_was_synced() {
 }
 
 #[test]
-fn a_disk_that_stays_full_takes_records_again_once_it_is_not() {
+fn a_full_disk_accepts_records_again_after_space_is_freed() {
     let sim = Sim::new();
     let told = Shared::default();
     play(&sim, &told, 20);

@@ -55,7 +55,7 @@ fn the_scanner_does_what_the_rules_say_for_any_bytes() {
 }
 
 #[test]
-fn the_seal_decoder_takes_any_bytes() {
+fn the_seal_decoder_accepts_any_bytes() {
     run("seal", checks::seal, 20_000);
 }
 

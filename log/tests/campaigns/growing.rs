@@ -1,4 +1,4 @@
-//! A reader beside one write that reaches the file in parts.
+//! A reader during one write that reaches the file in parts.
 //!
 //! The kernel serialises appends, but a reader takes no part in that: it sees a write page by page. Here every
 //! record that is appended arrives in pieces, and a piece may arrive between any two calls of the reader.
@@ -124,7 +124,7 @@ fn a_reader_between_two_parts_of_one_write_calls_nothing_damaged() {
 }
 
 #[test]
-fn many_parts_may_arrive_between_any_calls_of_the_reader() {
+fn a_write_may_arrive_in_parts_between_any_calls_of_the_reader() {
     let growth = Growth::new();
     let mut random = Random::new(14);
     for _ in 0..3000 * scale() {

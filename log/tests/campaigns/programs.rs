@@ -22,7 +22,7 @@ enum Step {
     /// While somebody holds the lock.
     Spill,
     Maintain,
-    /// Groups of so many complete segments.
+    /// Groups of this many complete segments.
     Compact(usize),
     Sync,
     Reopen,
@@ -93,7 +93,7 @@ impl World {
                 self.model.append(&mut self.spilled);
             }
             Step::Compact(size) => {
-                // What was read up to here by whoever stopped half-way is where it goes on.
+                // An interrupted reader continues where it stopped.
                 let half = self.read_half();
                 records::compact(dir, &self.options, *size).unwrap();
                 let rest = self.read(half.1);

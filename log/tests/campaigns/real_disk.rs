@@ -42,7 +42,7 @@ impl Drop for Stopped {
 }
 
 #[test]
-fn a_stopped_process_with_the_lock_delays_nobody_and_loses_nothing() {
+fn a_stopped_process_with_the_lock_blocks_no_other_and_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let mut appender = Appender::open(dir.path(), options()).unwrap();
     append(&mut appender, &[1]).unwrap();
@@ -103,7 +103,7 @@ fn a_full_disk_is_an_error_and_loses_nothing_that_was_acknowledged() {
         }
     };
     assert!(matches!(error, Error::Full { .. }), "{error}");
-    assert!(!dir.join("reserve").exists(), "the space set aside is used first");
+    assert!(!dir.join("reserve").exists(), "the reserved space is used first");
     assert_eq!(read(&dir, &options).set(), (0..number).collect());
     // With space again, so does the log.
     fs::write(disk.0.path().join("filler"), [0; 10]).unwrap_err();

@@ -70,7 +70,7 @@ impl Judge for Erasing {
     }
 }
 
-/// The complete segments, in order, up to the first hole or incomplete one, parted into groups of so many.
+/// The complete segments, in order, up to the first gap or incomplete one, in groups of this size.
 pub fn groups(dir: &Path, options: &Options, size: usize) -> Result<Vec<Vec<SegmentInfo>>, Error> {
     let segments = Log::open(dir, options.clone())?.segments()?;
     let sealed = segments.into_iter().filter(|info| info.state == SegmentState::Sealed);
@@ -89,7 +89,7 @@ pub fn groups(dir: &Path, options: &Options, size: usize) -> Result<Vec<Vec<Segm
     Ok(groups)
 }
 
-/// Compacts every complete segment, so many at a time. Says how many files were written.
+/// Compacts every complete segment, in groups of this size. Returns the number of files written.
 pub fn compact(dir: &Path, options: &Options, size: usize) -> Result<u64, Error> {
     let packing = Packing { bytes_min: 32, is_anew: size.is_multiple_of(2), ..Packing::default() };
     let Some(compactor) = Compactor::begin(dir, options, packing)? else { return Ok(0) };

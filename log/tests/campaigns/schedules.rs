@@ -1,7 +1,7 @@
-//! Appender, roller, sealer, syncer and reader, with one let in between any two calls of another.
+//! Appender, roller, sealer, syncer and reader, interleaved at every call.
 //!
-//! On the simulated disk every call is a point where another process may run. For two of them all points are
-//! tried; for three, one of them is let in at a random point of another that is itself in between.
+//! On the simulated disk every call is a point where another process may run. For two processes all
+//! points are tried; for three, one runs at a random point of another that is itself interleaved.
 
 use crate::{
     random::Random,
@@ -177,7 +177,7 @@ fn interleave(outer: Act, at: u64, inner: Act, third: Option<(Act, u64)>) -> boo
 }
 
 #[test]
-fn any_two_may_be_interleaved_at_any_call() {
+fn two_processes_can_interleave_at_any_call() {
     let mut schedules = 0;
     for outer in ACTS {
         for inner in ACTS.into_iter().filter(|inner| *inner != outer) {
@@ -193,7 +193,7 @@ fn any_two_may_be_interleaved_at_any_call() {
 }
 
 #[test]
-fn a_third_may_come_between_those_two() {
+fn three_processes_can_interleave() {
     let mut random = Random::new(3);
     for _ in 0..1500 * scale() {
         let mut acts = ACTS.to_vec();

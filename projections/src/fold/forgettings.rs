@@ -96,7 +96,7 @@ pub(crate) fn reach(rows: &Rows<'_>, folded: &Range<i64>) -> Result<()> {
     Ok(())
 }
 
-/// A forgetting that is in force.
+/// An active forgetting.
 struct Forgetting<'a> {
     seq: i64,
     event: Id,

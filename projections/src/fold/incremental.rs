@@ -167,8 +167,8 @@ impl Store {
     /// Folds the events behind the checkpoint, batch by batch, while `go_on` returns true for the
     /// result so far. If the process is killed, nothing is lost or done twice.
     ///
-    /// Several processes may fold at once: each batch begins where the last one ended, whoever
-    /// folded it.
+    /// Several processes may fold at once: each batch begins where the last one ended, in any
+    /// process.
     pub fn fold(&mut self, log: &Log, mut go_on: impl FnMut(&Folded) -> bool) -> Result<Folded> {
         self.follow_replacement()?;
         let mut folded = Folded { position: self.position(0)?, ..Folded::default() };

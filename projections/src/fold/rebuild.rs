@@ -8,7 +8,7 @@ use crate::{
     },
     store::{
         Options, Store,
-        files::{SCRATCH, beside, open_lock, remove_scratch},
+        files::{SCRATCH, open_lock, remove_scratch, sibling},
         system::replace,
     },
 };
@@ -55,7 +55,7 @@ fn rebuild_as(
     complete: impl FnOnce(&Store) -> Result<()>,
 ) -> Result<Folded> {
     let _rebuilding = lock_rebuild(path)?;
-    let scratch = beside(path, ".new");
+    let scratch = sibling(path, ".new");
     let mut foreseen = ForeseenEvents::default();
     loop {
         remove_scratch(&scratch)?;
@@ -228,7 +228,7 @@ impl Store {
         let triggers =
             self.drop_objects("type = 'trigger' and name like '%\\_fts\\_%' escape '\\'")?;
         let indexes = self.drop_objects(&deferred_indexes())?;
-        let indexing = Indexing::begin(&self.connection, &triggers, beside(scratch, SCRATCH[1]))?;
+        let indexing = Indexing::begin(&self.connection, &triggers, sibling(scratch, SCRATCH[1]))?;
         let mut folded = Folded::default();
         let events_max = self.options.batch_events;
         let kinds = &self.options.kinds.clone();
@@ -406,7 +406,7 @@ fn wait_for_rebuild(path: &Path) -> Result<()> {
 }
 
 fn rebuild_lock(path: &Path) -> Result<(PathBuf, File)> {
-    let lock = beside(path, ".rebuild");
+    let lock = sibling(path, ".rebuild");
     match open_lock(&lock) {
         Ok(file) => Ok((lock, file)),
         Err(source) => Err(Error::Io { action: "create", path: lock, source }),

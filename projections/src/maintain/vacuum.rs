@@ -5,7 +5,7 @@ use crate::{
     fold::{fts_rebuild::INDEXES, rebuild::lock_rebuild},
     store::{
         Store,
-        files::{COMPANIONS, SCRATCH, beside, lock_exclusive},
+        files::{COMPANIONS, SCRATCH, lock_exclusive, sibling},
     },
 };
 use std::{fs, path::Path};
@@ -42,7 +42,7 @@ impl Store {
         Ok(())
     }
 
-    /// Removes databases that were set aside as unusable, and the file of an interrupted rebuild:
+    /// Removes databases that were moved away as unusable, and the file of an interrupted rebuild:
     /// they may contain what was forgotten since. Returns their size in bytes.
     pub fn remove_leftovers(&self) -> Result<u64> {
         let Some(path) = self.path() else { return Ok(0) };
@@ -50,7 +50,7 @@ impl Store {
         let _replacing = lock_exclusive(path)?;
         if let Ok(_rebuilding) = lock_rebuild(path) {
             for suffix in SCRATCH {
-                bytes += remove(&beside(&beside(path, ".new"), suffix))?;
+                bytes += remove(&sibling(&sibling(path, ".new"), suffix))?;
             }
         }
         let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { return Ok(bytes) };
@@ -66,7 +66,7 @@ impl Store {
 
 fn size(path: &Path) -> u64 {
     let len = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
-    len(path) + len(&beside(path, COMPANIONS[0]))
+    len(path) + len(&sibling(path, COMPANIONS[0]))
 }
 
 /// Returns the size of the removed file; 0 if there was none. A directory at that path is not ours

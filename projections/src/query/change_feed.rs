@@ -42,15 +42,15 @@ impl FromStr for FeedPosition {
     type Err = InvalidFeedPosition;
 
     fn from_str(text: &str) -> std::result::Result<Self, InvalidFeedPosition> {
-        let mut heard = Self::default();
+        let mut position = Self::default();
         for place in text.split(',') {
             let place: u64 = place.trim().parse().map_err(|_| InvalidFeedPosition)?;
             if i64::try_from(place).is_err() {
                 return Err(InvalidFeedPosition);
             }
-            heard.reach(Seq::from_raw(place));
+            position.reach(Seq::from_raw(place));
         }
-        Ok(heard)
+        Ok(position)
     }
 }
 
@@ -135,12 +135,12 @@ impl Store {
     pub fn feed_end(&self) -> Result<FeedPosition> {
         let sql = "select coalesce(max(seq), ?1) from events where seq >= ?1 and seq < ?2";
         let mut statement = self.connection.prepare_cached(sql)?;
-        let mut heard = FeedPosition::default();
+        let mut position = FeedPosition::default();
         for log in self.logs()? {
             let last = statement.query_row((start(log), end(log)), |row| number(row, 0))?;
-            heard.reach(Seq::from_raw(last));
+            position.reach(Seq::from_raw(last));
         }
-        Ok(heard)
+        Ok(position)
     }
 
     /// Our own log, and those of the visible hosts.
@@ -261,9 +261,12 @@ mod tests {
     #[test]
     fn how_far_one_heard_is_a_text_and_comes_back_from_it() {
         let text = format!("4711,{}", (3_u64 << HOST_SHIFT) + 12);
-        let heard: FeedPosition = text.parse().unwrap();
-        assert_eq!((heard.of(0), heard.of(1), heard.of(3)), (4711, 1 << 55, (3 << 55) + 12));
-        assert_eq!(heard.to_string(), text);
+        let position: FeedPosition = text.parse().unwrap();
+        assert_eq!(
+            (position.of(0), position.of(1), position.of(3)),
+            (4711, 1 << 55, (3 << 55) + 12)
+        );
+        assert_eq!(position.to_string(), text);
         for wrong in ["", "x", "1,", "-1", "1;2", &u64::MAX.to_string()] {
             assert_eq!(wrong.parse::<FeedPosition>(), Err(InvalidFeedPosition), "{wrong}");
         }

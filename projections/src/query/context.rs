@@ -352,7 +352,7 @@ fn memory(row: &Row<'_>) -> Result<ContextObservation> {
     }
     let title = text(row, 4)?;
     let narrative = if narrative.is_empty() { text(row, 5)? } else { narrative };
-    let is_told = !title.is_empty() && !narrative.is_empty();
+    let has_text = !title.is_empty() && !narrative.is_empty();
     Ok(ContextObservation {
         id: row.get(0)?,
         at_us: number(row, 1)?,
@@ -360,7 +360,7 @@ fn memory(row: &Row<'_>) -> Result<ContextObservation> {
         kind: text(row, 3)?,
         title,
         narrative,
-        facts: if is_told { Vec::new() } else { list(row, 7)? },
+        facts: if has_text { Vec::new() } else { list(row, 7)? },
         files,
         is_of_subagent: row.get::<_, Option<String>>(11)?.is_some(),
     })

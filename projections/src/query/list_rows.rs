@@ -81,7 +81,7 @@ impl Store {
     }
 }
 
-/// The columns of a list row beside those of every memory.
+/// The columns of a list row, in addition to those of every memory.
 fn columns(kind: Kind) -> &'static str {
     match kind {
         Kind::Observation => "row.session, row.model, row.generation, row.tokens, row.agent_type",

@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(names(&store.page(&search, None).unwrap()), ["S3", "S2", "S1"]);
         let search = Search { project: Some("a".into()), ..Search::default() };
         assert_eq!(names(&store.page(&search, None).unwrap()), ["S2", "4", "3", "P2"]);
-        let search = Search { project: Some("nobody's".into()), ..Search::default() };
+        let search = Search { project: Some("unknown".into()), ..Search::default() };
         assert_eq!(names(&store.page(&search, None).unwrap()), [""; 0]);
         assert!("7".parse::<PageCursor>().is_err() && "x-3".parse::<PageCursor>().is_err());
     }

@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(latest(None, 0), ["t", "s"]);
         assert_eq!(latest(None, 1), ["s"]);
         assert_eq!(latest(Some("other"), 0), ["t"]);
-        assert_eq!(told(SessionQuery::Id("nobody's")), []);
+        assert_eq!(told(SessionQuery::Id("unknown")), []);
     }
 
     #[test]

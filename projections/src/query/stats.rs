@@ -288,7 +288,7 @@ mod tests {
         assert_eq!((second.events, second.observations), (1, 0));
         assert_eq!(store.daily_stats(0, 0, Some("q")).unwrap().len(), 1);
         assert_eq!(store.daily_stats(BEGIN_US + DAY_US, 0, None).unwrap(), days[1..]);
-        assert_eq!(store.daily_stats(0, 0, Some("nobody's")).unwrap(), []);
+        assert_eq!(store.daily_stats(0, 0, Some("unknown")).unwrap(), []);
     }
 
     #[test]

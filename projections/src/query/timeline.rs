@@ -132,9 +132,15 @@ impl Store {
         let mut before = Vec::new();
         let mut after = Vec::new();
         for kind in Kind::ALL {
-            before.extend(self.beside(middle, kind, projects, Side::Before, timeline.before)?);
+            before.extend(self.neighbors(middle, kind, projects, Side::Before, timeline.before)?);
             // The anchor itself is the first of the rows that are not before it.
-            after.extend(self.beside(middle, kind, projects, Side::After, timeline.after + 1)?);
+            after.extend(self.neighbors(
+                middle,
+                kind,
+                projects,
+                Side::After,
+                timeline.after + 1,
+            )?);
         }
         before.sort_unstable_by(|left, right| right.cmp(left));
         before.truncate(timeline.before);
@@ -145,7 +151,7 @@ impl Store {
         Ok(before)
     }
 
-    fn beside(
+    fn neighbors(
         &self,
         middle: PageCursor,
         kind: Kind,

@@ -31,7 +31,7 @@ pub(crate) struct OpenFile {
 impl OpenFile {
     /// The files at `path`. SQLite opens them with the first read.
     pub(crate) fn now(path: &Path) -> Self {
-        Self { path: path.into(), database: inode(path), wal: inode(&beside(path, COMPANIONS[0])) }
+        Self { path: path.into(), database: inode(path), wal: inode(&sibling(path, COMPANIONS[0])) }
     }
 
     /// Whether the database file was replaced or deleted.
@@ -41,7 +41,7 @@ impl OpenFile {
 
     /// Whether the write-ahead log was deleted or replaced while the database was not.
     pub(crate) fn is_wal_replaced(&self) -> bool {
-        self.wal != 0 && inode(&beside(&self.path, COMPANIONS[0])) != self.wal
+        self.wal != 0 && inode(&sibling(&self.path, COMPANIONS[0])) != self.wal
     }
 }
 
@@ -51,7 +51,7 @@ fn inode(path: &Path) -> u64 {
 }
 
 /// The path with `suffix` appended to its file name.
-pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn sibling(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
@@ -75,7 +75,7 @@ pub(crate) fn uri(path: &Path) -> String {
 pub(crate) fn check_kinds(path: &Path) -> Result<bool> {
     let is_there = check_kind(path)?;
     for suffix in COMPANIONS {
-        check_kind(&beside(path, suffix))?;
+        check_kind(&sibling(path, suffix))?;
     }
     Ok(is_there)
 }
@@ -107,7 +107,7 @@ pub(crate) const LOCK_WAIT_MAX: Duration = Duration::from_secs(10);
 /// are replaced under the exclusive lock. Where no lock file can be created, nothing can be
 /// replaced either.
 pub(crate) fn lock_shared(path: &Path, wait_max: Duration) -> Result<Option<File>> {
-    let Ok(file) = open_lock(&beside(path, ".lock")) else { return Ok(None) };
+    let Ok(file) = open_lock(&sibling(path, ".lock")) else { return Ok(None) };
     match wait_for(|| file.try_lock_shared(), wait_max) {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::Error(_)) => Ok(None),
@@ -117,7 +117,7 @@ pub(crate) fn lock_shared(path: &Path, wait_max: Duration) -> Result<Option<File
 
 /// Held while files are replaced, created or removed.
 pub(crate) fn lock_exclusive(path: &Path) -> Result<File> {
-    let lock = beside(path, ".lock");
+    let lock = sibling(path, ".lock");
     let failed = |source| Error::Io { action: "lock", path: lock.clone(), source };
     let file = open_lock(&lock).map_err(failed)?;
     match wait_for(|| file.try_lock(), LOCK_WAIT_MAX) {
@@ -145,9 +145,9 @@ fn wait_for(
 /// Renames a database that cannot be used, with its companion files. Nothing is deleted.
 pub(crate) fn set_aside(path: &Path, now_us: u64) -> Result<PathBuf> {
     let _replacing = lock_exclusive(path)?;
-    let aside = beside(path, &format!(".broken-{}", now_us / 1_000_000));
+    let aside = sibling(path, &format!(".broken-{}", now_us / 1_000_000));
     for suffix in COMPANIONS.into_iter().chain([""]) {
-        let (from, to) = (beside(path, suffix), beside(&aside, suffix));
+        let (from, to) = (sibling(path, suffix), sibling(&aside, suffix));
         if fs::symlink_metadata(&from).is_ok() {
             rename(&from, &to)?;
         }
@@ -158,7 +158,7 @@ pub(crate) fn set_aside(path: &Path, now_us: u64) -> Result<PathBuf> {
 /// Removes the companion files of a deleted database: SQLite would apply them to the next one.
 pub(crate) fn remove_companions(path: &Path) {
     for suffix in COMPANIONS {
-        let _ = fs::remove_file(beside(path, suffix));
+        let _ = fs::remove_file(sibling(path, suffix));
     }
 }
 
@@ -169,7 +169,7 @@ pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {
 /// Deletes a database that a rebuild writes, with its companion files.
 pub(crate) fn remove_scratch(path: &Path) -> Result<()> {
     for suffix in SCRATCH {
-        let file = beside(path, suffix);
+        let file = sibling(path, suffix);
         match fs::remove_file(&file) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
                 return Err(Error::Io { action: "remove", path: file, source });

@@ -10,8 +10,8 @@ use crate::{
     store::{
         Options, Store,
         files::{
-            COMPANIONS, LOCK_WAIT_MAX, OpenFile, beside, check_kinds, lock_exclusive, lock_shared,
-            remove_companions, set_aside, uri,
+            COMPANIONS, LOCK_WAIT_MAX, OpenFile, check_kinds, lock_exclusive, lock_shared,
+            remove_companions, set_aside, sibling, uri,
         },
         schema,
         system::SCRATCH_PAGE_BYTES,
@@ -109,7 +109,7 @@ impl Store {
         if let Ok(opened) = Self::open_reading(path, Reading::Snapshot) {
             return Ok(opened);
         }
-        let wal = fs::metadata(beside(path, COMPANIONS[0]));
+        let wal = fs::metadata(sibling(path, COMPANIONS[0]));
         if wal.is_ok_and(|wal| wal.len() > 0) {
             return Err(refused);
         }

@@ -25,7 +25,7 @@ use claude_mem_sync::ship::{
     local,
     remote::{Purpose, Remote},
     remote_head,
-    status::Standing,
+    status::ShipStatus,
 };
 
 /// Below this the log soon cannot grow; a day's events are some megabytes.
@@ -376,7 +376,7 @@ fn worker(app: &App) -> Finding {
 /// Queries the remote, because the saved state may be outdated.
 fn shipping(app: &App) -> Vec<Finding> {
     const CHECK: &str = "shipping";
-    let Some(Standing { place, .. }) = Standing::look(app, 0) else {
+    let Some(ShipStatus { place, .. }) = ShipStatus::look(app, 0) else {
         let what = "not configured; your data is only on this disk";
         return vec![match Backup::look(app) {
             Some(Backup { error: Some(error), .. }) => Finding::warning(

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_is_known_by_what_it_was_told() {
+    fn a_tool_is_described_by_its_input() {
         let used = |input: &str| {
             subject(
                 &ToolUsed { tool: "T".into(), input: input.into(), ..ToolUsed::default() }.into(),

@@ -33,7 +33,7 @@ use claude_mem_distill::prompts::InstructionsSource;
 use claude_mem_install::registered::Hooks;
 use claude_mem_maintenance::repair::Repair;
 use claude_mem_server::worker::client;
-use claude_mem_sync::ship::{backup::Backup, status::Standing};
+use claude_mem_sync::ship::{backup::Backup, status::ShipStatus};
 
 /// Show what is recorded, where, and whether everything works
 #[derive(Debug, Args)]
@@ -64,7 +64,7 @@ struct StatusReport {
     /// The instructions for new requests.
     prompt: InstructionsSource,
     worker: Worker,
-    shipping: Option<Standing>,
+    shipping: Option<ShipStatus>,
     backup: Option<Backup>,
     repair: Repair,
     diagnostics: Diagnostics,
@@ -142,7 +142,7 @@ impl StatusReport {
             project: project(app),
             counted: LogCounts::read(&log, app.clock.now())?,
             durability: durability(app),
-            shipping: Standing::look(app, disk.log_bytes),
+            shipping: ShipStatus::look(app, disk.log_bytes),
             dropped: Dropped::look(&data_dir),
             backup: Backup::look(app),
             repair: Repair::load(&app.paths),

@@ -30,7 +30,7 @@ pub(super) struct RemoteReport {
 #[derive(Debug)]
 struct RepairResult {
     here: RepairOutcome,
-    is_remote_mended: bool,
+    is_remote_repaired: bool,
     report: Report,
     findings: Findings,
 }
@@ -85,21 +85,21 @@ async fn repair(
     }
     let mut between = check(remote, host, &dir).await?;
     between.differences.extend(rollback(app, remote, host, &between));
-    let mut is_remote_mended = false;
+    let mut is_remote_repaired = false;
     if !between.is_sound() {
         if let Some(head) = &between.head
-            && !repair::is_all_here(remote, head, &dir).await?
+            && !repair::is_remote_contained(remote, head, &dir).await?
         {
             let why = "it has events that are missing here and could not be fetched".into();
             return Err(Error::Diverged { place: looked.place.clone(), why }.into());
         }
         let mut shipper =
             Shipper::open(&looked.place, &app.paths, &app.settings, &app.environment, app.clock)?;
-        shipper.again().await?;
-        is_remote_mended = true;
+        shipper.reship().await?;
+        is_remote_repaired = true;
     }
     let findings = check(remote, host, &dir).await?;
-    Ok(RepairResult { here, is_remote_mended, report: repair::report(&dir)?, findings })
+    Ok(RepairResult { here, is_remote_repaired, report: repair::report(&dir)?, findings })
 }
 
 impl RemoteReport {
@@ -116,9 +116,9 @@ impl RemoteReport {
             "is_damaged": !self.findings.is_sound(),
             "damage": self.findings.damage.iter().map(damage).collect::<Vec<_>>(),
             "differences": differences,
-            "mended_here": self.after.as_ref().map(|after| &after.here.repaired),
-            "not_mended_here": self.after.as_ref().map(|after| &after.here.unrepaired),
-            "is_remote_mended": self.after.as_ref().map(|after| after.is_remote_mended),
+            "repaired_here": self.after.as_ref().map(|after| &after.here.repaired),
+            "unrepaired_here": self.after.as_ref().map(|after| &after.here.unrepaired),
+            "is_remote_repaired": self.after.as_ref().map(|after| after.is_remote_repaired),
         })
     }
 
@@ -155,7 +155,7 @@ impl RemoteReport {
         for line in after.here.repaired.iter().chain(&after.here.unrepaired) {
             app.output.line(line)?;
         }
-        if after.is_remote_mended {
+        if after.is_remote_repaired {
             app.output.line("the remote was repaired from this log")?;
         }
         if !after.here.repaired.is_empty() {

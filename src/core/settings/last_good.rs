@@ -1,8 +1,9 @@
 //! `settings.good`: the last `settings.json` that could be read, behind a checksum.
 //!
-//! A typing error in `settings.json` must not switch recording back on for a project that was excluded, so an
-//! unreadable file is replaced by this copy. The copy has the modification time of its original: one `stat`
-//! tells that it is current, and it is written only after the settings have changed.
+//! A typing error in `settings.json` must not switch recording back on for a project that was
+//! excluded, so an unreadable file is replaced by this copy. The copy has the modification time of
+//! its original: one `stat` shows that it is current, and it is written only after the settings
+//! have changed.
 
 use std::{
     fs::{self, File, Metadata},

@@ -24,7 +24,7 @@ use crate::{
     user_file::{self, Readers},
 };
 
-/// Values in force. Loading reads one file, or finds none; each value is looked up when asked for, so a
+/// The current settings. Loading reads at most one file; each value is parsed when it is used, so a
 /// hook pays only for the few it needs.
 #[derive(Debug)]
 pub struct Settings {
@@ -37,7 +37,7 @@ pub struct Settings {
     credentials: PathBuf,
 }
 
-/// So many letters may be wrong, missing or too many in a key that is taken for a misspelling.
+/// The maximum edit distance between a key and its misspelling.
 const LETTERS_WRONG_MAX: usize = 2;
 
 /// A value that its setting does not accept.
@@ -58,13 +58,14 @@ pub enum Source {
     Credentials,
     /// `settings.json`.
     File,
-    /// Nobody.
+    /// The default.
     Default,
 }
 
 impl Settings {
-    /// Reads the settings file. One that cannot be used is left as it is and reported in the diagnostics; then
-    /// the last good copy is in force. Without one, nothing is recorded. The environment still wins.
+    /// Reads the settings file. An invalid one is left as it is and reported in the diagnostics;
+    /// then the last good copy is used. Without one, nothing is recorded. The environment still
+    /// wins.
     pub fn load(paths: &Paths, environment: &Environment) -> Self {
         let mut settings = Self {
             environment: environment.clone(),
@@ -95,10 +96,11 @@ impl Settings {
         settings
     }
 
-    /// What is wrong with the settings and what that means, in sentences for people. Empty if all is well.
+    /// Problems of the settings and their consequences, in sentences for people. Empty if there are
+    /// none.
     pub fn problems(&self) -> Vec<String> {
         let file = self.unusable.iter().map(|unusable| match self.is_unknown {
-            false => format!("{unusable}; the settings last read without an error are in force"),
+            false => format!("{unusable}; the settings last read without an error are used"),
             true => format!("{unusable}; nothing is recorded until it can be read"),
         });
         let values = table::ALL.iter().filter_map(|setting| {
@@ -130,13 +132,13 @@ impl Settings {
         self.is_unknown
     }
 
-    /// The value in force. One that its setting does not accept counts as absent, or as the most private value
+    /// The current value. One that its setting does not accept counts as absent, or as the most private value
     /// if the setting is about privacy: a typing error must neither stop a session nor expose it.
     pub fn get<T: SettingValue>(&self, setting: &Setting<T>) -> T {
         self.resolve(setting).0
     }
 
-    /// The value in force as text, and who decided on it.
+    /// The current value as text, and its source.
     pub fn find(&self, setting: &dyn AnySetting) -> (String, Source) {
         setting.find_in(self)
     }
@@ -156,7 +158,7 @@ impl Settings {
         (value, Source::Default)
     }
 
-    /// What somebody wrote and the setting does not accept, for whoever wants to mend it.
+    /// A stored value that the setting does not accept, for error messages.
     pub fn refused(&self, setting: &dyn AnySetting) -> Option<Refused> {
         self.candidates(setting)
             .find_map(|(text, _)| text.and_then(|text| check(setting, text)).err())
@@ -281,7 +283,7 @@ pub fn keep(paths: &Paths, setting: &dyn AnySetting, value: Option<&str>) -> Res
     document.save()
 }
 
-/// A key is told apart by its last four characters, and only if that leaves enough to guess.
+/// A key is shown by its last four characters, and only if enough characters stay hidden.
 pub fn masked(setting: &dyn AnySetting, value: &str) -> String {
     let length = value.chars().count();
     match setting.kind() {

@@ -38,7 +38,7 @@ impl<T: SettingValue> Setting<T> {
         Self { closed: Some(value), ..self }
     }
 
-    /// The value in force when nothing else is set.
+    /// The default value.
     pub fn default_value(&self) -> T {
         T::of_spec(self.spec)
     }
@@ -77,7 +77,7 @@ pub trait AnySetting: Send + Sync {
     fn closed_text(&self) -> Option<String>;
     /// The text as it should be stored, or what would have been accepted.
     fn check(&self, text: &str) -> Result<String, String>;
-    /// The value in force, and where it comes from.
+    /// The current value, and its source.
     fn find_in(&self, settings: &Settings) -> (String, Source);
 }
 

@@ -15,8 +15,8 @@ pub const WAKE_SOCKET: &str = "worker.wake";
 
 const VERSION: &[u8] = env!("CARGO_PKG_VERSION").as_bytes();
 
-/// Tells the worker that the log has grown, and returns whether there is one. Without wake sockets the worker polls
-/// every second, and its lock shows that it runs.
+/// Notifies the worker through its wake socket that the log has grown, and returns whether there is
+/// a worker. Without wake sockets the worker polls every second, and its lock shows that it runs.
 pub fn wake(data: &Path) -> bool {
     ring(data, WAKE_SOCKET, VERSION).unwrap_or_else(|| is_worker_running(data))
 }

@@ -315,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_as_the_user_typed_them_and_the_clients_own_are_none() {
+    fn slash_commands_are_kept_as_typed_and_client_messages_are_not_prompts() {
         let greet = "<command-message>greet</command-message>\n<command-name>/greet</command-name>\n\
                      <command-args>Bob</command-args>";
         assert_eq!(as_typed(greet).as_deref(), Some("/greet Bob"));

@@ -126,6 +126,6 @@ pub(crate) fn begin_of(file: &Path) -> Option<Begin> {
             break;
         }
     }
-    // Without a folder nobody ever worked in it.
+    // Without a folder there was no work in it.
     (!begin.id.is_empty() && !begin.cwd.is_empty()).then_some(begin)
 }

@@ -1,8 +1,8 @@
-//! Claude Code's own records of past sessions: the same events as if hooks had been there.
+//! Imports Claude Code's transcripts of past sessions: the same events as from hooks.
 //!
-//! The files are read whole each time, since that takes seconds, and what is known by its id is passed over.
-//! A session that was copied into another one (a fork) has the same ids there, so it is taken once. When a
-//! session ended is not in its record, so nothing says so here either.
+//! The files are read completely each time, which takes seconds; known ids are skipped. A session
+//! that was copied into another one (a fork) has the same ids there, so it is imported once.
+//! Transcripts do not contain the end of a session, so it is not imported.
 
 mod conversation;
 mod find;

@@ -1,7 +1,7 @@
-//! The memory of the TypeScript claude-mem: from its database, or from a file that it exported.
+//! Imports the memory of the TypeScript claude-mem, from its database or an export.
 //!
-//! Ids are made of what a row says and not of its number, so that the database, a copy of it and an export of
-//! it are the same rows.
+//! Event ids derive from the content of a row, not from its number, so that the database, a copy
+//! and an export give the same events.
 
 mod names;
 mod source;
@@ -27,10 +27,10 @@ use claude_mem_capture::{CLAUDE_CODE, envelope};
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_privacy::clean_text;
 
-/// What rows of that program are known as.
+/// The client name of imported rows.
 const SOURCE: &str = "claude-mem-ts";
 
-/// Takes in a database, the folder that it is in, or an export.
+/// Imports a database, the folder that contains it, or an export.
 pub(super) fn import(app: &App, sink: &mut Sink<'_>, path: &Path) -> Result<(), Failure> {
     let inner = path.join(DATABASE);
     let path = if inner.is_file() { &inner } else { path };
@@ -42,7 +42,7 @@ pub(super) fn import(app: &App, sink: &mut Sink<'_>, path: &Path) -> Result<(), 
         match read {
             Ok(()) => {}
             Err(Problem::Ours(failure)) => return Err(failure),
-            // The other tables may be whole.
+            // Other tables may be intact.
             Err(Problem::Source(error)) => {
                 let damage = format!("{}: {error}", table.name());
                 import.sink.report.damage.push(damage);
@@ -52,7 +52,7 @@ pub(super) fn import(app: &App, sink: &mut Sink<'_>, path: &Path) -> Result<(), 
     Ok(())
 }
 
-/// A session there, as far as others refer to it.
+/// A session, as referenced by other rows.
 #[derive(Debug, Clone, Default)]
 struct Session {
     content: String,
@@ -69,9 +69,9 @@ struct Import<'a, 's> {
     by_memory: HashMap<String, Session>,
     by_row: HashMap<i64, String>,
     by_content: HashMap<String, Session>,
-    /// Sessions whose first prompt has a row of its own.
+    /// Sessions whose first prompt has its own row.
     prompted: HashSet<String>,
-    /// Sessions of which our own log has the prompts and tool uses.
+    /// Sessions whose prompts and tool uses are in our log.
     recorded: HashMap<String, bool>,
 }
 
@@ -90,7 +90,7 @@ impl<'a, 's> Import<'a, 's> {
         }
     }
 
-    /// Reads what later rows refer to. What cannot be read is told when it is taken.
+    /// Reads the sessions that later rows refer to. Errors are reported by the later pass.
     fn learn(&mut self, source: &Source) {
         let _ = source.read(Table::Sessions, |row| {
             self.learn_session(&row);
@@ -132,14 +132,15 @@ impl<'a, 's> Import<'a, 's> {
         self.by_content.insert(session.content.clone(), session);
     }
 
-    /// Prompts and pending rows name their session by its row, or by the client's id.
+    /// Prompts and pending rows refer to a session by row number or by the client's id.
     fn content_of(&self, row: &UpstreamRow) -> String {
         let by_row = row.get("session_db_id").and_then(Value::as_i64);
         let found = by_row.and_then(|id| self.by_row.get(&id));
         found.cloned().unwrap_or_else(|| text(row, "content_session_id").into())
     }
 
-    /// The session of any row. One that nobody knows is made up, so that its memories stay together.
+    /// The session of a row. An unknown one gets a generated id, so that its memories stay
+    /// together.
     fn session_of(&self, row: &UpstreamRow) -> Session {
         let memory = text(row, "memory_session_id");
         let content = self.content_of(row);
@@ -194,7 +195,7 @@ impl<'a, 's> Import<'a, 's> {
         }
     }
 
-    /// The prompt that a session began with, if it is nowhere else.
+    /// The first prompt of a session, if it has no row of its own.
     fn first_prompt(
         &mut self,
         row: &UpstreamRow,
@@ -213,7 +214,8 @@ impl<'a, 's> Import<'a, 's> {
         self.add("prompt", &first, time_us, envelope, &["prompt_number", "prompt_text"])
     }
 
-    /// Whether our own log has the prompts and tool uses of this session, from hooks or from its transcript.
+    /// Whether our log has the prompts and tool uses of this session, from hooks or from its
+    /// transcript.
     fn is_recorded(&mut self, envelope: &Envelope) -> Result<bool, Failure> {
         if let Some(known) = self.recorded.get(&envelope.session) {
             return Ok(*known);
@@ -262,7 +264,8 @@ impl<'a, 's> Import<'a, 's> {
         })
     }
 
-    /// Adds one row; `said` are the columns that tell it from others of its session and moment.
+    /// Adds one row; `said` are the columns that distinguish it from others of its session and
+    /// time.
     fn add(
         &mut self,
         what: &'static str,
@@ -276,7 +279,7 @@ impl<'a, 's> Import<'a, 's> {
         self.sink.add(what, id, envelope, || {
             let mut row_cleaned = cleaned(row, policy);
             if row.contains_key("created_at_epoch") || row.contains_key("created_at") {
-                // In milliseconds, whatever it was written in.
+                // Always in milliseconds.
                 row_cleaned.insert("created_at_epoch".into(), (time_us / 1000).into());
             }
             let imported = Imported {
@@ -298,7 +301,8 @@ fn identity(what: &str, row: &UpstreamRow, time_us: u64, envelope: &Envelope, sa
     stable_id(time_us, &parts)
 }
 
-/// What the project is called there. Worktrees are `parent/worktree`; here they are the parent's.
+/// The project name in the source. Worktrees are `parent/worktree` there; here they belong to the
+/// parent.
 fn project_name(row: &UpstreamRow) -> &str {
     match text(row, "merged_into_project") {
         "" => text(row, "project").split('/').next().unwrap_or_default(),

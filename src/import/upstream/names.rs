@@ -1,4 +1,4 @@
-//! Projects that are known by their folder's name alone, and which of ours they are.
+//! Maps project names (the name of a folder) to projects.
 
 use std::{collections::HashMap, fs, path::PathBuf};
 
@@ -11,16 +11,16 @@ use crate::{
 };
 use claude_mem_core::{app::App, failure::Failure};
 
-/// What rows without a project belong to.
+/// The project of rows without one.
 const UNKNOWN: &str = "unknown-project";
 
-/// Names, and what is found out about each.
+/// Project names, and their resolved projects.
 #[derive(Debug)]
 pub(super) struct Names {
-    /// The client's own records, by session: they tell in which folder a session was.
+    /// The client's transcripts by session. They contain the folder of a session.
     transcripts: HashMap<String, PathBuf>,
     folders: HashMap<String, String>,
-    /// Nothing for those that must not be remembered.
+    /// `None` for projects that are excluded.
     projects: HashMap<String, Option<Project>>,
 }
 
@@ -41,7 +41,7 @@ impl Names {
         Self { transcripts, folders: HashMap::new(), projects: HashMap::new() }
     }
 
-    /// A session of this project: its transcript may tell where it was.
+    /// Adds a session of this project: its transcript may contain the folder.
     pub(super) fn learn_session(&mut self, name: &str, session: &str) {
         if self.folders.contains_key(name) {
             return;
@@ -52,15 +52,15 @@ impl Names {
         }
     }
 
-    /// Something of this project happened in this folder.
+    /// Adds a folder where something of this project happened.
     pub(super) fn learn_folder(&mut self, name: &str, cwd: &str) {
         if !cwd.is_empty() && !name.is_empty() {
             self.folders.entry(name.into()).or_insert_with(|| cwd.into());
         }
     }
 
-    /// The project of this name: by its folder, else the only one that we know by it, else one of that name
-    /// alone. Nothing if it must not be remembered.
+    /// The project of this name: by its folder, else the only known project with this name, else a
+    /// new one of that name. `None` if it is excluded.
     pub(super) fn project(
         &mut self,
         name: &str,

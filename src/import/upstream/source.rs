@@ -1,4 +1,4 @@
-//! The rows of the TypeScript claude-mem, from its database or from an export of it.
+//! Reads rows of the TypeScript claude-mem from its database or an export.
 
 use std::{fs, path::Path};
 
@@ -9,16 +9,16 @@ use super::SOURCE;
 use crate::{cannot_read, sink::stable_id, upstream_rows::written};
 use claude_mem_core::failure::Failure;
 
-/// An export is read whole; what is larger was not made by that program, which answers a query with it.
+/// Maximum size of an export, which is read as a whole. The program cannot create larger ones.
 const EXPORT_BYTES_MAX: u64 = 1 << 30;
 
-/// Where rows come from.
+/// The source of rows.
 pub(super) enum Source {
     Database(Upstream),
     Export(Map<String, Value>),
 }
 
-/// Why not all of them came.
+/// Why rows are missing.
 pub(super) enum Problem {
     Source(Error),
     Ours(Failure),
@@ -58,7 +58,7 @@ impl Source {
         Upstream::open(path).map(Self::Database).map_err(|error| refused(path, &error))
     }
 
-    /// Which store it is, as a fingerprint.
+    /// A fingerprint of the source.
     pub(super) fn origin(&self, path: &Path) -> Result<String, Failure> {
         let made = match self {
             Self::Database(upstream) => upstream.origin().map_err(|error| refused(path, &error))?,
@@ -68,11 +68,11 @@ impl Source {
                 format!("export\0{}", parts.join("\0"))
             }
         };
-        // Of this only the hash is kept, written like an id.
+        // Only the hash is kept, formatted like an id.
         Ok(stable_id(0, &[SOURCE, &made]).to_string()[19..].replace('-', ""))
     }
 
-    /// Gives every row of a table.
+    /// Passes every row of a table to the callback.
     pub(super) fn read(
         &self,
         table: Table,

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_said_twice_is_one_line() {
+    fn repeated_memories_are_one_line() {
         let rows = vec![
             memory(3, "bugfix", "Reader skips torn frames now", 1),
             memory(2, "bugfix", "reader skips  torn frames now.", 2),

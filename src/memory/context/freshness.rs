@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_the_same_changed_gone_or_not_ours() {
+    fn a_file_is_unchanged_changed_deleted_or_foreign() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("here.rs"), "x").unwrap();
         let files = Files::of(dir.path(), None);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_wrote_by_cloning_or_switching_is_not_called_changed() {
+    fn files_written_by_git_clone_or_switch_are_not_changed() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("here.rs"), "x").unwrap();
         let log = |what: &str| {

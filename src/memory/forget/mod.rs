@@ -90,8 +90,8 @@ pub fn undo(app: &mut App, store: &mut Store, id: &str) -> Result<u64, Failure> 
         found.retain(|forgetting| !forgetting.is_void && !forgetting.is_final);
         found.truncate(1);
         if found.is_empty() {
-            return Err(Failure::new("there is nothing to take back")
-                .meaning("nothing was forgotten, or it was taken back or compacted since"));
+            return Err(Failure::new("there is nothing to undo")
+                .meaning("nothing was forgotten, or it was undone or compacted since"));
         }
     }
     let list = "see all with `claude-mem log --kind Forgotten`";
@@ -100,7 +100,7 @@ pub fn undo(app: &mut App, store: &mut Store, id: &str) -> Result<u64, Failure> 
         return Err(Failure::new(format!("there is {many} forgetting `{id}`")).remedy(list));
     };
     if forgetting.is_void {
-        return Err(Failure::new("that was taken back before").meaning("nothing was changed"));
+        return Err(Failure::new("it was undone before").meaning("nothing was changed"));
     }
     if forgetting.is_final {
         return Err(Failure::new("that was removed for good by a compaction since")

@@ -1,8 +1,8 @@
-//! Modes: what kind of work is observed, which types and concepts its memories have, and in what words
-//! the agent is told so.
+//! Modes: the kind of work to observe, the types and concepts of its memories, and the text of the
+//! prompt.
 //!
-//! `code` is compiled in. A file `modes/NAME.json` in the data directory brings another, or replaces it;
-//! `modes/PARENT--NAME.json` changes only what it names.
+//! `code` is built in. A file `modes/NAME.json` in the data directory adds or replaces a mode;
+//! `modes/PARENT--NAME.json` overrides single fields of its parent.
 
 use std::{fmt, fs, io, path::Path};
 
@@ -13,65 +13,65 @@ use claude_mem_core::{
 };
 use serde::{Deserialize, Serialize};
 
-/// The mode that is always there.
+/// The built-in mode.
 pub const DEFAULT: &str = "code";
 
 const CODE: &str = include_str!("code.json");
 
-/// Stands between the name of a mode and that of what changes it.
+/// Separates the parent from the override in a mode name.
 const OVERRIDE: &str = "--";
 
 const NAME_BYTES_MAX: usize = 64;
 
-/// One mode, complete.
+/// A complete mode.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Mode {
-    /// What an observation can be.
+    /// The types of observations.
     pub types: Vec<Word>,
-    /// Under which keywords it can be found.
+    /// The concepts (keywords) of observations.
     pub concepts: Vec<Word>,
     /// Completes "another session, in which …".
     pub observed: String,
     /// What to record.
     pub record: String,
-    /// What to leave out.
+    /// What to omit.
     pub skip: Skip,
-    /// The language a name such as `code--de` asks for, if there is no file of that name.
+    /// The language in a name such as `code--de`, if there is no file of that name.
     pub language: Option<String>,
 }
 
 /// A type or a concept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Word {
-    /// As written in replies and rows.
+    /// Its id in responses and rows.
     pub id: String,
-    /// What it means, for the agent.
+    /// Its meaning, for the prompt.
     #[serde(default, alias = "description")]
     pub means: String,
-    /// How it is shown.
+    /// Its icon in lists.
     #[serde(default, alias = "emoji")]
     pub icon: String,
 }
 
-/// What to leave out, for each verbosity or for all.
+/// What to omit, per verbosity or for all.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Skip {
-    /// Whatever the verbosity.
+    /// For every verbosity.
     Always(String),
-    /// By verbosity.
+    /// Per verbosity.
     ByVerbosity {
         /// Keep little.
         minimal: String,
         /// Keep what helps.
         normal: String,
-        /// Keep nearly all.
+        /// Keep nearly everything.
         verbose: String,
     },
 }
 
 impl Skip {
-    /// The words for one verbosity.
+    /// The text for one verbosity.
     pub fn at(&self, verbosity: Verbosity) -> &str {
         match (self, verbosity) {
             (Self::Always(text), _) => text,
@@ -82,16 +82,16 @@ impl Skip {
     }
 }
 
-/// Why a mode is not in force.
+/// Why a mode cannot be used.
 #[derive(Debug)]
 pub enum ModeError {
-    /// The name could lead out of the directory, or is none.
+    /// The name is empty or contains characters of a path.
     Name(String),
-    /// There is no such mode.
+    /// The mode does not exist.
     Unknown(String),
     /// Its file cannot be read.
     Read(String, io::Error),
-    /// Its file is not a mode.
+    /// Its file is invalid.
     Json(String, serde_json::Error),
     /// It has no types.
     Empty(String),
@@ -114,7 +114,7 @@ impl fmt::Display for ModeError {
 }
 
 impl Mode {
-    /// Finds a mode by name: in the data directory, then among those compiled in.
+    /// Finds a mode by name: in the data directory, then among the built-in ones.
     pub fn load(data: &Path, name: &str) -> Result<Self, ModeError> {
         if !is_safe(name) {
             return Err(ModeError::Name(name.to_owned()));
@@ -131,17 +131,17 @@ impl Mode {
         }
     }
 
-    /// The mode compiled in.
+    /// The built-in mode.
     pub fn code() -> Self {
         Self::from_file(&built_in(), DEFAULT).expect("a test reads the file that is compiled in")
     }
 
-    /// The ids of its types, as [`read_reply`](claude_mem_projections::xml::read_reply) wants them.
+    /// The ids of its types, for [`read_reply`](claude_mem_projections::xml::read_reply).
     pub fn kinds(&self) -> Vec<&str> {
         self.types.iter().map(|word| word.id.as_str()).collect()
     }
 
-    /// A mode of its own takes from `code` only the words it does not bring.
+    /// A new mode inherits only missing texts from `code`.
     fn from_file(file: &File, name: &str) -> Result<Self, ModeError> {
         let code = built_in().texts;
         let missing = || ModeError::Empty(name.to_owned());
@@ -168,7 +168,7 @@ impl Mode {
     }
 }
 
-/// A mode as written. The second names are those of files made for the TypeScript claude-mem.
+/// A mode file. The aliases are the names in files of the TypeScript claude-mem.
 #[derive(Debug, Default, Deserialize)]
 struct File {
     #[serde(alias = "observation_types")]
@@ -204,7 +204,7 @@ fn read(data: &Path, name: &str) -> Result<Option<File>, ModeError> {
     }
 }
 
-/// Letters, digits, `-` and `_` cannot lead out of a directory.
+/// Only letters, digits, `-` and `_`, so that the name cannot leave the directory.
 fn is_safe(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     (1..=NAME_BYTES_MAX).contains(&name.len())
@@ -220,7 +220,7 @@ fn is_language(name: &str) -> bool {
     parts.next().is_some_and(is_code) && parts.next().is_none_or(is_code) && parts.next().is_none()
 }
 
-/// The mode in force.
+/// The current mode.
 pub fn mode(app: &App) -> Result<Mode, Failure> {
     let name = app.settings.get(&table::MODE);
     Mode::load(&app.paths.data, &name).map_err(|error| {
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn code_is_there_without_any_file() {
+    fn the_mode_code_is_built_in() {
         let mode = Mode::load(Path::new("/nonexistent"), "code").unwrap();
         assert_eq!(mode, Mode::code());
         let kinds =

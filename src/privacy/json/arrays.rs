@@ -1,39 +1,39 @@
-//! Strings that stand side by side in a list, read as one text.
+//! Redacts neighboring strings of a JSON array as one text.
 //!
-//! A client sends a diff as a list of lines, and a tool answers with several blocks of text. A `<private>` or a key
-//! that begins in one string may end in another. Command lines and headers come in lists, too, with the name in one
-//! string and the secret in the next.
+//! A client sends a diff as an array of lines, and a tool responds with several text blocks. A
+//! `<private>` or a key may start in one string and end in another. Arrays of arguments and headers
+//! have the name in one string and the secret in the next.
 
 use crate::{
-    hide,
     json::{name_of, scalar_length},
     json_strings::{end_of_string, unescape},
+    redact_text,
     secrets::{self, Found},
     tags, work,
 };
 
-/// How deep an element of a list is looked into for its text. Each byte is passed over once for every list around it
-/// within this depth.
+/// The maximum depth of text in an array element. Each byte is skipped once for every enclosing
+/// array within this depth.
 const DEPTH_MAX: usize = 4;
 
-/// Headers whose value is a secret, wherever they stand in a list.
+/// Headers whose value is a secret, anywhere in an array.
 const HEADERS: [&str; 5] =
     ["authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"];
 
-/// Strings of one list that follow one another, with no other list between them.
+/// Consecutive strings of one array, with no other array between them.
 pub(super) struct Neighbours<'a> {
-    /// Where each begins, and what stands between its quotation marks.
+    /// The start and the raw content of each.
     strings: Vec<(usize, &'a str)>,
-    /// Whether they are elements of the list, rather than the texts of blocks.
+    /// Whether they are elements, as opposed to the texts of blocks.
     are_elements: bool,
-    /// Whether they are all of the list.
+    /// Whether they are all elements of the array.
     is_whole_list: bool,
-    /// Up to where the list was looked at.
+    /// The offset up to which the array was read.
     pub(super) end: usize,
 }
 
 impl<'a> Neighbours<'a> {
-    /// The strings of the list from `start` on. What is not JSON ends them, and is left to whoever reads it next.
+    /// The strings of the array from `start` on. Invalid JSON ends them; the caller handles it.
     pub(super) fn gather(raw: &'a str, start: usize, is_list_start: bool) -> Self {
         let mut found =
             Self { strings: Vec::new(), are_elements: true, is_whole_list: false, end: start };
@@ -51,7 +51,7 @@ impl<'a> Neighbours<'a> {
         found
     }
 
-    /// Looks at the element at `at`, and says where it ends. Nothing, if it is a list or too deep.
+    /// Reads the element at `at`, and returns its end; `None` if it is an array or too deep.
     fn element(&mut self, raw: &'a str, at: usize) -> Option<usize> {
         match raw.as_bytes().get(at)? {
             b'"' => {
@@ -64,7 +64,7 @@ impl<'a> Neighbours<'a> {
         }
     }
 
-    /// Looks at the object at `start` for its text, and passes over everything else in it.
+    /// Reads the text of the object at `start`, and skips everything else.
     fn block(&mut self, raw: &'a str, start: usize) -> Option<usize> {
         let (mut at, mut depth) = (start, 0);
         let (mut name, mut is_value) = ("", false);
@@ -97,8 +97,8 @@ impl<'a> Neighbours<'a> {
         }
     }
 
-    /// What to write for those strings that are to be written otherwise, by where they stand. If the work limit is
-    /// reached there is nothing here: then none of them is written at all.
+    /// Replacements for strings that change, by offset. Empty if the work limit is reached: then
+    /// none of the strings is written.
     pub(super) fn clean(self, redact: bool) -> Vec<(usize, String)> {
         let may_matter = |(_, string): &(usize, &str)| may_matter(string.as_bytes(), redact);
         let is_command = redact && self.are_elements && is_command(&self.strings);
@@ -112,7 +112,7 @@ impl<'a> Neighbours<'a> {
         let mut after = joined.clean(redact);
         if redact && self.are_elements {
             for (pair, text) in before.windows(2).zip(&mut after[1..]) {
-                self.hide_named(&pair[0], text);
+                self.redact_named(&pair[0], text);
             }
         }
         if work::is_over() {
@@ -125,38 +125,40 @@ impl<'a> Neighbours<'a> {
             .collect()
     }
 
-    /// Hides a string that stands behind a telling name: an option, a header, or the first of two.
-    fn hide_named(&self, before: &str, text: &mut String) {
+    /// Redacts a string that follows the name of a secret: an option, a header, or the first of two
+    /// strings.
+    fn redact_named(&self, before: &str, text: &mut String) {
         let is_header = HEADERS.iter().any(|header| before.eq_ignore_ascii_case(header));
         let is_pair = self.strings.len() == 2 && self.is_whole_list;
         if text.starts_with('-') || !(before.starts_with('-') || is_header || is_pair) {
             return;
         }
         let name = name_of(before.as_bytes());
-        if let Some(hidden) = name.and_then(|name| hide(text, Some(name), true, usize::MAX)) {
+        if let Some(hidden) = name.and_then(|name| redact_text(text, Some(name), true, usize::MAX))
+        {
             *text = hidden;
         }
     }
 }
 
-/// Whether a string, as JSON has it, may hold something that reaches into another one.
+/// Whether a raw string may contain something that continues in the next one.
 fn may_matter(raw: &[u8], redact: bool) -> bool {
     memchr::memchr(b'<', raw).is_some()
         || memchr::memmem::find(raw, b"u00").is_some()
         || redact && secrets::may_hold(raw)
 }
 
-/// The texts of several strings as one.
+/// The texts of several strings, joined.
 struct Joined {
     text: String,
-    /// Where each of them begins.
+    /// The start of each.
     starts: Vec<usize>,
-    /// What stands between them.
+    /// The separator.
     joint: char,
 }
 
 impl Joined {
-    /// Nothing, if one of them is not a valid string.
+    /// `None` if one of the strings is invalid.
     fn of(strings: &[(usize, &str)], joint: char) -> Option<Self> {
         let (mut text, mut starts) = (String::new(), Vec::with_capacity(strings.len()));
         for (_, string) in strings {
@@ -190,7 +192,7 @@ impl Joined {
     }
 }
 
-/// The text with placeholders for its secrets. `starts` is brought up to date.
+/// Replaces the secrets of the joined text and updates `starts`.
 fn redacted(text: &str, starts: &mut [usize]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut starts = starts.iter_mut().peekable();
@@ -208,8 +210,8 @@ fn redacted(text: &str, starts: &mut [usize]) -> String {
     }
 }
 
-/// Whether the strings are a program and its arguments rather than the lines of a diff: some of them are options, and
-/// none has the beginning of a line that stays or comes, or is several lines.
+/// Whether the strings are a command and its arguments, not the lines of a diff: some are options,
+/// and none starts like a line of a diff or has several lines.
 fn is_command(strings: &[(usize, &str)]) -> bool {
     let is_option = |(_, string): &(usize, &str)| string.starts_with('-');
     let is_line =
@@ -217,7 +219,7 @@ fn is_command(strings: &[(usize, &str)]) -> bool {
     strings.iter().any(is_option) && !strings.iter().all(is_option) && !strings.iter().any(is_line)
 }
 
-/// What stands between the quotation marks of the string at `at`.
+/// The raw content of the string at `at`.
 fn string_at(raw: &str, at: usize) -> Option<&str> {
     let rest = &raw[at + 1..];
     end_of_string(rest.as_bytes()).map(|end| &rest[..end])
@@ -315,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn options_and_headers_tell_of_the_string_behind_them() {
+    fn values_after_options_and_headers_are_redacted() {
         check(&[
             (
                 r#"["psql","--password","hunter2","-v"]"#,
@@ -332,14 +334,14 @@ mod tests {
                 r#"["Host","x","authorization","Basic [redacted:authorization]","Accept","y"]"#,
             ),
             (r#"["password","hunter2"]"#, r#"["password","[redacted:password]"]"#),
-            // Names of columns are no secrets.
+            // Names of columns are not secrets.
             (r#"["id","password","created_at"]"#, r#"["id","password","created_at"]"#),
             (r#"["--password","--verbose"]"#, r#"["--password","--verbose"]"#),
         ]);
     }
 
     #[test]
-    fn lists_in_lists_are_each_read_once() {
+    fn nested_arrays_are_each_read_once() {
         let deep = format!("{}\"<private>\"{}", "[{\"a\":".repeat(50_000), "}]".repeat(50_000));
         let expected = deep.replace("<private>", "[redacted:private]");
         assert_eq!(clean_json(&deep, Policy::default()), expected);

@@ -1,7 +1,7 @@
-//! Cleaning JSON without building it: one pass over the text as it came.
+//! Redacts JSON in one pass, without building a tree.
 //!
-//! What needs no change is copied as it stands, in spans as long as possible. The nesting is a list of
-//! brackets and no recursion, so ten thousand levels cost ten thousand bytes.
+//! Unchanged text is copied in spans as long as possible. Nesting is a list of brackets, not
+//! recursion, so ten thousand levels cost ten thousand bytes.
 
 mod arrays;
 
@@ -12,31 +12,31 @@ use blake3::Hasher;
 use arrays::Neighbours;
 
 use crate::{
-    Policy, clean_text, clip, hide,
+    Policy, clean_text, clip,
     json_strings::{end_of_string, read_string, write_string},
-    long_strings,
+    long_strings, redact_text,
     secrets::{self, Name},
     tags,
 };
 
-/// Room for the note on what was cut, beside the brackets still to be closed.
+/// Space for the note about a cut, in addition to closing brackets.
 const NOTE_BYTES_MAX: usize = 256;
 
-/// Cleans every string of a JSON text, the names of members included. The result is valid JSON, always:
-/// what was not valid comes back as one string, cleaned as the text it is.
+/// Redacts every string of a JSON text, including member names. The result is always valid JSON:
+/// invalid input becomes one string, redacted as plain text.
 pub fn clean_json(raw: &str, policy: Policy) -> String {
     let mut pass = Pass::new(raw, policy);
     if pass.run().is_some() {
         return pass.finish();
     }
     drop(pass);
-    clean_other(raw, policy)
+    redact_other(raw, policy)
 }
 
-/// What is no JSON, as a string.
+/// Invalid JSON, as a string.
 #[cold]
 #[inline(never)]
-fn clean_other(raw: &str, policy: Policy) -> String {
+fn redact_other(raw: &str, policy: Policy) -> String {
     let mut out = String::new();
     write_string(&mut out, &clean_text(raw, policy).text);
     if out.len() > policy.total_bytes_max {
@@ -52,35 +52,35 @@ struct Pass<'a> {
     raw: &'a str,
     policy: Policy,
     at: usize,
-    /// Everything before is in `out`; from here to `at` it is to be copied as it stands.
+    /// Everything before is in `out`; from here to `at` the input is copied unchanged.
     copied: usize,
     out: String,
     /// The closing brackets that are due, innermost last.
     open: Vec<u8>,
-    /// For each open list, up to where its strings were read as one text.
+    /// For each open array, the offset up to which its strings were read as one text.
     read_together: Vec<usize>,
-    /// What to write for strings that say something else together than each by itself, by where they stand.
+    /// Replacements for strings that were redacted together with their neighbors, by offset.
     replaced: BTreeMap<usize, String>,
     names: Names,
-    /// The length of the output after the last value or bracket that fitted: where it may be cut.
+    /// The length of the output after the last complete value: where it may be cut.
     whole: usize,
-    /// Set once the total is reached.
-    /// Elsewhere in memory, because a hash takes half a page and few values have one.
+    /// Set once the total limit is reached. Boxed, because a hash takes half a page and few values
+    /// need one.
     rest: Option<Box<Rest>>,
     scratch: String,
 }
 
-/// What the name before a value said.
+/// What the name before a value implies.
 #[derive(Default)]
 struct Names {
     name: Option<Name>,
-    /// In `{"name": "API_KEY", "value": "…"}` the first member tells of the second.
-    told: Option<Name>,
-    tells: bool,
+    /// In `{"name": "API_KEY", "value": "…"}` the first member describes the second.
+    described: Option<Name>,
+    is_name: bool,
     is_value: bool,
 }
 
-/// What came after the total was reached.
+/// State after the total limit was reached.
 struct Rest {
     hash: Hasher,
     bytes: usize,
@@ -118,7 +118,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Goes over the whole text; nothing when it is not JSON.
+    /// Processes the whole text; `None` if it is not JSON.
     fn run(&mut self) -> Option<()> {
         let mut expect = Expect::Value;
         loop {
@@ -178,7 +178,8 @@ impl<'a> Pass<'a> {
         Some(Expect::CommaOrEnd)
     }
 
-    /// Reads the strings of a list from here on as one text: what begins in one of them may end in another.
+    /// Reads the following strings of an array as one text: something may start in one and end in
+    /// another.
     fn read_neighbours(&mut self, is_first: bool) {
         let Some(read_to) = self.read_together.last_mut().filter(|to| **to <= self.at) else {
             return;
@@ -200,12 +201,12 @@ impl<'a> Pass<'a> {
 
     fn name(&mut self) -> Option<Expect> {
         let string = self.string()?;
-        let told = self.names.told;
-        self.names = Names { told, ..Names::default() };
+        let described = self.names.described;
+        self.names = Names { described, ..Names::default() };
         if self.policy.redact_secrets {
             let name = string.text.as_bytes();
             self.names.name = name_of(name);
-            self.names.tells = matches!(name, b"name" | b"key" | b"variable");
+            self.names.is_name = matches!(name, b"name" | b"key" | b"variable");
             self.names.is_value = name == b"value";
         }
         self.put(string, None);
@@ -224,23 +225,22 @@ impl<'a> Pass<'a> {
         }
         let mut string = self.string()?;
         if let Some(text) = replaced {
-            string = Given { text: Cow::Owned(text), changed: true, ..string };
+            string = StringRead { text: Cow::Owned(text), changed: true, ..string };
         }
-        if self.names.tells {
-            self.names.told = name_of(string.text.as_bytes());
+        if self.names.is_name {
+            self.names.described = name_of(string.text.as_bytes());
         }
-        let told = self.names.told.filter(|_| self.names.is_value);
-        let name = told.or(self.names.name);
+        let described = self.names.described.filter(|_| self.names.is_value);
+        let name = described.or(self.names.name);
         self.put(string, name);
         Some(())
     }
 
-    /// Writes the two ends of the string that starts here, if it is far too long and nothing in it needs
-    /// to be looked at as a whole.
+    /// Writes the two ends of a very long string, unless it must be redacted in full.
     fn long_string(&mut self) -> Option<()> {
         let limit = self.policy.field_bytes_max.min(self.policy.total_bytes_max);
         let rest = &self.raw[self.at + 1..];
-        let is_named = self.names.tells || self.names.is_value || self.names.name.is_some();
+        let is_named = self.names.is_name || self.names.is_value || self.names.name.is_some();
         if is_named || rest.len() < long_strings::bytes_min(limit) {
             return None;
         }
@@ -252,12 +252,12 @@ impl<'a> Pass<'a> {
         Some(())
     }
 
-    /// Reads the string that starts here and removes its tags, writing nothing yet.
-    fn string(&mut self) -> Option<Given<'a>> {
+    /// Reads the string that starts here and removes its tags, without writing.
+    fn string(&mut self) -> Option<StringRead<'a>> {
         let start = self.at;
         if let Some(text) = short_string(&self.raw[start + 1..]) {
             self.at += text.len() + 2;
-            return Some(Given { start, text: Cow::Borrowed(text), changed: false });
+            return Some(StringRead { start, text: Cow::Borrowed(text), changed: false });
         }
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
@@ -270,14 +270,14 @@ impl<'a> Pass<'a> {
             Cow::Borrowed(&self.raw[start + 1..read.end - 1])
         };
         let stripped = tags::strip(text);
-        Some(Given { start, text: stripped.text, changed: read.mended || stripped.changed })
+        Some(StringRead { start, text: stripped.text, changed: read.replaced || stripped.changed })
     }
 
-    /// Writes a string as it may be stored; as it stood, if nothing in it had to change.
-    fn put(&mut self, string: Given<'_>, name: Option<Name>) {
-        let Given { start, text, changed } = string;
+    /// Writes the redacted string; unchanged if nothing was redacted.
+    fn put(&mut self, string: StringRead<'_>, name: Option<Name>) {
+        let StringRead { start, text, changed } = string;
         let limit = self.policy.field_bytes_max.min(self.policy.total_bytes_max);
-        let hidden = hide(&text, name, self.policy.redact_secrets, limit);
+        let hidden = redact_text(&text, name, self.policy.redact_secrets, limit);
         if changed || hidden.is_some() {
             self.copy_to(start);
             write_string(&mut self.out, hidden.as_deref().unwrap_or(&text));
@@ -288,7 +288,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// A number or a word. A number may stand under a telling name too.
+    /// A number or a literal. A number may be a secret, too.
     fn scalar(&mut self) -> Option<()> {
         let start = self.at;
         let rest = &self.raw.as_bytes()[start..];
@@ -299,7 +299,7 @@ impl<'a> Pass<'a> {
         let secret = secret.and_then(|name| name.secret_in(number.as_bytes())).is_some();
         if secret || length > self.policy.field_bytes_max {
             let name = self.names.name.filter(|_| secret);
-            let text = hide(number, name, secret, self.policy.field_bytes_max);
+            let text = redact_text(number, name, secret, self.policy.field_bytes_max);
             self.copy_to(start);
             write_string(&mut self.out, text.as_deref().unwrap_or(number));
             self.copied = self.at;
@@ -307,8 +307,8 @@ impl<'a> Pass<'a> {
         Some(())
     }
 
-    /// Looks whether everything up to here still fits. Called at the end of every value and bracket,
-    /// before the bracket counts: when it does not fit, those open are those open at `whole`.
+    /// Checks the total limit. Called at the end of every value and bracket, before the bracket
+    /// counts: on overflow, the open brackets are those at `whole`.
     fn value_done(&mut self) {
         const HASHED_AT_ONCE: usize = 64 << 10;
         let length = self.out.len() + (self.at - self.copied);
@@ -326,7 +326,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Moves what no longer fits out of the buffer and into the hash.
+    /// Moves text that no longer fits from the buffer to the hash.
     fn take_rest(&mut self) {
         self.copy_to(self.at);
         let Some(rest) = &mut self.rest else { return };
@@ -362,8 +362,8 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// The string at the start, if it is short and has neither an escape nor a tag in it. Most are, and this
-/// is quicker for them than what searches long ones.
+/// The string at the start, if it is short and has neither escapes nor tags. Most are, and this is
+/// faster than the search for long ones.
 fn short_string(rest: &str) -> Option<&str> {
     const BYTES_MAX: usize = 24;
     let ends = |byte: &u8| matches!(byte, b'"' | b'\\' | b'<' | 0..b' ');
@@ -371,21 +371,21 @@ fn short_string(rest: &str) -> Option<&str> {
     (rest.as_bytes()[end] == b'"').then(|| &rest[..end])
 }
 
-/// What a name says of its value. Most say nothing, and that is cheap to see.
+/// What a name implies about its value. Most imply nothing, which is cheap to check.
 pub(super) fn name_of(name: &[u8]) -> Option<Name> {
     if secrets::may_hold(name) { Name::of(name) } else { None }
 }
 
-/// A string as it was read.
-struct Given<'a> {
-    /// Where its opening quotation mark stands.
+/// A string as read.
+struct StringRead<'a> {
+    /// The offset of its opening quotation mark.
     start: usize,
     text: Cow<'a, str>,
-    /// Whether it says something else than it did: tags removed, half a surrogate pair replaced.
+    /// Whether it changed: tags removed, or half a surrogate pair replaced.
     changed: bool,
 }
 
-/// Says what was cut and closes the brackets that were open there.
+/// Writes the note about the cut, and closes the open brackets.
 fn close_early(out: &mut String, rest: &Rest) {
     let mut note = String::new();
     clip::write_note(&mut note, rest.bytes, out.len() + rest.bytes, rest.hash.finalize());
@@ -400,7 +400,7 @@ fn close_early(out: &mut String, rest: &Rest) {
     out.extend(rest.open.iter().rev().map(|&bracket| char::from(bracket)));
 }
 
-/// The length of the number or word at the start, or nothing when there is none.
+/// The length of the number or literal at the start; `None` if there is none.
 pub(super) fn scalar_length(rest: &[u8]) -> Option<usize> {
     for word in [&b"true"[..], b"false", b"null"] {
         if rest.starts_with(word) {

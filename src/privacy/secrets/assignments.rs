@@ -1,27 +1,28 @@
-//! A telling name and its value: `DB_PASSWORD=…`, `"apiKey": "…"`, `--token …`, `<password>…`.
+//! Values assigned to names of secrets: `DB_PASSWORD=…`, `"apiKey": "…"`, `--token …`,
+//! `<password>…`.
 
 use super::{
     Found,
     names::{Kind, kind_of},
-    rules::run,
-    signs::{
+    punctuation::{
         Sign, brackets, count_blanks, element_start, literal_prefix, quote_at, quoted_length, sign,
         starts_line,
     },
+    rules::run,
     values::{Written, secret_in},
 };
 use crate::work;
 
-/// How far a name reaches to either side of the word that announced it.
+/// The maximum length of a name on either side of its trigger.
 const NAME_BYTES_MAX: usize = 64;
 
-/// How far an unquoted value is followed before it is judged; a secret is then followed to its end.
+/// How much of an unquoted value is classified. A secret is then redacted to its end.
 const VALUE_BYTES_MAX: usize = 128;
 
 /// The secret assigned to the name around `at`.
 pub(super) fn assignment(text: &[u8], at: usize) -> Option<Found> {
     let (start, end) = name_around(text, at);
-    // `AWS::IAM::AccessKey` is a type, and `arn:aws:…:secret:…` an address.
+    // `AWS::IAM::AccessKey` is a type, and `arn:aws:…:secret:…` an ARN.
     if matches!(text[..start], [.., b':', b':'] | [.., b':', b'*', b':'])
         || is_arn(text, start, end)
     {
@@ -37,14 +38,14 @@ pub(super) fn assignment(text: &[u8], at: usize) -> Option<Found> {
     place.secret(text, kind).or_else(|| place.behind_type(text)?.secret(text, kind))
 }
 
-/// Whether the name stands between two colons without blanks.
+/// Whether the name is between two colons without spaces.
 fn is_arn(text: &[u8], start: usize, end: usize) -> bool {
     text[..start].ends_with(b":")
         && text.get(end) == Some(&b':')
         && text.get(end + 1) != Some(&b' ')
 }
 
-/// A name and what it says, where name and value are given apart: a member of a JSON object.
+/// The name of a JSON member and what it implies about the value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Name {
     kind: Kind,
@@ -52,7 +53,7 @@ pub(crate) struct Name {
 }
 
 impl Name {
-    /// What this name says of its value, if anything. A sentence or a piece of code is no name.
+    /// Classifies a name. Sentences and code are not names.
     pub(crate) fn of(name: &[u8]) -> Option<Self> {
         if !name.iter().all(|&byte| in_name(byte) || matches!(byte, b' ' | b':' | b'/' | b'$')) {
             return None;
@@ -61,7 +62,7 @@ impl Name {
         kind_of(name).map(|kind| Self { kind, written })
     }
 
-    /// The part of the value that must not be kept.
+    /// The range of the value to redact.
     pub(crate) fn secret_in(self, value: &[u8]) -> Option<Found> {
         if value.is_empty() {
             return None;
@@ -70,11 +71,11 @@ impl Name {
     }
 }
 
-/// The whole name a telling word is part of.
+/// The complete name around a trigger.
 fn name_around(text: &[u8], at: usize) -> (usize, usize) {
     let before = text[..at].iter().rev().take(NAME_BYTES_MAX).take_while(|byte| in_name(**byte));
     let mut start = at - before.count();
-    // The `n` of an escaped line break is none of the name's.
+    // The `n` of an escaped line break is not part of the name.
     if start > 0
         && text[start - 1] == b'\\'
         && matches!(text[start], b'n' | b'r' | b't')
@@ -90,7 +91,7 @@ fn name_around(text: &[u8], at: usize) -> (usize, usize) {
     (start, end)
 }
 
-/// In prose, an API key has its first word apart.
+/// In prose, `API key` is two words.
 fn word_before_key(before: &[u8]) -> usize {
     let words: [&[u8]; 4] = [b"api ", b"access ", b"secret ", b"private "];
     let fits = |word: &&&[u8]| {
@@ -103,20 +104,20 @@ fn in_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
 }
 
-/// Where a value begins, and what ends it.
+/// The position of a value, and what ends it.
 struct Place {
     written: Written,
     start: usize,
-    /// The quotation mark around the value and how many backslashes stand before it.
+    /// The quotation mark around the value, and the number of backslashes before it.
     quote: Option<(u8, usize)>,
     /// Whether the next tag ends it.
     element: bool,
-    /// Whether it goes to the end of the line.
+    /// Whether it extends to the end of the line.
     header: bool,
 }
 
 impl Place {
-    /// The place of the value behind a name, if there is one.
+    /// The position of the value after a name, if there is one.
     fn after(text: &[u8], name: usize, end: usize) -> Option<Self> {
         if let Some(start) = element_start(text, name, end) {
             let blanks =
@@ -189,7 +190,7 @@ impl Place {
         Self { written, start, quote, element: false, header: false }
     }
 
-    /// Whether name and value are all there is on their line, as in YAML and properties.
+    /// Whether the line has nothing but name and value, as in YAML and properties files.
     fn fills_line(&self, text: &[u8], name: usize) -> bool {
         let rest = &text[self.start..text.len().min(self.start + VALUE_BYTES_MAX)];
         let value = run(rest, |byte| !byte.is_ascii_whitespace());
@@ -197,7 +198,7 @@ impl Place {
         value > 0 && is_last && starts_line(text, name)
     }
 
-    /// In YAML the value may stand on the line below its name.
+    /// In YAML the value may be on the next line.
     fn on_next_line(&self, text: &[u8], name: usize) -> Option<Self> {
         let rest = &text[self.start..];
         let mark = run(&rest[..rest.len().min(4)], |byte| b"|>+-2".contains(&byte));
@@ -219,7 +220,7 @@ impl Place {
         fits.then(|| Self { written, start: self.start + line + indent, ..*self })
     }
 
-    /// Whether this is a type with a value behind it: `ERROR_BAD_PASSWORD: WIN32_ERROR = 86`.
+    /// Whether this is a type followed by a value: `ERROR_BAD_PASSWORD: WIN32_ERROR = 86`.
     fn is_type(&self, text: &[u8]) -> bool {
         let rest = &text[self.start..text.len().min(self.start + VALUE_BYTES_MAX)];
         let word = run(rest, |byte| byte.is_ascii_alphanumeric() || b"_:<>[]&".contains(&byte));
@@ -228,7 +229,7 @@ impl Place {
             && rest[word..].starts_with(b" = ")
     }
 
-    /// In `password: str = "…"` the value of the second sign, behind the type.
+    /// In `password: str = "…"`, the value after the type.
     fn behind_type(&self, text: &[u8]) -> Option<Self> {
         if self.written != Written::Loose {
             return None;
@@ -236,7 +237,7 @@ impl Place {
         quoted_behind_type(text, self.start)
     }
 
-    /// The secret that stands here. A value without its closing quotation mark ends with the line.
+    /// The secret at this position. Without a closing quotation mark it ends with the line.
     fn secret(&self, text: &[u8], kind: Kind) -> Option<Found> {
         let rest = &text[self.start..];
         let length = match self.quote {
@@ -244,13 +245,13 @@ impl Place {
             None if self.element => self.length(rest),
             None => self.length(&rest[..rest.len().min(VALUE_BYTES_MAX)]),
         };
-        // What looks like an opening quotation mark may be a closing one: `ask('Password: ', 1)`.
+        // An apparent opening quotation mark may be a closing one: `ask('Password: ', 1)`.
         if length == 0
             || self.quote.is_some() && matches!(rest[0], b',' | b')' | b']' | b'}' | b';')
         {
             return None;
         }
-        // A shell runs what stands between backticks.
+        // Backticks run a shell command.
         let is_command = matches!(self.quote, Some((b'`', _)))
             && rest[..length].iter().any(u8::is_ascii_whitespace);
         if is_command {
@@ -268,7 +269,7 @@ impl Place {
         Some(found)
     }
 
-    /// How far an unquoted value goes.
+    /// The end of an unquoted value.
     fn length(&self, rest: &[u8]) -> usize {
         if self.header {
             return run(rest, in_header);
@@ -291,8 +292,8 @@ impl Place {
         let mut length =
             rest.iter().enumerate().position(|(at, &byte)| is_end(at, byte)).unwrap_or(rest.len());
         work::count(length + 1);
-        // What ends a statement or a sentence is no part of the value. Looked for once: a value may end in a megabyte
-        // of brackets.
+        // Punctuation at the end is not part of the value. Searched once: a value may end in a
+        // megabyte of brackets.
         let opening = rest[..length].iter().position(|byte| b"({[".contains(byte));
         while length > 0
             && matches!(rest[length - 1], b';' | b',' | b')' | b'}' | b']')
@@ -313,7 +314,7 @@ fn in_header(byte: u8) -> bool {
     !matches!(byte, b'\n' | b'\r' | b'"' | b'\'' | b'`' | b'\\')
 }
 
-/// The quoted value behind a type and an equals sign: `str = "…"`.
+/// The quoted value after a type and an equals sign: `str = "…"`.
 fn quoted_behind_type(text: &[u8], start: usize) -> Option<Place> {
     const TYPE_BYTES_MAX: usize = 48;
     let rest = &text[start..text.len().min(start + TYPE_BYTES_MAX)];
@@ -326,19 +327,19 @@ fn quoted_behind_type(text: &[u8], start: usize) -> Option<Place> {
     place.quote.is_some().then_some(place)
 }
 
-/// What follows a name that nothing is assigned to directly.
+/// What follows a name without a direct assignment.
 struct Behind<'a> {
     text: &'a [u8],
     name: usize,
     end: usize,
-    /// Behind the name's quotation mark.
+    /// The offset behind the name's quotation mark.
     at: usize,
     blanks: usize,
 }
 
 impl Behind<'_> {
-    /// The member `value` beside the one that holds the name: `name="X" value="…"`,
-    /// `{"name": "X", "value": "…"}`, and the same in YAML.
+    /// The member `value` next to the one with the name: `name="X" value="…"`, `{"name": "X",
+    /// "value": "…"}`, and the same in YAML.
     fn value_member(&self) -> Option<Place> {
         const BETWEEN_BYTES_MAX: usize = 64;
         const VALUE: &[u8] = b"value";

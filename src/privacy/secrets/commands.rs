@@ -1,7 +1,7 @@
 //! Passwords on a command line: `curl -u me:…`, `mysql -p…`, `redis-cli -a …`, `echo … | sudo -S`.
 //!
-//! The command may stand some way before its option, so the trigger is the option, and the bytes before
-//! are looked at only when what follows could be a secret.
+//! The command may be far before its option, so the option is the trigger. The text before it is
+//! read only if a value that could be a secret follows.
 
 use memchr::{memchr, memmem, memrchr};
 
@@ -14,14 +14,14 @@ use super::{
 };
 use crate::work;
 
-/// How far before an option its command may stand.
+/// The maximum distance from a command to its option.
 const BEFORE_BYTES_MAX: usize = 512;
-/// How long the name of a cookie may be.
+/// The maximum length of a cookie name.
 const COOKIE_NAME_BYTES_MAX: usize = 64;
-/// How much of a value is looked at.
+/// How much of a value is read.
 const VALUE_BYTES_MAX: usize = 256;
 
-/// What an option takes.
+/// The kind of value of an option.
 #[derive(Clone, Copy, PartialEq)]
 enum Takes {
     /// `me:password`
@@ -30,13 +30,13 @@ enum Takes {
     SambaLogin,
     /// `name=value; name=value`
     Cookies,
-    /// A password behind a blank.
+    /// A password after a space.
     Password,
-    /// A password without a blank before it.
+    /// A password directly after the option.
     GluedPassword,
 }
 
-/// An option that takes a secret, and the commands that have it.
+/// An option with a secret value, and its commands.
 struct Login {
     letter: u8,
     takes: Takes,
@@ -87,7 +87,7 @@ const OPTIONS: &[Login] = &[
     },
 ];
 
-/// What the option whose trigger stands at `at` gives away.
+/// The secret value of the option whose trigger is at `at`.
 pub(super) fn option(text: &[u8], at: usize) -> Option<Found> {
     let (letter, behind) = letter_at(text, at)?;
     let blanks = run(&text[behind..text.len().min(behind + 8)], |byte| matches!(byte, b' ' | b'='));
@@ -101,7 +101,7 @@ pub(super) fn option(text: &[u8], at: usize) -> Option<Found> {
         Takes::Password if blanks > 0 => password(text, start, quote),
         Takes::GluedPassword if blanks == 0 => password(text, start, quote),
         Takes::Password | Takes::GluedPassword => None,
-        // Cookies may go on to the end of the text: they are read when the command is known.
+        // Cookies may extend to the end of the text: they are read once the command is known.
         Takes::Cookies => {
             let name = &text[start..text.len().min(start + COOKIE_NAME_BYTES_MAX)];
             let name = &name[..run(name, |byte| in_word(byte) || b"$%".contains(&byte))];
@@ -117,9 +117,9 @@ pub(super) fn option(text: &[u8], at: usize) -> Option<Found> {
     }
 }
 
-/// The letter of the option whose trigger stands at `at`, and the place behind it.
+/// The letter of the option whose trigger is at `at`, and the offset behind it.
 fn letter_at(text: &[u8], at: usize) -> Option<(u8, usize)> {
-    /// Options without a value, which may stand before one that has one.
+    /// Options without a value, which may precede one with a value in the same word.
     const PLAIN: &[u8] = b"sSfkLviIgNO#46";
     let rest = &text[at..];
     if rest[0] != b' ' {
@@ -133,7 +133,7 @@ fn letter_at(text: &[u8], at: usize) -> Option<(u8, usize)> {
     is_known.then_some((letter, at + 3 + plain))
 }
 
-/// The value at `start`, to its closing quotation mark or the next blank.
+/// The value at `start`, up to its closing quotation mark or the next space.
 fn value_at(text: &[u8], start: usize, quote: Option<u8>) -> Option<&[u8]> {
     let rest = text.get(start..text.len().min(start + VALUE_BYTES_MAX))?;
     let length = match quote {
@@ -143,7 +143,7 @@ fn value_at(text: &[u8], start: usize, quote: Option<u8>) -> Option<&[u8]> {
     (length < VALUE_BYTES_MAX).then(|| &rest[..length])
 }
 
-/// What follows the name and the sign at `start`.
+/// The part after the user name and the separator.
 fn behind_sign(text: &[u8], start: usize, quote: Option<u8>, sign: u8) -> Option<Found> {
     let value = value_at(text, start, quote)?;
     let at = memchr(sign, value)?;
@@ -163,7 +163,7 @@ fn password(text: &[u8], start: usize, quote: Option<u8>) -> Option<Found> {
     plausible.then_some(Found { start, end: start + value.len(), rule: Kind::Password.rule() })
 }
 
-/// The option whose command stands before `at`. A command may go on over several lines.
+/// The option whose command precedes `at`. A command may have several lines.
 fn command_before<'a>(text: &[u8], at: usize, options: &[&'a Login]) -> Option<&'a Login> {
     if options.is_empty() {
         return None;
@@ -181,7 +181,7 @@ fn command_before<'a>(text: &[u8], at: usize, options: &[&'a Login]) -> Option<&
         .copied()
 }
 
-/// Where the words of a line start: also behind the minus of a diff, and behind an escaped line break.
+/// The starts of the words of a line, also after the minus of a diff and an escaped line break.
 fn word_starts(line: &[u8]) -> impl Iterator<Item = usize> {
     let is_start = |at: usize| match line[..at] {
         [] | [b'-'] | [.., b'\\', b'n' | b'r' | b't'] => true,
@@ -195,7 +195,7 @@ fn in_word(byte: u8) -> bool {
 }
 
 impl Login {
-    /// Whether one of the commands stands here, in any letter case.
+    /// Whether one of the commands is here, in any letter case.
     fn is_at(&self, rest: &[u8]) -> bool {
         self.commands.iter().any(|command| {
             let command = command.as_bytes();
@@ -216,7 +216,7 @@ pub(super) fn openssl_pass(text: &[u8], at: usize) -> Option<Found> {
     password(text, start, None)
 }
 
-/// The password that a shell feeds to a command: `echo me:… | chpasswd`, `echo … | sudo -S`.
+/// A password that a shell pipes to a command: `echo me:… | chpasswd`, `echo … | sudo -S`.
 pub(super) fn piped(text: &[u8], at: usize) -> Option<Found> {
     let line = text[..at].iter().rev().take(BEFORE_BYTES_MAX).take_while(|byte| **byte != b'\n');
     let line = &text[at - line.count()..at];

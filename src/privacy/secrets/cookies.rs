@@ -7,16 +7,16 @@ use super::{
     values::looks_made,
 };
 
-/// How much is judged, and how much of each cookie. What follows is taken when that decides, so that a
-/// text of nothing but harmless cookies is still read in linear time.
+/// How much is classified in total, and of each cookie. If that decides, the rest is redacted, too,
+/// so a text of harmless cookies takes linear time.
 const JUDGED_BYTES_MAX: usize = 512;
 const COOKIE_BYTES_MAX: usize = 128;
 
-/// What a server says about a cookie, which is no cookie itself and may stay.
+/// Attributes of a cookie, which are not secrets.
 const ATTRIBUTES: &[&str] = &["path", "domain", "expires", "max-age", "samesite"];
 
-/// The cookies in the header's value at `start`, from behind the first one's name to the last one's end,
-/// if one of them looks like more than a preference.
+/// The cookies of the header value at `start`, from the first value to the end of the last, if one
+/// of them looks like more than a preference.
 pub(super) fn cookies(text: &[u8], start: usize) -> Option<Found> {
     let judged = &text[..text.len().min(start + JUDGED_BYTES_MAX)];
     let first = Cookie::at(judged, start)?;
@@ -29,7 +29,7 @@ pub(super) fn cookies(text: &[u8], start: usize) -> Option<Found> {
     Some(Found { start: first.value, end: last.end, rule: Kind::Cookie.rule() })
 }
 
-/// Where the value of a cookie stands.
+/// The range of a cookie's value.
 #[derive(Clone, Copy)]
 struct Cookie {
     value: usize,
@@ -50,7 +50,7 @@ impl Cookie {
         Some(Self { value, end: value + run(&text[value..], in_value) })
     }
 
-    /// This cookie and all that follow it.
+    /// This cookie and all that follow.
     fn and_next(self, text: &[u8]) -> impl Iterator<Item = Self> {
         std::iter::successors(Some(self), |cookie| cookie.next(text))
     }

@@ -1,14 +1,14 @@
-//! Secrets behind escapes: terminal colours, UTF-16, URL encoding, `\x41`, `&quot;`.
+//! Secrets with escapes inside: terminal colors, UTF-16, URL encoding, `\x41`, `&quot;`.
 //!
-//! The rules know plain text only. [`Plain`] is the text as a reader sees it, with the place of each byte in
-//! the original, so that the original loses what is found in it and keeps its escapes elsewhere.
+//! The rules know plain text only. [`Plain`] is the decoded text, with the original offset of each
+//! byte. Secrets found in it are removed from the original, whose other escapes stay.
 
 use super::next;
 use crate::{memchr_small::memchr2, write_placeholder};
 
 const ESCAPE: u8 = 0x1b;
 
-/// The text without the secrets that its escapes hid, or nothing when there are none.
+/// Redacts secrets that contain escapes; `None` if there are none.
 pub(crate) fn redact_escaped(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     if !holds_escape(bytes) {
@@ -20,7 +20,7 @@ pub(crate) fn redact_escaped(text: &str) -> Option<String> {
     let mut copied = 0;
     loop {
         let (start, end) = (plain.source_start(found.start), plain.source_end(found.end));
-        // Both are ends of escapes or of characters, but a hostile text may mix them.
+        // Offsets are boundaries of escapes or characters, but untrusted text may mix them.
         if start >= copied && text.is_char_boundary(start) && text.is_char_boundary(end) {
             out.push_str(&text[copied..start]);
             write_placeholder(found.rule, |piece| out.push_str(piece));
@@ -35,18 +35,18 @@ pub(crate) fn redact_escaped(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// The text without its escapes.
+/// The decoded text.
 struct Plain {
     text: Vec<u8>,
-    /// Where the original departs from it, in order.
+    /// Where its offsets differ from the original, in order.
     parts: Vec<Part>,
 }
 
-/// From here on both go on in step.
+/// From here on, both advance equally.
 struct Part {
     plain: u32,
     source: u32,
-    /// How many bytes of the original stand for the first byte here.
+    /// How many original bytes the first byte represents.
     first_bytes: u8,
 }
 
@@ -97,7 +97,7 @@ impl Plain {
         part.source as usize + (at - part.plain as usize)
     }
 
-    /// Behind the byte before `end`, without the escapes that follow it.
+    /// The original offset behind the byte before `end`, without the escapes that follow it.
     fn source_end(&self, end: usize) -> usize {
         let last = end.saturating_sub(1);
         let part = self.part_of(last);
@@ -106,7 +106,7 @@ impl Plain {
     }
 }
 
-/// Whether there is an escape at all. Most texts have none, so this looks for few bytes at a time.
+/// Whether there is any escape. Most texts have none, so this searches for few bytes.
 fn holds_escape(bytes: &[u8]) -> bool {
     memchr2(0, ESCAPE, bytes).is_some()
         || holds_one(bytes, b'%', b'&')
@@ -124,16 +124,16 @@ fn holds_one(bytes: &[u8], one: u8, two: u8) -> bool {
     false
 }
 
-/// Where an escape may begin.
+/// Whether an escape may start here.
 fn next_candidate(bytes: &[u8]) -> Option<usize> {
     let is_candidate = |byte: &u8| matches!(*byte, 0 | ESCAPE | b'%' | b'\\' | b'&');
     bytes.iter().position(is_candidate)
 }
 
-/// The length of the escape at the start, and the character it stands for, if any.
+/// The length of the escape at the start, and its character, if any.
 fn escape_at(rest: &[u8]) -> Option<(usize, Option<u8>)> {
     match rest {
-        // Text in UTF-16 read as UTF-8.
+        // UTF-16 text read as UTF-8.
         [0, ..] => Some((1, None)),
         [ESCAPE, sequence @ ..] => Some((1 + sequence_length(sequence), None)),
         [b'%', a, b, ..] => printable(*a, *b).map(|byte| (3, Some(byte))),
@@ -169,17 +169,17 @@ fn printable(a: u8, b: u8) -> Option<u8> {
     (byte.is_ascii_graphic() || byte == b' ').then_some(byte)
 }
 
-/// A colour whose escape character is written out: the rest of it, `[32m`.
+/// The rest of a color sequence whose escape character is written out: `[32m`.
 fn coloured(rest: &[u8]) -> Option<usize> {
     (rest.first() == Some(&b'[')).then(|| sequence_length(rest))
 }
 
-/// How long a control sequence is behind its escape character. One that does not end is none.
+/// The length of a control sequence after its escape character. An unterminated one does not count.
 fn sequence_length(sequence: &[u8]) -> usize {
     const BYTES_MAX: usize = 32;
     const LINK_BYTES_MAX: usize = 512;
     match sequence {
-        // A placeholder behind an escape character is none of its sequence.
+        // A placeholder after an escape character is not part of a sequence.
         _ if sequence.starts_with(b"[redacted:") => 0,
         [b'[', rest @ ..] => {
             let rest = &rest[..rest.len().min(BYTES_MAX)];
@@ -206,7 +206,7 @@ mod tests {
     const BODY: &str = "16C7e42F292c6912E7710c838347Ae178B4a";
 
     #[test]
-    fn a_token_behind_escapes_goes_and_the_rest_stays() {
+    fn a_token_with_escapes_is_redacted_and_other_text_stays() {
         let token = format!("ghp_{BODY}");
         let (head, tail) = BODY.split_at(9);
         let wide: String = token.chars().flat_map(|character| [character, '\0']).collect();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn text_without_escapes_or_secrets_is_left_alone() {
+    fn text_without_escapes_or_secrets_is_unchanged() {
         for text in
             ["plain", "100% of\\x zz", "\x1b[32mgreen\x1b[0m", "a\\path\\u1", "\x1b", "\x1b["]
         {

@@ -1,20 +1,20 @@
-//! Finding secrets in text: which bytes must not be kept, and what kind of secret they were.
+//! Finds secrets in text.
 //!
-//! The rules are in [`table`], one table. A hook lives for a millisecond, so nothing is compiled when
-//! it starts: the first three bytes of every trigger are hashed into a table at build time, a text is
-//! looked through once, and a rule's own check runs only where one of its triggers stands.
+//! The rules are in [`table`]. A hook runs for a millisecond, so nothing is compiled at start: the
+//! first three bytes of every trigger are hashed into a table at build time. The text is scanned
+//! once, and a rule's check runs only at its triggers.
 
 mod assignments;
 mod commands;
 mod cookies;
 mod escapes;
-mod logins;
-mod looks;
+mod languages;
 mod names;
+mod netrc;
+mod punctuation;
+mod randomness;
 mod rules;
 mod shapes;
-mod signs;
-mod spoken;
 mod table;
 mod values;
 
@@ -30,16 +30,16 @@ use table::RULES;
 pub(super) struct Found {
     pub(super) start: usize,
     pub(super) end: usize,
-    /// The rule that found it, as named in the placeholder.
+    /// The rule that matched, as named in the placeholder.
     pub(super) rule: &'static str,
 }
 
-/// The first secret at or after `from`. Both its ends are character boundaries of the text. Nothing is known of the
-/// text if the work limit was reached meanwhile.
+/// The first secret at or after `from`. Both ends are character boundaries. The result is
+/// meaningless if the work limit was reached.
 pub(super) fn next(text: &[u8], from: usize) -> Option<Found> {
     let mut first: Option<Found> = None;
     let mut at = from;
-    // A secret may begin some way behind its trigger, and another one in between.
+    // A secret may start behind its trigger, and another one in between.
     let before = |first: Option<Found>| first.map_or(text, |found| &text[..found.start]);
     while let Some(trigger) = next_trigger(before(first), at)
         && !work::is_over()
@@ -58,12 +58,12 @@ pub(super) fn next(text: &[u8], from: usize) -> Option<Found> {
     first
 }
 
-/// Whether any trigger stands in the text: false means there is no secret and no telling name in it.
+/// Whether the text contains any trigger. If not, it has neither secrets nor names of secrets.
 pub(super) fn may_hold(text: &[u8]) -> bool {
     next_trigger(text, 0).is_some()
 }
 
-/// The token of a known shape that starts exactly here, such as `ghp_…`.
+/// The token of a known format that starts exactly here, such as `ghp_…`.
 fn token_at(text: &[u8], at: usize) -> Option<Found> {
     rules_at(text, at).find_map(|(rule, length)| match rule.shape {
         Shape::Token(_) => rule.check(text, at, length),
@@ -75,7 +75,7 @@ fn at_trigger(text: &[u8], at: usize) -> Option<Found> {
     rules_at(text, at).find_map(|(rule, length)| rule.check(text, at, length))
 }
 
-/// The rules with a trigger at this place, and the trigger's length.
+/// The rules with a trigger at this offset, and the length of the trigger.
 fn rules_at(text: &[u8], at: usize) -> impl Iterator<Item = (&'static Rule, usize)> {
     let rest = &text[at..];
     let mut entry = match rest {
@@ -96,7 +96,7 @@ fn rules_at(text: &[u8], at: usize) -> impl Iterator<Item = (&'static Rule, usiz
     })
 }
 
-/// Where the next three bytes are those of a trigger, or share its slot.
+/// The next offset whose three bytes are those of a trigger, or share its slot.
 fn next_trigger(text: &[u8], from: usize) -> Option<usize> {
     let found = find_trigger(text, from);
     work::count(found.unwrap_or(text.len()).saturating_sub(from) + 1);
@@ -105,7 +105,7 @@ fn next_trigger(text: &[u8], from: usize) -> Option<usize> {
 
 fn find_trigger(text: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
-    // Eight bytes hold six windows of three; one branch for all six is what makes this fast.
+    // Eight bytes have six windows of three. One branch for all six makes this fast.
     while let Some(block) = text[at..].first_chunk::<8>() {
         let block = u64::from_le_bytes(*block);
         let hit = |shift: u32| INDEX.holds[slot((block >> shift) as u32)];
@@ -121,15 +121,15 @@ fn find_trigger(text: &[u8], from: usize) -> Option<usize> {
     windows.position(|window| INDEX.holds[slot_of(window)] != 0).map(|offset| at + offset)
 }
 
-/// A table of 16 kilobytes: half of that and chance sends twice as many places to the rules.
+/// A table of 16 KB. Half of it doubles the number of false matches.
 const SLOT_BITS: u32 = 14;
-/// How many lists of entries there are.
+/// The number of lists.
 const HEAD_BITS: u32 = 9;
 /// No entry. Entries count from one.
 const NONE: u16 = 0;
 
-/// The slot of the three low bytes: the fourth is multiplied out of sight. Letters lose their case here;
-/// rules that mind it look again.
+/// The slot of the three low bytes; the multiplication drops the fourth. It ignores case; rules
+/// that need the case check again.
 const fn slot(window: u32) -> usize {
     let folded = window | 0x2020_2020;
     (folded.wrapping_mul(0xd57b_1b00) >> (32 - SLOT_BITS)) as usize
@@ -140,13 +140,13 @@ const fn head(slot: usize) -> usize {
 }
 
 struct Index {
-    /// For each slot whether a trigger hashes to it.
+    /// Whether a trigger hashes to each slot.
     holds: [u8; 1 << SLOT_BITS],
     /// The first entry of each list.
     heads: [u16; 1 << HEAD_BITS],
-    /// For each entry the next one of the same list.
+    /// The next entry of the same list.
     next: [u16; TRIGGERS + 1],
-    /// The rule and which of its triggers.
+    /// The rule and the index of its trigger.
     entries: [(u16, u8); TRIGGERS + 1],
 }
 
@@ -166,7 +166,7 @@ static INDEX: Index = {
         next: [NONE; TRIGGERS + 1],
         entries: [(0, 0); TRIGGERS + 1],
     };
-    // From the last to the first, so that each list has its rules in the order of the table.
+    // Backwards, so that each list has its rules in the order of the table.
     let mut entry = TRIGGERS;
     let mut rule = RULES.len();
     while rule > 0 {

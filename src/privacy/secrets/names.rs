@@ -1,30 +1,30 @@
-//! Names that say their value is a secret: `DB_PASSWORD`, `apiKey`, `X-Auth-Token`.
+//! Names of secrets: `DB_PASSWORD`, `apiKey`, `X-Auth-Token`.
 
-/// What a name says of its value.
+/// What a name implies about its value.
 #[derive(Debug, PartialEq, Clone, Copy)]
 pub(crate) enum Kind {
-    /// Chosen by people, so it may look like anything.
+    /// Chosen by people: any text.
     Password,
-    /// A bare `pass` or `pwd`: a password, or a test's result, or a directory.
+    /// A plain `pass` or `pwd`: a password, a test result, or a directory.
     MaybePassword,
-    /// Made by machines, and looks it.
+    /// Generated, and looks random.
     Token,
     ApiKey,
     Secret,
     AwsSecretKey,
     PrivateKey,
-    /// Some key. Most are no secrets, so the value has to look like one.
+    /// Some key. Most are not secrets, so the value must look like one.
     AnyKey,
-    /// A header's value: a scheme, then the secret.
+    /// A header value: a scheme, then the secret.
     Authorization,
-    /// A header's value: names and values, of which some are secrets.
+    /// A header value: names and values, some of them secrets.
     Cookie,
     /// A login in base64, as Docker stores it.
     Login,
 }
 
 impl Kind {
-    /// What the placeholder calls it.
+    /// The name in the placeholder.
     pub(super) fn rule(self) -> &'static str {
         match self {
             Self::Password | Self::MaybePassword => "password",
@@ -40,7 +40,7 @@ impl Kind {
     }
 }
 
-/// Endings that tell, in lower case with `_` between words. The first that fits counts.
+/// Name endings of secrets, in lower case with `_` between words. The first match counts.
 const WORDS: &[(&str, Kind)] = &[
     ("secret_access_key", Kind::AwsSecretKey),
     ("aws_secret_key", Kind::AwsSecretKey),
@@ -89,7 +89,7 @@ const WORDS: &[(&str, Kind)] = &[
     ("pat", Kind::AnyKey),
 ];
 
-/// Endings that tell even without a word's boundary before them, as in `PGPASSWORD`.
+/// Endings that match without a word boundary, as in `PGPASSWORD`.
 const GLUED: &[(&str, Kind)] = &[
     ("password", Kind::Password),
     ("passwd", Kind::Password),
@@ -109,7 +109,7 @@ const GLUED: &[(&str, Kind)] = &[
     ("refreshtoken", Kind::Token),
 ];
 
-/// Words behind the telling one that change nothing: `DB_PASSWORD_PROD`, `API_KEY_2`.
+/// Suffixes that are ignored: `DB_PASSWORD_PROD`, `API_KEY_2`.
 const SUFFIXES: &[&str] = &[
     "prod",
     "production",
@@ -130,8 +130,8 @@ const SUFFIXES: &[&str] = &[
     "raw",
 ];
 
-/// Words before `token` and `key` that make it something else: places in a list, parts of speech,
-/// columns of a table.
+/// Words before `token` and `key` that make it something else: positions in a list, parts of
+/// speech, columns of a table.
 const HARMLESS: &[&str] = &[
     "next",
     "page",
@@ -173,7 +173,7 @@ const HARMLESS: &[&str] = &[
     "action",
 ];
 
-/// What the name says of its value, if anything. At most 128 bytes are looked at.
+/// What the name implies about its value, if anything. Reads at most 128 bytes.
 pub(crate) fn kind_of(name: &[u8]) -> Option<Kind> {
     let mut buffer = [0_u8; 192];
     let words = without_suffixes(lowered(name, &mut buffer));
@@ -224,7 +224,7 @@ fn without_suffixes(mut words: &[u8]) -> &[u8] {
     words
 }
 
-/// Writes the name in lower case with `_` between its words, however it separates them.
+/// Writes the name in lower case with `_` between its words.
 fn lowered<'a>(name: &[u8], buffer: &'a mut [u8; 192]) -> &'a [u8] {
     let name = &name[name.len().saturating_sub(128)..];
     let mut length = 0;
@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_what_they_hold() {
+    fn names_are_classified() {
         let cases = [
             ("password", Some(Kind::Password)),
             ("DB_PASSWORD", Some(Kind::Password)),

@@ -1,43 +1,43 @@
-//! What a rule is, and how the shapes are checked that most rules share.
+//! The type of a rule, and the checks that most rules share.
 
 use super::{
     Found,
-    looks::{JUDGED_BYTES_MAX, is_generated, is_varied},
+    randomness::{JUDGED_BYTES_MAX, is_generated, is_varied},
 };
 use crate::work;
 
 /// One kind of secret.
 pub(super) struct Rule {
-    /// What the placeholder calls it: `[redacted:github-token]`.
+    /// Its name in the placeholder: `[redacted:github-token]`.
     pub(super) name: &'static str,
-    /// Literals of at least three bytes, one of which stands in every such secret.
+    /// Literals of at least three bytes. Every such secret contains one of them.
     pub(super) triggers: &'static [&'static str],
     pub(super) shape: Shape,
 }
 
-/// What must follow a trigger, or stand around it.
+/// What must follow or surround a trigger.
 pub(super) enum Shape {
-    /// The trigger begins a token and decides its kind.
+    /// The trigger starts a token and determines its kind.
     Token(Token),
-    /// The trigger stands within a token, with at least this many bytes before it.
+    /// The trigger is inside of a token, with at least this many bytes before it.
     Around(usize, Token),
-    /// Anything else. The trigger may be in any letter case; the function sees where it stands.
+    /// Any other check. The trigger may have any letter case.
     Custom(fn(text: &[u8], at: usize) -> Option<Found>),
 }
 
-/// The body of a token behind its prefix.
+/// The body of a token after its prefix.
 #[derive(Clone, Copy)]
 pub(super) struct Token {
     body: fn(u8) -> bool,
-    /// How many bytes of the body there must be at least. About half of the real length, or less: a
-    /// token that was cut short is still worth hiding.
+    /// The minimum length of the body: at most half of the real length, so that truncated tokens
+    /// are redacted, too.
     bytes_min: usize,
-    /// Whether the body has exactly that length, for prefixes that occur in other words.
+    /// Whether the length is exact, for prefixes that occur in other words.
     exact: bool,
 }
 
 impl Rule {
-    /// Whether the text goes on with this trigger, minding letter case only where the rule does.
+    /// Whether the trigger matches here, with the case sensitivity of the rule.
     pub(super) fn is_trigger(&self, rest: &[u8], trigger: &str) -> bool {
         let trigger = trigger.as_bytes();
         match self.shape {
@@ -48,7 +48,7 @@ impl Rule {
         }
     }
 
-    /// The secret whose trigger of `length` bytes stands at `at`.
+    /// The secret whose trigger of `length` bytes is at `at`.
     pub(super) fn check(&self, text: &[u8], at: usize, length: usize) -> Option<Found> {
         let (start, end) = match self.shape {
             Shape::Custom(check) => return check(text, at),
@@ -60,7 +60,7 @@ impl Rule {
 }
 
 impl Token {
-    /// Only the first bytes decide, and the rest is taken when they do: a prefix repeated over megabytes
+    /// Only the first bytes decide, then the rest is included: a prefix repeated over megabytes
     /// costs no more than its length.
     fn end(self, text: &[u8], start: usize, body: usize) -> Option<usize> {
         let rest = text.get(body..)?;
@@ -71,7 +71,7 @@ impl Token {
         if judged.len() < self.bytes_min {
             return None;
         }
-        // Sixteen capitals are too few to look random every time.
+        // Sixteen capitals are too few to always look random.
         let is_code = self.exact && judged.iter().all(|&byte| upper(byte)) && is_varied(judged);
         if !is_code && !is_generated(judged) {
             return None;
@@ -97,7 +97,7 @@ impl Token {
         let (start, body) = (at - before, at + length);
         let rest = text.get(body..)?;
         let after = run(&rest[..rest.len().min(JUDGED_BYTES_MAX)], self.body);
-        // What stands behind a placeholder was looked at with what the placeholder replaced.
+        // The text after a placeholder was already checked together with the replaced text.
         let is_whole = text[..start].last() != Some(&b']');
         let is_long = is_whole && before >= before_min && after >= self.bytes_min;
         if !is_long || !starts_word(text, start) || !is_generated(&text[start..body + after]) {
@@ -107,8 +107,8 @@ impl Token {
     }
 }
 
-/// Whether a word can start here: behind no letter or digit, except one that is part of an escape such
-/// as the `n` of `\n`, for JSON within a text.
+/// Whether a word can start here: not after a letter or digit, except in an escape such as `\n`
+/// (JSON inside of text).
 pub(super) fn starts_word(text: &[u8], at: usize) -> bool {
     match &text[..at] {
         [] | [.., b'\\', b'n' | b'r' | b't' | b'b' | b'f'] => true,
@@ -121,12 +121,12 @@ pub(super) fn starts_word(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// `xxxxxxxx`, as documents write where a token goes.
+/// `xxxxxxxx`, a stand-in for a token in documentation.
 pub(super) fn is_filler(body: &[u8]) -> bool {
     body.iter().all(|byte| matches!(byte, b'x' | b'X' | b'*' | b'.' | b'_' | b'-' | b':' | b'0'))
 }
 
-/// How many bytes from the start are of a class.
+/// The number of bytes of a class at the start.
 pub(super) fn run(bytes: &[u8], class: fn(u8) -> bool) -> usize {
     let length = bytes.iter().position(|&byte| !class(byte)).unwrap_or(bytes.len());
     work::count(length + 1);
@@ -165,7 +165,7 @@ pub(super) fn base64_url(byte: u8) -> bool {
     word(byte) || byte == b'='
 }
 
-/// Whatever a token may have: base64, dots, and what URLs escape.
+/// All characters of tokens: base64, dots, and URL escapes.
 pub(super) fn percent_encoded(byte: u8) -> bool {
     base64(byte) || matches!(byte, b'%' | b'.')
 }

@@ -1,13 +1,13 @@
-//! Secrets that are more than a prefix and a run of letters: JWTs, key blocks, URLs, webhooks.
+//! Secrets with structure: JWTs, key blocks, URLs, webhooks.
 //!
-//! Each check looks at a bounded number of bytes before it decides, or consumes what it looked at, so
-//! that a text of nothing but triggers is still read in linear time.
+//! Each check reads a bounded number of bytes before it decides, or consumes what it read, so that
+//! a text of nothing but triggers takes linear time.
 
 use memchr::memmem;
 
 use super::{
     Found,
-    looks::{decoded, is_generated, is_sample},
+    randomness::{decoded, is_generated, is_sample},
     rules::{alphanumeric, base64, hex, percent_encoded, run, starts_word, word},
     values,
 };
@@ -16,7 +16,7 @@ use crate::memchr_small::{memchr, memchr2};
 /// How much of a URL is searched for a password.
 const URL_BYTES_MAX: usize = 256;
 
-/// `sk-` and at least twenty bytes. Names of style classes begin like that too, hence the digit, and
+/// `sk-` and at least twenty bytes. CSS class names start like that, too, hence the digit, and
 /// either no dash for a while or a capital letter.
 pub(super) fn secret_key(text: &[u8], at: usize) -> Option<Found> {
     let body = at + 3;
@@ -31,7 +31,7 @@ pub(super) fn secret_key(text: &[u8], at: usize) -> Option<Found> {
     plausible.then(|| Found { start: at, end: body + run(&text[body..], word), rule: "openai-key" })
 }
 
-/// Two or more parts of base64url, the first of which is the beginning of a JSON object.
+/// Two or more parts of base64url; the first is the start of a JSON object.
 pub(super) fn jwt(text: &[u8], at: usize) -> Option<Found> {
     const HEADER_BYTES_MIN: usize = 10;
     const PAYLOAD_BYTES_MIN: usize = 4;
@@ -57,8 +57,8 @@ pub(super) fn jwt(text: &[u8], at: usize) -> Option<Found> {
     Some(Found { start: at, end, rule: "jwt" })
 }
 
-/// A PEM block, from its first dash to its last; to the end of what looks like a key when the block was
-/// cut short. A mere mention of the first line is none.
+/// A PEM block, from its first dash to its last. If it is truncated, to the end of what looks like
+/// a key. A mention of the first line alone does not count.
 pub(super) fn private_key(text: &[u8], at: usize) -> Option<Found> {
     const LABEL_BYTES_MAX: usize = 48;
     const BEGIN: &[u8] = b"-----BEGIN ";
@@ -79,7 +79,7 @@ pub(super) fn private_key(text: &[u8], at: usize) -> Option<Found> {
     Some(Found { start: at, end, rule: "private-key" })
 }
 
-/// Whether there is a key between the first and the last line, rather than the code that looks for them.
+/// Whether there is a key between the first and the last line, not code that searches for them.
 fn holds_key(inside: &[u8]) -> bool {
     const RUN_BYTES_MIN: usize = 24;
     const KEY_BYTES_MIN: usize = 8;
@@ -100,9 +100,8 @@ fn end_line(text: &[u8], dashes: usize) -> usize {
     memmem::find(rest, b"-----").map_or(label, |offset| label + offset + 5)
 }
 
-/// How many bytes behind a first line without a last one are a key: lines of base64, with the headers
-/// an encrypted key has and blank lines between. What stands before the base64 on a line, such as a
-/// line number, goes with it.
+/// The length of the key after a first line without a last one: lines of base64, headers of
+/// encrypted keys, empty lines. Prefixes such as line numbers are included.
 fn truncated_key(text: &[u8]) -> Option<usize> {
     const LINE_BYTES_MIN: usize = 16;
     const RUN_BYTES_MIN: usize = 32;
@@ -123,7 +122,7 @@ fn truncated_key(text: &[u8]) -> Option<usize> {
     key
 }
 
-/// To the end of the line, which may also be written as `\n`.
+/// To the end of the line, which may be written as `\n`.
 fn line_length(text: &[u8]) -> usize {
     let mut at = 0;
     while let Some(offset) = memchr2(b'\n', b'\\', &text[at..]) {
@@ -159,18 +158,23 @@ pub(super) fn url_password(text: &[u8], at: usize) -> Option<Found> {
     };
     let at_sign = match authority.iter().rposition(|byte| *byte == b'@') {
         Some(at_sign) => at_sign,
-        // An unescaped slash in the password; but in `host:8080/@name` there is a port, and no password.
+        // An unescaped slash in the password. But in `host:8080/@name` there is a port and no
+        // password.
         None if authority[colon + 1..].iter().all(u8::is_ascii_digit) => return None,
         None => url.iter().rposition(|byte| *byte == b'@')?,
     };
     let password = url.get(colon + 1..at_sign)?;
-    let hide = !password.is_empty()
+    let redact_text = !password.is_empty()
         && !values::is_placeholder(password)
         && !values::holds_placeholder(&url[..at_sign]);
-    hide.then(|| Found { start: start + colon + 1, end: start + at_sign, rule: "url-password" })
+    redact_text.then(|| Found {
+        start: start + colon + 1,
+        end: start + at_sign,
+        rule: "url-password",
+    })
 }
 
-/// A token in the place of a user's name: `https://ghp_…@github.com`.
+/// A token instead of a user name: `https://ghp_…@github.com`.
 fn token_as_user(text: &[u8], start: usize, authority: &[u8]) -> Option<Found> {
     const TOKEN_BYTES_MIN: usize = 20;
     let user = &authority[..memchr(b'@', authority)?];
@@ -184,7 +188,7 @@ fn in_url(byte: u8) -> bool {
     !byte.is_ascii_whitespace() && !matches!(byte, b'"' | b'\'' | b'`' | b'<' | b'>' | b'\\')
 }
 
-/// The part of a webhook's address that lets one post to it.
+/// The secret part of a webhook URL.
 pub(super) fn webhook(text: &[u8], at: usize) -> Option<Found> {
     const HOSTS: [(&[u8], &str); 5] = [
         (b"hooks.slack.com/", "slack-webhook"),
@@ -227,7 +231,7 @@ pub(super) fn telegram_bot(text: &[u8], at: usize) -> Option<Found> {
     })
 }
 
-/// `Bearer` and a token, wherever it stands; a header is found by its name as well.
+/// `Bearer` and a token, anywhere; a header is also found by its name.
 pub(super) fn bearer(text: &[u8], at: usize) -> Option<Found> {
     const TOKEN_BYTES_MIN: usize = 16;
     let start = at + "bearer ".len();
@@ -267,7 +271,7 @@ pub(super) fn airtable(text: &[u8], at: usize) -> Option<Found> {
     plausible.then(|| Found { start: at, end: dot + 1 + length, rule: "airtable-token" })
 }
 
-/// `s.` and 24 letters and digits: the tokens of Vault before version 1.10.
+/// `s.` and 24 letters and digits: tokens of Vault before version 1.10.
 pub(super) fn vault_token(text: &[u8], at: usize) -> Option<Found> {
     const BODY_BYTES: usize = 24;
     let (start, body) = (at + 1, at + 3);
@@ -277,7 +281,7 @@ pub(super) fn vault_token(text: &[u8], at: usize) -> Option<Found> {
     plausible.then(|| Found { start, end: body + length, rule: "vault-token" })
 }
 
-/// 32 hexadecimal digits before the data centre: `…-us12`.
+/// 32 hexadecimal digits before the data center: `…-us12`.
 pub(super) fn mailchimp(text: &[u8], at: usize) -> Option<Found> {
     const KEY_BYTES: usize = 32;
     let start = at.checked_sub(KEY_BYTES)?;
@@ -290,7 +294,7 @@ pub(super) fn mailchimp(text: &[u8], at: usize) -> Option<Found> {
     plausible.then(|| Found { start, end: at + 3 + digits, rule: "mailchimp-key" })
 }
 
-/// Base64 of a PEM block with a private key, as Kubernetes and CI systems store it.
+/// A base64-encoded PEM block with a private key, as in Kubernetes and CI systems.
 pub(super) fn base64_pem(text: &[u8], at: usize) -> Option<Found> {
     let mut room = [0; 48];
     let says = decoded(&text[at..text.len().min(at + 64)], &mut room);
@@ -298,7 +302,7 @@ pub(super) fn base64_pem(text: &[u8], at: usize) -> Option<Found> {
     plausible.then(|| Found { start: at, end: at + run(&text[at..], base64), rule: "private-key" })
 }
 
-/// A key file of `PuTTY`, whose private lines follow the public ones.
+/// A `PuTTY` key file, whose private lines follow the public ones.
 pub(super) fn putty_key(text: &[u8], at: usize) -> Option<Found> {
     const FILE_BYTES_MAX: usize = 2 << 10;
     const LINES: &[u8] = b"Private-Lines:";
@@ -323,7 +327,7 @@ pub(super) fn putty_key(text: &[u8], at: usize) -> Option<Found> {
     (end > start).then_some(Found { start, end, rule: "private-key" })
 }
 
-/// A password as `crypt` and its successors store it: `$6$salt$hash`, `{SSHA}…`.
+/// A password hash of `crypt` and its successors: `$6$salt$hash`, `{SSHA}…`.
 pub(super) fn crypt_hash(text: &[u8], at: usize) -> Option<Found> {
     const HASH_BYTES_MIN: usize = 20;
     let rest = &text[at..];
@@ -346,7 +350,7 @@ pub(super) fn signature(text: &[u8], at: usize) -> Option<Found> {
     plausible.then(|| Found { start, end: start + run(rest, percent_encoded), rule: "signature" })
 }
 
-/// A key in the query of an address.
+/// A key in the query of a URL.
 pub(super) fn query_key(text: &[u8], at: usize) -> Option<Found> {
     let start = at + 1 + memchr(b'=', &text[at..text.len().min(at + 16)])?;
     if let Some(token) = super::token_at(text, start) {
@@ -358,7 +362,7 @@ pub(super) fn query_key(text: &[u8], at: usize) -> Option<Found> {
     plausible.then(|| Found { start, end: start + run(rest, percent_encoded), rule: "api-key" })
 }
 
-/// An access key of AWS with the secret one right behind it, as in the file that the console offers.
+/// An AWS access key followed by its secret key, as in the CSV file of the console.
 pub(super) fn aws_pair(text: &[u8], at: usize) -> Option<Found> {
     const ID_BYTES: usize = 20;
     const SECRET_BYTES: usize = 40;
@@ -376,7 +380,7 @@ pub(super) fn aws_pair(text: &[u8], at: usize) -> Option<Found> {
     plausible.then_some(Found { start: at, end, rule: "aws-access-key" })
 }
 
-/// The private part of a JSON Web Key: the member `d` beside `kty`.
+/// The private part of a JSON Web Key: the member `d` next to `kty`.
 pub(super) fn jwk(text: &[u8], at: usize) -> Option<Found> {
     const KEY_BYTES_MAX: usize = 1024;
     let behind = at + 3;

@@ -1,11 +1,12 @@
-//! The table of secrets: what each is called, what announces it, and what it must look like.
+//! The table of secrets: name, triggers and format of each.
 //!
 //! Prefixes, alphabets and lengths are those that vendors publish or that their tokens have.
 
 use super::{
     assignments::assignment,
     commands::{openssl_pass, option, piped, sqlplus},
-    logins::netrc,
+    languages::{identified_by, secure_string, spoken_password},
+    netrc::netrc,
     rules::{
         Rule, alphanumeric, around, at_least, base64, base64_url, colons, custom, dotted, exactly,
         hex, percent_encoded, tilde, token, upper, upper_dashed, word,
@@ -15,7 +16,6 @@ use super::{
         private_key, putty_key, query_key, secret_key, signature, telegram_bot, url_password,
         vault_token, webhook,
     },
-    spoken::{identified_by, secure_string, spoken_password},
 };
 
 pub(super) const RULES: &[Rule] = &[
@@ -169,7 +169,7 @@ pub(super) const RULES: &[Rule] = &[
     token("devin-key", &["apk_", "cog_"], at_least(36, base64)),
     token("brave-key", &["BSA"], at_least(24, word)),
     token("apify-token", &["apify_api_"], at_least(20, alphanumeric)),
-    // Money and trade
+    // Payment and commerce
     token(
         "stripe-key",
         &["sk_live_", "sk_test_", "sk_prod_", "rk_live_", "rk_test_", "rk_prod_"],
@@ -195,7 +195,7 @@ pub(super) const RULES: &[Rule] = &[
     token("xendit-key", &["xnd_production_", "xnd_development_"], at_least(20, word)),
     token("onfido-token", &["api_live.", "api_live_ca.", "api_live_us."], at_least(16, dotted)),
     token("razorpay-key", &["rzp_live_", "rzp_test_"], at_least(14, alphanumeric)),
-    // Messages
+    // Messaging
     token(
         "slack-token",
         &["xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-", "xoxc-", "xoxd-", "xoxe.", "xapp-"],
@@ -230,7 +230,7 @@ pub(super) const RULES: &[Rule] = &[
     token("pinterest-token", &["pina_"], at_least(30, word)),
     token("frameio-token", &["fio-u-"], at_least(30, base64_url)),
     around("fcm-key", &[":APA91b"], 8, at_least(40, word)),
-    // Watching
+    // Monitoring
     token("sentry-token", &["sntrys_", "sntryu_"], at_least(24, base64)),
     token("newrelic-key", &["NRAK-", "NRII-", "NRIQ-", "NRSP-"], at_least(14, word)),
     token("grafana-token", &["glsa_", "glc_"], at_least(20, base64)),
@@ -291,7 +291,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         spoken_password,
     ),
-    // Anything under a telling name; the rule named in the placeholder is the name's kind.
+    // Values of names of secrets. The placeholder has the kind of the name.
     custom(
         "assignment",
         &[

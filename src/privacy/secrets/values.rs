@@ -1,31 +1,31 @@
-//! Whether the value under a telling name is the secret itself, or only speaks of one.
+//! Decides whether the value of a name such as `password` is a secret.
 //!
-//! `password = get_password()`, `token: string`, `${SECRET}` and `<your-key>` keep their text; what a
-//! person or a machine could have chosen as a secret does not.
+//! `password = get_password()`, `token: string`, `${SECRET}` and `<your-key>` are kept. A value
+//! that a person or a program could have chosen as a secret is not.
 
 use super::{
     Found,
     cookies::cookies,
-    looks::{decoded, is_sample, looks_random},
     names::{Kind, kind_of},
+    randomness::{decoded, is_sample, looks_random},
     rules::{base64, is_filler, run},
     shapes, token_at,
 };
 
-/// How a value stands beside its name, which decides how much it must look like a secret.
+/// The syntax of an assignment, which determines how much the value must look like a secret.
 #[derive(Debug, PartialEq, Clone, Copy)]
 pub(super) enum Written {
-    /// `NAME=value` with the name in capitals: an environment, where values are literal.
+    /// `NAME=value` with the name in capitals: an environment variable, whose value is literal.
     Environment,
-    /// `name: "value"`: a literal of some language.
+    /// `name: "value"`: a string literal.
     Quoted,
-    /// `name=value`: a query, a connection string, an argument in code.
+    /// `name=value`: a query, a connection string, an argument.
     Tight,
     /// `name: value`, `name = value`: a configuration file, a type, code, prose.
     Loose,
     /// `--name value`.
     Flag,
-    /// `name: value` or `a.name=value`, and nothing else on the line: a configuration file.
+    /// `name: value` or `a.name=value` alone on a line: a configuration file.
     Line,
     /// `("name", "value")`: arguments, or a list of words.
     Listed,
@@ -33,10 +33,11 @@ pub(super) enum Written {
     Spoken,
 }
 
-/// How much of a value is judged. A secret's beginning tells, and this bounds what a hostile text costs.
+/// How much of a value is classified. Its start suffices, and this limits the cost for untrusted
+/// text.
 const JUDGED_BYTES_MAX: usize = 128;
 
-/// What values are when they are not given: compared as a whole, in any letter case.
+/// Values that mean "not set": compared as a whole, in any letter case.
 const WORDS: &[&str] = &[
     "password",
     "passwd",
@@ -118,7 +119,7 @@ const WORDS: &[&str] = &[
     "instead",
 ];
 
-/// How values begin when the reader is to put in their own.
+/// Prefixes of values that the reader should replace.
 const BEGINNINGS: &[&str] = &[
     "your",
     "example",
@@ -143,7 +144,7 @@ const BEGINNINGS: &[&str] = &[
     "…",
 ];
 
-/// The part of the value at `start..end` that must not be kept, under a name of this kind.
+/// The range of the value at `start..end` to redact, for a name of this kind.
 pub(super) fn secret_in(
     kind: Kind,
     written: Written,
@@ -157,7 +158,7 @@ pub(super) fn secret_in(
         Kind::Cookie => return cookies(text, start),
         _ => {}
     }
-    // The shape of a token says more than the name it stands under.
+    // The format of a token says more than its name.
     if let Some(token) = token_at(text, start)
         && token.end == end
     {
@@ -170,7 +171,8 @@ pub(super) fn secret_in(
     Some(Found { start, end, rule: kind.rule() })
 }
 
-/// What follows the scheme of an `Authorization` header, or the whole value when it names none.
+/// The part after the scheme of an `Authorization` header, or the whole value if there is no
+/// scheme.
 fn credentials(text: &[u8], start: usize, end: usize) -> Option<Found> {
     let value = &text[start..end];
     let scheme = &value[..run(value, |byte| byte.is_ascii_alphanumeric() || byte == b'-')];
@@ -185,7 +187,7 @@ fn credentials(text: &[u8], start: usize, end: usize) -> Option<Found> {
     let prose = word.len() < judged.len()
         && word.iter().all(u8::is_ascii_lowercase)
         && matches!(judged[word.len()], b' ' | b'.' | b',');
-    // Most schemes have one word behind them; these have a list, with the secret somewhere in it.
+    // Most schemes have one word after them; these have a list that contains the secret.
     let lists: [&[u8]; 5] = [b"AWS4-HMAC-SHA256", b"Digest", b"OAuth", b"Hawk", b"Signature"];
     let end = if lists.contains(&scheme) {
         end
@@ -204,7 +206,7 @@ fn credentials(text: &[u8], start: usize, end: usize) -> Option<Found> {
     plausible.then_some(Found { start, end, rule: Kind::Authorization.rule() })
 }
 
-/// `${SECRET}`, `<your-key>`, `xxxx`, `changeme`: where a secret would go.
+/// `${SECRET}`, `<your-key>`, `xxxx`, `changeme`: stand-ins for a secret.
 pub(super) fn is_placeholder(value: &[u8]) -> bool {
     let bare = value.trim_ascii();
     let is_word =
@@ -222,12 +224,12 @@ pub(super) fn is_placeholder(value: &[u8]) -> bool {
         || holds_placeholder(bare)
 }
 
-/// Whether this has been cleaned before. Cleaning it again must change nothing more.
+/// Whether this was redacted before. Redaction is idempotent.
 pub(super) fn holds_placeholder(text: &[u8]) -> bool {
     memchr::memmem::find(text, b"[redacted:").is_some()
 }
 
-/// Something that stands for a value: a variable, a template's hole, a command's output.
+/// A reference to a value: a variable, a template placeholder, the output of a command.
 fn is_reference(value: &[u8]) -> bool {
     let name = |rest: &[u8]| {
         !rest.is_empty()
@@ -267,7 +269,7 @@ fn is_plausible(kind: Kind, written: Written, value: &[u8]) -> bool {
     }
 }
 
-/// A user's name and password in base64.
+/// A user name and password in base64.
 fn is_login(value: &[u8]) -> bool {
     const LOGIN_BYTES_MIN: usize = 12;
     let mut room = [0; JUDGED_BYTES_MAX];
@@ -276,7 +278,7 @@ fn is_login(value: &[u8]) -> bool {
     value.len() >= LOGIN_BYTES_MIN && printable && says.contains(&b':')
 }
 
-/// Capitals, small letters and digits in disorder, as a key under any name has them.
+/// A mix of capitals, lower-case letters and digits, as in a key of any name.
 fn is_generated_key(value: &[u8]) -> bool {
     let has = |class: fn(&u8) -> bool| value.iter().any(class);
     has(u8::is_ascii_uppercase)
@@ -287,7 +289,7 @@ fn is_generated_key(value: &[u8]) -> bool {
         && !is_sample(value)
 }
 
-/// Whether what a sentence or a command names as a password can be one.
+/// Whether the value in a sentence or a command can be a password.
 pub(super) fn is_spoken_secret(value: &[u8], quoted: bool) -> bool {
     let written = if quoted { Written::Quoted } else { Written::Loose };
     !is_placeholder(value) && is_password(written, value)
@@ -316,7 +318,7 @@ fn is_password(written: Written, value: &[u8]) -> bool {
     }
 }
 
-/// A word of small letters that no type, no state and no variable has.
+/// A lower-case word that is not a type, state or variable.
 fn is_plain_word(value: &[u8]) -> bool {
     const BYTES_MIN: usize = 10;
     value.len() >= BYTES_MIN && value.iter().all(u8::is_ascii_lowercase) && !is_label(value)
@@ -350,14 +352,14 @@ fn is_made_secret(written: Written, value: &[u8]) -> bool {
     }
 }
 
-/// Whether a cookie's value was made by a machine to be hard to guess.
+/// Whether a cookie's value was generated to be hard to guess.
 pub(super) fn looks_made(value: &[u8]) -> bool {
     const LONG_BYTES_MIN: usize = 16;
     let long = value.len() >= LONG_BYTES_MIN && (is_number(value) || is_mixed(value));
     (is_random(value, 8) || long) && !is_placeholder(value) && !is_code(value)
 }
 
-/// Letters and digits together, as generated secrets have them.
+/// Letters and digits together, as in generated secrets.
 fn is_random(value: &[u8], bytes_min: usize) -> bool {
     value.len() >= bytes_min
         && has_digit(value)
@@ -365,7 +367,7 @@ fn is_random(value: &[u8], bytes_min: usize) -> bool {
         && !value.iter().any(u8::is_ascii_whitespace)
 }
 
-/// Without a digit, yet no word either: capitals among small letters, and nothing between words.
+/// No digits, but not a word either: capitals among lower-case letters, and no separators.
 fn is_mixed(value: &[u8]) -> bool {
     let capitals = value.iter().skip(1).filter(|byte| byte.is_ascii_uppercase()).count();
     value.iter().all(u8::is_ascii_alphabetic)
@@ -381,7 +383,7 @@ fn is_number(value: &[u8]) -> bool {
     value.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
 }
 
-/// A file or an address, which is where a secret lies and not the secret.
+/// A file or URL: the location of a secret, not the secret.
 fn is_path(value: &[u8]) -> bool {
     let is_base64 =
         value.len() >= 32 && value.iter().all(|&byte| base64(byte)) && looks_random(value);
@@ -394,23 +396,23 @@ fn is_directory(value: &[u8]) -> bool {
     [&b"/"[..], b"./", b"../", b"~/", b"C:\\"].iter().any(|start| value.starts_with(start))
 }
 
-/// What a form shows beside the field: it speaks of passwords, in several words or none with a digit.
+/// The label of a form field: it mentions passwords, in several words or without a digit.
 fn is_label(value: &[u8]) -> bool {
     const WORDS_MAX: usize = 6;
     let lower = value.to_ascii_lowercase();
-    let speaks = memchr::memmem::find(&lower, b"pass").is_some();
+    let mentions = memchr::memmem::find(&lower, b"pass").is_some();
     let words = value.split(u8::is_ascii_whitespace).count();
-    !has_digit(value) && speaks || words > WORDS_MAX
+    !has_digit(value) && mentions || words > WORDS_MAX
 }
 
-/// Brackets and the like, which unquoted values of configuration files do not have.
+/// Brackets and similar, which unquoted values of configuration files do not contain.
 fn is_code(value: &[u8]) -> bool {
     value
         .iter()
         .any(|byte| matches!(byte, b'(' | b')' | b'[' | b']' | b'{' | b'}' | b'<' | b'>' | b'`'))
 }
 
-/// A name with a bracket behind it: `get_password(`, `os.environ[`.
+/// A name followed by a bracket: `get_password(`, `os.environ[`.
 fn is_call(value: &[u8]) -> bool {
     let name =
         run(value, |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b':'));
@@ -432,7 +434,7 @@ fn is_identifier(value: &[u8]) -> bool {
     all_words && is_name && !value.split(separates).any(made)
 }
 
-/// `WIN32_ERROR`: capitals, and words rather than chance.
+/// `WIN32_ERROR`: capitals that form words.
 fn is_constant(value: &[u8]) -> bool {
     value.contains(&b'_')
         && value
@@ -441,7 +443,7 @@ fn is_constant(value: &[u8]) -> bool {
         && !looks_random(value)
 }
 
-/// `^9.0.2`, `4.0.1-beta.2`: a release of what the name says.
+/// `^9.0.2`, `4.0.1-beta.2`: a version.
 fn is_version(value: &[u8]) -> bool {
     let value = value.strip_prefix(b"^").or_else(|| value.strip_prefix(b"~")).unwrap_or(value);
     let value = value.strip_prefix(b"v").unwrap_or(value);

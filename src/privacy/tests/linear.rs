@@ -1,17 +1,20 @@
-//! Redaction takes linear time, whatever the text: counted in bytes read, over hostile fragments and growing sizes.
+//! Proves that redaction takes linear time on any text, by counting bytes read for untrusted
+//! fragments of growing sizes.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use claude_mem_privacy::{Policy, clean_json, clean_text, work::Scope};
 
-/// What a rule, a tag or a bracket begins with, and what might keep it reading: each is repeated over megabytes.
+/// Starts of rules, tags and brackets, and texts that might keep them reading: each is repeated
+/// over megabytes.
 const FRAGMENTS: &str = include_str!("../../../tests/fixtures/fragments.json");
 const FRAGMENTS_MIN: usize = 118;
 const SIZES: [usize; 3] = [256 << 10, 1 << 20, 4 << 20];
 /// Far more than any text needs.
 const READ_PER_BYTE_MAX: u64 = 400;
 
-/// Fails if more than eight times as many bytes, and some, are read of a text that is four times as long: of a long text
-/// each byte may be read once more than of a short one, and a square would be sixteen times as many.
+/// Fails if a text four times as long costs more than eight times as many reads. In a long text
+/// each byte may be read once more than in a short one; quadratic time would be sixteen times as
+/// many.
 fn check(read: impl Fn(&str, usize) -> u64) {
     let fragments: Vec<String> = serde_json::from_str(FRAGMENTS).unwrap();
     assert!(fragments.len() >= FRAGMENTS_MIN);
@@ -21,7 +24,7 @@ fn check(read: impl Fn(&str, usize) -> u64) {
 fn check_some(fragments: impl IntoIterator<Item = String>, read: impl Fn(&str, usize) -> u64) {
     let mut wrong = Vec::new();
     for fragment in fragments {
-        // The next size of a fragment that is not read in linear time would take minutes.
+        // The next size would take minutes for a fragment with superlinear time.
         let mut counts: Vec<u64> = Vec::new();
         for size in SIZES {
             let count = read(&fragment, size);
@@ -53,7 +56,7 @@ fn a_string_is_read_in_linear_time() {
 }
 
 #[test]
-fn a_list_whose_strings_are_read_together_is_read_in_linear_time() {
+fn joined_strings_of_an_array_are_read_in_linear_time() {
     check(|fragment, size| {
         let string = serde_json::to_string(fragment).unwrap();
         bytes_read_of_json(&format!("[{}]", vec![&*string; size / string.len()].join(",")))
@@ -61,7 +64,7 @@ fn a_list_whose_strings_are_read_together_is_read_in_linear_time() {
 }
 
 #[test]
-fn lists_in_lists_and_objects_in_objects_are_read_in_linear_time() {
+fn nested_arrays_and_objects_are_read_in_linear_time() {
     let fragments = ["password=", "<private>", "-----BEGIN PRIVATE KEY-----", "a", "\"", "-u "];
     check_some(fragments.map(String::from), |fragment, size| {
         let string = serde_json::to_string(fragment).unwrap();
@@ -72,18 +75,18 @@ fn lists_in_lists_and_objects_in_objects_are_read_in_linear_time() {
 }
 
 #[test]
-fn what_is_no_json_is_read_in_linear_time() {
+fn invalid_json_is_read_in_linear_time() {
     check(|fragment, size| bytes_read_of_json(&repeated(&format!("[{{\"a\":{fragment}"), size)));
 }
 
-/// How many bytes are read to redact a text, each as often as it is read.
+/// Bytes read to redact a text, counting repeated reads.
 fn bytes_read_of_text(text: &str) -> u64 {
     let scope = Scope::new(u64::MAX);
     clean_text(text, Policy::default());
     scope.bytes_read()
 }
 
-/// How many bytes are read to redact JSON.
+/// Bytes read to redact JSON, counting repeated reads.
 fn bytes_read_of_json(json: &str) -> u64 {
     let scope = Scope::new(u64::MAX);
     clean_json(json, Policy::default());

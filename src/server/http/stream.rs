@@ -142,8 +142,8 @@ impl StreamWriter {
     /// Sends everything after `since`. Returns the new position.
     async fn news(&self, mut after: FeedPosition) -> Result<FeedPosition, Closed> {
         loop {
-            let heard = after.clone();
-            let read = self.state.read(move |store, app| news(store, app, &heard));
+            let position = after.clone();
+            let read = self.state.read(move |store, app| news(store, app, &position));
             let (view, until) = read.await.map_err(|_| Closed)?;
             for (type_, body, id) in view {
                 self.send(type_, body, id.as_ref()).await?;
@@ -194,13 +194,13 @@ fn news(
         return Ok((vec![("reload", json!({}), Some(newest.clone()))], newest));
     }
     let (news, until) = store.changes_after(after, NEWS_MAX)?;
-    let (mut view, mut heard) = (Vec::new(), after.clone());
+    let (mut view, mut position) = (Vec::new(), after.clone());
     for one in news {
         let mut frames = frames(store, app, &one)?;
         // Only the last frame of an event has its ID: a client that disconnects in between receives all of them again.
-        heard.reach(one.seq);
+        position.reach(one.seq);
         if let Some((_, _, id)) = frames.last_mut() {
-            *id = Some(heard.clone());
+            *id = Some(position.clone());
         }
         view.extend(frames);
     }

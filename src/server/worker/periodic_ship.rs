@@ -9,7 +9,7 @@ use std::{
 use crate::shared::Shared;
 use claude_mem_core::{app::App, failure::Failure, settings::table::SHIP_TO};
 use claude_mem_maintenance::repair;
-use claude_mem_sync::ship::{self, Backoff, Error, Shipper, backup, runtime, runtime_of_backup};
+use claude_mem_sync::ship::{self, Backoff, Error, Shipper, backup, backup_runtime, runtime};
 use tokio::runtime::Runtime;
 
 /// State between runs: the shipper caches the state of the remote, and the runtime its
@@ -66,7 +66,7 @@ fn current_settings(app: &App) -> Vec<String> {
 
 impl ShipState {
     fn new(settings: Vec<String>, is_backup: bool) -> Result<Self, Failure> {
-        let runtime = if is_backup { runtime_of_backup() } else { runtime() }?;
+        let runtime = if is_backup { backup_runtime() } else { runtime() }?;
         let not_before = is_backup.then(|| Instant::now() + BACKUP_EVERY);
         let backoff = Backoff::default();
         Ok(Self { settings, is_backup, shipper: None, runtime, backoff, not_before })
@@ -109,7 +109,7 @@ impl ShipState {
                 none.insert(Shipper::open(place, paths, settings, environment, *clock)?)
             }
         };
-        let done = self.runtime.block_on(shipper.once())?;
+        let done = self.runtime.block_on(shipper.ship())?;
         if done.is_refilled {
             tracing::warn!("ship: {}", ship::REFILLED);
         }

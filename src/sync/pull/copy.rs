@@ -1,7 +1,7 @@
-//! The copy of one log: what of the remote is new is checked, and only then becomes part of it.
+//! The local copy of another host's log. New data is verified before it is added.
 //!
-//! At every moment the copy is a log that can be read. Bytes that are there are never changed: a segment grows at
-//! its end, is given its final name when it is complete, and goes when a later generation has taken its place.
+//! The copy is readable at any time. Existing bytes never change: a segment grows at its end, gets
+//! its final name when complete, and is deleted when a later generation replaces it.
 
 use std::{
     fs::{self, File},
@@ -21,33 +21,33 @@ use crate::ship::{
 };
 use claude_mem_core::os::{self, Making as _};
 
-/// How often the remote may be compacted under our hands.
+/// Attempts per pull, if the remote is compacted meanwhile.
 const ATTEMPTS_MAX: usize = 4;
 
-/// The entry of the remote that was taken over last.
+/// The newest entry of the remote that was pulled.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Taken {
+struct PulledEntry {
     number: u64,
     hash: Hash,
 }
 
-/// The copy of one log.
+/// The local copy of one log.
 #[derive(Debug)]
-pub(super) struct Copy {
+pub(super) struct HostCopy {
     host: HostId,
     dir: PathBuf,
 }
 
-impl Copy {
+impl HostCopy {
     pub(super) fn new(host: HostId, dir: PathBuf) -> Self {
         Self { host, dir }
     }
 
-    /// Takes over what is new. Gives the entry that we have now, and how many bytes of log came.
-    pub(super) async fn bring(&self, remote: &Remote) -> Result<(u64, u64), Error> {
-        let taken = self.taken();
-        let number_known = taken.map_or(0, |taken| taken.number);
-        if number_known > 0 && !is_there(remote, &self.host.entry(number_known + 1)).await? {
+    /// Pulls new entries. Returns the number of the newest entry and the bytes added.
+    pub(super) async fn update(&self, remote: &Remote) -> Result<(u64, u64), Error> {
+        let pulled_entry = self.pulled_entry();
+        let number_known = pulled_entry.map_or(0, |pulled_entry| pulled_entry.number);
+        if number_known > 0 && !exists(remote, &self.host.entry(number_known + 1)).await? {
             return Ok((number_known, 0));
         }
         let mut attempt = 0;
@@ -55,34 +55,34 @@ impl Copy {
             attempt += 1;
             let found = remote_head::newest(remote, self.host, number_known).await?;
             let head = found.ok_or_else(|| Error::NoHosts { place: remote.place().into() })?;
-            self.check_history(remote, &head, taken)?;
-            match self.take_over(remote, &head).await {
+            self.check_history(remote, &head, pulled_entry)?;
+            match self.copy_segments(remote, &head).await {
                 Ok(bytes) => break (head, bytes),
-                // The log was compacted there meanwhile, so that there is a newer manifest.
+                // The remote was compacted meanwhile: load its newer manifest.
                 Err(Error::Missing { .. }) if attempt < ATTEMPTS_MAX => {}
                 Err(error) => return Err(error),
             }
         };
-        let taken = Taken { number: head.number, hash: head.hash };
-        let json = serde_json::to_vec(&taken).expect("two numbers are plain data");
+        let pulled_entry = PulledEntry { number: head.number, hash: head.hash };
+        let json = serde_json::to_vec(&pulled_entry).expect("two numbers are plain data");
         replace(&self.dir.join("pulled.json"), &json)?;
         Ok((head.number, bytes))
     }
 
-    fn taken(&self) -> Option<Taken> {
+    fn pulled_entry(&self) -> Option<PulledEntry> {
         serde_json::from_slice(&fs::read(self.dir.join("pulled.json")).ok()?).ok()
     }
 
-    /// Whether the remote goes on from what was taken over before.
+    /// Checks that the remote continues the history that was pulled before.
     fn check_history(
         &self,
         remote: &Remote,
         head: &Head,
-        taken: Option<Taken>,
+        pulled_entry: Option<PulledEntry>,
     ) -> Result<(), Error> {
-        let Some(taken) = taken else { return Ok(()) };
-        let follower = taken.number + 1;
-        let said = if taken.number == head.number {
+        let Some(pulled_entry) = pulled_entry else { return Ok(()) };
+        let follower = pulled_entry.number + 1;
+        let said = if pulled_entry.number == head.number {
             Some(head.hash)
         } else if follower == head.manifest.number {
             head.manifest.previous
@@ -91,20 +91,20 @@ impl Copy {
             next.map(|increment| increment.previous)
         };
         match said {
-            Some(said) if said != taken.hash => Err(self.diverged(remote)),
+            Some(said) if said != pulled_entry.hash => Err(self.diverged(remote)),
             _ => Ok(()),
         }
     }
 
     fn diverged(&self, remote: &Remote) -> Error {
         let why = format!(
-            "what it has of machine {} does not go on from what was pulled before",
+            "its log of machine {} does not continue the one that was pulled before",
             self.host
         );
         Error::Diverged { place: remote.place().into(), why }
     }
 
-    async fn take_over(&self, remote: &Remote, head: &Head) -> Result<u64, Error> {
+    async fn copy_segments(&self, remote: &Remote, head: &Head) -> Result<u64, Error> {
         let id = self.dir.join("log.id");
         if !id.exists() {
             replace(&id, encode_log_id(self.host.0).as_ref())?;
@@ -113,8 +113,8 @@ impl Copy {
         let mut bytes = 0;
         for segment in &segments {
             bytes += match segment.is_active {
-                true => self.grow(remote, head, segment).await?,
-                false => self.complete(remote, head, segment).await?,
+                true => self.extend_active(remote, head, segment).await?,
+                false => self.complete_sealed(remote, head, segment).await?,
             };
         }
         self.remove_superseded(&segments)?;
@@ -122,13 +122,13 @@ impl Copy {
         Ok(bytes)
     }
 
-    /// The number of the segment that grows, if there is one here.
-    fn growing(&self) -> Option<u64> {
+    /// The number of the active segment of this copy, if any.
+    fn active_number(&self) -> Option<u64> {
         header(&self.dir.join("active.log")).map(|header| header.number)
     }
 
-    /// A segment that nobody appends to any more. What is here of it is its beginning.
-    async fn complete(
+    /// Completes a sealed segment. The bytes here, if any, are its beginning.
+    async fn complete_sealed(
         &self,
         remote: &Remote,
         head: &Head,
@@ -139,30 +139,36 @@ impl Copy {
             return Ok(0);
         }
         let active = self.dir.join("active.log");
-        let is_growing =
-            self.growing().is_some_and(|at| (segment.number..=segment.number_last).contains(&at));
+        let is_growing = self
+            .active_number()
+            .is_some_and(|at| (segment.number..=segment.number_last).contains(&at));
         let begun = match is_growing && segment.generation == 0 {
             true => active.clone(),
             false => path.clone(),
         };
         let (draft, bytes) = self.draft(remote, head, segment, &begun).await?;
         if is_growing {
-            // Whoever reads meanwhile finds the beginning under one name or the other, and never twice.
-            let number = self.growing().unwrap_or(segment.number);
+            // Concurrent readers find the segment under one of the two names, never under both.
+            let number = self.active_number().unwrap_or(segment.number);
             rename(&active, &self.dir.join(format!("{number:016x}.g00.seg")))?;
         }
         rename(&draft, &path)?;
         Ok(bytes)
     }
 
-    /// The segment that is appended to.
-    async fn grow(&self, remote: &Remote, head: &Head, segment: &Segment) -> Result<u64, Error> {
+    /// Extends the active segment.
+    async fn extend_active(
+        &self,
+        remote: &Remote,
+        head: &Head,
+        segment: &Segment,
+    ) -> Result<u64, Error> {
         let path = self.dir.join("active.log");
-        match self.growing() {
+        match self.active_number() {
             Some(number) if number == segment.number => {
                 return self.append(remote, head, segment, &path).await;
             }
-            // It was complete before we came to see it, and is there under its own name by now.
+            // It was sealed before the first pull, so it already has its final name.
             Some(number) => rename(&path, &self.dir.join(format!("{number:016x}.g00.seg")))?,
             None => {}
         }
@@ -171,7 +177,8 @@ impl Copy {
         Ok(bytes)
     }
 
-    /// Writes a segment under a name that no reader looks at, beginning with what is in `begun`.
+    /// Writes a segment under a temporary name that readers ignore, starting with the bytes of
+    /// `begun`.
     async fn draft(
         &self,
         remote: &Remote,
@@ -205,7 +212,7 @@ impl Copy {
         checked.map(|()| (draft, bytes))
     }
 
-    /// Adds to the segment that grows. All of it is checked first: what is wrong never gets there.
+    /// Appends to the active segment, after verifying all new bytes.
     async fn append(
         &self,
         remote: &Remote,
@@ -230,7 +237,7 @@ impl Copy {
         Ok(more.len() as u64)
     }
 
-    /// Whether a file, and what is to come behind it, is what the manifest says, and is of this log.
+    /// Checks that a file and the bytes that follow it match the manifest and belong to this log.
     fn check(
         &self,
         remote: &Remote,
@@ -262,8 +269,8 @@ impl Copy {
         }
     }
 
-    /// Takes away what a later generation has taken the place of: that is how what was forgotten there leaves
-    /// this machine. What the remote merely does not name any more stays.
+    /// Deletes segments that a later generation replaced, so events forgotten on the other host are
+    /// erased here, too. Segments that the remote no longer lists are kept.
     fn remove_superseded(&self, segments: &[Segment]) -> Result<(), Error> {
         let failed = |error| Error::io("list", &self.dir, error);
         for entry in fs::read_dir(&self.dir).map_err(failed)? {
@@ -284,7 +291,7 @@ impl Copy {
     }
 }
 
-/// Which segments a file holds, and in which generation, by its name.
+/// The segment numbers and the generation in a file name.
 fn parse(name: &str) -> Option<(std::ops::RangeInclusive<u64>, u32)> {
     let (numbers, generation) = name.strip_suffix(".seg")?.split_once(".g")?;
     let (first, last) = numbers.split_once('-').unwrap_or((numbers, numbers));
@@ -292,7 +299,7 @@ fn parse(name: &str) -> Option<(std::ops::RangeInclusive<u64>, u32)> {
     Some((number(first)?..=number(last)?, generation.parse().ok()?))
 }
 
-async fn is_there(remote: &Remote, name: &str) -> Result<bool, Error> {
+async fn exists(remote: &Remote, name: &str) -> Result<bool, Error> {
     match remote.get_packed(name).await {
         Ok(_) => Ok(true),
         Err(Error::Missing { .. }) => Ok(false),

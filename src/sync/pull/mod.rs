@@ -1,17 +1,17 @@
-//! Other machines' logs, brought here from the remote that all of them ship to.
+//! Pulls the logs of other hosts from the shared remote.
 //!
-//! Each has a folder below `foreign/` in the data directory, named by the id of its log: a copy of its segments
-//! that nobody appends to but us, what was taken over last (`pulled.json`), and what we call it (`host.json`).
-//! Folding reads them beside our own log. Nothing here is shipped.
+//! Each host has a folder in `foreign/`, named by the id of its log: its segments, the newest
+//! pulled entry (`pulled.json`) and its description (`host.json`). The fold reads them like our own
+//! log. They are not shipped.
 
 mod copy;
 mod hosts;
 
-pub use hosts::{Known, all, find, keep};
+pub use hosts::{KnownHost, all, find, save};
 
 use std::fs::File;
 
-use copy::Copy;
+use copy::HostCopy;
 
 use crate::ship::{Error, local, manifest::HostId, remote::Remote, remote_head};
 use claude_mem_core::{
@@ -19,47 +19,47 @@ use claude_mem_core::{
     paths::{Paths, create_private},
 };
 
-/// What came of one machine.
+/// The result of pulling one host.
 #[derive(Debug)]
-pub struct Pulled {
-    /// Whose log it is.
+pub struct PulledHost {
+    /// The id of its log.
     pub host: HostId,
-    /// What the machine is called.
+    /// The name of the host.
     pub name: String,
-    /// The number of the entry of the remote that we have now.
+    /// The number of the newest entry.
     pub entry: u64,
-    /// Bytes of log that are new here.
+    /// New bytes.
     pub bytes: u64,
 }
 
-/// What a pull came to.
+/// The result of a pull.
 #[derive(Debug, Default)]
-pub struct Outcome {
-    /// The machines that were looked at.
-    pub pulled: Vec<Pulled>,
-    /// Those of which nothing could be taken over, and why. Their copies are as they were.
+pub struct PullOutcome {
+    /// All hosts in the remote.
+    pub pulled: Vec<PulledHost>,
+    /// Hosts that failed, with the reason. Their copies are unchanged.
     pub failed: Vec<(String, Error)>,
 }
 
-impl Outcome {
-    /// Whether there is anything to be folded.
+impl PullOutcome {
+    /// Whether there are new events to fold.
     pub fn is_new(&self) -> bool {
         self.pulled.iter().any(|pulled| pulled.bytes > 0)
     }
 }
 
-/// Brings what is new of every other machine. One that cannot be had does not keep us from the others.
-pub async fn pull(remote: &Remote, paths: &Paths) -> Result<Outcome, Error> {
+/// Pulls all other hosts. An error of one host does not stop the others.
+pub async fn pull(remote: &Remote, paths: &Paths) -> Result<PullOutcome, Error> {
     let folder = paths.foreign();
     create_private(&folder).map_err(|error| Error::io("create", &folder, error))?;
     let _alone = lock(paths)?;
     let own = local::host(&paths.log())?;
-    let mut outcome = Outcome::default();
+    let mut outcome = PullOutcome::default();
     for host in remote_head::hosts(remote).await? {
         if Some(host) == own {
             continue;
         }
-        let known = match hosts::of(paths, host)? {
+        let known = match hosts::with_id(paths, host)? {
             Some(known) if known.host.is_dropped => continue,
             known => known,
         };
@@ -69,40 +69,40 @@ pub async fn pull(remote: &Remote, paths: &Paths) -> Result<Outcome, Error> {
             (_, Some(known)) => known.host.name.clone(),
             _ => host.to_string()[..8].to_owned(),
         };
-        match bring(remote, paths, host, &name, known).await {
+        match pull_host(remote, paths, host, &name, known).await {
             Ok(pulled) => outcome.pulled.push(pulled),
-            // Then so is everything else.
-            Err(error) if error.is_passing() => return Err(error),
+            // The remote is unreachable, so all other hosts would fail, too.
+            Err(error) if error.is_transient() => return Err(error),
             Err(error) => outcome.failed.push((name, error)),
         }
     }
     Ok(outcome)
 }
 
-async fn bring(
+async fn pull_host(
     remote: &Remote,
     paths: &Paths,
     host: HostId,
     name: &str,
-    known: Option<Known>,
-) -> Result<Pulled, Error> {
+    known: Option<KnownHost>,
+) -> Result<PulledHost, Error> {
     let dir = paths.foreign().join(host.to_string());
     create_private(&dir).map_err(|error| Error::io("create", &dir, error))?;
-    let copy = Copy::new(host, dir);
-    let (entry, bytes) = copy.bring(remote).await?;
-    // Only now is it a log that can be folded.
+    let copy = HostCopy::new(host, dir);
+    let (entry, bytes) = copy.update(remote).await?;
+    // The copy is complete: make it visible to the fold.
     match known {
         Some(mut known) if known.host.name != name => {
             name.clone_into(&mut known.host.name);
-            keep(paths, &known)?;
+            save(paths, &known)?;
         }
         Some(_) => {}
-        None => hosts::begin(paths, host, name)?,
+        None => hosts::add(paths, host, name)?,
     }
-    Ok(Pulled { host, name: name.to_owned(), entry, bytes })
+    Ok(PulledHost { host, name: name.to_owned(), entry, bytes })
 }
 
-/// Two pulls at the same time would write to the same files.
+/// Prevents two concurrent pulls from writing to the same files.
 fn lock(paths: &Paths) -> Result<File, Error> {
     let path = paths.foreign().join("lock");
     let file = open_lock(&path).map_err(|error| Error::io("create", &path, error))?;

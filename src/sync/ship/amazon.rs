@@ -1,4 +1,4 @@
-//! A bucket of Amazon's, or of a server that speaks S3.
+//! Buckets on Amazon S3 or an S3-compatible server.
 
 use std::{fs, path::PathBuf};
 
@@ -6,7 +6,7 @@ use object_store::aws::{AmazonS3, AmazonS3Builder as Builder, AmazonS3ConfigKey 
 
 use crate::ship::{
     Error,
-    credentials::{is_on, of_maker},
+    credentials::{hardware_value, is_on},
     error_text::first_line,
     remote::{client, retry, variables, without_password},
 };
@@ -16,7 +16,7 @@ use claude_mem_core::{
     settings::{Settings, table},
 };
 
-/// Opens the bucket of a place. Asks nothing of it yet.
+/// Opens a bucket. Sends no request.
 pub(super) fn bucket(
     place: &str,
     paths: &Paths,
@@ -26,14 +26,19 @@ pub(super) fn bucket(
     let profile = Profile::find(paths, environment);
     let builder = builder(place, &profile, settings, environment);
     let is_let_in = has_credentials(&builder)
-        || has_metadata(&builder, environment, &of_maker("sys_vendor"), &of_maker("bios_version"));
+        || has_metadata_server(
+            &builder,
+            environment,
+            &hardware_value("sys_vendor"),
+            &hardware_value("bios_version"),
+        );
     let place = without_password(place);
     let bucket = builder.build().map_err(|error| {
         let (place, why) = (place.clone(), first_line(&error));
         match why.as_str() {
             "Missing AccessKeyId" | "Missing SecretAccessKey" => Error::Credentials {
                 place,
-                why: "one of the key and its secret is said without the other".into(),
+                why: "the access key ID and the secret access key must be set together".into(),
             },
             _ => Error::Place { place, why },
         }
@@ -44,7 +49,7 @@ pub(super) fn bucket(
     }
 }
 
-/// What the usual files, the usual variables and our settings say. Later ones win.
+/// Merges configuration files, environment variables and settings. Later sources win.
 fn builder(
     place: &str,
     profile: &Profile,
@@ -62,7 +67,7 @@ fn builder(
     ];
     let of_settings = of_settings.map(|(key, setting)| (key, settings.get(setting)));
     let of_settings = of_settings.into_iter().filter(|(_, value)| !value.is_empty());
-    let said = later_wins([of_profile.collect(), of_variables.collect(), of_settings.collect()]);
+    let said = merge_sources([of_profile.collect(), of_variables.collect(), of_settings.collect()]);
     let builder = Builder::new()
         .with_url(place)
         .with_region("us-east-1")
@@ -86,7 +91,7 @@ fn builder(
 
 fn known(name: &str, value: &str) -> Option<(ConfigKey, String)> {
     let key = match name {
-        // As Amazon's own programs have it.
+        // The name that the AWS command line uses.
         "aws_ec2_metadata_service_endpoint" => ConfigKey::MetadataEndpoint,
         _ => name.parse().ok()?,
     };
@@ -94,8 +99,8 @@ fn known(name: &str, value: &str) -> Option<(ConfigKey, String)> {
     Some((key, value.to_owned()))
 }
 
-/// A token is of one key: where another is said later, it is none of its.
-fn later_wins(sources: [Vec<(ConfigKey, String)>; 3]) -> Vec<(ConfigKey, String)> {
+/// A session token belongs to its key: if a later source replaces the key, the token is dropped.
+fn merge_sources(sources: [Vec<(ConfigKey, String)>; 3]) -> Vec<(ConfigKey, String)> {
     let mut all: Vec<(ConfigKey, String)> = Vec::new();
     for source in sources {
         let is_key = |(key, _): &&(ConfigKey, String)| *key == ConfigKey::AccessKeyId;
@@ -117,23 +122,29 @@ fn has_credentials(builder: &Builder) -> bool {
         || is_said(ConfigKey::ContainerCredentialsRelativeUri)
         || is_said(ConfigKey::ContainerCredentialsFullUri)
             && is_said(ConfigKey::ContainerAuthorizationTokenFile)
-        // Nobody needs any for a bucket that is open to all.
+        // Public buckets need no credentials.
         || is_on(said(ConfigKey::SkipSignature).as_deref())
 }
 
-/// Whether this is a machine of Amazon's. The older ones have their name only in the version of what starts them.
-fn has_metadata(builder: &Builder, environment: &Environment, maker: &str, version: &str) -> bool {
+/// Whether this machine has an AWS metadata server. Old instance types show it only in the BIOS
+/// version.
+fn has_metadata_server(
+    builder: &Builder,
+    environment: &Environment,
+    maker: &str,
+    version: &str,
+) -> bool {
     !is_on(environment.text("AWS_EC2_METADATA_DISABLED").as_deref())
         && (builder.get_config_value(&ConfigKey::MetadataEndpoint).is_some()
             || maker.starts_with("Amazon")
             || version.to_ascii_lowercase().contains("amazon"))
 }
 
-/// What the usual files say for the profile in force, as other tools take it.
+/// The active profile in the AWS configuration files.
 #[derive(Debug, Default)]
 struct Profile {
     name: Option<String>,
-    is_there: bool,
+    exists: bool,
     said: Vec<(String, String)>,
 }
 
@@ -158,7 +169,7 @@ impl Profile {
         for line in text.lines().map(str::trim) {
             if let Some(section) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
                 is_wanted = section.trim().trim_start_matches("profile ").trim() == wanted;
-                self.is_there |= is_wanted;
+                self.exists |= is_wanted;
             } else if let Some((name, value)) = line.split_once('=').filter(|_| is_wanted) {
                 let (name, value) = (name.trim().to_ascii_lowercase(), value.trim().to_owned());
                 self.said.extend(Some((name, value)).filter(|(_, value)| !value.is_empty()));
@@ -168,16 +179,16 @@ impl Profile {
 
     fn why_not(&self) -> String {
         match &self.name {
-            Some(name) if !self.is_there => {
-                format!("no file has the profile `{name}`, which `AWS_PROFILE` names")
+            Some(name) if !self.exists => {
+                format!("`AWS_PROFILE` is `{name}`, and no file has that profile")
             }
-            name if self.is_there => {
+            name if self.exists => {
                 let name = name.as_deref().unwrap_or("default");
                 format!(
-                    "the profile `{name}` has no key, and a login, a role or a program that it names is not used"
+                    "the profile `{name}` has no key; logins, roles and credential processes are not supported"
                 )
             }
-            _ => "neither a setting, a variable nor a file has credentials".into(),
+            _ => "there are none in settings, environment variables or files".into(),
         }
     }
 }
@@ -198,10 +209,10 @@ mod tests {
     }
 
     #[test]
-    fn only_a_machine_of_amazons_is_asked_for_credentials() {
+    fn the_metadata_server_is_used_only_on_aws_instances() {
         let asks = |variables: &[(&str, &str)], maker: &str, version: &str| {
             let environment = Environment::fixed(variables);
-            has_metadata(&builder_of(variables, ""), &environment, maker, version)
+            has_metadata_server(&builder_of(variables, ""), &environment, maker, version)
         };
         assert!(asks(&[], "Amazon EC2\n", "1.0\n"));
         assert!(asks(&[], "Xen\n", "4.11.amazon\n"));
@@ -213,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_to_be_let_in_counts_and_half_of_one_does_not() {
+    fn complete_credentials_of_every_kind_are_found_and_incomplete_ones_are_not() {
         let has = |variables: &[(&str, &str)]| has_credentials(&builder_of(variables, ""));
         let (role, token) = (("AWS_ROLE_ARN", "arn"), ("AWS_WEB_IDENTITY_TOKEN_FILE", "/token"));
         let uri = ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://169.254.170.23/v1/credentials");
@@ -228,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_not_taken_for_that_of_another_key() {
+    fn a_session_token_is_used_only_with_its_own_key() {
         let profile = "[default]\naws_access_key_id = of-file\naws_secret_access_key = x\n\
                        aws_session_token = of-file\nregion =\n";
         let said = |variables: &[(&str, &str)]| {

@@ -1,4 +1,4 @@
-//! A container of Azure's.
+//! Containers on Azure Blob Storage.
 
 use object_store::azure::{
     AzureConfigKey as ConfigKey, MicrosoftAzure, MicrosoftAzureBuilder as Builder,
@@ -6,33 +6,31 @@ use object_store::azure::{
 
 use crate::ship::{
     Error,
-    credentials::{is_on, of_maker},
+    credentials::{hardware_value, is_on},
     error_text::first_line,
     object_store_text::NO_ACCOUNT,
     remote::{client, retry, variables, without_password},
 };
 use claude_mem_core::environment::Environment;
 
-/// What every virtual machine of Azure's has for the number of its case, and none that runs elsewhere.
-const CASE: &str = "7783-7084-3265-9085-8269-3286-77";
-/// How variables are called by Azure's own programs and services that our client does not know by that name.
-const OTHER_NAMES: [(&str, ConfigKey); 3] = [
+/// The chassis asset tag of every Azure virtual machine.
+const AZURE_CHASSIS_TAG: &str = "7783-7084-3265-9085-8269-3286-77";
+/// Variable names of Azure tools that `object_store` does not know.
+const VARIABLE_ALIASES: [(&str, ConfigKey); 3] = [
     ("AZURE_STORAGE_ACCOUNT", ConfigKey::AccountName),
     ("AZURE_STORAGE_KEY", ConfigKey::AccessKey),
     ("IDENTITY_ENDPOINT", ConfigKey::MsiEndpoint),
 ];
 
-/// Opens the container of a place. Asks nothing of it yet.
+/// Opens a container. Sends no request.
 pub(super) fn container(place: &str, environment: &Environment) -> Result<MicrosoftAzure, Error> {
     let builder = builder(place, environment);
-    let is_let_in =
-        has_credentials(&builder) || has_metadata(&builder, &of_maker("chassis_asset_tag"));
+    let is_let_in = has_credentials(&builder)
+        || has_metadata_server(&builder, &hardware_value("chassis_asset_tag"));
     let shown = without_password(place);
     let missing = |why: &str| Error::Credentials { place: shown.clone(), why: why.into() };
     let container = builder.build().map_err(|error| match first_line(&error) {
-        why if why.starts_with(NO_ACCOUNT) => {
-            missing("nothing says which account the container is of")
-        }
+        why if why.starts_with(NO_ACCOUNT) => missing("the storage account is not set"),
         why if ["Access Key", "SAS", "redential"].iter().any(|part| why.contains(part)) => {
             missing(&why)
         }
@@ -40,15 +38,15 @@ pub(super) fn container(place: &str, environment: &Environment) -> Result<Micros
     })?;
     match is_let_in {
         true => Ok(container),
-        false => Err(missing("no variable has a key, a token or a login")),
+        false => Err(missing("no environment variable has a key, token or login")),
     }
 }
 
-/// What the usual variables say.
+/// Reads the `AZURE_` environment variables.
 fn builder(place: &str, environment: &Environment) -> Builder {
     let mut builder =
         Builder::new().with_url(place).with_client_options(client()).with_retry(retry());
-    for (name, key) in OTHER_NAMES {
+    for (name, key) in VARIABLE_ALIASES {
         if let Some(value) = environment.text(name) {
             builder = builder.with_config(key, value);
         }
@@ -72,14 +70,14 @@ fn has_credentials(builder: &Builder) -> bool {
         || is_said(ConfigKey::FabricTokenServiceUrl) && is_said(ConfigKey::FabricSessionToken)
         || is_on(ConfigKey::UseAzureCli)
         || is_on(ConfigKey::UseEmulator)
-        // Nobody needs any for a container that is open to all.
+        // Public containers need no credentials.
         || is_on(ConfigKey::SkipSignature)
 }
 
-/// Whether this is a machine of Azure's, or somebody says that there is who can be asked.
-fn has_metadata(builder: &Builder, case: &str) -> bool {
+/// Whether there is an Azure metadata server: on an Azure virtual machine, or if one is configured.
+fn has_metadata_server(builder: &Builder, case: &str) -> bool {
     let said = |key: ConfigKey| builder.get_config_value(&key);
-    case.trim() == CASE
+    case.trim() == AZURE_CHASSIS_TAG
         || said(ConfigKey::MsiEndpoint).is_some()
         || said(ConfigKey::CredentialType).is_some_and(|kind| kind != "auto")
 }
@@ -89,9 +87,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_machine_of_azures_is_asked_for_credentials() {
+    fn the_metadata_server_is_used_only_on_azure_machines() {
         let asks = |variables: &[(&str, &str)], case: &str| {
-            has_metadata(&builder("az://memory", &Environment::fixed(variables)), case)
+            has_metadata_server(&builder("az://memory", &Environment::fixed(variables)), case)
         };
         assert!(asks(&[], "7783-7084-3265-9085-8269-3286-77\n"));
         assert!(!asks(&[], "No Asset Tag\n") && !asks(&[], ""));
@@ -101,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_to_be_let_in_counts_and_half_of_one_does_not() {
+    fn complete_credentials_of_every_kind_are_found_and_incomplete_ones_are_not() {
         let has = |variables: &[(&str, &str)]| {
             has_credentials(&builder("az://memory", &Environment::fixed(variables)))
         };

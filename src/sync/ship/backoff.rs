@@ -1,8 +1,8 @@
-//! How long to leave a remote alone that does not answer.
+//! Delay between attempts to reach a remote.
 
 use std::time::Duration;
 
-/// Doubles from a second to a minute. A remote that is back is met again within that.
+/// Doubles from one second to one minute.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Backoff {
     failures: u32,
@@ -11,24 +11,24 @@ pub struct Backoff {
 const SECONDS_MAX: u64 = 60;
 
 impl Backoff {
-    /// Nothing has failed yet.
+    /// A new back-off, before the first failure.
     pub const fn new() -> Self {
         Self { failures: 0 }
     }
 
-    /// Whether nothing failed since the last success.
+    /// Whether there was no failure since the last success.
     pub fn is_first(self) -> bool {
         self.failures == 0
     }
 
-    /// It failed again. Says how long to wait.
+    /// Records a failure. Returns the delay before the next attempt.
     pub fn failed(&mut self) -> Duration {
         let seconds = 1_u64.checked_shl(self.failures).unwrap_or(SECONDS_MAX).clamp(1, SECONDS_MAX);
         self.failures = self.failures.saturating_add(1);
         Duration::from_secs(seconds)
     }
 
-    /// It went well. Says whether it had not before.
+    /// Records a success. Returns whether there were failures before.
     pub fn succeeded(&mut self) -> bool {
         std::mem::take(&mut self.failures) > 0
     }
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_up_to_a_minute_and_begin_anew_after_a_success() {
+    fn delays_double_up_to_a_minute_and_reset_after_a_success() {
         let mut backoff = Backoff::default();
         let pauses: Vec<u64> = (0..70).map(|_| backoff.failed().as_secs()).collect();
         assert_eq!(pauses[..8], [1, 2, 4, 8, 16, 32, 60, 60]);

@@ -1,9 +1,10 @@
 //! The backup of the log on this machine, kept while `CLAUDE_MEM_SHIP_TO` is empty.
 //!
-//! It is a remote in the directory `backups/log`, with the same objects, checks and commands as any other. It
-//! protects against damage and mistakes, not against the loss of the disk. It differs from other remotes in
-//! three ways: it holds only the newest segments, up to a limit; it is rewritten as soon as the log loses
-//! something for good; and if it does not fit the log any more, the worker settles that without the user.
+//! It is a remote in the directory `backups/log`, with the same objects, checks and commands as any
+//! other. It protects against damage and mistakes, not against the loss of the disk. It differs
+//! from other remotes in three ways: it holds only the newest segments, up to a limit; it is
+//! rewritten as soon as events are erased from the log; and if its history diverges from the log,
+//! the worker replaces it without asking the user.
 
 use std::{
     fs, io,
@@ -25,15 +26,15 @@ use claude_mem_core::{
 };
 
 const MB: u64 = 1 << 20;
-/// The last free space on a disk belongs to the log.
+/// Free space that is reserved for the log.
 const FREE_BYTES_MIN: u64 = 256 * MB;
 
-/// Where it is.
+/// The directory of the backup.
 pub fn dir(paths: &Paths) -> PathBuf {
     paths.data.join("backups/log")
 }
 
-/// What the shipper remembers of it.
+/// The shipper's state file for the backup.
 pub fn state_file(paths: &Paths) -> PathBuf {
     paths.data.join("backups/log.json")
 }
@@ -42,23 +43,23 @@ fn bytes_max(settings: &Settings) -> u64 {
     settings.get(&BACKUP_MB) * MB
 }
 
-/// Whether the backup is kept: a log that is shipped has a better copy.
+/// Whether the backup is enabled. It is off while the log is shipped to a remote.
 pub fn is_on(settings: &Settings) -> bool {
     settings.get(&SHIP_TO).is_empty() && bytes_max(settings) > 0
 }
 
 /// A remote that holds only the newest segments.
 #[derive(Debug)]
-pub(super) struct Bound {
+pub(super) struct BackupLimit {
     pub(super) dir: PathBuf,
     pub(super) bytes_max: u64,
-    /// What the shipper remembers; `ship.json` is about the remote.
+    /// The state file; `ship.json` belongs to the configured remote.
     pub(super) state: PathBuf,
     pub(super) lock: PathBuf,
 }
 
-impl Bound {
-    /// The limits of a place; `None` for any place but the backup.
+impl BackupLimit {
+    /// The limits of the backup; `None` for any other place.
     pub(super) fn of(place: &str, paths: &Paths, settings: &Settings) -> Option<Self> {
         let place = expand_tilde(Path::new(place), paths.home.as_deref());
         let dir = dir(paths);
@@ -71,7 +72,7 @@ impl Bound {
         })
     }
 
-    /// The last segments that fit together; the last one in any case.
+    /// The newest segments that fit within the limit, at least one.
     pub(super) fn newest(&self, mut segments: Vec<LocalSegment>) -> Vec<LocalSegment> {
         let mut bytes: u64 = segments.iter().map(|segment| segment.bytes).sum();
         while bytes > self.bytes_max && segments.len() > 1 {
@@ -80,13 +81,13 @@ impl Bound {
         segments
     }
 
-    /// Makes room. Deletes files that a killed process left half-written, which no listing shows. Deletes the copies
-    /// of other logs, the oldest first, if they do not fit beside `bytes` of this one: a log that was lost or
-    /// replaced stays restorable until then.
-    pub(super) fn make_room(&self, host: HostId, bytes: u64) -> Result<(), Error> {
+    /// Frees space. Deletes temporary files of killed processes, which no listing shows. Deletes
+    /// the copies of other logs, oldest first, if they do not fit next to `bytes` of this one.
+    /// Until then a log that was lost or replaced can be restored.
+    pub(super) fn free_space(&self, host: HostId, bytes: u64) -> Result<(), Error> {
         let failed = |path: &Path, error| Error::io("delete", path, error);
         for path in files(&self.dir) {
-            // The object store writes to `NAME#N` before it gives the object its name.
+            // The object store writes to `NAME#N` before it renames the object.
             if path.file_name().is_some_and(|name| name.to_string_lossy().contains('#')) {
                 fs::remove_file(&path).map_err(|error| failed(&path, error))?;
             }
@@ -104,7 +105,7 @@ impl Bound {
     }
 }
 
-/// The copies of other logs, the newest first.
+/// The copies of other logs, newest first.
 pub fn other_logs(dir: &Path, host: HostId) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir.join("hosts")).into_iter().flatten().flatten();
     let is_other = |path: &PathBuf| path.file_name() != Some(host.to_string().as_ref());
@@ -121,7 +122,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Copies what is new, turn by turn.
+/// A shipper that updates the backup incrementally.
 pub fn shipper(app: &App) -> Result<Shipper, Error> {
     let App { paths, settings, environment, clock, .. } = app;
     let (dir, parent) = (dir(paths), paths.data.join("backups"));
@@ -132,21 +133,21 @@ pub fn shipper(app: &App) -> Result<Shipper, Error> {
     Shipper::open(&dir.to_string_lossy(), paths, settings, environment, *clock)
 }
 
-/// For `status`. The names are for scripts and stay.
+/// For `status`. Scripts use these names, so they are stable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Backup {
-    /// Where it is.
+    /// The directory.
     pub place: PathBuf,
     /// Bytes of log in it.
     pub log_bytes: u64,
     /// When it was last complete.
     pub copied_at: Option<String>,
-    /// Why the last try failed.
+    /// The last error.
     pub error: Option<String>,
 }
 
 impl Backup {
-    /// `None` if it is switched off.
+    /// Reads the status; `None` if the backup is disabled.
     pub fn look(app: &App) -> Option<Self> {
         if !is_on(&app.settings) {
             return None;

@@ -1,7 +1,8 @@
-//! What lets us into buckets: whether there is anything, and what to do if not.
+//! Credentials of buckets: error messages and hints, and detection of metadata servers.
 //!
-//! Machines that are rented have credentials to give, at an address that nobody answers at elsewhere, which takes long to
-//! be sure of. So it is asked only where there is nothing else and something says that we are on such a machine.
+//! Cloud instances provide credentials through a metadata server at a fixed address. Elsewhere
+//! nothing listens there, and the time-out is long. So it is used only if there are no other
+//! credentials and the hardware identifies itself as such an instance.
 
 use std::{fs, path::Path};
 
@@ -11,18 +12,19 @@ use super::{
     object_store_text::{CLIENT_ERROR, FETCHING_CREDENTIALS, REQUEST},
 };
 
-/// What the machine's maker wrote into it under this name, where the system tells.
-pub(super) fn of_maker(name: &str) -> String {
+/// A value of the hardware description (DMI), such as `sys_vendor`; empty if the system has none.
+pub(super) fn hardware_value(name: &str) -> String {
     fs::read_to_string(Path::new("/sys/class/dmi/id").join(name)).unwrap_or_default()
 }
 
-/// Whether a switch is on, in the words that the builders of stores take.
+/// Whether a value means true, as in `object_store`.
 pub(super) fn is_on(value: Option<&str>) -> bool {
     let words = ["1", "true", "on", "yes", "y"];
     value.is_some_and(|value| words.iter().any(|word| value.eq_ignore_ascii_case(word)))
 }
 
-/// What an error means that came of fetching what lets us in, if it did. Who does not answer may do so later.
+/// Classifies an error of fetching credentials; `None` for other errors. An unreachable server is
+/// transient.
 pub(super) fn failed(place: &str, error: &object_store::Error) -> Option<Error> {
     let text = error.to_string();
     let is_fetching = matches!(error, object_store::Error::Generic { .. })
@@ -34,15 +36,15 @@ pub(super) fn failed(place: &str, error: &object_store::Error) -> Option<Error> 
     let (place, why) = (place.to_owned(), first_line(error));
     Some(match is_final {
         true => Error::Credentials { place, why },
-        false => Error::Unreachable { place, why: format!("what lets us in was asked for: {why}") },
+        false => Error::Unreachable { place, why: format!("fetching credentials failed: {why}") },
     })
 }
 
-/// What to do where there is nothing to be let in with.
+/// Hint for missing or unusable credentials.
 pub(super) fn remedy(place: &str) -> &'static str {
     match scheme(place) {
         "gs" => {
-            "let `GOOGLE_APPLICATION_CREDENTIALS` or `claude-mem settings set SHIP_GOOGLE_CREDENTIALS …` name the file of a service account, or run `gcloud auth application-default login`"
+            "set `GOOGLE_APPLICATION_CREDENTIALS` or `claude-mem settings set SHIP_GOOGLE_CREDENTIALS …` to the file of a service account, or run `gcloud auth application-default login`"
         }
         "az" | "azure" => {
             "set `AZURE_STORAGE_ACCOUNT_NAME`, and `AZURE_STORAGE_ACCOUNT_KEY` or `AZURE_STORAGE_SAS_TOKEN`; or run `az login` and set `AZURE_USE_AZURE_CLI=true`"
@@ -53,17 +55,17 @@ pub(super) fn remedy(place: &str) -> &'static str {
     }
 }
 
-/// What to look at where we were not let in.
-pub(super) fn remedy_of_denied(place: &str) -> &'static str {
+/// Hint for credentials that were rejected.
+pub(super) fn denied_hint(place: &str) -> &'static str {
     match scheme(place) {
         "s3" | "s3a" => {
-            "check the credentials (`AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, the settings of these names, or `~/.aws`) and what they may do"
+            "check the credentials (`AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, the settings of these names, or `~/.aws`) and their permissions"
         }
-        "gs" => "check the credentials (`GOOGLE_APPLICATION_CREDENTIALS`) and what they may do",
+        "gs" => "check the credentials (`GOOGLE_APPLICATION_CREDENTIALS`) and their permissions",
         "az" | "azure" => {
-            "check the credentials (`AZURE_STORAGE_ACCOUNT_NAME` and `AZURE_STORAGE_ACCOUNT_KEY`) and what they may do"
+            "check the credentials (`AZURE_STORAGE_ACCOUNT_NAME` and `AZURE_STORAGE_ACCOUNT_KEY`) and their permissions"
         }
-        _ => "check whose directory it is, and who may read and write there",
+        _ => "check the owner and the permissions of the directory",
     }
 }
 
@@ -76,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_does_not_answer_may_do_so_later_and_who_refuses_will_not() {
+    fn an_unreachable_metadata_server_is_transient_and_a_refusal_is_not() {
         let failed = |text: &str| {
             let error = object_store::Error::Generic { store: "S3", source: text.into() };
             super::failed("s3://x", &error)
@@ -96,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_is_on_only_if_somebody_says_so() {
+    fn a_switch_is_off_by_default() {
         assert!(is_on(Some("TRUE")) && is_on(Some("1")));
         assert!(
             !is_on(None) && !is_on(Some("false")) && !is_on(Some("0")) && !is_on(Some("maybe"))

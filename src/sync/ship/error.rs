@@ -1,132 +1,133 @@
-//! What can go wrong with a remote, as facts, and what a user can do about it.
+//! Errors of remotes, with their meaning and remedy.
 
 use std::{fmt, io, path::PathBuf};
 
 use crate::ship::credentials;
 use claude_mem_core::failure::Failure;
 
-/// Why something could not be done with a remote.
+/// Why an operation on a remote failed.
 #[derive(Debug)]
 pub enum Error {
-    /// The place makes no sense.
+    /// The place is not a valid URL or directory.
     Place {
         /// As given.
         place: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// Nobody answered, or with something else than an answer.
+    /// The remote cannot be reached, or its response is invalid.
     Unreachable {
-        /// Where.
+        /// The remote.
         place: String,
-        /// What was said.
+        /// The error text.
         why: String,
     },
-    /// The remote knows us not, or does not let us.
+    /// The remote rejected the credentials or the operation.
     Denied {
-        /// Where.
+        /// The remote.
         place: String,
-        /// What was said.
+        /// The error text.
         why: String,
     },
-    /// There is nothing to be let in with, or it is of no use.
+    /// There are no credentials, or they are unusable.
     Credentials {
-        /// Where.
+        /// The remote.
         place: String,
-        /// What is wrong with them.
+        /// The reason.
         why: String,
     },
-    /// There is no such bucket.
+    /// The bucket does not exist.
     NoBucket {
         /// As given.
         place: String,
     },
-    /// An object that must be there is not.
+    /// A required object is missing.
     Missing {
         /// Its name.
         object: String,
     },
-    /// An object is not what was put.
+    /// The content of an object is not what was uploaded.
     Damaged {
         /// Its name.
         object: String,
-        /// In what way.
+        /// The reason.
         why: String,
     },
-    /// An entry is of another log than the one whose place it is in.
+    /// An entry belongs to another log.
     OtherLog {
         /// Its name.
         object: String,
-        /// Whose it is.
+        /// The id of that log.
         found: String,
     },
-    /// An object was encrypted, and this is not its key.
+    /// An object is encrypted with another key.
     WrongKey {
         /// Its name.
         object: String,
         /// The fingerprint of its key.
         needed: String,
-        /// The fingerprint of ours, if there is one.
+        /// The fingerprint of our key, if any.
         ours: Option<String>,
     },
-    /// An object is not encrypted, though there is a key: it may have been slipped in.
+    /// An object is not encrypted although a key is configured: it may be forged.
     NotEncrypted {
         /// Its name.
         object: String,
     },
-    /// An object was made by a newer version.
+    /// An object was written by a newer version.
     Newer {
         /// Its name.
         object: String,
     },
-    /// The remote has what this log has not: it was shipped from elsewhere, or was lost here.
+    /// The remote has data that is not in this log: another machine shipped it, or it was lost
+    /// here.
     Diverged {
-        /// Where.
+        /// The remote.
         place: String,
-        /// In which way.
+        /// The difference.
         why: String,
     },
-    /// The remote is older than what was shipped to it: newest entries were deleted, or it was set back.
+    /// The remote is older than what was shipped: entries were deleted, or it was rolled back.
     RolledBack {
-        /// Where.
+        /// The remote.
         place: String,
-        /// The newest entry that is there.
+        /// The newest entry found.
         found: u64,
-        /// The newest entry that was put.
+        /// The newest entry shipped.
         shipped: u64,
     },
-    /// There is nothing in the remote.
+    /// The remote contains no log.
     NoHosts {
-        /// Where.
+        /// The remote.
         place: String,
     },
-    /// There are several logs in the remote, and nobody said which.
-    WhichHost {
-        /// Where.
+    /// The remote contains several logs, and none was selected.
+    SeveralHosts {
+        /// The remote.
         place: String,
-        /// Those there are, with their names.
+        /// Their names and ids.
         hosts: Vec<String>,
     },
-    /// The local log.
+    /// An error of the local log.
     Log(claude_mem_log::Error),
-    /// A file of ours.
+    /// An error of a local file.
     Io {
-        /// What was being done.
+        /// The verb, such as `read`.
         action: &'static str,
-        /// To what.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// A file could not be dealt with.
+    /// An error of a local file.
     pub fn io(action: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
         Self::Io { action, path: path.into(), source }
     }
 
-    /// Whether the remote is no copy of this log as it is: damaged, set back, or of another history.
+    /// Whether the remote is not a valid copy of this log: damaged, rolled back or diverged.
     pub fn is_other_history(&self) -> bool {
         matches!(
             self,
@@ -140,8 +141,8 @@ impl Error {
         )
     }
 
-    /// Whether trying again later may help, without anybody doing anything.
-    pub fn is_passing(&self) -> bool {
+    /// Whether a later attempt may succeed without user action.
+    pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unreachable { .. })
     }
 }
@@ -158,10 +159,12 @@ impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Place { place, why } => write!(out, "{place} cannot be used: {why}"),
-            Self::Unreachable { place, why } => write!(out, "{place} does not answer: {why}"),
-            Self::Denied { place, why } => write!(out, "{place} does not let us in: {why}"),
-            Self::Credentials { place, why } => write!(out, "nothing lets us into {place}: {why}"),
-            Self::NoBucket { place } => write!(out, "there is no bucket of the name in {place}"),
+            Self::Unreachable { place, why } => write!(out, "{place} cannot be reached: {why}"),
+            Self::Denied { place, why } => write!(out, "{place} denied access: {why}"),
+            Self::Credentials { place, why } => {
+                write!(out, "no usable credentials for {place}: {why}")
+            }
+            Self::NoBucket { place } => write!(out, "the bucket in {place} does not exist"),
             Self::Missing { object } => write!(out, "{object} is missing in the remote"),
             Self::Damaged { object, why } => {
                 write!(out, "{object} in the remote is damaged: {why}")
@@ -179,17 +182,17 @@ impl fmt::Display for Error {
                 write!(out, "{object} in the remote is not encrypted, though there is a key here")
             }
             Self::Newer { object } => {
-                write!(out, "{object} was put by a newer version of claude-mem")
+                write!(out, "{object} was written by a newer version of claude-mem")
             }
             Self::Diverged { place, why } => {
                 write!(out, "{place} holds another history of this log: {why}")
             }
             Self::RolledBack { place, found, shipped } => write!(
                 out,
-                "{place} is older than what was shipped: its newest entry is {found:x}, and {shipped:x} was put"
+                "{place} is older than what was shipped: its newest entry is {found:x}, and {shipped:x} was shipped"
             ),
             Self::NoHosts { place } => write!(out, "there is no log in {place}"),
-            Self::WhichHost { place, hosts } => {
+            Self::SeveralHosts { place, hosts } => {
                 write!(out, "there are several logs in {place}: {}", hosts.join(", "))
             }
             Self::Log(error) => error.fmt(out),
@@ -207,45 +210,45 @@ impl From<Error> for Failure {
         match error {
             E::Log(error) => error.into(),
             E::Place { .. } => Self::usage(error.to_string()).remedy(
-                "give a directory, or `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX`, `az://CONTAINER/PREFIX`",
+                "give a directory, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX`, `az://CONTAINER/PREFIX`",
             ),
             E::Unreachable { .. } => failure
-                .meaning("nothing is lost: what is not shipped yet is in the local log")
-                .remedy("try again when the remote is back; shipping goes on where it stopped"),
+                .meaning("nothing is lost: events that are not shipped yet are in the local log")
+                .remedy("try again when the remote is reachable; shipping continues where it stopped"),
             E::Denied { ref place, .. } => failure
                 .meaning("nothing was read or changed there")
-                .remedy(credentials::remedy_of_denied(place)),
+                .remedy(credentials::denied_hint(place)),
             E::Credentials { ref place, .. } => failure
-                .meaning("nothing was asked of it; what is not shipped yet is in the local log")
+                .meaning("no request was sent; events that are not shipped yet are in the local log")
                 .remedy(credentials::remedy(place)),
             E::NoBucket { .. } => failure
-                .meaning("nothing is lost: what is not shipped yet is in the local log")
-                .remedy("make the bucket where it is to be, or name the right one"),
+                .meaning("nothing is lost: events that are not shipped yet are in the local log")
+                .remedy("create the bucket, or correct its name"),
             E::Missing { .. } | E::Damaged { .. } => failure
                 .meaning("the rest of the remote can still be used")
-                .remedy("on the machine it came from, mend it with `claude-mem verify --remote --repair`; if that is gone, take what is whole with `claude-mem restore --salvage`"),
+                .remedy("repair it with `claude-mem verify --remote --repair` on the machine that shipped it; if that machine is lost, restore the intact rest with `claude-mem restore --salvage`"),
             E::OtherLog { .. } => failure
-                .meaning("somebody copied objects between logs; nothing was taken from it")
+                .meaning("objects were copied between logs; it was not used")
                 .remedy("see what is there with `claude-mem verify --remote`"),
             E::WrongKey { .. } => failure
-                .meaning("nothing can be read without the key it was made with")
-                .remedy("bring it from the other machine: `claude-mem key show` there, `claude-mem key import` here"),
+                .meaning("it can be read only with the key that encrypted it")
+                .remedy("copy the key from the other machine: `claude-mem key show` there, `claude-mem key import` here"),
             E::NotEncrypted { .. } => failure
-                .meaning("it was shipped before there was a key, or somebody slipped it in; nothing was taken from it")
-                .remedy("on the machine it came from, bring the key and ship again; or move `ship.key` away to read it as it is"),
+                .meaning("it was shipped before there was a key, or it was forged; it was not used")
+                .remedy("on the machine that shipped it, import the key and ship again; or move `ship.key` away to read unencrypted objects"),
             E::Newer { .. } => {
                 failure.meaning("nothing was changed").remedy("use a newer version of claude-mem")
             }
             E::Diverged { .. } => failure
                 .meaning("nothing was shipped, so that neither side loses events")
-                .remedy("see what differs with `claude-mem verify --remote`, bring home what is missing here with `--repair`, or ship to another place"),
+                .remedy("compare with `claude-mem verify --remote`, copy missing events to this machine with `--repair`, or ship to another place"),
             E::RolledBack { .. } => failure
-                .meaning("somebody deleted entries there or set it back; nothing was shipped on top of that")
+                .meaning("entries were deleted, or the remote was rolled back; nothing was shipped")
                 .remedy("bring it up to date from this log with `claude-mem verify --remote --repair`, or ship to another place"),
             E::NoHosts { .. } => failure.remedy("ship a log there first: `claude-mem ship --to URL`"),
-            E::WhichHost { .. } => failure.remedy("choose one with `--host`"),
+            E::SeveralHosts { .. } => failure.remedy("choose one with `--host`"),
             E::Io { ref source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                failure.meaning("nothing was left half-done").remedy("make room, then run it again")
+                failure.meaning("nothing was left half-done").remedy("free disk space, then run it again")
             }
             E::Io { .. } => failure,
         }

@@ -1,4 +1,4 @@
-//! What the errors of stores mean, and what of them is worth saying.
+//! Readable texts for errors of `object_store`.
 
 use std::{error::Error, io, iter};
 
@@ -18,13 +18,13 @@ pub(super) fn is_no_bucket(why: &str) -> bool {
     ["NoSuchBucket", "ContainerNotFound"].iter().any(|code| why.contains(code))
 }
 
-/// What the system said, if it was the system.
+/// The kind of the underlying I/O error, if there is one.
 pub(super) fn io_kind(error: &object_store::Error) -> Option<io::ErrorKind> {
     causes(error).find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind)
 }
 
-/// Errors of stores go on for many lines and name the request at length; what happened is at the end of the first,
-/// or in the body that a server sent. What it came from is behind that, if there is more to it.
+/// The useful part of an error. Its text has many lines and contains the request. The reason is at
+/// the end of the first line or in the response body; the root cause is added if it says more.
 pub(super) fn first_line(error: &object_store::Error) -> String {
     let text = error.to_string();
     let said = match text.split_once(GENERIC.1) {
@@ -36,7 +36,7 @@ pub(super) fn first_line(error: &object_store::Error) -> String {
         _ => said,
     };
     let mut line = said.lines().next().unwrap_or_default().to_owned();
-    // A body is what comes behind the status.
+    // The response body follows the status.
     let status = line.find(STATUS).unwrap_or(line.len());
     if let Some(at) = line[status..].find(['<', '{']).map(|at| status + at)
         && let Some(words) = in_body(&said[at..])
@@ -53,7 +53,7 @@ pub(super) fn first_line(error: &object_store::Error) -> String {
     line
 }
 
-/// The code and the message of a body in XML or JSON.
+/// The code and message of an XML or JSON body.
 fn in_body(body: &str) -> Option<String> {
     let element = |name: &str| {
         let (_, behind) = body.split_once(&format!("<{name}>"))?;
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_said_is_told_without_the_request_and_the_markup() {
+    fn error_texts_omit_the_request_and_the_markup() {
         let request = "Error performing list request: Error performing GET http://x?y in 1ms - ";
         let status = "Server returned non-2xx status code: ";
         let xml = "403 Forbidden: <?xml version='1.0'?>\n<Error><Code>AccessDenied</Code>\n<Message>No.</Message>\

@@ -1,4 +1,4 @@
-//! Fetching the segments of a log: several parts at once, each checked and written where it belongs.
+//! Downloads the segments of a log: several parts in parallel, each verified and written in place.
 
 use std::{
     fs::{self, File},
@@ -20,14 +20,14 @@ use crate::ship::{
 };
 use claude_mem_core::os::{FileExt as _, Making as _};
 
-/// Parts on their way at the same time: enough that neither the remote nor the disk nor a processor waits for
-/// another, few enough that they take little memory.
+/// Parallel downloads: enough to keep network, disk and processor busy, few enough to limit memory.
 const PARTS_MAX: usize = 8;
 
-/// What is written at a time. With more, the system looks for room in pieces as large, which it has seldom at hand.
+/// Bytes per write. Larger writes are slower: the system then caches them in larger pages, which
+/// are scarce on virtual machines.
 const PIECE_BYTES: usize = 128 << 10;
 
-/// A segment of which parts arrive in any order.
+/// A segment whose parts arrive in any order.
 #[derive(Debug)]
 struct Draft {
     file: File,
@@ -37,15 +37,14 @@ struct Draft {
     parts_left: AtomicUsize,
 }
 
-/// A part that is there: so many bytes, and in words what could not be had of it.
+/// The bytes of a downloaded part, and an error text if it was skipped.
 type Arrived = (u64, Option<String>);
 
-/// Writes every segment that is not in `log` yet, and syncs it. Says what could not be had, if it is to go on
-/// without. `progress` is told how many bytes of how many are there.
+/// Downloads every segment that is not in `log` yet, and syncs it. With `salvage`, returns what
+/// could not be downloaded. `progress` gets the downloaded and the total bytes.
 ///
-/// Every part is checked against the hash that the manifest names for it, and the parts of a segment make up all
-/// of it, so there is nothing that is not checked. Whatever is still being written when something fails is
-/// waited for: nobody writes to a file after this returns.
+/// Every part is verified by its hash in the manifest, and parts cover the whole segment. On an
+/// error, running writes are awaited: no task writes to a file after this returns.
 pub(super) async fn fetch_all(
     remote: &Remote,
     head: &Head,
@@ -54,15 +53,15 @@ pub(super) async fn fetch_all(
     progress: impl Fn(u64, u64),
 ) -> Result<Vec<String>, Error> {
     let segments = head.segments();
-    let mut show = Show { done: 0, total: head.bytes(), lost: Vec::new(), progress };
+    let mut arrivals = Arrivals { done: 0, total: head.bytes(), lost: Vec::new(), progress };
     let buffers = Buffers::default();
-    let mut under_way = JoinSet::new();
+    let mut running = JoinSet::new();
     let mut result = Ok(());
     'all: for segment in &segments {
         let draft = match begin(segment, log).await {
             Ok(Some(draft)) => draft,
             Ok(None) => {
-                show.arrived((segment.bytes, None));
+                arrivals.arrived((segment.bytes, None));
                 continue;
             }
             Err(error) => {
@@ -71,34 +70,34 @@ pub(super) async fn fetch_all(
             }
         };
         for part in &segment.parts {
-            if under_way.len() == PARTS_MAX {
-                result = show.next(&mut under_way).await;
+            if running.len() == PARTS_MAX {
+                result = arrivals.next(&mut running).await;
             }
             if result.is_err() {
                 break 'all;
             }
             let (remote, draft, buffers) = (remote.clone(), Arc::clone(&draft), buffers.clone());
             let (part, name) = (head.fetched(part), format!("{:016x}", segment.number));
-            under_way.spawn(fetch(remote, part, draft, buffers, is_salvage.then_some(name)));
+            running.spawn(fetch(remote, part, draft, buffers, is_salvage.then_some(name)));
         }
     }
-    while !under_way.is_empty() {
-        result = result.and(show.next(&mut under_way).await);
+    while !running.is_empty() {
+        result = result.and(arrivals.next(&mut running).await);
     }
-    result.map(|()| show.lost)
+    result.map(|()| arrivals.lost)
 }
 
-/// What is there so far.
-struct Show<P> {
+/// Counts what has arrived.
+struct Arrivals<P> {
     done: u64,
     total: u64,
     lost: Vec<String>,
     progress: P,
 }
 
-impl<P: Fn(u64, u64)> Show<P> {
-    async fn next(&mut self, under_way: &mut JoinSet<Result<Arrived, Error>>) -> Result<(), Error> {
-        if let Some(part) = under_way.join_next().await {
+impl<P: Fn(u64, u64)> Arrivals<P> {
+    async fn next(&mut self, running: &mut JoinSet<Result<Arrived, Error>>) -> Result<(), Error> {
+        if let Some(part) = running.join_next().await {
             self.arrived(part.map_err(|error| remote_head::stopped(&error))??);
         }
         Ok(())
@@ -111,7 +110,7 @@ impl<P: Fn(u64, u64)> Show<P> {
     }
 }
 
-/// A new draft; `None` if the segment is there from a run before.
+/// A new draft; `None` if an earlier run completed the segment.
 async fn begin(segment: &Segment, log: &Path) -> Result<Option<Arc<Draft>>, Error> {
     let target = log.join(segment.file_name());
     let (there, hash, len) = (target.clone(), segment.hash, segment.bytes);
@@ -136,7 +135,8 @@ async fn begin(segment: &Segment, log: &Path) -> Result<Option<Arc<Draft>>, Erro
     Ok(Some(Arc::new(draft)))
 }
 
-/// Fetches one part and writes it. `salvaged` is the segment's name if it may also be lost.
+/// Downloads one part and writes it. `salvaged` is the name of the segment if the part may be
+/// skipped.
 async fn fetch(
     remote: Remote,
     part: Fetched,
@@ -153,7 +153,7 @@ async fn fetch(
             Err(error @ (Error::Missing { .. } | Error::Damaged { .. } | Error::WrongKey { .. })),
             Some(segment),
         ) => {
-            blocking(move || draft.put_down()).await?;
+            blocking(move || draft.part_done()).await?;
             Some(format!("bytes {from} to {to} of segment {segment}: {error}"))
         }
         (Err(error), _) => return Err(error),
@@ -167,19 +167,19 @@ impl Draft {
         for (piece, at) in bytes.chunks(PIECE_BYTES).zip(places) {
             self.file.write_all_at(piece, at).map_err(|error| self.failed(error))?;
         }
-        self.put_down()
+        self.part_done()
     }
 
-    /// One part less to wait for. Where one was lost there are zeros: every record keeps its place, and readers
-    /// of a log pass over what is none.
-    fn put_down(&self) -> Result<(), Error> {
+    /// Marks one part as done. A skipped part is left as zeros: records keep their offsets, and
+    /// readers skip invalid bytes.
+    fn part_done(&self) -> Result<(), Error> {
         match self.parts_left.fetch_sub(1, AcqRel) {
             1 => self.finish(),
             _ => Ok(()),
         }
     }
 
-    /// Gives the segment its name, once all of it is on disk.
+    /// Syncs the segment and gives it its final name.
     fn finish(&self) -> Result<(), Error> {
         self.file.set_len(self.bytes).map_err(|error| self.failed(error))?;
         self.file.sync_data().map_err(|error| self.failed(error))?;

@@ -1,4 +1,4 @@
-//! Taking away from a remote what is not needed there any more.
+//! Garbage collection: deletes objects of a remote that are no longer referenced.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::ship::{
     remote_head::{self, Head},
 };
 
-/// Takes away what the newest manifest no longer names.
+/// Deletes objects that the newest manifest no longer references.
 pub(super) async fn sweep(
     remote: &Remote,
     head: &Head,
@@ -19,7 +19,7 @@ pub(super) async fn sweep(
 ) {
     let host = head.host;
     let needed: HashSet<String> = head.objects().into_iter().collect();
-    // The manifest before is kept: should the newest be damaged, most of what it names is still there.
+    // The previous manifest is kept: if the newest is damaged, most of its parts still exist.
     let kept = before.map(|before| host.entry(before.manifest.number));
     let mut names = before.map(Head::objects).unwrap_or_default();
     if let Ok(entries) = remote_head::entries(remote, host).await {
@@ -30,7 +30,7 @@ pub(super) async fn sweep(
     delete(remote, names, shipped).await;
 }
 
-/// Takes away what nobody names: left by a ship that was stopped half-way. Says whether it could look.
+/// Deletes unreferenced objects of interrupted uploads. Returns whether the listing succeeded.
 pub(super) async fn sweep_all(remote: &Remote, head: &Head, shipped: &mut Shipped) -> bool {
     let needed: HashSet<String> = head.objects().into_iter().collect();
     match remote.list(&format!("{}/seg", head.host.folder())).await {
@@ -46,26 +46,26 @@ pub(super) async fn sweep_all(remote: &Remote, head: &Head, shipped: &mut Shippe
     }
 }
 
-/// Objects deleted at the same time: what counts is how long each takes to answer.
+/// Parallel deletions: latency dominates.
 const DELETES_MAX: usize = 16;
 
-/// That something cannot be deleted is no reason not to ship, but it must be said.
+/// A failed deletion does not stop shipping, but is reported.
 async fn delete(remote: &Remote, mut names: Vec<String>, shipped: &mut Shipped) {
     names.sort();
     names.dedup();
     let mut waiting = names.into_iter();
-    let mut under_way = JoinSet::new();
+    let mut running = JoinSet::new();
     loop {
         while shipped.undeleted.is_none()
-            && under_way.len() < DELETES_MAX
+            && running.len() < DELETES_MAX
             && let Some(name) = waiting.next()
         {
             let remote = remote.clone();
-            under_way.spawn(async move {
+            running.spawn(async move {
                 remote.delete(&name).await.map_err(|error| format!("{name}: {error}"))
             });
         }
-        match under_way.join_next().await {
+        match running.join_next().await {
             None => return,
             Some(Ok(Ok(()))) => shipped.deleted += 1,
             Some(Ok(Err(why))) => shipped.undeleted = Some(why),

@@ -1,4 +1,4 @@
-//! A bucket of Google's: who we are to it is said in more ways than one.
+//! Buckets on Google Cloud Storage.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use object_store::gcp::{
 
 use crate::ship::{
     Error,
-    credentials::{is_on, of_maker},
+    credentials::{hardware_value, is_on},
     error_text::first_line,
     object_store_text::HTTP_CLIENT,
     remote::{client, retry, variables, without_password},
@@ -19,32 +19,32 @@ use claude_mem_core::{
     settings::{Settings, table},
 };
 
-/// Where `gcloud auth application-default login` puts what it was given.
-const OF_GCLOUD: &str = "gcloud/application_default_credentials.json";
-/// Who says of himself that he runs on a machine of Google's, which has credentials to give.
-const OF_MACHINE: [&str; 3] = ["GCE_METADATA_HOST", "GCE_METADATA_ROOT", "GCE_METADATA_IP"];
+/// The credentials file of `gcloud auth application-default login`.
+const GCLOUD_CREDENTIALS_FILE: &str = "gcloud/application_default_credentials.json";
+/// Variables that name a metadata server.
+const METADATA_VARIABLES: [&str; 3] = ["GCE_METADATA_HOST", "GCE_METADATA_ROOT", "GCE_METADATA_IP"];
 
-/// Opens the bucket of a place. Asks nothing of it yet.
+/// Opens a bucket. Sends no request.
 pub(super) fn bucket(
     place: &str,
     paths: &Paths,
     settings: &Settings,
     environment: &Environment,
 ) -> Result<GoogleCloudStorage, Error> {
-    // As Google's own programs ask before they look for its credentials.
-    let maker = of_maker("product_name");
+    // Google's libraries make the same check before they contact the metadata server.
+    let maker = hardware_value("product_name");
     let place = &without_password(place);
     check_name(place)?;
     let builder = builder(place, paths, settings, environment);
-    if !has_credentials(&builder) && !is_at_google(environment, &maker) {
-        let why = "neither a variable nor a file has credentials".into();
+    if !has_credentials(&builder) && !has_metadata_server(environment, &maker) {
+        let why = "there are none in environment variables or files".into();
         return Err(Error::Credentials { place: place.clone(), why });
     }
     let file = [ConfigKey::ServiceAccount, ConfigKey::ApplicationCredentials];
     let file = file.iter().find_map(|key| builder.get_config_value(key)).unwrap_or_default();
     builder.build().map_err(|error| {
         let (place, why) = (place.clone(), first_line(&error));
-        // Certificates of those to be asked, say, which have nothing to do with who we are.
+        // The error may concern something else than credentials, such as certificates.
         if why.contains(HTTP_CLIENT) {
             return Error::Place { place, why };
         }
@@ -53,11 +53,12 @@ pub(super) fn bucket(
     })
 }
 
-/// What the usual variables, our setting and the usual file say, of which the setting wins and the file loses.
+/// Merges environment variables, our setting and the credentials file of gcloud. The setting wins;
+/// the file is last.
 fn builder(place: &str, paths: &Paths, settings: &Settings, environment: &Environment) -> Builder {
     let home = paths.home.as_deref();
     let expanded = |path: &Path| expand_tilde(path, home).to_string_lossy().into_owned();
-    // Whoever wants HTTP says so where he says where to ask; otherwise it is Google, by HTTPS.
+    // HTTP is used only if the configured endpoint has that scheme.
     let mut builder = Builder::new()
         .with_url(place)
         .with_client_options(client().with_allow_http(true))
@@ -78,7 +79,7 @@ fn builder(place: &str, paths: &Paths, settings: &Settings, environment: &Enviro
     if let Some(ours) = ours {
         return builder.with_application_credentials(expanded(&ours));
     }
-    match of_gcloud(paths, environment).filter(|path| path.exists()) {
+    match gcloud_credentials_file(paths, environment).filter(|path| path.exists()) {
         Some(path) if !has_credentials(&builder) => {
             builder.with_application_credentials(path.to_string_lossy())
         }
@@ -86,12 +87,12 @@ fn builder(place: &str, paths: &Paths, settings: &Settings, environment: &Enviro
     }
 }
 
-fn of_gcloud(paths: &Paths, environment: &Environment) -> Option<PathBuf> {
+fn gcloud_credentials_file(paths: &Paths, environment: &Environment) -> Option<PathBuf> {
     let configuration = match cfg!(windows) {
         true => PathBuf::from(environment.get("APPDATA")?),
         false => paths.home.as_ref()?.join(".config"),
     };
-    Some(configuration.join(OF_GCLOUD))
+    Some(configuration.join(GCLOUD_CREDENTIALS_FILE))
 }
 
 fn has_credentials(builder: &Builder) -> bool {
@@ -100,13 +101,14 @@ fn has_credentials(builder: &Builder) -> bool {
         || is_said(ConfigKey::ServiceAccountKey)
         || is_said(ConfigKey::ApplicationCredentials)
         || is_said(ConfigKey::BearerToken)
-        // Nobody needs any for a bucket that is open to all.
+        // Public buckets need no credentials.
         || is_on(builder.get_config_value(&ConfigKey::SkipSignature).as_deref())
 }
 
-/// Elsewhere nobody answers, and that takes long to be sure of.
-fn is_at_google(environment: &Environment, maker: &str) -> bool {
-    maker.starts_with("Google") || OF_MACHINE.iter().any(|name| environment.get(name).is_some())
+/// Whether this machine has a Google metadata server. Elsewhere the time-out is long.
+fn has_metadata_server(environment: &Environment, maker: &str) -> bool {
+    maker.starts_with("Google")
+        || METADATA_VARIABLES.iter().any(|name| environment.get(name).is_some())
 }
 
 fn check_name(place: &str) -> Result<(), Error> {
@@ -117,7 +119,7 @@ fn check_name(place: &str) -> Result<(), Error> {
     if is_right {
         return Ok(());
     }
-    let why = "the name of a bucket is made of lower-case letters, digits, `-`, `_` and `.`";
+    let why = "bucket names consist of lower-case letters, digits, `-`, `_` and `.`";
     Err(Error::Place { place: place.into(), why: why.into() })
 }
 
@@ -126,12 +128,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_machine_of_googles_is_asked_for_credentials() {
+    fn the_metadata_server_is_used_only_on_google_machines() {
         let nothing = Environment::fixed(&[]);
-        assert!(is_at_google(&nothing, "Google Compute Engine\n"));
-        assert!(!is_at_google(&nothing, "ThinkPad\n"));
-        assert!(!is_at_google(&nothing, ""));
+        assert!(has_metadata_server(&nothing, "Google Compute Engine\n"));
+        assert!(!has_metadata_server(&nothing, "ThinkPad\n"));
+        assert!(!has_metadata_server(&nothing, ""));
         let said = Environment::fixed(&[("GCE_METADATA_HOST", "127.0.0.1:1")]);
-        assert!(is_at_google(&said, "ThinkPad\n"));
+        assert!(has_metadata_server(&said, "ThinkPad\n"));
     }
 }

@@ -1,42 +1,42 @@
-//! The key that what is shipped is encrypted with, if the user wants that.
+//! The optional encryption key of a remote.
 
 use std::{fmt, io, path::Path};
 
 use crate::ship::Error;
 use claude_mem_core::{os, user_file};
 
-/// 256 bits that only the user's machines know. Shown by its fingerprint, so that it can be spoken of.
+/// A 256-bit key. Shown to people by its fingerprint.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key([u8; 32]);
 
-/// Enough of a hash to tell keys apart.
+/// A short hash that identifies a key.
 pub type Fingerprint = [u8; 8];
 
 const TEXT_START: &str = "claude-mem-key-1";
-/// No `0`, `1`, `8` and `9`, which are misread; RFC 4648's base 32 in lower case.
+/// RFC 4648 base 32 in lower case. It has no `0`, `1`, `8` and `9`, which are easily misread.
 const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 const CHECK_BYTES: usize = 3;
 
 impl Key {
-    /// A new one, from the system's randomness.
+    /// Generates a key.
     pub fn generate() -> io::Result<Self> {
         let mut bytes = [0; 32];
         os::fill_at_random(&mut bytes)?;
         Ok(Self(bytes))
     }
 
-    /// What encryption needs.
+    /// The raw key.
     pub fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// What may be shown of it.
+    /// The fingerprint, which is not secret.
     pub fn fingerprint(&self) -> Fingerprint {
         let hash = blake3::derive_key("claude-mem 2026 key fingerprint", &self.0);
         hash.first_chunk().copied().expect("a hash is longer than a fingerprint")
     }
 
-    /// To be written down: groups of letters and digits, with a checksum against typing errors.
+    /// The key as text: groups of letters and digits, with a checksum against typing errors.
     pub fn to_text(&self) -> String {
         let mut bytes = self.0.to_vec();
         bytes.extend_from_slice(&check(&self.0));
@@ -49,26 +49,27 @@ impl Key {
         format!("{TEXT_START}-{}", groups.join("-"))
     }
 
-    /// Reads what [`to_text`](Self::to_text) wrote; letter case, spaces and dashes do not matter.
+    /// Parses the output of [`to_text`](Self::to_text), ignoring case, spaces and dashes.
     pub fn from_text(text: &str) -> Result<Self, &'static str> {
         let squeeze = |text: &str| -> String {
             let kept = text.chars().filter(|c| !c.is_whitespace() && *c != '-');
             kept.map(|c| c.to_ascii_lowercase()).collect()
         };
         let text = squeeze(text);
-        let digits =
-            text.strip_prefix(&squeeze(TEXT_START)).ok_or("it does not begin like a key")?;
-        let bytes = from_base32(digits).ok_or("there is a character in it that no key has")?;
+        let digits = text
+            .strip_prefix(&squeeze(TEXT_START))
+            .ok_or("it does not start with the prefix of a key")?;
+        let bytes = from_base32(digits).ok_or("it contains an invalid character")?;
         let (key, sum) = bytes.split_first_chunk::<32>().ok_or("it is too short")?;
         match sum {
             sum if sum == check(key) => Ok(Self(*key)),
             sum if sum.len() < CHECK_BYTES => Err("it is too short"),
             sum if sum.len() > CHECK_BYTES => Err("it is too long"),
-            _ => Err("its checksum does not fit: a character is wrong"),
+            _ => Err("its checksum is wrong: a character is mistyped"),
         }
     }
 
-    /// Reads the key file; `None` if there is none.
+    /// Reads the key file; `None` if it does not exist.
     pub fn load(path: &Path) -> Result<Option<Self>, Error> {
         let text = match user_file::read(path) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -79,8 +80,8 @@ impl Key {
         Self::from_text(&text).map(Some).map_err(|why| Error::io("use", path, invalid(why)))
     }
 
-    /// Writes the key file, for nobody but its owner. Never over another key: that would be the end of
-    /// everything shipped with it.
+    /// Writes the key file, readable by its owner only. Never overwrites a key: everything
+    /// encrypted with it would be lost.
     pub fn save(&self, path: &Path) -> Result<(), Error> {
         let text = format!("{}\n", self.to_text());
         user_file::write_new(path, text.as_bytes()).map_err(|error| Error::io("write", path, error))
@@ -93,7 +94,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// A fingerprint for people.
+/// Formats a fingerprint.
 pub fn show(fingerprint: Fingerprint) -> String {
     fingerprint.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -136,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_survives_being_written_down() {
+    fn a_key_round_trips_through_its_text() {
         let key = Key::generate().unwrap();
         let text = key.to_text();
         assert_eq!(Key::from_text(&text), Ok(key.clone()));
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn every_single_wrong_character_is_noticed() {
+    fn every_single_wrong_character_is_detected() {
         let text = Key([7; 32]).to_text();
         for at in TEXT_START.len() + 1..text.len() {
             let mut wrong = text.clone().into_bytes();
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_file_is_private_and_never_written_over() {
+    fn a_key_file_is_private_and_never_overwritten() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ship.key");
         assert_eq!(Key::load(&path).unwrap(), None);

@@ -1,4 +1,4 @@
-//! The log on this machine, as it is to be shipped.
+//! The segments of the local log, as they are shipped.
 
 use std::{
     fs::File,
@@ -20,26 +20,26 @@ use crate::ship::{
 };
 use claude_mem_core::os::FileExt as _;
 
-/// A segment on this machine.
+/// A local segment.
 #[derive(Debug, Clone)]
 pub struct LocalSegment {
     pub number: u64,
     pub generation: u32,
     pub number_last: u64,
     pub path: PathBuf,
-    /// As far as it is to be shipped: of the one that is appended to, up to the last whole record.
+    /// Bytes to ship: in the active segment, up to the end of the last complete record.
     pub bytes: u64,
     pub seal: Option<Hash>,
     pub is_active: bool,
 }
 
 impl LocalSegment {
-    /// The bytes of a range of the segment.
+    /// The bytes of a range.
     pub fn read(&self, from: u64, to: u64) -> Result<Vec<u8>, Error> {
         read_from(&self.open()?, &self.path, from, to)
     }
 
-    /// The hash of the first `len` bytes, and that of the first `mark` bytes of those.
+    /// The hash of the first `len` bytes, and of the first `mark` bytes.
     pub fn hash(&self, len: u64, mark: u64) -> Result<(Hash, Hash), Error> {
         hash_from(self.open()?, &self.path, len, mark)
     }
@@ -64,20 +64,20 @@ fn open(path: &Path, active: Option<u64>) -> Result<File, Error> {
     Ok(file)
 }
 
-/// Whose log is in `dir`; `None` if nothing was ever recorded.
+/// The id of the log in `dir`; `None` if there is no log.
 pub fn host(dir: &Path) -> Result<Option<HostId>, Error> {
     Ok(Log::open(dir, Options::default())?.id().map(HostId))
 }
 
-/// Takes in what was spilled, seals what is full, and waits until all of it is on disk: what a loss of power
-/// could take away here must not be in the remote.
-pub(super) fn settle(dir: &Path) -> Result<(), Error> {
+/// Merges spilled records, seals full segments and flushes: a remote must not contain what a power
+/// loss could remove here.
+pub(super) fn merge_and_flush(dir: &Path) -> Result<(), Error> {
     maintain(dir, &Options::default())?;
     Appender::open(dir, Options::default())?.sync()?;
     Ok(())
 }
 
-/// Every segment there is. `known` is a segment and an offset in it where a record is known to end.
+/// All segments. `known` is a segment and an offset where a record is known to end.
 pub fn segments(dir: &Path, host: HostId, known: (u64, u64)) -> Result<Vec<LocalSegment>, Error> {
     let mut all = Vec::new();
     for info in Log::open(dir, Options::default())?.segments()? {
@@ -100,7 +100,7 @@ pub fn segments(dir: &Path, host: HostId, known: (u64, u64)) -> Result<Vec<Local
     Ok(all)
 }
 
-/// Where the last whole record ends. An append may be under way behind it.
+/// The end of the last complete record. An append may be in progress behind it.
 fn whole_end(path: &Path, host: HostId, number: u64, from: u64, len: u64) -> Result<u64, Error> {
     let from = from.min(len);
     let file = open(path, Some(number))?;
@@ -157,7 +157,7 @@ fn feed(hasher: &mut blake3::Hasher, file: &mut File, len: u64) -> io::Result<()
     Ok(())
 }
 
-/// Runs something that waits for the disk where it keeps nobody else waiting.
+/// Runs blocking file I/O on a thread of its own.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {

@@ -1,4 +1,5 @@
-//! What this machine remembers of its shipping: for `status`, and against remotes that forget.
+//! The state of shipping on this machine: for `status`, and to detect a remote that was rolled
+//! back.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -16,41 +17,41 @@ use claude_mem_core::{
     user_file::{self, Readers},
 };
 
-/// Kept in `ship.json`. Losing it loses nothing.
+/// Stored in `ship.json`. It can be lost without harm.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
-    /// Where to.
+    /// The remote.
     pub place: String,
-    /// Whose log, as in the remote.
+    /// The id of the log.
     pub host: String,
-    /// The newest entry there.
+    /// The newest entry in the remote.
     pub number: u64,
-    /// How far: the last segment,
+    /// The last shipped segment,
     pub segment: u64,
-    /// and how much of it.
+    /// and how many bytes of it.
     pub offset: u64,
-    /// Bytes of log that are there.
+    /// Bytes of log in the remote.
     pub log_bytes: u64,
-    /// When something was last there in full, microseconds since 1970.
+    /// When the remote was last complete, microseconds since 1970.
     pub shipped_us: u64,
-    /// When shipping was last tried.
+    /// The time of the last attempt.
     pub tried_us: u64,
-    /// Why that failed, if it did.
+    /// The error of the last attempt.
     pub error: Option<String>,
 }
 
 impl State {
-    /// How far shipping to a remote is; nothing if that cannot be read.
+    /// Reads the state of the configured remote; `None` if it is missing or unreadable.
     pub fn load(paths: &Paths) -> Option<Self> {
         Self::read(&paths.ship_state())
     }
 
-    /// The same, of the copy whose state is in this file.
+    /// Reads a state file.
     pub(super) fn read(path: &Path) -> Option<Self> {
         serde_json::from_slice(&fs::read(path).ok()?).ok()
     }
 
-    /// Remembers.
+    /// Writes a state file.
     pub(super) fn save(&self, path: &Path) -> Result<(), Error> {
         let text = serde_json::to_vec_pretty(self).expect("a state is plain data");
         user_file::write(path, &text, Readers::Owner)
@@ -58,7 +59,7 @@ impl State {
     }
 }
 
-/// Held by whoever ships, so that the worker and a command do not do the same at the same time.
+/// The lock file of shipping: one process ships at a time.
 #[derive(Debug)]
 pub(super) struct Lock(#[expect(dead_code, reason = "held for its drop")] File);
 
@@ -66,7 +67,7 @@ const LOCK_WAITS_MAX: u32 = 600;
 const LOCK_PAUSE: Duration = Duration::from_millis(100);
 
 impl Lock {
-    /// Waits its turn, for about a minute.
+    /// Waits for the lock, at most about one minute.
     pub(super) async fn take(path: &Path) -> Result<Self, Error> {
         let failed = |error: io::Error| Error::io("lock", path, error);
         let file = open_lock(path).map_err(failed)?;

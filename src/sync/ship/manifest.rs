@@ -1,4 +1,4 @@
-//! What a remote says it holds of a log: entries, each chained to the one before.
+//! The format of a remote's index: manifests and increments, linked as a hash chain.
 
 use std::fmt;
 
@@ -6,32 +6,32 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::ship::{Error, key::Key};
 
-/// Whose log it is: the log's own id, 32 hexadecimal digits.
+/// The id of a log: 32 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(pub [u8; 16]);
 
 impl HostId {
-    /// Reads what [`Display`](fmt::Display) writes.
+    /// Parses the output of [`Display`](fmt::Display).
     pub fn parse(text: &str) -> Option<Self> {
         from_hex(text).map(Self)
     }
 
-    /// Where its objects are.
+    /// The folder of its objects.
     pub fn folder(self) -> String {
         format!("hosts/{self}")
     }
 
-    /// The object that says which machine it is.
+    /// The object that describes the host.
     pub fn description(self) -> String {
         format!("hosts/{self}/host")
     }
 
-    /// The entry of this number.
+    /// The name of an entry.
     pub fn entry(self, number: u64) -> String {
         format!("hosts/{self}/chain/{number:016x}")
     }
 
-    /// A part that a manifest names.
+    /// The name of a part.
     pub fn part(self, object: &str) -> String {
         format!("hosts/{self}/seg/{object}")
     }
@@ -66,62 +66,63 @@ impl fmt::Debug for Hash {
     }
 }
 
-/// For people: which machine a log is of.
+/// Describes a host to people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
-    /// What its owner calls the machine.
+    /// The host name.
     pub name: String,
-    /// Which version shipped last.
+    /// The version that shipped last.
     pub version: String,
 }
 
-/// Everything there is of a log, as of one moment.
+/// The complete state of a log at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Version of this format.
     pub format: u32,
-    /// Whose log it is.
+    /// The id of the log.
     pub log: HostId,
-    /// Its place in the chain.
+    /// Its number in the chain.
     pub number: u64,
-    /// Hash of the entry before; none in the first.
+    /// The hash of the previous entry; none for the first.
     pub previous: Option<Hash>,
-    /// When it was made, microseconds since 1970.
+    /// When it was created, microseconds since 1970.
     pub time_us: u64,
-    /// Fingerprint of the key that the parts are encrypted with.
+    /// Fingerprint of the key that encrypts the parts.
     pub key: Option<String>,
     /// The segments, in order.
     pub segments: Vec<Segment>,
 }
 
-/// The version that is written.
+/// The current format.
 pub const FORMAT: u32 = 1;
 
-/// One segment, as shipped.
+/// A shipped segment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
     /// Its number.
     pub number: u64,
-    /// How often it was compacted.
+    /// The compaction generation.
     pub generation: u32,
-    /// The last number whose records are in it.
+    /// The last segment number whose records it contains.
     pub number_last: u64,
-    /// How much of it is shipped.
+    /// Bytes shipped.
     pub bytes: u64,
     /// BLAKE3 of the first [`hash_bytes`](Self::hash_bytes) bytes.
     pub hash: Hash,
-    /// How many bytes [`hash`](Self::hash) is of. Those behind came as increments, which the chain covers.
+    /// The number of bytes covered by [`hash`](Self::hash). Later bytes came as increments, which
+    /// the chain covers.
     pub hash_bytes: u64,
-    /// What the seal says is the SHA-256 of all before it; none if there is no seal yet.
+    /// The SHA-256 in the seal; none before the segment is sealed.
     pub seal: Option<Hash>,
-    /// Whether it is the one that records are appended to.
+    /// Whether it is the active segment.
     pub is_active: bool,
-    /// What it is made of, in order, without gaps.
+    /// Its parts, in order, without gaps.
     pub parts: Vec<Part>,
 }
 
 impl Segment {
-    /// What its file is called in a log.
+    /// Its file name in a log.
     pub fn file_name(&self) -> String {
         let Self { number, number_last, generation, .. } = self;
         if self.is_active {
@@ -134,62 +135,62 @@ impl Segment {
     }
 }
 
-/// A stretch of a segment.
+/// A range of a segment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// Where in the segment it begins.
+    /// Offset of its first byte in the segment.
     pub from: u64,
-    /// Where it ends.
+    /// Offset behind its last byte.
     pub to: u64,
-    /// Of the bytes, or of the last entry of the run.
+    /// Hash of the bytes, or of the last entry of the run.
     pub hash: Hash,
-    /// Where the bytes are.
+    /// Where the bytes are stored.
     #[serde(flatten)]
-    pub at: At,
+    pub at: PartLocation,
 }
 
-/// Where the bytes of a part are.
+/// Where the bytes of a part are stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum At {
-    /// In an object of their own, by this name.
+pub enum PartLocation {
+    /// In an object with this name.
     Object(String),
-    /// In the increments with these numbers, the last one included.
+    /// In the increments with these numbers, inclusive.
     Run(u64, u64),
 }
 
-/// Bytes that were appended to a segment since the entry before.
+/// Bytes appended to a segment since the previous entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Increment {
-    /// Its place in the chain.
+    /// Its number in the chain.
     pub number: u64,
-    /// The number of the manifest that it builds on.
+    /// The number of the manifest it extends.
     pub manifest: u64,
-    /// Hash of the entry before.
+    /// The hash of the previous entry.
     pub previous: Hash,
-    /// When it was made, microseconds since 1970.
+    /// When it was created, microseconds since 1970.
     pub time_us: u64,
-    /// The segment.
+    /// The segment number.
     pub segment: u64,
-    /// Where in it the bytes begin.
+    /// The offset of the bytes in the segment.
     pub from: u64,
     /// The bytes.
     pub bytes: Vec<u8>,
 }
 
 impl Increment {
-    /// Where in the segment the bytes end.
+    /// The offset behind the last byte.
     pub fn to(&self) -> u64 {
         self.from + self.bytes.len() as u64
     }
 }
 
-/// One link of the chain.
+/// A link of the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
-    /// Everything.
+    /// The complete state.
     Manifest(Manifest),
-    /// What is new.
+    /// New bytes.
     Increment(Increment),
 }
 
@@ -198,8 +199,8 @@ const KIND_INCREMENT: u8 = b'I';
 const INCREMENT_HEAD_LEN: usize = 72;
 
 impl Entry {
-    /// The bytes of its object: a letter, then JSON or a short head and what was appended. Increments are
-    /// small and many, so theirs is a head of fixed width.
+    /// Encodes the entry: a letter, then JSON, or a header and the appended bytes. Increments are
+    /// small and many, so their header has a fixed size.
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Self::Manifest(manifest) => {
@@ -220,7 +221,7 @@ impl Entry {
         }
     }
 
-    /// Reads an entry from the object `name`.
+    /// Decodes the entry from the object `name`.
     pub fn decode(name: &str, bytes: &[u8]) -> Result<Self, Error> {
         let damaged = |why: String| Error::Damaged { object: name.into(), why };
         match bytes.split_first() {
@@ -265,7 +266,7 @@ struct Format {
 }
 
 impl Manifest {
-    /// Whether it can be what it says: segments in order, parts without gaps.
+    /// Checks that it is consistent: segments in order, parts without gaps.
     fn check(&self) -> Result<(), &'static str> {
         let mut number_next = 0;
         for segment in &self.segments {
@@ -288,8 +289,8 @@ impl Manifest {
     }
 }
 
-/// The name of a part. It follows from the content, so that putting it twice is the same as once. With a key
-/// it tells nothing of the content to those without it.
+/// The name of a part, derived from its content, so uploading twice is idempotent. With a key the
+/// name is keyed, too, and reveals nothing about the content.
 pub fn part_object(
     segment: u64,
     generation: u32,
@@ -349,8 +350,9 @@ mod tests {
     use super::*;
 
     fn manifest() -> Manifest {
-        let part = Part { from: 0, to: 9, hash: Hash([2; 32]), at: At::Object("a".into()) };
-        let run = Part { from: 9, to: 12, hash: Hash([3; 32]), at: At::Run(4, 6) };
+        let part =
+            Part { from: 0, to: 9, hash: Hash([2; 32]), at: PartLocation::Object("a".into()) };
+        let run = Part { from: 9, to: 12, hash: Hash([3; 32]), at: PartLocation::Run(4, 6) };
         Manifest {
             format: FORMAT,
             log: HostId([0xab; 16]),
@@ -373,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_read_back() {
+    fn entries_round_trip() {
         let manifest = Entry::Manifest(manifest());
         assert_eq!(Entry::decode("m", &manifest.encode()).unwrap(), manifest);
         let increment = Entry::Increment(Increment {

@@ -1,24 +1,25 @@
-//! Copies of the log elsewhere: in a directory, or in a bucket.
+//! Copies of the log in a directory or bucket.
 //!
-//! What a remote holds, below the place that the user gave, for each log (each machine) of its own:
+//! The layout of a remote, for each log (each host):
 //!
-//! | name | holds |
+//! | name | contents |
 //! |---|---|
-//! | `hosts/HOST/host` | which machine that is, for people |
-//! | `hosts/HOST/chain/N` | the N-th entry: a manifest, or what was appended since the entry before |
-//! | `hosts/HOST/seg/SEGMENT.gGG/FROM-TO.HASH` | a stretch of a segment, never changed |
+//! | `hosts/HOST/host` | description of the host, for people |
+//! | `hosts/HOST/chain/N` | entry N: a manifest, or an increment |
+//! | `hosts/HOST/seg/SEGMENT.gGG/FROM-TO.HASH` | a part of a segment, immutable |
 //!
-//! Numbers are hexadecimal. `HOST` is the id of the log. No name tells anything of what was recorded.
+//! Numbers are hexadecimal. `HOST` is the id of the log. No name reveals recorded content.
 //!
-//! Entries are put in order and only if absent, so there is one history, whoever ships. A *manifest* lists
-//! every segment with its generation, length, hash and the objects it is made of. An *increment* carries the
-//! bytes that were appended to the last segment, and is the only object put when a session goes on: what it
-//! takes to be a second behind is one small object a second. Each entry holds the hash of the one before.
-//! After some hundred increments a new manifest takes them in. The state of a log is its newest manifest and
-//! the increments behind it; it is complete at any moment, because an object is put before the entry that
-//! names it and deleted after the manifest that does not is there.
+//! Entries are created in order and only if absent, so there is one history. A *manifest* lists
+//! every segment with its generation, length, hash and objects. An *increment* contains the bytes
+//! appended to the last segment. It is the only object that is uploaded during a session: one small
+//! object per second at most. Each entry contains the hash of the previous one. After some hundred
+//! increments a new manifest includes them. The state of a log is its newest manifest and the
+//! increments after it. It is always complete: an object is uploaded before the entry that
+//! references it, and deleted after a manifest that does not reference it exists.
 //!
-//! Every object is packed by `object`: compressed, encrypted if there is a key, checked when it is read.
+//! Every object is packed by `object`: compressed, encrypted if there is a key, and verified when
+//! it is read.
 
 mod amazon;
 mod azure;
@@ -55,19 +56,21 @@ pub use backoff::Backoff;
 pub use error::Error;
 pub use shipper::{REFILLED, Shipped, Shipper};
 
-/// Runs requests to a remote.
+/// A runtime for requests to a remote.
 pub fn runtime() -> Result<Runtime, Failure> {
     built(Builder::new_current_thread().enable_all())
 }
 
-/// Runs what concerns the backup alone: without sockets it needs no descriptors, and at rest no threads.
-pub fn runtime_of_backup() -> Result<Runtime, Failure> {
+/// A runtime for the backup only: no sockets, so no descriptors, and no threads when idle.
+pub fn backup_runtime() -> Result<Runtime, Failure> {
     let mut builder = Builder::new_current_thread();
     built(builder.enable_time().max_blocking_threads(1).thread_keep_alive(Duration::from_secs(1)))
 }
 
 fn built(builder: &mut Builder) -> Result<Runtime, Failure> {
-    builder.build().map_err(|error| Failure::new(format!("no runtime could be started: {error}")))
+    builder
+        .build()
+        .map_err(|error| Failure::new(format!("cannot start the async runtime: {error}")))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How an object is packed: what is put in the remote is never the bare bytes.
+//! The format of an object in a remote.
 //!
 //! | at | size | what |
 //! |---|---|---|
@@ -11,8 +11,8 @@
 //! | 16 | 32 | encrypted: fingerprint of the key, 8 bytes, and a random nonce, 24 bytes |
 //! | | | the body; encrypted with XChaCha20-Poly1305, which also covers bytes 0 to 23 and the name |
 //!
-//! The name within its log counts in both cases, so an object that strayed to another's place is not taken for
-//! it.
+//! The checksum covers the object's name within its log, so an object cannot be used under another
+//! name.
 
 use chacha20poly1305::{
     KeyInit as _, XChaCha20Poly1305, XNonce,
@@ -33,12 +33,12 @@ const HEAD_LEN: usize = 16;
 const SUM_LEN: usize = 16;
 const KEY_LEN: usize = 8;
 const NONCE_LEN: usize = 24;
-/// Larger than any object we make; a length beyond it is a lie, and is not allocated.
+/// Larger than any object we write. A greater length is invalid and is not allocated.
 const BYTES_MAX: u64 = 256 << 20;
-/// Fast enough never to be what shipping waits for. The next levels up save a few percent for twice the time.
+/// Fast enough not to slow down shipping. Higher levels save a few percent for twice the time.
 const ZSTD_LEVEL: i32 = 3;
 
-/// Makes an object of these bytes.
+/// Packs bytes into an object.
 pub(super) fn pack(
     name: &str,
     bytes: &[u8],
@@ -76,13 +76,13 @@ pub(super) fn pack(
     Ok(packed)
 }
 
-/// Whether an object says that it is encrypted.
+/// Whether the flags mark an object as encrypted.
 pub(super) fn is_encrypted(packed: &[u8]) -> bool {
     packed.starts_with(&MAGIC) && packed.get(5).is_some_and(|flags| flags & FLAG_ENCRYPTED != 0)
 }
 
-/// Gives back the bytes, if they are what was put under this name. They are where they were found, or in
-/// `buffer`, which is better used again: most of what a new one of this size costs is making room for it.
+/// Unpacks and verifies an object. The result borrows from `packed` or from `buffer`. Reuse the
+/// buffer: allocating a new one costs most of the time.
 pub(super) fn unpack<'a>(
     name: &str,
     packed: &'a [u8],
@@ -93,14 +93,14 @@ pub(super) fn unpack<'a>(
     let (head, rest) = packed
         .split_first_chunk::<HEAD_LEN>()
         .filter(|(head, _)| head[..4] == MAGIC)
-        .ok_or_else(|| damaged("it is not an object of claude-mem"))?;
+        .ok_or_else(|| damaged("it was not written by claude-mem"))?;
     if head[4] != VERSION {
         return Err(Error::Newer { object: name.into() });
     }
     let (is_zstd, is_encrypted) = (head[5] & FLAG_ZSTD != 0, head[5] & FLAG_ENCRYPTED != 0);
     let len = u64::from_le_bytes(head[8..].try_into().expect("eight bytes are left"));
     if len > BYTES_MAX {
-        return Err(damaged("it claims to be longer than any object is"));
+        return Err(damaged("its length is invalid"));
     }
     let decrypted;
     let body = if is_encrypted {
@@ -108,9 +108,9 @@ pub(super) fn unpack<'a>(
         decrypted.as_slice()
     } else {
         let (found, body) =
-            rest.split_first_chunk::<SUM_LEN>().ok_or_else(|| damaged("it was cut short"))?;
+            rest.split_first_chunk::<SUM_LEN>().ok_or_else(|| damaged("it is truncated"))?;
         if *found != sum(head, name, body) {
-            return Err(damaged("its checksum does not fit its bytes"));
+            return Err(damaged("its checksum is wrong"));
         }
         if !is_zstd && body.len() as u64 == len {
             return Ok(body);
@@ -128,7 +128,7 @@ pub(super) fn unpack<'a>(
     }
     match buffer.len() as u64 == len {
         true => Ok(buffer),
-        false => Err(damaged("it has another length than it says")),
+        false => Err(damaged("its length is wrong")),
     }
 }
 
@@ -139,7 +139,7 @@ fn decrypt(
     key: Option<&Key>,
 ) -> Result<Vec<u8>, Error> {
     let damaged = |why: &str| Error::Damaged { object: name.into(), why: why.into() };
-    let cut = || damaged("it was cut short");
+    let cut = || damaged("it is truncated");
     let (needed, rest) = rest.split_first_chunk::<KEY_LEN>().ok_or_else(cut)?;
     let (nonce, body) = rest.split_first_chunk::<NONCE_LEN>().ok_or_else(cut)?;
     let ours = key.map(Key::fingerprint);
@@ -153,11 +153,11 @@ fn decrypt(
     let covered = [head.as_slice(), needed, bound_name(name).as_bytes()].concat();
     XChaCha20Poly1305::new(key.bytes().into())
         .decrypt(&XNonce::from(*nonce), Payload { msg: body, aad: &covered })
-        .map_err(|_| damaged("it was changed after it was encrypted"))
+        .map_err(|_| damaged("it was modified after encryption"))
 }
 
-/// The name that an object is bound to: within its log, so that a manifest copied from another log is told as
-/// what it is.
+/// The part of a name that is covered by the checksum. It excludes the host, so that a manifest
+/// copied from another log is reported as such.
 fn bound_name(name: &str) -> &str {
     name.strip_prefix("hosts/").and_then(|rest| rest.split_once('/')).map_or(name, |(_, rest)| rest)
 }
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_comes_back_and_nothing_else_does() {
+    fn objects_round_trip_and_modified_ones_are_rejected() {
         for (key, compress) in ways() {
             let packed = pack("a/b", TEXT, key.as_ref(), compress).unwrap();
             assert_eq!(unpack("a/b", &packed, key.as_ref()).unwrap(), TEXT);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_key_nothing_can_be_read() {
+    fn an_encrypted_object_needs_its_key() {
         let key = Key::generate().unwrap();
         let packed = pack("a", TEXT, Some(&key), false).unwrap();
         assert!(memchr::memmem::find(&packed, b"words").is_none());

@@ -1,4 +1,4 @@
-//! What has to be put so that the remote holds what is here.
+//! Compares the local log with the remote and plans the upload.
 
 use crate::ship::{
     key::{self, Key},
@@ -7,34 +7,34 @@ use crate::ship::{
     remote_head::Head,
 };
 
-/// What is to be done.
+/// The next upload.
 #[derive(Debug)]
 pub(super) enum Plan {
-    /// Everything is there.
+    /// Nothing to upload.
     Nothing,
-    /// Only the last segment grew, by little: one small object.
+    /// The last segment grew by little: one increment.
     Increment { segment: LocalSegment, from: u64 },
-    /// A new manifest of these.
-    Manifest(Vec<Planned>),
+    /// A new manifest of these segments.
+    Manifest(Vec<PlannedSegment>),
 }
 
 /// One segment of a new manifest.
 #[derive(Debug)]
-pub(super) enum Planned {
-    /// As it is there.
+pub(super) enum PlannedSegment {
+    /// Unchanged.
     Same(Segment),
-    /// Longer than there, or new.
+    /// New or longer than in the remote.
     New { here: LocalSegment, there: Option<Segment> },
 }
 
-/// More than this is put in parts.
+/// Larger increments are uploaded as parts.
 const INCREMENT_BYTES_MAX: u64 = 1 << 20;
-/// After as many a manifest takes them in: whoever reads has to ask for each.
+/// The maximum number of increments behind a manifest: a reader needs one request for each.
 const INCREMENTS_MAX: usize = 256;
 const RUN_BYTES_MAX: u64 = 4 << 20;
 
 impl Plan {
-    /// Compares. Says in which way the two cannot be of one history, if so.
+    /// Compares both sides. Fails with the difference if their histories diverged.
     pub(super) fn new(
         here: &[LocalSegment],
         head: Option<&Head>,
@@ -48,7 +48,7 @@ impl Plan {
         if !is_repair {
             check(here, &there)?;
         }
-        let mut planned: Vec<Planned> =
+        let mut planned: Vec<PlannedSegment> =
             if keeps_older { dropped_here(here, &there) } else { Vec::new() };
         for here in here {
             let same = there
@@ -56,16 +56,16 @@ impl Plan {
                 .find(|there| there.number == here.number && there.generation == here.generation);
             planned.push(match same {
                 Some(there) if !is_key_new && !is_repair && is_same(here, there) => {
-                    Planned::Same(there.clone())
+                    PlannedSegment::Same(there.clone())
                 }
-                there => Planned::New {
+                there => PlannedSegment::New {
                     here: here.clone(),
                     there: there.filter(|_| !is_key_new).cloned(),
                 },
             });
         }
         let is_same = planned.len() == there.len()
-            && planned.iter().all(|planned| matches!(planned, Planned::Same(_)));
+            && planned.iter().all(|planned| matches!(planned, PlannedSegment::Same(_)));
         if head.is_some() && is_same {
             return Ok(Self::Nothing);
         }
@@ -81,23 +81,23 @@ impl Plan {
 
 fn is_same(here: &LocalSegment, there: &Segment) -> bool {
     let is_as_long = here.bytes == there.bytes && here.is_active == there.is_active;
-    // A seal that is damaged here is not unlearnt there.
+    // Keep the seal in the remote if it is damaged here.
     is_as_long && (here.seal == there.seal || here.seal.is_none())
 }
 
-/// What is older than anything here was dropped here to save space, and stays there.
-fn dropped_here(here: &[LocalSegment], there: &[Segment]) -> Vec<Planned> {
+/// Segments older than the local log were deleted here to save space. They stay in the remote.
+fn dropped_here(here: &[LocalSegment], there: &[Segment]) -> Vec<PlannedSegment> {
     let first = here.first().map_or(0, |here| here.number);
     let older = there.iter().filter(|there| there.number_last < first);
-    older.cloned().map(Planned::Same).collect()
+    older.cloned().map(PlannedSegment::Same).collect()
 }
 
-fn increment(planned: &[Planned], head: &Head, there: usize) -> Option<Plan> {
+fn increment(planned: &[PlannedSegment], head: &Head, there: usize) -> Option<Plan> {
     let (last, others) = planned.split_last()?;
-    let Planned::New { here, there: Some(segment) } = last else { return None };
+    let PlannedSegment::New { here, there: Some(segment) } = last else { return None };
     let run_bytes: usize = head.increments.iter().map(|increment| increment.bytes.len()).sum();
     let fits = planned.len() == there
-        && others.iter().all(|planned| matches!(planned, Planned::Same(_)))
+        && others.iter().all(|planned| matches!(planned, PlannedSegment::Same(_)))
         && here.is_active
         && segment.is_active
         && here.bytes > segment.bytes
@@ -107,28 +107,28 @@ fn increment(planned: &[Planned], head: &Head, there: usize) -> Option<Plan> {
     fits.then(|| Plan::Increment { segment: here.clone(), from: segment.bytes })
 }
 
-/// Whether everything there is also here, perhaps compacted.
+/// Checks that everything in the remote is also here, possibly compacted.
 fn check(here: &[LocalSegment], there: &[Segment]) -> Result<(), String> {
     let first = here.first().map_or(0, |here| here.number);
     for there in there.iter().filter(|there| there.number_last >= first) {
         let number = there.number;
         let covers = |here: &&LocalSegment| here.number <= number && number <= here.number_last;
         let Some(here) = here.iter().find(covers) else {
-            return Err(format!("segment {number:016x} is there and not here"));
+            return Err(format!("segment {number:016x} is in the remote and not here"));
         };
         if here.generation < there.generation {
-            return Err(format!("segment {number:016x} was compacted there and not here"));
+            return Err(format!("segment {number:016x} was compacted in the remote and not here"));
         }
         let is_same_file = here.number == number && here.generation == there.generation;
         if is_same_file && here.bytes < there.bytes {
             return Err(format!(
-                "segment {number:016x} has {} bytes there and {} here",
+                "segment {number:016x} has {} bytes in the remote and {} here",
                 there.bytes, here.bytes
             ));
         }
         let is_other_seal = there.seal.is_some() && here.seal.is_some() && there.seal != here.seal;
         if is_same_file && is_other_seal {
-            return Err(format!("segment {number:016x} has another seal there than here"));
+            return Err(format!("segment {number:016x} has another seal in the remote than here"));
         }
     }
     Ok(())

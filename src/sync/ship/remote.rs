@@ -1,4 +1,4 @@
-//! A place elsewhere that objects are put in: from what the user wrote to something that can be asked.
+//! A remote: opens a directory or bucket, and reads and writes packed objects.
 
 use std::{
     mem,
@@ -28,7 +28,7 @@ use claude_mem_core::{
     settings::{Settings, table},
 };
 
-/// A place, and the key to what is in it. Names are relative to the place.
+/// An opened remote with its key. Object names are relative to its place.
 #[derive(Debug, Clone)]
 pub struct Remote {
     store: Arc<dyn ObjectStore>,
@@ -39,27 +39,27 @@ pub struct Remote {
     is_plain_allowed: bool,
 }
 
-/// What became of an object that was to be put only if there is none.
+/// The result of uploading an object only if it is absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Put {
-    /// It is there now, in as many bytes.
+    /// Created, with this packed size.
     Written(u64),
-    /// There was one of this name already.
-    WasThere,
+    /// An object of this name exists.
+    Exists,
 }
 
-/// What is going to be done with a place.
+/// How a remote is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// It must be there.
+    /// Read: it must exist.
     Read,
-    /// A directory is made if the one above it is there.
+    /// Write: a directory is created if its parent exists.
     Ship,
 }
 
 impl Remote {
-    /// Opens a place: a directory, `file://…`, `s3://BUCKET/PREFIX`, `gs://…` or `az://…`. Asks nothing of a
-    /// bucket yet. Takes the key of `ship.key` if there is one.
+    /// Opens a directory, `file://…`, `s3://BUCKET/PREFIX`, `gs://…` or `az://…`. Sends no request
+    /// to a bucket. Uses the key in `ship.key` if it exists.
     pub fn open(
         place: &str,
         purpose: Purpose,
@@ -75,8 +75,8 @@ impl Remote {
         Ok(Self { store, prefix, place, key, compress, is_plain_allowed })
     }
 
-    /// Also takes what is not encrypted although there is a key. Otherwise whoever can write to the remote
-    /// could slip something in.
+    /// Also accepts unencrypted objects although there is a key. By default they are rejected,
+    /// because others with write access could forge them.
     #[must_use]
     pub fn allowing_plain(self) -> Self {
         Self { is_plain_allowed: true, ..self }
@@ -87,27 +87,27 @@ impl Remote {
         self.compress
     }
 
-    /// How long an object of these bytes would be.
+    /// The packed size of these bytes.
     pub fn packed_len(&self, bytes: &[u8]) -> Result<u64, Error> {
         Ok(self.pack("measured", bytes)?.len() as u64)
     }
 
-    /// The place as the user wrote it, without passwords.
+    /// The place without passwords.
     pub fn place(&self) -> &str {
         &self.place
     }
 
-    /// What is encrypted with, if anything is.
+    /// The encryption key, if any.
     pub fn key(&self) -> Option<&Key> {
         self.key.as_ref()
     }
 
-    /// The bytes of an object, unpacked and checked.
+    /// Reads, unpacks and verifies an object.
     pub async fn get(&self, name: &str) -> Result<Vec<u8>, Error> {
         self.get_with(name, &Buffers::default(), |bytes| Ok(bytes.to_vec())).await
     }
 
-    /// Gives the bytes of an object, unpacked and checked, to `work`, where that keeps nobody else waiting.
+    /// Reads, unpacks and verifies an object, and passes the bytes to `work` on a blocking thread.
     pub async fn get_with<T: Send + 'static>(
         &self,
         name: &str,
@@ -132,7 +132,7 @@ impl Remote {
         })?
     }
 
-    /// The object itself.
+    /// Reads an object without unpacking it.
     pub async fn get_packed(&self, name: &str) -> Result<Vec<u8>, Error> {
         let wrap = |error: object_store::Error| self.error(name, &error);
         let found = self.store.get(&self.path(name)).await.map_err(wrap)?;
@@ -145,7 +145,7 @@ impl Remote {
         Ok(bytes.into())
     }
 
-    /// Packs these bytes and puts them under a name that must be free. Says so if it is not.
+    /// Packs and creates an object. Fails softly if the name exists.
     pub async fn put_new(&self, name: &str, bytes: &[u8]) -> Result<Put, Error> {
         let packed = self.pack(name, bytes)?;
         let len = packed.len() as u64;
@@ -155,10 +155,10 @@ impl Remote {
             Err(
                 object_store::Error::AlreadyExists { .. }
                 | object_store::Error::Precondition { .. },
-            ) => Ok(Put::WasThere),
-            // Some servers know no conditions. Then looking first is the next best thing.
+            ) => Ok(Put::Exists),
+            // Some servers do not support conditional requests. Check first instead.
             Err(error) if is_unsupported(&error) => match self.store.head(&self.path(name)).await {
-                Ok(_) => Ok(Put::WasThere),
+                Ok(_) => Ok(Put::Exists),
                 Err(object_store::Error::NotFound { .. }) => self
                     .put_packed(name, payload, PutMode::Overwrite)
                     .await
@@ -170,7 +170,7 @@ impl Remote {
         }
     }
 
-    /// Packs these bytes and puts them under this name, whatever was there. Says how many were put.
+    /// Packs and writes an object, replacing an existing one. Returns its packed size.
     pub async fn put_over(&self, name: &str, bytes: &[u8]) -> Result<u64, Error> {
         let packed = self.pack(name, bytes)?;
         let len = packed.len() as u64;
@@ -180,7 +180,7 @@ impl Remote {
         Ok(len)
     }
 
-    /// The names of all objects under `folder`, in no order. A name may be missing if it is very new.
+    /// All object names in `folder`, unordered. Very new names may be missing.
     pub async fn list(&self, folder: &str) -> Result<Vec<String>, Error> {
         let under = self.path(folder);
         let mut found = self.store.list(Some(&under));
@@ -192,7 +192,7 @@ impl Remote {
         Ok(names)
     }
 
-    /// The names of the folders directly in `folder`.
+    /// The subfolders of `folder`.
     pub async fn folders(&self, folder: &str) -> Result<Vec<String>, Error> {
         let listed = self.store.list_with_delimiter(Some(&self.path(folder))).await;
         let listed = listed.map_err(|error| self.error(folder, &error))?;
@@ -201,7 +201,7 @@ impl Remote {
         Ok(listed.common_prefixes.iter().filter_map(last).collect())
     }
 
-    /// Deletes an object; fine if there is none.
+    /// Deletes an object, if it exists.
     pub async fn delete(&self, name: &str) -> Result<(), Error> {
         match self.store.delete(&self.path(name)).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
@@ -240,7 +240,7 @@ impl Remote {
             return error;
         }
         match error {
-            // A listing that is refused is told only in words.
+            // A denied listing is recognized only by its text.
             _ if is_no_bucket(&why) => Error::NoBucket { place },
             E::NotFound { .. } => Error::Missing { object: name.into() },
             E::PermissionDenied { .. } | E::Unauthenticated { .. } => Error::Denied { place, why },
@@ -263,8 +263,8 @@ impl Remote {
 
 const UNPACK_APART_BYTES_MIN: usize = 64 << 10;
 
-/// Room for objects that are unpacked, used again and again while many are. Whoever finds none free waits: with more
-/// at once than there are processors, each would lose to the others what it has in their caches.
+/// Reusable buffers for unpacking. Their number limits concurrent unpacking to the number of
+/// processors, so tasks do not evict each other's caches.
 #[derive(Debug, Clone)]
 pub struct Buffers {
     free: Arc<Mutex<Vec<Vec<u8>>>>,
@@ -274,7 +274,7 @@ pub struct Buffers {
 impl Default for Buffers {
     fn default() -> Self {
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        // While one waits for the disk, another can be unpacked.
+        // One more than processors: one unpacks while another waits for the disk.
         Self { free: Arc::default(), places: Arc::new(Semaphore::new(processors + 1)) }
     }
 }
@@ -287,7 +287,7 @@ impl Buffers {
     }
 }
 
-/// One of them, which goes back when it is dropped.
+/// A buffer that is returned on drop.
 #[derive(Debug)]
 struct Buffer {
     bytes: Vec<u8>,
@@ -303,7 +303,7 @@ impl Drop for Buffer {
     }
 }
 
-/// The directory or bucket, and where in it.
+/// The store and the prefix in it.
 fn store(
     place: &str,
     purpose: Purpose,
@@ -336,12 +336,12 @@ fn store(
             let container = azure::container(place, environment)?;
             Ok((Arc::new(container), prefix()?))
         }
-        _ => Err(unusable(format!("`{scheme}://` is not known"))),
+        _ => Err(unusable(format!("`{scheme}://` is not supported"))),
     }
 }
 
-/// A directory is as good a place as a bucket if it is another disk. It is not made from nothing: where a
-/// disk is not mounted, that would fill the one below it.
+/// Opens a directory. It is created only if its parent exists: on an unmounted mount point, it
+/// would fill the disk below.
 fn directory(
     path: &Path,
     purpose: Purpose,
@@ -355,7 +355,7 @@ fn directory(
             Purpose::Read => return Err("there is no such directory".into()),
             Purpose::Ship if !is_parent_there => {
                 return Err(
-                    "neither it nor the directory above it is there; is the disk mounted?".into()
+                    "neither it nor its parent directory exists; is the disk mounted?".into()
                 );
             }
             Purpose::Ship => {
@@ -367,7 +367,8 @@ fn directory(
     Ok((Arc::new(store.with_fsync(true)), ObjectPath::default()))
 }
 
-/// Variables that begin with one of these, in lower case as the builders want them.
+/// Environment variables with one of these prefixes, in lower case for the builders of
+/// `object_store`.
 pub(super) fn variables(
     environment: &Environment,
     starts: &'static [&'static str],
@@ -379,7 +380,7 @@ pub(super) fn variables(
     })
 }
 
-/// Nobody is waited for longer than this without a byte arriving.
+/// Time-outs: fail when no byte arrives for this long.
 pub(super) fn client() -> ClientOptions {
     ClientOptions::new()
         .with_connect_timeout(Duration::from_secs(5))
@@ -387,7 +388,7 @@ pub(super) fn client() -> ClientOptions {
         .with_timeout(Duration::from_secs(180))
 }
 
-/// Hiccups are passed over here; anything longer is for whoever ships, who tries again later.
+/// Retries short failures. Longer outages are retried by the caller.
 pub(super) fn retry() -> RetryConfig {
     RetryConfig {
         backoff: BackoffConfig {

@@ -1,34 +1,36 @@
-//! The newest state of a log in a remote, and its bytes.
+//! Reads the newest state of a log in a remote.
 
 use std::collections::VecDeque;
 
 use crate::ship::{
     Error,
     local::blocking,
-    manifest::{At, Description, Entry, Hash, HostId, Increment, Manifest, Part, Segment},
+    manifest::{
+        Description, Entry, Hash, HostId, Increment, Manifest, Part, PartLocation, Segment,
+    },
     remote::{Buffers, Remote},
 };
 
-/// A log as the remote has it: the newest manifest, and what came behind.
+/// The state of a log in a remote: the newest manifest and the increments after it.
 #[derive(Debug, Clone)]
 pub struct Head {
-    /// Whose it is.
+    /// The id of the log.
     pub host: HostId,
     /// The number of the newest entry.
     pub number: u64,
     /// Its hash.
     pub hash: Hash,
-    /// When it was made, microseconds since 1970, by the clock of the machine it came from.
+    /// When it was created, microseconds since 1970, by the clock of its host.
     pub time_us: u64,
     /// The newest manifest.
     pub manifest: Manifest,
-    /// The increments behind it, in order.
+    /// The increments after it, in order.
     pub increments: Vec<Increment>,
 }
 
-/// Parts asked for at the same time.
+/// Parts downloaded in parallel.
 const AHEAD_MAX: usize = 4;
-/// Increments asked for at the same time: they are small, and what counts is how long each takes to answer.
+/// Increments downloaded in parallel: they are small, so latency dominates.
 const RUN_AHEAD_MAX: usize = 16;
 
 /// The logs in a remote.
@@ -39,7 +41,7 @@ pub async fn hosts(remote: &Remote) -> Result<Vec<HostId>, Error> {
     Ok(hosts)
 }
 
-/// Which machine a log is of; `None` if nobody said.
+/// The description of a host; `None` if it is missing.
 pub async fn describe(remote: &Remote, host: HostId) -> Result<Option<Description>, Error> {
     let name = host.description();
     match remote.get(&name).await {
@@ -51,10 +53,9 @@ pub async fn describe(remote: &Remote, host: HostId) -> Result<Option<Descriptio
     }
 }
 
-/// The newest state of a log; `None` if there is nothing of it.
+/// The newest state of a log; `None` if the remote has none.
 ///
-/// `number_known` is an entry that was seen before, or 0: a remote that does not list the newest objects, or
-/// none at all, is not believed.
+/// `number_known` is an entry seen before, or 0. It detects listings that lack the newest objects.
 pub async fn newest(
     remote: &Remote,
     host: HostId,
@@ -62,8 +63,8 @@ pub async fn newest(
 ) -> Result<Option<Head>, Error> {
     let listed = entries(remote, host).await?;
     let mut number = listed.last().copied().unwrap_or(0).max(number_known);
-    // A listing may be older than what is there.
-    while is_there(remote, &host.entry(number + 1)).await? {
+    // A listing may be outdated: probe the next entries.
+    while exists(remote, &host.entry(number + 1)).await? {
         number += 1;
     }
     match number {
@@ -72,7 +73,7 @@ pub async fn newest(
     }
 }
 
-/// The numbers of the entries that are listed, in order.
+/// The numbers of the listed entries, in order.
 pub async fn entries(remote: &Remote, host: HostId) -> Result<Vec<u64>, Error> {
     let names = remote.list(&format!("{}/chain", host.folder())).await?;
     let number = |name: &String| u64::from_str_radix(name.rsplit('/').next()?, 16).ok();
@@ -81,7 +82,7 @@ pub async fn entries(remote: &Remote, host: HostId) -> Result<Vec<u64>, Error> {
     Ok(numbers)
 }
 
-async fn is_there(remote: &Remote, name: &str) -> Result<bool, Error> {
+async fn exists(remote: &Remote, name: &str) -> Result<bool, Error> {
     match remote.get_packed(name).await {
         Ok(_) => Ok(true),
         Err(Error::Missing { .. }) => Ok(false),
@@ -89,7 +90,7 @@ async fn is_there(remote: &Remote, name: &str) -> Result<bool, Error> {
     }
 }
 
-/// The state as of entry `number`, with every link of the chain back to its manifest checked.
+/// The state at entry `number`, with every link of the chain back to its manifest verified.
 pub async fn load(remote: &Remote, host: HostId, number: u64) -> Result<Head, Error> {
     let (last, hash) = entry(remote, host, number).await?;
     let first = match &last {
@@ -97,7 +98,7 @@ pub async fn load(remote: &Remote, host: HostId, number: u64) -> Result<Head, Er
         Entry::Increment(increment) => increment.manifest,
     };
     if first == 0 || first > number || number - first > 1 << 20 {
-        let why = "it builds on a manifest that cannot be".into();
+        let why = "it refers to an impossible manifest".into();
         return Err(Error::Damaged { object: host.entry(number), why });
     }
     let time_us = match &last {
@@ -109,7 +110,7 @@ pub async fn load(remote: &Remote, host: HostId, number: u64) -> Result<Head, Er
         Entry::Increment(_) => match entry(remote, host, first).await? {
             (Entry::Manifest(manifest), hash) => (manifest, hash),
             (Entry::Increment(_), _) => {
-                let why = "it should be a manifest, and is not".into();
+                let why = "it is not a manifest".into();
                 return Err(Error::Damaged { object: host.entry(first), why });
             }
         },
@@ -120,7 +121,7 @@ pub async fn load(remote: &Remote, host: HostId, number: u64) -> Result<Head, Er
     Ok(head)
 }
 
-/// One entry and its hash, if it is what its name says.
+/// Reads one entry and its hash, and checks that it matches its name.
 async fn entry(remote: &Remote, host: HostId, number: u64) -> Result<(Entry, Hash), Error> {
     let name = host.entry(number);
     let bytes = remote.get(&name).await?;
@@ -133,13 +134,14 @@ async fn entry(remote: &Remote, host: HostId, number: u64) -> Result<(Entry, Has
         Entry::Increment(increment) => increment.number,
     };
     if found != number {
-        let why = format!("it is entry {found:x} under the name of another");
+        let why = format!("it contains entry {found:x}");
         return Err(Error::Damaged { object: name, why });
     }
     Ok((entry, Hash::of(&bytes)))
 }
 
-/// The increments `first` to `last`, each linked to the one before and the last with this hash.
+/// Reads the increments `first` to `last`: each linked to the previous one, the last with this
+/// hash.
 async fn run(
     remote: &Remote,
     host: HostId,
@@ -158,20 +160,20 @@ async fn run(
             ahead.push_back(tokio::spawn(async move { entry(&remote, host, number).await }));
             next += 1;
         }
-        let task = ahead.pop_front().expect("the loop above asked for it");
+        let task = ahead.pop_front().expect("the loop above requested it");
         let (found, hash) = task.await.map_err(|error| stopped(&error))??;
         let damaged = |why: &str| Error::Damaged { object: host.entry(number), why: why.into() };
         let Entry::Increment(increment) = found else {
-            return Err(damaged("it should be an increment, and is not"));
+            return Err(damaged("it is not an increment"));
         };
         if before.is_some_and(|before| before != increment.previous) {
-            return Err(damaged("it is not the one that follows the entry before"));
+            return Err(damaged("it does not follow the previous entry"));
         }
         before = Some(hash);
         increments.push(increment);
     }
     if first <= last && before != Some(hash_last) {
-        let why = "it is another one than the manifest names".into();
+        let why = "its hash differs from the manifest".into();
         return Err(Error::Damaged { object: host.entry(last), why });
     }
     Ok(increments)
@@ -182,7 +184,7 @@ pub(super) fn stopped(error: &tokio::task::JoinError) -> Error {
 }
 
 impl Head {
-    /// The segments, in order, the last one with all that came behind the manifest.
+    /// The segments, in order, including the increments after the manifest.
     pub fn segments(&self) -> Vec<Segment> {
         let mut segments = self.manifest.segments.clone();
         if let (Some(segment), Some(first), Some(last)) =
@@ -192,27 +194,27 @@ impl Head {
                 from: first.from,
                 to: last.to(),
                 hash: self.hash,
-                at: At::Run(first.number, last.number),
+                at: PartLocation::Run(first.number, last.number),
             });
             segment.bytes = last.to();
         }
         segments
     }
 
-    /// Bytes of log in all segments.
+    /// Bytes in all segments.
     pub fn bytes(&self) -> u64 {
         let increments: usize = self.increments.iter().map(|increment| increment.bytes.len()).sum();
         self.manifest.segments.iter().map(|segment| segment.bytes).sum::<u64>() + increments as u64
     }
 
-    /// The names of all objects that this state is made of, its own entries included.
+    /// The names of all referenced objects, including the entries.
     pub fn objects(&self) -> Vec<String> {
         let mut names: Vec<String> =
             (self.manifest.number..=self.number).map(|number| self.host.entry(number)).collect();
         for part in self.manifest.segments.iter().flat_map(|segment| &segment.parts) {
             match &part.at {
-                At::Object(object) => names.push(self.host.part(object)),
-                At::Run(first, last) => {
+                PartLocation::Object(object) => names.push(self.host.part(object)),
+                PartLocation::Run(first, last) => {
                     names.extend((*first..=*last).map(|number| self.host.entry(number)));
                 }
             }
@@ -242,12 +244,13 @@ impl Head {
     }
 
     fn misplaced(&self, number: u64) -> Error {
-        let why = "it does not go on where the entry before ends".into();
+        let why = "it does not start where the previous entry ends".into();
         Error::Damaged { object: self.host.entry(number), why }
     }
 
-    /// Gives the bytes of one of [`segments`](Self::segments) from `from` on to `take`, in order, piece by
-    /// piece, each checked before it is given. Read from 0, the whole is checked as well.
+    /// Passes the bytes of one of [`segments`](Self::segments) to `take`, from offset `from`, in
+    /// order and verified piece by piece. If `from` is 0, the hash of the whole segment is
+    /// verified, too.
     pub async fn read(
         &self,
         remote: &Remote,
@@ -265,7 +268,7 @@ impl Head {
             {
                 ahead.push_back(self.fetch(remote, part));
             }
-            let task = ahead.pop_front().expect("the loop above asked for it");
+            let task = ahead.pop_front().expect("the loop above requested it");
             let bytes = task.await.map_err(|error| stopped(&error))??;
             if let Some(hasher) = &mut hasher
                 && part.from < segment.hash_bytes
@@ -278,13 +281,13 @@ impl Head {
         match hasher.map(|hasher| Hash(hasher.finalize().into())) {
             Some(hash) if hash != segment.hash => Err(Error::Damaged {
                 object: format!("segment {:016x}.g{:02}", segment.number, segment.generation),
-                why: "its parts do not make up what the manifest says".into(),
+                why: "its parts do not match its hash in the manifest".into(),
             }),
             _ => Ok(()),
         }
     }
 
-    /// Begins to fetch one part, and gives its bytes once they are checked.
+    /// Downloads and verifies one part.
     pub fn fetch(
         &self,
         remote: &Remote,
@@ -296,17 +299,19 @@ impl Head {
         })
     }
 
-    /// What it takes to fetch one part.
+    /// A part to download later.
     pub fn fetched(&self, part: &Part) -> Fetched {
         let held = match part.at {
-            At::Run(first, _) if first > self.manifest.number => Some(bytes_of(&self.increments)),
+            PartLocation::Run(first, _) if first > self.manifest.number => {
+                Some(bytes_of(&self.increments))
+            }
             _ => None,
         };
         Fetched { host: self.host, part: part.clone(), held }
     }
 }
 
-/// One part, still to be fetched.
+/// A part that is not downloaded yet.
 #[derive(Debug)]
 pub struct Fetched {
     host: HostId,
@@ -316,12 +321,12 @@ pub struct Fetched {
 }
 
 impl Fetched {
-    /// Where in its segment it begins and ends.
+    /// Its range in the segment.
     pub fn range(&self) -> (u64, u64) {
         (self.part.from, self.part.to)
     }
 
-    /// Fetches the part, and gives its bytes to `work` once they are known to be those the manifest names.
+    /// Downloads and verifies the part, then passes its bytes to `work`.
     pub async fn give<T: Send + 'static>(
         self,
         remote: &Remote,
@@ -331,11 +336,11 @@ impl Fetched {
         let Self { host, part, held } = self;
         let len = (part.to - part.from) as usize;
         match part.at {
-            At::Object(object) => {
+            PartLocation::Object(object) => {
                 let name = host.part(&object);
                 let damaged = Error::Damaged {
                     object: name.clone(),
-                    why: "its bytes are not those the manifest names".into(),
+                    why: "its hash differs from the manifest".into(),
                 };
                 let check = move |bytes: &[u8]| match bytes.len() == len {
                     true if Hash::of(bytes) == part.hash => work(bytes),
@@ -343,13 +348,13 @@ impl Fetched {
                 };
                 remote.get_with(&name, buffers, check).await
             }
-            At::Run(first, last) => {
+            PartLocation::Run(first, last) => {
                 let bytes = match held {
                     Some(held) => held,
                     None => bytes_of(&run(remote, host, first, last, None, part.hash).await?),
                 };
                 if bytes.len() != len {
-                    let why = "what it ends is not as long as the manifest says".into();
+                    let why = "its length differs from the manifest".into();
                     return Err(Error::Damaged { object: host.entry(last), why });
                 }
                 blocking(move || work(&bytes)).await

@@ -1,4 +1,4 @@
-//! Mending the log on this machine from what was shipped of it.
+//! Repairs the local log from a remote.
 
 use std::{
     collections::HashSet,
@@ -24,17 +24,17 @@ use crate::ship::{
 };
 use claude_mem_core::os::{self, FileExt as _, Making as _};
 
-/// What was repaired and what could not be, as text for people.
+/// The repaired and unrepaired segments, as text for people.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RepairOutcome {
-    /// Each thing that is whole again.
+    /// Repaired segments.
     pub repaired: Vec<String>,
-    /// Each thing that is not, and why.
+    /// Segments that could not be repaired, with the reason.
     pub unrepaired: Vec<String>,
 }
 
-/// Puts right every segment that is damaged or gone here and whole in the remote. Nothing is taken away: what
-/// was damaged is in `quarantine/` by now.
+/// Repairs every segment that is damaged or missing here and intact in the remote. Deletes nothing:
+/// damaged bytes are already in `quarantine/`.
 pub async fn repair(
     remote: &Remote,
     head: &Head,
@@ -52,7 +52,7 @@ pub async fn repair(
             None if report.missing.contains(&there.number)
                 || here_begins_before(report, &there) =>
             {
-                replace(remote, head, &there, dir).await.map(|()| Some("brought back"))
+                replace(remote, head, &there, dir).await.map(|()| Some("restored"))
             }
             None => continue,
             Some(here) if here.number != there.number || here.generation != there.generation => {
@@ -76,15 +76,15 @@ pub async fn repair(
     Ok(outcome)
 }
 
-/// What is older than everything here was dropped on purpose, and stays away.
+/// Segments older than the local log were deleted on purpose. They are not restored.
 fn here_begins_before(report: &Report, there: &Segment) -> bool {
     report.segments.first().is_some_and(|first| first.info.number < there.number)
 }
 
-/// Writes the segment as it is in the remote, and gives it its name once all of it is there and on disk.
+/// Downloads a segment and renames it into place once it is complete and synced.
 async fn replace(remote: &Remote, head: &Head, there: &Segment, dir: &Path) -> Result<(), Error> {
     let mut closed = there.clone();
-    // Whatever it was when it was shipped: if it is not the active one here, nobody appends to it.
+    // Even if it was active when it was shipped: it is not active here, so nothing appends to it.
     closed.is_active = false;
     let path = dir.join(closed.file_name());
     let draft = dir.join(format!("{}.tmp", closed.file_name()));
@@ -104,8 +104,8 @@ async fn replace(remote: &Remote, head: &Head, there: &Segment, dir: &Path) -> R
     os::sync_dir(dir).map_err(|error| Error::io("sync", dir, error))
 }
 
-/// The segment that is appended to cannot be replaced. Damaged bytes are set right where they are; records
-/// that are gone altogether are recorded again.
+/// Repairs the active segment, which cannot be replaced: damaged bytes are overwritten with the
+/// original ones, and lost records are appended again.
 async fn repair_active(
     remote: &Remote,
     head: &Head,
@@ -119,17 +119,18 @@ async fn repair_active(
         Ok(())
     };
     head.read(remote, there, 0, take).await?;
-    let set_right = set_right(&here.path, head.host, there, &bytes)?;
-    let again = record_again(head.host, there, &bytes, dir)?;
-    Ok(match (set_right, again) {
+    let rewrite_frames = rewrite_frames(&here.path, head.host, there, &bytes)?;
+    let again = append_lost_records(head.host, there, &bytes, dir)?;
+    Ok(match (rewrite_frames, again) {
         (0, 0) => None,
-        (_, 0) => Some("set right"),
-        _ => Some("set right, and what was gone recorded again,"),
+        (_, 0) => Some("repaired"),
+        _ => Some("repaired, and lost events were appended again,"),
     })
 }
 
-/// Writes every frame of `right` where it was, unless there is another whole one in its place. Says how many.
-fn set_right(path: &Path, host: HostId, there: &Segment, right: &[u8]) -> Result<u64, Error> {
+/// Writes every frame of `right` at its offset, unless another valid frame is there. Returns their
+/// number.
+fn rewrite_frames(path: &Path, host: HostId, there: &Segment, right: &[u8]) -> Result<u64, Error> {
     let failed = |error| Error::io("write", path, error);
     let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
     let here = fs::read(path).map_err(failed)?;
@@ -161,9 +162,14 @@ fn set_right(path: &Path, host: HostId, there: &Segment, right: &[u8]) -> Result
     Ok(count)
 }
 
-/// Records that are in these bytes of a segment and nowhere here are appended. Says how many.
-fn record_again(host: HostId, there: &Segment, bytes: &[u8], dir: &Path) -> Result<u64, Error> {
-    let copy = tempfile_beside(dir)?;
+/// Appends records of these bytes that are nowhere in the local log. Returns their number.
+fn append_lost_records(
+    host: HostId,
+    there: &Segment,
+    bytes: &[u8],
+    dir: &Path,
+) -> Result<u64, Error> {
+    let copy = create_temporary_dir(dir)?;
     let write = |name: &str, bytes: &[u8]| {
         let path = copy.join(name);
         fs::write(&path, bytes).map_err(|error| Error::io("write", &path, error))
@@ -175,7 +181,7 @@ fn record_again(host: HostId, there: &Segment, bytes: &[u8], dir: &Path) -> Resu
     result
 }
 
-fn tempfile_beside(dir: &Path) -> Result<std::path::PathBuf, Error> {
+fn create_temporary_dir(dir: &Path) -> Result<std::path::PathBuf, Error> {
     let copy = dir.join("mending.tmp");
     let _ = fs::remove_dir_all(&copy);
     claude_mem_core::paths::create_private(&copy)
@@ -212,9 +218,9 @@ fn ids(dir: &Path) -> Result<HashSet<Id>, Error> {
     Ok(known)
 }
 
-/// Whether everything in the remote is here by now, record by record, so that the remote may be made anew
-/// from here without losing any.
-pub async fn is_all_here(remote: &Remote, head: &Head, dir: &Path) -> Result<bool, Error> {
+/// Whether the local log contains every record of the remote, so that the remote can be replaced
+/// without loss.
+pub async fn is_remote_contained(remote: &Remote, head: &Head, dir: &Path) -> Result<bool, Error> {
     let known = ids(dir)?;
     let here = local::segments(dir, head.host, (0, 0))?;
     let first = here.first().map_or(0, |here| here.number);
@@ -233,11 +239,11 @@ pub async fn is_all_here(remote: &Remote, head: &Head, dir: &Path) -> Result<boo
         };
         match head.read(remote, &there, 0, take).await {
             Ok(()) => {}
-            // What nobody can read is not lost by being replaced.
+            // Unreadable records cannot be lost by replacing them.
             Err(Error::Missing { .. } | Error::Damaged { .. }) => continue,
             Err(error) => return Err(error),
         }
-        let copy = tempfile_beside(dir)?;
+        let copy = create_temporary_dir(dir)?;
         let written = fs::write(copy.join("log.id"), encode_log_id(head.host.0))
             .and_then(|()| fs::write(copy.join(there.file_name()), &bytes))
             .map_err(|error| Error::io("write", &copy, error));
@@ -250,7 +256,7 @@ pub async fn is_all_here(remote: &Remote, head: &Head, dir: &Path) -> Result<boo
     Ok(true)
 }
 
-/// What is damaged here.
+/// Verifies the local log.
 pub fn report(dir: &Path) -> Result<Report, Error> {
     Ok(verify(dir, &Options::default())?)
 }

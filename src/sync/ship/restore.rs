@@ -1,7 +1,7 @@
-//! Getting a log back from a remote.
+//! Restores a log from a remote.
 //!
-//! Everything is written to a directory of its own, checked, synced, and only then given its name. Stopped
-//! half-way it leaves that directory, and the next run goes on from there.
+//! Everything is written to a temporary directory, verified, synced and renamed. An interrupted run
+//! leaves that directory, and the next run continues there.
 
 use std::{
     fs, io,
@@ -26,66 +26,66 @@ use crate::ship::{
 };
 use claude_mem_core::{os, paths::create_private};
 
-/// What is wanted back.
+/// What to restore.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
-    /// The data directory to be.
+pub struct RestoreRequest<'a> {
+    /// The new data directory.
     pub data: &'a Path,
-    /// Whose log.
+    /// The id of the log.
     pub host: HostId,
-    /// Where to stop, if not at the end.
+    /// Where to stop; `None` for the end.
     pub until: Option<Until>,
-    /// Whether to go on without what is damaged or missing.
+    /// Whether to continue without damaged or missing parts.
     pub is_salvage: bool,
 }
 
-/// Where the past ends.
+/// The end of a restore to a point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
-    /// Before the first event of this moment or later, microseconds since 1970.
+    /// Before the first event at or after this time, microseconds since 1970.
     Time(u64),
-    /// Behind this event.
+    /// After this event.
     Event(Id),
 }
 
-/// What came back.
+/// The result of a restore.
 #[derive(Debug, Clone)]
 pub struct Restored {
-    /// As of which entry.
+    /// The entry that was restored.
     pub head: Arc<Head>,
     /// Bytes of log.
     pub bytes: u64,
-    /// What could not be had.
+    /// Parts that could not be read.
     pub lost: Vec<String>,
-    /// Whether something behind [`Wanted::until`] was left out.
+    /// Whether events after [`RestoreRequest::until`] were cut.
     pub is_cut: bool,
 }
 
-/// How often the remote may be compacted under our hands.
+/// Attempts per restore, if the remote is compacted meanwhile.
 const ATTEMPTS_MAX: usize = 4;
 
-/// Brings the log back. `progress` is told how many bytes of how many are there.
+/// Restores the log. `progress` gets the downloaded and the total bytes.
 pub async fn restore(
     remote: &Remote,
-    wanted: Wanted<'_>,
+    request: RestoreRequest<'_>,
     progress: impl Fn(u64, u64),
 ) -> Result<Restored, Error> {
-    let folder = wanted.data.join("restoring");
+    let folder = request.data.join("restoring");
     let log = folder.join("log");
     create_private(&log).map_err(|error| Error::io("create", &log, error))?;
     let mut attempt = 0;
     let (head, lost) = loop {
         attempt += 1;
-        let (head, mut lost) = find(remote, wanted).await?;
+        let (head, mut lost) = find(remote, request).await?;
         check_room(&log, head.bytes())?;
-        match fetch_all(remote, &head, &log, wanted.is_salvage, &progress).await {
+        match fetch_all(remote, &head, &log, request.is_salvage, &progress).await {
             Ok(parts_lost) => {
                 lost.extend(parts_lost);
                 break (head, lost);
             }
-            // The log was compacted there meanwhile, so that there is a newer manifest.
+            // The remote was compacted meanwhile: load its newer manifest.
             Err(Error::Missing { .. }) if attempt < ATTEMPTS_MAX => {
-                let newest = remote_head::newest(remote, wanted.host, 0).await?;
+                let newest = remote_head::newest(remote, request.host, 0).await?;
                 if newest.is_none_or(|newest| newest.number == head.number) {
                     attempt = ATTEMPTS_MAX;
                 }
@@ -93,30 +93,33 @@ pub async fn restore(
             Err(error) => return Err(error),
         }
     };
-    let (data, host, until) = (wanted.data.to_path_buf(), wanted.host, wanted.until);
+    let (data, host, until) = (request.data.to_path_buf(), request.host, request.until);
     let segments = head.segments();
     let is_cut = blocking(move || finish(&data, &log, host, &segments, until)).await?;
     let bytes = head.segments().iter().map(|segment| segment.bytes).sum();
     Ok(Restored { head, bytes, lost, is_cut })
 }
 
-/// The newest state. If that is damaged and we make do with less, the newest that is whole.
-async fn find(remote: &Remote, wanted: Wanted<'_>) -> Result<(Arc<Head>, Vec<String>), Error> {
+/// The newest state. With `salvage`, the newest one that is intact.
+async fn find(
+    remote: &Remote,
+    request: RestoreRequest<'_>,
+) -> Result<(Arc<Head>, Vec<String>), Error> {
     let nothing = || Error::NoHosts { place: remote.place().into() };
-    let problem = match remote_head::newest(remote, wanted.host, 0).await {
+    let problem = match remote_head::newest(remote, request.host, 0).await {
         Ok(Some(head)) => return Ok((Arc::new(head), Vec::new())),
         Ok(None) => return Err(nothing()),
-        Err(error) if wanted.is_salvage && !error.is_passing() => error,
+        Err(error) if request.is_salvage && !error.is_transient() => error,
         Err(error) => return Err(error),
     };
     let mut lost = vec![problem.to_string()];
-    for number in remote_head::entries(remote, wanted.host).await?.into_iter().rev() {
-        match remote_head::load(remote, wanted.host, number).await {
+    for number in remote_head::entries(remote, request.host).await?.into_iter().rev() {
+        match remote_head::load(remote, request.host, number).await {
             Ok(head) => {
                 lost.dedup();
                 return Ok((Arc::new(head), lost));
             }
-            Err(error) if error.is_passing() => return Err(error),
+            Err(error) if error.is_transient() => return Err(error),
             Err(error) => lost.push(error.to_string()),
         }
     }
@@ -131,7 +134,7 @@ fn check_room(log: &Path, bytes: u64) -> Result<(), Error> {
     }
 }
 
-/// Cuts what is not wanted, adds what a log needs besides segments, and gives it its name.
+/// Cuts events after `until`, adds the other files of a log, and renames the directory.
 fn finish(
     data: &Path,
     log: &Path,
@@ -140,7 +143,7 @@ fn finish(
     until: Option<Until>,
 ) -> Result<bool, Error> {
     let names: Vec<String> = segments.iter().map(Segment::file_name).collect();
-    for stray in strays(log, &names)? {
+    for stray in stale_files(log, &names)? {
         fs::remove_file(&stray).map_err(|error| Error::io("remove", &stray, error))?;
     }
     let id = log.join("log.id");
@@ -157,8 +160,8 @@ fn finish(
     Ok(is_cut)
 }
 
-/// Files of a run before that are not of this log any more.
-fn strays(log: &Path, names: &[String]) -> Result<Vec<PathBuf>, Error> {
+/// Files of an earlier run that are not part of this log.
+fn stale_files(log: &Path, names: &[String]) -> Result<Vec<PathBuf>, Error> {
     let entries = fs::read_dir(log).map_err(|error| Error::io("list", log, error))?;
     let paths = entries.flatten().map(|entry| entry.path());
     let is_ours = |path: &PathBuf| {
@@ -179,7 +182,7 @@ fn sync_dir(dir: &Path) -> Result<(), Error> {
     os::sync_dir(dir).map_err(|error| Error::io("sync", dir, error))
 }
 
-/// Takes away everything behind `until`. Says whether there was anything.
+/// Deletes everything after `until`. Returns whether there was anything.
 fn cut(log: &Path, host: HostId, segments: &[Segment], until: Until) -> Result<bool, Error> {
     let mut found = None;
     for (index, segment) in segments.iter().enumerate() {
@@ -210,7 +213,7 @@ fn cut(log: &Path, host: HostId, segments: &[Segment], until: Until) -> Result<b
     let file = fs::OpenOptions::new().write(true).open(&path);
     file.and_then(|file| file.set_len(offset)).map_err(|error| Error::io("cut", &path, error))?;
     if !segment.is_active {
-        // What is recorded next goes into a segment behind all numbers that this one holds.
+        // New records go to a segment behind all numbers in this file.
         let created_us = until_us(until);
         let header = SegmentHeader::new(host.0, segment.number_last + 1, created_us);
         let active = log.join("active.log");
@@ -227,7 +230,7 @@ fn until_us(until: Until) -> u64 {
     }
 }
 
-/// Where in a segment the past ends; `None` if it goes on in the next.
+/// The offset of the cut in a segment; `None` if the cut is in a later segment.
 fn place(path: &Path, host: HostId, number: u64, until: Until) -> Result<Option<u64>, Error> {
     let bytes = fs::read(path).map_err(|error| Error::io("read", path, error))?;
     let salt =

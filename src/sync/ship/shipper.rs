@@ -1,4 +1,4 @@
-//! Bringing a remote up to date with the log on this machine.
+//! Ships the local log to a remote.
 
 use std::{
     fs,
@@ -8,16 +8,16 @@ use std::{
 
 use crate::ship::{
     Error,
-    backup::Bound,
+    backup::BackupLimit,
     gc::{sweep, sweep_all},
     key,
     local::{self, LocalSegment, blocking},
     local_state::{Lock, State},
     manifest::{Description, Entry, FORMAT, Hash, HostId, Increment, Manifest},
-    plan::{Plan, Planned},
+    plan::{Plan, PlannedSegment},
     remote::{Purpose, Put, Remote},
     remote_head::{self, Head},
-    upload::{Putting, diverged},
+    upload::{Uploader, diverged},
 };
 use claude_mem_core::{
     clock::Clock,
@@ -27,7 +27,7 @@ use claude_mem_core::{
     settings::{Settings, table},
 };
 
-/// Ships one log to one place, again and again. Cheap to ask when nothing was recorded.
+/// Ships one log to one remote, repeatedly. Cheap if nothing was recorded.
 #[derive(Debug)]
 pub struct Shipper {
     remote: Remote,
@@ -37,29 +37,30 @@ pub struct Shipper {
     state: PathBuf,
     lock: PathBuf,
     /// Set for the backup, which holds only the newest segments.
-    bound: Option<Bound>,
-    /// What the remote holds, once that is known.
+    limit: Option<BackupLimit>,
+    /// The state of the remote, once loaded.
     head: Option<Head>,
     is_loaded: bool,
     is_swept: bool,
-    /// The log's files as they were when all of them were shipped.
-    seen: Option<Glance>,
-    /// What the increments behind the newest manifest took in the remote, if all of them were put by us.
-    run_put_bytes: Option<u64>,
+    /// The files of the log when everything was shipped.
+    seen: Option<LogSnapshot>,
+    /// The packed size of the increments after the newest manifest, if this process uploaded all of
+    /// them.
+    run_packed_bytes: Option<u64>,
 }
 
-/// What one turn did.
+/// The result of one run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Shipped {
-    /// Objects put.
+    /// Objects uploaded.
     pub objects: u64,
-    /// Bytes that took.
+    /// Packed bytes uploaded.
     pub put_bytes: u64,
-    /// Bytes of log that were not there before.
+    /// New bytes of log.
     pub log_bytes: u64,
     /// Objects deleted.
     pub deleted: u64,
-    /// Objects that should have been deleted and could not be, and why.
+    /// Deletions that failed, with the reason.
     pub undeleted: Option<String>,
     /// The remote held nothing although we had uploaded to it, so the whole log was uploaded again.
     pub is_refilled: bool,
@@ -68,25 +69,25 @@ pub struct Shipped {
 /// What [`Shipped::is_refilled`] means, for the user.
 pub const REFILLED: &str = "the backup location was empty although this machine had uploaded to it; the whole log was uploaded again";
 
-/// Enough of the log's files to notice that something was recorded.
+/// Enough of the directory's state to detect new records.
 #[derive(Debug, PartialEq, Eq)]
-struct Glance {
+struct LogSnapshot {
     active: Option<(u64, u64)>,
     folders: [Option<SystemTime>; 2],
 }
 
-/// How often the log or the remote may change under our hands before we give up.
+/// Attempts per run, if the log or the remote changes meanwhile.
 const ATTEMPTS_MAX: usize = 5;
 
-/// What an attempt came to.
+/// The result of one attempt.
 enum Attempt {
     Done,
-    /// Somebody else changed what it was based on.
+    /// The log or the remote changed meanwhile.
     Again,
 }
 
 impl Shipper {
-    /// Opens the place, and asks nothing of it yet.
+    /// Opens the remote. Sends no request.
     pub fn open(
         place: &str,
         paths: &Paths,
@@ -100,56 +101,56 @@ impl Shipper {
             name => name,
         };
         let shipper = Self {
-            // What is there is compared with what is here before anything is done with it.
+            // The remote is compared with the local log before the first upload.
             remote: remote.allowing_plain(),
             paths: paths.clone(),
             clock,
             name,
             state: paths.ship_state(),
             lock: paths.ship_lock(),
-            bound: None,
+            limit: None,
             head: None,
             is_loaded: false,
             is_swept: false,
             seen: None,
-            run_put_bytes: None,
+            run_packed_bytes: None,
         };
-        Ok(match Bound::of(place, paths, settings) {
-            Some(bound) => shipper.bounded(bound),
+        Ok(match BackupLimit::of(place, paths, settings) {
+            Some(limit) => shipper.limited(limit),
             None => shipper,
         })
     }
 
-    pub(super) fn bounded(self, bound: Bound) -> Self {
-        Self { state: bound.state.clone(), lock: bound.lock.clone(), bound: Some(bound), ..self }
+    pub(super) fn limited(self, limit: BackupLimit) -> Self {
+        Self { state: limit.state.clone(), lock: limit.lock.clone(), limit: Some(limit), ..self }
     }
 
-    /// What the remote holds, as far as is known here.
+    /// The state of the remote, if it is loaded.
     pub fn head(&self) -> Option<&Head> {
         self.head.as_ref()
     }
 
-    /// The place.
+    /// The remote.
     pub fn remote(&self) -> &Remote {
         &self.remote
     }
 
-    /// Ships everything recorded before this call. May be stopped at any point, and begun again anywhere.
-    pub async fn once(&mut self) -> Result<Shipped, Error> {
+    /// Ships everything recorded before this call. Can be interrupted and resumed at any point.
+    pub async fn ship(&mut self) -> Result<Shipped, Error> {
         self.run(false).await
     }
 
-    /// Puts everything as it is here, and checks every object that is there already. For a remote that is
-    /// damaged, or has another history: nothing of that is kept but what this machine has dropped.
-    pub async fn again(&mut self) -> Result<Shipped, Error> {
+    /// Uploads everything and verifies existing objects, for a remote that is damaged or has
+    /// diverged. Keeps only the segments that were deleted here on purpose.
+    pub async fn reship(&mut self) -> Result<Shipped, Error> {
         self.seen = None;
         self.run(true).await
     }
 
     async fn run(&mut self, is_repair: bool) -> Result<Shipped, Error> {
         let mut shipped = Shipped::default();
-        if self.bound.is_some() && self.seen.as_ref() == Some(&Glance::at(&self.paths.log())) {
-            // At rest the backup costs neither a write nor the memory that holds its newest entries.
+        if self.limit.is_some() && self.seen.as_ref() == Some(&LogSnapshot::at(&self.paths.log())) {
+            // An idle backup writes nothing and keeps no state in memory.
             self.forget_head();
             return Ok(shipped);
         }
@@ -163,8 +164,8 @@ impl Shipper {
 
     async fn turn(&mut self, shipped: &mut Shipped, is_repair: bool) -> Result<(), Error> {
         let dir = self.paths.log();
-        let glance = Glance::at(&dir);
-        if self.seen.as_ref() == Some(&glance) {
+        let snapshot = LogSnapshot::at(&dir);
+        if self.seen.as_ref() == Some(&snapshot) {
             return Ok(());
         }
         let Some(host) = local::host(&dir)? else { return Ok(()) };
@@ -173,11 +174,11 @@ impl Shipper {
             let attempt = self.attempt(host, shipped, is_repair).await;
             match attempt {
                 Ok(Attempt::Done) => {
-                    self.seen = Some(glance);
+                    self.seen = Some(snapshot);
                     return Ok(());
                 }
                 Ok(Attempt::Again) => self.forget_head(),
-                // A segment was compacted while we looked at it.
+                // A segment was compacted meanwhile.
                 Err(Error::Io { action: "read", source, .. })
                     if source.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {
@@ -188,15 +189,14 @@ impl Shipper {
         }
         Err(Error::Unreachable {
             place: self.remote.place().into(),
-            why: "it changes faster than we can follow; does another machine ship the same log?"
-                .into(),
+            why: "it changes during every attempt; does another machine ship the same log?".into(),
         })
     }
 
     fn forget_head(&mut self) {
         self.head = None;
         self.is_loaded = false;
-        self.run_put_bytes = None;
+        self.run_packed_bytes = None;
     }
 
     async fn attempt(
@@ -206,7 +206,7 @@ impl Shipper {
         is_repair: bool,
     ) -> Result<Attempt, Error> {
         let dir = self.paths.log();
-        blocking(move || local::settle(&dir)).await?;
+        blocking(move || local::merge_and_flush(&dir)).await?;
         let mut number_free = 1;
         if !self.is_loaded {
             number_free = self.load(host, is_repair, shipped).await?;
@@ -216,10 +216,10 @@ impl Shipper {
         let known = known.map_or((0, 0), |segment| (segment.number, segment.bytes));
         let dir = self.paths.log();
         let here = blocking(move || local::segments(&dir, host, known)).await?;
-        let here = match &self.bound {
-            Some(bound) => {
-                let here = bound.newest(here);
-                bound.make_room(host, here.iter().map(|here| here.bytes).sum())?;
+        let here = match &self.limit {
+            Some(limit) => {
+                let here = limit.newest(here);
+                limit.free_space(host, here.iter().map(|here| here.bytes).sum())?;
                 here
             }
             None => here,
@@ -229,7 +229,7 @@ impl Shipper {
         }
         self.is_loaded = true;
         let head = self.head.as_ref();
-        let keeps_older = self.bound.is_none();
+        let keeps_older = self.limit.is_none();
         let plan = Plan::new(&here, head, self.remote.key(), is_repair, keeps_older)
             .map_err(|why| Error::Diverged { place: self.remote.place().into(), why })?;
         let attempt = match plan {
@@ -260,7 +260,7 @@ impl Shipper {
             Ok(Some(head)) if head.number < number_known && !is_repair => {
                 self.later(head.number, host, number_known).await.map(Some)
             }
-            // Only the entries are gone, which is not how a remote is emptied.
+            // Only the entries are missing, so it was not emptied on purpose.
             Ok(None) if number_known > 0 && !is_repair => {
                 match remote_head::describe(&self.remote, host).await? {
                     Some(_) => self.later(0, host, number_known).await.map(Some),
@@ -276,15 +276,15 @@ impl Shipper {
                 None
             }
             Ok(Some(head)) => Some(head),
-            Err(error) if is_repair && !error.is_passing() => None,
+            Err(error) if is_repair && !error.is_transient() => None,
             Err(error) => return Err(error),
         };
         let listed = remote_head::entries(&self.remote, host).await?.last().copied().unwrap_or(0);
         Ok(self.head.as_ref().map_or(0, |head| head.number).max(number_known).max(listed) + 1)
     }
 
-    /// The entry that was put last, where the listing ends before it. A listing may be late; an entry that
-    /// is not there was deleted.
+    /// Handles a listing that ends before the last shipped entry. The listing may be outdated; if
+    /// the entry itself is missing, it was deleted.
     async fn later(&self, found: u64, host: HostId, shipped: u64) -> Result<Head, Error> {
         match remote_head::load(&self.remote, host, shipped).await {
             Err(Error::Missing { .. }) => {
@@ -294,7 +294,7 @@ impl Shipper {
         }
     }
 
-    /// Says which machine this is, if the remote does not say so yet.
+    /// Uploads the description of this host, if it is missing or outdated.
     async fn describe(&self, host: HostId, shipped: &mut Shipped) -> Result<(), Error> {
         let ours =
             Description { name: self.name.clone(), version: env!("CARGO_PKG_VERSION").into() };
@@ -315,7 +315,8 @@ impl Shipper {
         self.remote.key().map(|key| key::show(key.fingerprint()))
     }
 
-    /// Makes sure that what is there and not sealed is what is here: a seal says so by itself.
+    /// Verifies that unsealed segments are equal on both sides. Sealed ones have their hash in the
+    /// seal.
     fn compare(&self, here: &[LocalSegment]) -> Result<(), Error> {
         let Some(head) = &self.head else { return Ok(()) };
         for there in &head.manifest.segments {
@@ -332,7 +333,7 @@ impl Shipper {
             }
         }
         let last = head.manifest.segments.last();
-        // The backup may be older than every segment that is to be in it.
+        // The backup may contain only segments that are older than those it should contain.
         let is_older = |number: u64| here.first().is_some_and(|first| number < first.number);
         if last.is_some_and(|last| is_older(last.number)) {
             return Ok(());
@@ -353,14 +354,14 @@ impl Shipper {
         Ok(())
     }
 
-    /// Puts what was appended to the last segment, as the next entry.
+    /// Uploads the bytes appended to the last segment, as the next entry.
     async fn increment(
         &mut self,
         segment: &LocalSegment,
         from: u64,
         shipped: &mut Shipped,
     ) -> Result<Attempt, Error> {
-        let head = self.head.as_ref().expect("there is something to go on from");
+        let head = self.head.as_ref().expect("an increment extends a known head");
         let increment = Increment {
             number: head.number + 1,
             manifest: head.manifest.number,
@@ -378,12 +379,12 @@ impl Shipper {
             return Ok(Attempt::Again);
         };
         let (Some(head), Entry::Increment(increment)) = (&mut self.head, entry) else {
-            unreachable!("they were there a moment ago");
+            unreachable!("an increment extends a known head");
         };
         shipped.objects += 1;
         shipped.put_bytes += put;
         shipped.log_bytes += increment.bytes.len() as u64;
-        self.run_put_bytes = match (head.increments.len(), self.run_put_bytes) {
+        self.run_packed_bytes = match (head.increments.len(), self.run_packed_bytes) {
             (0, _) => Some(put),
             (_, before) => before.map(|before| before + put),
         };
@@ -394,25 +395,25 @@ impl Shipper {
         Ok(Attempt::Done)
     }
 
-    /// Puts the parts that are not there yet, then a manifest that names all of them, and then takes away
-    /// what it does not name.
+    /// Uploads missing parts, then a manifest that references all parts, then deletes unreferenced
+    /// objects.
     async fn manifest(
         &mut self,
         host: HostId,
-        planned: Vec<Planned>,
+        planned: Vec<PlannedSegment>,
         number_free: u64,
         is_repair: bool,
         shipped: &mut Shipped,
     ) -> Result<Attempt, Error> {
-        let newest = self.head.as_ref().map(|head| (head.manifest.number, self.run_put_bytes));
+        let newest = self.head.as_ref().map(|head| (head.manifest.number, self.run_packed_bytes));
         let mut segments = Vec::new();
         for planned in planned {
             segments.push(match planned {
-                Planned::Same(segment) => segment,
-                Planned::New { here, there } => {
+                PlannedSegment::Same(segment) => segment,
+                PlannedSegment::New { here, there } => {
                     let there = there.filter(|_| !is_repair);
-                    let is_local = self.bound.is_some();
-                    let put = Putting { remote: &self.remote, host, newest, is_local };
+                    let is_local = self.limit.is_some();
+                    let put = Uploader { remote: &self.remote, host, newest, is_local };
                     put.segment(&here, there.as_ref(), shipped).await?
                 }
             });
@@ -440,7 +441,7 @@ impl Shipper {
         let (hash, time_us) = (Hash::of(&bytes), manifest.time_us);
         let head = Head { host, number, hash, time_us, manifest, increments: Vec::new() };
         let before = self.head.replace(head);
-        self.run_put_bytes = None;
+        self.run_packed_bytes = None;
         if let Some(head) = &self.head {
             sweep(&self.remote, head, before.as_ref(), shipped).await;
         }
@@ -471,7 +472,7 @@ impl Shipper {
             };
         }
         let is_news = state.number != before.number || state.error != before.error;
-        // At rest nothing is written; it is a comfort, so failing is fine.
+        // When idle, nothing is written. The file is optional, so errors are ignored.
         if is_news || now_us.saturating_sub(before.tried_us) > REMEMBER_EVERY_US {
             let _ = state.save(&self.state);
         }
@@ -484,7 +485,7 @@ impl Shipper {
 
 const REMEMBER_EVERY_US: u64 = 60_000_000;
 
-impl Glance {
+impl LogSnapshot {
     fn at(dir: &Path) -> Self {
         let active = os::inode_and_len(&dir.join("active.log")).ok();
         let changed = |dir: &Path| fs::metadata(dir).ok()?.modified().ok();

@@ -1,4 +1,4 @@
-//! How far shipping is, told without asking the remote.
+//! The status of shipping, without contacting the remote.
 
 use serde::Serialize;
 
@@ -8,23 +8,23 @@ use crate::ship::{
 };
 use claude_mem_core::{app::App, settings::table::SHIP_TO, time_arg::rfc3339};
 
-/// For `status`. The names are for scripts and stay.
+/// For `status`. Scripts use these names, so they are stable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Standing {
-    /// Where to.
+pub struct ShipStatus {
+    /// The remote.
     pub place: String,
-    /// Bytes of log that are not there yet.
+    /// Bytes of log that are not shipped yet.
     pub behind_bytes: u64,
-    /// When the remote last had everything that was recorded.
+    /// When the remote was last complete.
     pub shipped_at: Option<String>,
-    /// Why the last try failed.
+    /// The error of the last attempt.
     pub error: Option<String>,
-    /// The key that it is encrypted with.
+    /// The fingerprint of the encryption key.
     pub key: Option<String>,
 }
 
-impl Standing {
-    /// `None` if nothing is shipped anywhere. `log_bytes` is how much there is here.
+impl ShipStatus {
+    /// Reads the status; `None` if shipping is off. `log_bytes` is the size of the local log.
     pub fn look(app: &App, log_bytes: u64) -> Option<Self> {
         let chosen = app.settings.get(&SHIP_TO);
         let state = State::load(&app.paths);

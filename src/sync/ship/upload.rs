@@ -1,4 +1,4 @@
-//! Putting segments: what is not there of them, in parts.
+//! Uploads segments in parts.
 
 use std::collections::VecDeque;
 
@@ -7,32 +7,32 @@ use tokio::task::JoinHandle;
 use crate::ship::{
     Error, Shipped,
     local::{LocalSegment, blocking},
-    manifest::{At, Hash, HostId, Part, Segment, part_object},
+    manifest::{Hash, HostId, Part, PartLocation, Segment, part_object},
     remote::{Put, Remote},
     remote_head,
 };
 
-/// Read and put in pieces of this size.
+/// The size of a part.
 const PART_BYTES_MAX: u64 = 4 << 20;
-/// Parts on their way at the same time.
+/// Parallel uploads.
 const PUTS_MAX: usize = 4;
-/// Increments are put together into one object if that keeps what was shipped below this share, in percent, of
-/// what was recorded.
+/// Increments are merged into one object if the remote then stays below this percentage of the
+/// recorded bytes.
 const SHARE_MAX: u64 = 55;
 
-/// Puts segments of one log.
+/// Uploads segments of one log.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Putting<'a> {
+pub(super) struct Uploader<'a> {
     pub(super) remote: &'a Remote,
     pub(super) host: HostId,
-    /// The number of the newest manifest, and what the increments behind it took in the remote, if that is known.
+    /// The number of the newest manifest, and the packed size of the increments after it, if known.
     pub(super) newest: Option<(u64, Option<u64>)>,
-    /// Whether the remote is on this disk: then fewer files count, and not what it takes to put them.
+    /// Whether the remote is on this disk: then fewer files matter more than fewer bytes written.
     pub(super) is_local: bool,
 }
 
-impl Putting<'_> {
-    /// Puts what is not there of a segment, and says what it is made of.
+impl Uploader<'_> {
+    /// Uploads the missing bytes of a segment. Returns its description.
     pub(super) async fn segment(
         &self,
         here: &LocalSegment,
@@ -75,17 +75,17 @@ impl Putting<'_> {
         parts: &mut Vec<Part>,
         shipped: &mut Shipped,
     ) -> Result<(), Error> {
-        let mut under_way: VecDeque<JoinHandle<Result<(Part, u64), Error>>> = VecDeque::new();
+        let mut running: VecDeque<JoinHandle<Result<(Part, u64), Error>>> = VecDeque::new();
         let mut from = from;
-        while from < here.bytes || !under_way.is_empty() {
-            if from < here.bytes && under_way.len() < PUTS_MAX {
+        while from < here.bytes || !running.is_empty() {
+            if from < here.bytes && running.len() < PUTS_MAX {
                 let to = here.bytes.min(from + PART_BYTES_MAX);
                 let (remote, here) = (self.remote.clone(), here.clone());
-                under_way.push_back(tokio::spawn(put_part(remote, self.host, here, from, to)));
+                running.push_back(tokio::spawn(put_part(remote, self.host, here, from, to)));
                 from = to;
                 continue;
             }
-            let task = under_way.pop_front().expect("the loop ends when there is none");
+            let task = running.pop_front().expect("the loop ends when there is none");
             let (part, put) = task.await.map_err(|error| remote_head::stopped(&error))??;
             shipped.objects += u64::from(put > 0);
             shipped.put_bytes += put;
@@ -94,17 +94,17 @@ impl Putting<'_> {
         Ok(())
     }
 
-    /// Where the increments begin that are better put together now, in one object instead of hundreds.
+    /// The offset of the increments that should now be merged into one object.
     fn run_to_merge(&self, here: &LocalSegment, there: &Segment) -> Result<Option<u64>, Error> {
         let Some(run) = there
             .parts
             .last()
-            .filter(|part| matches!(part.at, At::Run(first, last) if last > first))
+            .filter(|part| matches!(part.at, PartLocation::Run(first, last) if last > first))
         else {
             return Ok(None);
         };
         let put = match (self.newest, &run.at) {
-            (Some((manifest, put)), At::Run(first, _)) if *first > manifest => put,
+            (Some((manifest, put)), PartLocation::Run(first, _)) if *first > manifest => put,
             _ => return Ok(None),
         };
         if self.is_local {
@@ -121,7 +121,7 @@ impl Putting<'_> {
     }
 }
 
-/// Puts one part, or finds it there. Says how many bytes that took.
+/// Uploads one part, or finds it. Returns the uploaded bytes.
 async fn put_part(
     remote: Remote,
     host: HostId,
@@ -140,20 +140,20 @@ async fn put_part(
     let name = host.part(&object);
     let put = match remote.put_new(&name, &bytes).await? {
         Put::Written(put) => put,
-        Put::WasThere => match remote.get(&name).await {
+        Put::Exists => match remote.get(&name).await {
             Ok(there) if there == bytes => 0,
-            // Put before, and not what it was any more.
+            // The existing object is damaged: replace it.
             Ok(_) | Err(Error::Damaged { .. } | Error::Missing { .. }) => {
                 remote.put_over(&name, &bytes).await?
             }
             Err(error) => return Err(error),
         },
     };
-    Ok((Part { from, to, hash, at: At::Object(object) }, put))
+    Ok((Part { from, to, hash, at: PartLocation::Object(object) }, put))
 }
 
-/// What is there is not what is here.
+/// The segment differs between remote and local log.
 pub(super) fn diverged(remote: &Remote, there: &Segment) -> Error {
-    let why = format!("segment {:016x} is not the same there and here", there.number);
+    let why = format!("segment {:016x} differs from the remote", there.number);
     Error::Diverged { place: remote.place().into(), why }
 }

@@ -1,51 +1,51 @@
-//! Reading everything that a remote holds of a log, and saying what is whole.
+//! Verifies everything in a remote.
 
 use std::{collections::HashSet, path::Path};
 
 use crate::ship::{
     Error,
     local::{self, LocalSegment, blocking},
-    manifest::{At, Hash, HostId, Part, Segment},
+    manifest::{Hash, HostId, Part, PartLocation, Segment},
     remote::{Buffers, Remote},
     remote_head::{self, Head},
 };
 
-/// What was found.
+/// The result of verifying a remote.
 #[derive(Debug, Clone)]
 pub struct Findings {
-    /// The newest state that is whole.
+    /// The newest intact state.
     pub head: Option<Head>,
     /// Objects read.
     pub objects: u64,
-    /// What is not as it was put.
+    /// Damaged objects.
     pub damage: Vec<Damage>,
-    /// Segments that are not the same there and here, and how.
+    /// Segments that differ between remote and local log.
     pub differences: Vec<String>,
-    /// Objects that nobody names.
+    /// Unreferenced objects.
     pub unneeded: usize,
-    /// Bytes of log that are here and not there.
+    /// Bytes that are not shipped yet.
     pub behind_bytes: u64,
 }
 
-/// One thing that is not as it was put.
+/// A damaged object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// What is wrong, with the name of the object.
+    /// The error, with the name of the object.
     pub what: String,
-    /// The segment that it holds a stretch of,
+    /// The segment it is a part of,
     pub segment: Option<u64>,
-    /// and which.
+    /// and its range.
     pub range: Option<(u64, u64)>,
 }
 
 impl Findings {
-    /// Whether all that is there is whole and what is here.
+    /// Whether the remote is intact and equal to the local log.
     pub fn is_sound(&self) -> bool {
         self.damage.is_empty() && self.differences.is_empty()
     }
 }
 
-/// Objects asked for at the same time.
+/// Parallel downloads.
 const AHEAD_MAX: usize = 4;
 
 /// Reads every object, and compares with the log in `dir`.
@@ -77,7 +77,7 @@ pub async fn check(remote: &Remote, host: HostId, dir: &Path) -> Result<Findings
     Ok(findings)
 }
 
-/// The newest state that is whole; what is newer and is not is damage.
+/// The newest intact state. Newer damaged entries are reported as damage.
 pub async fn find(
     remote: &Remote,
     host: HostId,
@@ -101,7 +101,7 @@ pub async fn find(
     Ok(None)
 }
 
-/// An error that says that something is wrong there; others are passed on.
+/// Converts errors that mean damage; passes on others.
 fn damage(error: Error, at: Option<(u64, &Part)>) -> Result<Damage, Error> {
     match error {
         Error::Missing { .. }
@@ -132,8 +132,8 @@ async fn check_parts(remote: &Remote, head: &Head, findings: &mut Findings) -> R
         let tasks: Vec<_> = parts.iter().map(read).collect();
         for (task, at) in tasks.into_iter().zip(parts) {
             findings.objects += match at.1.at {
-                At::Object(_) => 1,
-                At::Run(first, last) => last - first + 1,
+                PartLocation::Object(_) => 1,
+                PartLocation::Run(first, last) => last - first + 1,
             };
             if let Err(error) = task.await.map_err(|error| remote_head::stopped(&error))? {
                 findings.damage.push(damage(error, Some(*at))?);
@@ -143,7 +143,7 @@ async fn check_parts(remote: &Remote, head: &Head, findings: &mut Findings) -> R
     Ok(())
 }
 
-/// What is there and is not here, or not the same.
+/// Adds segments that are missing here or differ.
 fn compare(head: &Head, here: &[LocalSegment], findings: &mut Findings) -> Result<(), Error> {
     let first = here.first().map_or(0, |here| here.number);
     let segments = head.segments();
@@ -158,19 +158,19 @@ fn compare(head: &Head, here: &[LocalSegment], findings: &mut Findings) -> Resul
             Some(here) => {
                 findings.behind_bytes += here.bytes.saturating_sub(there.bytes);
                 if !is_same(head, there, here)? {
-                    let what = format!("segment {number:016x} is not the same here and there");
+                    let what = format!("segment {number:016x} differs from the remote");
                     findings.differences.push(what);
                 }
             }
         }
     }
-    let is_there = |here: &&LocalSegment| segments.iter().any(|there| there.number == here.number);
-    let new = here.iter().filter(|here| !is_there(here));
+    let exists = |here: &&LocalSegment| segments.iter().any(|there| there.number == here.number);
+    let new = here.iter().filter(|here| !exists(here));
     findings.behind_bytes += new.map(|here| here.bytes).sum::<u64>();
     Ok(())
 }
 
-/// Whether what is there of a segment is here, byte for byte.
+/// Whether a segment is equal on both sides, byte for byte.
 pub(super) fn is_same(head: &Head, there: &Segment, here: &LocalSegment) -> Result<bool, Error> {
     if here.bytes < there.bytes {
         return Ok(false);

@@ -10,7 +10,7 @@ use super::{GROUPS, Outcome};
 /// The name of its files.
 const NAME: &str = "all";
 
-/// One promise and what became of it.
+/// One bound and its result.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Line {
     group: String,
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_has_what_was_promised_beside_what_the_last_one_said() {
+    fn a_table_has_bounds_and_the_previous_figures() {
         let dir = tempfile::tempdir().unwrap();
         keep(dir.path(), "1.5");
         let first = draw(dir.path()).unwrap();

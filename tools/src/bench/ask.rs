@@ -186,8 +186,11 @@ impl Session {
                         "tool_name": payload["tool_name"], "tool_input": payload["tool_input"],
                         "tool_response": payload["tool_response"], "error": payload["error"],
                     });
-                    let is_told = tools % 3 == 1;
-                    (shown.to_string().len(), if is_told { OBSERVATION_BYTES } else { SKIP.len() })
+                    let reveals_text = tools % 3 == 1;
+                    (
+                        shown.to_string().len(),
+                        if reveals_text { OBSERVATION_BYTES } else { SKIP.len() },
+                    )
                 }
                 "summary" => {
                     let message = payload["last_assistant_message"].as_str().unwrap_or_default();

@@ -89,7 +89,7 @@ mod tests {
     use std::cell::RefCell;
 
     #[test]
-    fn everyone_has_a_turn_in_each_round_and_nobody_is_always_first() {
+    fn each_round_runs_all_contestants_in_a_rotating_order() {
         let order = RefCell::new(String::new());
         let turn = |name: char| {
             let order = &order;

@@ -198,7 +198,7 @@ fn restore(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
         title: "Restoring".into(),
         about: format!(
             "{bytes} bytes of log from a directory on the same disk, every object checked against its checksum and \
-             every part of a segment against its hash in the manifest, all of it synced; memory is not drawn from it."
+             every part of a segment against its hash in the manifest, all of it synced; the database is not built."
         ),
         columns: report::TIMES.to_vec(),
         rows: report::against_first(&samples),

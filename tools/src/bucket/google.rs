@@ -1,7 +1,7 @@
-//! What is Google's own about a bucket: who is let in, by which token, and to what.
+//! Specifics of Google Cloud Storage in the test bucket: accounts, tokens and permissions.
 //!
 //! This is not Google's server, nor anybody else's. Of those that are published as packages for Rust, Python, Node or
-//! Debian, none was found that speaks the XML dialect of Google Cloud Storage whole, which is what our client speaks: they
+//! Debian, none was found that supports the XML API of Google Cloud Storage completely, which our client uses: they
 //! know only the JSON one, or neither listings nor conditions. So this does, from Google's documentation, what Google's
 //! does to requests of ours, and is as strict about them: a token must be signed with the account's key, for the right
 //! account and scope, and be valid now. What Google's does otherwise than it is documented is not seen here.
@@ -23,7 +23,7 @@ pub(super) const OURS: &str = "memories";
 const OTHERS: &str = "others";
 const EMAIL: &str = "ada@claude-mem-tests.iam.gserviceaccount.com";
 const KEY_ID: &str = "0123456789abcdef";
-/// What a virtual machine at Google is let in with.
+/// The token of the metadata server of a Google machine.
 const OF_INSTANCE: &str = "of-this-very-machine";
 const INSTANCE_PATH: &str = "computeMetadata/v1/instance/service-accounts/default/token";
 
@@ -46,7 +46,7 @@ const CHECK_TOKEN: &str = "
         Buffer.from(signature, 'base64url'));
     process.exit(isMeant && isSigned ? 0 : 1);";
 
-/// Who is let in.
+/// Accounts with access.
 #[derive(Debug)]
 pub(super) struct Google {
     private_key: String,

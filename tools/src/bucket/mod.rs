@@ -1,4 +1,4 @@
-//! A bucket on this machine that speaks enough of S3, or of Google's dialect of it, and lies when told to.
+//! A test bucket with the API of S3 or Google Cloud Storage that fails on demand.
 //!
 //! What real servers do right is tested with a real one where there is one. This one is for what they do wrong:
 //! errors, silence, half an answer, old listings, other bytes; and for Google's, which has no other stand-in.
@@ -33,7 +33,7 @@ pub struct Bucket {
 #[derive(Debug, Default)]
 struct Shared {
     inner: Mutex<Inner>,
-    /// If it is one of Google's.
+    /// Set for Google Cloud Storage.
     google: Option<Google>,
     /// Told of when there are enough who wait, or when it is over.
     enough: Condvar,
@@ -58,7 +58,7 @@ pub struct Lies {
     pub together: Option<(String, usize)>,
     /// Conditions are not known.
     pub is_without_conditions: bool,
-    /// Everybody is let in. One that speaks S3 never asks who it is.
+    /// Every client has access. The S3 variant never checks credentials.
     pub is_open: bool,
 }
 
@@ -114,7 +114,7 @@ impl Bucket {
         format!("{scheme}://{}/{prefix}", google::OURS)
     }
 
-    /// The file of the account that Google's lets in.
+    /// The file of the Google account with access.
     pub fn account(&self) -> Option<Value> {
         self.inner.google.as_ref().map(Google::account)
     }
@@ -315,7 +315,7 @@ impl Inner {
     }
 }
 
-/// As much of a listing as is told at once, which is less than a server may tell if it is to be asked again.
+/// The page size of listings, small enough to need several pages.
 fn page(found: &BTreeMap<String, String>, behind: Option<String>, is_short: bool) -> String {
     let len_max = if is_short { 3 } else { 1000 };
     let behind = behind.map(|token| token.trim_end_matches("==").to_owned()).unwrap_or_default();

@@ -19,7 +19,7 @@ const PLAYWRIGHT_VERSION: &str = "1.65.0";
 /// The version of what looks for barriers to people in a page.
 const AXE_VERSION: &str = "4.14.0";
 
-/// The version of the server of Azure's kind that tests ship to.
+/// The version of the Azure-compatible server that tests ship to.
 const AZURITE_VERSION: &str = "3.37.0";
 
 /// Why there is no client to run, or why it did not run.
@@ -122,7 +122,7 @@ pub fn axe() -> Result<PathBuf, ClientError> {
     modules("axe-core", "axe-core", AXE_VERSION, &["node", "-p", "typeof require('axe-core')"])
 }
 
-/// The `node_modules` of a server of Azure's kind, likewise. They take about 360 MB.
+/// The `node_modules` of an Azure-compatible server, likewise. They take about 360 MB.
 pub fn azurite() -> Result<PathBuf, ClientError> {
     let probe = &["node", "-p", "typeof require('azurite/package.json')"];
     modules("azurite", "azurite", AZURITE_VERSION, probe)
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn without_npm_the_reason_is_said() {
+    fn a_missing_npm_is_reported() {
         let cache = tempfile::tempdir().unwrap();
         let error =
             install(cache.path(), &claude_code("1.2.3"), Path::new("/nowhere/npm")).unwrap_err();
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_npm_complains_about_is_passed_on() {
+    fn errors_of_npm_are_passed_on() {
         let cache = tempfile::tempdir().unwrap();
         let npm = npm(cache.path(), "echo 'no such version' >&2; exit 1");
         let message = install(cache.path(), &claude_code("1.2.3"), &npm).unwrap_err().to_string();
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_come_together_install_once() {
+    fn concurrent_installations_install_once() {
         let cache = tempfile::tempdir().unwrap();
         let runs = cache.path().join("runs");
         let fake = format!(

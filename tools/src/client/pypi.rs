@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_python_the_reason_is_said_and_nothing_is_kept() {
+    fn a_missing_python_is_reported_and_nothing_is_kept() {
         let cache = tempfile::tempdir().unwrap();
         let error = install(cache.path(), "thing==1", Path::new("/nowhere/python3")).unwrap_err();
         assert!(error.to_string().contains("cannot run /nowhere/python3"), "{error}");

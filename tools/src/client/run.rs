@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use super::install::{ClientError, executable};
 
-/// Tools that run without asking, since nobody is there to be asked.
+/// Tools that run without confirmation, because there is no user.
 const TOOLS_ALLOWED: &str = "Agent,Bash,Edit,NotebookEdit,Read,Task,ToolSearch,Write";
 
 /// How long the client may take to put its children away once its time is up.

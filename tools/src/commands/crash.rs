@@ -16,7 +16,7 @@ pub(crate) struct Crash {
     /// How many processes append at the same time
     #[arg(long, default_value_t = 8)]
     writers: usize,
-    /// What the moments are drawn from
+    /// Seed of the random times
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Where to keep the log instead of a temporary directory; must be empty

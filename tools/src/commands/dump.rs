@@ -10,7 +10,7 @@ use std::{
 
 /// Print every table of a database as text
 ///
-/// Two databases drawn from the same log print the same bytes.
+/// Two databases built from the same log print the same bytes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Dump {
     /// The database, such as `~/.claude-mem/memory.db`

@@ -1,6 +1,6 @@
 //! A model server that answers from a script, over the real wire protocols.
 //!
-//! It speaks the Anthropic Messages API (`POST /v1/messages`, streaming or not, and `count_tokens`) and
+//! It implements the Anthropic Messages API (`POST /v1/messages`, streaming or not, and `count_tokens`) and
 //! the `OpenAI` chat completions API (`POST /v1/chat/completions`, not streaming). It is as strict as the
 //! real services about keys and required fields, so that a client which would be refused there is refused
 //! here. What it says is decided by a [`Script`] or by a closure:

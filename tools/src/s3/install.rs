@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cargo_complains_about_is_passed_on_and_nothing_is_kept() {
+    fn errors_of_cargo_are_passed_on_and_nothing_is_kept() {
         let cache = tempfile::tempdir().unwrap();
         let error = build(cache.path(), Path::new("/bin/false")).unwrap_err().to_string();
         assert!(error.contains("garage") && error.contains("failed"), "{error}");

@@ -41,7 +41,7 @@ impl S3Server {
         format!("s3://{BUCKET}/{prefix}")
     }
 
-    /// The variables with which a program finds the server and is let in.
+    /// Environment variables with the endpoint and the credentials.
     pub fn variables(&self) -> Vec<(String, String)> {
         let endpoint = format!("http://127.0.0.1:{}", self.port);
         [
@@ -115,7 +115,7 @@ fn start(
         }
         all += &line;
     }
-    // It would stop if nobody read on.
+    // It would block if its output were not read.
     thread::spawn(move || said.lines().map_while(Result::ok).for_each(drop));
     Ok(child)
 }

@@ -1,7 +1,7 @@
 //! A door with a certificate in front of a server that has none, for what goes over TLS.
 //!
 //! The certificate is for `localhost`, for a hundred years, and signed by an authority that no system knows and
-//! whose key is gone. That of the door lies beside it and opens nothing else.
+//! whose key was deleted. The proxy's key is next to it and is valid for nothing else.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -55,7 +55,7 @@ impl TlsDoor {
         format!("https://localhost:{}", self.port)
     }
 
-    /// The certificate of who vouches for it, for those who are to believe that.
+    /// The certificate of its authority, for programs that should trust it.
     pub fn authority() -> PathBuf {
         file("authority.pem")
     }

@@ -102,7 +102,7 @@ impl Sim {
         Self::with(self.platter().lose_power(random))
     }
 
-    /// The same content on another disk, on which nobody holds a lock.
+    /// The same content on another disk, without locks.
     pub fn copy(&self) -> Self {
         Self::with(self.platter().without_locks())
     }
@@ -219,7 +219,8 @@ impl Disk for Sim {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         if let Some(Fault::Lies) = self.enter()? {
-            // A directory is in the journal: if that fails, the file system says so ever after.
+            // Directories are in the journal: if that fails, all later operations of the file
+            // system fail.
             return Err(io::Error::other("input/output error"));
         }
         self.platter().sync_dir(dir)

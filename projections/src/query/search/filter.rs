@@ -1,4 +1,4 @@
-//! Filters of a search beside its words.
+//! Filters of a search, in addition to its words.
 
 use super::{Kind, Search};
 use rusqlite::types::Value;

@@ -105,13 +105,13 @@ mod tests {
         assert_eq!(ring(dir.path(), NAME, b"hello"), Some(false), "there is no socket");
         let listening = UnixDatagram::bind(dir.path().join(NAME)).unwrap();
         assert_eq!(ring(dir.path(), NAME, b"hello"), Some(true));
-        let mut heard = [0; 32];
-        let len = listening.recv(&mut heard).unwrap();
-        assert_eq!(&heard[..len], b"hello");
+        let mut received = [0; 32];
+        let len = listening.recv(&mut received).unwrap();
+        assert_eq!(&received[..len], b"hello");
         // A sender never waits, however full the queue is.
         assert!((0..2000).all(|_| ring(dir.path(), NAME, b"again") == Some(true)));
         drop(listening);
-        assert_eq!(ring(dir.path(), NAME, b"hello"), Some(false), "nobody has it open");
+        assert_eq!(ring(dir.path(), NAME, b"hello"), Some(false), "no process has it open");
     }
 
     #[cfg(target_os = "linux")]

@@ -1,5 +1,5 @@
-//! Streams between processes of this machine: named pipes. Nobody but their user may write to them, and nobody
-//! from another machine may connect.
+//! Streams between processes of this machine: named pipes. Only their user may write to them, and
+//! other machines cannot connect.
 
 use std::{
     env,
@@ -60,14 +60,14 @@ impl Listening {
     }
 }
 
-/// Pipes have names of their own, beside those of files. Two names of one directory are one pipe.
+/// Names of pipes, which are separate from file names. Two paths of one directory give one pipe.
 fn pipe(dir: &Path, name: &str) -> io::Result<String> {
     let dir = canonicalize(dir)?.to_string_lossy().to_lowercase();
     let hash = blake3::hash(dir.as_bytes()).to_hex();
     Ok(format!(r"\\.\pipe\claude-mem-{}-{name}", &hash[..16]))
 }
 
-/// Says one line to whoever listens by this name for `dir`, and returns the line that is answered.
+/// Sends one line to the listener of this name for `dir`, and returns the response line.
 pub fn ask(dir: &Path, name: &str, line: &str, time_max: Duration) -> io::Result<String> {
     let stream = connect(&pipe(dir, name)?)?;
     let line = format!("{line}\n");

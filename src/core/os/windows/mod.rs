@@ -97,10 +97,10 @@ pub fn free_bytes(dir: &Path) -> Option<u64> {
     let name: Vec<u16> = dir.as_os_str().encode_wide().chain([0]).collect();
     let mut free = 0;
     // SAFETY: the name ends with a zero, and `free` is written to during the call only.
-    let is_told = unsafe {
+    let succeeded = unsafe {
         GetDiskFreeSpaceExW(name.as_ptr(), &raw mut free, ptr::null_mut(), ptr::null_mut())
     };
-    (is_told != 0).then_some(free)
+    (succeeded != 0).then_some(free)
 }
 
 /// Who may do what is inherited from the user's profile.
@@ -166,7 +166,7 @@ pub fn is_ready(source: &impl Source, time_max: Duration) -> bool {
         let mut count = 0;
         // SAFETY: the handle is open as long as `source` is, no bytes are taken, and `count` is written to during
         // the call only.
-        let is_told = unsafe {
+        let succeeded = unsafe {
             let handle = handle.as_raw_handle();
             PeekNamedPipe(
                 handle,
@@ -178,7 +178,7 @@ pub fn is_ready(source: &impl Source, time_max: Duration) -> bool {
             )
         };
         // At its end, or not a pipe: reading will tell.
-        if is_told == 0 || count > 0 {
+        if succeeded == 0 || count > 0 {
             return true;
         }
         thread::sleep(LOOK);
@@ -234,12 +234,12 @@ pub fn columns() -> Option<usize> {
 pub struct Parent;
 
 impl Parent {
-    /// To be asked for first of all.
+    /// Must be called before anything else.
     pub fn new() -> Self {
         Self
     }
 
-    /// Reading waits by itself, and ends with the parent: nobody else has the other end of the pipe.
+    /// Reading blocks, and ends with the parent: no other process has the other end of the pipe.
     #[expect(
         clippy::unused_self,
         clippy::unnecessary_wraps,
@@ -250,7 +250,7 @@ impl Parent {
     }
 }
 
-/// Whoever starts a process that is to outlive it detaches it; see [`start_detached`].
+/// A process that must survive its parent is started detached; see [`start_detached`].
 pub fn detach() {}
 
 /// Starts a program that is to outlive us: without a console, and where that is allowed outside of the job that
@@ -262,7 +262,8 @@ pub fn start_detached(command: &mut Command) -> io::Result<Child> {
     outside.or_else(|_| command.creation_flags(flags).spawn())
 }
 
-/// Whatever can be inherited is, and whoever reads what we write would wait for all that have it to end.
+/// All inheritable handles are inherited, and a reader of our output would wait for all their
+/// holders to end.
 #[expect(unsafe_code, reason = "the standard library lets all be inherited")]
 fn keep_streams() {
     let streams =
@@ -282,7 +283,8 @@ pub enum Urgency {
     Killed,
 }
 
-/// Tells a process to end. It may have done so in the meantime. There is no way to ask one without a console.
+/// Ends a process, which may have ended already. Without a console there is no way to ask it to
+/// exit.
 #[expect(unsafe_code, reason = "the standard library ends its own children only")]
 pub fn terminate(pid: u32, urgency: Urgency) {
     if urgency == Urgency::Asked {

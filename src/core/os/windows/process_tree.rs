@@ -1,4 +1,4 @@
-//! A process and everything it started: a job, which ends when nobody has it open any more.
+//! A process and everything it started: a job object, which ends with its last handle.
 
 use std::{
     env,
@@ -25,7 +25,7 @@ use windows_sys::Win32::System::{
 /// Elsewhere our program watches over others under this name. Here the system does.
 pub const CHILD_COMMAND: &str = "__agent-child";
 
-/// Nobody is to be watched over.
+/// A guard without a process.
 pub fn child_main(_arguments: impl Iterator<Item = OsString>) -> u8 {
     1
 }

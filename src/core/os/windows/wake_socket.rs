@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-/// Words of rings that nobody has taken yet. A process has one bell at most.
+/// Messages that were not received yet. A process has at most one wake socket.
 static RINGS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 static RUNG: Condvar = Condvar::new();
 
@@ -40,7 +40,7 @@ impl WakeSender {
     }
 }
 
-/// Where rings are heard.
+/// The receiver of wake messages.
 #[derive(Debug)]
 pub struct WakeListener;
 

@@ -84,8 +84,8 @@ class Feed {
       session: filters.session,
       isByDay: !isFound || filters.order === "date_desc",
     });
-    const heard = (this.meanwhile = []);
-    const done = () => this.meanwhile === heard && (this.meanwhile = undefined);
+    const received = (this.meanwhile = []);
+    const done = () => this.meanwhile === received && (this.meanwhile = undefined);
     const first = await this.#ask(filters, isFound ? 0 : undefined).catch((error) => {
       done();
       throw error;
@@ -97,7 +97,7 @@ class Feed {
     fill(this.list, rows.size ? rows.element : this.#nothing(first));
     // What happened while it was asked for may be in the answer or not.
     done();
-    for (const change of heard) this.changed(change);
+    for (const change of received) this.changed(change);
     this.#seen();
     this.#going();
     // Watched anew, because a sentinel that stays in sight is not reported twice.

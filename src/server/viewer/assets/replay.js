@@ -188,7 +188,7 @@ function wishes(estimate) {
   return made;
 }
 
-/** Other instructions than those in force: written here, or taken from a file, of which only the text is sent. */
+/** Instructions instead of the current ones: written here, or from a file, of which only the text is sent. */
 function instructions() {
   const text = h("textarea", {
     name: "prompt_text",

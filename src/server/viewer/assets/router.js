@@ -29,7 +29,7 @@ const listeners = [];
 /** The page that is shown now. */
 export const current = () => shown.page;
 
-/** Tells the page what happened; one that is still being made hears of it when it is there. */
+/** Passes a change to the page; a page that is still loading gets it afterwards. */
 export function tell(change) {
   if (meanwhile) meanwhile.push(change);
   else shown.page.changed?.(change);
@@ -103,7 +103,7 @@ async function draw(scroll = 0) {
     shown.page.leave?.();
     shown = { page: {}, path: undefined };
     main.setAttribute("aria-busy", "true");
-    const heard = (meanwhile = []);
+    const received = (meanwhile = []);
     const place = h("div", { class: "page" });
     const slow = setTimeout(() => mine === turn && fill(main, waiting()), 150);
     const made = await page(place, { path, query, wanted }).finally(() => clearTimeout(slow));
@@ -111,7 +111,7 @@ async function draw(scroll = 0) {
     shown = { page: made, path };
     meanwhile = undefined;
     fill(main, place);
-    for (const change of heard) made.changed?.(change);
+    for (const change of received) made.changed?.(change);
     document.title = made.title ? `${made.title} · claude-mem` : "claude-mem";
     scrollTo(0, scroll);
     settle(main);

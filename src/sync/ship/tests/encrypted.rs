@@ -1,9 +1,9 @@
-//! With a key, the remote tells nothing.
+//! Encrypted remotes.
 
 use super::*;
 use crate::ship::key::Key;
 
-fn is_told(machine: &Machine) -> bool {
+fn reveals_text(machine: &Machine) -> bool {
     let words = b"event number";
     machine.objects().iter().any(|(path, bytes)| {
         memchr::memmem::find(bytes, words).is_some()
@@ -14,14 +14,14 @@ fn is_told(machine: &Machine) -> bool {
 }
 
 #[test]
-fn nothing_can_be_read_without_the_key_and_everything_with_it() {
+fn a_remote_reveals_nothing_without_its_key() {
     let mut machine = Machine::new();
     Key::generate().unwrap().save(&machine.paths.ship_key()).unwrap();
     machine.record(20);
     machine.ship().unwrap();
     machine.record(1);
     machine.ship().unwrap();
-    assert!(!is_told(&machine));
+    assert!(!reveals_text(&machine));
     machine.check();
 
     let key = fs::read(machine.paths.ship_key()).unwrap();
@@ -38,23 +38,23 @@ fn nothing_can_be_read_without_the_key_and_everything_with_it() {
 }
 
 #[test]
-fn once_there_is_a_key_what_was_shipped_before_is_encrypted_too() {
+fn a_new_key_encrypts_earlier_objects_too() {
     let mut machine = Machine::new();
     machine.record(20);
     machine.ship().unwrap();
     machine.record(1);
     machine.ship().unwrap();
-    assert!(is_told(&machine), "otherwise this test could not fail");
+    assert!(reveals_text(&machine), "otherwise this test could not fail");
     Key::generate().unwrap().save(&machine.paths.ship_key()).unwrap();
     let error = machine.restore("again", None, false).unwrap_err();
     assert!(matches!(error, Error::NotEncrypted { .. }), "{error}");
     machine.ship().unwrap();
-    assert!(!is_told(&machine));
+    assert!(!reveals_text(&machine));
     machine.check();
 }
 
 #[test]
-fn the_same_text_has_other_names_under_another_key() {
+fn part_names_depend_on_the_key() {
     let mut machine = Machine::new();
     machine.record(3);
     machine.ship().unwrap();

@@ -1,4 +1,4 @@
-//! What is Google's own: how a name is kept free, how much is listed at once, what is said to whom.
+//! Specifics of Google Cloud Storage: conditional uploads, paged listings, bucket names.
 
 use claude_mem_tools::bucket::Lies;
 
@@ -7,16 +7,16 @@ use crate::ship::remote::Put;
 use claude_mem_core::failure::Failure;
 
 #[test]
-fn in_googles_bucket_too_the_first_object_of_a_name_stays() {
+fn conditional_uploads_work_on_google() {
     let bucket = Bucket::start_google().unwrap();
     let remote = Machine::with_bucket(&bucket).remote();
     wait(async {
         assert!(matches!(remote.put_new("a/b", b"first").await.unwrap(), Put::Written(_)));
-        assert_eq!(remote.put_new("a/b", b"second").await.unwrap(), Put::WasThere);
+        assert_eq!(remote.put_new("a/b", b"second").await.unwrap(), Put::Exists);
         assert_eq!(remote.get("a/b").await.unwrap(), b"first");
         remote.put_over("a/b", b"third").await.unwrap();
         assert_eq!(remote.get("a/b").await.unwrap(), b"third");
-        // Google's says of what is gone that it is not there.
+        // Google Cloud Storage reports a deleted object as missing.
         remote.delete("a/b").await.unwrap();
         remote.delete("a/b").await.unwrap();
         assert!(matches!(remote.get("a/b").await, Err(Error::Missing { .. })));
@@ -25,7 +25,7 @@ fn in_googles_bucket_too_the_first_object_of_a_name_stays() {
 }
 
 #[test]
-fn a_listing_that_google_tells_in_pages_is_read_to_its_end() {
+fn paged_listings_of_google_are_read_completely() {
     let bucket = Bucket::start_google().unwrap();
     let remote = Machine::with_bucket(&bucket).remote();
     let names: Vec<String> = (0..10).map(|number| format!("logs/{number}/head")).collect();
@@ -45,7 +45,7 @@ fn a_listing_that_google_tells_in_pages_is_read_to_its_end() {
 }
 
 #[test]
-fn what_is_shipped_to_google_comes_back_and_an_old_generation_goes() {
+fn a_log_round_trips_through_google_and_old_generations_are_deleted() {
     let bucket = Bucket::start_google().unwrap();
     let mut machine = Machine::with_bucket(&bucket);
     machine.record(40);
@@ -61,7 +61,7 @@ fn what_is_shipped_to_google_comes_back_and_an_old_generation_goes() {
 }
 
 #[test]
-fn a_name_that_no_bucket_of_googles_can_have_is_told_before_anybody_is_asked() {
+fn invalid_bucket_names_are_reported_without_a_request() {
     let bucket = Bucket::start_google().unwrap();
     let machine = Machine::with_bucket(&bucket);
     for place in ["gs://", "gs:///x", "gs://My-Bucket/x", "gs://-x"] {

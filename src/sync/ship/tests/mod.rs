@@ -1,11 +1,11 @@
-//! Shipping and restoring against directories and a bucket, whole and broken.
+//! Tests of shipping and restoring with directories and a bucket.
 
-mod bounded;
-mod broken;
+mod backup_limit;
+mod corrupt;
 mod encrypted;
 mod google;
-mod stopped;
-mod whole;
+mod interrupted;
+mod roundtrip;
 
 use std::{
     collections::BTreeMap,
@@ -24,11 +24,11 @@ use super::{
     manifest::HostId,
     remote::{Purpose, Remote},
     remote_head::{self, Head},
-    restore::{Restored, Until, Wanted, restore},
+    restore::{RestoreRequest, Restored, Until, restore},
 };
 use claude_mem_core::{clock::Clock, environment::Environment, paths::Paths, settings::Settings};
 
-/// A machine with a log of its own, and where it ships to.
+/// A host with a log, and its remote.
 pub(super) struct Machine {
     outer: tempfile::TempDir,
     paths: Paths,
@@ -37,11 +37,11 @@ pub(super) struct Machine {
     next: u64,
 }
 
-/// Segments as small as these make many of them.
+/// Small segments, so that there are many.
 const SEGMENT_BYTES: u64 = 700;
 
 impl Machine {
-    /// Ships to a directory beside its own.
+    /// Ships to a directory.
     pub(super) fn new() -> Self {
         let outer = tempfile::tempdir().unwrap();
         let place = outer.path().join("remote").to_string_lossy().into_owned();
@@ -75,7 +75,7 @@ impl Machine {
         Options { segment_bytes_max: SEGMENT_BYTES, reserve_bytes: 0, ..Options::default() }
     }
 
-    /// Records some events, each with a text of its own.
+    /// Records events with different texts.
     pub(super) fn record(&mut self, count: u64) {
         let mut appender = Appender::open(&self.log(), Self::options()).unwrap();
         for _ in 0..count {
@@ -83,7 +83,7 @@ impl Machine {
         }
     }
 
-    /// Records an event whose text is said so many times.
+    /// Records an event whose text is repeated `times` times.
     fn append(&mut self, appender: &mut Appender, times: usize) {
         let payload = text(self.next).repeat(times);
         let record = Record {
@@ -97,7 +97,7 @@ impl Machine {
         self.next += 1;
     }
 
-    /// Records many events into one segment and ships after each. How many bytes were put.
+    /// Records events into one segment and ships after each. Returns the uploaded bytes.
     pub(super) fn record_and_ship_each(&mut self, count: u64, times: usize) -> u64 {
         let options = Options { reserve_bytes: 0, ..Options::default() };
         let mut appender = Appender::open(&self.log(), options).unwrap();
@@ -106,13 +106,13 @@ impl Machine {
         wait(async {
             for _ in 0..count {
                 self.append(&mut appender, times);
-                put_bytes += shipper.once().await.unwrap().put_bytes;
+                put_bytes += shipper.ship().await.unwrap().put_bytes;
             }
         });
         put_bytes
     }
 
-    /// Rewrites all sealed segments, which it gives back, into one.
+    /// Compacts all sealed segments into one, and returns them.
     pub(super) fn compact(&self) -> Vec<SegmentInfo> {
         let log = Log::open(&self.log(), Options::default()).unwrap();
         let mut sealed = log.segments().unwrap();
@@ -131,9 +131,9 @@ impl Machine {
         Shipper::open(&self.place, &self.paths, &self.settings(), &self.environment, clock).unwrap()
     }
 
-    /// Ships as a new process would.
+    /// Ships like a new process.
     pub(super) fn ship(&self) -> Result<Shipped, Error> {
-        wait(self.shipper().once())
+        wait(self.shipper().ship())
     }
 
     pub(super) fn remote(&self) -> Remote {
@@ -158,22 +158,22 @@ impl Machine {
     ) -> Result<Restored, Error> {
         let data = self.outer.path().join(name);
         let host = self.host();
-        let wanted = Wanted { data: &data, host, until, is_salvage };
-        wait(restore(&self.remote(), wanted, |_, _| ()))
+        let request = RestoreRequest { data: &data, host, until, is_salvage };
+        wait(restore(&self.remote(), request, |_, _| ()))
     }
 
     pub(super) fn restored(&self, name: &str) -> PathBuf {
         self.outer.path().join(name).join("log")
     }
 
-    /// Restores, and makes sure that every file of the log is the same. Takes it away again.
+    /// Restores, checks that all files of the log are equal, and deletes the copy.
     pub(super) fn check(&self) {
         self.restore("again", None, false).unwrap();
         assert_eq!(files(&self.restored("again")), files(&self.log()));
         fs::remove_dir_all(self.outer.path().join("again")).unwrap();
     }
 
-    /// Every object in the directory, by name.
+    /// All objects in the directory, by name.
     pub(super) fn objects(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut all = BTreeMap::new();
         walk(self.place(), &mut all);
@@ -204,7 +204,7 @@ pub(super) fn files(log: &Path) -> BTreeMap<String, Vec<u8>> {
     entries.filter(is_segment).map(|path| (name(&path), fs::read(&path).unwrap())).collect()
 }
 
-/// The numbers of the events in a log, and whether anything in it is damaged.
+/// The numbers of the events in a log, and whether any record is damaged.
 pub(super) fn numbers(log: &Path) -> (Vec<u64>, bool) {
     let (mut numbers, mut is_damaged) = (Vec::new(), false);
     let mut reader = Log::open(log, Options::default()).unwrap().read_from_start();

@@ -72,7 +72,7 @@ impl World {
         command_in(&self.home, hook, program, sync)
     }
 
-    /// Starts it, feeds it, hears it out and buries it; how long that took.
+    /// Runs it: writes its input, reads its output, waits for its end. Returns the time.
     pub(super) fn turn(&self, program: &Path, sync: &str, input: &[u8]) -> Outcome<Duration> {
         run(&mut self.command(program, sync), input)
     }

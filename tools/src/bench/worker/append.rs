@@ -213,7 +213,7 @@ fn turn(serving: &Serving, crowd: Crowd, count: usize, taken: &mut Taken) -> Out
     taken.programs += processor(programs)?.saturating_sub(before.2);
     taken.syncs += serving.syncs()? - before.0;
     taken.observations += each * crowd.clients;
-    // A session that has ended is asked about, and then there is nothing left to disturb the others' turns.
+    // An ended session is distilled, so that nothing disturbs the other contestants.
     let mut lines = serving.lines()?;
     for client in 0..crowd.clients {
         lines.ask(&json!({"type": "finalize", "session_id": format!("s{client}")}))?;

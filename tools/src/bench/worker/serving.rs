@@ -136,7 +136,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Says so many lines at once, and hears all answers.
+    /// Sends this many lines at once, and reads all responses.
     pub(super) fn say(&mut self, lines: &str, count: usize) -> Outcome<()> {
         self.stream.write_all(lines.as_bytes())?;
         let mut answer = String::new();
@@ -167,7 +167,7 @@ pub(super) struct Http {
 }
 
 impl Http {
-    /// Makes one request and hears the whole answer, which must be a good one.
+    /// Sends one request and reads the whole response, which must be successful.
     pub(super) fn post(&mut self, path: &str, body: &str) -> Outcome<()> {
         let request = format!(
             "POST {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
@@ -199,7 +199,7 @@ impl Http {
     }
 }
 
-/// Looks again and again until there is something, but not for ever.
+/// Polls until there is a result, with a time limit.
 pub(super) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Outcome<T> {
     let deadline = Instant::now() + PATIENCE;
     loop {

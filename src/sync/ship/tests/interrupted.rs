@@ -1,17 +1,17 @@
-//! Stopped at any request, a remote is complete, and shipping goes on.
+//! Interrupted runs: the remote is complete at any time, and shipping resumes.
 
 use claude_mem_tools::bucket::Lies;
 
 use super::*;
 
-/// Ships with the server dying after one request, after two, and so on, until it is enough. After each, what is
-/// there must be a log without damage; at the end it must be all.
-fn dies_at_every_request(bucket: &Bucket, machine: &Machine, least: u64) {
+/// Ships while the server stops after one request, after two, and so on, until shipping succeeds.
+/// After each attempt the remote must hold an undamaged log; at the end, all of it.
+fn interrupt_at_every_request(bucket: &Bucket, machine: &Machine, least: u64) {
     let before = bucket.objects();
     let state = fs::read(machine.paths.ship_state());
     for requests_max in 0.. {
         bucket.set(before.clone());
-        // What this machine remembers goes back with it, or it would notice.
+        // Reset the local state, too; otherwise it would detect the rollback.
         let _ = match &state {
             Ok(state) => fs::write(machine.paths.ship_state(), state),
             Err(_) => fs::remove_file(machine.paths.ship_state()),
@@ -40,37 +40,37 @@ fn dies_at_every_request(bucket: &Bucket, machine: &Machine, least: u64) {
 }
 
 #[test]
-fn the_first_ship_can_die_anywhere() {
+fn the_first_upload_can_be_interrupted_at_any_request() {
     let bucket = Bucket::start().unwrap();
     let mut machine = Machine::with_bucket(&bucket);
     machine.record(12);
-    dies_at_every_request(&bucket, &machine, 0);
+    interrupt_at_every_request(&bucket, &machine, 0);
 }
 
 #[test]
-fn a_later_one_can_too() {
+fn a_later_upload_can_be_interrupted_at_any_request() {
     let bucket = Bucket::start().unwrap();
     let mut machine = Machine::with_bucket(&bucket);
     machine.record(12);
     machine.ship().unwrap();
     machine.record(12);
-    dies_at_every_request(&bucket, &machine, 12);
+    interrupt_at_every_request(&bucket, &machine, 12);
 }
 
 #[test]
-fn so_can_one_that_follows_a_compaction_and_it_leaves_nothing_behind() {
+fn an_upload_after_a_compaction_can_be_interrupted_and_leaves_no_garbage() {
     let bucket = Bucket::start().unwrap();
     let mut machine = Machine::with_bucket(&bucket);
     machine.record(20);
     machine.ship().unwrap();
     let sealed = machine.compact();
-    dies_at_every_request(&bucket, &machine, 20);
+    interrupt_at_every_request(&bucket, &machine, 20);
     let old = format!("/{:016x}.g00/", sealed[0].number);
     assert!(!bucket.names().iter().any(|name| name.contains(&old)), "{:?}", bucket.names());
 }
 
 #[test]
-fn a_restore_that_was_stopped_goes_on_with_what_it_has() {
+fn an_interrupted_restore_continues() {
     let bucket = Bucket::start().unwrap();
     let mut machine = Machine::with_bucket(&bucket);
     machine.record(40);

@@ -1,4 +1,4 @@
-//! Remotes that are damaged, or lie: said exactly, and nothing lost.
+//! Damaged and faulty remotes: exact errors, no data loss.
 
 use claude_mem_tools::bucket::Lies;
 
@@ -15,7 +15,7 @@ fn shipped() -> Machine {
 }
 
 #[test]
-fn every_object_that_is_changed_cut_or_gone_is_named_and_mended_from_here() {
+fn every_damaged_or_missing_object_is_reported_and_repaired() {
     let machine = shipped();
     let ways: [fn(&Path, &[u8]); 3] = [
         |path, bytes| {
@@ -41,7 +41,7 @@ fn every_object_that_is_changed_cut_or_gone_is_named_and_mended_from_here() {
             let findings = wait(check(&machine.remote(), machine.host(), &machine.log())).unwrap();
             let is_said = findings.damage.iter().any(|damage| damage.what.contains(&name));
             assert_eq!(is_said, !(is_last_gone || is_description && number == 2), "{findings:?}");
-            wait(machine.shipper().again()).unwrap();
+            wait(machine.shipper().reship()).unwrap();
             let findings = wait(check(&machine.remote(), machine.host(), &machine.log())).unwrap();
             assert!(findings.is_sound(), "{name} {number}: {findings:?}");
             let _ = fs::remove_dir_all(machine.outer.path().join("again"));
@@ -56,7 +56,7 @@ fn every_object_that_is_changed_cut_or_gone_is_named_and_mended_from_here() {
 }
 
 #[test]
-fn what_is_whole_can_be_had_without_what_is_not() {
+fn salvage_restores_the_intact_parts() {
     let machine = shipped();
     let objects = machine.objects();
     let part = objects.keys().find(|path| path.to_string_lossy().contains("/seg/")).unwrap();
@@ -71,7 +71,7 @@ fn what_is_whole_can_be_had_without_what_is_not() {
 }
 
 #[test]
-fn a_damaged_newest_entry_leaves_the_one_before() {
+fn salvage_falls_back_to_the_entry_before_a_damaged_one() {
     let machine = shipped();
     let newest = machine.place().join(machine.host().entry(2));
     fs::write(&newest, b"nonsense").unwrap();
@@ -82,7 +82,7 @@ fn a_damaged_newest_entry_leaves_the_one_before() {
 }
 
 #[test]
-fn damage_here_is_mended_from_there_to_the_byte() {
+fn local_damage_is_repaired_byte_for_byte() {
     let healthy = files(&shipped().log());
     for name in healthy.keys() {
         for way in 0..3 {
@@ -113,7 +113,7 @@ fn damage_here_is_mended_from_there_to_the_byte() {
 }
 
 #[test]
-fn a_segment_that_is_gone_here_is_brought_back() {
+fn a_missing_local_segment_is_restored() {
     let machine = shipped();
     let before = files(&machine.log());
     let second =
@@ -128,21 +128,21 @@ fn a_segment_that_is_gone_here_is_brought_back() {
 }
 
 #[test]
-fn an_end_that_was_lost_here_is_recorded_again_and_then_both_are_one() {
+fn lost_records_at_the_end_are_appended_again_and_shipping_continues() {
     let mut machine = shipped();
     let active = machine.log().join("active.log");
     let bytes = fs::read(&active).unwrap();
-    // The last event is lost, and another recorded in its place.
+    // Lose the last event, and record another in its place.
     fs::write(&active, &bytes[..bytes.len() - 40 - text(31).len()]).unwrap();
     machine.record(1);
     assert!(matches!(machine.ship(), Err(Error::Diverged { .. })));
     let (remote, log) = (machine.remote(), machine.log());
     let head = machine.head();
-    assert!(!wait(repair::is_all_here(&remote, &head, &log)).unwrap());
+    assert!(!wait(repair::is_remote_contained(&remote, &head, &log)).unwrap());
     let report = repair::report(&log).unwrap();
     wait(repair::repair(&remote, &head, &log, &report)).unwrap();
-    assert!(wait(repair::is_all_here(&remote, &head, &log)).unwrap());
-    wait(machine.shipper().again()).unwrap();
+    assert!(wait(repair::is_remote_contained(&remote, &head, &log)).unwrap());
+    wait(machine.shipper().reship()).unwrap();
     let mut all = numbers(&log).0;
     all.sort_unstable();
     assert_eq!(all, (1..=32).collect::<Vec<_>>());
@@ -150,7 +150,7 @@ fn an_end_that_was_lost_here_is_recorded_again_and_then_both_are_one() {
 }
 
 #[test]
-fn another_logs_manifest_is_told_as_what_it_is() {
+fn a_manifest_of_another_log_is_reported_as_such() {
     let (machine, other) = (shipped(), shipped());
     let entry = |machine: &Machine, number| machine.place().join(machine.host().entry(number));
     fs::remove_file(entry(&machine, 2)).unwrap();
@@ -161,12 +161,12 @@ fn another_logs_manifest_is_told_as_what_it_is() {
 }
 
 #[test]
-fn two_machines_that_ship_one_log_do_not_mix_their_histories() {
+fn two_machines_that_ship_the_same_log_diverge_with_an_error() {
     let mut machine = shipped();
     machine.restore("again", None, false).unwrap();
     machine.record(1);
     machine.ship().unwrap();
-    // The copy records something else, and ships to the same place.
+    // The copy records another event and ships to the same remote.
     let mut copy = Machine::new();
     copy.place.clone_from(&machine.place);
     fs::rename(machine.restored("again"), copy.log()).unwrap();
@@ -179,7 +179,7 @@ fn two_machines_that_ship_one_log_do_not_mix_their_histories() {
 }
 
 #[test]
-fn servers_that_refuse_fail_hang_or_cut_are_told_and_nothing_is_lost() {
+fn server_errors_time_outs_and_truncated_responses_lose_nothing() {
     let bucket = Bucket::start().unwrap();
     let mut machine = Machine::with_bucket(&bucket);
     machine.record(10);
@@ -195,23 +195,23 @@ fn servers_that_refuse_fail_hang_or_cut_are_told_and_nothing_is_lost() {
         assert!(failure.contains("note: ") && failure.contains("hint: "), "{failure}");
         words
     };
-    expect(Lies { status: Some(403), ..Lies::default() }, "does not let us in");
-    expect(Lies { status: Some(401), ..Lies::default() }, "does not let us in");
-    expect(Lies { status: Some(500), ..Lies::default() }, "does not answer");
-    expect(Lies { status: Some(503), ..Lies::default() }, "does not answer");
-    expect(Lies { cut: Some("/seg/".into()), ..Lies::default() }, "does not answer");
+    expect(Lies { status: Some(403), ..Lies::default() }, "denied access");
+    expect(Lies { status: Some(401), ..Lies::default() }, "denied access");
+    expect(Lies { status: Some(500), ..Lies::default() }, "cannot be reached");
+    expect(Lies { status: Some(503), ..Lies::default() }, "cannot be reached");
+    expect(Lies { cut: Some("/seg/".into()), ..Lies::default() }, "cannot be reached");
     expect(Lies { flip: Some("/seg/".into()), ..Lies::default() }, "is damaged");
     expect(Lies { flip: Some("/chain/".into()), ..Lies::default() }, "is damaged");
-    expect(Lies { silent: Some("/seg/".into()), ..Lies::default() }, "does not answer");
+    expect(Lies { silent: Some("/seg/".into()), ..Lies::default() }, "cannot be reached");
     bucket.lie(Lies { status: Some(500), ..Lies::default() });
-    assert!(machine.ship().unwrap_err().is_passing());
+    assert!(machine.ship().unwrap_err().is_transient());
     bucket.lie(Lies::default());
     machine.ship().unwrap();
     machine.check();
 }
 
 #[test]
-fn an_old_listing_hides_nothing_from_us() {
+fn an_outdated_listing_loses_nothing() {
     let bucket = Bucket::start().unwrap();
     let mut machine = Machine::with_bucket(&bucket);
     machine.record(2);
@@ -227,7 +227,7 @@ fn an_old_listing_hides_nothing_from_us() {
 }
 
 #[test]
-fn a_server_without_conditions_is_asked_first() {
+fn without_conditional_requests_existence_is_checked_first() {
     let bucket = Bucket::start().unwrap();
     bucket.lie(Lies { is_without_conditions: true, ..Lies::default() });
     let mut machine = Machine::with_bucket(&bucket);

@@ -1,11 +1,11 @@
-//! Passwords named in other languages than English, and in SQL.
+//! Passwords named in other languages, in SQL and in PowerShell.
 
 use super::{Found, names::Kind, rules::run, values::is_spoken_secret};
 
-/// How much is looked at behind the word.
+/// How much is read after the word.
 const SIGN_BYTES_MAX: usize = 24;
 
-/// What stands behind `Passwort:`, `contraseña =`, `密码：` or `Kennwort ist`.
+/// The value after `Passwort:`, `contraseña =`, `密码：` or `Kennwort ist`.
 pub(super) fn spoken_password(text: &[u8], at: usize) -> Option<Found> {
     let end = at + word_length(&text[at..]);
     let glued = text[..at].last().is_some_and(u8::is_ascii_lowercase);
@@ -39,7 +39,7 @@ fn quoted_behind(text: &[u8], start: usize) -> Option<Found> {
     if is_quoted { secret_at(text, start) } else { None }
 }
 
-/// The word is letters of any language, and what a name has: `db_passwort_neu`.
+/// The word consists of letters of any language and the characters of names: `db_passwort_neu`.
 fn word_length(rest: &[u8]) -> usize {
     const MOT_DE_PASSE: &[u8] = b"mot de passe";
     let spaced = rest.get(..MOT_DE_PASSE.len());
@@ -47,7 +47,7 @@ fn word_length(rest: &[u8]) -> usize {
         return MOT_DE_PASSE.len();
     }
     let rest = &rest[..rest.len().min(48)];
-    // A fullwidth colon ends a word, though its bytes could be a letter's.
+    // A fullwidth colon ends a word, although its bytes look like a letter's.
     let colon = memchr::memmem::find(rest, "：".as_bytes()).unwrap_or(rest.len());
     let verb = ["是", "は", "为"];
     let verb = verb.iter().filter_map(|verb| memchr::memmem::find(rest, verb.as_bytes())).min();
@@ -55,7 +55,7 @@ fn word_length(rest: &[u8]) -> usize {
     run(&rest[..end], |byte| byte.is_ascii_alphanumeric() || byte >= 0x80 || byte == b'_')
 }
 
-/// The length of what says that the value follows.
+/// The length of the separator before the value.
 fn sign_length(behind: &[u8]) -> Option<usize> {
     const SIGNS: [&str; 13] =
         ["：", "=>", ":=", ":", "=", "ist ", "es ", "est ", "is ", "är ", "是", "は", "为"];
@@ -68,7 +68,7 @@ fn sign_length(behind: &[u8]) -> Option<usize> {
     Some(length + more)
 }
 
-/// The value that starts here, in quotation marks or not.
+/// The value that starts here, quoted or not.
 fn secret_at(text: &[u8], start: usize) -> Option<Found> {
     const VALUE_BYTES_MAX: usize = 128;
     let quote = text.get(start).copied().filter(|byte| matches!(byte, b'"' | b'\'' | b'`'));

@@ -1,14 +1,14 @@
-//! What stands between a name and its value, and around a value: signs, blanks, quotation marks, tags.
+//! Punctuation between a name and its value: operators, spaces, quotation marks, tags.
 
 use super::rules::run;
 use crate::memchr_small::memchr2;
 
-/// What stands between a name and its value.
+/// What is between a name and its value.
 #[derive(PartialEq, Clone, Copy)]
 pub(super) enum Sign {
     Colon,
     Equals,
-    /// `name || "value"`: what counts if nothing else is given.
+    /// `name || "value"`: a default.
     Default,
     /// `("name", "value")`
     Comma,
@@ -16,7 +16,7 @@ pub(super) enum Sign {
     Compares,
 }
 
-/// What assigns, and its length. Not `==`, `::` or `://`.
+/// The assignment operator and its length. Not `==`, `::` or `://`.
 pub(super) fn sign(rest: &[u8]) -> Option<(Sign, usize)> {
     match rest {
         [b'=', b'=', b'=', ..] => Some((Sign::Compares, 3)),
@@ -41,7 +41,7 @@ pub(super) fn count_blanks(rest: &[u8]) -> usize {
     rest.iter().take(16).take_while(|byte| matches!(byte, b' ' | b'\t')).count()
 }
 
-/// What may stand between a name and its sign: the end of an index, the size of an array.
+/// What may be between a name and its operator: the end of an index, the size of an array.
 pub(super) fn brackets(rest: &[u8], is_quoted: bool) -> usize {
     if is_quoted {
         return usize::from(rest.first() == Some(&b']'));
@@ -53,7 +53,8 @@ pub(super) fn brackets(rest: &[u8], is_quoted: bool) -> usize {
     if rest.get(size + 1) == Some(&b']') { size + 2 } else { 0 }
 }
 
-/// Where the value of an XML element begins: `<name>…`, `<name kind="x">…`, `<key>name</key><string>…`.
+/// The start of the value of an XML element: `<name>…`, `<name kind="x">…`,
+/// `<key>name</key><string>…`.
 pub(super) fn element_start(text: &[u8], name: usize, end: usize) -> Option<usize> {
     const TAG_BYTES_MAX: usize = 96;
     let rest = &text[end..text.len().min(end + TAG_BYTES_MAX)];
@@ -71,7 +72,7 @@ pub(super) fn element_start(text: &[u8], name: usize, end: usize) -> Option<usiz
     Some(end + rest.len() - behind.len())
 }
 
-/// How much of a literal stands before its quotation mark: `r"…"`, `b'…'`, `@"…"`, `r#"…"#`.
+/// The length of a literal's prefix: `r"…"`, `b'…'`, `@"…"`, `r#"…"#`.
 pub(super) fn literal_prefix(rest: &[u8]) -> usize {
     let letters = run(&rest[..rest.len().min(2)], |byte| b"rbufRBUFL@$N".contains(&byte));
     let hashes = run(&rest[letters..rest.len().min(letters + 3)], |byte| byte == b'#');
@@ -80,7 +81,7 @@ pub(super) fn literal_prefix(rest: &[u8]) -> usize {
     if is_literal { prefix } else { 0 }
 }
 
-/// Whether nothing but blanks and what a listing puts there stands before this on its line.
+/// Whether only spaces and the prefix of a listing precede this on its line.
 pub(super) fn starts_line(text: &[u8], at: usize) -> bool {
     const LINE_BYTES_MAX: usize = 48;
     let before = text[..at].iter().rev().take(LINE_BYTES_MAX);
@@ -90,7 +91,8 @@ pub(super) fn starts_line(text: &[u8], at: usize) -> bool {
     })
 }
 
-/// A quotation mark, and the backslashes before it: JSON within a string has one, or three, or seven.
+/// A quotation mark, and the backslashes before it: JSON inside of a string has one, three or
+/// seven.
 pub(super) fn quote_at(rest: &[u8]) -> Option<(u8, usize)> {
     let backslashes = run(&rest[..rest.len().min(16)], |byte| byte == b'\\');
     match rest.get(backslashes) {

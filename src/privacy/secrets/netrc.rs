@@ -1,14 +1,14 @@
-//! A user's name and password side by side: a line of `.netrc`.
+//! Passwords in `.netrc`.
 //!
-//! It is told by a word that may stand some way before, so the trigger is what stands next to the secret,
-//! and the bytes before are looked at only when what follows could be one.
+//! The keyword may be far before the password, so the trigger is next to the password. The text
+//! before it is read only if a value that could be a secret follows.
 
 use memchr::memmem;
 
 use super::{Found, names::Kind, rules::run, values::is_placeholder};
 use crate::work;
 
-/// How far before a password the word that tells what it is may stand.
+/// The maximum distance from the keyword to the password.
 const BEFORE_BYTES_MAX: usize = 512;
 
 /// The password of `machine HOST login NAME password …`, on one line or several.
@@ -16,7 +16,8 @@ pub(super) fn netrc(text: &[u8], at: usize) -> Option<Found> {
     const PASSWORD: &[u8] = b"password";
     let behind = at + PASSWORD.len();
     let blanks = run(text.get(behind..)?, |byte| matches!(byte, b' ' | b'\t'));
-    // Without a blank the value would be all that follows, once for every mention in a text without blanks.
+    // Without a space, the value would be the whole rest, once for each match in a text without
+    // spaces.
     if blanks == 0 {
         return None;
     }
@@ -27,7 +28,7 @@ pub(super) fn netrc(text: &[u8], at: usize) -> Option<Found> {
     }
     let mut before = text[at.saturating_sub(BEFORE_BYTES_MAX)..at].to_vec();
     work::count(before.len());
-    // JSON within a text has its line breaks as escapes.
+    // JSON inside of text has escaped line breaks.
     for at in 1..before.len() {
         if before[at - 1] == b'\\' && matches!(before[at], b'n' | b'r' | b't') {
             before[at - 1..=at].fill(b' ');
@@ -44,7 +45,7 @@ pub(super) fn netrc(text: &[u8], at: usize) -> Option<Found> {
     is_entry.then_some(Found { start, end, rule: Kind::Password.rule() })
 }
 
-/// The word, without what a listing or a diff puts before a line: a number and an arrow, a plus or a minus.
+/// The word without prefixes of a listing or a diff: a number and an arrow, a plus or a minus.
 fn behind_prefix(word: &[u8]) -> Option<&[u8]> {
     const ARROW: &[u8] = "→".as_bytes();
     let word = memmem::rfind(word, ARROW).map_or(word, |at| &word[at + ARROW.len()..]);

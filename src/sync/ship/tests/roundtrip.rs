@@ -1,4 +1,4 @@
-//! What is shipped is what comes back.
+//! A restored log is equal to the shipped one.
 
 use claude_mem_log::{Compactor, Entry, Fate, Judge, Options, Packing};
 use claude_mem_tools::bucket::Lies;
@@ -6,7 +6,7 @@ use claude_mem_tools::bucket::Lies;
 use super::*;
 
 #[test]
-fn whatever_is_recorded_and_whenever_it_is_shipped_the_same_comes_back() {
+fn logs_round_trip_whenever_they_are_shipped() {
     let mut machine = Machine::new();
     for count in [1, 3, 0, 9, 1, 40, 2, 1, 1, 7] {
         machine.record(count);
@@ -16,23 +16,23 @@ fn whatever_is_recorded_and_whenever_it_is_shipped_the_same_comes_back() {
 }
 
 #[test]
-fn a_shipper_that_goes_on_puts_one_small_object_for_what_is_new() {
+fn a_running_shipper_uploads_one_small_object_for_new_records() {
     let mut machine = Machine::new();
     machine.record(1);
     let mut shipper = machine.shipper();
     wait(async {
-        shipper.once().await.unwrap();
+        shipper.ship().await.unwrap();
         machine.record(1);
-        let done = shipper.once().await.unwrap();
+        let done = shipper.ship().await.unwrap();
         assert_eq!((done.objects, done.log_bytes), (1, 40 + text(2).len() as u64));
-        let nothing = shipper.once().await.unwrap();
+        let nothing = shipper.ship().await.unwrap();
         assert_eq!(nothing, Shipped::default());
     });
     machine.check();
 }
 
 #[test]
-fn shipping_twice_is_the_same_as_once() {
+fn shipping_is_idempotent() {
     let mut machine = Machine::new();
     machine.record(30);
     machine.ship().unwrap();
@@ -42,9 +42,9 @@ fn shipping_twice_is_the_same_as_once() {
 }
 
 #[test]
-fn hundreds_of_increments_are_taken_in_by_manifests_and_little_is_left_of_them() {
+fn hundreds_of_increments_are_merged_into_manifests() {
     let mut machine = Machine::new();
-    // One segment, so that nothing but their number ends a run.
+    // One segment, so that only their number ends a run of increments.
     let put_bytes = machine.record_and_ship_each(300, 6);
     let objects = machine.objects().len();
     assert!(objects < 100, "{objects} objects");
@@ -54,14 +54,14 @@ fn hundreds_of_increments_are_taken_in_by_manifests_and_little_is_left_of_them()
 }
 
 #[test]
-fn many_small_objects_are_asked_for_together() {
+fn increments_are_downloaded_in_parallel() {
     let bucket = Bucket::start().unwrap();
     let mut machine = Machine::with_bucket(&bucket);
     machine.record(60);
     machine.ship().unwrap();
     machine.record_and_ship_each(0x30, 1);
     assert!(machine.head().increments.len() > 0x20, "{:?}", machine.head());
-    // Whoever asks for one after the other is never answered.
+    // The server responds only if requests arrive in parallel.
     for together in [("/seg/", 8), ("/chain/000000000000001", 12)] {
         bucket.lie(Lies { together: Some((together.0.into(), together.1)), ..Lies::default() });
         machine.check();
@@ -69,7 +69,7 @@ fn many_small_objects_are_asked_for_together() {
 }
 
 #[test]
-fn without_compression_hardly_more_is_shipped_than_recorded() {
+fn without_compression_the_overhead_is_small() {
     let mut machine = Machine::new();
     fs::write(machine.paths.settings(), r#"{"CLAUDE_MEM_SHIP_COMPRESS": "false"}"#).unwrap();
     let put_bytes = machine.record_and_ship_each(300, 20);
@@ -79,7 +79,7 @@ fn without_compression_hardly_more_is_shipped_than_recorded() {
 }
 
 #[test]
-fn a_new_generation_takes_the_place_of_the_old_one_and_nothing_of_that_stays() {
+fn a_new_generation_replaces_the_old_one_completely() {
     let mut machine = Machine::new();
     machine.record(40);
     machine.ship().unwrap();
@@ -93,13 +93,13 @@ fn a_new_generation_takes_the_place_of_the_old_one_and_nothing_of_that_stays() {
     let stayed = old
         .iter()
         .filter(|path| path.to_string_lossy().contains(".g00/") && new.contains_key(*path));
-    // Only of the segment that was not compacted.
+    // Only parts of the segment that was not compacted.
     assert_eq!(stayed.count(), 1);
     machine.check();
     assert_eq!(numbers(&machine.log()), ((1..=41).collect(), false));
 }
 
-/// Erases the event of this number.
+/// Erases the event with this number.
 struct Erase(u64);
 
 impl Judge for Erase {
@@ -113,20 +113,23 @@ impl Judge for Erase {
 }
 
 #[test]
-fn what_is_erased_here_is_nowhere_in_the_remote_after_the_next_ship() {
+fn erased_events_leave_the_remote_with_the_next_ship() {
     let mut machine = Machine::new();
     machine.record(40);
     machine.ship().unwrap();
-    let is_told = |machine: &Machine, number: u64| {
+    let reveals_text = |machine: &Machine, number: u64| {
         let words = format!("event number {number},");
         machine.objects().into_values().any(|object| {
-            // What is not compressed begins behind the head of the object, as does what is.
+            // The body starts behind the header of the object, compressed or not.
             let body = &object[32.min(object.len())..];
             let unpacked = zstd::stream::decode_all(body).unwrap_or_else(|_| body.to_vec());
             memchr::memmem::find(&unpacked, words.as_bytes()).is_some()
         })
     };
-    assert!(is_told(&machine, 5) && is_told(&machine, 6), "otherwise this test could not fail");
+    assert!(
+        reveals_text(&machine, 5) && reveals_text(&machine, 6),
+        "otherwise this test could not fail"
+    );
     let log = Log::open(&machine.log(), Options::default()).unwrap();
     let compactor =
         Compactor::begin(&machine.log(), &Options::default(), Packing::default()).unwrap().unwrap();
@@ -134,12 +137,12 @@ fn what_is_erased_here_is_nowhere_in_the_remote_after_the_next_ship() {
         compactor.rewrite(&[segment], &mut Erase(5)).unwrap().unwrap();
     }
     machine.ship().unwrap();
-    assert!(!is_told(&machine, 5) && is_told(&machine, 6));
+    assert!(!reveals_text(&machine, 5) && reveals_text(&machine, 6));
     machine.check();
 }
 
 #[test]
-fn a_copy_that_was_restored_goes_on_where_the_other_stopped() {
+fn a_restored_log_continues_shipping() {
     let mut machine = Machine::new();
     machine.record(20);
     machine.ship().unwrap();
@@ -153,7 +156,7 @@ fn a_copy_that_was_restored_goes_on_where_the_other_stopped() {
 }
 
 #[test]
-fn the_past_ends_where_it_is_told_to() {
+fn a_restore_stops_at_a_time_or_an_event() {
     let mut machine = Machine::new();
     machine.record(40);
     machine.ship().unwrap();
@@ -165,7 +168,7 @@ fn the_past_ends_where_it_is_told_to() {
         machine.restore(&name, Some(Until::Time(last * 1_000_000 + 1)), false).unwrap();
         let log = machine.restored(&name);
         assert_eq!(numbers(&log), ((1..=last).collect(), false), "{name}");
-        // And it goes on from there.
+        // Shipping continues from there.
         let mut appender = Appender::open(&log, Machine::options()).unwrap();
         let record =
             Record { id: Id::new(77_000_000, 1), kind: 7, schema: 1, codec: 0, payload: b"next" };
@@ -180,7 +183,7 @@ fn the_past_ends_where_it_is_told_to() {
 }
 
 #[test]
-fn what_was_dropped_here_stays_there() {
+fn segments_deleted_locally_stay_in_the_remote() {
     let mut machine = Machine::new();
     machine.record(30);
     machine.ship().unwrap();

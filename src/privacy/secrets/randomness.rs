@@ -1,22 +1,23 @@
-//! How characters look: drawn at random, chosen as words, or put there as a sample.
+//! Classifies strings by their characters: random, words, or a sample.
 
-/// How much of a token is judged. Its beginning tells, and this bounds what a hostile text costs.
+/// How much of a token is classified. Its start suffices, and this limits the cost for untrusted
+/// text.
 pub(super) const JUDGED_BYTES_MAX: usize = 64;
 
-/// Whether a token's body was generated: neither filler nor a sample from a manual, nor words.
+/// Whether a token was generated: neither filler, nor a sample, nor words.
 pub(super) fn is_generated(body: &[u8]) -> bool {
     let body = &body[..body.len().min(JUDGED_BYTES_MAX)];
     looks_random(body) && is_varied(body)
 }
 
-/// Whether it is neither filler nor a sample, whatever its letters spell.
+/// Whether it is neither filler nor a sample.
 pub(super) fn is_varied(body: &[u8]) -> bool {
     const DISTINCT_MIN: u32 = 5;
     distinct(body) >= DISTINCT_MIN && !is_sample(body) && !is_sequence(body)
 }
 
-/// Whether the characters follow each other as no words do: digits between letters, capitals within
-/// words, or many consonants in a row.
+/// Whether the characters are unlike words: digits between letters, capitals within words, or many
+/// consonants in a row.
 pub(super) fn looks_random(bytes: &[u8]) -> bool {
     const CONSONANTS_MIN: u32 = 6;
     let (mut digit_groups, mut capitals, mut consonants, mut consonants_max) = (0, 0, 0, 0);
@@ -26,7 +27,7 @@ pub(super) fn looks_random(bytes: &[u8]) -> bool {
         let starts_digits = byte.is_ascii_digit() && before.is_ascii_alphabetic();
         let ends_digits = byte.is_ascii_alphabetic() && before.is_ascii_digit();
         digit_groups += u32::from(starts_digits) + u32::from(ends_digits);
-        // A word within a name starts with a capital, and at least two small letters follow.
+        // A word within a name starts with a capital, followed by at least two lower-case letters.
         let is_capital = byte.is_ascii_uppercase() && before.is_ascii_lowercase();
         let starts_word = is_capital && starts_word(byte, after, bytes.get(at + 2).copied());
         capitals += u32::from(is_capital && !starts_word);
@@ -41,7 +42,8 @@ pub(super) fn looks_random(bytes: &[u8]) -> bool {
     digit_groups > 2 || capitals >= few || consonants_max >= CONSONANTS_MIN
 }
 
-/// Whether a word may begin like this: two small letters follow, and a vowel or a pair such as `St` is among them.
+/// Whether a word may start like this: two lower-case letters follow, with a vowel or a pair such
+/// as `St`.
 fn starts_word(capital: u8, second: u8, third: Option<u8>) -> bool {
     let pair =
         matches!(capital, b'S' | b'T' | b'C' | b'P') && matches!(second, b't' | b'h' | b'c' | b'p');
@@ -56,7 +58,7 @@ fn is_consonant(byte: u8) -> bool {
         && !matches!(byte.to_ascii_lowercase(), b'a' | b'e' | b'i' | b'o' | b'u' | b'y')
 }
 
-/// Whether it says of itself that it is none: `AKIAIOSFODNN7EXAMPLE`, `ghp_xxxxxxxx`.
+/// Whether it is an obvious sample: `AKIAIOSFODNN7EXAMPLE`, `ghp_xxxxxxxx`.
 pub(super) fn is_sample(value: &[u8]) -> bool {
     const WORDS: [&[u8]; 9] = [
         b"example",
@@ -77,7 +79,7 @@ pub(super) fn is_sample(value: &[u8]) -> bool {
     (0..value.len()).any(|at| WORDS.iter().any(|word| starts(at, word) && is_at(at, word)))
 }
 
-/// Whether at least half of it counts up: `abcdefgh`, `0123456789`, `a1b2c3d4`.
+/// Whether at least half of it is a sequence: `abcdefgh`, `0123456789`, `a1b2c3d4`.
 pub(super) fn is_sequence(body: &[u8]) -> bool {
     const RUN_MIN: usize = 5;
     let follows = |one: u8, next: u8| next == one.wrapping_add(1) || (one, next) == (b'9', b'0');
@@ -104,7 +106,7 @@ fn distinct(body: &[u8]) -> u32 {
     seen.iter().map(|part| part.count_ones()).sum()
 }
 
-/// What base64 says, up to its first byte that is none and up to the room there is for it.
+/// Decodes base64, up to the first invalid byte and the size of the buffer.
 pub(super) fn decoded<'a>(text: &[u8], room: &'a mut [u8]) -> &'a [u8] {
     let (mut bits, mut count, mut length) = (0_u32, 0, 0);
     for &byte in text {
@@ -134,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn random_characters_are_told_from_words() {
+    fn random_characters_are_distinguished_from_words() {
         for random in [
             "QacgQrLtfonQtOCqmoiuOaYl",
             "uvp91w6fms53olavlgq139fd",
@@ -161,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_told_from_tokens() {
+    fn samples_are_distinguished_from_tokens() {
         for sample in
             ["0123456789abcdef0123", "a1b2c3d4e5f6a7b8", "IOSFODNN7EXAMPLE", "aaaaaaaaaaaaaaaaaa"]
         {
