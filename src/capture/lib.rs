@@ -16,7 +16,9 @@ pub mod project;
 mod recorder;
 mod recorder_cache;
 pub mod redaction;
+mod remarks;
 mod transcript;
+pub mod transcript_rows;
 
 pub use build_event::MEDIA;
 pub use clients::{CLAUDE_CODE, Client, HookCommand, Response};
@@ -33,6 +35,7 @@ pub use recorder::{
     Access, Captured, HookOutcome, Problem, Recorder, SessionBegun, Source, is_internal,
 };
 pub use recorder_cache::RecorderCache;
+pub use remarks::{Refusal, Remarks};
 pub use transcript::{Message as TranscriptMessage, Speaker};
 
 /// Our name among Claude Code's plugins, where names that begin with `claude-` are reserved.

@@ -128,6 +128,7 @@ impl ImportResult {
             "added": report.added,
             "known": report.known,
             "left_out": report.left_out,
+            "tool_uses_left_out": report.tool_uses_left_out,
             "refused": report.refused,
             "damage": report.damage,
             "bytes": report.bytes,
@@ -157,6 +158,18 @@ impl ImportResult {
         for (verdict, what, count) in added.chain(left_out).chain(refused) {
             let verdict = if verdict.is_empty() { String::new() } else { format!("{verdict}: ") };
             app.output.line(format_args!("  {verdict}{count} {what}"))?;
+        }
+        if report.tool_uses_left_out_total() > 0 {
+            let reasons: Vec<String> = report
+                .tool_uses_left_out
+                .iter()
+                .map(|(reason, count)| format!("{count} {reason}"))
+                .collect();
+            app.output.line(format_args!(
+                "{} left out: {}",
+                count(report.tool_uses_left_out_total(), "tool use"),
+                reasons.join(", ")
+            ))?;
         }
         match &self.estimate {
             Some(estimate) if estimate.requests > 0 => {

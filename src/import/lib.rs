@@ -7,7 +7,6 @@ pub mod export;
 mod home;
 mod lines;
 mod sink;
-mod transcript_rows;
 mod transcripts;
 mod upstream;
 mod upstream_rows;

@@ -14,6 +14,9 @@ use claude_mem_privacy::Policy;
 const BATCH_EVENTS: usize = 512;
 const BATCH_BYTES: usize = 2 << 20;
 
+/// A fork repeats the rows of the session it began from.
+const COPIES: &str = "copied in forks";
+
 /// Number of problems reported individually.
 pub(super) const DAMAGE_MAX: usize = 10;
 
@@ -56,6 +59,8 @@ pub struct Report {
     pub known: u64,
     /// Filtered events, by reason.
     pub left_out: BTreeMap<&'static str, u64>,
+    /// Tool uses of transcripts that hooks would not have recorded either, and copies, by reason.
+    pub tool_uses_left_out: BTreeMap<&'static str, u64>,
     /// Rejected events, by reason.
     pub refused: BTreeMap<String, u64>,
     /// Files that could not be read completely.
@@ -67,6 +72,10 @@ pub struct Report {
 impl Report {
     pub fn added_total(&self) -> u64 {
         self.added.values().sum()
+    }
+
+    pub fn tool_uses_left_out_total(&self) -> u64 {
+        self.tool_uses_left_out.values().sum()
     }
 }
 
@@ -112,7 +121,14 @@ impl<'a> Sink<'a> {
             self.leave_out("not asked for");
             return Ok(());
         }
-        if !self.met.insert(id) || self.store.has_event(id)? {
+        if !self.met.insert(id) {
+            if what == "ToolUsed" {
+                *self.report.tool_uses_left_out.entry(COPIES).or_default() += 1;
+            }
+            self.report.known += 1;
+            return Ok(());
+        }
+        if self.store.has_event(id)? {
             self.report.known += 1;
             return Ok(());
         }
@@ -154,6 +170,14 @@ impl<'a> Sink<'a> {
     /// Counts a filtered event.
     pub(super) fn leave_out(&mut self, reason: &'static str) {
         *self.report.left_out.entry(reason).or_default() += 1;
+    }
+
+    /// Counts a tool use that becomes no event.
+    pub(super) fn leave_out_tool_use(&mut self, id: Id, envelope: &Envelope, reason: &'static str) {
+        if self.scope.includes(id, envelope) {
+            let reason = if self.met.insert(id) { reason } else { COPIES };
+            *self.report.tool_uses_left_out.entry(reason).or_default() += 1;
+        }
     }
 
     /// Counts a rejected event.

@@ -179,6 +179,100 @@ fn row(number: u32, kind: &str, content: &Value) -> String {
     format!("{row}\n")
 }
 
+/// A row with further fields of its own.
+fn row_with(number: u32, kind: &str, content: &Value, fields: &Value) -> String {
+    let mut row: Value = serde_json::from_str(&row(number, kind, content)).unwrap();
+    row.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    format!("{row}\n")
+}
+
+const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it \
+    was a file edit, the new_string was NOT written to the file). ";
+
+#[test]
+fn what_is_said_between_tools_and_what_was_refused_is_recorded_with_the_stop() {
+    let sandbox = Sandbox::new();
+    let text = |text: &str| json!([{"type": "text", "text": text}]);
+    let call = |id: &str, tool: &str| json!([{"type": "tool_use", "id": id, "name": tool, "input": {"command": "git push"}}]);
+    let result = |id: &str, content: &str, is_error: bool| json!([{"type": "tool_result", "tool_use_id": id, "content": content, "is_error": is_error}]);
+    let said = format!("{REJECTED}To tell you how to proceed, the user said:\nnever push to main");
+    let stop = format!("{REJECTED}STOP what you are doing and wait for the user.");
+    let rows = [
+        row(1, "user", &json!("publish it")),
+        row(2, "assistant", &text("I push the branch.")),
+        row(3, "assistant", &call("t1", "Bash")),
+        row(4, "user", &result("t1", &said, true)),
+        row_with(5, "user", &json!("Summary:\n1. Publish."), &json!({"isCompactSummary": true})),
+        row(6, "assistant", &call("t2", "Bash")),
+        row(7, "user", &result("t2", "pushed", false)),
+        row(8, "assistant", &text("Published from a branch.")),
+        row_with(
+            9,
+            "attachment",
+            &json!(null),
+            &json!({"attachment": {"type": "queued_command",
+            "prompt": [{"type": "text", "text": "and then"}, {"type": "text", "text": "rest"}]}}),
+        ),
+        row(10, "user", &json!("again")),
+        row(11, "assistant", &text("Once more.")),
+        row(12, "assistant", &call("t3", "Bash")),
+        row(13, "user", &result("t3", &stop, true)),
+        row(14, "user", &json!("stay")),
+        row(15, "assistant", &call("t4", "Skill")),
+        row(16, "user", &result("t4", "x", false)),
+        row_with(17, "assistant", &text("API Error: 529"), &json!({"isApiErrorMessage": true})),
+        row(18, "user", &json!("go")),
+        row(19, "assistant", &call("t5", "Bash")),
+    ];
+    sandbox.write(".claude/projects/p/s.jsonl", &rows.concat());
+    let report = import(&sandbox, &["--from", "transcripts"]);
+    let expected = json!({"of skipped tools": 1, "rejected or denied": 2, "without a result": 1});
+    assert_eq!(report["tool_uses_left_out"], expected);
+    let remark =
+        |kind: &str, id: &str, text: &str| json!({"kind": kind, "tool_use_id": id, "text": text});
+    let stops = [
+        json!([
+            "Published from a branch.",
+            [
+                remark("Narration", "t1", "I push the branch."),
+                remark("Rejection", "t1", "never push to main"),
+                remark("Compaction", "", "1. Publish."),
+            ]
+        ]),
+        json!([
+            "",
+            [remark("Narration", "t3", "Once more."), remark("Denied", "t3", "Bash: git push")]
+        ]),
+        json!(["", [remark("ApiError", "", "API Error: 529")]]),
+    ];
+    assert_eq!(told(&sandbox, "SummaryRequested", &["last_assistant_message", "remarks"]), stops);
+    assert_eq!(told(&sandbox, "ToolUsed", &["tool_use_id"]), [json!(["t2"])]);
+    let prompts = "publish it\nand then\nrest\nagain\nstay\ngo\n";
+    assert_eq!(crate::import::rows(&sandbox, "select text from prompts order by seq"), prompts);
+    let again = sandbox.run(&["import", "--from", "transcripts"]).ok();
+    let line =
+        "4 tool uses left out: 1 of skipped tools, 2 rejected or denied, 1 without a result\n";
+    assert!(again.starts_with("0 events added") && again.contains(line), "{again}");
+}
+
+#[test]
+fn a_compaction_after_a_private_turn_is_not_recorded() {
+    let sandbox = Sandbox::new();
+    let rows = [
+        row(1, "user", &json!("<private>walrus</private>")),
+        row(2, "assistant", &json!([{"type": "text", "text": "walrus"}])),
+        row(3, "user", &json!("go on")),
+        row_with(4, "user", &json!("Summary:\nwalrus"), &json!({"isCompactSummary": true})),
+        row(5, "assistant", &json!([{"type": "text", "text": "done"}])),
+    ];
+    sandbox.write(".claude/projects/p/s.jsonl", &rows.concat());
+    import(&sandbox, &["--from", "transcripts"]);
+    assert_eq!(
+        told(&sandbox, "SummaryRequested", &["last_assistant_message", "remarks"]),
+        [json!(["done", []])]
+    );
+}
+
 #[test]
 fn nothing_of_a_private_turn_and_no_secret_is_stored() {
     let sandbox = Sandbox::new();

@@ -6,11 +6,11 @@ use claude_mem_events::{
     Event, Id, PromptSubmitted, SessionStarted, StopScope, Submitter, SummaryRequested, ToolUsed,
 };
 
-use crate::{
-    sink::stable_id,
-    transcript_rows::{Block, Row},
+use crate::sink::stable_id;
+use claude_mem_capture::{
+    MEDIA, Refusal, Remarks,
+    transcript_rows::{Block, Row, joined},
 };
-use claude_mem_capture::MEDIA;
 use claude_mem_core::failure::Failure;
 use claude_mem_privacy::{Policy, clean_json, clean_text, is_only_task_notification};
 
@@ -21,11 +21,18 @@ pub(super) struct Habits {
     pub(super) skipped_tools: Vec<String>,
 }
 
-/// An event, built only if it is new: redaction is most of the work.
+/// An event, or a tool use that becomes none.
 pub(super) struct Found<'a> {
     pub(super) what: &'static str,
     pub(super) id: Id,
-    pub(super) make: &'a dyn Fn() -> Event,
+    pub(super) outcome: Outcome<'a>,
+}
+
+pub(super) enum Outcome<'a> {
+    /// Built only if it is new: redaction is most of the work.
+    Event(&'a dyn Fn() -> Event),
+    /// A tool use that hooks would not have recorded, and why.
+    LeftOut(&'static str),
 }
 
 type Each<'a> = dyn FnMut(Found<'_>) -> Result<(), Failure> + 'a;
@@ -41,12 +48,19 @@ pub(super) struct Conversation<'a> {
     prompt_id: String,
     /// This turn is private and not stored.
     is_private: bool,
+    /// A turn was private: what the client sums up later may contain it.
+    was_private: bool,
     /// The last message of the assistant, if no action followed.
     last_words: Option<LastWords>,
+    /// What else was said in the turn.
+    remarks: Remarks,
+    /// The last row with a remark, in place of a last message that never came.
+    last_remark: Option<LastWords>,
 }
 
 #[derive(Debug)]
 struct Call {
+    time_us: u64,
     tool: String,
     input: String,
     agent_type: String,
@@ -69,13 +83,20 @@ impl<'a> Conversation<'a> {
             calls: HashMap::new(),
             prompt_id: String::new(),
             is_private: false,
+            was_private: false,
             last_words: None,
+            remarks: Remarks::default(),
+            last_remark: None,
         }
     }
 
     pub(super) fn row(&mut self, row: &Row<'_>, each: &mut Each<'_>) -> Result<(), Failure> {
         match row.kind().as_ref() {
             "user" => self.user(row, each),
+            "assistant" if row.is_api_error() => {
+                self.remark(row, |remarks| remarks.api_error(&row.text()));
+                Ok(())
+            }
             "assistant" if !row.is_hidden() => {
                 self.assistant(row);
                 Ok(())
@@ -92,18 +113,32 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Ends the last turn.
+    /// Ends the last turn. One that was interrupted has no last message, but what was said in it counts.
     pub(super) fn end(&mut self, each: &mut Each<'_>) -> Result<(), Failure> {
-        let Some(words) = self.last_words.take() else { return Ok(()) };
+        let mut calls: Vec<(String, Call)> = self.calls.drain().collect();
+        calls.sort_by_key(|(id, call)| (call.time_us, id.clone()));
+        for (call_id, call) in calls {
+            let reason = self.reason(&call.tool).unwrap_or(NO_RESULT);
+            let id = stable_id(call.time_us, &["transcript", "call", &call_id]);
+            each(Found { what: "ToolUsed", id, outcome: Outcome::LeftOut(reason) })?;
+        }
+        let (mut remarks, last_remark) =
+            (std::mem::take(&mut self.remarks), self.last_remark.take());
+        let words = self.last_words.take();
+        let Some(words) = words.or(last_remark.filter(|_| !remarks.is_empty())) else {
+            return Ok(());
+        };
         if self.is_private {
             return Ok(());
         }
         let policy = self.habits.policy;
+        let remarks = remarks.take(&words.text, policy);
         let make = || {
             let is_aside = !words.agent_id.is_empty();
             let stop = SummaryRequested {
                 scope: if is_aside { StopScope::Subagent } else { StopScope::Turn },
                 last_assistant_message: clean_text(&words.text, policy).text,
+                remarks: remarks.clone(),
                 agent_id: words.agent_id.clone(),
                 agent_type: words.agent_type.clone(),
                 prompt_id: self.prompt_id.clone(),
@@ -112,7 +147,7 @@ impl<'a> Conversation<'a> {
             };
             stop.into()
         };
-        each(Found { what: "SummaryRequested", id: words.id, make: &make })
+        each(Found { what: "SummaryRequested", id: words.id, outcome: Outcome::Event(&make) })
     }
 
     fn user(&mut self, row: &Row<'_>, each: &mut Each<'_>) -> Result<(), Failure> {
@@ -123,6 +158,9 @@ impl<'a> Conversation<'a> {
         for result in &results {
             self.tool_used(row, result, told, each)?;
         }
+        if row.is_compaction_summary() && !self.was_private {
+            self.remark(row, |remarks| remarks.compacted(&joined(&blocks)));
+        }
         if !results.is_empty() || row.is_hidden() {
             return Ok(());
         }
@@ -131,14 +169,11 @@ impl<'a> Conversation<'a> {
             self.prompt_id = row.prompt_id().into_owned();
             return Ok(());
         }
-        let texts: Vec<_> =
-            blocks.iter().filter(|block| block.kind() == "text").map(Block::text).collect();
-        let text = texts.join("\n");
+        let text = joined(&blocks);
         let is_media = blocks.iter().any(|block| matches!(&*block.kind(), "image" | "document"));
         match as_typed(&text) {
             Some(typed) if is_media || !typed.trim().is_empty() => {
                 self.end(each)?;
-                self.calls.clear();
                 self.prompt(row, &typed, &row.prompt_id(), each)
             }
             _ => Ok(()),
@@ -166,6 +201,7 @@ impl<'a> Conversation<'a> {
         // A prompt queued into a private turn is public, and the turn stays private.
         let is_same_turn = !prompt_id.is_empty() && prompt_id == self.prompt_id;
         self.is_private = is_private || self.is_private && is_same_turn;
+        self.was_private |= self.is_private;
         prompt_id.clone_into(&mut self.prompt_id);
         let make = || {
             let prompt = match submitter {
@@ -178,23 +214,50 @@ impl<'a> Conversation<'a> {
             PromptSubmitted { prompt, is_private, submitter, prompt_id, cwd, extra }.into()
         };
         let id = stable_id(time_us, &["transcript", &row.identity()]);
-        each(Found { what: "PromptSubmitted", id, make: &make })
+        each(Found { what: "PromptSubmitted", id, outcome: Outcome::Event(&make) })
     }
 
     fn assistant(&mut self, row: &Row<'_>) {
         for block in row.blocks() {
             match &*block.kind() {
-                "text" => self.said(row, block.text()),
+                "text" => {
+                    self.remark(row, |remarks| remarks.said(&block.text()));
+                    self.said(row, block.text());
+                }
                 "tool_use" => {
                     self.last_words = None;
+                    self.remark(row, |remarks| remarks.called(&block.call_id()));
                     let tool = block.tool().into_owned();
                     let agent_type = row.agent_type().into_owned();
-                    let call = Call { tool, input: block.input().into(), agent_type };
+                    let time_us = row.time_us().unwrap_or_default();
+                    let call = Call { time_us, tool, input: block.input().into(), agent_type };
                     self.calls.insert(block.call_id().into_owned(), call);
                 }
                 _ => {}
             }
         }
+    }
+
+    /// Adds to the remarks of the turn. What subagents say is in their reports.
+    fn remark(&mut self, row: &Row<'_>, add: impl FnOnce(&mut Remarks)) {
+        let Some(time_us) = row.time_us().filter(|_| !row.is_aside()) else { return };
+        add(&mut self.remarks);
+        self.last_remark = Some(LastWords {
+            id: stable_id(time_us, &["transcript", "interrupted", &row.identity()]),
+            text: String::new(),
+            cwd: row.cwd().into_owned(),
+            agent_id: String::new(),
+            agent_type: String::new(),
+        });
+    }
+
+    /// Why a use of this tool is not recorded in this turn, whatever came of it.
+    fn reason(&self, tool: &str) -> Option<&'static str> {
+        if self.is_private {
+            return Some("in private turns");
+        }
+        let is_skipped = self.habits.skipped_tools.iter().any(|skipped| skipped == tool);
+        is_skipped.then_some("of skipped tools")
     }
 
     /// In the transcript of a session, an unnamed side chain is another conversation.
@@ -224,9 +287,24 @@ impl<'a> Conversation<'a> {
         let Some(call) = self.calls.remove(call_id.as_ref()) else { return Ok(()) };
         let Some(time_us) = row.time_us() else { return Ok(()) };
         let error = if result.is_error() { result.words() } else { String::new() };
-        let is_skipped = self.habits.skipped_tools.contains(&call.tool);
-        if is_skipped || self.is_private || never_ran(&error, told) {
-            return Ok(());
+        let id = stable_id(time_us, &["transcript", &call_id]);
+        let refusal = Refusal::of(&error);
+        let reason = match (self.reason(&call.tool), &refusal) {
+            (None, Some(_)) => Some("rejected or denied"),
+            (None, None) if never_ran(&error) => Some("refused by the client"),
+            (reason, _) => reason,
+        };
+        // What the user said counts, whatever the tool is.
+        if let Some(refusal) = &refusal
+            && (reason == Some("rejected or denied") || matches!(refusal, Refusal::Words(_)))
+        {
+            let remark = |remarks: &mut Remarks| {
+                remarks.refused(refusal, &call_id, &call.tool, &call.input);
+            };
+            self.remark(row, remark);
+        }
+        if let Some(reason) = reason {
+            return each(Found { what: "ToolUsed", id, outcome: Outcome::LeftOut(reason) });
         }
         let policy = self.habits.policy;
         let prompt_id = match row.prompt_id() {
@@ -255,8 +333,7 @@ impl<'a> Conversation<'a> {
             };
             used.into()
         };
-        let id = stable_id(time_us, &["transcript", &call_id]);
-        each(Found { what: "ToolUsed", id, make: &make })
+        each(Found { what: "ToolUsed", id, outcome: Outcome::Event(&make) })
     }
 
     /// The client compacted the conversation, and the session continued.
@@ -272,13 +349,16 @@ impl<'a> Conversation<'a> {
             started.into()
         };
         let id = stable_id(time_us, &["transcript", &row.identity()]);
-        each(Found { what: "SessionStarted", id, make: &make })
+        each(Found { what: "SessionStarted", id, outcome: Outcome::Event(&make) })
     }
 }
 
-/// Hooks do not receive calls that the client or the user refused.
-fn never_ran(error: &str, told: Option<&str>) -> bool {
-    error.starts_with("<tool_use_error>") || told == Some("\"User rejected tool use\"")
+/// The turn, or the transcript, ends before the result.
+const NO_RESULT: &str = "without a result";
+
+/// Hooks do not receive calls with an input that the client refused.
+fn never_ran(error: &str) -> bool {
+    error.starts_with("<tool_use_error>")
 }
 
 /// The text that the user typed; `None` if the client generated it. A user's command is recorded as

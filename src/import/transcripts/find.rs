@@ -8,7 +8,8 @@ use std::{
 
 use claude_mem_events::{Event, SessionStarted};
 
-use crate::{lines::Lines, transcript_rows::Row};
+use crate::lines::Lines;
+use claude_mem_capture::transcript_rows::Row;
 
 /// So far into a file its session must have said who and where it is.
 const BEGIN_BYTES_MAX: u64 = 4 << 20;

@@ -11,7 +11,7 @@ use std::{collections::HashSet, io, path::Path};
 
 use claude_mem_events::{Envelope, Event, Id};
 use claude_mem_projections::Store;
-use conversation::{Conversation, Found, Habits};
+use conversation::{Conversation, Found, Habits, Outcome};
 use find::Recorded;
 
 use crate::{
@@ -19,9 +19,8 @@ use crate::{
     home::Home,
     lines::{Line, Lines},
     sink::{Sink, stable_id},
-    transcript_rows::Row,
 };
-use claude_mem_capture::{CLAUDE_CODE, envelope};
+use claude_mem_capture::{CLAUDE_CODE, envelope, transcript_rows::Row};
 use claude_mem_core::{app::App, failure::Failure, settings::table::SKIP_TOOLS};
 
 pub(super) use find::begin_of;
@@ -62,12 +61,19 @@ fn take(
                 sink.recorded_otherwise(found.id);
                 return Ok(());
             }
+            let make = match found.outcome {
+                Outcome::Event(make) => make,
+                Outcome::LeftOut(reason) => {
+                    sink.leave_out_tool_use(found.id, envelope, reason);
+                    return Ok(());
+                }
+            };
             if !is_begun && sink.would_add(found.id, envelope)? {
                 is_begun = true;
                 let id = stable_id(found.id.time_us(), &["transcript", "start", &session.id]);
                 sink.add("SessionStarted", id, envelope, || session.started())?;
             }
-            sink.add(found.what, found.id, envelope, || (found.make)())
+            sink.add(found.what, found.id, envelope, make)
         };
         let read = read_rows(file, |line| match line {
             Ok(row) => conversation.row(row, &mut |found| each(sink, found)),

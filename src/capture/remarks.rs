@@ -1,0 +1,300 @@
+//! What a turn says beside its prompt, tool uses and last message: the assistant's words between tools,
+//! rejections with the user's words, denied permissions, compaction summaries, errors of the API.
+//!
+//! No hook reports these, but the client's transcript has them. The hook at the end of a turn and the import
+//! of transcripts collect them here, in the order of the turn.
+
+use std::collections::BTreeSet;
+
+use claude_mem_events::{Remark, RemarkKind};
+use claude_mem_privacy::{Policy, clean_text};
+use serde_json::Value;
+
+/// More than nearly every turn has. Beyond it, the earliest words between tools are left out.
+const COUNT_MAX: usize = 100;
+/// For all texts of a turn, once they are redacted.
+const BYTES_MAX: usize = 64_000;
+/// Less is not worth a remark.
+const BYTES_MIN: usize = 256;
+
+/// The longest text of one remark. A compaction summary has about 14 kB.
+fn bytes_max(kind: RemarkKind) -> usize {
+    match kind {
+        RemarkKind::Narration => 2_000,
+        RemarkKind::Rejection => 4_000,
+        RemarkKind::Denied => 400,
+        RemarkKind::Compaction => 32_000,
+        RemarkKind::ApiError => 1_000,
+    }
+}
+
+/// Collects the remarks of one turn, in the order of its transcript.
+#[derive(Debug, Default)]
+pub struct Remarks {
+    found: Vec<Remark>,
+    /// The assistant's latest words. What follows decides whether they end the turn.
+    said: Option<String>,
+}
+
+impl Remarks {
+    /// The assistant said something.
+    pub fn said(&mut self, text: &str) {
+        if !text.trim().is_empty() {
+            self.narrate("");
+            self.said = Some(text.trim().to_owned());
+        }
+    }
+
+    /// The assistant called a tool: what was said before is about it.
+    pub fn called(&mut self, tool_use_id: &str) {
+        self.narrate(tool_use_id);
+    }
+
+    /// A tool use was refused, by the user or by the permissions.
+    pub fn refused(&mut self, refusal: &Refusal<'_>, tool_use_id: &str, tool: &str, input: &str) {
+        let (kind, text) = match refusal {
+            Refusal::Words(words) => (RemarkKind::Rejection, (*words).to_owned()),
+            Refusal::Silent => (RemarkKind::Denied, in_short(tool, input)),
+        };
+        self.narrate("");
+        self.found.push(Remark { kind, tool_use_id: tool_use_id.to_owned(), text });
+    }
+
+    /// The client replaced the conversation by a summary.
+    pub fn compacted(&mut self, text: &str) {
+        self.other(RemarkKind::Compaction, summary_in(text));
+    }
+
+    /// The model's API failed.
+    pub fn api_error(&mut self, text: &str) {
+        if !self.found.iter().any(|it| it.kind == RemarkKind::ApiError && it.text == text.trim()) {
+            self.other(RemarkKind::ApiError, text);
+        }
+    }
+
+    fn other(&mut self, kind: RemarkKind, text: &str) {
+        self.narrate("");
+        if !text.trim().is_empty() {
+            self.found.push(Remark {
+                kind,
+                tool_use_id: String::new(),
+                text: text.trim().to_owned(),
+            });
+        }
+    }
+
+    fn narrate(&mut self, tool_use_id: &str) {
+        if let Some(text) = self.said.take() {
+            let (kind, tool_use_id) = (RemarkKind::Narration, tool_use_id.to_owned());
+            self.found.push(Remark { kind, tool_use_id, text });
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// Takes the remarks of the turn, redacted and bounded. `last_message` ends it and is no remark.
+    pub fn take(&mut self, last_message: &str, policy: Policy) -> Vec<Remark> {
+        self.said = None;
+        let mut found = std::mem::take(&mut self.found);
+        // A last message of several blocks is several rows.
+        found.retain(|it| {
+            !(it.kind == RemarkKind::Narration
+                && it.tool_use_id.is_empty()
+                && last_message.contains(&it.text))
+        });
+        let narrations = found.iter().enumerate();
+        let narrations = narrations.filter(|(_, it)| it.kind == RemarkKind::Narration);
+        let excess = found.len().saturating_sub(COUNT_MAX);
+        let dropped: BTreeSet<usize> = narrations.map(|(index, _)| index).take(excess).collect();
+        let kept = found.into_iter().enumerate().filter(|(index, _)| !dropped.contains(index));
+        let mut kept: Vec<Remark> = kept.map(|(_, remark)| remark).take(COUNT_MAX).collect();
+        clean(&mut kept, policy);
+        kept
+    }
+}
+
+/// Redacts, and shortens to the bounds. Words between tools get what others leave; the latest first, because they are
+/// closest to the result.
+fn clean(remarks: &mut Vec<Remark>, policy: Policy) {
+    let mut left = BYTES_MAX;
+    let (mut words, mut others): (Vec<_>, Vec<_>) =
+        remarks.iter_mut().rev().partition(|remark| remark.kind == RemarkKind::Narration);
+    for remark in others.iter_mut().chain(&mut words) {
+        let bytes_max = bytes_max(remark.kind).min(policy.field_bytes_max).min(left);
+        let policy = Policy { field_bytes_max: bytes_max, ..policy };
+        remark.text = match bytes_max >= BYTES_MIN {
+            true => clean_text(&remark.text, policy).unless_private(),
+            false => String::new(),
+        };
+        remark.tool_use_id = clean_text(&remark.tool_use_id, policy).text;
+        left = left.saturating_sub(remark.text.len());
+    }
+    remarks.retain(|remark| !remark.text.is_empty());
+}
+
+/// How a tool use was refused.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Refusal<'a> {
+    /// By the user, who said what to do instead.
+    Words(&'a str),
+    /// By the user or a rule, without words.
+    Silent,
+}
+
+/// How the client begins the result of a tool use that the user rejected.
+const REJECTED: [&str; 2] = [
+    "The user doesn't want to proceed with this tool use.",
+    "The user doesn't want to take this action right now.",
+];
+/// What stands before the user's words, in newer and older clients.
+const WORDS: [&str; 2] =
+    ["the user said:", "The user provided the following reason for the rejection:"];
+/// What newer clients add behind the words.
+const NOTE: &str = "\n\nNote: The user's next message may contain";
+/// How a result begins that only says that the permission is missing.
+const DENIED: [&str; 3] =
+    ["Permission to use ", "Permission for this action ", "Claude requested permissions to "];
+
+impl<'a> Refusal<'a> {
+    /// Reads the error of a tool use; `None` if it was not refused.
+    pub fn of(error: &'a str) -> Option<Self> {
+        let error = error.strip_prefix("Error: ").unwrap_or(error);
+        let begins = |with: &&str| error.starts_with(*with);
+        if REJECTED.iter().any(begins) {
+            let words = WORDS.iter().find_map(|before| Some(error.split_once(before)?.1));
+            let words = words.unwrap_or_default();
+            let words = words.split_once(NOTE).map_or(words, |(words, _)| words).trim();
+            return Some(if words.is_empty() { Self::Silent } else { Self::Words(words) });
+        }
+        let is_denied = DENIED.iter().any(begins)
+            && ["denied", "haven't granted"].iter().any(|word| error.contains(word));
+        is_denied.then_some(Self::Silent)
+    }
+}
+
+/// Fields of an input that say most about it.
+const SUBJECTS: [&str; 8] =
+    ["command", "file_path", "notebook_path", "path", "url", "pattern", "query", "description"];
+
+/// A tool and its input in one line.
+fn in_short(tool: &str, input: &str) -> String {
+    let fields: Value = serde_json::from_str(input).unwrap_or_default();
+    let subject = SUBJECTS.iter().find_map(|name| fields.get(name)?.as_str());
+    match subject.unwrap_or(input) {
+        "" | "{}" => tool.to_owned(),
+        subject => format!("{tool}: {subject}"),
+    }
+}
+
+/// The summary in a text of the client, without its introduction, its drafts and the notes behind it.
+fn summary_in(text: &str) -> &str {
+    const NOTES: [&str; 2] = [
+        "\n\nIf you need specific details from before compaction",
+        "\n\nContinue the conversation from where it left off",
+    ];
+    let text = match text.split_once("<summary>") {
+        Some((_, rest)) => rest.split_once("</summary>").map_or(rest, |(summary, _)| summary),
+        None if text.starts_with("This session is being continued") => {
+            text.split_once("\n\n").map_or(text, |(_, rest)| rest)
+        }
+        None => text,
+    };
+    let text = text.trim_start();
+    let text = text.strip_prefix("Summary:").unwrap_or(text);
+    let end = NOTES.iter().filter_map(|note| text.find(note)).min();
+    &text[..end.unwrap_or(text.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(remarks: &[Remark]) -> Vec<String> {
+        remarks.iter().map(|it| format!("{:?} {} {}", it.kind, it.tool_use_id, it.text)).collect()
+    }
+
+    #[test]
+    fn remarks_come_in_the_order_of_the_turn_without_the_last_message() {
+        let mut turn = Remarks::default();
+        turn.said(" I look at the cart. ");
+        turn.called("t1");
+        turn.said("Two things are wrong.");
+        turn.said("First the total.");
+        turn.called("t2");
+        turn.called("t3");
+        turn.refused(&Refusal::Words("not in main"), "t3", "Bash", "{}");
+        turn.refused(&Refusal::Silent, "t4", "Bash", r#"{"command":"rm -r out"}"#);
+        turn.said("Done, and");
+        turn.said("all is well.");
+        let expected = [
+            "Narration t1 I look at the cart.",
+            "Narration  Two things are wrong.",
+            "Narration t2 First the total.",
+            "Rejection t3 not in main",
+            "Denied t4 Bash: rm -r out",
+        ];
+        assert_eq!(shown(&turn.take("Done, and\nall is well.", Policy::default())), expected);
+        assert_eq!(turn.take("", Policy::default()), []);
+    }
+
+    #[test]
+    fn a_refusal_is_known_by_the_words_of_the_client() {
+        let rejected = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it \
+            was a file edit, the new_string was NOT written to the file). ";
+        let said =
+            format!("{rejected}To tell you how to proceed, the user said:\nuse main\n\nplease");
+        assert_eq!(Refusal::of(&said), Some(Refusal::Words("use main\n\nplease")));
+        let noted = format!("{said}{NOTE} a correction or preference.");
+        assert_eq!(Refusal::of(&noted), Some(Refusal::Words("use main\n\nplease")));
+        let old = format!("{rejected}The user provided the following reason for the rejection: no");
+        assert_eq!(Refusal::of(&old), Some(Refusal::Words("no")));
+        for silent in [
+            &format!("{rejected}STOP what you are doing and wait for the user."),
+            "Error: The user doesn't want to take this action right now. STOP what you are doing.",
+            "Permission to use Bash with command rm has been denied.",
+            "Permission for this action was denied by the Claude Code auto mode classifier.",
+            "Claude requested permissions to write to /x, but you haven't granted it yet.",
+        ] {
+            assert_eq!(Refusal::of(silent), Some(Refusal::Silent), "{silent}");
+        }
+        for other in ["", "Exit code 1", "Permission to use it is fine", "rm: Permission denied"] {
+            assert_eq!(Refusal::of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_compaction_is_its_summary_alone() {
+        let row = "This session is being continued from a previous conversation that ran out of context. The \
+            summary below covers it.\n\nSummary:\n1. Fix the cart.\n\nIf you need specific details from before \
+            compaction (like code), read the full transcript at: /x";
+        assert_eq!(summary_in(row).trim(), "1. Fix the cart.");
+        assert_eq!(summary_in("<analysis>a</analysis><summary>b</summary>"), "b");
+        assert_eq!(summary_in("plain"), "plain");
+        let mut turn = Remarks::default();
+        turn.compacted(row);
+        turn.api_error("API Error: 529");
+        turn.api_error("API Error: 529\n");
+        let expected = ["Compaction  1. Fix the cart.", "ApiError  API Error: 529"];
+        assert_eq!(shown(&turn.take("", Policy::default())), expected);
+    }
+
+    #[test]
+    fn remarks_are_redacted_and_bounded_and_the_latest_stay() {
+        let mut turn = Remarks::default();
+        turn.refused(&Refusal::Words("keep me"), "t0", "Bash", "{}");
+        for number in 0..300 {
+            turn.said(&format!("{number} <private>x</private> {}", "y".repeat(5_000)));
+            turn.called("t");
+        }
+        turn.said("<private>all of it</private>");
+        turn.called("t");
+        let remarks = turn.take("", Policy::default());
+        let bytes: usize = remarks.iter().map(|remark| remark.text.len()).sum();
+        assert!(bytes <= BYTES_MAX && remarks.len() > 20, "{} {bytes}", remarks.len());
+        assert_eq!(remarks[0].text, "keep me");
+        assert!(remarks.last().unwrap().text.starts_with("299 [redacted:private] y"));
+        assert!(remarks.iter().all(|remark| remark.text.len() <= 2_000));
+    }
+}
