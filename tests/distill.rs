@@ -6,7 +6,7 @@ use claude_mem_tools::model::{Answer, Gate, Request, Script, Server, Usage, When
 use serde_json::Value;
 
 use crate::{
-    model::{Session, answering, provider, reply, run, titles},
+    model::{Session, answering, dump, provider, reply, run, titles},
     sandbox::Sandbox,
     serving::{Serving, until},
 };
@@ -63,6 +63,49 @@ fn a_request_is_about_one_session_and_includes_a_recap() {
     let second = texts.iter().find(|text| text.contains("work 2 of alpha")).unwrap();
     assert!(second.contains("saw work 1 of alpha"), "{second}");
     assert!(second.trim_end().ends_with("in its place."), "recorded text is never last");
+}
+
+#[test]
+fn a_correction_replaces_what_the_session_had_remembered() {
+    let sandbox = Sandbox::new();
+    let server = Server::answering(|request| {
+        let text = request.last_user_text();
+        let said = reply("saw", request);
+        Answer::text(match () {
+            // Asked about in another run than the first two.
+            () if text.contains("\nwork 3 of") => {
+                assert!(text.contains("feature: saw work 2 of a"), "{text}");
+                assert!(!text.contains("feature: saw work 1 of a"), "{text}");
+                said + "<corrects>saw work 2 of a</corrects>"
+            }
+            () if text.contains("\nwork 2 of") => {
+                said.replace("</title>", "</title><corrects>Feature: saw work 1 of…</corrects>")
+            }
+            () => said,
+        })
+    })
+    .unwrap();
+    let variables = provider("anthropic", &server);
+    let mut session = Session::worked(&sandbox, "a", 2);
+    run(&sandbox, &["distill"], &variables).ok();
+    assert_eq!(titles(&sandbox), ["saw work 2 of a"]);
+    let shown = sandbox.run(&["show", "1"]).ok();
+    assert!(shown.contains("(corrected by 2: saw work 2 of a)"), "{shown}");
+    session.prompt("work 3 of a");
+    session.tool();
+    session.stop("done");
+    run(&sandbox, &["distill"], &variables).ok();
+    assert_eq!(titles(&sandbox), ["saw work 3 of a"]);
+    let shown = json(&sandbox.run(&["show", "2", "--json"]).ok());
+    assert_eq!(shown["is_superseded"], true);
+    assert!(shown["correction"]["created_at"].is_string(), "{shown}");
+    assert_eq!(shown["correction"]["id"], Value::Null, "only withdrawn");
+    // Search, timeline and the page leave them out; a rebuild gives the same rows.
+    let found = sandbox.run(&["search", "work", "--type", "feature"]).ok();
+    assert!(found.contains("saw work 3") && !found.contains("saw work 1"), "{found}");
+    let before = dump(&sandbox.data());
+    run(&sandbox, &["replay"], &variables).ok();
+    assert_eq!(dump(&sandbox.data()), before);
 }
 
 #[test]

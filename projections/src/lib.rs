@@ -28,7 +28,7 @@ pub mod xml;
 pub use error::{Error, Result};
 pub use fold::{
     ALL, Compacted, FoldState, Folded, HistoryRebuild, Projection, RebuildReason, Rows, SILENCE_US,
-    imported_tool_use, is_parked_after, rebuild,
+    imported_tool_use, is_parked_after, names_observation, rebuild,
 };
 pub use hosts::{HOSTS_MAX, Host, HostLog, HostState, host_logs, host_of, local_seq};
 pub use maintain::{

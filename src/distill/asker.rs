@@ -16,7 +16,7 @@ use crate::{
         identity::resumable,
         rules,
     },
-    turn_prompt,
+    turn_prompt::{self, EarlierRow, Turn},
 };
 use claude_mem_core::{
     app::App,
@@ -163,6 +163,15 @@ pub(crate) fn adopt_instructions(app: &App, instructions: Option<&str>) -> Resul
     })
 }
 
+/// What is remembered of a session before the turn that is distilled.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Earlier<'a> {
+    /// In short, for a model.
+    pub digest: Option<&'a str>,
+    /// As data, for the rules.
+    pub rows: &'a [EarlierRow<'a>],
+}
+
 /// The source of responses.
 pub enum Responder {
     /// A model, and its conversation about each session.
@@ -186,17 +195,14 @@ impl Responder {
         &self,
         prompt_set: &PromptSet,
         input: &TurnInput,
-        digest: Option<&str>,
+        earlier: &Earlier<'_>,
         cancel: &Cancel,
     ) -> Result<Response, Refusal> {
         let (provider, conversations) = match self {
             Self::Provider(provider, conversations) => (provider, conversations),
             Self::Rules => {
-                return Ok(rules::respond(
-                    &input.turn(digest),
-                    &prompt_set.mode,
-                    prompt_set.verbosity,
-                ));
+                let turn = Turn { earlier: earlier.rows.to_vec(), ..input.turn(earlier.digest) };
+                return Ok(rules::respond(&turn, &prompt_set.mode, prompt_set.verbosity));
             }
         };
         let session = &input.envelope.session;
@@ -204,7 +210,7 @@ impl Responder {
         let known = conversations.take(session);
         let resume = resumable(known.as_deref(), input.number);
         let request =
-            Request { cancel: cancel.clone(), ..prompt_set.request(input, digest, resume) };
+            Request { cancel: cancel.clone(), ..prompt_set.request(input, earlier.digest, resume) };
         let response =
             provider.send(&request).map_err(|refusal| refusal.with_expected_cost(&request))?;
         if let Some(id) = &response.memory_session_id {

@@ -31,7 +31,7 @@ impl Estimate {
         for session in &plan.sessions {
             for (index, planned) in session.requests.iter().enumerate() {
                 let Some(input) = TurnInput::read(log, planned)? else { continue };
-                let has_past = index > 0 || !session.lines.is_empty();
+                let has_past = index > 0 || !session.recap.is_empty();
                 estimate.calls += 1;
                 estimate.spent.add(&prompt_set.request(&input, None, None).expected());
                 estimate.spent.tokens_in += if has_past { DIGEST_TOKENS } else { 0 };

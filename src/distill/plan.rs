@@ -5,13 +5,10 @@ use claude_mem_projections::{
     PendingEvent, PendingKind, PendingTurn, RecapEntry, Reprocessing, Result, Store,
 };
 
-use crate::{
-    batches::{self, Batch, Limits, SessionState, Source, SourceKind},
-    recap::{RecapLine, one_line},
-};
+use crate::batches::{self, Batch, Limits, SessionState, Source, SourceKind};
 
-/// No recap holds more memories.
-const RECAP_ENTRIES_MAX: u32 = 60;
+/// Earlier memories of a session that a request may refer to. A recap sent to a model holds fewer.
+const RECAP_ENTRIES_MAX: u32 = 400;
 
 /// Sessions that can be distilled concurrently.
 #[derive(Debug, Default)]
@@ -26,8 +23,8 @@ pub struct SessionPlan {
     /// The client's session id.
     pub content_session: String,
     pub requests: Vec<PlannedRequest>,
-    /// Recap of the session: its memories so far.
-    pub lines: Vec<RecapLine>,
+    /// The session's memories so far, oldest first.
+    pub recap: Vec<RecapEntry>,
 }
 
 /// One request as known to the tables; the texts are in the log.
@@ -68,8 +65,7 @@ impl Plan {
             if !requests.is_empty() {
                 let recap = store.session_recap(row, by, RECAP_ENTRIES_MAX)?;
                 let content_session = of_session.swap_remove(0).content_session;
-                let lines = recap.into_iter().map(line).collect();
-                sessions.push(SessionPlan { content_session, requests, lines });
+                sessions.push(SessionPlan { content_session, requests, recap });
             }
         }
         Ok(Self { sessions })
@@ -133,9 +129,4 @@ fn source(turn: u32, pending: &PendingEvent) -> Source {
         bytes: pending.bytes,
         attempts: pending.attempts,
     }
-}
-
-fn line(recap: RecapEntry) -> RecapLine {
-    let RecapEntry { at_us, kind, text } = recap;
-    RecapLine { at_us, text: one_line(&format!("{kind}: {text}")) }
 }

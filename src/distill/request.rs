@@ -15,16 +15,16 @@ use std::{
 use claude_mem_events::{AgentFailed, AgentReplied, Envelope, Event, EventLog, FailureClass, Id};
 use claude_mem_log::{Log, Options};
 use claude_mem_projections::{
-    is_parked_after,
+    RecapEntry, is_parked_after,
     xml::{Reply, Verdict, read_reply},
 };
 
 use crate::providers::{Cancel, Concern, Refusal, Response, Spent};
 use crate::{
     admission::{Admission, Stopped},
-    asker::{PromptSet, Responder},
+    asker::{Earlier, PromptSet, Responder},
     plan::{Plan, PlannedRequest, SessionPlan},
-    recap::{RecapLine, digest, lines},
+    recap,
     turn_input::TurnInput,
 };
 use claude_mem_capture::redaction::{self, redact};
@@ -131,7 +131,7 @@ impl<'a> DistillRun<'a> {
 
     /// Distills one session. Returns whether to continue with others.
     fn session(&self, session: SessionPlan) -> bool {
-        let mut recap = session.lines;
+        let mut recap = session.recap;
         for planned in &session.requests {
             let input = match TurnInput::read(&self.log, planned) {
                 Ok(Some(input)) => input,
@@ -154,23 +154,24 @@ impl<'a> DistillRun<'a> {
         &self,
         planned: &PlannedRequest,
         input: &TurnInput,
-        recap: &mut Vec<RecapLine>,
+        recap: &mut Vec<RecapEntry>,
     ) -> bool {
         let first_at_us = planned.batch.sources.first().map_or(0, |source| source.at_us);
-        let digest = digest(recap, first_at_us);
+        let earlier = recap::before(recap, first_at_us);
+        let (digest, earlier) = (recap::digest(&earlier), recap::rows(&earlier));
+        let earlier = Earlier { digest: digest.as_deref(), rows: &earlier };
         // A reprocessing starts to count attempts anew.
         let mut attempt = if self.generation == 0 { planned.batch.attempt() } else { 1 };
         let expected = match self.prompt_set.is_free() {
             true => Spent::default(),
-            false => self.prompt_set.request(input, digest.as_deref(), None).expected(),
+            false => self.prompt_set.request(input, earlier.digest, None).expected(),
         };
         loop {
             if self.is_stopped.load(Ordering::SeqCst) {
                 return false;
             }
             let Some(permit) = self.admission.acquire(&expected) else { return false };
-            let sent =
-                self.responder.distill(self.prompt_set, input, digest.as_deref(), &self.cancel);
+            let sent = self.responder.distill(self.prompt_set, input, &earlier, &self.cancel);
             let read = sent.and_then(|response| self.read(response));
             log_response(input, read.as_ref().map(|(response, _)| response));
             match &read {
@@ -193,7 +194,7 @@ impl<'a> DistillRun<'a> {
             match read {
                 Ok((_, reply)) => {
                     let at_us = planned.batch.sources.last().map_or(0, |source| source.at_us);
-                    recap.extend(lines(&reply, at_us));
+                    recap::extend(recap, &reply, at_us);
                     return true;
                 }
                 Err(_) if self.cancel.is_cancelled() => {

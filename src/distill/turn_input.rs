@@ -134,6 +134,7 @@ impl TurnInput {
             is_over: self.is_over,
             is_interrupted: self.is_over && self.stop.is_none(),
             digest,
+            earlier: Vec::new(),
         }
     }
 }

@@ -36,6 +36,22 @@ pub struct Turn<'a> {
     pub is_interrupted: bool,
     /// Recap of the session so far, for a provider without its history.
     pub digest: Option<&'a str>,
+    /// What is remembered of the session so far, oldest first, for the rules: which row a later
+    /// result or correction concerns. A reply names such a row by its title, in `<corrects>`.
+    pub earlier: Vec<EarlierRow<'a>>,
+}
+
+/// An observation of an earlier turn of the session, or of an earlier part of this turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EarlierRow<'a> {
+    /// Its type: `bugfix`.
+    pub kind: &'a str,
+    /// In full; of a row without a title its narrative.
+    pub title: &'a str,
+    pub narrative: &'a str,
+    pub facts: &'a [String],
+    /// Time of its events in microseconds since 1970.
+    pub at: i64,
 }
 
 #[derive(Debug, Clone, Default)]

@@ -5,7 +5,7 @@
 
 use claude_mem_core::time_arg::rfc3339;
 use claude_mem_projections::{
-    details::{MemoryBody, MemoryDetails, Provenance, SourceEvent, SourceReply},
+    details::{Correction, MemoryBody, MemoryDetails, Provenance, SourceEvent, SourceReply},
     local_seq,
     search::{Hit, Score},
 };
@@ -81,7 +81,17 @@ pub struct DetailsJson<'a> {
     #[serde(flatten)]
     body: &'a MemoryBody,
     is_superseded: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    correction: Option<CorrectionJson<'a>>,
     provenance: ProvenanceJson<'a>,
+}
+
+/// What replaced an observation that turned out wrong. Without an id, it was only withdrawn.
+#[derive(Debug, Serialize)]
+struct CorrectionJson<'a> {
+    created_at: String,
+    id: Option<String>,
+    title: Option<&'a str>,
 }
 
 /// Where a memory comes from.
@@ -118,7 +128,19 @@ impl<'a> From<&'a MemoryDetails> for DetailsJson<'a> {
             prompt_number: details.prompt_number,
             body: &details.body,
             is_superseded: details.is_superseded,
+            correction: details.correction.as_ref().map(Into::into),
             provenance: (&details.provenance).into(),
+        }
+    }
+}
+
+impl<'a> From<&'a Correction> for CorrectionJson<'a> {
+    fn from(correction: &'a Correction) -> Self {
+        let by = correction.by.as_ref();
+        Self {
+            created_at: rfc3339(correction.at_us),
+            id: by.map(|(id, _)| id.to_string()),
+            title: by.and_then(|(_, title)| title.as_deref()),
         }
     }
 }

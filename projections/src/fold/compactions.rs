@@ -68,6 +68,9 @@ fn drop_superseded(rows: &Rows<'_>, first: i64, before: i64) -> Result<()> {
     let sql = "update replies set verdict = 'erased', skip_reason = null
                where superseded_by is not null and seq >= ?1 and seq < ?2";
     rows.run(sql, (first, before))?;
+    let sql = "delete from corrections where seq >= ?1 and seq < ?2
+                   and seq in (select seq from replies where superseded_by is not null)";
+    rows.run(sql, (first, before))?;
     for table in ["observations", "summaries"] {
         let sql = format!(
             "delete from {table} where superseded_by is not null and seq >= ?1 and seq < ?2"

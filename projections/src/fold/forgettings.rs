@@ -11,7 +11,7 @@
 use crate::{
     error::Result,
     fold::{
-        files_touched,
+        corrections, files_touched,
         projection::{Projection, Rows},
         projects,
     },
@@ -156,6 +156,9 @@ impl Forgetting<'_> {
         }
         if !self.forgotten.file.is_empty() {
             memories += self.forget_file(rows, within)?;
+        }
+        if events > 0 || memories > 0 {
+            corrections::resolve_all(rows)?;
         }
         self.forget_sessions(rows, within)?;
         let sql =
@@ -341,6 +344,10 @@ fn forget_memories(rows: &Rows<'_>, by: i64) -> Result<usize> {
 
 /// Deletes all other rows of marked events. Of replies and failures, costs stay and texts go.
 fn forget_marked(rows: &Rows<'_>, by: i64) -> Result<()> {
+    let is_of_marked = "seq in (select seq from events where forgotten_by = ?1
+        union select reply from answers join events on events.seq = answers.source
+        where events.forgotten_by = ?1)";
+    corrections::delete(rows, is_of_marked, [by])?;
     for table in ["prompts", "tool_uses", "stops", "unreadable", "imports"] {
         let sql = format!(
             "delete from {table} where seq in (select seq from events where forgotten_by = ?1)"

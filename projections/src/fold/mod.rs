@@ -1,6 +1,7 @@
 //! Events to rows: the projections, folding new events into the database, and rebuilding it.
 
 mod compactions;
+mod corrections;
 mod duplicates;
 pub(crate) mod files_touched;
 pub(crate) mod forgettings;
@@ -24,6 +25,7 @@ mod unreadable;
 
 pub use compactions::Compacted;
 pub(crate) use compactions::Compactions;
+pub use corrections::names_observation;
 pub use imports::imported_tool_use;
 pub use incremental::{FoldState, Folded, RebuildReason};
 pub use log_history::HistoryRebuild;
@@ -42,6 +44,7 @@ pub const ALL: &[&dyn Projection] = &[
     &stops::Stops,
     &replies::Replies,
     &observations::Observations,
+    &corrections::Corrections,
     &summaries::Summaries,
     &reprocesses::Reprocesses,
     &forgettings::Forgettings,

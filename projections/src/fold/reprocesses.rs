@@ -3,6 +3,7 @@
 use crate::{
     error::Result,
     fold::{
+        corrections,
         projection::{Projection, Rows},
         projects, replies,
     },
@@ -132,7 +133,7 @@ fn make_current(rows: &Rows<'_>, event: &Recorded, generation: u32) -> Result<()
             hide(rows, candidate.reply, generation)?;
         }
     }
-    Ok(())
+    corrections::resolve_all(rows)
 }
 
 /// Every readable reply that is visible now or belongs to the generation, and answers an event in

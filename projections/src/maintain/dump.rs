@@ -176,6 +176,8 @@ fn shared_columns() -> Vec<(&'static str, String)> {
              row.superseded_by % 1000000, row.upstream_id",
             texts(&["request", "investigated", "learned", "completed", "next_steps", "notes",
                 "files_read", "files_edited"]))),
+        ("corrections", format!(
+            "{}, row.number, {}, row.target % 1000000000", by("seq"), text("title"))),
         ("reprocesses", format!(
             "{LOG}, {event}, {GENERATION}, row.at_us, row.prompt_version, row.provider, row.model,
              row.finished_at_us, row.is_current")),

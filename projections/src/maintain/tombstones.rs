@@ -408,6 +408,7 @@ impl Gone<'_> {
         if self.is_all {
             // The reason why there is no summary is text of the model, too.
             reply.summary_skipped = reply.summary_skipped.take().map(|_| String::new());
+            reply.corrects.clear();
         }
     }
 }

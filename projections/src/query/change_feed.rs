@@ -87,8 +87,8 @@ pub enum FeedChange {
     SessionEnded(i64),
     /// Something was forgotten, or a forgetting was undone.
     Forgotten(Id),
-    /// Other memories are visible than before: a reprocessing became current, or projects were
-    /// merged.
+    /// Other memories are visible than before: a reprocessing became current, projects were merged,
+    /// or a reply corrected an earlier one.
     MemoriesReplaced,
 }
 
@@ -111,8 +111,11 @@ impl Store {
                 let seq = Seq::from_raw(place as u64);
                 until.reach(seq);
                 let session: Option<i64> = row.get(3)?;
-                if let Some(what) = self.happened(place, row.get(1)?, session, row.get(4)?)? {
-                    news.push(FeedEntry { seq, at_us: number(row, 2)?, what });
+                let at_us = number(row, 2)?;
+                let what = self.happened(place, row.get(1)?, session, row.get(4)?)?;
+                news.extend(what.map(|what| FeedEntry { seq, at_us, what }));
+                if self.has_corrected(place)? {
+                    news.push(FeedEntry { seq, at_us, what: FeedChange::MemoriesReplaced });
                 }
             }
         }
@@ -171,6 +174,12 @@ impl Store {
             "Forgotten" => Some(FeedChange::Forgotten(Id::from_bytes(event))),
             _ => None,
         })
+    }
+
+    /// Whether the reply at this place corrected an earlier memory.
+    fn has_corrected(&self, seq: i64) -> Result<bool> {
+        let sql = "select exists (select 1 from corrections where seq = ?1 and target is not null)";
+        Ok(self.connection.prepare_cached(sql)?.query_row([seq], |row| row.get(0))?)
     }
 
     fn prompt_at(&self, seq: i64) -> Result<Option<MemoryId>> {

@@ -28,10 +28,21 @@ pub struct MemoryDetails {
     pub prompt_number: Option<u32>,
     /// Its content.
     pub body: MemoryBody,
-    /// Whether a later reprocessing superseded it.
+    /// Whether a later reprocessing or correction superseded it.
     pub is_superseded: bool,
+    /// What corrects it, if a later turn of its session does.
+    pub correction: Option<Correction>,
     /// Its provenance.
     pub provenance: Provenance,
+}
+
+/// The end of an observation that turned out wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Correction {
+    /// The time of the turn that corrects it, in microseconds since 1970.
+    pub at_us: u64,
+    /// The observation that replaces it, with its title; none if it was only withdrawn.
+    pub by: Option<(MemoryId, Option<String>)>,
 }
 
 /// The content of a memory.
@@ -133,8 +144,24 @@ impl Store {
         let found = statement.query_row([name.id], |row| read(row, name)).optional()?;
         let Some(mut details) = found else { return Ok(None) };
         self.add_reply(&mut details.provenance)?;
+        if name.kind == Kind::Observation {
+            details.correction = self.correction_of(name.id)?;
+        }
         details.provenance.host = self.host_name(host_of(details.provenance.seq))?;
         Ok(Some(details))
+    }
+
+    fn correction_of(&self, observation: i64) -> Result<Option<Correction>> {
+        let sql = "select corrections.at_us, observation, observations.title from corrections
+                       left join observations on observations.id = corrections.observation
+                   where target = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let found = statement.query_row([observation], |row| {
+            let (id, title): (Option<i64>, Option<String>) = (row.get(1)?, row.get(2)?);
+            let by = id.map(|id| (MemoryId { kind: Kind::Observation, id }, title));
+            Ok(Correction { at_us: number(row, 0)?, by })
+        });
+        Ok(found.optional()?)
     }
 
     fn add_reply(&self, provenance: &mut Provenance) -> Result<()> {
@@ -245,6 +272,7 @@ fn read(row: &Row<'_>, name: MemoryId) -> rusqlite::Result<MemoryDetails> {
         prompt_number: row.get(3)?,
         body: MemoryBody::read(row, name.kind, 8)?,
         is_superseded: row.get(5)?,
+        correction: None,
         provenance: Provenance {
             origin: row.get(4)?,
             event: Id::from_bytes(row.get(6)?).to_string(),

@@ -5,7 +5,7 @@ use crate::{
     query::pending::Reprocessing,
     store::{
         Store,
-        sql_values::{number, seq},
+        sql_values::{items, number, seq},
     },
 };
 use claude_mem_events::Seq;
@@ -23,14 +23,18 @@ pub struct SessionProgress {
 }
 
 /// A memory of a session, in short.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RecapEntry {
     /// The time of its events, in microseconds since 1970.
     pub at_us: u64,
     /// The type of an observation; `summary` for a summary.
     pub kind: String,
     /// Its title, or the completed work.
-    pub text: String,
+    pub title: String,
+    /// Prose, if there is a title as well.
+    pub narrative: String,
+    /// Single statements.
+    pub facts: Vec<String>,
 }
 
 impl Store {
@@ -49,7 +53,7 @@ impl Store {
         Ok(SessionProgress { turn_last, is_ended, stops })
     }
 
-    /// The latest `limit` memories of a session, newest first: the visible ones, or those that a
+    /// The latest `limit` memories of a session, oldest first: the visible ones, or those that a
     /// reprocessing made or reused.
     pub fn session_recap(
         &self,
@@ -62,12 +66,13 @@ impl Store {
             Some(_) => "(generation = :generation or prompt_version is :version)",
         };
         let sql = format!(
-            "select at_us, coalesce(type, 'change'), coalesce(title, narrative), seq from observations
+            "select at_us, coalesce(type, 'change'), coalesce(title, narrative), seq,
+                 iif(title is null, null, narrative), facts, number from observations
                  where session = :session and origin = 'agent' and {belongs}
              union all
-             select at_us, 'summary', coalesce(completed, learned, notes), seq from summaries
-                 where session = :session and origin = 'agent' and {belongs}
-             order by 1 desc, 4 desc limit :limit"
+             select at_us, 'summary', coalesce(completed, learned, notes), seq, null, null, 1 << 32
+                 from summaries where session = :session and origin = 'agent' and {belongs}
+             order by 1 desc, 4 desc, 7 desc limit :limit"
         );
         let generation = by.map(|by| by.generation);
         let version = by.and_then(|by| by.prompt_version.as_deref());
@@ -80,11 +85,17 @@ impl Store {
         };
         let mut remembered = Vec::new();
         while let Some(row) = found.next()? {
-            if let Some(text) = row.get(2)? {
-                let at_us = number(row, 0)?;
-                remembered.push(RecapEntry { at_us, kind: row.get(1)?, text });
+            if let Some(title) = row.get(2)? {
+                remembered.push(RecapEntry {
+                    at_us: number(row, 0)?,
+                    kind: row.get(1)?,
+                    title,
+                    narrative: row.get::<_, Option<String>>(4)?.unwrap_or_default(),
+                    facts: items(row.get::<_, Option<String>>(5)?.as_deref()),
+                });
             }
         }
+        remembered.reverse();
         Ok(remembered)
     }
 }
@@ -95,7 +106,7 @@ mod tests {
     use crate::test_log::{TestLog, titled};
 
     fn texts(remembered: &[RecapEntry]) -> Vec<&str> {
-        remembered.iter().map(|memory| memory.text.as_str()).collect()
+        remembered.iter().map(|memory| memory.title.as_str()).collect()
     }
 
     #[test]
@@ -115,7 +126,7 @@ mod tests {
         let expected = SessionProgress { turn_last: 2, is_ended: false, stops };
         assert_eq!(store.session_progress(1).unwrap(), expected);
         assert_eq!(texts(&store.session_recap(1, None, 10).unwrap()), ["a", "b"]);
-        assert_eq!(texts(&store.session_recap(1, None, 1).unwrap()), ["a"]);
+        assert_eq!(texts(&store.session_recap(1, None, 1).unwrap()), ["b"]);
         let by = Reprocessing { generation: 1, prompt_version: None, model: None };
         assert_eq!(texts(&store.session_recap(1, Some(&by), 10).unwrap()), ["c"]);
     }

@@ -15,6 +15,8 @@ pub(super) struct Read {
     pub(super) summary: Block,
     pub(super) skip: bool,
     pub(super) summary_skipped: Option<String>,
+    /// Titles of earlier observations that are withdrawn: named outside of any observation.
+    pub(super) corrects: Vec<String>,
     pub(super) cut: bool,
 }
 
@@ -29,6 +31,7 @@ pub(super) fn read(text: &str) -> Read {
             }
             (Name::Summary, Shape::Open) if !tag.quoted => {
                 let block = reader.block(here);
+                read.corrects.extend(block.corrects());
                 read.summary.fields.extend(block.fields);
                 read.summary
                     .loose
@@ -38,6 +41,11 @@ pub(super) fn read(text: &str) -> Read {
             (Name::Skip, Shape::Open | Shape::Empty) => read.skip = true,
             (Name::SkipSummary, Shape::Open | Shape::Empty) => {
                 read.summary_skipped.get_or_insert_with(|| reader.reason(here));
+            }
+            (Name::Corrects, Shape::Open) if tag.is_meant() => {
+                let mut block = Block::default();
+                reader.field(here, &mut block);
+                read.corrects.extend(block.corrects());
             }
             _ => {}
         }
@@ -71,6 +79,7 @@ impl Block {
             facts: self.all(Name::Facts),
             files_read: self.all(Name::FilesRead),
             files_modified: self.all(Name::FilesModified),
+            corrects: self.corrects(),
             concepts,
             kind,
         };
@@ -96,6 +105,11 @@ impl Block {
             files_edited: self.all(Name::FilesModified),
         };
         (summary != Summary::default()).then_some(summary)
+    }
+
+    /// Titles of earlier observations that this block corrects.
+    pub(super) fn corrects(&self) -> Vec<String> {
+        self.all(Name::Corrects).iter().map(|title| values::one_line(title)).collect()
     }
 
     fn first(&self, name: Name) -> Option<&str> {
@@ -209,8 +223,8 @@ impl<'t> Reader<'t> {
     fn field(&mut self, open: usize, block: &mut Block) {
         let name = self.tags[open].name;
         let (raw, cut) = self.element(open, self.tags.len());
-        // Half a sentence is still a sentence, but half a type is another type.
-        if !(cut && name == Name::Type) {
+        // Half a sentence is still a sentence, but half a type or title is another one.
+        if !(cut && matches!(name, Name::Type | Name::Corrects)) {
             block.push(name, values::prose(raw, cut));
         }
     }

@@ -33,6 +33,9 @@ pub struct Reply {
     /// The model declined to summarize; holds its reason, possibly empty. Independent of the
     /// observations.
     pub summary_skipped: Option<String>,
+    /// Titles of earlier observations of the session that are withdrawn without a replacement.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub corrects: Vec<String>,
     /// What to do with the reply as a whole.
     pub verdict: Verdict,
     /// The text ended inside an element: the last item is incomplete.
@@ -42,7 +45,7 @@ pub struct Reply {
 /// The overall result of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Verdict {
-    /// It holds at least one observation or a summary.
+    /// It holds at least one observation, a summary or a correction.
     Answer,
     /// The model said that there is nothing to record. The request is answered.
     Nothing,
@@ -70,6 +73,9 @@ pub struct Observation {
     pub files_read: Vec<String>,
     /// Paths the model says were changed.
     pub files_modified: Vec<String>,
+    /// Titles of earlier observations of the session that this one replaces.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub corrects: Vec<String>,
 }
 
 /// The summary of a turn.
@@ -100,16 +106,25 @@ pub struct Summary {
 pub fn read_reply<S: AsRef<str>>(text: &str, kinds: &[S]) -> Reply {
     let text = bounded(text);
     let read = blocks::read(text);
-    let observations: Vec<_> =
-        read.observations.iter().filter_map(|block| block.observation(kinds)).collect();
+    let (mut observations, mut corrects) = (Vec::new(), read.corrects);
+    for block in &read.observations {
+        match block.observation(kinds) {
+            Some(observation) => observations.push(observation),
+            // It says nothing of its own, so it replaces nothing: it withdraws.
+            None => corrects.extend(block.corrects()),
+        }
+    }
+    let corrects = values::distinct(corrects);
     let summary = read.summary.summary();
     let said_nothing = read.skip || read.summary_skipped.is_some() || is_bare_skip(text);
-    let verdict = match (observations.is_empty() && summary.is_none(), said_nothing) {
+    let is_empty = observations.is_empty() && summary.is_none() && corrects.is_empty();
+    let verdict = match (is_empty, said_nothing) {
         (false, _) => Verdict::Answer,
         (true, true) => Verdict::Nothing,
         (true, false) => Verdict::Unreadable,
     };
-    Reply { observations, summary, summary_skipped: read.summary_skipped, verdict, cut: read.cut }
+    let summary_skipped = read.summary_skipped;
+    Reply { observations, summary, summary_skipped, corrects, verdict, cut: read.cut }
 }
 
 fn bounded(text: &str) -> &str {

@@ -30,6 +30,7 @@ pub(super) enum Name {
     Completed,
     NextSteps,
     Notes,
+    Corrects,
     Facts,
     Concepts,
     FilesRead,
@@ -46,7 +47,7 @@ const NAMES: usize = Name::Item as usize + 1;
 /// The longest spelling of any of them.
 const NAME_BYTES_MAX: usize = 14;
 
-const SPELLINGS: [(&str, Name); 28] = [
+const SPELLINGS: [(&str, Name); 29] = [
     ("observation", Name::Observation),
     ("summary", Name::Summary),
     ("skip", Name::Skip),
@@ -63,6 +64,7 @@ const SPELLINGS: [(&str, Name); 28] = [
     ("next_step", Name::NextSteps),
     ("nextsteps", Name::NextSteps),
     ("notes", Name::Notes),
+    ("corrects", Name::Corrects),
     ("facts", Name::Facts),
     ("concepts", Name::Concepts),
     ("files_read", Name::FilesRead),
@@ -108,7 +110,7 @@ impl Name {
 
     /// Contains text, directly in a block.
     pub(super) fn is_text(self) -> bool {
-        (Self::Type as u8..=Self::Notes as u8).contains(&(self as u8))
+        (Self::Type as u8..=Self::Corrects as u8).contains(&(self as u8))
     }
 }
 

@@ -123,7 +123,8 @@ impl Writer {
         let reply = format!(
             "<observation><type>feature</type><title>part {turn} of thing {session} in {version}</title>\
              <facts><fact>readReply is_fast</fact></facts><files_modified><file>src/other.rs</file>\
-             </files_modified></observation><observation><title>second {version}</title></observation>\
+             </files_modified></observation><observation><title>second {version}</title>\
+             <corrects>Second…</corrects></observation>\
              <summary><request>faster</request><next_steps>none left</next_steps></summary>"
         );
         self.add(AgentReplied {

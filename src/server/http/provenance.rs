@@ -47,6 +47,9 @@ struct Provenance {
     created_at: String,
     /// Whether others have taken its place.
     is_superseded: bool,
+    /// What corrects it, if it turned out wrong later in its session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    correction: Option<Correction>,
     reply: Option<Reply>,
     /// Source events.
     sources: Vec<EventDetail>,
@@ -54,6 +57,14 @@ struct Provenance {
     freshness: Vec<File>,
     /// Memories of the same events, earliest generation first.
     generations: Vec<Generation>,
+}
+
+/// What corrects a memory. Without an ID, the memory was only withdrawn.
+#[derive(Debug, Serialize, ToSchema)]
+struct Correction {
+    created_at: String,
+    id: Option<String>,
+    title: Option<String>,
 }
 
 /// The response that contains it.
@@ -209,6 +220,14 @@ fn to_provenance(store: &Store, app: &App, details: MemoryDetails) -> Result<Pro
         seq: provenance.seq.to_string(),
         created_at: rfc3339(at_us),
         is_superseded: details.is_superseded,
+        correction: details.correction.map(|correction| {
+            let (id, title) = correction.by.unzip();
+            Correction {
+                created_at: rfc3339(correction.at_us),
+                id: id.map(|id| id.to_string()),
+                title: title.flatten(),
+            }
+        }),
         reply,
         sources: sources?,
         freshness: freshness(store, name, files, at_us)?,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use claude_mem_projections::details::{MemoryBody, MemoryDetails, Provenance};
+use claude_mem_projections::details::{Correction, MemoryBody, MemoryDetails, Provenance};
 
 use super::{
     Server,
@@ -150,8 +150,16 @@ fn heading(details: &MemoryDetails) -> String {
         let session = session.split('-').next().unwrap_or_default();
         let _ = write!(text, ", session {session}");
     }
-    if details.is_superseded {
-        text += ", superseded by a later reprocessing";
+    match &details.correction {
+        Some(Correction { by: Some((id, title)), .. }) => {
+            let _ = write!(text, ", wrong: corrected by {id}");
+            if let Some(title) = title {
+                let _ = write!(text, " ({})", title.trim());
+            }
+        }
+        Some(Correction { by: None, .. }) => text += ", wrong: withdrawn later in its session",
+        None if details.is_superseded => text += ", superseded by a later reprocessing",
+        None => {}
     }
     text.push('\n');
     text

@@ -38,6 +38,7 @@ fn shown(reply: &Reply) -> String {
             ("concepts", &o.concepts),
             ("read", &o.files_read),
             ("modified", &o.files_modified),
+            ("corrects", &o.corrects),
         ];
         show(&mut out, &texts, &lists);
     }
@@ -52,6 +53,9 @@ fn shown(reply: &Reply) -> String {
             ("notes", &s.notes),
         ];
         show(&mut out, &texts, &[("read", &s.files_read), ("edited", &s.files_edited)]);
+    }
+    if !reply.corrects.is_empty() {
+        write!(out, "\nwithdraws {:?}", reply.corrects).unwrap();
     }
     if let Some(reason) = &reply.summary_skipped {
         write!(out, "\nno summary: {reason}").unwrap();
@@ -127,6 +131,29 @@ fn whether_there_is_anything_to_keep() {
             "<summary><request>r</request></summary><summary><request>q</request><learned>l</learned></summary>",
             "Answer\nsummary request=\"r\" learned=\"l\"",
         ),
+    ]);
+}
+
+#[test]
+fn a_correction_belongs_to_its_observation_or_withdraws() {
+    check(&[
+        (
+            "<observation><title>t</title><corrects>an\n &lt;old> one</corrects><corrects>two</corrects>\
+             </observation>",
+            "Answer\nchange title=\"t\" corrects=[\"an <old> one\", \"two\"]",
+        ),
+        ("<corrects>a</corrects>\n<corrects>a</corrects>", "Answer\nwithdraws [\"a\"]"),
+        ("<skip/><corrects>a</corrects>", "Answer\nwithdraws [\"a\"]"),
+        (
+            "<summary><completed>c</completed><corrects>a</corrects></summary>",
+            "Answer\nsummary completed=\"c\"\nwithdraws [\"a\"]",
+        ),
+        // It says nothing of its own.
+        ("<observation><corrects>a</corrects></observation>", "Answer\nwithdraws [\"a\"]"),
+        // Half a title is another title.
+        ("<observation><title>t</title><corrects>a", "Answer, cut\nchange title=\"t\""),
+        ("<corrects></corrects>", "Unreadable"),
+        ("The tag `<corrects>` exists.", "Unreadable"),
     ]);
 }
 

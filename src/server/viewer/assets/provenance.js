@@ -22,6 +22,7 @@ export function provenance(memory, from) {
   showFreshness(from.freshness ?? []);
   const others = (from.generations ?? []).filter((generation) => generation.memories.length > 0);
   return [
+    from.correction && correction(from.correction),
     h("h2", { class: "rule" }, "Where it comes from"),
     path(memory, from),
     from.sources.length > 0 &&
@@ -45,6 +46,12 @@ export function provenance(memory, from) {
       ),
     others.length > 1 && generations(memory, others),
   ];
+}
+
+/** What replaced a memory that turned out wrong. */
+function correction({ id, title, created_at: at }) {
+  const by = id && h("a", { href: address(`${id}`) }, prose(title || `#${id}`));
+  return h("p", { class: "meta" }, by ? ["Corrected by ", by] : ["Withdrawn ", time(at, dayName(at), inFull(at))]);
 }
 
 /** Three steps: what happened, who was asked, what is remembered. */
