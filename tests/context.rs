@@ -35,7 +35,13 @@ impl Past {
         let root = self.root();
         let project = Project { key: root.clone(), label: "shop".into(), root };
         let platform = "claude-code".into();
-        let envelope = Envelope { host: "here".into(), platform, session: session.into(), project };
+        let envelope = Envelope {
+            host: "here".into(),
+            platform,
+            session: session.into(),
+            project,
+            ..Envelope::default()
+        };
         self.log.record(Id::random(self.at_us), &envelope, &event.into()).unwrap();
     }
 

@@ -25,6 +25,7 @@ impl TestLog {
             platform: "claude-code".into(),
             session: "s".into(),
             project,
+            ..Envelope::default()
         };
         Self { events: Vec::new(), envelope, at_us: BEGIN_US, prompt_id: String::new() }
     }

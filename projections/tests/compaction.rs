@@ -191,6 +191,32 @@ fn forgetting_a_time_range_changes_nothing_else() {
     });
 }
 
+#[test]
+fn the_branch_of_a_forgotten_session_is_gone_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = Writer::new(dir.path());
+    writer.session(2);
+    writer.envelope.branch = secret("fix");
+    writer.add(ToolUsed::default());
+    writer.envelope.branch.clear();
+    writer.add(Forgotten { session: "session-2".into(), ..Forgotten::default() });
+    // It goes on, and knows nothing of what was before.
+    writer.envelope.branch = "later".into();
+    writer.envelope.commit = "c0ffee".into();
+    writer.add(ToolUsed::default());
+    writer.add(LogCompacted::default());
+    let log = Log::open(dir.path(), LogOptions::default()).unwrap();
+    let mut store = Store::in_memory().unwrap();
+    store.catch_up(&log, |_| {}).unwrap();
+    let before = dump(&store);
+    let state = store.dump("select branch, first_commit, last_commit from sessions").unwrap();
+    assert_eq!(state, "later|c0ffee|c0ffee\n");
+    assert!(is_read(&log));
+    assert!(compact(dir.path(), &mut store, 1) > 0);
+    assert!(!is_read(&log));
+    assert_same_text(&rebuilt_rows(&log), &before);
+}
+
 /// The reply also contains a memory that stays.
 #[test]
 fn one_forgotten_memory_leaves_the_others_of_its_reply() {

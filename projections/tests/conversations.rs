@@ -76,6 +76,7 @@ fn recorded(lines: &str) -> Vec<Recorded> {
             platform: "claude-code".into(),
             session: text(&payload, "session"),
             project: project.clone(),
+            ..Envelope::default()
         };
         let number = index as u64 + 1;
         let id = Id::new(NOW_US + number * 1_000_000, number << 2);

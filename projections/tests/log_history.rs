@@ -4,7 +4,7 @@
 
 mod made;
 
-use claude_mem_events::MemoryAdded;
+use claude_mem_events::{MemoryAdded, ToolUsed};
 use claude_mem_log::{Log, Options as LogOptions};
 use claude_mem_projections::{FoldState, Host, Options, RebuildReason, Store};
 use made::{BEGIN_US, Writer, dump, fill};
@@ -297,6 +297,32 @@ fn rows_from_before_the_host_column_are_migrated_in_place() {
     store.check_index().unwrap();
     place.add(5);
     place.assert_folds_as_it_is("folded on after the migration");
+}
+
+#[test]
+fn a_database_from_before_the_git_state_is_rebuilt_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = Place(dir.path().to_owned());
+    let mut writer = Writer::new(&place.log_dir());
+    writer.session(1);
+    (writer.envelope.branch, writer.envelope.commit) = ("main".into(), "c0ffee".into());
+    writer.add(ToolUsed::default());
+    drop(place.folded());
+    let (database, folded) = (dir.path().join("memory.db"), dir.path().join("folded.db"));
+    fs::rename(&database, &folded).unwrap();
+    let older = older_schema(&database, "0015_git_state.sql");
+    older.execute("attach database ?1 as folded", [folded.to_str().unwrap()]).unwrap();
+    older
+        .execute_batch(
+            "insert into checkpoint select * from folded.checkpoint;
+             insert into projections select * from folded.projections;
+             update projections set version = 1 where name = 'sessions';",
+        )
+        .unwrap();
+    drop(older);
+    let store = place.assert_folds_as_it_is("rebuilt");
+    let state = store.dump("select branch, first_commit, last_commit from sessions").unwrap();
+    assert_eq!(state, "main|c0ffee|c0ffee\n");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::project::ProjectId;
 use claude_mem_core::os;
 
 /// The envelope of an event recorded on this host. Names, ids and paths are bounded, but not redacted:
-/// [`redaction`](crate::redaction) does that.
+/// [`redaction`](crate::redaction) does that. The git state is left empty: only some callers know it.
 pub fn envelope(client: &str, session: impl Into<String>, project: impl Into<Project>) -> Envelope {
     let Project { key, label, root } = project.into();
     Envelope {
@@ -14,6 +14,8 @@ pub fn envelope(client: &str, session: impl Into<String>, project: impl Into<Pro
         platform: bounded(client.into()),
         session: bounded(session.into()),
         project: Project { key: bounded(key), label: bounded(label), root: bounded(root) },
+        branch: String::new(),
+        commit: String::new(),
     }
 }
 
@@ -29,7 +31,7 @@ impl From<ProjectId> for Project {
 const NAME_BYTES_MAX: usize = 4096;
 
 /// As much of a name, id or path as is recorded.
-pub(super) fn bounded(mut text: String) -> String {
+pub fn bounded(mut text: String) -> String {
     let mut end = text.len().min(NAME_BYTES_MAX);
     while !text.is_char_boundary(end) {
         end -= 1;

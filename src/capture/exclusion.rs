@@ -59,6 +59,7 @@ mod tests {
             root: "/tmp/fix-1".into(),
             remote: Some("github.com/ada/shop".into()),
             common_dir: Some("/home/ada/work/shop/.git".into()),
+            git_dir: Some("/home/ada/work/shop/.git".into()),
         }
     }
 

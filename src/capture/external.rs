@@ -168,6 +168,23 @@ mod tests {
     }
 
     #[test]
+    fn the_repository_that_a_message_names_is_not_read() {
+        let case = Case::new(&[]);
+        std::fs::create_dir(case.dir.path().join(".git")).unwrap();
+        std::fs::write(case.dir.path().join(".git/HEAD"), "ref: refs/heads/SEEN\n").unwrap();
+        let folder = case.dir.path().to_str().unwrap();
+        assert_eq!(ProjectId::of(case.dir.path()).head().branch, "SEEN");
+        let message = Message::read("{}").unwrap();
+        let project = ProjectId::unseen(folder);
+        let (kind, client) = (IncomingKind::SessionEnd, "claude-code");
+        let event = ExternalEvent { kind, session: "s", message, client, project };
+        let paths = Paths { home: None, data: case.dir.path().join("data") };
+        let captured = accept(&Recorder::new(case.environment.clone(), paths), event).unwrap();
+        let Captured::Event { envelope, .. } = captured else { panic!("{captured:?}") };
+        assert_eq!((envelope.project.root.as_str(), envelope.branch.as_str()), (folder, ""));
+    }
+
+    #[test]
     fn a_message_that_is_no_object_or_has_no_session_is_an_error() {
         let case = Case::new(&[]);
         for json in ["", "[]", "{\"session_id\": ", "{}", r#"{"session_id": " "}"#] {

@@ -23,7 +23,7 @@ pub mod transcript_rows;
 pub use build_event::MEDIA;
 pub use clients::{CLAUDE_CODE, Client, HookCommand, Response};
 pub use dropped::Dropped;
-pub use envelope::envelope;
+pub use envelope::{bounded, envelope};
 pub use exclusion::excluded_by;
 pub use incoming::{
     Incoming, IncomingKind, LastMessages, Prompt, SessionEnd, SessionStart, Skip, Stop, ToolUse,

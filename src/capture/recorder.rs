@@ -20,7 +20,7 @@ use crate::{
     input::Input,
     payload::{Malformed, Payload},
     private_turn::PrivateTurn,
-    project::ProjectId,
+    project::{GitHead, ProjectId},
     redaction::{self, redact_envelope},
 };
 use claude_mem_core::{
@@ -316,7 +316,9 @@ impl Recorder {
         if excluded_by(&self.settings, &project, Path::new(&cwd), home).is_some() {
             return Err(Skip::Project);
         }
-        let mut envelope = envelope(source.client, session, project);
+        // A project named by a program has no git directory here, so nothing is opened.
+        let GitHead { branch, commit } = project.head();
+        let mut envelope = Envelope { branch, commit, ..envelope(source.client, session, project) };
         redact_envelope(&mut envelope, self.policy);
         let turn = PrivateTurn::of(&self.paths.data, &envelope.session);
         Ok(Admitted { envelope, cwd, turn, transcripts_of })

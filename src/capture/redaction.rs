@@ -57,8 +57,8 @@ impl EventRedactor {
     }
 
     fn envelope(&self, envelope: &mut Envelope) {
-        let Envelope { host, platform, session, project } = envelope;
-        self.texts([host, platform, session]);
+        let Envelope { host, platform, session, project, branch, commit } = envelope;
+        self.texts([host, platform, session, branch, commit]);
         self.text(&mut project.label);
         self.path(&mut project.key);
         self.path(&mut project.root);
@@ -274,6 +274,18 @@ mod tests {
         assert_eq!(redacted("/p/postgres:/ada:hunter2@db/x"), expected);
         assert_eq!(redacted(expected), expected);
         assert_eq!(redacted("C:/Users/ada/x"), "C:/Users/ada/x");
+    }
+
+    #[test]
+    fn a_branch_loses_its_secrets_and_a_commit_is_none() {
+        let mut envelope = Envelope {
+            branch: "fix/ghp_16C7e42F292c6912E7710c838347Ae178B4a".into(),
+            commit: "8f14e45fceea167a5a36dedd4bea2543c0ffee01".into(),
+            ..Envelope::default()
+        };
+        redact_envelope(&mut envelope, Policy::default());
+        assert_eq!(envelope.branch, "fix/[redacted:github-token]");
+        assert_eq!(envelope.commit, "8f14e45fceea167a5a36dedd4bea2543c0ffee01");
     }
 
     #[test]

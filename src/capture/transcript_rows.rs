@@ -27,6 +27,8 @@ pub struct Row<'a> {
     #[serde(borrow)]
     cwd: Json<'a>,
     #[serde(borrow)]
+    git_branch: Json<'a>,
+    #[serde(borrow)]
     prompt_id: Json<'a>,
     #[serde(borrow)]
     agent_id: Json<'a>,
@@ -130,6 +132,14 @@ impl<'a> Row<'a> {
 
     pub fn cwd(&self) -> Cow<'a, str> {
         text(self.cwd)
+    }
+
+    /// The branch at that time; empty if unknown. A detached HEAD is written as `HEAD`.
+    pub fn branch(&self) -> Cow<'a, str> {
+        match text(self.git_branch) {
+            branch if branch == "HEAD" => Cow::Borrowed(""),
+            branch => branch,
+        }
     }
 
     pub fn prompt_id(&self) -> Cow<'a, str> {

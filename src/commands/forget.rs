@@ -153,13 +153,13 @@ impl Forget {
     }
 }
 
-/// A text in a project's name or folder would match all of its memories, so it does not count as a match. The user
+/// A text in a project's name, folder or branch would match all of its memories, so it does not count as a match. The user
 /// may mean the whole project.
 fn nothing(projects: &BTreeSet<String>) -> Failure {
     let failure = Failure::new("no memories match").meaning("nothing was forgotten");
     match projects.first() {
         Some(key) => failure.remedy(format!(
-            "the text is in the name or the folder of a project: to forget all of that, use `claude-mem forget --project {key}`"
+            "the text is in the name, the folder or a branch of a project: to forget all of that, use `claude-mem forget --project {key}`"
         )),
         None => failure,
     }

@@ -207,7 +207,9 @@ fn many(text: &mut String, output: &Output, name: &str, values: &[String]) {
 fn provenance(text: &mut String, output: &Output, provenance: &Provenance) {
     let host = provenance.host.as_ref().map(|host| format!("  on {host}")).unwrap_or_default();
     let Provenance { origin, event, .. } = provenance;
-    let mut lines = vec![format!("{origin} {}  {event}{host}", local_seq(provenance.seq))];
+    let branch = provenance.branch.as_ref().map(|branch| format!("  branch {branch}"));
+    let branch = branch.unwrap_or_default();
+    let mut lines = vec![format!("{origin} {}  {event}{host}{branch}", local_seq(provenance.seq))];
     if let Some(reply) = &provenance.reply {
         let dollars = reply.cost_micros as f64 / 1e6;
         lines.push(format!(

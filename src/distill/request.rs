@@ -288,7 +288,10 @@ impl<'a> DistillRun<'a> {
         envelope: &Envelope,
         event: impl Into<Event>,
     ) -> Result<(), claude_mem_log::Error> {
-        let (mut envelope, mut event) = (envelope.clone(), event.into());
+        // What was checked out belongs to the turn, not to the moment of the response.
+        let (branch, commit) = (String::new(), String::new());
+        let mut envelope = Envelope { branch, commit, ..envelope.clone() };
+        let mut event = event.into();
         redact(&mut envelope, &mut event, self.policy);
         let mut events = lock(&self.events);
         events.record(new_id(self.clock), &envelope, &event)?;

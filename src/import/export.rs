@@ -150,7 +150,12 @@ mod tests {
     use super::*;
 
     fn there_and_back(event: Event) {
-        let envelope = Envelope { session: "s\u{0}\"".into(), ..Envelope::default() };
+        let envelope = Envelope {
+            session: "s\u{0}\"".into(),
+            branch: "main".into(),
+            commit: "c0ffee".into(),
+            ..Envelope::default()
+        };
         let recorded = Recorded { seq: Seq::START, id: Id::new(5, 7), envelope, event };
         let line = serde_json::to_string(&Exported::of(&recorded)).unwrap();
         assert!(!line.contains('\n'));
@@ -185,6 +190,16 @@ mod tests {
         let old = line.replace("\"version\":2", "\"version\":1").replace(",\"remarks\":[]", "");
         assert!(old.len() < line.len() && old.contains("\"version\":1"), "{old}");
         assert_eq!(read(old.as_bytes()).unwrap().2, recorded.event);
+    }
+
+    #[test]
+    fn an_export_from_before_the_git_state_is_read() {
+        let line = r#"{"id":"00000000-0000-7000-8000-000000000001","kind":"SessionEnded","version":1,
+            "envelope":{"host":"h","platform":"p","session":"s",
+                "project":{"key":"k","label":"l","root":"r"}},
+            "event":{"reason":"clear","extra":""}}"#;
+        let (_, envelope, _) = read(line.as_bytes()).unwrap();
+        assert_eq!((envelope.session.as_str(), envelope.branch.as_str()), ("s", ""));
     }
 
     #[test]

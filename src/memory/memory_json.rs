@@ -102,6 +102,8 @@ struct ProvenanceJson<'a> {
     seq: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     host: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<&'a str>,
     reply: Option<&'a SourceReply>,
     sources: Vec<SourceJson<'a>>,
 }
@@ -159,6 +161,7 @@ impl<'a> From<&'a Provenance> for ProvenanceJson<'a> {
             event: &provenance.event,
             seq: local_seq(provenance.seq).to_string(),
             host: provenance.host.as_deref(),
+            branch: provenance.branch.as_deref(),
             reply: provenance.reply.as_ref(),
             sources: provenance.sources.iter().map(source).collect(),
         }

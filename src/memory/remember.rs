@@ -2,13 +2,15 @@
 
 use std::path::Path;
 
-use claude_mem_events::{Event, EventLog, Id, MemoryAdded};
+use claude_mem_events::{Envelope, Event, EventLog, Id, MemoryAdded};
 use claude_mem_log::Options;
 use claude_mem_projections::{Store, search::MemoryId};
 
 use crate::{modes::mode, resolve, store};
 use claude_mem_capture::{
-    CLAUDE_CODE, clients, envelope, excluded_by, project::ProjectId, redaction,
+    CLAUDE_CODE, clients, envelope, excluded_by,
+    project::{GitHead, ProjectId},
+    redaction,
 };
 use claude_mem_core::{
     app::App,
@@ -99,7 +101,9 @@ pub fn record(
 ) -> Result<Id, Failure> {
     let dir = &app.paths.data;
     app.paths.create_data().map_err(|error| Failure::no_directory(dir, &error))?;
-    let mut envelope = envelope(CLAUDE_CODE.name, session, project.clone());
+    let GitHead { branch, commit } = project.head();
+    let mut envelope =
+        Envelope { branch, commit, ..envelope(CLAUDE_CODE.name, session, project.clone()) };
     let id = Id::random(app.clock.now().as_microsecond().cast_unsigned());
     let mut event = event.clone();
     redaction::redact(&mut envelope, &mut event, redaction::policy(&app.settings));

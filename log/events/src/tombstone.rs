@@ -125,9 +125,17 @@ mod tests {
         let payload = left.encode(&envelope).unwrap();
         assert_eq!(
             payload.escape_ascii().to_string(),
-            r"\x01\x00\x00\x01s\x00\x00\x00\x01\x01\x01\x07\x01\x01a\x01\x01b\x02{}\x00\x01r\x00"
+            r"\x02\x00\x00\x01s\x00\x00\x00\x00\x00\x01\x01\x01\x07\x01\x01a\x01\x01b\x02{}\x00\x01r\x00"
         );
         assert_eq!(Tombstone::read(SessionEnded::KIND, &payload), Ok((envelope, left)));
+    }
+
+    /// These bytes are on users' disks. If this fails, add a version; do not edit the bytes.
+    #[test]
+    fn a_tombstone_in_an_envelope_of_version_1_is_read() {
+        let payload =
+            b"\x01\x00\x00\x01s\x00\x00\x00\x01\x01\x01\x07\x01\x01a\x01\x01b\x02{}\x00\x01r\x00";
+        assert_eq!(Tombstone::read(SessionEnded::KIND, payload), Ok(example()));
     }
 
     #[test]

@@ -23,6 +23,9 @@ pub trait Making {
 pub trait Opening {
     /// Do not block if the path is a pipe or a device.
     fn no_wait(&mut self) -> &mut Self;
+    /// Like [`no_wait`](Self::no_wait), and if the path itself is a symbolic link, do not open its
+    /// target: the file is an error or no regular file.
+    fn no_wait_or_follow(&mut self) -> &mut Self;
 }
 
 /// Kinds of locks.

@@ -35,6 +35,12 @@ impl Opening for OpenOptions {
     fn no_wait(&mut self) -> &mut Self {
         self.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
     }
+
+    #[inline]
+    fn no_wait_or_follow(&mut self) -> &mut Self {
+        let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOFOLLOW;
+        self.custom_flags(flags.bits().cast_signed())
+    }
 }
 
 /// The inode of a path.

@@ -5,7 +5,10 @@ use std::{
     ffi::OsString,
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Seek as _},
-    os::windows::{fs::FileExt as _, io::AsRawHandle as _},
+    os::windows::{
+        fs::{FileExt as _, OpenOptionsExt as _},
+        io::AsRawHandle as _,
+    },
     path::{Component, Path, PathBuf, Prefix},
     ptr,
 };
@@ -14,8 +17,8 @@ use windows_sys::Win32::{
     Foundation::ERROR_LOCK_VIOLATION,
     Security::Cryptography::{BCRYPT_USE_SYSTEM_PREFERRED_RNG, BCryptGenRandom},
     Storage::FileSystem::{
-        BY_HANDLE_FILE_INFORMATION, GetFileInformationByHandle, LOCKFILE_EXCLUSIVE_LOCK,
-        LOCKFILE_FAIL_IMMEDIATELY, LockFileEx, UnlockFile,
+        BY_HANDLE_FILE_INFORMATION, FILE_FLAG_OPEN_REPARSE_POINT, GetFileInformationByHandle,
+        LOCKFILE_EXCLUSIVE_LOCK, LOCKFILE_FAIL_IMMEDIATELY, LockFileEx, UnlockFile,
     },
     System::IO::{OVERLAPPED, OVERLAPPED_0, OVERLAPPED_0_0},
 };
@@ -86,6 +89,10 @@ impl Making for DirBuilder {
 impl Opening for OpenOptions {
     fn no_wait(&mut self) -> &mut Self {
         self
+    }
+
+    fn no_wait_or_follow(&mut self) -> &mut Self {
+        self.custom_flags(FILE_FLAG_OPEN_REPARSE_POINT)
     }
 }
 

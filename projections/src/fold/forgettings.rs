@@ -275,7 +275,8 @@ impl Forgetting<'_> {
         }
         let sql = format!(
             "update sessions set forgotten_by = iif(log = {HOST} or at_us <= ?5, ?1, forgotten_by),
-                 cwd = null, transcript_path = null, title = null, memory_session = null
+                 cwd = null, transcript_path = null, title = null, memory_session = null,
+                 branch = null, first_commit = null, last_commit = null
              where iif(log = {HOST}, seq < ?1, event < ?2) and (?6 or log = ?7)
                  and (?3 = '' or session = ?3)
                  and (?4 = '' or project in (select value from json_each(?4)))"

@@ -8,7 +8,7 @@ use crate::{
     },
     store::sql_values::some,
 };
-use claude_mem_events::{Event, Id, Recorded, SessionEnded, SessionStarted, StopScope};
+use claude_mem_events::{Envelope, Event, Id, Recorded, SessionEnded, SessionStarted, StopScope};
 use rusqlite::{OptionalExtension, params};
 use std::{borrow::Cow, collections::HashMap, rc::Rc};
 
@@ -34,7 +34,7 @@ impl Projection for Sessions {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {
@@ -184,6 +184,49 @@ fn start(rows: &Rows<'_>, event: &Recorded, session: i64, started: &SessionStart
     let SessionStarted { source, cwd, model, transcript_path, .. } = started;
     let at_us = event.at_us() as i64;
     rows.run(sql, (session, some(source), some(cwd), some(model), some(transcript_path), at_us))?;
+    write_git_state(rows, session, &GitChanges::of(event))
+}
+
+/// The git state that events of a session carry.
+#[derive(Debug, Default)]
+struct GitChanges {
+    branch: String,
+    first_commit: String,
+    last_commit: String,
+}
+
+impl GitChanges {
+    fn of(event: &Recorded) -> Self {
+        let mut changes = Self::default();
+        changes.note(event);
+        changes
+    }
+
+    /// Unknown state changes nothing. Detached, HEAD has a commit and no branch.
+    fn note(&mut self, event: &Recorded) {
+        let Envelope { branch, commit, .. } = &event.envelope;
+        if !branch.is_empty() {
+            self.branch.clone_from(branch);
+        }
+        if !commit.is_empty() {
+            if self.first_commit.is_empty() {
+                self.first_commit.clone_from(commit);
+            }
+            self.last_commit.clone_from(commit);
+        }
+    }
+}
+
+fn write_git_state(rows: &Rows<'_>, session: i64, changes: &GitChanges) -> Result<()> {
+    let GitChanges { branch, first_commit, last_commit } = changes;
+    if branch.is_empty() && last_commit.is_empty() {
+        return Ok(());
+    }
+    let sql = "update sessions set branch = coalesce(?2, branch),
+                   first_commit = coalesce(first_commit, ?3),
+                   last_commit = coalesce(?4, last_commit)
+               where id = ?1";
+    rows.run(sql, (session, some(branch), some(first_commit), some(last_commit)))?;
     Ok(())
 }
 
@@ -195,6 +238,7 @@ pub(crate) struct SessionChanges {
     tool_uses: i64,
     stops: i64,
     is_turn_open: Option<bool>,
+    git: GitChanges,
 }
 
 /// Notes an event of the session. Events of subagents leave `is_turn_open` as it is.
@@ -205,6 +249,7 @@ fn note_event(rows: &Rows<'_>, event: &Recorded, session: i64, is_turn_open: Opt
     session_changes.tool_uses += i64::from(matches!(event.event, Event::ToolUsed(_)));
     session_changes.stops += i64::from(matches!(event.event, Event::SummaryRequested(_)));
     session_changes.is_turn_open = is_turn_open.or(session_changes.is_turn_open);
+    session_changes.git.note(event);
 }
 
 /// Whether an event only adds to [`SessionChanges`].
@@ -228,8 +273,9 @@ pub(crate) fn write_session_changes(rows: &Rows<'_>) -> Result<()> {
                    is_turn_open = coalesce(?5, is_turn_open), forgotten_by = null
                where id = ?1";
     for (session, session_changes) in rows.session_changes.take() {
-        let SessionChanges { at_us, tool_uses, stops, is_turn_open } = session_changes;
+        let SessionChanges { at_us, tool_uses, stops, is_turn_open, git } = session_changes;
         rows.run(sql, (session, at_us, tool_uses, stops, is_turn_open))?;
+        write_git_state(rows, session, &git)?;
     }
     Ok(())
 }
@@ -238,5 +284,5 @@ fn end(rows: &Rows<'_>, event: &Recorded, session: i64, ended: &SessionEnded) ->
     let sql = "update sessions set at_us = max(at_us, ?2), ended_at_us = ?2, end_reason = ?3
                where id = ?1";
     rows.run(sql, (session, event.at_us() as i64, some(&ended.reason)))?;
-    Ok(())
+    write_git_state(rows, session, &GitChanges::of(event))
 }

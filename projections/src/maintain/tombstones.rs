@@ -290,7 +290,12 @@ impl Eraser {
                 self.reply(event?, before, &gone)?
             }
         };
-        let payload = match left.encode(&recorded.envelope) {
+        let mut envelope = recorded.envelope;
+        // Of a session forgotten as a whole, its git state is forgotten, too.
+        if matches!(erasure, Erasure::Forgotten { is_whole: true }) {
+            envelope = Envelope { branch: String::new(), commit: String::new(), ..envelope };
+        }
+        let payload = match left.encode(&envelope) {
             Ok(payload) => payload,
             // The tombstone would be too large for a record: nothing remains of what was forgotten.
             Err(_) if matches!(erasure, Erasure::Forgotten { .. }) => Vec::new(),

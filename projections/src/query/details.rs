@@ -88,6 +88,8 @@ pub struct Provenance {
     pub seq: Seq,
     /// The machine, if it is another one.
     pub host: Option<String>,
+    /// The branch that its session worked on, if it is known.
+    pub branch: Option<String>,
     /// The reply, if an agent made it.
     pub reply: Option<SourceReply>,
     /// The events that the reply answers.
@@ -139,7 +141,7 @@ impl Store {
     }
 
     fn detail(&self, name: MemoryId) -> Result<Option<MemoryDetails>> {
-        let sql = select(name.kind, "row.event, row.seq");
+        let sql = select(name.kind, "row.event, row.seq, sessions.branch");
         let mut statement = self.connection.prepare_cached(&sql)?;
         let found = statement.query_row([name.id], |row| read(row, name)).optional()?;
         let Some(mut details) = found else { return Ok(None) };
@@ -270,13 +272,14 @@ fn read(row: &Row<'_>, name: MemoryId) -> rusqlite::Result<MemoryDetails> {
         project: row.get(1)?,
         session: row.get(2)?,
         prompt_number: row.get(3)?,
-        body: MemoryBody::read(row, name.kind, 8)?,
+        body: MemoryBody::read(row, name.kind, 9)?,
         is_superseded: row.get(5)?,
         correction: None,
         provenance: Provenance {
             origin: row.get(4)?,
             event: Id::from_bytes(row.get(6)?).to_string(),
             seq: seq(row, 7)?,
+            branch: row.get(8)?,
             ..Provenance::default()
         },
     })
@@ -290,6 +293,7 @@ mod tests {
     #[test]
     fn a_memory_says_what_it_was_made_of_and_what_that_cost() {
         let mut scene = TestLog::new();
+        scene.envelope.branch = "fix".into();
         let prompt = scene.prompt("fix it");
         let tool = scene.tool("Edit", r#"{"file_path":"/p/a.rs"}"#);
         let reply = "<observation><type>bugfix</type><title>fixed</title><facts><fact>a</fact><fact>b</fact>\
@@ -311,6 +315,7 @@ mod tests {
         assert_eq!(provenance.event, Id::from_bytes(reply).to_string());
         let cost = provenance.reply.as_ref().map(|reply| (reply.memories, reply.cost_micros));
         assert_eq!(cost, Some((2, 5)));
+        assert_eq!(provenance.branch.as_deref(), Some("fix"));
         let [source] = &provenance.sources[..] else { panic!("{provenance:?}") };
         assert_eq!((source.kind, source.tool.as_deref()), ("ToolUsed", Some("Edit")));
         assert_eq!(source.event, Id::from_bytes(tool).to_string());

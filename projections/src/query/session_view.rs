@@ -24,6 +24,12 @@ pub struct SessionView {
     pub project: String,
     /// Its working directory.
     pub cwd: Option<String>,
+    /// The branch at its last event; `None` if it is unknown.
+    pub branch: Option<String>,
+    /// HEAD at its first event.
+    pub first_commit: Option<String>,
+    /// HEAD at its last event.
+    pub last_commit: Option<String>,
     /// `initialized`, `active`, `completed`, `failed`, `interrupted`.
     pub status: String,
     /// The title given by the user, else the first prompt.
@@ -106,7 +112,8 @@ impl Store {
                  (select count(*) from tool_uses where tool_uses.session = sessions.id
                       and answered_by is null and not is_parked)
                  + (select count(*) from stops where stops.session = sessions.id and scope = 'turn'
-                      and answered_by is null and not is_parked)
+                      and answered_by is null and not is_parked),
+                 branch, first_commit, last_commit
              from (select * from sessions where forgotten_by is null and {condition}
                    order by {order} limit :limit offset :offset) sessions
              where coalesce(:name, '') is not null and :number is not null"
@@ -165,6 +172,9 @@ fn read(row: &Row<'_>) -> rusqlite::Result<SessionView> {
         observations: row.get(13)?,
         summaries: row.get(14)?,
         outstanding: row.get(15)?,
+        branch: row.get(16)?,
+        first_commit: row.get(17)?,
+        last_commit: row.get(18)?,
     })
 }
 
@@ -180,7 +190,13 @@ mod tests {
         scene.tool("Read", "{}");
         scene.tool("Bash", "{}");
         scene.reply(&[read], &(titled("a") + "<summary><request>r</request></summary>"));
+        scene.envelope.branch = "main".into();
+        scene.envelope.commit = "a1".into();
         scene.prompt("and now?");
+        scene.envelope.branch.clear();
+        scene.envelope.commit = "b2".into();
+        scene.tool("Bash", "{}");
+        scene.envelope.commit.clear();
         scene.envelope.session = "t".into();
         scene.envelope.project.key = "other".into();
         scene.prompt("elsewhere");
@@ -194,8 +210,11 @@ mod tests {
         let session = &told(SessionQuery::Number(1))[0];
         assert_eq!(*session, told(SessionQuery::Id("s"))[0]);
         assert_eq!(session.title.as_deref(), Some("fix it"));
-        assert_eq!((session.prompts, session.tool_uses, session.observations), (2, 3, 1));
-        assert_eq!((session.outstanding, session.status.as_str()), (2, "active"));
+        assert_eq!((session.prompts, session.tool_uses, session.observations), (2, 4, 1));
+        assert_eq!((session.outstanding, session.status.as_str()), (3, "active"));
+        let git = [&session.branch, &session.first_commit, &session.last_commit];
+        assert_eq!(git.map(Option::as_deref), [Some("main"), Some("a1"), Some("b2")]);
+        assert_eq!(told(SessionQuery::Id("t"))[0].last_commit, None);
         let latest = |project, offset| {
             let told = told(SessionQuery::Latest { project, offset, limit: 10 });
             told.into_iter().map(|told| told.session).collect::<Vec<_>>()
@@ -214,6 +233,6 @@ mod tests {
         assert_eq!(names, ["P1", "1", "S1", "P2"]);
         let uses = store.session_tool_counts(1).unwrap();
         let uses: Vec<_> = uses.iter().map(|uses| (uses.tool.as_str(), uses.count)).collect();
-        assert_eq!(uses, [("Read", 2), ("Bash", 1)]);
+        assert_eq!(uses, [("Read", 2), ("Bash", 1), ("Bash", 1)]);
     }
 }

@@ -47,6 +47,7 @@ impl Writer {
                 label: format!("project {project}"),
                 root: format!("/home/project-{project}"),
             },
+            ..Envelope::default()
         };
         self.add(SessionStarted { source: "startup".into(), ..SessionStarted::default() });
         let tools = (0..3).flat_map(|turn| self.turn(number, turn)).collect();

@@ -1,7 +1,10 @@
 //! Which project a session belongs to, found by reading a few files and never by running `git`.
 
 mod config;
+mod head;
 mod remote;
+
+pub use head::GitHead;
 
 use std::{
     fs,
@@ -36,6 +39,8 @@ pub struct ProjectId {
     pub remote: Option<String>,
     /// Git's own directory, shared by all worktrees.
     pub common_dir: Option<PathBuf>,
+    /// The directory with this worktree's own `HEAD`.
+    pub git_dir: Option<PathBuf>,
 }
 
 /// The project of a command that runs in `cwd`. In a client's session the directory in which the session was
@@ -69,7 +74,15 @@ impl ProjectId {
     /// No project of its own: what is recorded under it belongs to the project of its session.
     pub fn of_session() -> Self {
         let (key, label, root) = (String::new(), String::new(), PathBuf::new());
-        Self { key, label, root, remote: None, common_dir: None }
+        Self { key, label, root, remote: None, common_dir: None, git_dir: None }
+    }
+
+    /// The branch and commit that are checked out now. Empty outside of a repository.
+    pub fn head(&self) -> GitHead {
+        match (&self.git_dir, &self.common_dir) {
+            (Some(git_dir), Some(common_dir)) => GitHead::read(git_dir, common_dir),
+            _ => GitHead::default(),
+        }
     }
 
     fn of_repository(repository: Repository) -> Self {
@@ -85,13 +98,13 @@ impl ProjectId {
             Some(local) if local.starts_with('/') => local.clone(),
             _ => key,
         };
-        let Repository { root, common_dir, .. } = repository;
-        Self { key, label, root, remote, common_dir: Some(common_dir) }
+        let Repository { root, common_dir, git_dir, .. } = repository;
+        Self { key, label, root, remote, common_dir: Some(common_dir), git_dir: Some(git_dir) }
     }
 
     fn of_folder(dir: PathBuf) -> Self {
         let label = name(&dir).unwrap_or_else(|| shown(&dir));
-        Self { key: shown(&dir), label, root: dir, remote: None, common_dir: None }
+        Self { key: shown(&dir), label, root: dir, remote: None, common_dir: None, git_dir: None }
     }
 
     /// A path of another system, such as `C:\Users\ada\shop`, in data recorded there. Nothing of it can
@@ -107,7 +120,8 @@ impl ProjectId {
             Some(name) => name.to_owned(),
         };
         let key = if key.is_empty() { UNKNOWN } else { key };
-        Self { key: key.into(), label, root: path.into(), remote: None, common_dir: None }
+        let (key, root) = (key.into(), path.into());
+        Self { key, label, root, remote: None, common_dir: None, git_dir: None }
     }
 }
 
@@ -116,6 +130,7 @@ impl ProjectId {
 struct Repository {
     root: PathBuf,
     common_dir: PathBuf,
+    git_dir: PathBuf,
     is_worktree: bool,
 }
 
@@ -131,12 +146,13 @@ impl Repository {
     }
 
     fn main(dir: &Path, git: PathBuf) -> Self {
-        Self { root: dir.into(), common_dir: git, is_worktree: false }
+        Self { root: dir.into(), common_dir: git.clone(), git_dir: git, is_worktree: false }
     }
 
     /// A repository without a working tree. Inside somebody's `.git` one is in that checkout's project.
     fn bare(dir: &Path) -> Self {
-        Self { root: main_checkout(dir), common_dir: dir.into(), is_worktree: false }
+        let root = main_checkout(dir);
+        Self { root, common_dir: dir.into(), git_dir: dir.into(), is_worktree: false }
     }
 
     /// `.git` is a file that names the real directory: a worktree, a submodule, or a directory kept apart.
@@ -144,16 +160,17 @@ impl Repository {
         let text = String::from_utf8(read_small(git)?).ok()?;
         let named = text.strip_prefix("gitdir:")?.trim();
         let git_dir = resolved(&dir.join(named));
-        if let Some(common) = read_small(&git_dir.join("commondir")) {
-            let common = resolved(&git_dir.join(String::from_utf8(common).ok()?.trim()));
-            return Some(Self { root: dir.into(), common_dir: common, is_worktree: true });
-        }
-        if is_git_dir(&git_dir) {
-            return Some(Self { root: dir.into(), common_dir: git_dir, is_worktree: false });
-        }
-        // A worktree that was pruned, or one seen from inside a container: its parent's name is in the path.
-        let common = git_dir.parent().filter(|parent| parent.ends_with("worktrees"))?.parent()?;
-        Some(Self { root: dir.into(), common_dir: common.into(), is_worktree: true })
+        let (common_dir, is_worktree) = match read_small(&git_dir.join("commondir")) {
+            Some(common) => (resolved(&git_dir.join(String::from_utf8(common).ok()?.trim())), true),
+            None if is_git_dir(&git_dir) => (git_dir.clone(), false),
+            // A worktree that was pruned, or one seen from inside a container: its parent's name is in
+            // the path.
+            None => {
+                let parent = git_dir.parent().filter(|parent| parent.ends_with("worktrees"))?;
+                (parent.parent()?.into(), true)
+            }
+        };
+        Some(Self { root: dir.into(), common_dir, git_dir, is_worktree })
     }
 
     fn label(&self, config: &GitConfig) -> String {

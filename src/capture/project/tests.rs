@@ -2,6 +2,8 @@ use std::{os::unix::fs::symlink, process::Command};
 
 use super::*;
 
+mod head;
+
 /// A place with real repositories, made by git itself.
 struct Place {
     _dir: tempfile::TempDir,
@@ -63,6 +65,7 @@ fn a_repository_is_known_by_its_remote_and_named_by_its_folder() {
             root: place.join("my-shop"),
             remote: Some("github.com/Ada/Shop".into()),
             common_dir: Some(place.join("my-shop/.git")),
+            git_dir: Some(place.join("my-shop/.git")),
         }
     );
 }
@@ -77,6 +80,7 @@ fn a_folder_without_git_is_a_project_of_its_own() {
         root: notes,
         remote: None,
         common_dir: None,
+        git_dir: None,
     };
     assert_eq!(place.identify("notes"), expected);
     assert_eq!(ProjectId::of(Path::new("/")).label, "/");

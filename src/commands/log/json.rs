@@ -20,6 +20,8 @@ pub(in crate::commands) struct Shown<'a> {
     project: &'a str,
     project_key: &'a str,
     root: &'a str,
+    branch: &'a str,
+    commit: &'a str,
     host: &'a str,
     platform: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,6 +51,8 @@ pub(in crate::commands) fn event(recorded: &Recorded, is_raw: bool) -> Shown<'_>
         project: &envelope.project.label,
         project_key: &envelope.project.key,
         root: &envelope.project.root,
+        branch: &envelope.branch,
+        commit: &envelope.commit,
         host: &envelope.host,
         platform: &envelope.platform,
         tool: used.map(|used| used.tool.as_str()),

@@ -65,6 +65,8 @@ pub(in crate::commands) fn whole(recorded: &Recorded, output: &Output) -> String
             format!("{} ({})", plain(&envelope.project.label), plain(&envelope.project.key)),
         ),
         ("root", plain(&envelope.project.root)),
+        ("branch", plain(&envelope.branch)),
+        ("commit", plain(&envelope.commit)),
         ("host", plain(&envelope.host)),
         ("platform", plain(&envelope.platform)),
     ];

@@ -25,6 +25,8 @@ pub(super) struct Habits {
 pub(super) struct Found<'a> {
     pub(super) what: &'static str,
     pub(super) id: Id,
+    /// The branch at that time; empty if unknown.
+    pub(super) branch: &'a str,
     pub(super) outcome: Outcome<'a>,
 }
 
@@ -71,6 +73,7 @@ struct LastWords {
     id: Id,
     text: String,
     cwd: String,
+    branch: String,
     agent_id: String,
     agent_type: String,
 }
@@ -120,7 +123,7 @@ impl<'a> Conversation<'a> {
         for (call_id, call) in calls {
             let reason = self.reason(&call.tool).unwrap_or(NO_RESULT);
             let id = stable_id(call.time_us, &["transcript", "call", &call_id]);
-            each(Found { what: "ToolUsed", id, outcome: Outcome::LeftOut(reason) })?;
+            each(Found { what: "ToolUsed", id, branch: "", outcome: Outcome::LeftOut(reason) })?;
         }
         let (mut remarks, last_remark) =
             (std::mem::take(&mut self.remarks), self.last_remark.take());
@@ -147,7 +150,8 @@ impl<'a> Conversation<'a> {
             };
             stop.into()
         };
-        each(Found { what: "SummaryRequested", id: words.id, outcome: Outcome::Event(&make) })
+        let (id, branch) = (words.id, words.branch.as_str());
+        each(Found { what: "SummaryRequested", id, branch, outcome: Outcome::Event(&make) })
     }
 
     fn user(&mut self, row: &Row<'_>, each: &mut Each<'_>) -> Result<(), Failure> {
@@ -214,7 +218,8 @@ impl<'a> Conversation<'a> {
             PromptSubmitted { prompt, is_private, submitter, prompt_id, cwd, extra }.into()
         };
         let id = stable_id(time_us, &["transcript", &row.identity()]);
-        each(Found { what: "PromptSubmitted", id, outcome: Outcome::Event(&make) })
+        let (branch, outcome) = (&*row.branch(), Outcome::Event(&make));
+        each(Found { what: "PromptSubmitted", id, branch, outcome })
     }
 
     fn assistant(&mut self, row: &Row<'_>) {
@@ -246,6 +251,7 @@ impl<'a> Conversation<'a> {
             id: stable_id(time_us, &["transcript", "interrupted", &row.identity()]),
             text: String::new(),
             cwd: row.cwd().into_owned(),
+            branch: row.branch().into_owned(),
             agent_id: String::new(),
             agent_type: String::new(),
         });
@@ -271,6 +277,7 @@ impl<'a> Conversation<'a> {
             id: stable_id(time_us, &["transcript", "stop", &row.identity()]),
             text: text.into_owned(),
             cwd: row.cwd().into_owned(),
+            branch: row.branch().into_owned(),
             agent_id: agent_id.into_owned(),
             agent_type: row.agent_type().into_owned(),
         });
@@ -304,7 +311,12 @@ impl<'a> Conversation<'a> {
             self.remark(row, remark);
         }
         if let Some(reason) = reason {
-            return each(Found { what: "ToolUsed", id, outcome: Outcome::LeftOut(reason) });
+            return each(Found {
+                what: "ToolUsed",
+                id,
+                branch: "",
+                outcome: Outcome::LeftOut(reason),
+            });
         }
         let policy = self.habits.policy;
         let prompt_id = match row.prompt_id() {
@@ -333,7 +345,8 @@ impl<'a> Conversation<'a> {
             };
             used.into()
         };
-        each(Found { what: "ToolUsed", id, outcome: Outcome::Event(&make) })
+        let (branch, outcome) = (&*row.branch(), Outcome::Event(&make));
+        each(Found { what: "ToolUsed", id, branch, outcome })
     }
 
     /// The client compacted the conversation, and the session continued.
@@ -349,7 +362,8 @@ impl<'a> Conversation<'a> {
             started.into()
         };
         let id = stable_id(time_us, &["transcript", &row.identity()]);
-        each(Found { what: "SessionStarted", id, outcome: Outcome::Event(&make) })
+        let (branch, outcome) = (&*row.branch(), Outcome::Event(&make));
+        each(Found { what: "SessionStarted", id, branch, outcome })
     }
 }
 

@@ -20,7 +20,7 @@ use crate::{
     lines::{Line, Lines},
     sink::{Sink, stable_id},
 };
-use claude_mem_capture::{CLAUDE_CODE, envelope, transcript_rows::Row};
+use claude_mem_capture::{CLAUDE_CODE, bounded, envelope, transcript_rows::Row};
 use claude_mem_core::{app::App, failure::Failure, settings::table::SKIP_TOOLS};
 
 pub(super) use find::begin_of;
@@ -40,7 +40,7 @@ pub(super) fn import(app: &App, sink: &mut Sink<'_>, path: &Path) -> Result<(), 
             continue;
         };
         let envelope = envelope(CLAUDE_CODE.name, &session.id, project);
-        take(sink, session, &envelope, &habits)?;
+        take(sink, session, envelope, &habits)?;
     }
     Ok(())
 }
@@ -49,7 +49,7 @@ pub(super) fn import(app: &App, sink: &mut Sink<'_>, path: &Path) -> Result<(), 
 fn take(
     sink: &mut Sink<'_>,
     session: &Recorded,
-    envelope: &Envelope,
+    mut envelope: Envelope,
     habits: &Habits,
 ) -> Result<(), Failure> {
     let recorded = recorded_before(sink.store, session, habits)?;
@@ -64,16 +64,17 @@ fn take(
             let make = match found.outcome {
                 Outcome::Event(make) => make,
                 Outcome::LeftOut(reason) => {
-                    sink.leave_out_tool_use(found.id, envelope, reason);
+                    sink.leave_out_tool_use(found.id, &envelope, reason);
                     return Ok(());
                 }
             };
-            if !is_begun && sink.would_add(found.id, envelope)? {
+            envelope.branch = bounded(found.branch.to_owned());
+            if !is_begun && sink.would_add(found.id, &envelope)? {
                 is_begun = true;
                 let id = stable_id(found.id.time_us(), &["transcript", "start", &session.id]);
-                sink.add("SessionStarted", id, envelope, || session.started())?;
+                sink.add("SessionStarted", id, &envelope, || session.started())?;
             }
-            sink.add(found.what, found.id, envelope, make)
+            sink.add(found.what, found.id, &envelope, make)
         };
         let read = read_rows(file, |line| match line {
             Ok(row) => conversation.row(row, &mut |found| each(sink, found)),

@@ -207,6 +207,12 @@ pub(super) struct Session {
     pub(super) project: String,
     /// Working directory.
     cwd: Option<String>,
+    /// Git branch at the last event; null if unknown.
+    branch: Option<String>,
+    /// HEAD at the first event.
+    first_commit: Option<String>,
+    /// HEAD at the last event.
+    last_commit: Option<String>,
     /// `initialized`, `active`, `completed`, `failed` or `interrupted`.
     pub(super) status: String,
     /// Title set by the user, else the first line of the first prompt.
@@ -239,6 +245,9 @@ impl From<SessionView> for Session {
             platform_source: view.platform,
             project: view.project,
             cwd: view.cwd,
+            branch: view.branch,
+            first_commit: view.first_commit,
+            last_commit: view.last_commit,
             status: view.status,
             title: view.title,
             prompts: view.prompts,

@@ -69,6 +69,7 @@ function head(session) {
         isOpen && h("span", { class: "dot on" }),
         duration(Math.max(0, to - from)),
       ),
+      session.branch && fact("Branch", h("code", null, cut(session.branch, 60))),
       fact("Prompts", count(session.prompts)),
       fact("Tools", count(session.tool_uses)),
       fact("Observations", count(session.observations)),

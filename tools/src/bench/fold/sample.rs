@@ -97,6 +97,8 @@ fn conversation(dice: &mut Dice, session: u64, first: u64) -> Vec<(Id, Envelope,
             label: format!("project-{project}"),
             root: root.clone(),
         },
+        branch: "main".into(),
+        commit: format!("{session:040x}"),
     };
     let mut events = Vec::with_capacity((TURNS * TURN_EVENTS + 2) as usize);
     let mut add = |event: Event| {

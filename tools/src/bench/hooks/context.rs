@@ -75,6 +75,7 @@ fn envelope(number: u64) -> Envelope {
         platform: "claude-code".into(),
         session: format!("session-{}", number / PROJECTS / 4 * PROJECTS + of),
         project: Project { label: "shop".into(), root: String::new(), key },
+        ..Envelope::default()
     }
 }
 
