@@ -1,10 +1,11 @@
 //! Builds an event from what a client reported: applies private turns and tool exclusions, redacts every
 //! field.
 
-use std::{borrow::Cow, io, path::Path};
+use std::{borrow::Cow, collections::HashMap, io, path::Path};
 
 use claude_mem_events::{
-    Event, PromptSubmitted, SessionEnded, SessionStarted, Submitter, SummaryRequested, ToolUsed,
+    Event, PromptSubmitted, Remark, SessionEnded, SessionStarted, StopScope, Submitter,
+    SummaryRequested, ToolUsed,
 };
 
 use crate::{
@@ -12,7 +13,8 @@ use crate::{
     incoming::{Incoming, LastMessages, Prompt, SessionEnd, SessionStart, Skip, Stop, ToolUse},
     payload::Payload,
     private_turn::PrivateTurn,
-    transcript,
+    remarks::{Refusal, Remarks},
+    transcript::{self, TurnPart},
 };
 use claude_mem_core::settings::{Settings, table::SKIP_TOOLS};
 use claude_mem_privacy::{Policy, clean_json, clean_text, is_only_task_notification};
@@ -111,12 +113,8 @@ impl EventBuilder<'_, '_> {
         if self.turn.is_on() {
             return Err(Skip::Private);
         }
-        if clients::is_our_tool(&tool) {
-            return Err(Skip::OurTool);
-        }
-        if self.settings.is_doubtful(&SKIP_TOOLS) || self.settings.get(&SKIP_TOOLS).contains(&tool)
-        {
-            return Err(Skip::Tool);
+        if let Some(skip) = self.skip(&tool) {
+            return Err(skip);
         }
         Ok(ToolUsed {
             tool,
@@ -135,10 +133,28 @@ impl EventBuilder<'_, '_> {
         })
     }
 
+    /// Why uses of this tool are not recorded, if they are not.
+    fn skip(&self, tool: &str) -> Option<Skip> {
+        if clients::is_our_tool(tool) {
+            return Some(Skip::OurTool);
+        }
+        let is_skipped = self.settings.is_doubtful(&SKIP_TOOLS)
+            || self.settings.get(&SKIP_TOOLS).iter().any(|skipped| skipped == tool);
+        is_skipped.then_some(Skip::Tool)
+    }
+
     fn summary_requested(&mut self, stop: Stop<'_>) -> Result<SummaryRequested, Skip> {
         if self.turn.is_on() {
             return Err(Skip::Private);
         }
+        if stop.scope == StopScope::Compaction
+            && let Some(transcript) = &stop.transcript
+            && self.transcripts_of.is_some()
+            && transcript::mentions_private(Path::new(&**transcript))
+        {
+            return Err(Skip::Private);
+        }
+        let remarks = self.remarks(&stop);
         let agent_type = self.text(&stop.agent_type);
         let (user, assistant) = match stop.last_messages {
             LastMessages::Given { user, assistant } => (user, assistant),
@@ -165,8 +181,56 @@ impl EventBuilder<'_, '_> {
             prompt_id: self.text(&stop.prompt_id),
             cwd: std::mem::take(&mut self.cwd),
             extra: self.extra(),
-            remarks: Vec::new(),
+            remarks: self.cleaned_remarks(remarks, &assistant),
         })
+    }
+
+    /// What the transcript says about the turn, beside its last message.
+    fn remarks(&self, stop: &Stop<'_>) -> Remarks {
+        let mut remarks = Remarks::default();
+        let read_row = self.transcripts_of.and_then(|client| client.turn_row);
+        if let (Some(path), Some(read_row), StopScope::Turn) =
+            (&stop.transcript, read_row, stop.scope)
+        {
+            let parts = transcript::turn_parts(Path::new(&**path), &stop.prompt_id, read_row);
+            self.collect(parts, &mut remarks);
+        }
+        remarks.api_error(&stop.api_error);
+        remarks
+    }
+
+    fn collect(&self, parts: Vec<TurnPart>, remarks: &mut Remarks) {
+        let mut calls: HashMap<String, (String, String)> = HashMap::new();
+        for part in parts {
+            match part {
+                TurnPart::Said(text) => remarks.said(&text),
+                TurnPart::Called { tool_use_id, tool, input } => {
+                    remarks.called(&tool_use_id);
+                    calls.insert(tool_use_id, (tool, input));
+                }
+                TurnPart::Failed { tool_use_id, error } => {
+                    let (tool, input) = calls.remove(&tool_use_id).unwrap_or_default();
+                    match Refusal::of(&error) {
+                        // What the user said counts, whatever the tool is.
+                        Some(refusal @ Refusal::Words(_)) => {
+                            remarks.refused(&refusal, &tool_use_id, &tool, &input);
+                        }
+                        Some(Refusal::Silent) if !tool.is_empty() && self.skip(&tool).is_none() => {
+                            remarks.refused(&Refusal::Silent, &tool_use_id, &tool, &input);
+                        }
+                        _ => {}
+                    }
+                }
+                TurnPart::Compacted(text) => remarks.compacted(&text),
+                TurnPart::ApiError(text) => remarks.api_error(&text),
+            }
+        }
+    }
+
+    fn cleaned_remarks(&mut self, mut remarks: Remarks, last_message: &str) -> Vec<Remark> {
+        let remarks = remarks.take(last_message, self.policy());
+        self.bytes_used += remarks.iter().map(|remark| remark.text.len()).sum::<usize>();
+        remarks
     }
 
     /// A private turn ends with its session.

@@ -77,6 +77,10 @@ pub struct ToolUse<'a> {
 pub struct Stop<'a> {
     pub scope: StopScope,
     pub last_messages: LastMessages<'a>,
+    /// The error of the model's API that ended the turn; empty if none did.
+    pub api_error: Cow<'a, str>,
+    /// The transcript of the main conversation, if there is one.
+    pub transcript: Option<Cow<'a, str>>,
     pub is_stop_hook_active: bool,
     pub background_tasks: u32,
     pub agent_id: Cow<'a, str>,

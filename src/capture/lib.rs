@@ -36,7 +36,7 @@ pub use recorder::{
 };
 pub use recorder_cache::RecorderCache;
 pub use remarks::{Refusal, Remarks};
-pub use transcript::{Message as TranscriptMessage, Speaker};
+pub use transcript::{Message as TranscriptMessage, Speaker, TurnPart, TurnRow};
 
 /// Our name among Claude Code's plugins, where names that begin with `claude-` are reserved.
 pub const PLUGIN: &str = "mem";

@@ -227,7 +227,7 @@ mod tests {
         turn.refused(&Refusal::Words("not in main"), "t3", "Bash", "{}");
         turn.refused(&Refusal::Silent, "t4", "Bash", r#"{"command":"rm -r out"}"#);
         turn.said("Done, and");
-        turn.said("all is well.");
+        turn.said("all tests pass.");
         let expected = [
             "Narration t1 I look at the cart.",
             "Narration  Two things are wrong.",
@@ -235,7 +235,7 @@ mod tests {
             "Rejection t3 not in main",
             "Denied t4 Bash: rm -r out",
         ];
-        assert_eq!(shown(&turn.take("Done, and\nall is well.", Policy::default())), expected);
+        assert_eq!(shown(&turn.take("Done, and\nall tests pass.", Policy::default())), expected);
         assert_eq!(turn.take("", Policy::default()), []);
     }
 

@@ -1,15 +1,17 @@
-//! The last messages of a session, read from the end of the client's own transcript.
+//! The end of the client's own transcript: what was said in the last turn, and the last messages for clients
+//! whose stop event does not carry them.
 //!
-//! For clients whose stop event does not carry them. The file is JSON lines, of any size, written by another
-//! program while we read: it is read backwards in blocks, up to a bound, and lines that make no sense are
-//! skipped. What a line means is the client's knowledge; which messages may be used is decided here.
+//! The file is JSON lines, of any size, written by another program while we read: it is read backwards in
+//! blocks, up to a bound, and lines that make no sense are skipped. The latest rows may not be there yet; we
+//! do not wait for them. What a line means is the client's knowledge; what may be used is decided here.
 
 use std::{
     fs::{File, OpenOptions},
+    io::Read as _,
     path::Path,
 };
 
-use memchr::memrchr;
+use memchr::{memchr_iter, memrchr};
 
 use claude_mem_core::os::{FileExt as _, Opening as _};
 use claude_mem_privacy::{Policy, clean_text};
@@ -73,6 +75,133 @@ pub(super) fn last_messages(path: &Path, read_line: impl Fn(&[u8]) -> Option<Mes
         last.assistant.clear();
     }
     last
+}
+
+/// What one line of a transcript says in its turn.
+#[derive(Debug)]
+pub enum TurnRow {
+    /// Nothing.
+    Other,
+    /// A prompt: the turn begins.
+    Prompt { text: String, prompt_id: String },
+    /// The stop hooks have run: what comes before was read by an earlier one.
+    Stopped,
+    /// Parts of the conversation, in order. The client's id of the turn may be empty.
+    Parts { parts: Vec<TurnPart>, prompt_id: String },
+}
+
+/// A part of a turn.
+#[derive(Debug, PartialEq)]
+pub enum TurnPart {
+    /// The assistant said something.
+    Said(String),
+    Called {
+        tool_use_id: String,
+        tool: String,
+        /// JSON.
+        input: String,
+    },
+    /// A tool failed or did not run.
+    Failed { tool_use_id: String, error: String },
+    /// The client's summary of what came before.
+    Compacted(String),
+    /// An error of the model's API.
+    ApiError(String),
+}
+
+/// The parts of the last turn in this transcript, in order. A compaction right before its prompt belongs to it,
+/// because the turn before is over.
+///
+/// The rows may belong to another turn, if those of this one are not written yet. So the turn's id must not
+/// differ, and without one, its prompt must have been seen. What was said in a private turn is private.
+pub(super) fn turn_parts(
+    path: &Path,
+    prompt_id: &str,
+    read_row: fn(&[u8]) -> TurnRow,
+) -> Vec<TurnPart> {
+    let Some(mut lines) = Lines::open(path) else { return Vec::new() };
+    let is_other = |id: &str| !prompt_id.is_empty() && !id.is_empty() && id != prompt_id;
+    let (mut parts, mut is_begun, mut is_known) = (Vec::new(), false, false);
+    while let Some(line) = lines.next_back() {
+        match read_row(line) {
+            TurnRow::Other => {}
+            TurnRow::Stopped => {
+                is_known = true;
+                break;
+            }
+            TurnRow::Parts { parts: of_row, .. } if is_begun => {
+                let is_compaction = |part: &TurnPart| matches!(part, TurnPart::Compacted(_));
+                if !of_row.iter().all(is_compaction) {
+                    break;
+                }
+                parts.extend(of_row);
+            }
+            TurnRow::Parts { parts: of_row, prompt_id: of_turn } => {
+                if is_other(&of_turn) {
+                    return Vec::new();
+                }
+                is_known |= !of_turn.is_empty() && of_turn == prompt_id;
+                parts.extend(of_row.into_iter().rev());
+            }
+            TurnRow::Prompt { .. } if is_begun => break,
+            TurnRow::Prompt { text, prompt_id: of_turn } => {
+                if is_other(&of_turn) || clean_text(&text, Policy::default()).wholly_private {
+                    return Vec::new();
+                }
+                (is_begun, is_known) = (true, true);
+            }
+        }
+    }
+    if !is_known {
+        return Vec::new();
+    }
+    let is_compaction = |part: &TurnPart| matches!(part, TurnPart::Compacted(_));
+    if parts.iter().any(is_compaction) && mentions_private(path) {
+        parts.retain(|part| !is_compaction(part));
+    }
+    parts.reverse();
+    parts
+}
+
+/// A longer transcript is not searched, and counts as one with private text.
+const SEARCHED_BYTES_MAX: u64 = 256 << 20;
+
+/// Whether a transcript has a private tag anywhere. A summary of such a conversation may contain what was private,
+/// in other words. If in doubt, it has.
+pub(super) fn mentions_private(path: &Path) -> bool {
+    let Ok(mut file) = OpenOptions::new().read(true).no_wait().open(path) else { return true };
+    let is_short = |found: std::fs::Metadata| found.is_file() && found.len() <= SEARCHED_BYTES_MAX;
+    if !file.metadata().is_ok_and(is_short) {
+        return true;
+    }
+    let (mut bytes, mut kept) = (vec![0; 1 << 20], 0);
+    loop {
+        match file.read(&mut bytes[kept..]) {
+            Ok(0) => return false,
+            Ok(read) => {
+                let end = kept + read;
+                if has_private_tag(&bytes[..end]) {
+                    return true;
+                }
+                // A tag may continue in the next block.
+                kept = end.min(TAG_BYTES_MAX);
+                bytes.copy_within(end - kept..end, 0);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => return true,
+        }
+    }
+}
+
+/// `<`, blanks, the name.
+const TAG_BYTES_MAX: usize = 32;
+
+fn has_private_tag(bytes: &[u8]) -> bool {
+    const NAME: &[u8] = b"private";
+    memchr_iter(b'<', bytes).any(|at| {
+        let rest = bytes[at + 1..].trim_ascii_start();
+        rest.get(..NAME.len()).is_some_and(|name| name.eq_ignore_ascii_case(NAME))
+    })
 }
 
 /// The lines of a file, the last one first.
@@ -191,6 +320,69 @@ mod tests {
         assert_eq!(read(text.as_bytes()), messages("u", &long));
         text.push_str(&"y".repeat(BYTES_MAX));
         assert_eq!(read(text.as_bytes()), Last::default());
+    }
+
+    fn parts_of(text: &str, prompt_id: &str) -> Vec<TurnPart> {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("t.jsonl");
+        fs::write(&file, text).unwrap();
+        turn_parts(&file, prompt_id, CLAUDE_CODE.turn_row.unwrap())
+    }
+
+    fn said_part(text: &str) -> TurnPart {
+        TurnPart::Said(text.into())
+    }
+
+    fn prompted(id: &str, text: &str) -> String {
+        format!(
+            "{{\"type\":\"user\",\"promptId\":\"{id}\",\"message\":{{\"content\":\"{text}\"}}}}\n"
+        )
+    }
+
+    #[test]
+    fn the_last_turn_is_read_from_its_prompt_on_and_no_other() {
+        let first = prompted("p1", "one") + &said("assistant", "\"first\"");
+        let second = prompted("p2", "two") + &said("assistant", "\"second\"");
+        let both = first.clone() + &second;
+        assert_eq!(parts_of(&both, "p2"), [said_part("second")]);
+        assert_eq!(parts_of(&both, ""), [said_part("second")], "older clients have no ids");
+        assert_eq!(parts_of(&both, "p3"), [], "its rows are not written yet");
+        let stopped = "{\"type\":\"system\",\"subtype\":\"stop_hook_summary\"}\n";
+        let on = both + stopped + &said("assistant", "\"more\"");
+        assert_eq!(
+            parts_of(&on, "p2"),
+            [said_part("more")],
+            "the rest was read by the stop before"
+        );
+        assert_eq!(parts_of(&said("assistant", "\"x\""), ""), [], "whose turn it is is unknown");
+        let private = prompted("p1", "<private>x</private>") + &said("assistant", "\"hush\"");
+        assert_eq!(parts_of(&private, "p1"), []);
+    }
+
+    #[test]
+    fn a_compaction_before_the_prompt_counts_unless_something_was_private() {
+        let summary =
+            "{\"type\":\"user\",\"isCompactSummary\":true,\"message\":{\"content\":\"sum\"}}\n";
+        let turn = said("assistant", "\"old\"") + summary + &prompted("p2", "two");
+        let compacted = TurnPart::Compacted("sum".into());
+        assert_eq!(parts_of(&turn, "p2"), [compacted]);
+        for tag in ["<private>x</private>", "< PRIVATE x>"] {
+            let early = prompted("p0", &format!("see {tag}"));
+            assert_eq!(parts_of(&(early + &turn), "p2"), [], "{tag}");
+        }
+    }
+
+    #[test]
+    fn a_private_tag_is_found_across_blocks_and_in_doubt() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("t.jsonl");
+        for before in [0, (1 << 20) - 4, (1 << 20) + 5] {
+            fs::write(&file, "x".repeat(before) + "<private>").unwrap();
+            assert!(mentions_private(&file), "{before}");
+            fs::write(&file, "x".repeat(before) + "<privat>").unwrap();
+            assert!(!mentions_private(&file), "{before}");
+        }
+        assert!(mentions_private(Path::new("/nowhere")));
     }
 
     #[test]

@@ -173,6 +173,11 @@ impl<'a> Row<'a> {
         flag(self.is_compact_summary)
     }
 
+    /// Written when the client's stop hooks have run.
+    pub fn is_after_stop(&self) -> bool {
+        text(self.subtype) == "stop_hook_summary"
+    }
+
     /// An error of the model's API in place of a message.
     pub fn is_api_error(&self) -> bool {
         flag(self.is_api_error_message)
@@ -267,5 +272,49 @@ impl<'a> Block<'a> {
         }
         let blocks: Vec<Block<'_>> = serde_json::from_str(json).unwrap_or_default();
         blocks.iter().map(Block::text).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// The text that the user typed; `None` if the client generated it. A user's command is recorded as
+/// its expansion; a client's own command is not a prompt.
+pub fn as_typed(text: &str) -> Option<Cow<'_, str>> {
+    const NOT_TYPED: [&str; 7] = [
+        "<command-name>",
+        "<local-command-",
+        "<bash-input>",
+        "<bash-stdout>",
+        "<bash-stderr>",
+        "[Request interrupted",
+        "Caveat: The messages below were generated",
+    ];
+    let text = text.trim_start();
+    if NOT_TYPED.iter().any(|begin| text.starts_with(begin)) {
+        return None;
+    }
+    if !text.starts_with("<command-message>") {
+        return Some(Cow::Borrowed(text));
+    }
+    let name = between(text, "<command-name>", "</command-name>")?;
+    let arguments = between(text, "<command-args>", "</command-args>").unwrap_or_default();
+    Some(Cow::Owned(format!("{name} {arguments}").trim_end().into()))
+}
+
+fn between<'a>(text: &'a str, begin: &str, end: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(begin)?;
+    Some(rest.split_once(end)?.0.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slash_commands_are_kept_as_typed_and_client_messages_are_not_prompts() {
+        let greet = "<command-message>greet</command-message>\n<command-name>/greet</command-name>\n\
+                     <command-args>Bob</command-args>";
+        assert_eq!(as_typed(greet).as_deref(), Some("/greet Bob"));
+        assert_eq!(as_typed("<command-name>/clear</command-name>"), None);
+        assert_eq!(as_typed("[Request interrupted by user]"), None);
+        assert_eq!(as_typed("fix <b>it</b>").as_deref(), Some("fix <b>it</b>"));
     }
 }

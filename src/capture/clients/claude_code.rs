@@ -7,8 +7,7 @@ use std::{
 
 use claude_mem_core::{NAME, environment::Environment};
 use claude_mem_events::StopScope;
-use serde::Deserialize;
-use serde_json::{json, value::RawValue};
+use serde_json::json;
 
 use super::{Client, Registration, Response, SessionFields};
 use crate::{
@@ -17,7 +16,8 @@ use crate::{
         Incoming, IncomingKind, LastMessages, Prompt, SessionEnd, SessionStart, Skip, Stop, ToolUse,
     },
     payload::{self, Payload},
-    transcript::{Message, Speaker},
+    transcript::{Message, Speaker, TurnPart, TurnRow},
+    transcript_rows::{Block, Row, as_typed},
 };
 
 pub static CLAUDE_CODE: Client = Client {
@@ -27,6 +27,7 @@ pub static CLAUDE_CODE: Client = Client {
     session,
     parse,
     transcript_line: Some(transcript_line),
+    turn_row: Some(turn_row),
     is_our_tool,
     context_at: &[IncomingKind::SessionStart],
     respond,
@@ -92,7 +93,7 @@ pub(crate) fn parse<'a>(
         "SessionStart" => IncomingKind::SessionStart,
         "UserPromptSubmit" => IncomingKind::Prompt,
         "PostToolUse" | "PostToolUseFailure" => IncomingKind::ToolUse,
-        "Stop" | "SubagentStop" => IncomingKind::Stop,
+        "Stop" | "SubagentStop" | "StopFailure" => IncomingKind::Stop,
         "SessionEnd" => IncomingKind::SessionEnd,
         "" => expected.ok_or_else(|| Skip::UnknownEvent(String::new()))?,
         other => return Err(Skip::UnknownEvent(other.to_owned())),
@@ -157,7 +158,14 @@ fn stop<'a>(payload: &mut Payload<'a>, event: &str) -> Stop<'a> {
     };
     // The transcript lags behind at this moment, so it is read only for older clients, which do not send
     // the last message.
+    let mut api_error = Cow::Borrowed("");
     let last_messages = match payload.take_text("last_assistant_message") {
+        // The message is the client's own, in words for the user.
+        message if event == "StopFailure" => {
+            let code = payload.text("error");
+            api_error = message.filter(|message| !message.is_empty()).unwrap_or(code);
+            LastMessages::Given { assistant: Cow::Borrowed(""), user: Cow::Borrowed("") }
+        }
         Some(assistant) => {
             LastMessages::Given { assistant, user: payload.text("last_user_message") }
         }
@@ -169,6 +177,8 @@ fn stop<'a>(payload: &mut Payload<'a>, event: &str) -> Stop<'a> {
     Stop {
         scope,
         last_messages,
+        api_error,
+        transcript: payload.peek_text("transcript_path"),
         is_stop_hook_active: payload.take_flag("stop_hook_active"),
         background_tasks: payload.count("background_tasks") as u32,
         agent_id: payload.text("agent_id"),
@@ -198,59 +208,66 @@ fn respond(response: &Response) -> String {
     format!("{answer}\n")
 }
 
-/// One line of a transcript, as far as it matters here.
-#[derive(Deserialize)]
-struct Row<'a> {
-    #[serde(rename = "type", default)]
-    kind: &'a str,
-    #[serde(rename = "isSidechain", default)]
-    is_sidechain: bool,
-    #[serde(rename = "isMeta", default)]
-    is_meta: bool,
-    #[serde(borrow, default)]
-    message: Option<RowMessage<'a>>,
-}
-
-#[derive(Deserialize)]
-struct RowMessage<'a> {
-    #[serde(borrow, default)]
-    content: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Block<'a> {
-    #[serde(rename = "type", default)]
-    kind: &'a str,
-    #[serde(borrow, default)]
-    text: Option<&'a RawValue>,
-}
-
 /// A subagent's own file is one side chain; in the main file a side chain is another conversation.
 fn transcript_line(line: &[u8], scope: StopScope) -> Option<Message> {
-    let row: Row<'_> = serde_json::from_slice(line).ok()?;
-    if row.is_meta || row.is_sidechain && scope == StopScope::Turn {
+    let line = String::from_utf8_lossy(line);
+    let row = Row::read(&line)?;
+    if row.is_hidden() || row.is_aside() && scope == StopScope::Turn {
         return None;
     }
-    let speaker = match row.kind {
+    let speaker = match &*row.kind() {
         "assistant" => Speaker::Assistant,
         "user" => Speaker::User,
         _ => return None,
     };
-    Some(Message { speaker, text: content_text(row.message?.content?.get()) })
+    Some(Message { speaker, text: row.text() })
 }
 
-/// All of a string, or the text blocks of a list. Empty if there are only tools and their results.
-fn content_text(content: &str) -> String {
-    if content.starts_with('"') {
-        return payload::text(content).into_owned();
+/// What one line says in its turn.
+fn turn_row(line: &[u8]) -> TurnRow {
+    let line = String::from_utf8_lossy(line);
+    let Some(row) = Row::read(&line).filter(|row| !row.is_aside()) else { return TurnRow::Other };
+    let prompt_id = row.prompt_id().into_owned();
+    let parts = match &*row.kind() {
+        "system" if row.is_after_stop() => return TurnRow::Stopped,
+        "assistant" if row.is_api_error() => vec![TurnPart::ApiError(row.text())],
+        "assistant" if !row.is_hidden() => row.blocks().iter().filter_map(spoken).collect(),
+        "user" if row.is_compaction_summary() => vec![TurnPart::Compacted(row.text())],
+        "user" => {
+            let blocks = row.blocks();
+            let results = blocks.iter().filter(|block| block.kind() == "tool_result");
+            let results: Vec<&Block<'_>> = results.collect();
+            if results.is_empty() {
+                return match as_typed(&row.text()) {
+                    Some(text) if !row.is_hidden() => {
+                        TurnRow::Prompt { text: text.into_owned(), prompt_id }
+                    }
+                    _ => TurnRow::Other,
+                };
+            }
+            let failed = results.into_iter().filter(|result| result.is_error());
+            failed
+                .map(|result| TurnPart::Failed {
+                    tool_use_id: result.call_id().into_owned(),
+                    error: result.words(),
+                })
+                .collect()
+        }
+        _ => return TurnRow::Other,
+    };
+    TurnRow::Parts { parts, prompt_id }
+}
+
+fn spoken(block: &Block<'_>) -> Option<TurnPart> {
+    match &*block.kind() {
+        "text" => Some(TurnPart::Said(block.text().into_owned())),
+        "tool_use" => Some(TurnPart::Called {
+            tool_use_id: block.call_id().into_owned(),
+            tool: block.tool().into_owned(),
+            input: block.input().to_owned(),
+        }),
+        _ => None,
     }
-    let blocks: Vec<Block<'_>> = serde_json::from_str(content).unwrap_or_default();
-    let texts: Vec<Cow<'_, str>> = blocks
-        .iter()
-        .filter(|block| block.kind == "text")
-        .filter_map(|block| Some(payload::text(block.text?.get())))
-        .collect();
-    texts.join("\n")
 }
 
 #[cfg(test)]

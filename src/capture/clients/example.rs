@@ -23,6 +23,7 @@ pub(super) static EXAMPLE: Client = Client {
     session,
     parse,
     transcript_line: Some(transcript_line),
+    turn_row: None,
     is_our_tool: |name| name.starts_with("claude-mem_"),
     context_at: &[IncomingKind::Prompt],
     respond,
@@ -73,6 +74,8 @@ fn parse<'a>(
         "chat.idle" => Ok(Incoming::Stop(Stop {
             scope: StopScope::Turn,
             last_messages: LastMessages::InTranscript(payload.take_text("record")),
+            api_error: Cow::Borrowed(""),
+            transcript: None,
             is_stop_hook_active: false,
             background_tasks: 0,
             agent_id: Cow::Borrowed(""),

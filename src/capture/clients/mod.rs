@@ -11,7 +11,7 @@ use claude_mem_events::StopScope;
 use crate::{
     incoming::{Incoming, IncomingKind, Skip},
     payload::Payload,
-    transcript::Message,
+    transcript::{Message, TurnRow},
 };
 pub use claude_code::CLAUDE_CODE;
 use claude_mem_core::environment::Environment;
@@ -34,6 +34,9 @@ pub struct Client {
     pub parse: for<'a> fn(&mut Payload<'a>, Option<IncomingKind>) -> Result<Incoming<'a>, Skip>,
     /// Reads one line of a transcript. `None` if the client's transcripts are not read.
     pub transcript_line: Option<ReadLine>,
+    /// Reads one line of a transcript for what is said in its turn. `None` if nothing but the last messages
+    /// is read.
+    pub turn_row: Option<fn(&[u8]) -> TurnRow>,
     /// Whether the client means a tool of our MCP server by this name.
     pub is_our_tool: fn(&str) -> bool,
     /// Events whose response carries memory.

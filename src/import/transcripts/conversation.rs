@@ -9,7 +9,7 @@ use claude_mem_events::{
 use crate::sink::stable_id;
 use claude_mem_capture::{
     MEDIA, Refusal, Remarks,
-    transcript_rows::{Block, Row, joined},
+    transcript_rows::{Block, Row, as_typed, joined},
 };
 use claude_mem_core::failure::Failure;
 use claude_mem_privacy::{Policy, clean_json, clean_text, is_only_task_notification};
@@ -373,48 +373,4 @@ const NO_RESULT: &str = "without a result";
 /// Hooks do not receive calls with an input that the client refused.
 fn never_ran(error: &str) -> bool {
     error.starts_with("<tool_use_error>")
-}
-
-/// The text that the user typed; `None` if the client generated it. A user's command is recorded as
-/// its expansion; a client's own command is not a prompt.
-fn as_typed(text: &str) -> Option<Cow<'_, str>> {
-    const NOT_TYPED: [&str; 7] = [
-        "<command-name>",
-        "<local-command-",
-        "<bash-input>",
-        "<bash-stdout>",
-        "<bash-stderr>",
-        "[Request interrupted",
-        "Caveat: The messages below were generated",
-    ];
-    let text = text.trim_start();
-    if NOT_TYPED.iter().any(|begin| text.starts_with(begin)) {
-        return None;
-    }
-    if !text.starts_with("<command-message>") {
-        return Some(Cow::Borrowed(text));
-    }
-    let name = between(text, "<command-name>", "</command-name>")?;
-    let arguments = between(text, "<command-args>", "</command-args>").unwrap_or_default();
-    Some(Cow::Owned(format!("{name} {arguments}").trim_end().into()))
-}
-
-fn between<'a>(text: &'a str, begin: &str, end: &str) -> Option<&'a str> {
-    let (_, rest) = text.split_once(begin)?;
-    Some(rest.split_once(end)?.0.trim())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn slash_commands_are_kept_as_typed_and_client_messages_are_not_prompts() {
-        let greet = "<command-message>greet</command-message>\n<command-name>/greet</command-name>\n\
-                     <command-args>Bob</command-args>";
-        assert_eq!(as_typed(greet).as_deref(), Some("/greet Bob"));
-        assert_eq!(as_typed("<command-name>/clear</command-name>"), None);
-        assert_eq!(as_typed("[Request interrupted by user]"), None);
-        assert_eq!(as_typed("fix <b>it</b>").as_deref(), Some("fix <b>it</b>"));
-    }
 }
