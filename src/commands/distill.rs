@@ -32,7 +32,7 @@ impl Distill {
     /// Exits with code 1 if the provider fails or if requests were parked.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let wait_max = Duration::from_secs(self.wait);
-        let options = RunOptions { is_due_only: self.due, wait_max, retry: None };
+        let options = RunOptions { is_due_only: self.due, wait_max, ..RunOptions::default() };
         let distilled = claude_mem_distill::distill(app, &options)?;
         report(app, &distilled, self.json)
     }

@@ -35,7 +35,8 @@ impl RetryParked {
             return self.show(app);
         }
         let retry = Some(Retry { ids: self.ids });
-        let options = RunOptions { is_due_only: false, wait_max: Duration::from_secs(120), retry };
+        let options =
+            RunOptions { wait_max: Duration::from_secs(120), retry, ..RunOptions::default() };
         let distilled = claude_mem_distill::distill(app, &options)?;
         report(app, &distilled, self.json)
     }

@@ -55,7 +55,7 @@ impl Stopped {
 
 /// Admits requests. Shared by all threads of a run.
 #[derive(Debug)]
-pub struct Admission {
+pub(crate) struct Admission {
     state: Mutex<State>,
     caps: Option<Caps>,
     wait_max: Duration,
@@ -78,7 +78,7 @@ struct State {
 /// Permission to send one request, with the cost reserved for it under the caps.
 #[derive(Debug)]
 #[must_use = "the reservation must be settled"]
-pub struct Permit {
+pub(crate) struct Permit {
     reserved: Spent,
 }
 
@@ -111,7 +111,7 @@ impl State {
 impl Admission {
     /// `today` is the spending so far. Without caps, spending is not limited. `wait_max` bounds the
     /// waiting between two responses.
-    pub fn new(caps: Option<Caps>, today: Today, wait_max: Duration) -> Self {
+    pub(crate) fn new(caps: Option<Caps>, today: Today, wait_max: Duration) -> Self {
         let circuit = Circuit::new(RetryPolicy::default(), u64::from(std::process::id()));
         let state = State {
             circuit,
@@ -128,7 +128,7 @@ impl Admission {
 
     /// Blocks until a request of this estimated cost may be sent. Returns `None` once the run has
     /// stopped.
-    pub fn acquire(&self, expected: &Spent) -> Option<Permit> {
+    pub(crate) fn acquire(&self, expected: &Spent) -> Option<Permit> {
         loop {
             let pause = {
                 let mut state = self.state();
@@ -195,7 +195,7 @@ impl Admission {
         }
     }
 
-    pub fn succeeded(&self, permit: &Permit, spent: &Spent) {
+    pub(crate) fn succeeded(&self, permit: &Permit, spent: &Spent) {
         let mut state = self.state();
         state.circuit.succeeded();
         state.waiting_since = None;
@@ -204,7 +204,7 @@ impl Admission {
         state.today.largest.get_or_insert_default();
     }
 
-    pub fn failed(&self, permit: &Permit, refusal: &Refusal) {
+    pub(crate) fn failed(&self, permit: &Permit, refusal: &Refusal) {
         let mut state = self.state();
         state.circuit.failed(now(), refusal);
         state.settle(permit, &refusal.spent);
@@ -213,12 +213,12 @@ impl Admission {
     }
 
     /// Settles a request that we cancelled. It is not a failure of the provider.
-    pub fn cancelled(&self, permit: &Permit, refusal: &Refusal) {
+    pub(crate) fn cancelled(&self, permit: &Permit, refusal: &Refusal) {
         self.state().settle(permit, &refusal.spent);
     }
 
     /// Prepares a new run with today's spending. The circuit breaker keeps its state.
-    pub fn reset(&self, today: Today) {
+    pub(crate) fn reset(&self, today: Today) {
         let mut state = self.state();
         state.stopped = None;
         state.waiting_since = None;
@@ -226,7 +226,7 @@ impl Admission {
     }
 
     /// Why no request can be sent now, and for how long at least.
-    pub fn blocked(&self) -> Option<(Stopped, Duration)> {
+    pub(crate) fn blocked(&self) -> Option<(Stopped, Duration)> {
         let state = self.state();
         let next = state.over_cap.unwrap_or_default();
         if let Some(cap) = self.caps.and_then(|caps| caps.reached_by(&state.today.spent, &next)) {
@@ -239,7 +239,7 @@ impl Admission {
     }
 
     /// Progress message for a user who waits.
-    pub fn wait_message(&self, who: &str) -> String {
+    pub(crate) fn wait_message(&self, who: &str) -> String {
         let state = self.state();
         let limit = self.wait_max.as_secs();
         let attempt = state.circuit.failures() + 1;
@@ -253,23 +253,23 @@ impl Admission {
     }
 
     /// Whether requests are paused until the user fixes a login or an account.
-    pub fn needs_user(&self) -> bool {
+    pub(crate) fn needs_user(&self) -> bool {
         let pause = self.state().circuit.current_pause(now());
         pause.is_some_and(|pause| matches!(pause.class, FailureClass::Auth | FailureClass::Quota))
     }
 
     /// Resets the circuit breaker.
-    pub fn clear_failures(&self) {
+    pub(crate) fn clear_failures(&self) {
         self.state().circuit.succeeded();
     }
 
     /// Stops the run.
-    pub fn stop(&self, why: Stopped) {
+    pub(crate) fn stop(&self, why: Stopped) {
         self.state().stopped.get_or_insert(why);
     }
 
     /// Why the run ended early, if it did.
-    pub fn stopped(&self) -> Option<Stopped> {
+    pub(crate) fn stopped(&self) -> Option<Stopped> {
         self.state().stopped.clone()
     }
 

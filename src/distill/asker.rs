@@ -94,9 +94,15 @@ impl PromptSet {
     }
 
     /// Whether `auto` would still choose this provider, according to the recorded failures.
-    pub fn is_still_chosen(&self, app: &App, store: &Store) -> Result<bool, Failure> {
+    /// Failures before `since_us` do not count.
+    pub fn is_still_chosen(
+        &self,
+        app: &App,
+        store: &Store,
+        since_us: u64,
+    ) -> Result<bool, Failure> {
         let is_chosen = self.candidates.is_empty();
-        Ok(is_chosen || chosen(app, store, &self.candidates, 0)? == self.provider)
+        Ok(is_chosen || chosen(app, store, &self.candidates, since_us)? == self.provider)
     }
 
     /// Whether requests cost nothing because the built-in rules respond.
@@ -165,7 +171,7 @@ pub(crate) fn adopt_instructions(app: &App, instructions: Option<&str>) -> Resul
 
 /// What is remembered of a session before the turn that is distilled.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Earlier<'a> {
+pub(crate) struct Earlier<'a> {
     /// In short, for a model.
     pub digest: Option<&'a str>,
     /// As data, for the rules.
@@ -173,7 +179,7 @@ pub struct Earlier<'a> {
 }
 
 /// The source of responses.
-pub enum Responder {
+pub(crate) enum Responder {
     /// A model, and its conversation about each session.
     Provider(Box<dyn Provider>, Conversations),
     /// The built-in rules.
@@ -182,7 +188,7 @@ pub enum Responder {
 
 impl Responder {
     /// Opens the provider. Fails with one line about the wrong setting.
-    pub fn open(app: &App, prompt_set: &PromptSet) -> Result<Self, Refusal> {
+    pub(crate) fn open(app: &App, prompt_set: &PromptSet) -> Result<Self, Refusal> {
         if prompt_set.is_free() {
             return Ok(Self::Rules);
         }
@@ -191,7 +197,7 @@ impl Responder {
     }
 
     /// Sends a turn and waits for the response.
-    pub fn distill(
+    pub(crate) fn distill(
         &self,
         prompt_set: &PromptSet,
         input: &TurnInput,

@@ -10,7 +10,7 @@ const CONVERSATIONS_MAX: usize = 256;
 
 /// Agent session ids by content session id. Conversations of an earlier process are never resumed.
 #[derive(Debug, Default)]
-pub struct Conversations(Mutex<HashMap<String, String>>);
+pub(crate) struct Conversations(Mutex<HashMap<String, String>>);
 
 impl Conversations {
     /// Removes and returns the conversation about a session.

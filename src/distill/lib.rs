@@ -7,7 +7,9 @@
 mod admission;
 mod asker;
 mod batches;
+mod cancelled;
 mod conversations;
+mod distill_loop;
 mod escape;
 mod estimate;
 mod generation_diff;
@@ -25,18 +27,20 @@ mod tool_render;
 mod turn_input;
 pub mod turn_prompt;
 
-pub use admission::{Admission, Stopped};
-pub use asker::{Overrides, PromptSet, Responder, setup};
+pub use admission::Stopped;
+pub use asker::{Overrides, PromptSet, setup};
 pub use batches::Limits;
+pub use cancelled::CancelledSessions;
+pub use distill_loop::{DistillLoop, LoopState, Round};
 pub use estimate::Estimate;
 pub use generation_diff::{Change, changes};
 pub use lock::DistillLock;
-pub use plan::{Plan, SessionPlan};
+pub use plan::Plan;
 pub use replay::{Prepared, ReplayRequest, adopt};
-pub use request::{DistillRun, RunReport};
+pub use request::RunReport;
 pub use spend::{caps, dollars, spent_today, tokens};
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use claude_mem_events::{Envelope, EventLog};
 use claude_mem_log::{Log, Options};
@@ -54,8 +58,24 @@ pub struct RunOptions {
     pub is_due_only: bool,
     /// Total time to wait for a failing provider.
     pub wait_max: Duration,
-    /// Also send parked events.
+    /// Send these parked events, too.
     pub retry: Option<Retry>,
+    /// Maximum number of turns in one plan.
+    pub turns_max: usize,
+    /// For `auto`: ignore failures before this time.
+    pub failures_since_us: u64,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self {
+            is_due_only: false,
+            wait_max: Duration::ZERO,
+            retry: None,
+            turns_max: usize::MAX,
+            failures_since_us: 0,
+        }
+    }
 }
 
 /// Parked events to send again.
@@ -106,53 +126,35 @@ pub struct Distilled {
 /// at a time; others wait here.
 pub fn distill(app: &mut App, options: &RunOptions) -> Result<Distilled, Failure> {
     let mut store = store::open(app)?;
-    let _lock = take_lock(app)?;
+    let lock = take_lock(app)?;
     let mut distilled = Distilled::default();
     // Started by the user, so retry providers that failed before.
     let failures_since_us = app.clock.now().as_microsecond().cast_unsigned();
-    let overrides = Overrides { failures_since_us, ..Overrides::default() };
+    let loop_options = RunOptions { failures_since_us, ..options.clone() };
+    let mut distill_loop = DistillLoop::new(loop_options, Arc::default(), || ()).with_lock(lock);
     loop {
         let log = store::open_log(app)?;
         distilled.folded += store::fold(&mut store, &log)?.events;
-        let mut turns = match &options.retry {
-            Some(retry) => retry.turns(&store)?,
-            None => store.pending_turns(&EventFilter::default(), usize::MAX)?,
-        };
-        // A response that could not be appended in time is folded later. Do not send its events
-        // twice in one run.
-        let answered = &distilled.report.events;
-        for turn in &mut turns {
-            turn.pending.retain(|pending| !answered.contains(pending.id.as_bytes()));
-        }
-        turns.retain(|turn| !turn.pending.is_empty());
-        if turns.is_empty() {
+        let is_last = options.retry.is_some() && distilled.report != RunReport::default();
+        if is_last && distilled.report.stopped.is_none() {
             return Ok(distilled);
         }
-        let prompt_set = PromptSet::load(app, &store, &overrides)?;
-        let plan = plan(app, &store, turns, prompt_set.batches(options.is_due_only))?;
-        if plan.is_empty() {
-            return Ok(distilled);
+        if let Some(stopped) = &distilled.report.stopped {
+            let Some(next) = distill_loop.fallback(app, &store)? else { return Ok(distilled) };
+            let (who, why) = (&distilled.provider, stopped.message());
+            app.output.say(format_args!("{who} is unavailable: {why}; using {next} instead"));
+            distilled.report.stopped = None;
         }
-        let report = send_all(app, &store, &prompt_set, plan, options)?;
-        (distilled.provider, distilled.model) =
-            (prompt_set.provider.clone(), prompt_set.model.clone());
-        let is_done = report.stopped.is_some() || report.answered == 0 || options.retry.is_some();
-        distilled.report.add(report);
-        if is_done {
-            let log = store::open_log(app)?;
-            distilled.folded += store::fold(&mut store, &log)?.events;
-            let next = PromptSet::load(app, &store, &overrides)?.provider;
-            let stopped = distilled.report.stopped.take();
-            if let (Some(Stopped::Provider { .. }), false) = (&stopped, next == prompt_set.provider)
-            {
-                let why = stopped.map(|stopped| stopped.message()).unwrap_or_default();
-                let who = &prompt_set.provider;
-                app.output.say(format_args!("{who} is unavailable: {why}; using {next} instead"));
-                continue;
-            }
-            distilled.report.stopped = stopped;
+        let round = distill_loop.plan(app, &store)?;
+        if let LoopState::Closed(stopped, _) = round.state {
+            distilled.report.stopped = Some(stopped);
+        } else if distill_loop.running().is_empty() {
             return Ok(distilled);
+        } else {
+            distilled.report.add(distill_loop.run_to_end()?);
         }
+        let (provider, model) = distill_loop.provider().unwrap_or_default();
+        (distilled.provider, distilled.model) = (provider.into(), model.into());
     }
 }
 
@@ -168,50 +170,24 @@ pub fn take_lock(app: &mut App) -> Result<DistillLock, Failure> {
 pub fn estimate(app: &App, store: &Store, log: &Log) -> Result<Estimate, Failure> {
     let prompt_set = PromptSet::load(app, store, &Overrides::default())?;
     let turns = store.pending_turns(&EventFilter::default(), usize::MAX)?;
-    let plan = plan(app, store, turns, prompt_set.batches(false))?;
+    let now_us = app.clock.now().as_microsecond().cast_unsigned();
+    let plan = Plan::new(store, turns, None, &prompt_set.batches(false), now_us)?;
     Ok(Estimate::of(&plan, &prompt_set, log)?)
 }
 
-fn plan(
-    app: &App,
-    store: &Store,
-    turns: Vec<PendingTurn>,
-    limits: Limits,
-) -> Result<Plan, Failure> {
-    let now_us = app.clock.now().as_microsecond().cast_unsigned();
-    Ok(Plan::new(store, turns, None, &limits, now_us)?)
-}
-
-fn send_all(
-    app: &App,
-    store: &Store,
-    prompt_set: &PromptSet,
-    plan: Plan,
-    options: &RunOptions,
-) -> Result<RunReport, Failure> {
-    let responder = match Responder::open(app, prompt_set) {
-        Ok(responder) => responder,
-        Err(refusal) => return record_refusal(app, prompt_set, &refusal),
-    };
-    let caps = (!prompt_set.is_free()).then(|| caps(&app.settings));
-    let admission = Admission::new(caps, spent_today(store, app.clock)?, options.wait_max);
-    let run = DistillRun::new(app, (prompt_set, &responder, &admission), 0, &|_| true)?;
-    Ok(progress::with_progress(&admission, prompt_set, || run.run(plan, concurrency(app))))
-}
-
 /// Records that the provider cannot be used, for `status` and `doctor`. All events stay pending.
-pub fn record_refusal(
+fn record_refusal(
     app: &App,
     prompt_set: &PromptSet,
     refusal: &Refusal,
-) -> Result<RunReport, Failure> {
+) -> Result<Stopped, Failure> {
     let mut events = EventLog::open(&app.paths.log(), Options::default())?;
     let (mut envelope, mut failed) =
         (Envelope::default(), request::failed(prompt_set, 0, refusal).into());
     redact(&mut envelope, &mut failed, redaction::policy(&app.settings));
     events.record(request::new_id(app.clock), &envelope, &failed)?;
     let (class, message) = (refusal.class, refusal.message.clone());
-    Ok(RunReport { stopped: Some(Stopped::Provider { class, message }), ..RunReport::default() })
+    Ok(Stopped::Provider { class, message })
 }
 
 /// Number of sessions distilled concurrently.

@@ -153,7 +153,10 @@ impl Prepared {
         }
         let responder = match Responder::open(app, &self.prompt_set) {
             Ok(responder) => responder,
-            Err(refusal) => return record_refusal(app, &self.prompt_set, &refusal),
+            Err(refusal) => {
+                let stopped = Some(record_refusal(app, &self.prompt_set, &refusal)?);
+                return Ok(RunReport { stopped, ..RunReport::default() });
+            }
         };
         let is_limited = is_limited && !self.prompt_set.is_free();
         let caps = is_limited.then(|| caps(&app.settings));

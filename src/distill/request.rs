@@ -61,7 +61,7 @@ impl RunReport {
 }
 
 /// A run over a plan.
-pub struct DistillRun<'a> {
+pub(crate) struct DistillRun<'a> {
     prompt_set: &'a PromptSet,
     responder: &'a Responder,
     admission: &'a Admission,
@@ -78,7 +78,7 @@ pub struct DistillRun<'a> {
 
 impl<'a> DistillRun<'a> {
     /// `progress` is called after each response and returns whether to continue.
-    pub fn new(
+    pub(crate) fn new(
         app: &App,
         (prompt_set, responder, admission): (&'a PromptSet, &'a Responder, &'a Admission),
         generation: u32,
@@ -103,12 +103,12 @@ impl<'a> DistillRun<'a> {
 
     /// Lets another thread cancel the run.
     #[must_use]
-    pub fn cancelled_by(self, cancel: Cancel) -> Self {
+    pub(crate) fn cancelled_by(self, cancel: Cancel) -> Self {
         Self { cancel, ..self }
     }
 
     /// Sends all requests: sessions concurrently, each in order.
-    pub fn run(self, plan: Plan, concurrency: usize) -> RunReport {
+    pub(crate) fn run(self, plan: Plan, concurrency: usize) -> RunReport {
         let threads = concurrency.clamp(1, plan.sessions.len().max(1));
         let sessions = Mutex::new(VecDeque::from(plan.sessions));
         let next = || lock(&sessions).pop_front();

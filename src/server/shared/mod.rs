@@ -1,7 +1,6 @@
 //! State shared by all parts of the worker.
 
 mod appender;
-pub(crate) mod cancelled;
 pub mod health;
 pub(crate) mod progress;
 pub(crate) mod queue_history;
@@ -20,12 +19,12 @@ use tokio::sync::{broadcast, watch};
 
 use crate::instance::Presence;
 pub(crate) use appender::Appender;
-use cancelled::CancelledSessions;
 use claude_mem_capture::RecorderCache;
 use claude_mem_core::worker_process::Waker;
 use claude_mem_core::{
     app::App, clock::Clock, environment::Environment, failure::Failure, paths::Paths,
 };
+use claude_mem_distill::CancelledSessions;
 use progress::SharedProgress;
 use queue_history::QueueHistory;
 

@@ -5,7 +5,6 @@
 //! like any other event.
 
 use std::{
-    collections::HashSet,
     fs,
     sync::Arc,
     thread,
@@ -13,13 +12,9 @@ use std::{
 };
 
 use claude_mem_log::{Log, Options, maintain};
-use claude_mem_projections::{EventFilter, PendingEvent, PendingKind, PendingTurn, Store};
+use claude_mem_projections::Store;
 
-use super::{
-    distill_queue::{Claim, DistillQueue, Put},
-    throttle::Throttle,
-    version::is_newer,
-};
+use super::{throttle::Throttle, version::is_newer};
 use crate::shared::{Change, End, Shared};
 use claude_mem_core::worker_process::forget_attempts;
 use claude_mem_core::{
@@ -28,7 +23,7 @@ use claude_mem_core::{
     os::{self, WakeListener},
     settings::table::WORKER_IDLE,
 };
-use claude_mem_distill::Plan;
+use claude_mem_distill::{DistillLoop, LoopState, Round, RunOptions};
 use claude_mem_memory::store;
 
 /// Maximum delay after a missed wake-up.
@@ -52,14 +47,12 @@ struct MainLoop {
     app: App,
     settings: Option<SystemTime>,
     store: Store,
-    asking: DistillQueue,
+    distilling: DistillLoop,
     seen: Option<Seen>,
     /// When to flush appended events.
     sync_at: Option<Instant>,
     /// When to plan again without a wake-up.
     plan_at: Option<Instant>,
-    /// Events with a response that may not be indexed yet.
-    answered: HashSet<[u8; 16]>,
     /// Whether events are pending.
     has_prospects: bool,
     active: Instant,
@@ -74,16 +67,6 @@ struct Seen {
     spilled: Option<SystemTime>,
     /// Whether the database files were replaced.
     is_database_replaced: bool,
-}
-
-/// Requests that are due.
-struct Due {
-    plan: Plan,
-    /// Pending events, due or not.
-    count: u64,
-    /// When the next unfinished turn is due.
-    next_us: Option<u64>,
-    now_us: u64,
 }
 
 /// Why a wait ended.
@@ -103,17 +86,18 @@ pub(super) fn start(
     let mut app = shared.app();
     let store = open(&mut app)?;
     let waker = Arc::clone(shared);
+    // No thread waits for a failing provider; the loop plans again later.
+    let options = RunOptions { is_due_only: true, turns_max: TURNS_MAX, ..RunOptions::default() };
     let projecting = MainLoop {
         shared: Arc::clone(shared),
         bell,
         settings: settings_time(&app),
         app,
         store,
-        asking: DistillQueue::new(Arc::clone(&shared.cancelled), move || waker.wake()),
+        distilling: DistillLoop::new(options, Arc::clone(&shared.cancelled), move || waker.wake()),
         seen: None,
         sync_at: None,
         plan_at: Some(Instant::now()),
-        answered: HashSet::new(),
         has_prospects: false,
         active: Instant::now(),
         throttle: Throttle::default(),
@@ -152,13 +136,13 @@ impl MainLoop {
             }
             reason = self.wait();
         }
-        self.asking.end(END_MAX);
+        self.distilling.end(END_MAX);
         store::sync_log(&self.app);
     }
 
     /// One round: index, notify, distill.
     fn round(&mut self, reason: WakeReason) -> Result<(), Failure> {
-        let finished = self.asking.finished();
+        let finished = self.distilling.results();
         let seen = self.look();
         let has_grown = self.seen != Some(seen);
         if has_grown {
@@ -176,11 +160,8 @@ impl MainLoop {
         if !finished.is_empty() {
             self.shared.board.update(|progress| progress.moved = Instant::now());
         }
-        for asked in &finished {
-            self.answered.extend(&asked.events);
-            if asked.answered > 0 {
-                self.active = Instant::now();
-            }
+        if finished.iter().any(|report| report.answered > 0) {
+            self.active = Instant::now();
         }
         let is_due = self.plan_at.is_some_and(|at| at <= Instant::now());
         if has_grown || is_due || !finished.is_empty() {
@@ -225,87 +206,34 @@ impl MainLoop {
     /// Starts requests that are due, and computes the next time.
     fn plan(&mut self) -> Result<(), Failure> {
         self.plan_at = Some(Instant::now() + PAUSE);
-        let mut due = self.due()?;
-        if !due.plan.is_empty() && self.asking.claim(&self.shared.paths.data)? == Claim::New {
+        let before = self.distilling.running().len();
+        let mut round = self.distilling.plan(&self.app, &self.store)?;
+        if round.state == LoopState::Claimed {
             // Another process may have distilled, and spent, until now.
             self.fold()?;
-            due = self.due()?;
+            round = self.distilling.plan(&self.app, &self.store)?;
         }
-        let Due { plan, count, next_us, now_us } = due;
-        let before = self.asking.underway();
-        let put = self.asking.put(&self.app, &self.store, plan)?;
-        let has_moved = self.asking.underway() != before;
-        self.plan_at = self.next_plan(&put, next_us, now_us);
-        self.has_prospects = count > 0 && !matches!(put, Put::Closed(..));
-        self.publish(count, &put, has_moved);
+        self.plan_at = round.next;
+        self.has_prospects = round.pending > 0 && !matches!(round.state, LoopState::Closed(..));
+        self.publish(&round, self.distilling.running().len() != before);
         Ok(())
     }
 
-    /// Plans what is due, and counts what is pending.
-    fn due(&mut self) -> Result<Due, Failure> {
-        let mut turns = self.store.pending_turns(&EventFilter::default(), TURNS_MAX)?;
-        self.forget_folded(&turns);
-        for turn in &mut turns {
-            turn.pending.retain(|pending| !self.answered.contains(pending.id.as_bytes()));
-        }
-        turns.retain(|turn| {
-            let newest = turn.pending.iter().map(|pending| pending.at_us).max();
-            !self.shared.cancelled.keeps(&turn.content_session, newest.unwrap_or(0))
-        });
-        let count = events_to_distill(&turns).count() as u64;
-        turns.retain(|turn| !self.asking.is_left_alone(&turn.content_session));
-        let now_us = self.app.clock.now().as_microsecond().cast_unsigned();
-        if events_to_distill(&turns).next().is_none() {
-            return Ok(Due { plan: Plan::default(), count, next_us: None, now_us });
-        }
-        let limits = self.asking.batches(&self.app, &self.store)?;
-        let due_us = |turn: &PendingTurn| {
-            let first = turn.pending.first()?.at_us;
-            let last = turn.pending.last().map_or(first, |pending| pending.at_us);
-            Some(limits.due_us(first, last))
-        };
-        let next_us = turns.iter().filter_map(due_us).filter(|due_us| *due_us > now_us).min();
-        let plan = Plan::new(&self.store, turns, None, &limits, now_us)?;
-        Ok(Due { plan, count, next_us, now_us })
-    }
-
-    /// Drops indexed events from the unconfirmed ones.
-    fn forget_folded(&mut self, turns: &[PendingTurn]) {
-        if !self.answered.is_empty() {
-            let waiting: HashSet<[u8; 16]> = turns
-                .iter()
-                .flat_map(|turn| &turn.pending)
-                .map(|pending| *pending.id.as_bytes())
-                .collect();
-            self.answered.retain(|id| waiting.contains(id));
-        }
-    }
-
-    fn next_plan(&self, put: &Put, next_us: Option<u64>, now_us: u64) -> Option<Instant> {
-        let now = Instant::now();
-        let again = match put {
-            Put::Closed(_, left) => Some(now + *left),
-            Put::Elsewhere => Some(now + LOOK),
-            Put::Done => None,
-        };
-        // A turn that does not end is distilled when it is old enough.
-        let old = next_us.map(|at_us| now + Duration::from_micros(at_us.saturating_sub(now_us)));
-        [again, old, self.asking.next_release()].into_iter().flatten().min()
-    }
-
-    fn publish(&self, waiting: u64, put: &Put, has_moved: bool) {
-        let asking = self.asking.underway();
-        let (provider, model) = self.asking.who().unwrap_or_default();
+    fn publish(&self, round: &Round, has_moved: bool) {
+        let (asking, waiting) = (self.distilling.running().len(), round.pending);
+        let (provider, model) = self.distilling.provider().unwrap_or_default();
         let before = self.shared.board.read();
         self.shared.board.update(|progress| {
             progress.provider = provider.into();
             progress.model = model.into();
             progress.asking = asking;
-            progress.sessions = self.asking.sessions().to_vec();
+            progress.sessions = self.distilling.running().to_vec();
             progress.waiting = waiting;
-            progress.unconfirmed = self.answered.len();
-            progress.closed = match put {
-                Put::Closed(why, left) => Some((why.clone(), Instant::now() + *left)),
+            progress.unconfirmed = self.distilling.unconfirmed();
+            progress.closed = match &round.state {
+                LoopState::Closed(stopped, left) => {
+                    Some((stopped.message(), Instant::now() + *left))
+                }
                 _ => None,
             };
             if has_moved {
@@ -383,7 +311,7 @@ impl MainLoop {
         let seconds = self.app.settings.get(&WORKER_IDLE);
         let idle = Duration::from_secs(seconds);
         seconds > 0
-            && self.asking.underway() == 0
+            && self.distilling.running().is_empty()
             && !self.has_prospects
             && self.active.elapsed() >= idle
             && self.shared.is_quiet_for(idle)
@@ -392,12 +320,4 @@ impl MainLoop {
 
 fn settings_time(app: &App) -> Option<SystemTime> {
     fs::metadata(app.paths.settings()).ok()?.modified().ok()
-}
-
-/// Events that need a request. The end of a subagent alone does not.
-fn events_to_distill(turns: &[PendingTurn]) -> impl Iterator<Item = &PendingEvent> {
-    turns
-        .iter()
-        .flat_map(|turn| &turn.pending)
-        .filter(|pending| matches!(pending.what, PendingKind::ToolUse | PendingKind::Stop))
 }

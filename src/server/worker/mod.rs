@@ -5,7 +5,6 @@
 //! flushes) has a few threads of its own.
 
 pub mod client;
-mod distill_queue;
 mod jsonl;
 mod listen;
 mod log_layer;

@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use claude_mem_distill::providers::Cancel;
+use crate::providers::Cancel;
 
 /// Maximum number of cancelled sessions; the oldest are dropped.
 const MARKS_MAX: usize = 1000;
@@ -13,7 +13,7 @@ const MARKS_MAX: usize = 1000;
 /// Cancelled sessions, and since when. Kept in memory only: pending events are in the log, and the next
 /// worker distills them.
 #[derive(Debug, Default)]
-pub(crate) struct CancelledSessions {
+pub struct CancelledSessions {
     marks: Mutex<HashMap<String, u64>>,
     /// Sessions with a request in progress.
     requests: Mutex<HashMap<String, Cancel>>,
@@ -21,7 +21,7 @@ pub(crate) struct CancelledSessions {
 
 impl CancelledSessions {
     /// Registers a request of this session; the result cancels it.
-    pub(crate) fn begin(&self, session: &str) -> Cancel {
+    pub fn begin(&self, session: &str) -> Cancel {
         let cancel = Cancel::default();
         self.requests().insert(session.into(), cancel.clone());
         // The session may have been cancelled since it was planned.
@@ -32,13 +32,13 @@ impl CancelledSessions {
     }
 
     /// Unregisters the request of this session.
-    pub(crate) fn end(&self, session: &str) {
+    pub fn end(&self, session: &str) {
         self.requests().remove(session);
     }
 
     /// Cancels a session: events up to `now_us` are not distilled, and a request in progress is
     /// cancelled.
-    pub(crate) fn add(&self, session: &str, now_us: u64) {
+    pub fn add(&self, session: &str, now_us: u64) {
         let mut marks = self.lock();
         if marks.len() >= MARKS_MAX {
             let oldest =
@@ -53,13 +53,13 @@ impl CancelledSessions {
     }
 
     /// Whether this session is cancelled.
-    pub(crate) fn has(&self, session: &str) -> bool {
+    pub fn has(&self, session: &str) -> bool {
         self.lock().contains_key(session)
     }
 
     /// Whether this session is cancelled, given that its newest pending event is from `newest_us`. A later
     /// event ends the cancellation.
-    pub(crate) fn keeps(&self, session: &str, newest_us: u64) -> bool {
+    pub fn keeps(&self, session: &str, newest_us: u64) -> bool {
         let mut marks = self.lock();
         let Some(since) = marks.get(session) else { return false };
         let is_news = newest_us > *since;
@@ -70,7 +70,7 @@ impl CancelledSessions {
     }
 
     /// Number of cancelled sessions.
-    pub(crate) fn entries(&self) -> usize {
+    pub fn entries(&self) -> usize {
         self.lock().len()
     }
 
@@ -88,31 +88,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_is_left_alone_until_something_new_happens_in_it() {
-        let left = CancelledSessions::default();
-        assert!(!left.keeps("s", 1));
-        left.add("s", 5);
-        assert!(left.has("s") && left.keeps("s", 5) && !left.keeps("t", 5));
-        assert!(!left.keeps("s", 6));
-        assert!(!left.has("s") && !left.keeps("s", 5));
+    fn a_session_stays_cancelled_until_its_next_event() {
+        let cancelled = CancelledSessions::default();
+        assert!(!cancelled.keeps("s", 1));
+        cancelled.add("s", 5);
+        assert!(cancelled.has("s") && cancelled.keeps("s", 5) && !cancelled.keeps("t", 5));
+        assert!(!cancelled.keeps("s", 6));
+        assert!(!cancelled.has("s") && !cancelled.keeps("s", 5));
     }
 
     #[test]
-    fn a_request_under_way_is_cancelled_and_so_is_one_that_comes_too_late() {
-        let left = CancelledSessions::default();
-        let (first, other) = (left.begin("s"), left.begin("t"));
-        left.add("s", 5);
+    fn running_and_later_requests_of_a_session_are_cancelled() {
+        let cancelled = CancelledSessions::default();
+        let (first, other) = (cancelled.begin("s"), cancelled.begin("t"));
+        cancelled.add("s", 5);
         assert!(first.is_cancelled() && !other.is_cancelled());
-        left.end("s");
-        assert!(left.begin("s").is_cancelled());
+        cancelled.end("s");
+        assert!(cancelled.begin("s").is_cancelled());
     }
 
     #[test]
-    fn marks_do_not_pile_up() {
-        let left = CancelledSessions::default();
+    fn the_number_of_cancelled_sessions_is_limited() {
+        let cancelled = CancelledSessions::default();
         for number in 0..=MARKS_MAX as u64 {
-            left.add(&number.to_string(), number);
+            cancelled.add(&number.to_string(), number);
         }
-        assert!(!left.has("0") && left.has("1") && left.has(&MARKS_MAX.to_string()));
+        assert!(!cancelled.has("0") && cancelled.has("1") && cancelled.has(&MARKS_MAX.to_string()));
     }
 }
