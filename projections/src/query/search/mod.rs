@@ -6,7 +6,6 @@
 
 mod candidates;
 mod filter;
-mod fusion;
 mod hit;
 mod kind;
 mod query;
@@ -19,7 +18,6 @@ mod stop_words;
 mod tokens;
 
 pub(crate) use filter::Filter;
-pub use fusion::Ranker;
 pub use hit::Hit;
 pub use kind::{InvalidMemoryId, Kind, MemoryId};
 pub use query::{Query, Shape, Term};

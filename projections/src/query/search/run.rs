@@ -1,16 +1,14 @@
 //! Runs a search.
 
 use super::{
-    Explanation, Hit, Kind, MemoryId, Order, Query, Ranker, Score, Search, SearchResults,
-    WeightedTerm,
+    Explanation, Hit, Kind, MemoryId, Order, Query, Score, Search, SearchResults, WeightedTerm,
     candidates::{self, Candidates, Gathering},
     filter::Filter,
-    fusion,
     score::{Column, Role, Scorer},
     statistics::Statistics,
 };
 use crate::{Store, error::Result, store::sql_values::number};
-use rusqlite::{OptionalExtension, params_from_iter, types::Value};
+use rusqlite::{params_from_iter, types::Value};
 use std::collections::HashMap;
 
 /// Number of rows that are scored. Two or three times as many found no more in any measured set.
@@ -21,15 +19,6 @@ const CLOSE: f64 = 0.01;
 impl Store {
     /// Searches memories.
     pub fn search(&self, search: &Search) -> Result<SearchResults> {
-        self.search_with(search, None)
-    }
-
-    /// Searches memories with a second ranker.
-    pub fn search_with(
-        &self,
-        search: &Search,
-        ranker: Option<&dyn Ranker>,
-    ) -> Result<SearchResults> {
         let query = Query::parse(&search.query);
         let projects =
             search.project.as_deref().map(|name| self.projects_named(name)).transpose()?;
@@ -48,7 +37,7 @@ impl Store {
             return Ok(found);
         }
         searching.by_words(&mut found)?;
-        let order = searching.order(ranker, &found.query)?;
+        let order = searching.order();
         found.hits = searching.show(order, &found.query)?;
         if found.hits.is_empty() {
             let hint = match self.is_empty()? {
@@ -165,11 +154,7 @@ impl Searching<'_> {
     }
 
     /// The ids of the hits in order, with their scores.
-    fn order(
-        &mut self,
-        ranker: Option<&dyn Ranker>,
-        query: &Query,
-    ) -> Result<Vec<(MemoryId, f64)>> {
+    fn order(&self) -> Vec<(MemoryId, f64)> {
         let mut order: Vec<(MemoryId, f64)> =
             self.scored.iter().map(|(name, (score, _))| (*name, score.total)).collect();
         // At the same time, an observation comes before a summary or a prompt.
@@ -179,62 +164,13 @@ impl Searching<'_> {
         order.sort_by(|left, right| {
             right.1.total_cmp(&left.1).then_with(|| precedes(&left.0, &right.0))
         });
-        if let Some(ranker) = ranker {
-            let names: Vec<MemoryId> = order.iter().map(|(name, _)| *name).collect();
-            let nearness = ranker.rank(&self.search.query, &names, SCORED_ROWS);
-            order = fusion::fuse(&order, &nearness);
-            order = self.passing(order, query)?;
-        }
         let time = |name: &MemoryId| self.scored.get(name).map_or(0, |(_, at_us)| *at_us);
         match self.search.order {
             Order::Relevance => newer_first_where_close(&mut order, time),
             Order::Newest => order.sort_by_key(|(name, _)| (std::cmp::Reverse(time(name)), *name)),
             Order::Oldest => order.sort_by_key(|(name, _)| (time(name), *name)),
         }
-        Ok(order)
-    }
-
-    /// Rows found by the second ranker must match the filters as well.
-    fn passing(
-        &mut self,
-        order: Vec<(MemoryId, f64)>,
-        query: &Query,
-    ) -> Result<Vec<(MemoryId, f64)>> {
-        let is_strict =
-            !query.excluded.is_empty() || query.terms.iter().any(|term| term.is_required);
-        let mut kept = Vec::new();
-        for (name, score) in order {
-            let is_known = self.scored.contains_key(&name);
-            if !is_known
-                && !is_strict
-                && let Some(at_us) = self.time_if_passing(name)?
-            {
-                self.scored.insert(name, (Score::default(), at_us));
-            }
-            if self.scored.contains_key(&name) {
-                kept.push((name, score));
-            }
-        }
-        Ok(kept)
-    }
-
-    fn time_if_passing(&self, name: MemoryId) -> Result<Option<u64>> {
-        let Some((_, filter)) = self.kinds().into_iter().find(|(kind, _)| *kind == name.kind)
-        else {
-            return Ok(None);
-        };
-        let sql = format!(
-            "select at_us from visible_{} row where id = ?{}{}",
-            name.kind.table(),
-            filter.sql(),
-            self.projects_sql()
-        );
-        let mut values = vec![Value::Integer(name.id)];
-        values.extend(filter.values);
-        let mut statement = self.store.connection.prepare_cached(&sql)?;
-        let at_us: Option<i64> =
-            statement.query_row(params_from_iter(values), |row| row.get(0)).optional()?;
-        Ok(at_us.map(|at_us| at_us as u64))
+        order
     }
 
     fn projects_sql(&self) -> String {

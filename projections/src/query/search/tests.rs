@@ -4,7 +4,6 @@ use crate::{
     test_log::{TestLog, titled},
 };
 use claude_mem_events::{Event, MemoryAdded};
-use std::collections::HashMap;
 
 fn remember(scene: &mut TestLog, title: &str, text: &str) {
     let (title, text) = (title.into(), text.into());
@@ -170,65 +169,4 @@ fn common_words_do_not_hide_what_is_rare() {
     assert!(searched(&store, "common wizard") == "21 11");
     let first = searched(&store, "+common +parser");
     assert!(first.starts_with("6000 5999"), "{first}");
-}
-
-/// Counts of three neighbouring characters, compared by their angle.
-struct Trigrams<'a>(&'a [(MemoryId, &'a str)]);
-
-fn trigrams(text: &str) -> HashMap<Vec<char>, f64> {
-    let chars: Vec<char> = text.to_lowercase().chars().collect();
-    let mut counts = HashMap::new();
-    for window in chars.windows(3) {
-        *counts.entry(window.to_vec()).or_insert(0.0) += 1.0;
-    }
-    counts
-}
-
-impl Ranker for Trigrams<'_> {
-    fn rank(&self, query: &str, memories: &[MemoryId], others_max: usize) -> Vec<(MemoryId, f64)> {
-        let wanted = trigrams(query);
-        let length = |counts: &HashMap<_, f64>| counts.values().map(|n| n * n).sum::<f64>().sqrt();
-        let cosine = |text: &str| {
-            let counts = trigrams(text);
-            let product: f64 =
-                wanted.iter().map(|(key, n)| n * counts.get(key).unwrap_or(&0.0)).sum();
-            product / (length(&wanted) * length(&counts)).max(f64::MIN_POSITIVE)
-        };
-        let mut ranked: Vec<_> = self.0.iter().map(|(name, text)| (*name, cosine(text))).collect();
-        ranked.sort_by(|left, right| right.1.total_cmp(&left.1));
-        let (mut known, mut others): (Vec<_>, Vec<_>) =
-            ranked.into_iter().partition(|(name, _)| memories.contains(name));
-        others.truncate(others_max);
-        known.extend(others);
-        known
-    }
-}
-
-#[test]
-fn a_second_ranker_adds_to_the_words() {
-    let texts =
-        ["authentication token expired", "the token bucket is full", "authenticate the caller"];
-    let store = notes(&texts);
-    let names: Vec<_> = (1..)
-        .zip(texts)
-        .map(|(id, text)| (MemoryId { kind: Kind::Observation, id }, text))
-        .collect();
-    let search = Search { query: "token authenticating".into(), ..Search::default() };
-    let by_words = store.search(&search).unwrap();
-    let fused = store.search_with(&search, Some(&Trigrams(&names))).unwrap();
-    let best = by_words.hits.iter().map(|hit| hit.score).fold(0.0, f64::max);
-    for hit in &fused.hits {
-        let words = by_words.hits.iter().find(|other| other.name == hit.name);
-        let words = words.map_or(0.0, |hit| 0.5 * hit.score / best);
-        let [(_, cosine), ..] = Trigrams(&names).rank(&search.query, &[hit.name], 0)[..] else {
-            panic!()
-        };
-        assert!((hit.score - words - cosine).abs() < 1e-9, "{hit:?}");
-    }
-    // A second ranker finds what shares no word, but nothing that the filters exclude.
-    let search = Search { query: "oken uthentic".into(), ..Search::default() };
-    assert_eq!(store.search(&search).unwrap().hits.len(), 0);
-    assert_eq!(store.search_with(&search, Some(&Trigrams(&names))).unwrap().hits.len(), 3);
-    let search = Search { types: vec!["bugfix".into()], ..search };
-    assert_eq!(store.search_with(&search, Some(&Trigrams(&names))).unwrap().hits.len(), 0);
 }
