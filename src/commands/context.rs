@@ -6,7 +6,7 @@ use serde_json::json;
 use claude_mem_capture::project::ProjectId;
 use claude_mem_core::{app::App, failure::Failure, time_arg::When};
 use claude_mem_memory::{
-    context::{Page, Request, compose},
+    context::{Page, PromptContext, PromptRequest, Request, compose, for_prompt},
     resolve, store,
 };
 
@@ -25,6 +25,9 @@ pub(crate) struct Context {
     /// Maximum number of tokens [default: `CLAUDE_MEM_CONTEXT_TOKENS_MAX`]
     #[arg(long, value_name = "TOKENS")]
     budget: Option<usize>,
+    /// Also show the memories that are added to this prompt, if it is the first one of the session
+    #[arg(long, value_name = "TEXT")]
+    prompt: Option<String>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -38,18 +41,33 @@ impl Context {
         let now = self.as_of.as_ref().map_or(now, |when| when.end(now));
         let request = Request { project: &project, now, resumed: None, budget: self.budget };
         let page = compose(&store, &app.settings, &request)?;
+        let given = page.as_ref().map_or(&[][..], |page| &page.given);
+        let with_prompt = match &self.prompt {
+            None => None,
+            Some(prompt) => {
+                let key = &project.key;
+                let request = PromptRequest { project: key, prompt, now, session: "", given };
+                for_prompt(&store, &app.settings, &request)?
+            }
+        };
         if self.json {
-            return app.output.json(&to_json(&project, page.as_ref()));
+            return app.output.json(&to_json(&project, page.as_ref(), with_prompt.as_ref()));
         }
-        let Some(page) = page else {
+        if page.is_none() && with_prompt.is_none() {
             app.output.say(format_args!("no memories of {} yet", project.label));
             return Ok(());
-        };
-        app.output.line(app.output.page(&page.text))
+        }
+        let texts = [page.map(|page| page.text), with_prompt.map(|context| context.text)];
+        let texts: Vec<String> = texts.into_iter().flatten().collect();
+        app.output.line(app.output.page(&texts.join("\n\n")))
     }
 }
 
-fn to_json(project: &ProjectId, page: Option<&Page>) -> serde_json::Value {
+fn to_json(
+    project: &ProjectId,
+    page: Option<&Page>,
+    with_prompt: Option<&PromptContext>,
+) -> serde_json::Value {
     json!({
         "project": project.label,
         "key": project.key,
@@ -58,5 +76,10 @@ fn to_json(project: &ProjectId, page: Option<&Page>) -> serde_json::Value {
         "tokens_max": page.map_or(0, |page| page.tokens_max),
         "observations": page.map_or(0, |page| page.observations),
         "observations_total": page.map_or(0, |page| page.observations_total),
+        "with_prompt": with_prompt.map(|context| json!({
+            "text": context.text,
+            "tokens": context.tokens,
+            "observations": context.observations.iter().map(i64::to_string).collect::<Vec<_>>(),
+        })),
     })
 }

@@ -94,6 +94,8 @@ settings! {
             "Full observations", "Number of the most useful observations that are shown in full.";
         CONTEXT_TOKENS_MAX: usize = "CLAUDE_MEM_CONTEXT_TOKENS_MAX", count(2000, 0..=8000), unit Tokens,
             "Maximum context size", "Maximum size of the context.";
+        CONTEXT_PROMPT_TOKENS_MAX: usize = "CLAUDE_MEM_CONTEXT_PROMPT_TOKENS_MAX", count(600, 0..=4000), unit Tokens,
+            "Maximum size with a prompt", "Maximum size of the memories that are added to a prompt they concern. 0 adds none.";
         CONTEXT_OBSERVATION_TYPES: Vec<String> = "CLAUDE_MEM_CONTEXT_OBSERVATION_TYPES", &[],
             "Observation types", "Include only observations of these types. If empty, all types.";
         CONTEXT_OBSERVATION_CONCEPTS: Vec<String> = "CLAUDE_MEM_CONTEXT_OBSERVATION_CONCEPTS", &[],

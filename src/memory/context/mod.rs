@@ -4,6 +4,8 @@
 mod choice;
 mod freshness;
 mod page;
+mod prompt;
+mod text;
 
 use std::path::Path;
 
@@ -11,6 +13,7 @@ use claude_mem_projections::{ContextQuery, Store};
 
 pub use freshness::FileState;
 pub use page::Page;
+pub use prompt::{PromptContext, PromptRequest, for_prompt};
 
 use claude_mem_capture::project::ProjectId;
 use claude_mem_core::settings::{

@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use claude_mem_projections::{ContextMaterial, ContextNote, ContextObservation, ContextSummary};
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 
-use super::{choice::Chosen, freshness::FileState};
+use super::{
+    choice::Chosen,
+    freshness::FileState,
+    text::{Budget, clipped, day, harmless, moment, tokens},
+};
 use claude_mem_core::{clock, safe_text::clean};
-
-/// The client truncates hook output above 10,000 UTF-16 units. Units are counted as JSON, because
-/// it is unclear which form the client counts; the rest is reserved for the frame.
-const UNITS_MAX: usize = 9_600;
 
 /// Layout of the context.
 #[derive(Debug)]
@@ -33,6 +33,8 @@ pub struct Page {
     pub tokens_max: usize,
     pub observations: usize,
     pub observations_total: u64,
+    /// Ids of the notes and observations that it shows in full.
+    pub given: Vec<i64>,
 }
 
 /// Shares of the budget. Unused parts go to the next section.
@@ -57,12 +59,17 @@ pub(super) fn write(
     chosen: &[Chosen<'_>],
 ) -> Page {
     let zone = clock::zone();
-    let units_max = (layout.tokens_max * 4).min(UNITS_MAX);
-    let mut budget = Budget { left: units_max.saturating_sub(FRAME_UNITS) };
+    let mut budget = Budget::of_tokens(layout.tokens_max);
+    budget.reserve(FRAME_UNITS);
     let by_hand = by_hand(&material.by_hand, &mut budget, &zone);
     let noted = noted(&material.noted, &mut budget, &zone);
     let (last, earlier) = sessions(&material.summaries, &mut budget, &zone, layout.now);
     let lines = observations(chosen, &mut budget, &zone, layout.full_count);
+    let notes = material.by_hand.iter().take(by_hand.len());
+    let notes = notes.chain(material.noted.iter().map(|note| &note.memory).take(noted.len()));
+    let full = lines.iter().zip(chosen).filter(|(line, _)| line.is_full);
+    let full = full.map(|(_, one)| one.memory);
+    let given = notes.chain(full).map(|memory| memory.id).collect();
     let shown = lines.len();
     let mut body = String::new();
     section(&mut body, "Written down by the user", &by_hand);
@@ -79,50 +86,7 @@ pub(super) fn write(
         text,
         observations: shown,
         observations_total: material.observations_total,
-    }
-}
-
-/// Approximate token count: four letters per token, one token per character of other scripts.
-fn tokens(text: &str) -> usize {
-    let (plain, other) = text.chars().fold((0, 0), |(plain, other), letter| {
-        if letter.is_ascii() { (plain + 1, other) } else { (plain, other + 1) }
-    });
-    usize::div_ceil(plain, 4) + other
-}
-
-/// UTF-16 units of a text as a JSON string.
-fn units(text: &str) -> usize {
-    text.chars()
-        .map(|letter| match letter {
-            '"' | '\\' | '\n' | '\r' | '\t' => 2,
-            control if control < ' ' => 6,
-            letter if letter.is_ascii() => 1,
-            // At least one token, to respect a token budget as well.
-            letter => letter.len_utf16().max(2),
-        })
-        .sum()
-}
-
-#[derive(Debug)]
-struct Budget {
-    left: usize,
-}
-
-impl Budget {
-    fn take(&mut self, text: &str) -> bool {
-        let cost = units(text) + 2;
-        let fits = cost <= self.left;
-        if fits {
-            self.left -= cost;
-        }
-        fits
-    }
-
-    /// A part of the remaining budget; the unused rest is returned later.
-    fn share(&mut self, share: f64) -> Self {
-        let part = (self.left as f64 * share) as usize;
-        self.left -= part;
-        Self { left: part }
+        given,
     }
 }
 
@@ -174,7 +138,7 @@ fn notes<'a>(
         }
         lines.push(line);
     }
-    budget.left += part.left;
+    budget.put_back(&part);
     lines
 }
 
@@ -200,7 +164,7 @@ fn sessions(
         let lines = lines.map(|(name, text)| format!("{name}: {}", clipped(text, FIELD_CHARS_MAX)));
         last.extend(std::iter::once(head).chain(lines).filter(|line| part.take(line)));
     }
-    budget.left += part.left;
+    budget.put_back(&part);
     let mut part = budget.share(SESSIONS_SHARE);
     let mut earlier = Vec::new();
     for summary in summaries.iter().skip(1) {
@@ -211,7 +175,7 @@ fn sessions(
         }
         earlier.push(line);
     }
-    budget.left += part.left;
+    budget.put_back(&part);
     (last, earlier)
 }
 
@@ -232,6 +196,8 @@ struct Line {
     at_us: u64,
     date: Date,
     text: String,
+    /// With more than the title.
+    is_full: bool,
 }
 
 fn observations(
@@ -247,7 +213,7 @@ fn observations(
             break;
         }
         let date = moment(one.memory.at_us, zone).date();
-        lines.push(Line { at_us: one.memory.at_us, date, text });
+        lines.push(Line { at_us: one.memory.at_us, date, text, is_full: false });
     }
     for (line, one) in lines.iter_mut().zip(chosen).take(full_count) {
         let text = match one.memory.narrative.as_str() {
@@ -257,6 +223,7 @@ fn observations(
         let text = format!("\n  {}", clipped(&text, FULL_CHARS_MAX));
         if text.len() > 4 && budget.take(&text) {
             line.text.push_str(&text);
+            line.is_full = true;
         }
     }
     lines
@@ -340,49 +307,6 @@ fn framed(
     text
 }
 
-/// Neutralizes tags that have a meaning for capture.
-fn harmless(text: &str) -> String {
-    text.replace('<', "‹").replace('>', "›")
-}
-
-/// One line of at most `chars_max` characters, cut between words.
-fn clipped(text: &str, chars_max: usize) -> String {
-    let line = in_line(text);
-    if line.chars().count() <= chars_max {
-        return line;
-    }
-    let head: String = line.chars().take(chars_max.saturating_sub(1)).collect();
-    let end = head.rfind(' ').filter(|end| *end > head.len() / 2).unwrap_or(head.len());
-    format!("{}…", head[..end].trim_end_matches([',', ';', ':', '.']))
-}
-
-/// Joins lines and list items into one line.
-fn in_line(text: &str) -> String {
-    let mut line = String::new();
-    for part in text.lines() {
-        let part = part.trim().trim_start_matches(['-', '*', '•']).trim_start();
-        if part.is_empty() {
-            continue;
-        }
-        match line.chars().last() {
-            None => {}
-            Some('.' | ',' | ';' | ':' | '!' | '?') => line.push(' '),
-            Some(_) => line.push_str("; "),
-        }
-        line.push_str(&part.split_whitespace().collect::<Vec<_>>().join(" "));
-    }
-    line
-}
-
-fn moment(at_us: u64, zone: &TimeZone) -> jiff::Zoned {
-    let moment = Timestamp::from_microsecond(at_us.cast_signed()).unwrap_or_default();
-    moment.to_zoned(zone.clone())
-}
-
-fn day(at_us: u64, zone: &TimeZone) -> String {
-    moment(at_us, zone).strftime("%b %-d").to_string()
-}
-
 fn clock(at_us: u64, zone: &TimeZone) -> String {
     moment(at_us, zone).strftime("%H:%M").to_string()
 }
@@ -400,6 +324,7 @@ fn ago(at_us: u64, now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::text::{UNITS_MAX, units};
 
     fn layout(tokens_max: usize) -> Layout<'static> {
         let now = "2026-03-04T12:00:00Z".parse().unwrap();

@@ -37,6 +37,8 @@ pub(crate) struct Candidates {
     pub(crate) matched: usize,
     /// For each term: the number of rows, and its weight.
     pub(crate) terms: Vec<(f64, f64)>,
+    /// Number of rows in the searched projects.
+    pub(crate) rows_in_scope: f64,
 }
 
 pub(crate) struct Gathering<'a> {
@@ -55,8 +57,7 @@ impl Gathering<'_> {
         let mut terms = Vec::new();
         for term in &self.query.terms {
             let found = self.count(term, &spans)?;
-            let worth = (1.0 + (rows - found + 0.5).max(0.5) / (found + 0.5)).ln();
-            terms.push((found, worth));
+            terms.push((found, worth(found, rows)));
         }
         let mut scores = Scores::default();
         let is_rare = |at: usize| terms[at].0 < RARE_ROWS_MAX as f64;
@@ -70,8 +71,9 @@ impl Gathering<'_> {
             true => self.add_common(&common, &terms, (rows, &spans), &mut scores)?,
             false => self.add_among(&any(self.query, &anchors), &common, &terms, &mut scores)?,
         }
+        let rows_in_scope = rows;
         let (rows, matched) = scores.best(rows_max);
-        Ok(Candidates { rows, matched, terms })
+        Ok(Candidates { rows, matched, terms, rows_in_scope })
     }
 
     /// Adds common words, only for rows with rare ones.
@@ -234,6 +236,11 @@ impl Gathering<'_> {
         }
         within
     }
+}
+
+/// The weight of a term that `found` of `rows` rows contain.
+pub(crate) fn worth(found: f64, rows: f64) -> f64 {
+    (1.0 + (rows - found + 0.5).max(0.5) / (found + 0.5)).ln()
 }
 
 pub(crate) fn any(query: &Query, terms: &[usize]) -> String {

@@ -64,7 +64,7 @@ impl Filter {
         self.add(&sql, [file]);
     }
 
-    fn add(&mut self, condition: &str, values: impl IntoIterator<Item = String>) {
+    pub(super) fn add(&mut self, condition: &str, values: impl IntoIterator<Item = String>) {
         self.conditions.push(condition.into());
         self.values.extend(values.into_iter().map(Value::Text));
     }

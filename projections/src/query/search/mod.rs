@@ -8,7 +8,9 @@ mod candidates;
 mod filter;
 mod hit;
 mod kind;
+mod prompt_terms;
 mod query;
+mod recall;
 mod run;
 mod score;
 mod spans;
@@ -21,6 +23,7 @@ pub(crate) use filter::Filter;
 pub use hit::Hit;
 pub use kind::{InvalidMemoryId, Kind, MemoryId};
 pub use query::{Query, Shape, Term};
+pub use recall::Recall;
 pub use score::Score;
 
 use serde::Serialize;

@@ -83,6 +83,11 @@ impl Query {
         query
     }
 
+    /// Adds the words of a text without operators.
+    pub(super) fn add_plain(&mut self, text: &str) {
+        self.add_words(&Clause { sign: None, text, is_quoted: false, is_open: false });
+    }
+
     fn add(&mut self, clause: &Clause<'_>) {
         match clause.sign {
             Some('-') => self.excluded.extend(clause.as_one(false)),

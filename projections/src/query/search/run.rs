@@ -84,11 +84,11 @@ fn hint(search: &Search, matched: usize) -> &'static str {
 }
 
 /// The state of a running search.
-struct Searching<'a> {
-    store: &'a Store,
-    search: &'a Search,
-    projects: Option<Vec<i64>>,
-    scored: HashMap<MemoryId, (Score, u64)>,
+pub(super) struct Searching<'a> {
+    pub(super) store: &'a Store,
+    pub(super) search: &'a Search,
+    pub(super) projects: Option<Vec<i64>>,
+    pub(super) scored: HashMap<MemoryId, (Score, u64)>,
 }
 
 impl Searching<'_> {
@@ -122,7 +122,7 @@ impl Searching<'_> {
         Ok(())
     }
 
-    fn score(&mut self, scorer: &Scorer<'_>, kind: Kind, ids: Vec<i64>) -> Result<()> {
+    pub(super) fn score(&mut self, scorer: &Scorer<'_>, kind: Kind, ids: Vec<i64>) -> Result<()> {
         let columns = kind.columns();
         let sql = format!(
             "select at_us, {}, identifiers from {} where id = ?1",
@@ -237,7 +237,10 @@ fn explain(kind: Kind, query: &Query, candidates: &Candidates, expression: Strin
     Explanation { kind, terms, expression, matched: candidates.matched }
 }
 
-fn newer_first_where_close(order: &mut [(MemoryId, f64)], time: impl Fn(&MemoryId) -> u64) {
+pub(super) fn newer_first_where_close(
+    order: &mut [(MemoryId, f64)],
+    time: impl Fn(&MemoryId) -> u64,
+) {
     let mut rest = order;
     while let Some((_, best)) = rest.first() {
         let least = best * (1.0 - CLOSE);

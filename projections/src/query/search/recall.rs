@@ -1,0 +1,112 @@
+//! The memories that a prompt is about, or none.
+//!
+//! A person reads search results and tries again. These are added to a prompt that asked for
+//! nothing, so a hit needs evidence: two words of the prompt that few memories contain, or one name.
+
+use super::{
+    Kind, Search,
+    candidates::Gathering,
+    filter::Filter,
+    prompt_terms::PromptTerms,
+    run::{Searching, newer_first_where_close},
+    score::{Score, Scorer},
+    statistics::Statistics,
+};
+use crate::{Store, error::Result};
+
+/// Maximum number of memories that are scored.
+const SCORED_ROWS: usize = 60;
+/// How much evidence words need together. 1 is a word that a single memory contains.
+const EVIDENCE_MIN: f64 = 1.25;
+/// The same if one of the words is a name.
+const EVIDENCE_OF_NAME_MIN: f64 = 0.5;
+/// Hits with a smaller share of the best score are left out.
+const SHARE_OF_BEST_MIN: f64 = 0.5;
+
+/// A prompt, and among which memories to look.
+#[derive(Debug, Clone, Default)]
+pub struct Recall<'a> {
+    /// The text of the prompt. No character of it is an operator.
+    pub prompt: &'a str,
+    /// The key of the project.
+    pub project: &'a str,
+    /// Only memories before this time, in microseconds since 1970.
+    pub until_us: u64,
+    /// Not the memories of this session: it knows them.
+    pub session: &'a str,
+    /// Not these observations.
+    pub except: &'a [i64],
+    /// Maximum number of memories.
+    pub limit: usize,
+}
+
+impl Store {
+    /// The ids of the observations that a prompt is about, best first. Empty if there is too little
+    /// evidence.
+    pub fn recall(&self, recall: &Recall<'_>) -> Result<Vec<i64>> {
+        let terms = PromptTerms::of(recall.prompt);
+        if !terms.is_enough() {
+            return Ok(Vec::new());
+        }
+        let search = Search { until_us: Some(recall.until_us), ..Search::default() };
+        let projects = Some(self.projects_named(recall.project)?);
+        let mut searching =
+            Searching { store: self, search: &search, projects, scored: Default::default() };
+        let kind = Kind::Observation;
+        let mut filter = Filter::of(&search, kind).unwrap_or_default();
+        if !recall.session.is_empty() {
+            let sql = "row.session is not (select id from sessions where session = ? and log = 0)";
+            filter.add(sql, [recall.session.to_owned()]);
+        }
+        let gathering = Gathering {
+            connection: &self.connection,
+            kind,
+            query: &terms.query,
+            filter: &filter,
+            projects: searching.projects.as_deref(),
+        };
+        let statistics = Statistics::of(&self.connection, kind)?;
+        let candidates = gathering.gather(statistics, SCORED_ROWS)?;
+        let worths: Vec<f64> = candidates.terms.iter().map(|(_, worth)| *worth).collect();
+        let evidence = Evidence { terms: &terms, worths: &worths, rows: candidates.rows_in_scope };
+        let scorer = Scorer::new(&terms.query, worths.clone(), statistics.average_words);
+        searching.score(&scorer, kind, candidates.rows)?;
+        let mut hits: Vec<_> = searching
+            .scored
+            .iter()
+            .filter(|(name, (score, _))| {
+                !recall.except.contains(&name.id) && evidence.is_enough(score)
+            })
+            .map(|(name, (score, _))| (*name, score.total))
+            .collect();
+        hits.sort_by(|left, right| right.1.total_cmp(&left.1).then(right.0.cmp(&left.0)));
+        newer_first_where_close(&mut hits, |name| {
+            searching.scored.get(name).map_or(0, |(_, at_us)| *at_us)
+        });
+        let best = hits.iter().map(|(_, score)| *score).fold(0.0, f64::max);
+        let is_close = |score: &f64| *score >= best * SHARE_OF_BEST_MIN;
+        let close = hits.into_iter().filter(|(_, score)| is_close(score));
+        Ok(close.take(recall.limit).map(|(name, _)| name.id).collect())
+    }
+}
+
+/// Whether a memory matches a prompt by more than chance.
+struct Evidence<'a> {
+    terms: &'a PromptTerms,
+    worths: &'a [f64],
+    /// Number of memories of the project.
+    rows: f64,
+}
+
+impl Evidence<'_> {
+    fn is_enough(&self, score: &Score) -> bool {
+        let met: Vec<usize> = (0..self.worths.len())
+            .filter(|at| score.terms.get(*at).is_some_and(|score| *score > 0.0))
+            .collect();
+        let once = super::candidates::worth(1.0, self.rows);
+        let evidence = met.iter().map(|at| self.worths[*at]).sum::<f64>() / once;
+        let has_name = met.iter().any(|at| self.terms.is_name[*at]);
+        (met.len() > 1 && evidence >= EVIDENCE_MIN)
+            || (has_name && evidence >= EVIDENCE_OF_NAME_MIN)
+    }
+}

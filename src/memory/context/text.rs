@@ -1,0 +1,112 @@
+//! Text of contexts: sizes, budgets, and lines.
+
+use jiff::{Timestamp, tz::TimeZone};
+
+/// The client truncates hook output above 10,000 UTF-16 units. Units are counted as JSON, because
+/// it is unclear which form the client counts; the rest is reserved for the frame.
+pub(super) const UNITS_MAX: usize = 9_600;
+
+/// Approximate token count: four letters per token, one token per character of other scripts.
+pub(super) fn tokens(text: &str) -> usize {
+    let (plain, other) = text.chars().fold((0, 0), |(plain, other), letter| {
+        if letter.is_ascii() { (plain + 1, other) } else { (plain, other + 1) }
+    });
+    usize::div_ceil(plain, 4) + other
+}
+
+/// UTF-16 units of a text as a JSON string.
+pub(super) fn units(text: &str) -> usize {
+    text.chars()
+        .map(|letter| match letter {
+            '"' | '\\' | '\n' | '\r' | '\t' => 2,
+            control if control < ' ' => 6,
+            letter if letter.is_ascii() => 1,
+            // At least one token, to respect a token budget as well.
+            letter => letter.len_utf16().max(2),
+        })
+        .sum()
+}
+
+#[derive(Debug)]
+pub(super) struct Budget {
+    left: usize,
+}
+
+impl Budget {
+    /// The smaller of this many tokens and what the client takes.
+    pub(super) fn of_tokens(tokens_max: usize) -> Self {
+        Self { left: (tokens_max * 4).min(UNITS_MAX) }
+    }
+
+    pub(super) fn left(&self) -> usize {
+        self.left
+    }
+
+    /// Sets units aside.
+    pub(super) fn reserve(&mut self, units: usize) {
+        self.left = self.left.saturating_sub(units);
+    }
+
+    pub(super) fn put_back(&mut self, rest: &Self) {
+        self.left += rest.left;
+    }
+
+    pub(super) fn take(&mut self, text: &str) -> bool {
+        let cost = units(text) + 2;
+        let fits = cost <= self.left;
+        if fits {
+            self.left -= cost;
+        }
+        fits
+    }
+
+    /// A part of the remaining budget; the unused rest is returned later.
+    pub(super) fn share(&mut self, share: f64) -> Self {
+        let part = (self.left as f64 * share) as usize;
+        self.left -= part;
+        Self { left: part }
+    }
+}
+
+/// Neutralizes tags that have a meaning for capture.
+pub(super) fn harmless(text: &str) -> String {
+    text.replace('<', "‹").replace('>', "›")
+}
+
+/// One line of at most `chars_max` characters, cut between words.
+pub(super) fn clipped(text: &str, chars_max: usize) -> String {
+    let line = in_line(text);
+    if line.chars().count() <= chars_max {
+        return line;
+    }
+    let head: String = line.chars().take(chars_max.saturating_sub(1)).collect();
+    let end = head.rfind(' ').filter(|end| *end > head.len() / 2).unwrap_or(head.len());
+    format!("{}…", head[..end].trim_end_matches([',', ';', ':', '.']))
+}
+
+/// Joins lines and list items into one line.
+fn in_line(text: &str) -> String {
+    let mut line = String::new();
+    for part in text.lines() {
+        let part = part.trim().trim_start_matches(['-', '*', '•']).trim_start();
+        if part.is_empty() {
+            continue;
+        }
+        match line.chars().last() {
+            None => {}
+            Some('.' | ',' | ';' | ':' | '!' | '?') => line.push(' '),
+            Some(_) => line.push_str("; "),
+        }
+        line.push_str(&part.split_whitespace().collect::<Vec<_>>().join(" "));
+    }
+    line
+}
+
+pub(super) fn moment(at_us: u64, zone: &TimeZone) -> jiff::Zoned {
+    let moment = Timestamp::from_microsecond(at_us.cast_signed()).unwrap_or_default();
+    moment.to_zoned(zone.clone())
+}
+
+pub(super) fn day(at_us: u64, zone: &TimeZone) -> String {
+    moment(at_us, zone).strftime("%b %-d").to_string()
+}
