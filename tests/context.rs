@@ -211,3 +211,95 @@ fn a_project_without_memories_gets_no_context() {
     let past = Past::new();
     assert_eq!(past.begin("first", "startup"), "");
 }
+
+impl Past {
+    /// What is added to a prompt; `None` if nothing.
+    fn prompt(&self, session: &str, prompt: &str) -> Option<String> {
+        let sent = json!({"session_id": session, "hook_event_name": "UserPromptSubmit", "prompt": prompt,
+            "cwd": self.root(), "transcript_path": "/none"});
+        let answer = self.sandbox.hook("new", sent.to_string());
+        let output = answer.get("hookSpecificOutput")?;
+        assert_eq!(output["hookEventName"], "UserPromptSubmit");
+        Some(output["additionalContext"].as_str().unwrap().to_owned())
+    }
+
+    fn with_decisions() -> Self {
+        let mut past = Self::new();
+        past.observe("one", "decision", "Moved off Postgres to SQLite for simple backups", "db.rs");
+        for title in ["Prices are in cents", "Images shrink on upload", "Carts expire at night"] {
+            past.observe("one", "discovery", title, "cart.rs");
+        }
+        past.sandbox.run(&["distill"]).ok();
+        past
+    }
+}
+
+const WHY: &str = "why did we move off Postgres?";
+
+#[test]
+fn a_prompt_brings_the_memory_it_is_about_once() {
+    let past = Past::with_decisions();
+    assert_eq!(past.prompt("two", "write a poem about the sea"), None);
+    assert_eq!(past.prompt("two", "yes"), None);
+    let given = past.prompt("two", WHY).unwrap();
+    assert!(given.contains("#1 (") && given.contains("The story of Moved off Postgres"), "{given}");
+    assert!(!given.contains("cents"), "{given}");
+    assert_eq!(past.prompt("two", WHY), None, "given already, and not indexed yet");
+    past.sandbox.run(&["distill"]).ok();
+    assert_eq!(past.prompt("two", WHY), None, "given already");
+    assert!(past.prompt("three", WHY).is_some(), "another session");
+    assert_eq!(past.prompt("one", WHY), None, "its own session");
+    let injected = past.sandbox.events();
+    let injected: Vec<_> =
+        injected.iter().filter(|event| event["kind"] == "MemoryInjected").collect();
+    assert_eq!(injected.len(), 2, "{injected:?}");
+    assert_eq!(injected[0]["event"]["moment"], "Prompt", "{injected:?}");
+}
+
+#[test]
+fn what_the_start_of_a_session_showed_in_full_is_not_given_again() {
+    let past = Past::with_decisions();
+    let page = past.begin("two", "startup");
+    assert!(page.contains("The story of Moved off Postgres"), "{page}");
+    assert_eq!(past.prompt("two", WHY), None);
+}
+
+#[test]
+fn memories_with_prompts_can_be_switched_off_while_recording_goes_on() {
+    let past = Past::with_decisions();
+    past.sandbox.write(
+        ".claude-mem/settings.json",
+        r#"{"CLAUDE_MEM_CONTEXT_PROMPT_TOKENS_MAX": "0", "CLAUDE_MEM_CONTEXT_TOKENS_MAX": "0"}"#,
+    );
+    assert_eq!(past.begin("two", "startup"), "");
+    assert_eq!(past.prompt("two", WHY), None);
+    let events = past.sandbox.events();
+    assert!(events.iter().any(|event| event["event"]["prompt"] == WHY), "{events:?}");
+    assert!(!events.iter().any(|event| event["kind"] == "MemoryInjected"), "{events:?}");
+}
+
+#[test]
+fn private_prompts_bring_nothing() {
+    let past = Past::with_decisions();
+    assert_eq!(past.prompt("two", &format!("<private>{WHY}</private>")), None);
+}
+
+#[test]
+fn context_shows_what_a_prompt_would_bring() {
+    let past = Past::with_decisions();
+    past.sandbox.write(".claude-mem/settings.json", r#"{"CLAUDE_MEM_CONTEXT_FULL_COUNT": "0"}"#);
+    let run = |arguments: &[&str]| {
+        let mut all = vec!["context", "--project", "shop"];
+        all.extend(arguments);
+        past.sandbox.run(&all).ok()
+    };
+    let page = run(&[]);
+    let both = run(&["--prompt", WHY]);
+    assert!(
+        both.starts_with(page.trim_end()) && both.contains("may concern this prompt"),
+        "{both}"
+    );
+    assert_eq!(run(&["--prompt", "yes"]), page);
+    let json: serde_json::Value = serde_json::from_str(&run(&["--prompt", WHY, "--json"])).unwrap();
+    assert_eq!(json["with_prompt"]["observations"], json!(["1"]), "{json}");
+}

@@ -32,7 +32,7 @@ pub use input::{Input, read as read_input};
 pub use payload::{Payload, text as json_text};
 pub use private_turn::{is_turn_private, sweep as sweep_private_turns};
 pub use recorder::{
-    Access, Captured, HookOutcome, Problem, Recorder, SessionBegun, Source, is_internal,
+    Access, Captured, HookOutcome, Problem, Prompted, Recorder, SessionBegun, Source, is_internal,
 };
 pub use recorder_cache::RecorderCache;
 pub use remarks::{Refusal, Remarks};

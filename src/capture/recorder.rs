@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use claude_mem_events::{Envelope, Event, EventLog, Id, InputUnreadable, Project, SessionStarted};
+use claude_mem_events::{
+    Envelope, Event, EventLog, Id, InputUnreadable, MemoryInjected, PromptSubmitted,
+    SessionStarted, Submitter,
+};
 use claude_mem_log::{Options, sync_is_due};
 
 use crate::{
@@ -97,6 +100,8 @@ pub struct HookOutcome {
     pub kind: Option<IncomingKind>,
     /// Set if a session was started or resumed.
     pub begun: Option<SessionBegun>,
+    /// Set if the user submitted a prompt that is recorded.
+    pub prompted: Option<Prompted>,
     /// An event was appended, and no worker received the wake-up.
     pub needs_worker: bool,
 }
@@ -104,10 +109,17 @@ pub struct HookOutcome {
 /// A session that was started or resumed.
 #[derive(Debug)]
 pub struct SessionBegun {
-    pub session: String,
+    pub envelope: Envelope,
     /// `startup`, `resume`, `clear`, `compact`, `fork`.
     pub source: String,
-    pub project: Project,
+}
+
+/// A prompt of the user.
+#[derive(Debug)]
+pub struct Prompted {
+    pub envelope: Envelope,
+    /// As recorded: without private text and secrets.
+    pub text: String,
 }
 
 /// Why an event was not recorded although it should have been.
@@ -243,8 +255,12 @@ impl Recorder {
         match event {
             // A session gets its memory, recorded or not.
             Event::SessionStarted(SessionStarted { source, .. }) => {
-                let Envelope { session, project, .. } = envelope;
-                outcome.begun = Some(SessionBegun { session, source, project });
+                outcome.begun = Some(SessionBegun { envelope, source });
+            }
+            Event::PromptSubmitted(PromptSubmitted {
+                prompt, submitter: Submitter::User, ..
+            }) if !prompt.is_empty() => {
+                outcome.prompted = Some(Prompted { envelope, text: prompt });
             }
             Event::InputUnreadable(unreadable) if appended.is_ok() => {
                 return Err(Problem::Unreadable(unreadable.error));
@@ -324,6 +340,13 @@ impl Recorder {
         Ok(Admitted { envelope, cwd, turn, transcripts_of })
     }
 
+    /// Appends what a session was given.
+    pub fn record_injection(&self, envelope: &Envelope, injected: MemoryInjected) {
+        if let Err(problem) = self.append(envelope, &injected.into()) {
+            self.report("injection", &problem);
+        }
+    }
+
     /// Appends an event. Returns whether a worker received the wake-up.
     fn append(&self, envelope: &Envelope, event: &Event) -> Result<bool, Problem> {
         let dir = self.paths.data.join("log");
@@ -332,7 +355,10 @@ impl Recorder {
         let now_us = Clock::new(&self.environment).now().as_microsecond().cast_unsigned();
         log.record(Id::random(now_us), envelope, event)?;
         let is_worker_awake = wake(&self.paths.data);
-        let is_frequent = matches!(event, Event::SessionStarted(_) | Event::ToolUsed(_));
+        let is_frequent = matches!(
+            event,
+            Event::SessionStarted(_) | Event::ToolUsed(_) | Event::MemoryInjected(_)
+        );
         let is_sync_due = !is_frequent
             || self.settings.get(&SYNC) == SyncMode::Always
             || !is_worker_awake && sync_is_due(&dir, &options, UNSYNCED_MAX);

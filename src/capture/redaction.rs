@@ -177,6 +177,7 @@ impl EventRedactor {
             Event::Erased { left: Some(left), .. } => self.left(left),
             Event::ReprocessFinished(_)
             | Event::LogCompacted(_)
+            | Event::MemoryInjected(_)
             | Event::Erased { .. }
             | Event::Unknown { .. } => {}
         }

@@ -41,12 +41,13 @@ impl Context {
         let now = self.as_of.as_ref().map_or(now, |when| when.end(now));
         let request = Request { project: &project, now, resumed: None, budget: self.budget };
         let page = compose(&store, &app.settings, &request)?;
-        let given = page.as_ref().map_or(&[][..], |page| &page.given);
+        let given = store.observation_refs(page.as_ref().map_or(&[], |page| &page.given))?;
         let with_prompt = match &self.prompt {
             None => None,
             Some(prompt) => {
                 let key = &project.key;
-                let request = PromptRequest { project: key, prompt, now, session: "", given };
+                let request =
+                    PromptRequest { project: key, prompt, now, session: "", given: &given };
                 for_prompt(&store, &app.settings, &request)?
             }
         };

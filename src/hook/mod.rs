@@ -3,6 +3,7 @@
 //! Whatever happens here, the user's session goes on: exit code 0, nothing on stderr, and on stdout one
 //! response in the client's form. A hook reads stdin, appends at most one event, responds and exits.
 
+mod prompt;
 mod session_start;
 
 use std::{
@@ -103,12 +104,20 @@ pub(crate) fn run(hook: HookCommand) -> u8 {
         return 0;
     };
     let outcome = recorder.record_hook(hook, &read_input());
-    let has_context = outcome.kind.is_some_and(|kind| client.context_at.contains(&kind));
-    let response = match has_context {
-        true => session_start::response(&recorder, outcome.begun.as_ref()),
-        false => Response::default(),
+    let kind = outcome.kind.filter(|kind| client.context_at.contains(kind));
+    let (response, injected) = match (kind, &outcome.prompted) {
+        (Some(IncomingKind::SessionStart), _) => {
+            session_start::response(&recorder, outcome.begun.as_ref())
+        }
+        (Some(IncomingKind::Prompt), Some(prompted)) => prompt::response(&recorder, prompted),
+        _ => (Response::default(), None),
     };
     respond(client, &response);
+    let begun = outcome.begun.as_ref().map(|begun| &begun.envelope);
+    let envelope = begun.or(outcome.prompted.as_ref().map(|prompted| &prompted.envelope));
+    if let (Some(injected), Some(envelope)) = (injected, envelope) {
+        recorder.record_injection(envelope, injected);
+    }
     // Tool uses are frequent, and are distilled at the end of their turn: they do not start a worker.
     if outcome.kind != Some(IncomingKind::ToolUse)
         && outcome.needs_worker

@@ -6,14 +6,14 @@ use std::{
 };
 
 use claude_mem_events::{
-    AgentReplied, Forgotten, Imported, MemoryAdded, ProjectMerged, ReprocessFinished, Seq,
-    Versioned as _,
+    AgentReplied, Envelope, Forgotten, Imported, InjectionMoment, MemoryAdded, MemoryInjected,
+    Project, ProjectMerged, ReprocessFinished, Seq, Versioned as _,
 };
 use claude_mem_log::{Item, Log, Options};
 use claude_mem_projections::{Error, Store};
 
 use claude_mem_capture::project::ProjectId;
-use claude_mem_capture::{Recorder, Response, SessionBegun};
+use claude_mem_capture::{IncomingKind, Recorder, Response, SessionBegun};
 use claude_mem_core::{
     clock::Clock,
     diagnostics::{self, Level},
@@ -32,8 +32,11 @@ const FOLD_TIME_MAX: Duration = Duration::from_millis(15);
 const LOOK_TIME_MAX: Duration = Duration::from_millis(2);
 
 /// The memory for a session, and messages for the user.
-pub(super) fn response(recorder: &Recorder, begun: Option<&SessionBegun>) -> Response {
-    let (page, notice) = begun.map_or((None, None), |begun| {
+pub(super) fn response(
+    recorder: &Recorder,
+    begun: Option<&SessionBegun>,
+) -> (Response, Option<MemoryInjected>) {
+    let (mut page, notice) = begun.map_or((None, None), |begun| {
         memory_for(recorder, begun).unwrap_or_else(|error| {
             // While another process creates or replaces the database there is no memory to give.
             if !matches!(error, Error::Rebuilding { .. }) {
@@ -43,6 +46,8 @@ pub(super) fn response(recorder: &Recorder, begun: Option<&SessionBegun>) -> Res
             (None, None)
         })
     });
+    let injected = page.as_mut().and_then(|(_, injected)| injected.take());
+    let page = page.map(|(page, _)| page);
     let context = page.as_ref().map_or_else(String::new, |page| page.text.clone());
     let shown = page.filter(|_| recorder.settings.get(&CONTEXT_SHOW_TERMINAL_OUTPUT)).map(|page| {
         let Page { observations, observations_total, tokens, .. } = page;
@@ -54,15 +59,19 @@ pub(super) fn response(recorder: &Recorder, begun: Option<&SessionBegun>) -> Res
     let problems = problems.map(|problem| format!("claude-mem: {problem}"));
     let messages: Vec<String> = problems.chain(shown).chain(notice).collect();
     let notice = (!messages.is_empty()).then(|| clean(&messages.join("\n")).to_string());
-    Response { context: Some(context), notice }
+    let event = Some(IncomingKind::SessionStart);
+    (Response { context: Some(context), notice, event }, injected)
 }
+
+/// A page, and the event that names what it gives in full.
+type Given = (Page, Option<MemoryInjected>);
 
 /// The memory that fits this session, and a notice about the provider. After a resume the old context is
 /// still in the session's history, so only what other sessions added since is given.
 fn memory_for(
     recorder: &Recorder,
     begun: &SessionBegun,
-) -> Result<(Option<Page>, Option<String>), Error> {
+) -> Result<(Option<Given>, Option<String>), Error> {
     let log = Log::open(&recorder.paths.log(), Options::default())?;
     let mut store = Store::open_snapshot(&recorder.paths.memory())?;
     let position = store
@@ -78,14 +87,24 @@ fn memory_for(
     }
     let Some(store) = store else { return Ok((None, None)) };
     let is_resumed = matches!(begun.source.as_str(), "resume" | "fork");
-    let project = ProjectId::of(Path::new(&begun.project.root));
+    let Envelope { session, project: Project { key, root, .. }, .. } = &begun.envelope;
+    let project = ProjectId::of(Path::new(root));
     let request = Request {
-        project: &ProjectId { key: begun.project.key.clone(), ..project },
+        project: &ProjectId { key: key.clone(), ..project },
         now: Clock::new(&recorder.environment).now(),
-        resumed: is_resumed.then_some(&begun.session),
+        resumed: is_resumed.then_some(session.as_str()),
         budget: None,
     };
-    let page = compose(&store, &recorder.settings, &request);
+    let page = compose(&store, &recorder.settings, &request).and_then(|page| {
+        page.map(|page| {
+            let observations = store.observation_refs(&page.given)?;
+            let tokens = u32::try_from(page.tokens).unwrap_or(u32::MAX);
+            let moment = InjectionMoment::SessionStart;
+            let injected = MemoryInjected { moment, observations, tokens };
+            Ok((page, Some(injected).filter(|injected| !injected.observations.is_empty())))
+        })
+        .transpose()
+    });
     let setup = Setup {
         settings: &recorder.settings,
         paths: &recorder.paths,

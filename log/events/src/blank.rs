@@ -65,7 +65,8 @@ impl Event {
             | Self::ReprocessFinished(_)
             | Self::Forgotten(_)
             | Self::ProjectMerged(_)
-            | Self::LogCompacted(_) => self.clone(),
+            | Self::LogCompacted(_)
+            | Self::MemoryInjected(_) => self.clone(),
         })
     }
 }

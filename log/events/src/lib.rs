@@ -19,6 +19,7 @@ mod imported;
 mod input_unreadable;
 mod log_compacted;
 mod memory_added;
+mod memory_injected;
 mod project_merged;
 mod prompt_submitted;
 mod reprocess_finished;
@@ -39,6 +40,7 @@ pub use imported::Imported;
 pub use input_unreadable::InputUnreadable;
 pub use log_compacted::LogCompacted;
 pub use memory_added::MemoryAdded;
+pub use memory_injected::{InjectionMoment, MemoryInjected, ObservationRef};
 pub use project_merged::ProjectMerged;
 pub use prompt_submitted::{PromptSubmitted, Submitter};
 pub use reprocess_finished::ReprocessFinished;
@@ -237,4 +239,6 @@ events! {
     ProjectMerged,
     /// The log is compacted up to here.
     LogCompacted,
+    /// A session was given memories.
+    MemoryInjected,
 }

@@ -349,7 +349,7 @@ fn forget_marked(rows: &Rows<'_>, by: i64) -> Result<()> {
         union select reply from answers join events on events.seq = answers.source
         where events.forgotten_by = ?1)";
     corrections::delete(rows, is_of_marked, [by])?;
-    for table in ["prompts", "tool_uses", "stops", "unreadable", "imports"] {
+    for table in ["prompts", "tool_uses", "stops", "unreadable", "imports", "injections"] {
         let sql = format!(
             "delete from {table} where seq in (select seq from events where forgotten_by = ?1)"
         );

@@ -8,6 +8,7 @@ pub(crate) mod forgettings;
 pub(crate) mod fts_rebuild;
 mod imports;
 mod incremental;
+mod injections;
 mod log_history;
 mod observations;
 pub(crate) mod projection;
@@ -51,4 +52,5 @@ pub const ALL: &[&dyn Projection] = &[
     &imports::Imports,
     &unreadable::Unreadable,
     &compactions::Compactions,
+    &injections::Injections,
 ];

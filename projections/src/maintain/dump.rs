@@ -181,6 +181,9 @@ fn shared_columns() -> Vec<(&'static str, String)> {
         ("reprocesses", format!(
             "{LOG}, {event}, {GENERATION}, row.at_us, row.prompt_version, row.provider, row.model,
              row.finished_at_us, row.is_current")),
+        ("injections", format!(
+            "(select hex(event) from events where seq = row.seq), row.position, row.at_us, {PLACE}, row.moment,
+             {event}, row.number")),
         ("forgettings", format!(
             "{LOG}, {event}, row.at_us, hex(row.undoes), row.is_void, {}", text("reason"))),
     ]

@@ -8,6 +8,7 @@ pub mod details;
 mod event_lookup;
 mod export_view;
 mod generations;
+mod injections;
 mod list_rows;
 mod outages;
 mod paging;

@@ -29,7 +29,7 @@ pub static CLAUDE_CODE: Client = Client {
     transcript_line: Some(transcript_line),
     turn_row: Some(turn_row),
     is_our_tool,
-    context_at: &[IncomingKind::SessionStart],
+    context_at: &[IncomingKind::SessionStart, IncomingKind::Prompt],
     respond,
     hooks: HOOKS,
 };
@@ -198,8 +198,14 @@ fn is_our_tool(name: &str) -> bool {
 const CONTINUE: &str = "{\"continue\": true, \"suppressOutput\": true}\n";
 
 fn respond(response: &Response) -> String {
-    let Response { context: Some(context), notice } = response else { return CONTINUE.into() };
-    let output = json!({"hookEventName": "SessionStart", "additionalContext": context});
+    let Response { context: Some(context), notice, event } = response else {
+        return CONTINUE.into();
+    };
+    let event = match event {
+        Some(IncomingKind::Prompt) => "UserPromptSubmit",
+        _ => "SessionStart",
+    };
+    let output = json!({"hookEventName": event, "additionalContext": context});
     let mut answer =
         json!({"continue": true, "suppressOutput": true, "hookSpecificOutput": output});
     if let Some(notice) = notice {

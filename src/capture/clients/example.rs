@@ -160,7 +160,7 @@ mod tests {
         ];
         assert_eq!(kinds, expected);
         let begun = outcomes[0].begun.as_ref().unwrap();
-        assert_eq!((begun.session.as_str(), begun.source.as_str()), ("c-1", "startup"));
+        assert_eq!((begun.envelope.session.as_str(), begun.source.as_str()), ("c-1", "startup"));
 
         let events = events(dir.path());
         for (envelope, event) in &events {
@@ -193,7 +193,11 @@ mod tests {
     #[test]
     fn a_client_responds_in_its_own_form_or_not_at_all() {
         assert_eq!((EXAMPLE.respond)(&Response::default()), "");
-        let response = Response { context: Some("memory".into()), notice: None };
+        let response = Response {
+            context: Some("memory".into()),
+            event: Some(IncomingKind::Prompt),
+            notice: None,
+        };
         assert_eq!((EXAMPLE.respond)(&response), "memory");
         let claude = clients::CLAUDE_CODE.respond;
         assert_eq!(
@@ -201,6 +205,8 @@ mod tests {
             "{\"continue\": true, \"suppressOutput\": true}\n"
         );
         let rendered: Value = serde_json::from_str(&claude(&response)).unwrap();
-        assert_eq!(rendered["hookSpecificOutput"]["additionalContext"], "memory");
+        let output = &rendered["hookSpecificOutput"];
+        assert_eq!(output["additionalContext"], "memory");
+        assert_eq!(output["hookEventName"], "UserPromptSubmit");
     }
 }

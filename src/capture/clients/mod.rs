@@ -73,6 +73,8 @@ pub struct Response {
     pub context: Option<String>,
     /// A message for the user.
     pub notice: Option<String>,
+    /// The event that it responds to.
+    pub event: Option<IncomingKind>,
 }
 
 /// One hook in the client's configuration.

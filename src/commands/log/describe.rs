@@ -1,5 +1,6 @@
 //! One-line descriptions of events.
 
+use claude_mem_core::format::count;
 use claude_mem_events::{Event, StopScope, Submitter};
 use serde_json::Value;
 
@@ -45,6 +46,7 @@ pub(super) fn subject(event: &Event) -> String {
         Event::Imported(imported) => format!("{} {}", imported.table, imported.row_id),
         Event::ReprocessStarted(started) => format!("generation {}", started.generation),
         Event::ReprocessFinished(finished) => format!("generation {}", finished.generation),
+        Event::MemoryInjected(injected) => count(injected.observations.len(), "observation"),
         Event::ProjectMerged(_) | Event::LogCompacted(_) => String::new(),
         Event::Erased { .. } => "(erased)".into(),
         Event::Unknown { version, payload, .. } => {

@@ -46,6 +46,10 @@ pub fn compose(
     settings: &Settings,
     request: &Request<'_>,
 ) -> claude_mem_projections::Result<Option<Page>> {
+    let tokens_max = request.budget.unwrap_or_else(|| settings.get(&CONTEXT_TOKENS_MAX));
+    if tokens_max == 0 {
+        return Ok(None);
+    }
     let now_us = u64::try_from(request.now.as_microsecond()).unwrap_or(0);
     let since = match request.resumed {
         None => None,
@@ -76,7 +80,6 @@ pub fn compose(
     }
     let files = Files::of(&request.project.root, request.project.common_dir.as_deref());
     let chosen = choice::choose(&material, &files, now_us, settings.get(&CONTEXT_OBSERVATIONS));
-    let tokens_max = request.budget.unwrap_or_else(|| settings.get(&CONTEXT_TOKENS_MAX));
     let layout = page::Layout {
         label: &request.project.label,
         now: request.now,

@@ -1,5 +1,6 @@
 //! The memories that are added to a prompt: few, in full, or none.
 
+use claude_mem_events::ObservationRef;
 use claude_mem_projections::{
     ListRow, Store,
     details::MemoryBody,
@@ -36,14 +37,14 @@ pub struct PromptRequest<'a> {
     /// The client's id of the session; empty if there is none.
     pub session: &'a str,
     /// Observations that the session was given before.
-    pub given: &'a [i64],
+    pub given: &'a [ObservationRef],
 }
 
 /// The memories for a prompt.
 #[derive(Debug, Default)]
 pub struct PromptContext {
     pub text: String,
-    /// Their ids, in the order of the text.
+    /// In the order of the text.
     pub observations: Vec<i64>,
     /// Approximate cost.
     pub tokens: usize,
@@ -64,11 +65,16 @@ pub fn for_prompt(
         project: request.project,
         until_us: u64::try_from(request.now.as_microsecond()).unwrap_or(0),
         session: request.session,
-        except: request.given,
-        limit: MEMORIES_MAX,
+        limit: MEMORIES_MAX + request.given.len(),
     })?;
-    let names: Vec<MemoryId> =
-        ids.into_iter().map(|id| MemoryId { kind: Kind::Observation, id }).collect();
+    let refs = store.observation_refs(&ids)?;
+    let names: Vec<MemoryId> = ids
+        .into_iter()
+        .zip(refs)
+        .filter(|(_, observation)| !request.given.contains(observation))
+        .map(|(id, _)| MemoryId { kind: Kind::Observation, id })
+        .take(MEMORIES_MAX)
+        .collect();
     let rows = store.list_rows(&names)?;
     Ok(render(&rows, tokens_max))
 }

@@ -160,6 +160,7 @@ fn holding(
             | Event::ReprocessStarted(_)
             | Event::ReprocessFinished(_)
             | Event::LogCompacted(_)
+            | Event::MemoryInjected(_)
             | Event::SessionStarted(_)
             | Event::SessionEnded(_) => false,
             _ => true,

@@ -1,6 +1,6 @@
 //! The words of a prompt that can point to a memory.
 
-use super::{Query, stop_words::is_stop_word, tokens};
+use super::{Query, Shape, Term, query::TERMS_MAX, stop_words::is_stop_word, tokens};
 use std::collections::HashSet;
 
 /// Longer prompts are pasted text; what they are about is said at their start.
@@ -28,6 +28,7 @@ impl PromptTerms {
             query.add_plain(word);
             is_first = word.ends_with(['.', '!', '?', ':', '*', '#', '-']);
         }
+        query.terms = query.terms.into_iter().flat_map(pairs).take(TERMS_MAX).collect();
         query.terms.retain(|term| names.contains(&term.text) || is_telling(&term.text));
         let is_name = query.terms.iter().map(|term| names.contains(&term.text)).collect();
         Self { query, is_name }
@@ -37,6 +38,20 @@ impl PromptTerms {
     pub(super) fn is_enough(&self) -> bool {
         self.query.terms.len() > 1 || self.is_name.contains(&true)
     }
+}
+
+/// A sentence of a script without spaces is one term. No memory contains all of it, so its pairs of
+/// characters are searched for.
+fn pairs(term: Term) -> Vec<Term> {
+    let chars: Vec<char> = term.text.chars().collect();
+    if term.shape != Shape::Characters || chars.len() < 3 {
+        return vec![term];
+    }
+    let pair = |pair: &[char]| {
+        let text: String = pair.iter().collect();
+        Term::new(&[&text], Shape::Characters, false)
+    };
+    chars.windows(2).map(pair).collect()
 }
 
 /// The part of an address behind its host, or the whole word.
@@ -170,3 +185,50 @@ const CONVERSATION: &[&str] = &[
     "yep",
     "yes",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scan_counter;
+
+    /// The terms; names in brackets.
+    fn terms(prompt: &str) -> String {
+        let PromptTerms { query, is_name } = PromptTerms::of(prompt);
+        let term = |(term, is_name): (&Term, &bool)| match is_name {
+            true => format!("[{}]", term.text),
+            false => term.text.clone(),
+        };
+        query.terms.iter().zip(&is_name).map(term).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn words_of_conversation_are_left_out_and_names_are_known() {
+        let table = [
+            ("Why did we move off Postgres?", "[postgres]"),
+            ("ok, looks great now", ""),
+            ("continue", ""),
+            ("option 1", ""),
+            ("The cache is slow again.", "cache slow"),
+            ("see https://git.example.com/acme/shop/issues/7668", "acme shop issues [7668]"),
+            ("fix src/color/gradient.go", "src color [gradient]"),
+            ("rename readReply to read_reply", "rename [readreply] read reply"),
+            ("-x \"a b\" +must", "x b must"),
+            ("缓存很慢", "缓存 存很 很慢"),
+        ];
+        for (prompt, expected) in table {
+            assert_eq!(terms(prompt), expected, "{prompt}");
+        }
+    }
+
+    #[test]
+    fn the_lists_are_sorted() {
+        assert!(CONVERSATION.is_sorted());
+    }
+
+    #[test]
+    fn hostile_prompts_are_read_in_linear_time() {
+        scan_counter::assert_linear(|fragment, size| {
+            PromptTerms::of(&fragment.repeat(size / fragment.len()));
+        });
+    }
+}

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 /// Longer queries are cut: they are pasted by mistake.
 const QUERY_BYTES_MAX: usize = 8 << 10;
 /// Maximum number of terms.
-const TERMS_MAX: usize = 64;
+pub(super) const TERMS_MAX: usize = 64;
 
 /// A parsed query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -143,7 +143,7 @@ impl Query {
 }
 
 impl Term {
-    fn new(words: &[&str], shape: Shape, is_required: bool) -> Self {
+    pub(super) fn new(words: &[&str], shape: Shape, is_required: bool) -> Self {
         let text = words.join(" ").to_lowercase();
         let stems = match shape {
             Shape::Characters => vec![text.clone()],

@@ -34,8 +34,6 @@ pub struct Recall<'a> {
     pub until_us: u64,
     /// Not the memories of this session: it knows them.
     pub session: &'a str,
-    /// Not these observations.
-    pub except: &'a [i64],
     /// Maximum number of memories.
     pub limit: usize,
 }
@@ -74,9 +72,7 @@ impl Store {
         let mut hits: Vec<_> = searching
             .scored
             .iter()
-            .filter(|(name, (score, _))| {
-                !recall.except.contains(&name.id) && evidence.is_enough(score)
-            })
+            .filter(|(_, (score, _))| evidence.is_enough(score))
             .map(|(name, (score, _))| (*name, score.total))
             .collect();
         hits.sort_by(|left, right| right.1.total_cmp(&left.1).then(right.0.cmp(&left.0)));
@@ -108,5 +104,81 @@ impl Evidence<'_> {
         let has_name = met.iter().any(|at| self.terms.is_name[*at]);
         (met.len() > 1 && evidence >= EVIDENCE_MIN)
             || (has_name && evidence >= EVIDENCE_OF_NAME_MIN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_log::TestLog;
+    use claude_mem_events::MemoryAdded;
+
+    const PROJECT: &str = "/p";
+
+    fn store(texts: &[&str]) -> Store {
+        let mut scene = TestLog::new();
+        scene.envelope.project.key = PROJECT.into();
+        for text in texts {
+            scene.envelope.session = "old".into();
+            scene.add(MemoryAdded { text: (*text).into(), ..MemoryAdded::default() });
+        }
+        scene.fold()
+    }
+
+    fn recalled(store: &Store, prompt: &str, session: &str) -> Vec<i64> {
+        let until_us = i64::MAX as u64;
+        let recall = Recall { prompt, project: PROJECT, until_us, session, limit: 5 };
+        store.recall(&recall).unwrap()
+    }
+
+    const NOTES: [&str; 8] = [
+        "Moved off Postgres to SQLite, because backups of one file are simple.",
+        "The login form checks the password twice.",
+        "Timeouts of the payment gateway are retried three times.",
+        "Dark mode follows the system setting.",
+        "Images are resized on upload.",
+        "The nightly job removes stale carts.",
+        "Prices are stored in cents.",
+        "The search box waits 200 ms before it asks the server.",
+    ];
+
+    #[test]
+    fn a_prompt_recalls_what_it_is_about_and_nothing_else() {
+        let store = store(&NOTES);
+        let table: [(&str, &[i64]); 9] = [
+            ("why did we move off Postgres?", &[1]),
+            ("what did we decide about postgres backups", &[1]),
+            ("the payment gateway has timeouts again", &[3]),
+            ("are the prices in cents?", &[7]),
+            ("write a poem about the sea", &[]),
+            ("the server is down", &[]),
+            ("yes", &[]),
+            ("search", &[]),
+            ("-postgres \"stale carts\" nightly", &[6]),
+        ];
+        for (prompt, expected) in table {
+            assert_eq!(recalled(&store, prompt, ""), expected, "{prompt}");
+        }
+    }
+
+    #[test]
+    fn neither_another_project_nor_the_session_itself_is_recalled() {
+        let store = store(&NOTES);
+        let prompt = "why did we move off Postgres?";
+        assert_eq!(recalled(&store, prompt, "new"), [1]);
+        assert_eq!(recalled(&store, prompt, "old"), [0; 0]);
+        let elsewhere =
+            Recall { prompt, project: "/q", until_us: i64::MAX as u64, ..Recall::default() };
+        assert_eq!(store.recall(&Recall { limit: 5, ..elsewhere }).unwrap(), [0; 0]);
+    }
+
+    #[test]
+    fn a_word_that_most_memories_contain_is_no_evidence() {
+        let texts: Vec<String> =
+            (0..40).map(|number| format!("The parser of format {number} reads tokens.")).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let store = store(&texts);
+        assert_eq!(recalled(&store, "does the parser read tokens?", ""), [0; 0]);
+        assert_eq!(recalled(&store, "why does the parser of format 17 fail?", "").len(), 0);
     }
 }

@@ -1,0 +1,66 @@
+//! A session was given memories.
+
+use crate::{DecodeError, Versioned, codec};
+use serde::{Deserialize, Serialize};
+
+/// A session was given memories. They are named, not repeated.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct MemoryInjected {
+    /// When in the session.
+    pub moment: InjectionMoment,
+    /// Observations that were given in full, in order.
+    pub observations: Vec<ObservationRef>,
+    /// Approximate size of the text, in tokens.
+    pub tokens: u32,
+}
+
+/// When a session is given memories.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum InjectionMoment {
+    /// At its start.
+    #[default]
+    SessionStart,
+    /// With a prompt.
+    Prompt,
+}
+
+/// An observation, by the event that contains it. Ids of rows are not stable between machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ObservationRef {
+    /// The id of the reply, note or import.
+    pub event: [u8; 16],
+    /// Its number in that event, from 1.
+    pub number: u32,
+}
+
+impl Versioned for MemoryInjected {
+    const KIND: u16 = 16;
+    const VERSION: u16 = 1;
+
+    fn read(version: u16, body: &[u8]) -> Result<Self, DecodeError> {
+        match version {
+            1 => codec::read(body),
+            _ => Err(DecodeError::Version { kind: Self::KIND, version }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// These bytes are on users' disks. If this fails, add a version; do not edit the bytes.
+    #[test]
+    fn v1_bytes_are_fixed() {
+        let event = MemoryInjected {
+            moment: InjectionMoment::Prompt,
+            observations: vec![ObservationRef { event: *b"0123456789abcdef", number: 2 }],
+            tokens: 300,
+        };
+        let mut bytes = Vec::new();
+        codec::write(&event, &mut bytes).unwrap();
+        assert_eq!(bytes.escape_ascii().to_string(), r"\x01\x010123456789abcdef\x02\xfb,\x01");
+        assert_eq!(MemoryInjected::read(1, &bytes), Ok(event));
+        assert!(MemoryInjected::read(MemoryInjected::VERSION + 1, &bytes).is_err());
+    }
+}
