@@ -72,7 +72,7 @@ fn a_correction_replaces_what_the_session_had_remembered() {
         let text = request.last_user_text();
         let said = reply("saw", request);
         Answer::text(match () {
-            // Asked about in another run than the first two.
+            // Distilled in another run than the first two.
             () if text.contains("\nwork 3 of") => {
                 assert!(text.contains("feature: saw work 2 of a"), "{text}");
                 assert!(!text.contains("feature: saw work 1 of a"), "{text}");

@@ -82,9 +82,9 @@ fn given_since(
         if entry.kind != MemoryInjected::KIND {
             continue;
         }
-        let recorded = Recorded::from_entry(&entry);
-        if let Event::MemoryInjected(injected) = recorded.event
-            && recorded.envelope.session == session
+        let found = Recorded::from_entry(&entry);
+        if let Event::MemoryInjected(injected) = found.event
+            && found.envelope.session == session
         {
             given.extend(injected.observations);
         }

@@ -65,11 +65,11 @@ pub(super) fn write(
     let noted = noted(&material.noted, &mut budget, &zone);
     let (last, earlier) = sessions(&material.summaries, &mut budget, &zone, layout.now);
     let lines = observations(chosen, &mut budget, &zone, layout.full_count);
-    let notes = material.by_hand.iter().take(by_hand.len());
-    let notes = notes.chain(material.noted.iter().map(|note| &note.memory).take(noted.len()));
+    let whole = material.by_hand.iter().take(by_hand.len());
+    let whole = whole.chain(material.noted.iter().map(|note| &note.memory).take(noted.len()));
     let full = lines.iter().zip(chosen).filter(|(line, _)| line.is_full);
     let full = full.map(|(_, one)| one.memory);
-    let given = notes.chain(full).map(|memory| memory.id).collect();
+    let given = whole.chain(full).map(|memory| memory.id).collect();
     let shown = lines.len();
     let mut body = String::new();
     section(&mut body, "Written down by the user", &by_hand);

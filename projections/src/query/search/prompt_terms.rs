@@ -16,7 +16,8 @@ pub(super) struct PromptTerms {
 
 impl PromptTerms {
     pub(super) fn of(prompt: &str) -> Self {
-        let prompt = &prompt[..prompt.floor_char_boundary(PROMPT_BYTES_MAX)];
+        let end = (0..=prompt.len().min(PROMPT_BYTES_MAX)).rfind(|at| prompt.is_char_boundary(*at));
+        let prompt = &prompt[..end.unwrap_or(0)];
         let mut query = Query::default();
         let mut names = HashSet::new();
         let mut is_first = true;

@@ -13,6 +13,7 @@ use super::{
     statistics::Statistics,
 };
 use crate::{Store, error::Result};
+use std::collections::HashMap;
 
 /// Maximum number of memories that are scored.
 const SCORED_ROWS: usize = 60;
@@ -49,7 +50,7 @@ impl Store {
         let search = Search { until_us: Some(recall.until_us), ..Search::default() };
         let projects = Some(self.projects_named(recall.project)?);
         let mut searching =
-            Searching { store: self, search: &search, projects, scored: Default::default() };
+            Searching { store: self, search: &search, projects, scored: HashMap::new() };
         let kind = Kind::Observation;
         let mut filter = Filter::of(&search, kind).unwrap_or_default();
         if !recall.session.is_empty() {
