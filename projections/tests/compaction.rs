@@ -5,7 +5,8 @@
 mod made;
 
 use claude_mem_events::{
-    AgentReplied, Forgotten, Id, Imported, LogCompacted, MemoryAdded, ReprocessFinished, ToolUsed,
+    AgentReplied, Forgotten, Id, Imported, LogCompacted, MemoryAdded, PromptSubmitted,
+    ReprocessFinished, ToolUsed,
 };
 use claude_mem_log::{
     Compactor, Item, Log, Options as LogOptions, Packing, SegmentState, Seq, maintain, roll, verify,
@@ -212,6 +213,26 @@ fn the_branch_of_a_forgotten_session_is_gone_too() {
     let state = store.dump("select branch, first_commit, last_commit from sessions").unwrap();
     assert_eq!(state, "later|c0ffee|c0ffee\n");
     assert!(is_read(&log));
+    assert!(compact(dir.path(), &mut store, 1) > 0);
+    assert!(!is_read(&log));
+    assert_same_text(&rebuilt_rows(&log), &before);
+}
+
+/// An older version recorded text of the client as the user's. Without the text, it is still no turn.
+#[test]
+fn a_forgotten_notification_does_not_become_a_turn() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = Writer::new(dir.path());
+    writer.session(2);
+    let prompt = format!("<task-notification>{SECRET}</task-notification>");
+    let event = writer.add(PromptSubmitted { prompt, ..PromptSubmitted::default() });
+    writer.add(ToolUsed::default());
+    writer.add(Forgotten { events: vec![event], ..Forgotten::default() });
+    writer.add(LogCompacted::default());
+    let log = Log::open(dir.path(), LogOptions::default()).unwrap();
+    let mut store = Store::in_memory().unwrap();
+    store.catch_up(&log, |_| {}).unwrap();
+    let before = dump(&store);
     assert!(compact(dir.path(), &mut store, 1) > 0);
     assert!(!is_read(&log));
     assert_same_text(&rebuilt_rows(&log), &before);

@@ -17,10 +17,20 @@ use crate::{
     transcript::{self, TurnPart},
 };
 use claude_mem_core::settings::{Settings, table::SKIP_TOOLS};
-use claude_mem_privacy::{Policy, clean_json, clean_text, is_only_task_notification};
+use claude_mem_privacy::{Author, Policy, clean_json, clean_text, typed};
 
 /// Stands for a prompt without text.
 pub const MEDIA: &str = "[media prompt]";
+
+/// Who submitted a prompt with this text.
+pub fn submitter(text: &str) -> Submitter {
+    match typed(text).author {
+        Author::Client => Submitter::TaskNotification,
+        Author::Teammate => Submitter::Teammate,
+        Author::User if text.trim().is_empty() => Submitter::UserMedia,
+        Author::User => Submitter::User,
+    }
+}
 
 /// Builds one event of a session that is recorded.
 pub(super) struct EventBuilder<'r, 'a> {
@@ -76,14 +86,10 @@ impl EventBuilder<'_, '_> {
     fn prompt_submitted(&mut self, prompt: &Prompt<'_>) -> Result<PromptSubmitted, NotBuilt> {
         let prompt_id = self.text(&prompt.prompt_id);
         let cleaned = clean_text(&prompt.text, self.policy());
-        let submitter = match prompt.text.trim() {
-            "" => Submitter::UserMedia,
-            text if is_only_task_notification(text) => Submitter::TaskNotification,
-            _ => Submitter::User,
-        };
+        let submitter = submitter(&prompt.text);
         let is_private = match (submitter, cleaned.wholly_private) {
             // The result of a background task is as private as the turn that started it.
-            (Submitter::TaskNotification, _) => self.turn.is_on(),
+            (Submitter::TaskNotification | Submitter::Teammate, _) => self.turn.is_on(),
             (_, true) => {
                 self.turn.begin(&prompt_id).map_err(NotBuilt::Marker)?;
                 true

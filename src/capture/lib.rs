@@ -20,7 +20,7 @@ mod remarks;
 mod transcript;
 pub mod transcript_rows;
 
-pub use build_event::MEDIA;
+pub use build_event::{MEDIA, submitter};
 pub use clients::{CLAUDE_CODE, Client, HookCommand, Response};
 pub use dropped::Dropped;
 pub use envelope::{bounded, envelope};

@@ -5,6 +5,7 @@ use claude_mem_events::{
     ToolUsed,
 };
 use claude_mem_log::{Error, Log};
+use claude_mem_privacy::{Author, typed};
 use claude_mem_projections::imported_tool_use;
 
 use crate::turn_prompt::{RemarkView, ToolView, Turn};
@@ -78,14 +79,18 @@ impl TurnInput {
     fn take_prompt(&mut self, recorded: Recorded) {
         let at_us = recorded.at_us();
         let Event::PromptSubmitted(prompt) = recorded.event else { return };
+        let typed = typed(&prompt.prompt);
+        if typed.author != Author::User {
+            return;
+        }
         if self.prompted_at_us == 0 {
             self.prompted_at_us = at_us;
             self.cwd = prompt.cwd;
         }
-        if !self.prompt.is_empty() && !prompt.prompt.is_empty() {
+        if !self.prompt.is_empty() && !typed.text.is_empty() {
             self.prompt.push_str("\n\n");
         }
-        self.prompt.push_str(&prompt.prompt);
+        self.prompt.push_str(&typed.text);
     }
 
     /// The last stop of the turn before. Of its message, the end is kept: there are the questions.
@@ -103,7 +108,7 @@ impl TurnInput {
         if self.prompted_at_us == 0 {
             self.prompted_at_us = first_tool.map_or(0, |(at_us, _)| *at_us);
             if let Some(stop) = &self.stop {
-                self.prompt.clone_from(&stop.last_user_message);
+                self.prompt = typed(&stop.last_user_message).text.into_owned();
             }
         }
         let places = [

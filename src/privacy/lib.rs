@@ -4,6 +4,7 @@
 //! kind, truncate long text. Truncation is last, so that no secret is cut in two and half of it
 //! kept. Everything takes linear time, and [`work`] enforces a limit. This crate does no I/O.
 
+mod client_text;
 mod clip;
 mod json;
 mod json_strings;
@@ -15,9 +16,9 @@ pub mod work;
 
 use std::borrow::Cow;
 
+pub use client_text::{Author, Typed, typed};
 pub use json::clean_json;
 pub use json_strings::{end_of_string, read_string};
-pub use tags::is_only_task_notification;
 
 use clip::Clip;
 use secrets::{Found, Name};

@@ -114,24 +114,6 @@ fn marked(text: &str, places: &[Place], starts: &mut [usize]) -> String {
     out
 }
 
-/// Whether the text consists only of `<task-notification>` blocks, which the client sends by
-/// itself.
-pub fn is_only_task_notification(text: &str) -> bool {
-    const OPEN: &str = "<task-notification";
-    const CLOSE: &str = "</task-notification>";
-    let mut rest = text.trim();
-    let mut seen = false;
-    while let Some(inside) = rest.strip_prefix(OPEN) {
-        if !inside.starts_with(|c: char| c == '>' || c.is_whitespace()) {
-            return false;
-        }
-        let Some(close) = inside.find(CLOSE) else { return false };
-        rest = inside[close + CLOSE.len()..].trim_start();
-        seen = true;
-    }
-    seen && rest.is_empty()
-}
-
 /// Moves the remaining text to the front and truncates. Returns the positions of removals and
 /// parts, in order.
 fn strip_in_place(bytes: &mut Vec<u8>, starts: &[usize]) -> Vec<Place> {
@@ -469,17 +451,5 @@ mod tests {
             let left = stripped(&unit.repeat(100_000));
             assert!(!left.contains("private"), "{unit}");
         }
-    }
-
-    #[test]
-    fn a_prompt_of_notifications_only_is_recognized() {
-        let block = "<task-notification>\n<task-id>b1</task-id>\n</task-notification>";
-        assert!(is_only_task_notification(block));
-        assert!(is_only_task_notification(&format!("\n{block}\n{block} ")));
-        assert!(!is_only_task_notification(&format!("{block} and go on")));
-        assert!(!is_only_task_notification(&format!("what is {block}")));
-        assert!(!is_only_task_notification("<task-notification>"));
-        assert!(!is_only_task_notification("<task-notifications></task-notification>"));
-        assert!(!is_only_task_notification(""));
     }
 }

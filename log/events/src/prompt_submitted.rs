@@ -30,8 +30,11 @@ pub enum Submitter {
     User,
     /// The user, with only pictures or files.
     UserMedia,
-    /// The client itself: a notification of a background task.
+    /// The client itself: a notification of a background task, or other text that nobody typed.
     TaskNotification,
+    /// Another agent of the same team. Added later to version 1: older programs keep such an event
+    /// unread, and still read all others. A new version would have hidden every prompt from them.
+    Teammate,
 }
 
 impl Versioned for PromptSubmitted {
@@ -66,5 +69,9 @@ mod tests {
         assert_eq!(bytes.escape_ascii().to_string(), r"\x06fix it\x00\x02\x02p1\x02/p\x02{}");
         assert_eq!(PromptSubmitted::read(1, &bytes), Ok(event));
         assert!(PromptSubmitted::read(PromptSubmitted::VERSION + 1, &bytes).is_err());
+        let event =
+            PromptSubmitted { submitter: Submitter::Teammate, ..PromptSubmitted::default() };
+        assert_eq!(PromptSubmitted::read(1, b"\x00\x00\x03\x00\x00\x00"), Ok(event));
+        assert!(PromptSubmitted::read(1, b"\x00\x00\x04\x00\x00\x00").is_err());
     }
 }

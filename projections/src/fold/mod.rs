@@ -13,7 +13,7 @@ mod log_history;
 mod observations;
 pub(crate) mod projection;
 mod projects;
-mod prompts;
+pub(crate) mod prompts;
 pub(crate) mod rebuild;
 mod replies;
 mod reprocesses;

@@ -10,6 +10,7 @@ use crate::{
     store::sql_values::some,
 };
 use claude_mem_events::{Event, PromptSubmitted, Recorded, Submitter};
+use claude_mem_privacy::{Author, typed};
 use rusqlite::{OptionalExtension, params};
 
 /// Prompts. Only the user's own are counted; a private one is counted and has no text.
@@ -21,7 +22,7 @@ impl Projection for Prompts {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {
@@ -35,16 +36,20 @@ impl Projection for Prompts {
 fn submit(rows: &Rows<'_>, event: &Recorded, prompt: &PromptSubmitted) -> Result<()> {
     let place = sessions::place(rows, event)?;
     let Some(session) = place.session else { return Ok(()) };
-    let is_users = prompt.submitter != Submitter::TaskNotification;
+    let typed = typed(&prompt.prompt);
+    let submitter = submitter(prompt);
+    let is_users = matches!(submitter, Submitter::User | Submitter::UserMedia);
     let number = place.prompt_number + i64::from(is_users);
     // A prompt typed into a running turn shares that turn's id, and its Stop.
     let is_queued = !prompt.prompt_id.is_empty() && prompt.prompt_id == place.prompt_id;
     let turn = if is_queued || !is_users { place.turn } else { number };
-    let text = some(&prompt.prompt).filter(|_| !prompt.is_private);
-    let submitter = match prompt.submitter {
+    let text = if is_users { typed.text } else { prompt.prompt.as_str().into() };
+    let text = some(&text).filter(|_| !prompt.is_private);
+    let submitter = match submitter {
         Submitter::User => "user",
         Submitter::UserMedia => "media",
-        Submitter::TaskNotification => "task",
+        // Nobody typed it: it is neither counted nor found.
+        Submitter::TaskNotification | Submitter::Teammate => "task",
     };
     let words = fts_terms::of(text.filter(|_| is_users));
     let sql = "insert into prompts (id, event, seq, at_us, session, project, number, turn, text,
@@ -76,6 +81,15 @@ fn submit(rows: &Rows<'_>, event: &Recorded, prompt: &PromptSubmitted) -> Result
                where id = ?1";
     rows.run(sql, (session, number, turn, some(&prompt.prompt_id).filter(|_| is_users)))?;
     Ok(())
+}
+
+/// Who submitted a prompt. Older versions recorded some text of the client as the user's.
+pub(crate) fn submitter(prompt: &PromptSubmitted) -> Submitter {
+    match (prompt.submitter, typed(&prompt.prompt).author) {
+        (Submitter::User, Author::Client) => Submitter::TaskNotification,
+        (Submitter::User, Author::Teammate) => Submitter::Teammate,
+        (recorded, _) => recorded,
+    }
 }
 
 /// The prompt and the turn that `prompt_id` belongs to. A late event still belongs to its own turn;
@@ -129,6 +143,27 @@ mod tests {
             "1|user\n1|task\n"
         );
         assert_eq!(store.dump("select count(*) from prompts_fts ('task')").unwrap(), "0\n");
+    }
+
+    /// Recorded as the user's by an older version.
+    #[test]
+    fn text_of_the_client_in_old_events_is_neither_a_turn_nor_found() {
+        let mut scene = TestLog::new();
+        scene.prompt("<ide_opened_file>Opened secret.rs</ide_opened_file>\nfirst");
+        scene.prompt("<teammate-message teammate_id=\"lead\">review</teammate-message>");
+        scene.prompt(
+            "<task-notification>done</task-notification>\nFull transcript available at: /x",
+        );
+        let store = scene.fold();
+        assert_eq!(
+            store.dump("select number, turn, submitter from prompts").unwrap(),
+            "1|1|user\n1|1|task\n1|1|task\n"
+        );
+        assert_eq!(store.dump("select text from visible_prompts").unwrap(), "first\n");
+        for word in ["secret", "review", "transcript"] {
+            let sql = format!("select count(*) from prompts_fts ('{word}')");
+            assert_eq!(store.dump(&sql).unwrap(), "0\n", "{word}");
+        }
     }
 
     #[test]

@@ -11,13 +11,14 @@ use crate::{
     fold::{
         Compactions, files_touched,
         projection::{Projection as _, ReadAhead, Rows},
+        prompts::submitter,
     },
     store::{Store, sql_values::seq},
     xml::{self, Observation, Reply, Summary},
 };
 use claude_mem_events::{
-    AgentFailed, AgentReplied, Envelope, Event, Forgotten, Id, Imported, LogCompacted, Recorded,
-    Seq, Tombstone, ToolUsed,
+    AgentFailed, AgentReplied, Envelope, Event, Forgotten, Id, Imported, LogCompacted,
+    PromptSubmitted, Recorded, Seq, Tombstone, ToolUsed,
 };
 use claude_mem_log::{Damage, Entry, Fate, Gap, Head, Judge};
 use serde_json::{Map, Value};
@@ -432,6 +433,11 @@ fn blank(event: &Event, is_whole: bool) -> Option<Event> {
             let mut started = started.clone();
             started.extra.clear();
             Some(started.into())
+        }
+        // Without its text, nothing else says that nobody typed it.
+        Event::PromptSubmitted(prompt) => {
+            let submitter = submitter(prompt);
+            Event::from(PromptSubmitted { submitter, ..prompt.clone() }).blanked()
         }
         Event::Imported(imported) => {
             let row = blank_row(&imported.row);

@@ -24,7 +24,8 @@ pub(super) fn subject(event: &Event) -> String {
         Event::PromptSubmitted(submitted) => match (submitted.is_private, submitted.submitter) {
             (true, _) => "(private)".into(),
             (false, Submitter::TaskNotification) => format!("(client) {}", submitted.prompt),
-            (false, _) => submitted.prompt.clone(),
+            (false, Submitter::Teammate) => format!("(teammate) {}", submitted.prompt),
+            (false, Submitter::User | Submitter::UserMedia) => submitted.prompt.clone(),
         },
         Event::ToolUsed(used) if used.has_failed => {
             format!("{} failed: {} {}", used.tool, input_subject(&used.input), used.error)

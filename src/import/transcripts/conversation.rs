@@ -8,11 +8,11 @@ use claude_mem_events::{
 
 use crate::sink::stable_id;
 use claude_mem_capture::{
-    MEDIA, Refusal, Remarks,
+    MEDIA, Refusal, Remarks, submitter,
     transcript_rows::{Block, Row, as_typed, joined},
 };
 use claude_mem_core::failure::Failure;
-use claude_mem_privacy::{Policy, clean_json, clean_text, is_only_task_notification};
+use claude_mem_privacy::{Policy, clean_json, clean_text};
 
 /// Settings of the hooks.
 #[derive(Debug)]
@@ -192,14 +192,10 @@ impl<'a> Conversation<'a> {
         each: &mut Each<'_>,
     ) -> Result<(), Failure> {
         let Some(time_us) = row.time_us() else { return Ok(()) };
-        let submitter = match text.trim() {
-            "" => Submitter::UserMedia,
-            text if is_only_task_notification(text) => Submitter::TaskNotification,
-            _ => Submitter::User,
-        };
+        let submitter = submitter(text);
         let cleaned = clean_text(text, self.habits.policy);
         let is_private = match submitter {
-            Submitter::TaskNotification => self.is_private,
+            Submitter::TaskNotification | Submitter::Teammate => self.is_private,
             _ => cleaned.wholly_private,
         };
         // A prompt queued into a private turn is public, and the turn stays private.

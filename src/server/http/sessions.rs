@@ -19,7 +19,7 @@ use super::{
 use claude_mem_capture::{Captured, IncomingKind};
 use claude_mem_core::app::App;
 use claude_mem_memory::store;
-use claude_mem_privacy::is_only_task_notification;
+use claude_mem_privacy::{Author, typed};
 
 /// Default page size.
 const LIMIT: u32 = 20;
@@ -91,7 +91,7 @@ pub(super) async fn begin(
     event: SessionEvent,
     prompt: Option<String>,
 ) -> Result<SessionInit, ApiError> {
-    if prompt.as_deref().is_some_and(|prompt| is_only_task_notification(prompt.trim())) {
+    if prompt.as_deref().is_some_and(|prompt| typed(prompt).author == Author::Client) {
         return Ok(SessionInit::skipped("internal_protocol"));
     }
     let session = event.session.clone();
