@@ -2,27 +2,27 @@
 
 use serde_json::Value;
 
-use super::outcomes::{self, Counts, Fault};
-use super::shell;
-use super::text::{clip, code, is_among, one_line};
+use super::outcomes::{self, Fault};
+pub(super) use super::purposes::Purpose;
+use super::purposes::{
+    self, LOOK_PROGRAMS, Remote, SHOWN_CHARS_MAX, effect, is_commit, program, purpose,
+};
+use super::runners::{self, Counts};
+use super::shell::{self, Next, Step};
+use super::text::{clip, code, is_among, one_line, relative};
 use crate::escape::without_ansi;
 use crate::turn_prompt::ToolView;
 
-const SHOWN_CHARS_MAX: usize = 60;
+/// A command to be run again is shown up to here.
+const WHOLE_CHARS_MAX: usize = 140;
 
-/// What a command is for, the most telling last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Purpose {
-    /// It only shows something, or does nothing of note.
-    Look,
-    /// A program that is neither of the others.
-    Run,
-    /// It changes something outside the files that tools edit.
-    Effect,
-    /// Compilers, linters.
-    Build,
-    /// Tests.
-    Test,
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Passed,
+    Failed,
+    /// The shell hid the exit code, and the output does not tell.
+    Unknown,
 }
 
 /// One use of the shell, seen by its most telling command.
@@ -34,67 +34,137 @@ pub(super) struct Run {
     pub(super) purpose: Purpose,
     /// The command, short.
     pub(super) shown: String,
-    /// It did not go well, whatever its exit code says.
-    pub(super) has_failed: bool,
+    /// The command as it can be run again, with the environment set for it.
+    pub(super) whole: String,
+    /// The same without the way to another machine.
+    pub(super) core: String,
+    /// Where it ran, as seen from the project; empty for the project's own folder.
+    pub(super) folder: String,
+    /// The way to the other machine or container it ran on; empty if it ran here.
+    pub(super) way: String,
+    /// It was started and left running.
+    pub(super) is_background: bool,
+    /// It belongs to the project, such as a script of it.
+    pub(super) is_of_project: bool,
     /// What went wrong.
     pub(super) fault: Option<Fault>,
+    /// Why it was not even begun: the program, an option or a file is not there.
+    pub(super) refusal: Option<String>,
     /// Tests that ran.
     pub(super) counts: Option<Counts>,
     /// What it changed, in words.
     pub(super) effects: Vec<String>,
     /// Subjects of commits made.
     pub(super) commits: Vec<String>,
+    /// It only looks at files.
+    pub(super) is_plain_look: bool,
+    outcome: Outcome,
     key: String,
     arguments: Vec<String>,
 }
 
+/// Written by the client in place of an output: the command was not run.
+const NOT_RUN: &str =
+    "<tool_use_error>|The user doesn't want to|Permission to use|Error: Permission to use";
+
 impl Run {
-    /// Reads one use of the shell.
+    /// Reads one use of the shell in a project.
     pub(super) fn of(
         view: &ToolView<'_>,
-        input: &Value,
-        output: &Value,
-        at: usize,
+        (input, output): (&Value, &Value),
+        (cwd, at): (&str, usize),
     ) -> Option<Self> {
         let command = input.get("command").and_then(Value::as_str)?;
-        let steps = shell::steps(command);
-        let is_unfinished = output.get("backgroundTaskId").is_some_and(Value::is_string)
-            || output.get("interrupted") == Some(&Value::Bool(true));
         let printed = printed(output);
-        let mut telling: Option<(Purpose, &[String])> = None;
-        for words in &steps {
-            let purpose = purpose(words);
+        if view.failed && super::text::begins(&printed, NOT_RUN) {
+            return None;
+        }
+        let steps = shell::steps(command);
+        let is_background = output.get("backgroundTaskId").is_some_and(Value::is_string)
+            || printed.starts_with("Command running in background");
+        let is_unfinished = is_background || output.get("interrupted") == Some(&Value::Bool(true));
+        let remotes: Vec<Option<Remote>> = steps.iter().map(purposes::remote).collect();
+        let mut telling: Option<(Purpose, usize)> = None;
+        for (number, step) in steps.iter().enumerate() {
+            let purpose = match &remotes[number] {
+                Some(remote) => {
+                    let inner = remote.steps.iter().map(|step| purpose(&step.words));
+                    inner.max().unwrap_or(Purpose::Look)
+                }
+                None => purpose(&step.words),
+            };
             if telling.is_none_or(|(best, _)| purpose > best) {
-                telling = Some((purpose, words));
+                telling = Some((purpose, number));
             }
         }
-        let (mut purpose, words) = telling?;
+        let (mut purpose, number) = telling?;
+        let words = &steps[number].words;
+        let is_look = |step: &Step| is_among(program(&step.words), LOOK_PROGRAMS);
+        let is_plain_look = match &remotes[number] {
+            Some(remote) => remote.steps.iter().all(is_look),
+            None => is_look(&steps[number]),
+        };
+        let inner = remotes[number].as_ref().map(|remote| {
+            let texts: Vec<&str> = remote.steps.iter().map(|step| step.text.as_str()).collect();
+            clip(&texts.join(" && "), WHOLE_CHARS_MAX)
+        });
+        let core = inner.unwrap_or_else(|| whole(&steps, number, cwd));
+        let is_of_project = purposes::is_of_project(words);
         if is_unfinished {
             purpose = Purpose::Look;
         }
-        let counts = (purpose == Purpose::Test).then(|| outcomes::counts(&printed)).flatten();
+        let counts =
+            (purpose == Purpose::Test).then(|| runners::total(outcomes::lines(&printed))).flatten();
         let fault = outcomes::fault(&printed);
-        let is_red = counts.is_some_and(|counts| counts.failed > 0)
-            || purpose >= Purpose::Build
-                && counts.is_none()
-                && fault.as_ref().is_some_and(|fault| fault.weight >= 8);
-        let has_failed = view.failed || is_red;
+        let outcome = if is_unfinished {
+            Outcome::Unknown
+        } else {
+            outcome((&steps, number), purpose, (view.failed, &printed), (counts, fault.as_ref()))
+        };
+        let has_failed = outcome == Outcome::Failed;
         let done = !view.failed && !is_unfinished;
         let commits = if done { commits(&steps, &printed) } else { Vec::new() };
-        let effects =
-            if done { steps.iter().filter_map(|step| effect(step)).collect() } else { Vec::new() };
+        let all = steps.iter().zip(&remotes).flat_map(|(step, remote)| match remote {
+            Some(remote) => remote.steps.iter().map(|step| &step.words).collect(),
+            None => vec![&step.words],
+        });
+        let effects = if done {
+            all.filter_map(|words| effect_with(words, &printed)).collect()
+        } else {
+            Vec::new()
+        };
         Some(Self {
             at,
             purpose,
-            shown: clip(&words.join(" "), SHOWN_CHARS_MAX),
-            has_failed,
+            shown: clip(&shown_words(words), SHOWN_CHARS_MAX),
+            whole: whole(&steps, number, cwd),
+            folder: folder(&steps[..number], view.cwd, cwd),
+            way: remotes[number]
+                .as_ref()
+                .map_or_else(String::new, |remote| clip(&remote.way, WHOLE_CHARS_MAX)),
+            outcome,
+            is_background,
+            is_of_project,
+            refusal: (view.failed || has_failed).then(|| outcomes::refusal(&printed)).flatten(),
             fault: fault.filter(|_| has_failed),
-            counts,
+            counts: counts.filter(|counts| has_failed || counts.failed == 0),
             effects,
             commits,
+            is_plain_look,
+            core,
             key: key(purpose, words),
             arguments: arguments(words),
         })
+    }
+
+    /// It did not go well.
+    pub(super) fn has_failed(&self) -> bool {
+        self.outcome == Outcome::Failed
+    }
+
+    /// It went well for certain.
+    pub(super) fn has_passed(&self) -> bool {
+        self.outcome == Outcome::Passed
     }
 
     /// Whether this run checks what the other one did: the same program, and one of them on all or part
@@ -105,16 +175,173 @@ impl Run {
         self.key == other.key && (within(self, other) || within(other, self))
     }
 
+    /// Whether this run checks what an earlier turn of the session showed as `shown`.
+    pub(super) fn repeats_shown(&self, shown: &str) -> bool {
+        let words: Vec<String> = shown.split_whitespace().map(str::to_owned).collect();
+        if words.is_empty() {
+            return false;
+        }
+        let other = arguments(&words);
+        let is_within = other.iter().all(|a| self.arguments.contains(a))
+            || self.arguments.iter().all(|a| other.contains(a));
+        self.key == key(purpose(&words), &words) && is_within
+    }
+
+    /// What it ran on, and how much: fewer is more.
+    pub(super) fn breadth(&self) -> usize {
+        self.arguments.len()
+    }
+
+    /// The words of the command, for comparing it with another.
+    pub(super) fn tokens(&self) -> Vec<&str> {
+        let mut tokens: Vec<&str> = self
+            .whole
+            .split(|c: char| c.is_whitespace() || "\"'`;&|()".contains(c))
+            .filter(|word| !word.is_empty())
+            .collect();
+        tokens.sort_unstable();
+        tokens.dedup();
+        tokens
+    }
+
     /// `cargo test`: 12 passed.
     pub(super) fn result(&self) -> String {
         let outcome = match (self.counts, &self.fault) {
             (Some(counts), _) => counts.shown(),
             (None, Some(fault)) => format!("fails: {}", fault.essence),
-            (None, None) => (if self.has_failed { "fails" } else { "passes" }).to_owned(),
+            (None, None) => (if self.has_failed() { "fails" } else { "passes" }).to_owned(),
         };
         let colon = if self.counts.is_some() { ":" } else { "" };
         format!("{}{colon} {outcome}", code(&self.shown))
     }
+}
+
+/// Whether a run went well. The exit code is believed unless the shell hid it; then the runner's total
+/// tells, and without one an error that only a failure prints.
+fn outcome(
+    (steps, number): (&[Step], usize),
+    purpose: Purpose,
+    (has_failed, printed): (bool, &str),
+    (counts, fault): (Option<Counts>, Option<&Fault>),
+) -> Outcome {
+    if let Some(code) = reported_exit(&steps[number + 1..], printed) {
+        return if code == 0 { Outcome::Passed } else { Outcome::Failed };
+    }
+    let is_hidden = is_hidden(steps, number);
+    let is_green = counts.map(|counts| counts.failed == 0);
+    let weight = fault.map_or(0, |fault| fault.weight);
+    match (has_failed, is_hidden, is_green) {
+        (false, false, _) => Outcome::Passed,
+        (_, true, Some(is_green)) => {
+            if is_green {
+                Outcome::Passed
+            } else {
+                Outcome::Failed
+            }
+        }
+        // A later step of the same line failed.
+        (true, false, Some(true)) if number + 1 < steps.len() => Outcome::Passed,
+        (true, true, None) if purpose >= Purpose::Build && weight < 5 => Outcome::Unknown,
+        (true, _, _) => Outcome::Failed,
+        (false, true, None) => match purpose {
+            Purpose::Test | Purpose::Build if weight >= 8 => Outcome::Failed,
+            Purpose::Test => Outcome::Unknown,
+            Purpose::Build if weight > 2 => Outcome::Unknown,
+            _ => Outcome::Passed,
+        },
+    }
+}
+
+/// Whether the exit code of the line is not that of the step.
+fn is_hidden(steps: &[Step], number: usize) -> bool {
+    let has_pipefail =
+        steps[..number].iter().any(|step| step.words.iter().any(|word| word == "pipefail"));
+    let mut at = number;
+    loop {
+        match steps[at].next {
+            Next::End => return false,
+            Next::Pipe if !has_pipefail => return true,
+            Next::Or | Next::Then => return true,
+            Next::And | Next::Pipe => at += 1,
+        }
+    }
+}
+
+/// The exit code that a later step printed: `; echo "exit: $?"`.
+fn reported_exit(later: &[Step], printed: &str) -> Option<i32> {
+    let echo = later.iter().find(|step| program(&step.words) == "echo")?;
+    let text = echo.words[1..].join(" ");
+    let (before, after) = ["$?", "${PIPESTATUS[0]}", "$PIPESTATUS"]
+        .iter()
+        .find_map(|variable| text.split_once(variable))?;
+    printed.lines().rev().take(50).find_map(|line| {
+        line.trim()
+            .strip_prefix(before.trim_start())?
+            .strip_suffix(after.trim_end())?
+            .trim()
+            .parse()
+            .ok()
+    })
+}
+
+/// The words of a command; long ones, such as programs given in quotes, by their beginning.
+fn shown_words(words: &[String]) -> String {
+    words.iter().map(|word| clip(word, SHOWN_CHARS_MAX)).collect::<Vec<_>>().join(" ")
+}
+
+/// The step as it was written, after the steps that set up its environment.
+fn whole(steps: &[Step], number: usize, cwd: &str) -> String {
+    let is_setup =
+        |step: &&Step| step.words.is_empty() || is_among(program(&step.words), "export|source|.");
+    let setup = steps[..number].iter().filter(is_setup).map(|step| step.text.as_str());
+    let texts: Vec<&str> = setup.chain([steps[number].text.as_str()]).collect();
+    let mut text = texts.join(" && ");
+    for mark in [" 2>&1", " 2>/dev/null", " >/dev/null", " > /dev/null"] {
+        text = text.replace(mark, "");
+    }
+    if cwd.len() > 1 {
+        text = text.replace(&format!("{}/", cwd.trim_end_matches('/')), "");
+    }
+    clip(&one_line(&text), WHOLE_CHARS_MAX)
+}
+
+/// The folder a step runs in, as seen from the project.
+fn folder(before: &[Step], at: &str, project: &str) -> String {
+    let mut folder = if at.is_empty() { project.to_owned() } else { at.replace('\\', "/") };
+    for step in before.iter().filter(|step| is_among(program(&step.words), "cd|pushd")) {
+        let Some(to) = step.words.get(1).map(|to| to.trim_end_matches('/').replace('\\', "/"))
+        else {
+            continue;
+        };
+        // The folder of a tool may be recorded as it was after the command.
+        let is_there = folder.ends_with(&format!("/{to}"));
+        match to.as_str() {
+            "." | "" | "-" | "~" => {}
+            to if to.starts_with(['/', '$', '~']) || to.contains(':') => to.clone_into(&mut folder),
+            _ if is_there => {}
+            ".." => folder.truncate(folder.rfind('/').unwrap_or(0)),
+            to => folder = format!("{folder}/{}", to.trim_start_matches("./")),
+        }
+    }
+    let shown = relative(&folder, project);
+    if shown.trim_end_matches('/') == project.trim_end_matches('/') {
+        String::new()
+    } else {
+        shown.to_owned()
+    }
+}
+
+/// What a command changes, with the address it printed of what it made.
+fn effect_with(words: &[String], printed: &str) -> Option<String> {
+    let effect = effect(words)?;
+    if program(words) != "gh" {
+        return Some(effect);
+    }
+    let address = printed.split_whitespace().find(|word| word.starts_with("https://"));
+    Some(match address {
+        Some(address) => format!("{effect}: {}", clip(address, 120)),
+        None => effect,
+    })
 }
 
 /// What a program is run on, without what only says how.
@@ -127,7 +354,8 @@ fn arguments(words: &[String]) -> Vec<String> {
                 "test" | "t" | "run" | "exec" | "pytest" | "unittest" | "vitest" | "jest"
             )
     };
-    words[1..].iter().filter(|word| !is_how(word)).cloned().collect()
+    let words = if is_commit(words) { &[] } else { words };
+    words.iter().skip(1).filter(|word| !is_how(word)).cloned().collect()
 }
 
 /// All that a command printed, as one text.
@@ -141,69 +369,6 @@ fn printed(output: &Value) -> String {
         _ => String::new(),
     };
     without_ansi(&text).into_owned()
-}
-
-/// Programs that test whatever follows.
-const TEST_PROGRAMS: &str = "pytest|py.test|jest|vitest|mocha|ava|rspec|phpunit|ctest|tox|bats|playwright|cypress|\
-    nextest";
-const BUILD_PROGRAMS: &str = "tsc|make|cmake|ninja|webpack|eslint|ruff|mypy|pyright|golangci-lint|gcc|g++|clang|rustc|\
-    javac|vite|next|biome|prettier|shellcheck|flake8|black|pylint|bazel|rollup|esbuild";
-const LOOK_PROGRAMS: &str = "ls|cat|head|tail|grep|rg|find|fd|awk|wc|pwd|echo|printf|jq|which|env|ps|sleep|true|false|\
-    tree|stat|diff|cd|test|[|exit|export|set|sort|uniq|cut|tr|date|kill|file|du|df|type|\
-    source|xxd|od|touch|mkdir|for|done|fi|seq|tee|read|less|man|whoami|uname|hostname|id|\
-    basename|dirname|realpath|curl|wget|cp|chmod|ln|sed|lsof|pgrep|pkill|killall|.|pushd|popd|\
-    alias|ulimit|trap|wait|column|nl|cmp|md5sum|sha256sum|strings|tput|clear|history|in|case";
-
-fn purpose(words: &[String]) -> Purpose {
-    let program = program(words);
-    let second = words.get(1).map_or("", String::as_str);
-    let is_test = |word: &str| word == "test" || word.starts_with("test:") || word == "check";
-    match (program, second) {
-        ("cargo" | "go" | "mvn" | "dotnet" | "mix" | "swift" | "deno" | "bun" | "zig", "test")
-        | ("npm" | "yarn" | "pnpm", "test" | "t")
-        | ("cargo", "nextest")
-        | ("node", "--test") => Purpose::Test,
-        ("npm" | "yarn" | "pnpm" | "bun", "run") => match words.get(2).map_or("", String::as_str) {
-            script if script.starts_with("test") => Purpose::Test,
-            script if is_build_script(script) => Purpose::Build,
-            _ => Purpose::Run,
-        },
-        ("make" | "just" | "rake" | "gradle" | "gradlew", _)
-            if words.iter().any(|w| is_test(w)) =>
-        {
-            Purpose::Test
-        }
-        ("python" | "python3", "-m") => match words.get(2).map_or("", String::as_str) {
-            "pytest" | "unittest" => Purpose::Test,
-            "mypy" | "ruff" | "compileall" => Purpose::Build,
-            _ => Purpose::Run,
-        },
-        ("bundle" | "poetry" | "uv" | "pipenv" | "hatch", "exec" | "run") => purpose(&words[2..]),
-        ("cargo", "build" | "check" | "clippy" | "doc")
-        | ("go", "build" | "vet")
-        | ("mvn" | "gradle" | "gradlew" | "dotnet" | "swift" | "zig", _)
-        | ("docker", "build") => Purpose::Build,
-        ("yarn" | "pnpm", script) if is_build_script(script) => Purpose::Build,
-        ("", _) => Purpose::Look,
-        (program, _) if is_among(program, TEST_PROGRAMS) => Purpose::Test,
-        (program, _) if is_among(program, BUILD_PROGRAMS) => Purpose::Build,
-        _ if effect(words).is_some() || is_commit(words) => Purpose::Effect,
-        ("git" | "gh" | "docker" | "kubectl" | "systemctl" | "journalctl", _) => Purpose::Look,
-        (program, _) if is_among(program, LOOK_PROGRAMS) => Purpose::Look,
-        _ => Purpose::Run,
-    }
-}
-
-fn is_build_script(script: &str) -> bool {
-    ["build", "lint", "typecheck", "type-check", "check", "tsc"]
-        .iter()
-        .any(|s| script.starts_with(s))
-}
-
-/// The name of the program, without where it lies.
-fn program(words: &[String]) -> &str {
-    let first = words.first().map_or("", String::as_str);
-    first.rsplit('/').next().unwrap_or_default()
 }
 
 /// What stays the same when the same thing is run again. Runners of one language are one program.
@@ -221,13 +386,9 @@ fn key(purpose: Purpose, words: &[String]) -> String {
     }
 }
 
-fn is_commit(words: &[String]) -> bool {
-    program(words) == "git" && words.iter().skip(1).any(|word| word == "commit")
-}
-
 /// The commits made, with their short hash where git printed it.
-fn commits(steps: &[Vec<String>], printed: &str) -> Vec<String> {
-    let Some(step) = steps.iter().find(|step| is_commit(step)) else { return Vec::new() };
+fn commits(steps: &[Step], printed: &str) -> Vec<String> {
+    let Some(step) = steps.iter().find(|step| is_commit(&step.words)) else { return Vec::new() };
     let reported: Vec<String> = printed.lines().filter_map(reported_commit).collect();
     if !reported.is_empty() {
         return reported;
@@ -236,11 +397,11 @@ fn commits(steps: &[Vec<String>], printed: &str) -> Vec<String> {
         word == "--message"
             || word.starts_with('-') && !word.starts_with("--") && word.ends_with('m')
     };
-    let flag = step.iter().position(|word| is_message(word));
-    let message = flag.and_then(|at| step.get(at + 1)).map_or("", String::as_str);
+    let flag = step.words.iter().position(|word| is_message(word));
+    let message = flag.and_then(|at| step.words.get(at + 1)).map_or("", String::as_str);
     let mut lines = message.lines().map(str::trim);
     let subject = lines.find(|line| !line.is_empty() && !line.starts_with("$(cat"));
-    subject.map(|subject| vec![clip(subject, 120)]).unwrap_or_default()
+    subject.map(|subject| vec![subject_of(subject)]).unwrap_or_default()
 }
 
 /// `[main 1a2b3c4] Subject` as git prints it.
@@ -248,133 +409,27 @@ fn reported_commit(line: &str) -> Option<String> {
     let (head, subject) = line.strip_prefix('[')?.split_once("] ")?;
     let hash = head.split(' ').next_back()?;
     let is_hash = hash.len() >= 7 && hash.bytes().all(|b| b.is_ascii_hexdigit());
-    is_hash.then(|| clip(subject, 120))
+    is_hash.then(|| subject_of(subject))
 }
 
-/// What a command changes outside the edited files, in words; none if nothing of note.
-fn effect(words: &[String]) -> Option<String> {
-    let rest: Vec<&str> =
-        words.iter().skip(1).filter(|word| !word.starts_with('-')).map(String::as_str).collect();
-    let shown = || Some(format!("Ran {}", code(&clip(&words.join(" "), SHOWN_CHARS_MAX))));
-    let named = |verb: &str, from: usize| {
-        let names: Vec<String> = rest.iter().skip(from).take(6).map(|name| code(name)).collect();
-        (!names.is_empty()).then(|| format!("{verb} {}", names.join(", ")))
+/// A subject without the trailers that git joins to it where no blank line is between:
+/// `Fix carts Signed-off-by: Ana`.
+fn subject_of(subject: &str) -> String {
+    let is_trailer = |word: &str| {
+        let name = word.strip_suffix(':').unwrap_or_default();
+        name.contains('-')
+            && name.starts_with(|c: char| c.is_ascii_uppercase())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
     };
-    match (program(words), rest.as_slice()) {
-        ("mv", [from, to]) | ("git", ["mv", from, to]) => {
-            Some(format!("Moved {} to {}", code(from), code(to)))
-        }
-        ("rm", [_, ..]) => named("Deleted", 0),
-        ("git", ["rm", _, ..]) => named("Deleted", 1),
-        (
-            "npm" | "yarn" | "pnpm" | "bun" | "cargo" | "poetry" | "uv" | "go" | "gem" | "composer"
-            | "apt" | "apt-get" | "brew",
-            ["install" | "add" | "i" | "get" | "require", _, ..],
-        )
-        | ("pip" | "pip3", ["install", _, ..]) => named("Installed", 1),
-        (
-            "npm" | "yarn" | "pnpm" | "bun" | "cargo" | "poetry" | "uv" | "pip",
-            ["uninstall" | "remove", _, ..],
-        ) => named("Removed", 1),
-        ("git", ["push", ..]) => Some(format!("Pushed{}", target(&rest))),
-        ("git", ["tag", name, ..]) => Some(format!("Tagged {}", code(name))),
-        ("git", ["merge" | "rebase" | "revert" | "cherry-pick", _, ..])
-        | ("gh", ["pr" | "release" | "issue", "create" | "merge" | "close", ..])
-        | (
-            "docker" | "podman",
-            ["compose", "up" | "down" | "restart", ..] | ["run" | "push" | "restart" | "rm", _, ..],
-        )
-        | ("docker-compose", ["up" | "down" | "restart", ..])
-        | (
-            "kubectl",
-            ["apply" | "delete" | "rollout" | "scale" | "create" | "patch" | "set", ..],
-        )
-        | ("helm", ["install" | "upgrade" | "uninstall" | "rollback", ..])
-        | ("terraform" | "tofu" | "pulumi", ["apply" | "destroy" | "import" | "up", ..])
-        | ("systemctl", ["start" | "stop" | "restart" | "enable" | "disable" | "reload", ..])
-        | (
-            "crontab" | "ansible-playbook" | "alembic" | "prisma" | "vercel" | "flyctl" | "fly"
-            | "netlify",
-            [_, ..],
-        )
-        | (_, [.., "migrate"]) => shown(),
-        _ => None,
-    }
-}
-
-fn target(rest: &[&str]) -> String {
-    rest.get(1..)
-        .filter(|target| !target.is_empty())
-        .map_or_else(String::new, |target| format!(" to {}", code(&one_line(&target.join(" ")))))
+    let words = subject.split_whitespace();
+    let kept: Vec<&str> = words
+        .enumerate()
+        .take_while(|(at, word)| *at == 0 || !is_trailer(word))
+        .map(|(_, word)| word)
+        .collect();
+    clip(&kept.join(" "), 120)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn run(command: &str, output: &str) -> Run {
-        let failed = output.starts_with("Exit code");
-        let view = ToolView { tool: "Bash", failed, ..ToolView::default() };
-        let output = if failed { json!(output) } else { json!({"stdout": output, "stderr": ""}) };
-        Run::of(&view, &json!({"command": command}), &output, 0).unwrap()
-    }
-
-    #[test]
-    fn the_most_telling_program_says_what_a_command_is_for() {
-        let cases = [
-            ("cd a && cargo test -p x 2>&1 | tail -3", Purpose::Test, "cargo test -p x"),
-            ("npm run test:unit -- cart", Purpose::Test, "npm run test:unit -- cart"),
-            ("uv run pytest -q tests", Purpose::Test, "uv run pytest -q tests"),
-            ("make check", Purpose::Test, "make check"),
-            ("npx tsc --noEmit", Purpose::Build, "tsc --noEmit"),
-            ("docker compose up -d", Purpose::Effect, "docker compose up -d"),
-            ("git status && ls", Purpose::Look, "git status"),
-            ("python scripts/load.py", Purpose::Run, "python scripts/load.py"),
-        ];
-        for (command, purpose, shown) in cases {
-            let run = run(command, "");
-            assert_eq!((run.purpose, run.shown.as_str()), (purpose, shown), "{command}");
-        }
-    }
-
-    #[test]
-    fn a_failure_hidden_by_a_pipe_is_seen() {
-        let hidden =
-            run("cargo test | tail -1", "test result: FAILED. 3 passed; 1 failed; 0 ignored");
-        assert!(hidden.has_failed);
-        assert_eq!(hidden.result(), "`cargo test`: 1 failed, 3 passed");
-        assert!(run("tsc | head", "a.ts(1,2): error TS1005: ';' expected.").has_failed);
-        assert!(
-            !run("cargo test", "test tells_error ... ok\ntest result: ok. 1 passed; 0 failed")
-                .has_failed
-        );
-    }
-
-    #[test]
-    fn a_run_repeats_another_on_the_same_or_a_part() {
-        let all = run("cargo test", "");
-        let part = run("cargo test cart", "");
-        let other = run("cargo test login", "");
-        assert!(all.repeats(&part) && part.repeats(&all));
-        assert!(!part.repeats(&other) && !all.repeats(&run("npm test", "")));
-        assert!(run("npx vitest run a.test.ts", "").repeats(&run("npm test", "")));
-    }
-
-    #[test]
-    fn commits_and_other_effects_are_told_in_words() {
-        let commit = run(
-            "git add -A && git commit -m x && git push origin main",
-            "[main 1a2b3c4] fix: cart\n 1 file changed",
-        );
-        assert_eq!(commit.commits, ["fix: cart"]);
-        assert_eq!(commit.effects, ["Pushed to `origin main`"]);
-        let quiet = run("git commit -q -m \"$(cat <<'EOF'\nAdd carts\n\nBody\nEOF\n)\"", "");
-        assert_eq!(quiet.commits, ["Add carts"]);
-        assert_eq!(run("git commit -qam 'Pin it'", "").commits, ["Pin it"]);
-        assert_eq!(run("npm install --save zod", "").effects, ["Installed `zod`"]);
-        assert_eq!(run("npm install", "").effects, Vec::<String>::new());
-        assert_eq!(run("git mv a.rs b.rs", "").effects, ["Moved `a.rs` to `b.rs`"]);
-        assert!(run("git commit -m x", "Exit code 1\nnothing to commit").commits.is_empty());
-    }
-}
+#[path = "command_tests.rs"]
+mod tests;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::answer::Answer;
 use super::commands::{Purpose, Run};
 use super::files::{self, FileChange};
-use super::text::{add, clip, code, relative};
+use super::text::{add, clip, code, relative, words};
 use crate::turn_prompt::{ToolView, Turn};
 
 const LIST_MAX: usize = 30;
@@ -42,6 +42,19 @@ pub(super) struct Fix<'e> {
     pub(super) effects: Vec<&'e str>,
 }
 
+/// A command that was refused, and the one that did the same.
+pub(super) struct Detour<'e> {
+    pub(super) wrong: &'e Run,
+    /// The line that refused it.
+    pub(super) why: &'e str,
+    pub(super) right: &'e Run,
+}
+
+/// How soon the right command follows.
+const DETOUR_TOOLS_MAX: usize = 3;
+
+const WORKS_MAX: usize = 4;
+
 impl Evidence {
     /// Reads all tools of a turn.
     pub(super) fn of(turn: &Turn<'_>) -> Self {
@@ -70,7 +83,7 @@ impl Evidence {
                 files::gather(&mut self.files, view, (input, output), (cwd, at));
             }
             "Bash" | "PowerShell" if self.runs.len() < RUNS_MAX => {
-                self.runs.extend(Run::of(view, input, output, at));
+                self.runs.extend(Run::of(view, (input, output), (cwd, at)));
             }
             "Read" | "NotebookRead" if !view.failed => {
                 add(&mut self.read, files::path(input).unwrap_or_default(), LIST_MAX);
@@ -134,7 +147,7 @@ impl Evidence {
         let mut found: Vec<Fix<'_>> = Vec::new();
         for (number, before) in self.runs.iter().enumerate() {
             let is_known = found.iter().any(|fix| before.repeats(fix.before));
-            if !before.has_failed
+            if !before.has_failed()
                 || before.purpose == Purpose::Look
                 || before.fault.is_none()
                 || is_known
@@ -142,7 +155,7 @@ impl Evidence {
                 continue;
             }
             let later = &self.runs[number + 1..];
-            let Some(after) = later.iter().find(|run| !run.has_failed && run.repeats(before))
+            let Some(after) = later.iter().find(|run| run.has_passed() && run.repeats(before))
             else {
                 continue;
             };
@@ -160,7 +173,7 @@ impl Evidence {
 
     /// Checks that failed and were not seen to pass again; each as it failed last.
     pub(super) fn failures(&self) -> Vec<&Run> {
-        let is_check = |run: &&Run| run.has_failed && run.purpose >= Purpose::Effect;
+        let is_check = |run: &&Run| run.has_failed() && run.purpose >= Purpose::Build;
         let mut found: Vec<&Run> = Vec::new();
         for (number, run) in self.runs.iter().enumerate().filter(|(_, run)| is_check(run)) {
             let is_settled = self.runs[number + 1..].iter().any(|later| later.repeats(run));
@@ -177,7 +190,7 @@ impl Evidence {
     pub(super) fn passed(&self) -> Vec<&Run> {
         let mut found: Vec<&Run> = Vec::new();
         let is_green =
-            |run: &&Run| run.purpose == Purpose::Test && !run.has_failed && run.counts.is_some();
+            |run: &&Run| run.purpose == Purpose::Test && run.has_passed() && run.counts.is_some();
         for run in self.runs.iter().rev().filter(is_green) {
             if !found.iter().any(|later| later.repeats(run)) {
                 found.push(run);
@@ -185,6 +198,69 @@ impl Evidence {
         }
         found.reverse();
         found
+    }
+
+    /// Commands that were refused, each with the one that did the same soon after, nothing being edited or
+    /// installed between.
+    pub(super) fn detours(&self) -> Vec<Detour<'_>> {
+        let mut found: Vec<Detour<'_>> = Vec::new();
+        for (number, wrong) in self.runs.iter().enumerate() {
+            let Some(why) = wrong.refusal.as_deref().filter(|_| !wrong.is_plain_look) else {
+                continue;
+            };
+            let is_near = |run: &&Run| run.at <= wrong.at + DETOUR_TOOLS_MAX;
+            let later = self.runs[number + 1..].iter().take_while(is_near);
+            let right = later.take_while(|run| !self.is_changed(wrong.at, run.at)).find(|run| {
+                run.has_passed()
+                    && !run.is_plain_look
+                    && run.whole != wrong.whole
+                    && is_alike(wrong, run)
+            });
+            let is_known =
+                |right: &Run| found.iter().any(|detour| detour.right.whole == right.whole);
+            if let Some(right) = right.filter(|right| !is_known(right)) {
+                found.push(Detour { wrong, why, right });
+            }
+        }
+        found
+    }
+
+    /// Whether a file was edited or something installed between two tools.
+    fn is_changed(&self, from: usize, to: usize) -> bool {
+        let is_between = |at: &usize| (from + 1..to).contains(at);
+        let installs = |run: &Run| run.effects.iter().any(|effect| effect.starts_with("Installed"));
+        self.files.iter().any(|file| file.at.iter().any(is_between))
+            || self.runs.iter().any(|run| is_between(&run.at) && installs(run))
+    }
+
+    /// How to test, build, run and reach things here: commands that went well, the broadest of each
+    /// program, the most telling first.
+    pub(super) fn works_here(&self) -> Vec<String> {
+        let is_worth = |run: &&Run| {
+            run.has_passed()
+                && (run.purpose >= Purpose::Build
+                    || run.is_of_project && run.purpose == Purpose::Run
+                    || !run.way.is_empty() && run.way.split(' ').count() > 1)
+                || run.is_background && run.is_of_project
+        };
+        let mut found: Vec<&Run> = Vec::new();
+        for run in self.runs.iter().rev().filter(is_worth) {
+            let same = found.iter().position(|known| {
+                if run.way.is_empty() {
+                    known.way.is_empty() && known.repeats(run)
+                } else {
+                    known.way == run.way
+                }
+            });
+            match same {
+                Some(at) if run.breadth() < found[at].breadth() => found[at] = run,
+                Some(_) => {}
+                None => found.push(run),
+            }
+        }
+        found.sort_by_key(|run| (std::cmp::Reverse(run.purpose), run.at));
+        found.truncate(WORKS_MAX);
+        found.iter().map(|run| works(run)).collect()
     }
 
     /// Subjects of commits, in order.
@@ -219,6 +295,26 @@ impl Evidence {
     }
 }
 
+/// Whether two commands do the same: they share two words and two of five.
+fn is_alike(wrong: &Run, right: &Run) -> bool {
+    let (few, many) = (wrong.tokens(), right.tokens());
+    let shared = few.iter().filter(|word| many.contains(word)).count();
+    let needed = if few.len() < 3 { 1 } else { 2 };
+    shared >= needed && shared * 5 >= few.len() * 2
+}
+
+/// A command with its result and folder, or the way to another machine.
+fn works(run: &Run) -> String {
+    let place =
+        if run.folder.is_empty() { String::new() } else { format!(" in {}", code(&run.folder)) };
+    match run.counts {
+        _ if !run.way.is_empty() => code(&run.way),
+        _ if run.is_background => format!("{}{place} (left running)", code(&run.whole)),
+        Some(counts) => format!("{}{place} ({})", code(&run.whole), counts.shown()),
+        None => format!("{}{place}", code(&run.whole)),
+    }
+}
+
 fn parsed(json: &str) -> Value {
     serde_json::from_str(json).unwrap_or_else(|_| Value::String(json.to_owned()))
 }
@@ -243,12 +339,14 @@ fn service(tool: &str, has_failed: bool, output: &Value) -> String {
     let name = code(&format!("{server} {}", parts.next().unwrap_or_default()));
     let text = plain(output);
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    let is_data = line.starts_with(['{', '[']);
-    match (has_failed, line) {
-        (true, line) => format!("{name} failed: {}", clip(line, 120)),
-        (false, "") => name,
-        (false, _) if is_data => name,
-        (false, line) => format!("{name}: {}", clip(line, 120)),
+    // Headings, data and paths are how a service speaks; a sentence says something.
+    let is_sentence = words(line) >= 4
+        && line.ends_with(['.', '!', '。'])
+        && !line.starts_with(['#', '{', '[', '<']);
+    match has_failed {
+        true => format!("{name} failed: {}", clip(line, 120)),
+        false if is_sentence => format!("{name}: {}", clip(line, 120)),
+        false => String::new(),
     }
 }
 

@@ -79,7 +79,7 @@ pub(super) fn gather(
     }
     let known = files.iter().position(|file| file.path == path);
     let index = known.unwrap_or_else(|| {
-        let shown = relative(path, cwd).to_owned();
+        let shown = slashed(relative(path, cwd));
         files.push(FileChange { path: path.to_owned(), shown, ..FileChange::default() });
         files.len() - 1
     });
@@ -95,6 +95,12 @@ pub(super) fn gather(
     if !file.is_new {
         file.find_surroundings(&hunks, output["originalFile"].as_str().unwrap_or_default());
     }
+}
+
+/// A path with the separator of everybody else, if it is one of Windows.
+fn slashed(path: &str) -> String {
+    let is_windows = path.contains('\\') && !path.starts_with('/');
+    if is_windows { path.replace('\\', "/") } else { path.to_owned() }
 }
 
 /// Neighbouring lines of a change, with a first character of `+`, `-` or space.

@@ -7,6 +7,7 @@
 
 mod answer;
 mod begun;
+mod command_rows;
 mod commands;
 mod evidence;
 mod files;
@@ -19,7 +20,9 @@ mod observations;
 mod outcomes;
 mod parsed_turn;
 mod prompt;
+mod purposes;
 mod reply;
+mod runners;
 mod shell;
 #[cfg(test)]
 mod step_count;
@@ -42,7 +45,7 @@ pub const MODEL: &str = "extract-2";
 /// Answers a turn that is over: observations and a summary.
 pub fn extract(turn: &Turn<'_>, mode: &Mode, verbosity: Verbosity) -> String {
     if !turn.is_over {
-        return reply::render(&[], None, false); // a piece of a turn misleads: the rest undoes it
+        return reply::render(&[], &[], None, false); // a piece of a turn misleads: the rest undoes it
     }
     let parsed = ParsedTurn::of(turn);
     let mut observations = observations::of(&parsed, mode, verbosity);
@@ -50,7 +53,8 @@ pub fn extract(turn: &Turn<'_>, mode: &Mode, verbosity: Verbosity) -> String {
     let digest = turn.digest.unwrap_or_default();
     observations.retain(|observation| !digest.contains(&observation.title));
     let summary = summary::of(&parsed);
-    reply::render(&observations, summary.as_ref(), true)
+    let withdrawn = command_rows::withdrawn(&parsed);
+    reply::render(&observations, &withdrawn, summary.as_ref(), true)
 }
 
 /// The same as an answer of any provider, free of charge.

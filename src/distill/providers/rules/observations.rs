@@ -2,6 +2,7 @@
 
 use super::answer::decisiveness;
 use super::begun;
+use super::command_rows;
 use super::commands::Purpose;
 use super::evidence::Fix;
 use super::files::{Class, FileChange};
@@ -35,7 +36,11 @@ pub(super) fn of(parsed: &ParsedTurn<'_>, mode: &Mode, verbosity: Verbosity) -> 
         ));
     }
     found.extend(rules(parsed).chain(decisions(parsed)).map(|decision| (Kind::Decision, decision)));
-    found.extend(failures(parsed).map(|failure| (Kind::Discovery, failure)));
+    let about_commands = command_rows::detours(parsed).chain(command_rows::failures(parsed));
+    found.extend(about_commands.map(|row| (Kind::Discovery, row)));
+    if found.is_empty() {
+        found.extend(command_rows::works_here_alone(parsed).map(|row| (Kind::Discovery, row)));
+    }
     let mut kept: Vec<Observation> = Vec::new();
     for (kind, mut observation) in found {
         kind.within(mode).clone_into(&mut observation.kind);
@@ -66,8 +71,8 @@ fn work(parsed: &ParsedTurn<'_>, kind: Kind) -> Observation {
     for text in file_facts(parsed) {
         fact(&mut facts, &text);
     }
-    for run in evidence.passed() {
-        fact(&mut facts, &run.result());
+    if let Some(works) = command_rows::works_here(parsed) {
+        fact(&mut facts, &works);
     }
     for effect in evidence.effects() {
         fact(&mut facts, &effect);
@@ -172,8 +177,8 @@ fn finding(parsed: &ParsedTurn<'_>, verbosity: Verbosity) -> Option<Observation>
             fact(&mut facts, text);
         }
     }
-    for run in evidence.passed() {
-        fact(&mut facts, &run.result());
+    if let Some(works) = command_rows::works_here(parsed) {
+        fact(&mut facts, &works);
     }
     let why = parsed.prompt.request.to_lowercase().starts_with("why");
     Some(Observation {
@@ -222,25 +227,6 @@ fn choice(text: &str) -> &str {
         (decisiveness(&clause.to_lowercase()) > 0).then_some(clause)
     });
     starts.min_by_key(|clause| clause.len()).unwrap_or(text)
-}
-
-/// Checks that still fail.
-fn failures<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Observation> + 's {
-    parsed.evidence.failures().into_iter().take(2).map(|run| {
-        let essence = run.fault.as_ref().map_or("", |fault| fault.essence.as_str());
-        let mut facts = Vec::new();
-        fact(&mut facts, &run.result());
-        if run.counts.is_some() {
-            fact(&mut facts, essence);
-        }
-        Observation {
-            title: title(&format!("{} fails: {essence}", code(&run.shown))),
-            subtitle: "Not seen to pass again in this turn".to_owned(),
-            facts,
-            concepts: vec!["gotcha".to_owned()],
-            ..Observation::default()
-        }
-    })
 }
 
 fn concepts(kind: Kind, has_lesson: bool) -> Vec<String> {

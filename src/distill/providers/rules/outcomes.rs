@@ -1,4 +1,4 @@
-//! What the output of a command says: how many tests passed, and what went wrong.
+//! What the output of a command says went wrong.
 
 use super::text::{begins, clip, holds, one_line};
 
@@ -6,25 +6,6 @@ use super::text::{begins, clip, holds, one_line};
 const LINES_MAX: usize = 4_000;
 
 const ERROR_CHARS_MAX: usize = 180;
-
-/// Tests that ran.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Counts {
-    /// As reported.
-    pub(super) passed: u64,
-    /// As reported.
-    pub(super) failed: u64,
-}
-
-impl Counts {
-    /// `12 passed` or `2 failed, 12 passed`.
-    pub(super) fn shown(self) -> String {
-        match self {
-            Self { passed, failed: 0 } => format!("{passed} passed"),
-            Self { passed, failed } => format!("{failed} failed, {passed} passed"),
-        }
-    }
-}
 
 /// What went wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,76 +16,6 @@ pub(super) struct Fault {
     pub(super) is_compile: bool,
     /// How sure we are that this line is the fault, from 1 to 9.
     pub(super) weight: u8,
-}
-
-/// The counts of a test run in its output, if any runner reported some.
-pub(super) fn counts(output: &str) -> Option<Counts> {
-    let mut sum = Counts::default(); // one line per test binary
-    let mut last = Counts::default(); // one line, or one line per outcome
-    let (mut any_sum, mut any_last) = (false, false);
-    for line in lines(output) {
-        let line = line.trim();
-        if line.starts_with("Test Suites:") || line.starts_with("Test Files") {
-            continue;
-        }
-        let (passed, failed) = counted(line);
-        if line.starts_with("test result:") {
-            any_sum = true;
-            sum.passed += passed.unwrap_or(0);
-            sum.failed += failed.unwrap_or(0);
-        } else {
-            any_last |= passed.is_some() || failed.is_some();
-            last.passed = passed.unwrap_or(last.passed);
-            last.failed = failed.unwrap_or(last.failed);
-        }
-    }
-    let go = go_counts(output);
-    let found = if any_sum { Some(sum) } else { any_last.then_some(last).or(go) };
-    found.filter(|counts| counts.passed + counts.failed > 0)
-}
-
-/// A count of tests. None has more than 32 bits, so that sums of them never overflow.
-fn number(text: &str) -> Option<u64> {
-    text.parse::<u32>().ok().map(u64::from)
-}
-
-/// Numbers of passed and failed in a line such as `2 failed, 12 passed in 3s`, `# pass 4`,
-/// `Tests run: 12, Failures: 1, Errors: 0` or `12 examples, 1 failure`.
-fn counted(line: &str) -> (Option<u64>, Option<u64>) {
-    if let Some(rest) = line.strip_prefix("Tests run:") {
-        let numbers: Vec<u64> =
-            rest.split([',', ':']).filter_map(|part| number(part.trim())).collect();
-        let [run, failures, errors, ..] = numbers[..] else { return (None, None) };
-        return (Some(run.saturating_sub(failures + errors)), Some(failures + errors));
-    }
-    let tap = |mark: &str| line.strip_prefix(mark).and_then(|n| number(n.trim()));
-    if let Some(passed) = tap("# pass ") {
-        return (Some(passed), None);
-    }
-    if let Some(failed) = tap("# fail ") {
-        return (None, Some(failed));
-    }
-    let words: Vec<&str> = line.split_whitespace().take(40).collect();
-    let (mut passed, mut failed, mut examples) = (None, None, None);
-    for pair in words.windows(2) {
-        let Some(number) = number(pair[0].trim_matches(['(', '=', '['])) else { continue };
-        match pair[1].trim_end_matches([',', ';', '.', ')', '|', ':']) {
-            "passed" | "passing" => passed = Some(number),
-            "failed" | "failing" | "failures" | "failure" => failed = Some(number),
-            "examples" | "example" => examples = Some(number),
-            _ => {}
-        }
-    }
-    if let (Some(examples), Some(failed)) = (examples, failed) {
-        passed = Some(examples.saturating_sub(failed));
-    }
-    (passed, failed)
-}
-
-fn go_counts(output: &str) -> Option<Counts> {
-    let starting = |mark: &str| lines(output).filter(|l| l.trim_start().starts_with(mark)).count();
-    let (passed, failed) = (starting("--- PASS"), starting("--- FAIL"));
-    (passed + failed > 0).then_some(Counts { passed: passed as u64, failed: failed as u64 })
 }
 
 /// Finds the line that says best what went wrong.
@@ -166,6 +77,44 @@ fn weight(line: &str) -> u8 {
 const COMPILERS: &str = "panicked at| error ts|: error:|- error ts";
 const COMPLAINTS: &str = "command not found|no such file|permission denied|cannot find|can't find|\
     undefined reference|connection refused|already in use|timed out|no module";
+
+/// Said where a command was not even begun: by shells, by programs about their arguments, by servers about
+/// who asks.
+const REFUSALS: &str = "command not found|: not found|no such file or directory|unrecognized subcommand|\
+    unknown command|unknown option|unknown flag|unknown shorthand|unrecognized option|unrecognized argument|\
+    invalid option|unexpected argument|is not recognized as|no such command|no such option|missing script|\
+    script not found|did not match any file|no module named|permission denied|authentication failed|\
+    access denied|text file busy|flag provided but not defined|[rejected]|not a git repository|\
+    none of the git remotes|cannot be launched inside|could not write index|no configured push destination|\
+    requires authentication|cannot find module|\
+    komut bulunamadı|böyle bir dosya ya da dizin yok|команда не найдена|нет такого файла|отказано в доступе|\
+    未找到命令|没有那个文件或目录|command introuvable|befehl nicht gefunden";
+
+/// Who prints more than this was begun.
+const REFUSAL_LINES_MAX: usize = 25;
+
+/// The line that says why a command was not even begun.
+pub(super) fn refusal(output: &str) -> Option<String> {
+    let is_one = |line: &&str| {
+        let line = line.trim();
+        line.len() < 300 && {
+            let lower = line.to_lowercase();
+            holds(&lower, REFUSALS) || lower.starts_with("usage: ")
+        }
+    };
+    if output.lines().nth(REFUSAL_LINES_MAX).is_some() {
+        return None;
+    }
+    let line = output.lines().find(is_one)?.trim();
+    // `/bin/bash: line 1: go: command not found`
+    let line = line
+        .split_once(": line ")
+        .and_then(|(_, rest)| rest.split_once(": "))
+        .map_or(line, |(_, rest)| rest);
+    let line =
+        line.strip_prefix("error: ").or_else(|| line.strip_prefix("Error: ")).unwrap_or(line);
+    Some(clip(line, ERROR_CHARS_MAX))
+}
 
 /// The name of a test that failed, as runners mark it.
 fn is_test_name(text: &str) -> bool {
@@ -231,7 +180,7 @@ fn first_words(lines: &[&str]) -> Option<usize> {
 }
 
 /// The first and the last lines of a text.
-fn lines(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
     let head = text.lines().take(LINES_MAX);
     let all = text.lines().count();
     head.chain(text.lines().skip(LINES_MAX.max(all.saturating_sub(LINES_MAX))))
@@ -240,36 +189,6 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn test_counts_are_read_from_the_usual_runners() {
-        let cases = [
-            (
-                "test result: ok. 12 passed; 0 failed; 1 ignored\n\ntest result: FAILED. 3 passed; 1 failed; 0 ignored",
-                "1 failed, 15 passed",
-            ),
-            ("===== 3 failed, 12 passed, 1 warning in 0.51s =====", "3 failed, 12 passed"),
-            ("============ 5 passed in 0.12s ============", "5 passed"),
-            (
-                "Test Suites: 1 failed, 3 passed, 4 total\nTests:       1 failed, 12 passed, 13 total",
-                "1 failed, 12 passed",
-            ),
-            (
-                " Test Files  2 passed (2)\n      Tests  1 failed | 12 passed (13)",
-                "1 failed, 12 passed",
-            ),
-            ("  12 passing (3s)\n  1 failing", "1 failed, 12 passed"),
-            ("12 examples, 1 failure", "1 failed, 11 passed"),
-            ("Tests run: 12, Failures: 1, Errors: 1, Skipped: 0", "2 failed, 10 passed"),
-            ("# tests 5\n# pass 4\n# fail 1", "1 failed, 4 passed"),
-            ("--- PASS: TestA (0.00s)\n--- FAIL: TestB (0.00s)\nFAIL", "1 failed, 1 passed"),
-            ("     Summary [   0.6s] 9 tests run: 9 passed, 0 skipped", "9 passed"),
-        ];
-        for (output, expected) in cases {
-            assert_eq!(counts(output).map(Counts::shown).as_deref(), Some(expected), "{output}");
-        }
-        assert_eq!(counts("compiled 3 files\n0 passed"), None);
-    }
 
     #[test]
     fn the_telling_line_of_a_failure_is_found() {
@@ -313,18 +232,8 @@ mod tests {
 
     #[test]
     fn odd_output_does_no_harm() {
-        for text in [
-            "",
-            "\n\n",
-            "error[E",
-            "●",
-            "Tests run:",
-            "Tests run: 1",
-            "panicked at",
-            "--- FAIL: ",
-            ":1:2:",
-        ] {
-            let _ = (counts(text), fault(text));
+        for text in ["", "\n\n", "error[E", "●", "panicked at", "--- FAIL: ", ":1:2:"] {
+            let _ = fault(text);
         }
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct ParsedTurn<'t> {
     pub(super) answer: Answer,
     /// The tools.
     pub(super) evidence: Evidence,
+    /// What the session remembers already.
+    pub(super) digest: &'t str,
     /// The turn is over, and was not finished.
     pub(super) is_interrupted: bool,
 }
@@ -33,6 +35,7 @@ impl<'t> ParsedTurn<'t> {
             prompt: Prompt::of(turn.prompt),
             answer: Answer::of(turn.last_assistant_message.unwrap_or_default()),
             evidence: Evidence::of(turn),
+            digest: turn.digest.unwrap_or_default(),
             is_interrupted: turn.is_interrupted,
         }
     }

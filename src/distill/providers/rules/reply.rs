@@ -15,6 +15,8 @@ pub(super) struct Observation {
     pub(super) concepts: Vec<String>,
     pub(super) files_read: Vec<String>,
     pub(super) files_modified: Vec<String>,
+    /// Titles of earlier rows of the session that it replaces.
+    pub(super) corrects: Vec<String>,
 }
 
 /// The summary to be.
@@ -33,12 +35,16 @@ pub(super) struct Summary {
 /// Writes the reply. Once the turn is over it holds a summary, or says why there is none.
 pub(super) fn render(
     observations: &[Observation],
+    withdrawn: &[String],
     summary: Option<&Summary>,
     is_over: bool,
 ) -> String {
     let mut out = String::new();
     for observation in observations {
         observation.write(&mut out);
+    }
+    for title in withdrawn {
+        element(&mut out, "corrects", title);
     }
     if observations.is_empty() && summary.is_none() {
         out.push_str("<skip/>\n");
@@ -66,6 +72,9 @@ impl Observation {
         list(out, ("concepts", "concept"), &self.concepts);
         list(out, ("files_read", "file"), &self.files_read);
         list(out, ("files_modified", "file"), &self.files_modified);
+        for title in &self.corrects {
+            element(out, "corrects", title);
+        }
         line(out, "</observation>");
     }
 }

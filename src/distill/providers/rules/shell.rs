@@ -1,31 +1,64 @@
 //! Taking a shell command apart, as far as is needed to see which programs it runs.
 
-use super::text::is_among;
+use super::text::{is_among, one_line};
 
 /// Longer commands are scripts; their beginning tells.
 const COMMAND_BYTES_MAX: usize = 16_384;
 
 const STEPS_MAX: usize = 40;
 
-/// The simple commands of a command line, each as its words, without redirections, assignments before
-/// them and programs that only run others. What stands in a here-document is no command.
-pub(super) fn steps(command: &str) -> Vec<Vec<String>> {
+/// What stands between a simple command and the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// `&&`: the next one runs only after success, so that the last exit code tells of both.
+    And,
+    /// `||`: the next one hides a failure.
+    Or,
+    /// `|`: the exit code is that of the last one, unless `pipefail` is set.
+    Pipe,
+    /// `;`, `&` or a new line: the exit code is that of the next one.
+    Then,
+    /// Nothing: its exit code is that of the whole.
+    End,
+}
+
+/// One simple command of a command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Step {
+    /// Without redirections, assignments before it and programs that only run others.
+    pub(super) words: Vec<String>,
+    /// As it was written, on one line.
+    pub(super) text: String,
+    /// What its here-document holds; empty if it has none.
+    pub(super) document: String,
+    pub(super) next: Next,
+}
+
+/// The simple commands of a command line, in order. What stands in a here-document is no command.
+pub(super) fn steps(command: &str) -> Vec<Step> {
     let mut end = command.len().min(COMMAND_BYTES_MAX);
     while !command.is_char_boundary(end) {
         end -= 1;
     }
     let mut splitter = Splitter::default();
     splitter.run(&command[..end]);
-    let steps = splitter.steps.into_iter().map(|words| bare(without_redirections(words)));
-    steps.filter(|words| !words.is_empty()).take(STEPS_MAX).collect()
+    let mut steps: Vec<Step> = splitter.steps;
+    steps.truncate(STEPS_MAX);
+    for step in &mut steps {
+        let words = without_redirections(std::mem::take(&mut step.words));
+        step.words = bare(words);
+    }
+    steps
 }
 
 #[derive(Default)]
 struct Splitter {
-    steps: Vec<Vec<String>>,
+    steps: Vec<Step>,
     words: Vec<String>,
     word: String,
     is_quoted: bool,
+    /// Where the step began.
+    start: usize,
     /// Ends the here-document that begins with the next line.
     delimiter: Option<String>,
 }
@@ -52,12 +85,24 @@ impl Splitter {
                     self.is_quoted = true;
                 }
                 (None, '#') if self.word.is_empty() && !self.is_quoted => {
-                    while chars.next_if(|(_, c)| *c != '\n').is_some() {}
+                    self.end_step(command, at, Next::Then);
+                    let mut end = at;
+                    while let Some((next, _)) = chars.next_if(|(_, c)| *c != '\n') {
+                        end = next;
+                    }
+                    self.start = (end + 1).min(command.len());
+                    while !command.is_char_boundary(self.start) {
+                        self.start += 1;
+                    }
                 }
                 (None, '\n') => {
-                    self.end_step();
+                    self.end_step(command, at, Next::Then);
                     if let Some(delimiter) = self.delimiter.take() {
                         let skipped = document_bytes(&command[at + 1..], &delimiter);
+                        if let Some(step) = self.steps.last_mut() {
+                            command[at + 1..at + 1 + skipped].clone_into(&mut step.document);
+                        }
+                        self.start = at + 1 + skipped;
                         while chars.next_if(|(next, _)| *next < at + 1 + skipped).is_some() {}
                     }
                 }
@@ -71,12 +116,26 @@ impl Splitter {
                 (None, '&') if self.word.ends_with(['>', '<']) => self.word.push(c),
                 (None, '&') if command[at..].starts_with("&>") => self.word.push(c),
                 (None, '(') if !self.word.is_empty() => self.word.push(c),
-                (None, ';' | '&' | '|' | '(' | ')') => self.end_step(),
+                (None, ';' | '&' | '|' | '(' | ')') => {
+                    let (next, bytes) = match &command[at..] {
+                        rest if rest.starts_with("&&") => (Next::And, 2),
+                        rest if rest.starts_with("||") => (Next::Or, 2),
+                        rest if rest.starts_with("|&") => (Next::Pipe, 2),
+                        rest if rest.starts_with('|') => (Next::Pipe, 1),
+                        _ => (Next::Then, 1),
+                    };
+                    self.end_step(command, at, next);
+                    while chars.next_if(|(second, _)| *second < at + bytes).is_some() {}
+                    self.start = at + bytes;
+                }
                 (None, c) if c.is_whitespace() => self.end_word(),
                 (_, c) => self.word.push(c),
             }
         }
-        self.end_step();
+        self.end_step(command, command.len(), Next::End);
+        if let Some(last) = self.steps.last_mut() {
+            last.next = Next::End;
+        }
     }
 
     fn end_word(&mut self) {
@@ -86,10 +145,22 @@ impl Splitter {
         self.is_quoted = false;
     }
 
-    fn end_step(&mut self) {
+    fn end_step(&mut self, command: &str, at: usize, next: Next) {
         self.end_word();
-        if !self.words.is_empty() {
-            self.steps.push(std::mem::take(&mut self.words));
+        if self.words.is_empty() {
+            // `(a) && b`: what follows a group follows its last command.
+            if let Some(last) = self.steps.last_mut().filter(|_| next != Next::Then) {
+                last.next = next;
+            }
+        } else {
+            let text = command.get(self.start..at).unwrap_or_default();
+            let text = one_line(&text.replace("\\\n", " "));
+            let words = std::mem::take(&mut self.words);
+            self.steps.push(Step { words, text, document: String::new(), next });
+        }
+        self.start = (at + 1).min(command.len());
+        while !command.is_char_boundary(self.start) {
+            self.start += 1;
         }
     }
 }
@@ -148,7 +219,10 @@ fn bare(mut words: Vec<String>) -> Vec<String> {
             _ if is_assignment => 1,
             "timeout" => 2,
             word if is_among(word, RUNNERS) => {
-                1 + words[from + 1..].iter().take_while(|word| word.starts_with('-')).count()
+                let flags = words[from + 1..].iter().take_while(|word| word.starts_with('-'));
+                let flags: Vec<&String> = flags.collect();
+                let has_value = flags.last().is_some_and(|flag| *flag == "-u" || *flag == "-g");
+                1 + flags.len() + usize::from(word == "sudo" && has_value)
             }
             _ => return words.split_off(from),
         };
@@ -163,7 +237,8 @@ mod tests {
     use super::{super::step_count, *};
 
     fn shown(command: &str) -> String {
-        steps(command).iter().map(|words| words.join(" ")).collect::<Vec<_>>().join(" | ")
+        let words = |step: &Step| step.words.join(" ");
+        steps(command).iter().map(words).collect::<Vec<_>>().join(" | ")
     }
 
     #[test]
@@ -181,6 +256,7 @@ mod tests {
             ("", ""),
             (";;&&||()", ""),
             ("wc -l < in.txt", "wc -l"),
+            ("sudo -u postgres psql shop", "psql shop"),
         ];
         for (command, expected) in cases {
             assert_eq!(shown(command), expected, "{command}");
@@ -198,7 +274,25 @@ mod tests {
             "git commit -m \"$(cat <<'EOF'\nfix: the cart\n\nBody; more\nEOF\n)\" && git push";
         let steps = steps(command);
         assert_eq!(steps.len(), 2, "{steps:?}");
-        assert!(steps[0][3].contains("fix: the cart"), "{steps:?}");
-        assert_eq!(steps[1], ["git", "push"]);
+        assert!(steps[0].words[3].contains("fix: the cart"), "{steps:?}");
+        assert_eq!(steps[1].words, ["git", "push"]);
+    }
+
+    #[test]
+    fn what_follows_a_command_is_known() {
+        let next = |command: &str| -> Vec<Next> { steps(command).iter().map(|s| s.next).collect() };
+        assert_eq!(next("a && b"), [Next::And, Next::End]);
+        assert_eq!(next("(a; b) || true"), [Next::Then, Next::Or, Next::End]);
+        assert_eq!(next("a 2>&1 | tail -3; echo x\n"), [Next::Pipe, Next::Then, Next::End]);
+        assert_eq!(next("a |& tee log & b"), [Next::Pipe, Next::Then, Next::End]);
+        assert_eq!(next("a &> out"), [Next::End]);
+    }
+
+    #[test]
+    fn a_command_is_kept_as_it_was_written() {
+        let command = "cd p && PATH=/x:$PATH  go 'a b' # note\nssh h <<'E'\nls ü\nE\nmake";
+        let texts: Vec<String> = steps(command).into_iter().map(|step| step.text).collect();
+        assert_eq!(texts, ["cd p", "PATH=/x:$PATH go 'a b'", "ssh h <<'E'", "make"]);
+        assert_eq!(steps(command)[2].document, "ls ü\nE\n");
     }
 }

@@ -106,9 +106,16 @@ pub(super) fn code(text: &str) -> String {
 
 /// A path as seen from `cwd`.
 pub(super) fn relative<'p>(path: &'p str, cwd: &str) -> &'p str {
-    let cwd = cwd.trim_end_matches('/');
-    let inside = path.strip_prefix(cwd).and_then(|rest| rest.strip_prefix('/'));
-    if cwd.is_empty() { path } else { inside.unwrap_or(path) }
+    let cwd = cwd.trim_end_matches(['/', '\\']);
+    // On Windows both separators occur, and the letter of a drive in both cases.
+    let is_separator = |byte: u8| byte == b'/' || byte == b'\\';
+    let is_same = |(at, (a, b)): (usize, (u8, u8))| {
+        a == b || is_separator(a) && is_separator(b) || at == 0 && a.eq_ignore_ascii_case(&b)
+    };
+    let is_inside = path.len() > cwd.len() + 1
+        && is_separator(path.as_bytes()[cwd.len()])
+        && path.bytes().zip(cwd.bytes()).enumerate().all(is_same);
+    if cwd.is_empty() || !is_inside { path } else { &path[cwd.len() + 1..] }
 }
 
 /// Adds what is not there yet, up to `items_max`.
@@ -169,5 +176,8 @@ mod tests {
         assert_eq!(relative("/p/src/a.rs", "/p/"), "src/a.rs");
         assert_eq!(relative("/project/a.rs", "/p"), "/project/a.rs");
         assert_eq!(relative("/a.rs", ""), "/a.rs");
+        assert_eq!(relative(r"D:\shop\src\a.rs", r"d:\shop"), r"src\a.rs");
+        assert_eq!(relative("D:/shop/src/a.rs", r"D:\shop\"), "src/a.rs");
+        assert_eq!(relative(r"D:\shopping\a.rs", r"D:\shop"), r"D:\shopping\a.rs");
     }
 }

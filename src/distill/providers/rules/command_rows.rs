@@ -1,0 +1,273 @@
+//! Rows about commands: what still fails, what does not any more, and which command to use instead.
+
+use super::commands::Run;
+use super::evidence::Detour;
+use super::parsed_turn::ParsedTurn;
+use super::reply::Observation;
+use super::text::{TITLE_CHARS_MAX, clip, code, title};
+
+/// What separates the command from the error in the title of a failure.
+const FAILS: &str = " fails: ";
+
+/// Checks that still fail. One of an earlier turn with the same program is replaced.
+pub(super) fn failures<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Observation> + 's {
+    parsed.evidence.failures().into_iter().take(2).map(|run| {
+        let essence = run.fault.as_ref().map_or("", |fault| fault.essence.as_str());
+        let mut facts = vec![clip(&run.result(), 240)];
+        if run.counts.is_some() && !essence.is_empty() {
+            facts.push(clip(essence, 240));
+        }
+        let shown = code(&run.shown);
+        let room = TITLE_CHARS_MAX.saturating_sub(shown.chars().count() + FAILS.len());
+        let title = match (run.counts, essence.chars().count()) {
+            (_, 8..) if essence.chars().count() <= room => format!("{shown}{FAILS}{essence}"),
+            (Some(counts), _) => format!("{shown}{FAILS}{}", counts.shown()),
+            _ => title(&format!("{shown}{FAILS}{essence}")),
+        };
+        Observation {
+            corrects: earlier_failures(parsed, |shown| run.repeats_shown(shown)),
+            title,
+            subtitle: "Not seen to pass again in this turn".to_owned(),
+            facts,
+            concepts: vec!["gotcha".to_owned()],
+            ..Observation::default()
+        }
+    })
+}
+
+/// Titles of failures that an earlier turn reported, and that a run of this turn refutes.
+pub(super) fn withdrawn(parsed: &ParsedTurn<'_>) -> Vec<String> {
+    let runs = &parsed.evidence.runs;
+    earlier_failures(parsed, |shown| {
+        let last = runs.iter().rev().find(|run| run.repeats_shown(shown));
+        last.is_some_and(Run::has_passed)
+    })
+}
+
+fn earlier_failures(parsed: &ParsedTurn<'_>, is_meant: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut titles: Vec<String> = Vec::new();
+    for line in parsed.digest.lines() {
+        let Some((_, title)) = line.split_once(": ") else { continue };
+        let shown = title.strip_prefix('`').and_then(|rest| rest.split_once(&format!("`{FAILS}")));
+        if shown.is_some_and(|(shown, _)| is_meant(shown))
+            && !titles.iter().any(|known| known == title)
+        {
+            titles.push(title.to_owned());
+        }
+    }
+    titles
+}
+
+/// Which command to use, and which one not.
+pub(super) fn detours<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Observation> + 's {
+    parsed.evidence.detours().into_iter().take(2).map(|Detour { wrong, why, right }| {
+        let place = if right.folder.is_empty() {
+            String::new()
+        } else {
+            format!(" in {}", code(&right.folder))
+        };
+        Observation {
+            title: detour_title(&wrong.core, why, &right.core),
+            subtitle: clip(why, 160),
+            facts: vec![
+                format!("Works: {}{place}", code(&right.whole)),
+                format!("Fails: {}: {}", code(&wrong.whole), clip(why, 160)),
+            ],
+            concepts: vec!["gotcha".to_owned()],
+            ..Observation::default()
+        }
+    })
+}
+
+/// `Use B, not A: why`, as much of it as a title holds. A long command is named by its first words.
+fn detour_title(wrong: &str, why: &str, right: &str) -> String {
+    let (wrong, right) = (code(&head(wrong, 30)), code(&head(right, 44)));
+    let fits = |text: &String| text.chars().count() <= TITLE_CHARS_MAX;
+    let same = wrong == right;
+    let all = if same {
+        format!("{wrong}{FAILS}{why}")
+    } else {
+        format!("Use {right}, not {wrong}: {why}")
+    };
+    let short = if same {
+        format!("{wrong} works in another form")
+    } else {
+        format!("Use {right}, not {wrong}")
+    };
+    Some(all).filter(fits).unwrap_or(short)
+}
+
+/// The first words of a command.
+fn head(command: &str, chars_max: usize) -> String {
+    let mut head = String::new();
+    for word in command.trim_end_matches('…').split(' ') {
+        if !head.is_empty() && head.chars().count() + word.chars().count() >= chars_max {
+            break;
+        }
+        if !head.is_empty() {
+            head.push(' ');
+        }
+        head.push_str(word);
+    }
+    clip(&head, chars_max).trim_end_matches('…').to_owned()
+}
+
+/// The commands that went well, as one fact.
+pub(super) fn works_here(parsed: &ParsedTurn<'_>) -> Option<String> {
+    let works = parsed.evidence.works_here();
+    (!works.is_empty()).then(|| format!("Works here: {}", works.join(", ")))
+}
+
+/// The same as a row, for a turn that leaves no other.
+pub(super) fn works_here_alone(parsed: &ParsedTurn<'_>) -> Option<Observation> {
+    let works = parsed.evidence.works_here();
+    let first = works.first()?;
+    Some(Observation {
+        title: title(&format!("Works here: {first}")),
+        facts: vec![works_here(parsed)?],
+        concepts: vec!["how-it-works".to_owned()],
+        ..Observation::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::providers::rules::extract;
+    use crate::turn_prompt::{ToolView, Turn};
+    use claude_mem_core::settings::Verbosity;
+    use claude_mem_memory::modes::Mode;
+
+    /// The reply to a turn of commands with their outputs; an output that begins with `Exit code` failed,
+    /// and a command that begins with `edit ` is an edit.
+    fn reply(runs: &[(&str, &str)], digest: Option<&str>) -> String {
+        let texts: Vec<(String, String, bool)> = runs
+            .iter()
+            .map(|(command, output)| {
+                let failed = output.starts_with("Exit code");
+                let output = if failed {
+                    (*output).to_owned()
+                } else {
+                    json!({"stdout": output}).to_string()
+                };
+                let input = match command.strip_prefix("edit ") {
+                    Some(path) => json!({"file_path": path, "old_string": "a", "new_string": "b"}),
+                    None => json!({"command": command}),
+                };
+                (input.to_string(), output, failed)
+            })
+            .collect();
+        let tools =
+            texts.iter().zip(runs).map(|((input, output, failed), (command, _))| ToolView {
+                tool: if command.starts_with("edit ") { "Edit" } else { "Bash" },
+                input,
+                output,
+                failed: *failed,
+                cwd: "/p",
+                ..ToolView::default()
+            });
+        let turn =
+            Turn { cwd: "/p", tools: tools.collect(), is_over: true, digest, ..Turn::default() };
+        extract(&turn, &Mode::code(), Verbosity::Normal)
+    }
+
+    #[test]
+    fn the_command_that_works_is_told_with_the_one_that_does_not() {
+        let cases = [
+            (
+                ("wrap bun run test", "Exit code 2\nerror: unrecognized subcommand 'bun'"),
+                ("bun run test", " 12 pass\n 0 fail"),
+                "Use `bun run test`, not `wrap bun run test`: unrecognized subcommand 'bun'",
+            ),
+            (
+                ("go build ./cmd", "Exit code 127\n/bin/bash: line 1: go: command not found"),
+                ("PATH=/opt/go/bin:$PATH go build ./cmd", ""),
+                "Use `PATH=/opt/go/bin:$PATH go build ./cmd`, not `go build ./cmd`: go: command not found",
+            ),
+            (
+                ("make pano", "Exit code 127\nbash: make: komut bulunamadı"),
+                ("gmake pano", ""),
+                "Use `gmake pano`, not `make pano`: bash: make: komut bulunamadı",
+            ),
+            (
+                ("make отчёт", "Exit code 127\nbash: make: команда не найдена"),
+                ("gmake отчёт", ""),
+                "Use `gmake отчёт`, not `make отчёт`: bash: make: команда не найдена",
+            ),
+            (
+                ("make 报告", "Exit code 127\nbash: make: 未找到命令"),
+                ("gmake 报告", ""),
+                "Use `gmake 报告`, not `make 报告`: bash: make: 未找到命令",
+            ),
+        ];
+        for (wrong, right, title) in cases {
+            let reply = reply(&[wrong, right], None);
+            assert!(reply.contains(&format!("<title>{title}</title>")), "{title}\n{reply}");
+        }
+    }
+
+    #[test]
+    fn an_edit_between_or_another_command_is_no_detour() {
+        let refused = ("wrap bun run test", "Exit code 2\nerror: unrecognized subcommand 'bun'");
+        let passed = ("bun run test", " 12 pass\n 0 fail");
+        assert!(!reply(&[refused, ("edit /p/a.ts", "{}"), passed], None).contains("<title>Use "));
+        assert!(!reply(&[refused, ("cargo doc --open", "")], None).contains("<title>Use "));
+        let begun = format!("Exit code 1\n{}ls: x: No such file or directory", "line\n".repeat(40));
+        assert!(!reply(&[("bun run test all", &begun), passed], None).contains("<title>Use "));
+        assert!(
+            !reply(
+                &[("ls a b", "Exit code 1\nls: No such file or directory"), ("ls a c", "")],
+                None
+            )
+            .contains("<title>Use ")
+        );
+    }
+
+    #[test]
+    fn a_failure_is_withdrawn_by_a_later_turn_that_passes() {
+        let failed = reply(&[("bun test", "Exit code 1\n 11 pass\n 1 fail")], None);
+        assert!(
+            failed.contains("<title>`bun test` fails: 1 failed, 11 passed</title>"),
+            "{failed}"
+        );
+        let digest = "- bugfix: Other\n- discovery: `bun test` fails: 1 failed, 11 passed";
+        let passed = reply(&[("bun run test", " 12 pass\n 0 fail")], Some(digest));
+        let corrects = "<corrects>`bun test` fails: 1 failed, 11 passed</corrects>";
+        assert!(passed.contains(corrects) && !passed.contains("<title>`bun test`"), "{passed}");
+        let worse = reply(&[("bun test", "Exit code 1\n 10 pass\n 2 fail")], Some(digest));
+        assert!(
+            worse.contains(corrects) && worse.contains("fails: 2 failed, 10 passed"),
+            "{worse}"
+        );
+        let other = reply(&[("cargo test", "test result: ok. 1 passed; 0 failed")], Some(digest));
+        assert!(!other.contains("<corrects>"), "{other}");
+    }
+
+    #[test]
+    fn within_a_turn_only_the_last_run_counts() {
+        let failed = ("bun test", "Exit code 1\n 11 pass\n 1 fail");
+        let reply =
+            reply(&[failed, ("edit /p/a.ts", "{}"), ("bun test src", " 12 pass\n 0 fail")], None);
+        assert!(!reply.contains("fails:"), "{reply}");
+    }
+
+    #[test]
+    fn commands_that_work_are_one_fact() {
+        let runs = [
+            ("edit /p/a.ts", "{}"),
+            ("git status", "clean"),
+            ("bun test src/a.test.ts", " 2 pass\n 0 fail"),
+            ("bun test", " 12 pass\n 0 fail"),
+            ("cd web && npm run lint", ""),
+            ("ssh -i k root@h 'systemctl restart web'", ""),
+        ];
+        let told = reply(&runs, None);
+        let works =
+            "Works here: `bun test` (12 passed), `npm run lint` in `web`, `ssh -i k root@h`";
+        assert!(told.contains(works), "{told}");
+        let alone = reply(&[("bun test", " 12 pass\n 0 fail")], None);
+        assert!(alone.contains("<title>Works here: `bun test` (12 passed)</title>"), "{alone}");
+        assert!(!reply(&[("ls", ""), ("git status", "")], None).contains("Works here"));
+    }
+}

@@ -1,0 +1,151 @@
+//! Commands with their outputs, and what is read from them.
+
+use super::*;
+use serde_json::json;
+
+fn run(command: &str, output: &str) -> Run {
+    let failed = output.starts_with("Exit code");
+    let view = ToolView { tool: "Bash", failed, ..ToolView::default() };
+    let output = if failed { json!(output) } else { json!({"stdout": output, "stderr": ""}) };
+    Run::of(&view, (&json!({"command": command}), &output), ("/p", 0)).unwrap()
+}
+
+#[test]
+fn the_most_telling_program_says_what_a_command_is_for() {
+    let cases = [
+        ("cd a && cargo test -p x 2>&1 | tail -3", Purpose::Test, "cargo test -p x"),
+        ("npm run test:unit -- cart", Purpose::Test, "npm run test:unit -- cart"),
+        ("uv run pytest -q tests", Purpose::Test, "uv run pytest -q tests"),
+        ("make check", Purpose::Test, "make check"),
+        ("npx tsc --noEmit", Purpose::Build, "tsc --noEmit"),
+        ("docker compose up -d", Purpose::Effect, "docker compose up -d"),
+        ("git status && ls", Purpose::Look, "git status"),
+        ("python scripts/load.py", Purpose::Run, "python scripts/load.py"),
+    ];
+    for (command, purpose, shown) in cases {
+        let run = run(command, "");
+        assert_eq!((run.purpose, run.shown.as_str()), (purpose, shown), "{command}");
+    }
+}
+
+#[test]
+fn a_failure_hidden_by_a_pipe_is_seen() {
+    let hidden = run("cargo test | tail -1", "test result: FAILED. 3 passed; 1 failed; 0 ignored");
+    assert!(hidden.has_failed());
+    assert_eq!(hidden.result(), "`cargo test`: 1 failed, 3 passed");
+    assert!(run("tsc | head", "a.ts(1,2): error TS1005: ';' expected.").has_failed());
+    assert!(
+        !run("cargo test", "test tells_error ... ok\ntest result: ok. 1 passed; 0 failed")
+            .has_failed()
+    );
+}
+
+#[test]
+fn a_run_repeats_another_on_the_same_or_a_part() {
+    let all = run("cargo test", "");
+    let part = run("cargo test cart", "");
+    let other = run("cargo test login", "");
+    assert!(all.repeats(&part) && part.repeats(&all));
+    assert!(!part.repeats(&other) && !all.repeats(&run("npm test", "")));
+    assert!(run("npx vitest run a.test.ts", "").repeats(&run("npm test", "")));
+}
+
+#[test]
+fn commits_and_other_effects_are_told_in_words() {
+    let commit = run(
+        "git add -A && git commit -m x && git push origin main",
+        "[main 1a2b3c4] fix: cart\n 1 file changed",
+    );
+    assert_eq!(commit.commits, ["fix: cart"]);
+    assert_eq!(commit.effects, ["Pushed to `origin main`"]);
+    let quiet = run("git commit -q -m \"$(cat <<'EOF'\nAdd carts\n\nBody\nEOF\n)\"", "");
+    assert_eq!(quiet.commits, ["Add carts"]);
+    assert_eq!(run("git commit -qam 'Pin it'", "").commits, ["Pin it"]);
+    assert_eq!(run("npm install --save zod", "").effects, ["Installed `zod`"]);
+    assert_eq!(run("npm install", "").effects, Vec::<String>::new());
+    assert_eq!(run("git mv a.rs b.rs", "").effects, ["Moved `a.rs` to `b.rs`"]);
+    assert!(run("git commit -m x", "Exit code 1\nnothing to commit").commits.is_empty());
+}
+
+#[test]
+fn the_exit_code_is_believed_unless_the_shell_hid_it() {
+    let noise = "log: 2 failed, 0 passed\nerror[E0308]: shown by a test";
+    for command in ["bun test", "bun test 2>&1", "cd a && bun test && echo done", "bun test > out"]
+    {
+        let run = run(command, noise);
+        assert!(run.has_passed() && !run.has_failed(), "{command}");
+    }
+    let hidden = ["bun test | tail -3", "bun test || true", "bun test; echo done"];
+    for command in hidden {
+        assert!(run(command, noise).has_failed(), "{command}");
+        let quiet = run(command, "all quiet");
+        assert!(!quiet.has_passed() && !quiet.has_failed(), "{command}");
+        assert!(run(command, " 12 pass\n 0 fail").has_passed(), "{command}");
+    }
+    assert!(run("set -o pipefail; bun test | tail -3", noise).has_passed());
+    assert!(run("bun test; echo \"exit: $?\"", "noise\nexit: 0").has_passed());
+    assert!(run("bun test | tail; echo exit=${PIPESTATUS[0]}", "noise\nexit=1").has_failed());
+}
+
+#[test]
+fn a_later_step_that_fails_is_not_the_tests_fault() {
+    let pushed = run("bun test && git push", "Exit code 1\n 12 pass\n 0 fail\nrejected");
+    assert!(pushed.has_passed());
+    assert!(run("bun test", "Exit code 1\n 12 pass\n 0 fail\ncoverage too low").has_failed());
+    // `grep` that finds no failure exits with 1.
+    let quiet = run("cargo test | grep FAILED", "Exit code 1");
+    assert!(!quiet.has_failed() && !quiet.has_passed());
+}
+
+#[test]
+fn what_was_not_run_is_no_failure() {
+    let view = ToolView { tool: "Bash", failed: true, ..ToolView::default() };
+    for text in [
+        "<tool_use_error>Sibling tool call errored</tool_use_error>",
+        "The user doesn't want to proceed with this tool use.",
+    ] {
+        let run = Run::of(&view, (&json!({"command": "make"}), &json!(text)), ("/p", 0));
+        assert!(run.is_none(), "{text}");
+    }
+}
+
+#[test]
+fn a_command_is_shown_as_it_can_be_run_again() {
+    let go = run("export PATH=/opt/go/bin:$PATH && cd /p/api && go build ./cmd/ 2>&1 | tail", "");
+    assert_eq!(go.whole, "export PATH=/opt/go/bin:$PATH && go build ./cmd/");
+    assert_eq!(go.folder, "api");
+    assert_eq!(run("cd /p && make test", "").folder, "");
+    assert_eq!(run("cd .. && make test", "").folder, "");
+    assert_eq!(run("cd /q/web && npm test", "").folder, "/q/web");
+}
+
+#[test]
+fn a_command_on_another_machine_counts_by_what_runs_there() {
+    let cases = [
+        (
+            "ssh -i ~/.ssh/k root@h \"nginx -t && systemctl reload nginx\"",
+            "ssh -i ~/.ssh/k root@h",
+            Purpose::Effect,
+        ),
+        ("docker compose exec -T web npm test", "docker compose exec -T web", Purpose::Test),
+        (
+            "kubectl exec -n shop web-1 -- cat /etc/hosts",
+            "kubectl exec -n shop web-1 --",
+            Purpose::Look,
+        ),
+        ("ssh h <<'EOF'\nsystemctl restart web\nEOF", "ssh h", Purpose::Effect),
+        ("bash -lc 'cargo test'", "", Purpose::Test),
+    ];
+    for (command, way, purpose) in cases {
+        let run = run(command, "");
+        assert_eq!((run.way.as_str(), run.purpose), (way, purpose), "{command}");
+    }
+}
+
+#[test]
+fn a_subject_loses_trailers_and_a_pull_request_keeps_its_address() {
+    let commit = run("git commit -F m", "[main 1a2b3c4] Fix carts Signed-off-by: Ana Change-Id: 7");
+    assert_eq!(commit.commits, ["Fix carts"]);
+    let request = run("gh pr create --title x", "Creating\nhttps://github.com/a/shop/pull/7");
+    assert_eq!(request.effects, ["Ran `gh pr create --title x`: https://github.com/a/shop/pull/7"]);
+}
