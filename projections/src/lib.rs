@@ -22,6 +22,7 @@ mod scan_counter;
 mod store;
 #[cfg(test)]
 mod test_log;
+pub mod text;
 mod upstream;
 pub mod xml;
 

@@ -9,6 +9,7 @@ use crate::{
     },
     fts_terms,
     store::sql_values::some,
+    text::one_line,
 };
 use claude_mem_events::{Event, Imported, Recorded, ToolUsed};
 use rusqlite::params;
@@ -114,10 +115,6 @@ impl Columns {
         let is_kept = |concept: &String| !concept.is_empty() && concept != kind;
         self.list("concepts").into_iter().map(word).filter(is_kept).collect()
     }
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn session(rows: &Rows<'_>, event: &Recorded, imported: &Imported, row: &Columns) -> Result<()> {

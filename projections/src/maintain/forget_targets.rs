@@ -7,6 +7,7 @@ use crate::{
         Store,
         sql_values::{number, seq},
     },
+    text::first_line,
 };
 use claude_mem_events::{Id, Seq};
 use rusqlite::{OptionalExtension, Row};
@@ -85,7 +86,7 @@ impl Store {
                 at_us: number(row, 2)?,
                 project: row.get::<_, Option<String>>(3)?.unwrap_or_default(),
                 type_: row.get(4)?,
-                title: first_line(&row.get::<_, String>(5)?),
+                title: first_line(&row.get::<_, String>(5)?).to_owned(),
                 text: row.get(6)?,
             })
         };
@@ -134,11 +135,6 @@ impl Store {
         let mut statement = self.connection.prepare_cached(sql)?;
         Ok(statement.query_map([beginning], found)?.collect::<rusqlite::Result<_>>()?)
     }
-}
-
-/// The first line that is not blank.
-fn first_line(text: &str) -> String {
-    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

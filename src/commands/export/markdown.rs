@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use claude_mem_projections::{ExportBody, ExportEntry, ExportQuery, Store};
+use claude_mem_projections::{ExportBody, ExportEntry, ExportQuery, Store, text::one_line};
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::{ExportCounts, ExportError};
@@ -85,8 +85,4 @@ fn moment(at_us: u64) -> (String, String) {
     let time = Timestamp::from_microsecond(at_us.cast_signed()).unwrap_or(Timestamp::MIN);
     let time = time.to_zoned(TimeZone::system());
     (time.strftime("%Y-%m-%d").to_string(), time.strftime("%H:%M").to_string())
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -21,6 +21,7 @@ use std::time::Duration;
 
 pub use cancel::Cancel;
 use claude_mem_events::FailureClass;
+use claude_mem_projections::text::{self, truncate};
 
 use claude_mem_core::{
     environment::Environment,
@@ -286,13 +287,7 @@ const NAME_CHARS_MAX: usize = 200;
 
 /// External messages are shown in one line, without control characters.
 fn one_line(text: &str) -> String {
-    let words: Vec<&str> = text.split(|c: char| c.is_whitespace() || c.is_control()).collect();
-    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-    let line = words.join(" ");
-    match line.char_indices().nth(MESSAGE_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
+    truncate(text::one_line(&text.replace(char::is_control, " ")), MESSAGE_CHARS_MAX)
 }
 
 #[cfg(test)]

@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
-use claude_mem_projections::search::Hit;
+use claude_mem_projections::{
+    search::Hit,
+    text::{one_line, truncate},
+};
 
 use super::arguments::Arguments;
 use claude_mem_core::{
@@ -20,11 +23,7 @@ pub(super) fn label(hit: &Hit) -> &str {
 
 /// Text of a table cell.
 pub(super) fn cell(text: &str) -> String {
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match text.char_indices().nth(TITLE_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    truncate(one_line(text), TITLE_CHARS_MAX)
 }
 
 /// Hits as a table. The project is a column only if there are several.

@@ -4,7 +4,12 @@ use super::{
     Kind, MemoryId, Query,
     score::{Matcher, Score},
 };
-use crate::{Store, error::Result, store::sql_values::number};
+use crate::{
+    Store,
+    error::Result,
+    store::sql_values::number,
+    text::{first_line, one_line},
+};
 use rusqlite::OptionalExtension;
 use std::ops::Range;
 
@@ -78,7 +83,7 @@ impl Store {
                 project: row.get(2)?,
                 session: row.get(3)?,
                 host: None,
-                title: first_line(&title.unwrap_or_default()),
+                title: first_line(&title.unwrap_or_default()).to_owned(),
                 snippet: snippet(query, &text.unwrap_or_default()),
                 score: 0.0,
                 explanation: None,
@@ -98,7 +103,7 @@ impl Query {
 
 /// The part of a text with the most matches, as one line.
 fn snippet(query: &Query, text: &str) -> String {
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = one_line(text);
     if text.chars().count() <= SNIPPET_CHARS_MAX {
         return text;
     }
@@ -124,11 +129,6 @@ fn begin_before(text: &str, at: usize) -> usize {
     let lead = text[..at].char_indices().rev().take(LEAD_CHARS);
     let Some((from, _)) = lead.last().filter(|(from, _)| *from > 0) else { return 0 };
     text[from..at].find(' ').map_or(at, |space| from + space + 1)
-}
-
-/// The first line that is not blank.
-fn first_line(text: &str) -> String {
-    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("").to_owned()
 }
 
 #[cfg(test)]
