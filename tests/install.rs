@@ -60,6 +60,25 @@ fn the_installed_hooks_are_those_the_client_runs() {
 }
 
 #[test]
+fn newer_events_are_registered_for_clients_that_know_them() {
+    let sandbox = with_claude_code();
+    let client = sandbox.write("bin/claude", "");
+    fs::set_permissions(&client, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let environment = [("CLAUDE_CODE_PATH", client.to_str().unwrap())];
+    for (version, is_known) in [("2.1.78", true), ("2.1.77", false), ("3.0.0", true), ("", false)] {
+        fs::write(&client, format!("#!/bin/sh\necho '{version} (Claude Code)'\n")).unwrap();
+        sandbox.run_with(&["install"], &environment, "").ok();
+        let hooks = json(&sandbox, ".claude/settings.json")["hooks"].clone();
+        assert_eq!(hooks.get("StopFailure").is_some(), is_known, "{version}");
+        assert!(hooks.get("Stop").is_some(), "{version}");
+    }
+    fs::write(&client, "#!/bin/sh\necho 2.1.325\n").unwrap();
+    sandbox.run_with(&["install"], &environment, "").ok();
+    sandbox.run(&["uninstall"]).ok();
+    assert_eq!(sandbox.read(".claude/settings.json"), SETTINGS);
+}
+
+#[test]
 fn uninstalling_leaves_every_file_as_it_was_byte_for_byte() {
     let sandbox = with_claude_code();
     sandbox.run(&["install"]).ok();

@@ -15,6 +15,7 @@ use claude_mem_core::{
     json_edit::Document,
     os::{canonicalize, path_in_commands},
 };
+use claude_mem_distill::{providers::client_version, setup};
 use claude_mem_install::{
     self, Targets, is_our_program, manifest::Manifest, quoted_for_shell, rival,
 };
@@ -39,8 +40,10 @@ impl Install {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let program = program(&app.environment.text("PATH").unwrap_or_default())?;
         let shell_program = quoted_for_shell(&program);
+        // Claude Code prints it in 0.3 s. Without it, only hooks that all versions know are registered.
+        let version = client_version(&setup(app));
         if self.print {
-            let registered = json!({"hooks": claude_mem_install::hooks(&shell_program),
+            let registered = json!({"hooks": claude_mem_install::hooks(&shell_program, version),
                 "mcpServers": {NAME: claude_mem_install::server(&program)}});
             return app.output.line(format_args!("{registered:#}"));
         }
@@ -48,7 +51,7 @@ impl Install {
             if self.project { Targets::of_project(&here()?) } else { Targets::of_user(app)? };
         let mut manifest = Manifest::load(&app.paths)?;
         let mut settings = Document::open(&targets.settings())?;
-        claude_mem_install::add_hooks(&mut settings, &shell_program)?;
+        claude_mem_install::add_hooks(&mut settings, &shell_program, version)?;
         let mut servers = Document::open(&targets.servers)?;
         claude_mem_install::add_server(&mut servers, &program)?;
 

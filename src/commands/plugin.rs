@@ -67,7 +67,7 @@ fn texts() -> Vec<(&'static str, String)> {
     let plugin = json!({"name": PLUGIN, "version": version, "description": DESCRIPTION, "author": author,
         "license": env!("CARGO_PKG_LICENSE")});
     let hooks = json!({"description": "Records sessions and gives them context from past ones",
-        "hooks": claude_mem_install::hooks(&program)});
+        "hooks": claude_mem_install::hooks(&program, None)});
     let servers = json!({"mcpServers": {NAME: claude_mem_install::server(&program)}});
     vec![
         (".claude-plugin/marketplace.json", lines(&marketplace)),

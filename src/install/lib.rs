@@ -11,7 +11,7 @@ use std::{
 
 use claude_mem_capture::{
     CLAUDE_CODE, PLUGIN,
-    clients::{CLIENTS, HOOK, Registration, claude_code},
+    clients::{CLIENTS, HOOK, Registration, Version, claude_code},
 };
 use claude_mem_core::NAME;
 use serde_json::{Map, Value, json};
@@ -67,8 +67,9 @@ impl Targets {
     }
 }
 
-/// The hooks in Claude Code's form. `program` is put between double quotes for the shell as it is.
-pub fn hooks(program: &str) -> Map<String, Value> {
+/// The hooks in Claude Code's form, as far as its version knows their events. `program` is put between double quotes
+/// for the shell as it is.
+pub fn hooks(program: &str, version: Option<Version>) -> Map<String, Value> {
     let group = |hook: &Registration| {
         let command = format!("\"{program}\" {}", hook.command);
         let command =
@@ -78,7 +79,7 @@ pub fn hooks(program: &str) -> Map<String, Value> {
         group.insert("hooks".into(), json!([command]));
         (hook.event.to_owned(), json!([group]))
     };
-    CLAUDE_CODE.hooks.iter().map(group).collect()
+    CLAUDE_CODE.hooks.iter().filter(|hook| hook.is_known_to(version)).map(group).collect()
 }
 
 /// The MCP server in Claude Code's form. Without `alwaysLoad` the model sees only the names of its tools.
@@ -99,10 +100,14 @@ pub fn quoted_for_shell(path: &str) -> String {
 }
 
 /// Adds our hooks. Existing ones keep their place; older entries of ours are removed.
-pub fn add_hooks(settings: &mut Document, program: &str) -> Result<(), Failure> {
+pub fn add_hooks(
+    settings: &mut Document,
+    program: &str,
+    version: Option<Version>,
+) -> Result<(), Failure> {
     let mut registered = object(settings, "hooks")?;
     let before = registered.clone();
-    let wanted = hooks(program);
+    let wanted = hooks(program, version);
     for (event, groups) in &mut registered {
         let kept = wanted.get(event).map(|groups| &groups[0]);
         retain_groups(groups, kept);

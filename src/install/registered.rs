@@ -78,7 +78,12 @@ fn registers(file: &Path, command: &str) -> bool {
         })
     };
     let is_for = |hook: &&Registration| command == HOOK || hook.command == command;
-    CLAUDE_CODE.hooks.iter().filter(is_for).all(is_registered)
+    CLAUDE_CODE.hooks.iter().filter(is_for).filter(|hook| is_basic(hook)).all(is_registered)
+}
+
+/// Whether all versions of the client know the event.
+fn is_basic(hook: &Registration) -> bool {
+    hook.since.is_none()
 }
 
 /// The program of one of our hooks.
@@ -97,7 +102,7 @@ pub struct Registered {
     pub file: PathBuf,
     /// Registered events.
     pub events: Vec<&'static str>,
-    /// Missing events.
+    /// Missing events, of those that all versions of the client know.
     pub missing: Vec<&'static str>,
     /// The program that is called.
     pub program: String,
@@ -128,15 +133,12 @@ fn in_file(file: &Path) -> Option<Registered> {
         hooks.filter_map(|hook| hook["command"].as_str()).find(|command| is_our_hook(command))
     };
     let program = program_of(CLAUDE_CODE.hooks.iter().find_map(|hook| our_hook(hook.event))?);
-    let (events, missing): (Vec<_>, Vec<_>) = CLAUDE_CODE
-        .hooks
-        .iter()
-        .map(|hook| hook.event)
-        .partition(|event| our_hook(event).is_some());
+    let (found, missing): (Vec<&Registration>, Vec<&Registration>) =
+        CLAUDE_CODE.hooks.iter().partition(|hook| our_hook(hook.event).is_some());
     Some(Registered {
         file: file.into(),
-        events,
-        missing,
+        events: found.into_iter().map(|hook| hook.event).collect(),
+        missing: missing.into_iter().filter(|hook| is_basic(hook)).map(|hook| hook.event).collect(),
         is_program_there: Path::new(program).is_file(),
         program: program.into(),
     })
@@ -161,7 +163,7 @@ mod tests {
         let found = in_dir(dir.path()).remove(0);
         assert_eq!(
             (found.events, found.missing.len()),
-            (vec!["Stop"], CLAUDE_CODE.hooks.len() - 1)
+            (vec!["Stop"], CLAUDE_CODE.hooks.iter().filter(|hook| is_basic(hook)).count() - 1)
         );
         assert_eq!((found.program.as_str(), found.is_program_there), ("/bin/claude-mem", false));
     }
@@ -182,7 +184,7 @@ mod tests {
             fs::write(home.join(".claude/settings.json"), settings).unwrap();
         };
         assert!(!yields(&copy, "save"), "nothing is installed");
-        let all = Value::Object(crate::hooks(installed.to_str().unwrap()));
+        let all = Value::Object(crate::hooks(installed.to_str().unwrap(), None));
         register(all.clone());
         for command in CLAUDE_CODE.hooks.iter().map(|hook| hook.command).chain([HOOK]) {
             assert!(yields(&copy, command), "{command}");

@@ -18,7 +18,7 @@ fn edited(text: &str, edit: impl FnOnce(&mut Document)) -> String {
 }
 
 fn installed(text: &str) -> String {
-    edited(text, |document| add_hooks(document, "/opt/claude-mem").unwrap())
+    edited(text, |document| add_hooks(document, "/opt/claude-mem", None).unwrap())
 }
 
 const OTHERS: &str = r#"{
@@ -60,14 +60,15 @@ fn installing_twice_changes_nothing_even_after_other_changes() {
     let later = serde_json::to_string_pretty(&value).unwrap();
     let (_dir, file) = file(&later);
     let mut document = Document::open(&file).unwrap();
-    add_hooks(&mut document, "/opt/claude-mem").unwrap();
+    add_hooks(&mut document, "/opt/claude-mem", None).unwrap();
     assert!(!document.is_changed());
 }
 
 #[test]
 fn an_older_place_of_the_binary_is_replaced() {
-    let moved =
-        edited(&installed(OTHERS), |document| add_hooks(document, "/new/claude-mem").unwrap());
+    let moved = edited(&installed(OTHERS), |document| {
+        add_hooks(document, "/new/claude-mem", None).unwrap();
+    });
     assert!(!moved.contains("/opt/"));
     assert_eq!(moved, installed(OTHERS).replace("/opt/", "/new/"));
 }
@@ -94,7 +95,7 @@ fn a_file_with_unexpected_structure_is_rejected_and_unchanged() {
     for text in [r#"{"hooks": []}"#, r#"{"hooks": {"Stop": {}}}"#, r#"{"hooks": "none"}"#] {
         let (_dir, file) = file(text);
         let mut document = Document::open(&file).unwrap();
-        assert!(add_hooks(&mut document, "/opt/claude-mem").is_err(), "{text}");
+        assert!(add_hooks(&mut document, "/opt/claude-mem", None).is_err(), "{text}");
         assert!(!document.is_changed());
     }
 }

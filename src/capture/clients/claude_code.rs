@@ -47,7 +47,9 @@ pub const ALIASES: [(&str, IncomingKind); 5] = [
     ("cleanup", IncomingKind::SessionEnd),
 ];
 
-/// Only events that Claude Code 2.0.76 knows: one unknown name there disables every hook in the file.
+/// Events that Claude Code 2.0.76 does not know are registered only for newer versions: one unknown name there
+/// disables every hook in the file. Denied permissions and compactions are in the transcript that `Stop` reads, so
+/// their events (`PermissionDenied`, `PostCompact`) are not registered.
 /// Synchronous, because background hooks are killed when the session ends. `SessionEnd` without a limit of
 /// its own gets 1.5 seconds, shared with all other hooks.
 const HOOKS: &[Registration] = &[
@@ -58,6 +60,7 @@ const HOOKS: &[Registration] = &[
     registration("Stop", None, "summary", 10),
     registration("SubagentStop", None, "summary", 10),
     registration("SessionEnd", None, "cleanup", 5),
+    Registration { since: Some([2, 1, 78]), ..registration("StopFailure", None, "summary", 10) },
 ];
 
 const fn registration(
@@ -66,7 +69,7 @@ const fn registration(
     command: &'static str,
     timeout_seconds: u32,
 ) -> Registration {
-    Registration { event, matcher, command, timeout_seconds }
+    Registration { event, matcher, command, timeout_seconds, since: None }
 }
 
 /// Claude Code's own directory.

@@ -87,6 +87,18 @@ pub struct Registration {
     /// Our command, without the program.
     pub command: &'static str,
     pub timeout_seconds: u32,
+    /// The first version of the client that knows the event; `None` if all versions do.
+    pub since: Option<Version>,
+}
+
+/// A version of a client, as `major.minor.patch`.
+pub type Version = [u32; 3];
+
+impl Registration {
+    /// Whether this version of the client knows the event. An unknown version counts as the oldest.
+    pub fn is_known_to(&self, version: Option<Version>) -> bool {
+        self.since.is_none_or(|since| version.is_some_and(|version| version >= since))
+    }
 }
 
 /// The command that serves every client: `claude-mem hook --client NAME`.

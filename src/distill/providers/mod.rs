@@ -20,6 +20,7 @@ mod wire_tests;
 use std::time::Duration;
 
 pub use cancel::Cancel;
+pub use claude::client_version;
 use claude_mem_events::FailureClass;
 use claude_mem_projections::text::{self, truncate};
 

@@ -37,7 +37,7 @@ pub(super) fn executable(setup: &Setup<'_>) -> Result<PathBuf, Refusal> {
     if let Some(chosen) = setup.settings.get(&table::CLAUDE_CODE_PATH) {
         let path = claude_mem_core::paths::expand_tilde(&chosen, setup.paths.home.as_deref());
         return match check(setup, &path) {
-            Ok(()) => Ok(path),
+            Ok(_) => Ok(path),
             Err(why) => {
                 let chosen = chosen.display();
                 Err(Refusal::of_settings(format!("CLAUDE_CODE_PATH={chosen}: {why}")))
@@ -47,7 +47,7 @@ pub(super) fn executable(setup: &Setup<'_>) -> Result<PathBuf, Refusal> {
     let mut reason = "no `claude` on the PATH: install Claude Code or set CLAUDE_CODE_PATH".into();
     for path in candidates(setup).into_iter().filter(|path| is_executable(path)) {
         match check(setup, &path) {
-            Ok(()) => return Ok(path),
+            Ok(_) => return Ok(path),
             Err(why) => reason = format!("{}: {why}", path.display()),
         }
     }
@@ -63,23 +63,42 @@ fn candidates(setup: &Setup<'_>) -> Vec<PathBuf> {
     on_path.into_iter().chain(in_home).chain(IN_SYSTEM.map(PathBuf::from)).collect()
 }
 
-/// Files that printed a version, identified by path, time and size. Failed ones are checked again.
-static VERIFIED: Mutex<Vec<(PathBuf, Option<SystemTime>, u64)>> = Mutex::new(Vec::new());
+/// The version of the installed client; `None` if there is none that runs.
+pub fn client_version(setup: &Setup<'_>) -> Option<[u32; 3]> {
+    let path = executable(setup).ok()?;
+    parse(&check(setup, &path).ok()?)
+}
+
+/// The number in `2.1.325 (Claude Code)`.
+fn parse(version: &str) -> Option<[u32; 3]> {
+    let mut parts = version.split_whitespace().next()?.splitn(3, '.');
+    let mut part = || {
+        let part = parts.next()?;
+        part.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    };
+    Some([part()?, part()?, part()?])
+}
+
+/// A file with the time of its last change and its size.
+type Stamped = (PathBuf, Option<SystemTime>, u64);
+
+/// Files that printed a version, with that version. Failed ones are checked again.
+static VERIFIED: Mutex<Vec<(Stamped, String)>> = Mutex::new(Vec::new());
 
 /// Runs the executable with `--version`, unless it is verified already.
-fn check(setup: &Setup<'_>, path: &Path) -> Result<(), String> {
+fn check(setup: &Setup<'_>, path: &Path) -> Result<String, String> {
     let meta = fs::metadata(path).map_err(|error| error.to_string())?;
     let file = (path.to_owned(), meta.modified().ok(), meta.len());
     let verified = || VERIFIED.lock().unwrap_or_else(PoisonError::into_inner);
-    if verified().contains(&file) {
-        return Ok(());
+    if let Some((_, version)) = verified().iter().find(|(known, _)| *known == file) {
+        return Ok(version.clone());
     }
-    version(setup, path)?;
-    verified().push(file);
-    Ok(())
+    let version = version(setup, path)?;
+    verified().push((file, version.clone()));
+    Ok(version)
 }
 
-fn version(setup: &Setup<'_>, path: &Path) -> Result<(), String> {
+fn version(setup: &Setup<'_>, path: &Path) -> Result<String, String> {
     let mut command = Command::new(path);
     command.arg("--version").env_clear().envs(launch::environment(setup));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -97,7 +116,21 @@ fn version(setup: &Setup<'_>, path: &Path) -> Result<(), String> {
     let output = output.map_err(|error| error.to_string())?;
     let stdout = String::from_utf8_lossy(&output.stdout);
     match output.status.success() && stdout.starts_with(|c: char| c.is_ascii_digit()) {
-        true => Ok(()),
+        true => Ok(stdout.into_owned()),
         false => Err(format!("is not Claude Code ({}, `{}`)", output.status, stdout.trim())),
+    }
+}
+
+#[cfg(test)]
+mod version_tests {
+    use super::parse;
+
+    #[test]
+    fn versions_are_numbers() {
+        assert_eq!(parse("2.1.325 (Claude Code)\n"), Some([2, 1, 325]));
+        assert_eq!(parse("2.1.78-beta.1"), Some([2, 1, 78]));
+        for odd in ["", "2", "2.1", "2.x.1", "99999999999.1.1"] {
+            assert_eq!(parse(odd), None, "{odd}");
+        }
     }
 }

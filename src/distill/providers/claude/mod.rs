@@ -37,6 +37,8 @@ const HISTORY_TOKENS_MAX: u64 = 60_000;
 /// An idle child holds 200 MB; pauses in a session are often longer than this.
 const IDLE_MAX: Duration = Duration::from_secs(180);
 
+pub use find::client_version;
+
 struct Claude {
     launch: LaunchConfig,
     pool: Pool,
