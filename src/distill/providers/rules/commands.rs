@@ -216,7 +216,7 @@ impl Run {
     }
 }
 
-/// Whether a run went well. The exit code is believed unless the shell hid it; then the runner's total
+/// Whether a run went well. The exit code is trusted unless the shell hid it; then the runner's total
 /// tells, and without one an error that only a failure prints.
 fn outcome(
     (steps, number): (&[Step], usize),

@@ -7,7 +7,7 @@ const COMMAND_BYTES_MAX: usize = 16_384;
 
 const STEPS_MAX: usize = 40;
 
-/// What stands between a simple command and the next one.
+/// The operator between a simple command and the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     /// `&&`: the next one runs only after success, so that the last exit code tells of both.
