@@ -66,6 +66,27 @@ fn a_request_is_about_one_session_and_includes_a_recap() {
 }
 
 #[test]
+fn a_turn_that_did_something_is_summed_up_although_the_model_forgot() {
+    for text in ["<observation>Plain words. And more.</observation>", "<skip/>"] {
+        let sandbox = Sandbox::new();
+        let server = Server::answering(move |_| Answer::text(text)).unwrap();
+        Session::worked(&sandbox, "a", 1);
+        let told = run(&sandbox, &["distill", "--json"], &provider("anthropic", &server)).ok();
+        assert_eq!(json(&told)["summaries"], 1, "{told}");
+        let shown = sandbox.run(&["show", "S1"]).ok();
+        assert!(shown.contains("work 1 of a") && shown.contains("a-1.rs"), "{shown}");
+        let is_kept = text.contains("Plain");
+        assert_eq!(titles(&sandbox) == ["Plain words."], is_kept);
+    }
+    // Declined with a reason: the model looked and decided.
+    let sandbox = Sandbox::new();
+    let server = Server::answering(|_| Answer::text("<skip_summary reason=\"x\"/>")).unwrap();
+    Session::worked(&sandbox, "a", 1);
+    let told = run(&sandbox, &["distill", "--json"], &provider("anthropic", &server)).ok();
+    assert_eq!(json(&told)["summaries"], 0, "{told}");
+}
+
+#[test]
 fn a_correction_replaces_what_the_session_had_remembered() {
     let sandbox = Sandbox::new();
     let server = Server::answering(|request| {

@@ -19,7 +19,7 @@ use claude_mem_projections::{
     xml::{Reply, Verdict, read_reply},
 };
 
-use crate::providers::{Cancel, Concern, Refusal, Response, Spent};
+use crate::providers::{Cancel, Concern, Refusal, Response, Spent, rules};
 use crate::{
     admission::{Admission, Stopped},
     asker::{Earlier, PromptSet, Responder},
@@ -172,7 +172,7 @@ impl<'a> DistillRun<'a> {
             }
             let Some(permit) = self.admission.acquire(&expected) else { return false };
             let sent = self.responder.distill(self.prompt_set, input, &earlier, &self.cancel);
-            let read = sent.and_then(|response| self.read(response));
+            let read = sent.and_then(|response| self.read(response, input));
             log_response(input, read.as_ref().map(|(response, _)| response));
             match &read {
                 Ok((response, _)) => self.admission.succeeded(&permit, &response.spent),
@@ -218,13 +218,28 @@ impl<'a> DistillRun<'a> {
         if is_attempt { attempt } else { 0 }
     }
 
-    /// Parses a response.
-    fn read(&self, response: Response) -> Result<(Response, Reply), Refusal> {
+    /// Parses a response. Prose alone is a failed attempt: it may be a refusal, a second attempt
+    /// mostly succeeds, and a parked request is visible and can be retried. But a response that can
+    /// be parsed is final, so a forgotten summary of a turn that did something is added.
+    fn read(
+        &self,
+        mut response: Response,
+        input: &TurnInput,
+    ) -> Result<(Response, Reply), Refusal> {
         let reply = read_reply(&response.text, &self.prompt_set.kinds);
         if reply.verdict == Verdict::Unreadable {
             let why = format!("cannot parse the response of {}", response.model);
             let refusal = Refusal::new(FailureClass::Unreadable, why);
             return Err(Refusal { spent: response.spent, reply: response.text, ..refusal });
+        }
+        let is_forgotten = reply.summary.is_none() && reply.summary_skipped.is_none();
+        if is_forgotten && input.is_over() && !self.prompt_set.is_free() {
+            let summary = rules::summary_of_work(&input.turn(None));
+            if let Some(summary) = summary {
+                response.text = format!("{}\n{summary}", response.text.trim_end());
+                let reply = read_reply(&response.text, &self.prompt_set.kinds);
+                return Ok((response, reply));
+            }
         }
         Ok((response, reply))
     }

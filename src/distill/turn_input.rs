@@ -123,6 +123,11 @@ impl TurnInput {
         }
     }
 
+    /// Whether the turn is over, so that it gets a summary.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
     /// The turn as it is rendered.
     pub fn turn<'a>(&'a self, digest: Option<&'a str>) -> Turn<'a> {
         let message = self.stop.as_ref().map(|stop| stop.last_assistant_message.as_str());

@@ -60,7 +60,7 @@ pub(super) struct Block {
     fields: Vec<(Name, String)>,
     /// Fields given as attributes count only where there is no element.
     attributes: Vec<(Name, String)>,
-    /// Its text outside of any field, if the block was closed.
+    /// Its text outside of any field, unless the block may be only mentioned.
     loose: Option<String>,
 }
 
@@ -72,10 +72,17 @@ impl Block {
         let concepts =
             self.all(Name::Concepts).into_iter().chain(unknown).filter(|word| !is_echo(word));
         let concepts = values::distinct(concepts);
+        let loose = self.loose.as_deref().map(values::without_unknown_tags);
+        let loose = loose.and_then(|loose| values::prose(&loose, false));
+        let narrative = self.first(Name::Narrative).map(str::to_owned).or(loose);
+        let title = self.line(Name::Title).or_else(|| {
+            let is_untitled = !self.has(Name::Narrative) && !self.has(Name::Facts);
+            narrative.as_deref().filter(|_| is_untitled).map(values::first_sentence)
+        });
         let observation = Observation {
-            title: self.line(Name::Title),
+            narrative: narrative.filter(|text| title.as_deref() != Some(text.as_str())),
+            title,
             subtitle: self.line(Name::Subtitle),
-            narrative: self.first(Name::Narrative).map(str::to_owned),
             facts: self.all(Name::Facts),
             files_read: self.all(Name::FilesRead),
             files_modified: self.all(Name::FilesModified),
@@ -110,6 +117,10 @@ impl Block {
     /// Titles of earlier observations that this block corrects.
     pub(super) fn corrects(&self) -> Vec<String> {
         self.all(Name::Corrects).iter().map(|title| values::one_line(title)).collect()
+    }
+
+    fn has(&self, name: Name) -> bool {
+        self.first(name).is_some()
     }
 
     fn first(&self, name: Name) -> Option<&str> {
@@ -185,6 +196,8 @@ impl<'t> Reader<'t> {
         self.attributes(open, &mut block);
         self.at = self.tags[open].end as usize;
         let mut loose = String::new();
+        // An unclosed tag within a sentence is probably only mentioned.
+        let is_meant = self.tags[open].leads && self.tags[open].name == Name::Observation;
         while let Some((here, tag)) = self.take() {
             if tag.quoted {
                 continue;
@@ -198,6 +211,7 @@ impl<'t> Reader<'t> {
                 }
                 Shape::Open if tag.name.is_block() => {
                     self.next = here;
+                    block.loose = is_meant.then_some(loose);
                     return block;
                 }
                 Shape::Open if tag.name.is_text() => self.field(here, &mut block),
@@ -207,6 +221,10 @@ impl<'t> Reader<'t> {
             }
         }
         self.cut = true;
+        if is_meant {
+            loose.push_str(values::without_cut_tail(self.text_up_to(self.text.len() as u32)));
+            block.loose = Some(loose);
+        }
         block
     }
 

@@ -81,6 +81,55 @@ pub(super) fn one_line(text: &str) -> String {
     line
 }
 
+/// A title for a text without one: its first sentence, or the start of it.
+pub(super) fn first_sentence(text: &str) -> String {
+    const TITLE_CHARS_MAX: usize = 120;
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let line = one_line(without_bullet(line.trim_start_matches('#')));
+    let is_end = |(at, c): (usize, char)| {
+        let after = at + c.len_utf8();
+        let is_final = matches!(c, '。' | '！' | '？')
+            || matches!(c, '.' | '!' | '?') && line[after..].starts_with(' ');
+        is_final.then_some(after)
+    };
+    let sentence = &line[..line.char_indices().find_map(is_end).unwrap_or(line.len())];
+    match sentence.char_indices().nth(TITLE_CHARS_MAX) {
+        None => sentence.to_owned(),
+        Some((end, _)) => {
+            let start = &sentence[..end];
+            format!("{}…", start.rsplit_once(' ').map_or(start, |(words, _)| words))
+        }
+    }
+}
+
+/// Removes the tags of elements that are not ours, such as `<text>`, and keeps what they contain.
+/// Only a name with a closing tag is an element: `Vec<String>` is not.
+pub(super) fn without_unknown_tags(text: &str) -> String {
+    fn name(tag: &str) -> Option<(&str, usize)> {
+        let end = memchr(b'>', tag.as_bytes())?;
+        let name = tag[..end].trim();
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        (!name.is_empty() && name.len() <= 40 && name.chars().all(is_name))
+            .then_some((name, end + 1))
+    }
+    let pieces = || text.split('<').skip(1);
+    let closed: HashSet<&str> =
+        pieces().filter_map(|piece| Some(name(piece.strip_prefix('/')?)?.0)).collect();
+    let mut out = String::with_capacity(text.len());
+    out.push_str(text.split('<').next().unwrap_or_default());
+    for piece in pieces() {
+        let tag = name(piece.strip_prefix('/').unwrap_or(piece));
+        if let Some((_, end)) = tag.filter(|(name, _)| closed.contains(name)) {
+            out.push('\n');
+            out.push_str(&piece[end + usize::from(piece.starts_with('/'))..]);
+        } else {
+            out.push('<');
+            out.push_str(piece);
+        }
+    }
+    out
+}
+
 /// Each value once, in order of first occurrence.
 pub(super) fn distinct(values: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut seen = HashSet::new();
@@ -88,7 +137,7 @@ pub(super) fn distinct(values: impl IntoIterator<Item = String>) -> Vec<String> 
 }
 
 /// Drops an incomplete tag, entity, fence or character at a cut.
-fn without_cut_tail(raw: &str) -> &str {
+pub(super) fn without_cut_tail(raw: &str) -> &str {
     let mut text = raw.trim_end_matches(char::REPLACEMENT_CHARACTER);
     if text.trim_start().starts_with(CDATA) && !text.contains("]]>") {
         return text.trim_end_matches(']');

@@ -135,6 +135,43 @@ fn whether_there_is_anything_to_keep() {
 }
 
 #[test]
+fn an_observation_in_other_words_is_kept() {
+    check(&[
+        (
+            "<observation>The port is 8080. It was 80 before.</observation>",
+            "Answer\nchange title=\"The port is 8080.\" narrative=\"The port is 8080. It was 80 before.\"",
+        ),
+        (
+            "<observation>Port 8080 &amp; no other</observation>",
+            "Answer\nchange title=\"Port 8080 & no other\"",
+        ),
+        (
+            "<observation><type>bugfix</type><text>Vec<String> leaks.\nFixed in a.rs</text></observation>",
+            "Answer\nbugfix title=\"Vec<String> leaks.\" narrative=\"Vec<String> leaks.\\nFixed in a.rs\"",
+        ),
+        (
+            "<observation><title>t</title><details>d</details><why>w</why></observation>",
+            "Answer\nchange title=\"t\" narrative=\"d\\n\\nw\"",
+        ),
+        // A truncated reply, and one without closing tags.
+        ("<observation>\nOne two three", "Answer, cut\nchange title=\"One two three\""),
+        (
+            "<observation>One\n<observation>two</observation>",
+            "Answer\nchange title=\"One\"\nchange title=\"two\"",
+        ),
+        // Only mentioned.
+        ("I would write an <observation> here.", "Unreadable, cut"),
+        (
+            "<observation>记住端口。它是8080。</observation>",
+            "Answer\nchange title=\"记住端口。\" narrative=\"记住端口。它是8080。\"",
+        ),
+    ]);
+    let long = format!("<observation>{}</observation>", "word ".repeat(60));
+    let title = read(&long).observations[0].title.clone().unwrap();
+    assert!(title.ends_with("word…") && title.chars().count() <= 121, "{title}");
+}
+
+#[test]
 fn a_correction_belongs_to_its_observation_or_withdraws() {
     check(&[
         (

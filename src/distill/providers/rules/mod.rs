@@ -57,6 +57,13 @@ pub fn extract(turn: &Turn<'_>, mode: &Mode, verbosity: Verbosity) -> String {
     reply::render(&observations, &withdrawn, summary.as_ref(), true)
 }
 
+/// The summary of a turn in which something was done, for a model that forgot it.
+pub fn summary_of_work(turn: &Turn<'_>) -> Option<String> {
+    let parsed = ParsedTurn::of(turn);
+    let summary = summary::of(&parsed).filter(|_| parsed.evidence.has_work())?;
+    Some(reply::render(&[], &[], Some(&summary), true))
+}
+
 /// The same as an answer of any provider, free of charge.
 pub fn respond(turn: &Turn<'_>, mode: &Mode, verbosity: Verbosity) -> Response {
     Response {
