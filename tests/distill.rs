@@ -74,7 +74,7 @@ fn a_turn_that_did_something_is_summed_up_although_the_model_forgot() {
         let told = run(&sandbox, &["distill", "--json"], &provider("anthropic", &server)).ok();
         assert_eq!(json(&told)["summaries"], 1, "{told}");
         let shown = sandbox.run(&["show", "S1"]).ok();
-        assert!(shown.contains("work 1 of a") && shown.contains("a-1.rs"), "{shown}");
+        assert!(shown.contains("Work 1 of a") && shown.contains("a-1.rs"), "{shown}");
         let is_kept = text.contains("Plain");
         assert_eq!(titles(&sandbox) == ["Plain words."], is_kept);
     }

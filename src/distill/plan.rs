@@ -35,6 +35,8 @@ pub struct PlannedRequest {
     pub prompts: Vec<Seq>,
     /// Last stop of the turn before: its message is what a short prompt answers.
     pub previous_stop: Option<Seq>,
+    /// Another request covers the beginning of the turn.
+    pub is_continued: bool,
 }
 
 impl Plan {
@@ -61,7 +63,8 @@ impl Plan {
                 is_ended: progress.is_ended,
                 now_us,
             };
-            let requests = requests(&of_session, &progress.stops, &state, limits);
+            let mut requests = requests(&of_session, &progress.stops, &state, limits);
+            mark_continued(store, row, by, &mut requests)?;
             if !requests.is_empty() {
                 let recap = store.session_recap(row, by, RECAP_ENTRIES_MAX)?;
                 let content_session = of_session.swap_remove(0).content_session;
@@ -83,6 +86,27 @@ impl Plan {
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
     }
+}
+
+/// Marks the requests whose turn an earlier request has begun, in this run or before it. A
+/// reprocessing begins every turn anew.
+fn mark_continued(
+    store: &Store,
+    session: i64,
+    by: Option<&Reprocessing>,
+    requests: &mut [PlannedRequest],
+) -> Result<()> {
+    let mut last = None;
+    for request in requests {
+        let turn = request.batch.turn;
+        let is_begun = match by {
+            None if last != Some(turn) => store.is_turn_begun(session, turn)?,
+            _ => last == Some(turn),
+        };
+        request.is_continued = is_begun;
+        last = Some(turn);
+    }
+    Ok(())
 }
 
 fn requests(
@@ -109,6 +133,7 @@ fn requests(
         .map(|batch| PlannedRequest {
             prompts: prompts(batch.turn),
             previous_stop: previous_stop(batch.turn),
+            is_continued: false,
             batch,
         })
         .collect()

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::escape::{elided, without_ansi};
+use crate::turn_prompt::ToolView;
 
 /// A rendered tool use, not yet escaped.
 #[derive(Debug, PartialEq, Eq)]
@@ -14,22 +15,78 @@ pub(super) struct ToolText {
     pub(super) output: String,
 }
 
-/// A sample is enough for a file that was only read.
-const SAMPLE_SHARE: usize = 4;
+/// A sample is enough for files that were only read or listed: anyone can read them again.
+const SAMPLE_BYTES: usize = 400;
+
+/// Of a command that succeeded, start and end are enough; of a new file, its beginning.
+const ORDINARY_BYTES: usize = 2_400;
+
+/// A subagent's report is a result, not material: it is shown like an answer.
+pub(super) const REPORT_PARTS: usize = 3;
 
 /// Renders one tool use. `input` and `output` are JSON; anything else is text. Each part keeps to
-/// about `bytes_max`.
-pub(super) fn render(tool: &str, input: &str, output: &str, bytes_max: usize) -> ToolText {
-    let input = parsed(input);
-    let output = parsed(output);
-    let text = match tool {
+/// about `bytes_max`, a report to three times as much.
+pub(super) fn render(view: &ToolView<'_>, bytes_max: usize) -> ToolText {
+    let input = parsed(view.input);
+    let output = parsed(view.output);
+    let text = match view.tool {
         "Bash" => bash(&input, &output),
-        "Read" | "NotebookRead" => read(&input, &output, bytes_max),
+        "Read" | "NotebookRead" => read(&input, &output),
         "Edit" | "MultiEdit" | "Write" | "NotebookEdit" => change(&input, &output),
+        "AskUserQuestion" => form(&input, &output),
+        "TodoWrite" if input["todos"].is_array() => tasks(&input),
+        "Task" | "Agent" if output["content"].is_array() => {
+            ToolText { input: plain(&input), output: plain(&output["content"]) }
+        }
         _ => ToolText { input: plain(&input), output: plain(&output) },
     };
-    let fit = |text: &str| elided(without_ansi(text).trim_end(), bytes_max).into_owned();
-    ToolText { input: fit(&text.input), output: fit(&text.output) }
+    let output_bytes_max = match view.tool {
+        "Read" | "NotebookRead" | "Grep" | "Glob" | "LS" if !view.failed => {
+            SAMPLE_BYTES.min(bytes_max)
+        }
+        "Task" | "Agent" => bytes_max * REPORT_PARTS,
+        "Bash" if !view.failed => ORDINARY_BYTES.min(bytes_max),
+        _ => bytes_max,
+    };
+    let input_bytes_max = match view.tool {
+        "Write" => ORDINARY_BYTES.min(bytes_max),
+        _ => bytes_max,
+    };
+    let fit = |text: &str, max: usize| elided(without_ansi(text).trim_end(), max).into_owned();
+    ToolText {
+        input: fit(&text.input, input_bytes_max),
+        output: fit(&text.output, output_bytes_max),
+    }
+}
+
+/// The questions of a form with their options, and what the user answered.
+fn form(input: &Value, output: &Value) -> ToolText {
+    let mut asked = Vec::new();
+    for question in input["questions"].as_array().into_iter().flatten() {
+        asked.push(text_at(question, "question").unwrap_or_default().to_owned());
+        for option in question["options"].as_array().into_iter().flatten() {
+            let label = text_at(option, "label").unwrap_or_default();
+            let about = text_at(option, "description").filter(|text| !text.is_empty());
+            asked.push(about.map_or(format!("- {label}"), |about| format!("- {label}: {about}")));
+        }
+    }
+    let answers = output["answers"].as_object().map(|answers| {
+        let line =
+            |(question, answer): (&String, &Value)| format!("{question} → {}", inner(answer));
+        answers.iter().map(line).collect::<Vec<_>>().join("\n")
+    });
+    let input = if asked.is_empty() { plain(input) } else { asked.join("\n") };
+    ToolText { input, output: answers.unwrap_or_else(|| plain(output)) }
+}
+
+/// A task list: the output only repeats it.
+fn tasks(input: &Value) -> ToolText {
+    let todos = input["todos"].as_array().map_or(&[][..], Vec::as_slice);
+    let line = |todo: &Value| {
+        let (status, task) = (text_at(todo, "status"), text_at(todo, "content"));
+        format!("- [{}] {}", status.unwrap_or_default(), task.unwrap_or_default())
+    };
+    ToolText { input: todos.iter().map(line).collect::<Vec<_>>().join("\n"), output: String::new() }
 }
 
 fn parsed(json: &str) -> Value {
@@ -53,8 +110,8 @@ fn bash(input: &Value, output: &Value) -> ToolText {
     ToolText { input: command, output: printed }
 }
 
-/// The line range of a file, and a sample.
-fn read(input: &Value, output: &Value, bytes_max: usize) -> ToolText {
+/// The line range of a file, and its text.
+fn read(input: &Value, output: &Value) -> ToolText {
     let mut path = path(input).unwrap_or_default().to_owned();
     let file = &output["file"];
     let number = |key: &str| file[key].as_u64();
@@ -70,8 +127,7 @@ fn read(input: &Value, output: &Value, bytes_max: usize) -> ToolText {
         (None, Value::Object(_)) => format!("[{}]", text_at(output, "type").unwrap_or("no text")),
         (None, other) => plain(other),
     };
-    let sample = elided(content.trim_end(), bytes_max / SAMPLE_SHARE).into_owned();
-    ToolText { input: path, output: sample }
+    ToolText { input: path, output: content }
 }
 
 /// The diff of a file: as the client reports it, else from the strings of the input.
@@ -192,7 +248,7 @@ mod tests {
 
     /// `input` and `output`, joined by a line of dashes.
     fn shown(tool: &str, input: &str, output: &str) -> String {
-        let text = render(tool, input, output, 400);
+        let text = render(&ToolView { tool, input, output, ..ToolView::default() }, 400);
         format!("{}\n--\n{}", text.input, text.output)
     }
 

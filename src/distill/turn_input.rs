@@ -25,13 +25,15 @@ pub struct TurnInput {
     stop: Option<SummaryRequested>,
     previous_message: String,
     is_over: bool,
+    is_continued: bool,
 }
 
 impl TurnInput {
     /// Reads the events of a request; `None` if all are gone.
     pub fn read(log: &Log, planned: &PlannedRequest) -> Result<Option<Self>, Error> {
         let Batch { sources, turn, is_over } = &planned.batch;
-        let mut input = Self { number: *turn, is_over: *is_over, ..Self::default() };
+        let is_continued = planned.is_continued;
+        let mut input = Self { number: *turn, is_over: *is_over, is_continued, ..Self::default() };
         // Most events of a turn are in one segment, so one reader serves all of them.
         let mut reader = EventReader::from(log, Seq::START);
         for source in sources {
@@ -143,6 +145,7 @@ impl TurnInput {
             previous_message: &self.previous_message,
             is_over: self.is_over,
             is_interrupted: self.is_over && self.stop.is_none(),
+            is_continued: self.is_continued,
             digest,
             earlier: Vec::new(),
         }

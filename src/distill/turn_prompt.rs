@@ -1,11 +1,12 @@
 //! Renders one turn of a session, or a part of it, as a prompt.
 
-use std::fmt::Write as _;
+use std::{collections::HashMap, fmt::Write as _};
 
 use claude_mem_events::RemarkKind;
 use jiff::{Timestamp, tz::TimeZone};
 
 use crate::escape::{attribute, elided, escaped};
+use crate::recap::one_line;
 use crate::tool_render;
 
 /// A turn, or the part of it that one request covers.
@@ -34,6 +35,8 @@ pub struct Turn<'a> {
     /// It is over without a stop: the session ended or the next turn began, and nothing says how
     /// it would have ended.
     pub is_interrupted: bool,
+    /// An earlier request covered the beginning of the turn, so the prompt is known.
+    pub is_continued: bool,
     /// Recap of the session so far, for a provider without its history.
     pub digest: Option<&'a str>,
     /// What is remembered of the session so far, oldest first, for the rules: which row a later
@@ -157,7 +160,19 @@ fn session(turn: &Turn<'_>, earlier: Option<&str>, part_bytes: usize, shown: usi
             attribute(turn.cwd)
         ),
     );
-    if !turn.prompt.is_empty() {
+    let is_short = turn.prompt.chars().count() <= SHORT_PROMPT_CHARS;
+    if is_short && !turn.is_continued && !turn.previous_message.is_empty() {
+        let before = part(turn.previous_message);
+        line(&mut out, format_args!("<before>\n{before}\n</before>"));
+    }
+    if turn.is_continued && !turn.prompt.is_empty() {
+        let prompt = escaped(&one_line(turn.prompt));
+        let number = turn.prompt_number;
+        line(
+            &mut out,
+            format_args!("<prompt number=\"{number}\" continued=\"true\">{prompt}</prompt>"),
+        );
+    } else if !turn.prompt.is_empty() {
         line(
             &mut out,
             format_args!(
@@ -169,8 +184,15 @@ fn session(turn: &Turn<'_>, earlier: Option<&str>, part_bytes: usize, shown: usi
         );
     }
     let (first, last) = (shown - shown / 3, turn.tools.len() - shown / 3);
+    let mut remarks = remark_places(turn).into_iter().peekable();
     for (number, view) in turn.tools.iter().enumerate() {
-        if number < first || number >= last {
+        let is_shown = number < first || number >= last;
+        while let Some((_, view)) = remarks.next_if(|(place, _)| *place <= number) {
+            if is_shown || view.kind != RemarkKind::Narration {
+                remark(&mut out, view, part_bytes);
+            }
+        }
+        if is_shown {
             tool(&mut out, view, turn.cwd, part_bytes);
         } else if number == first {
             line(
@@ -179,15 +201,57 @@ fn session(turn: &Turn<'_>, earlier: Option<&str>, part_bytes: usize, shown: usi
             );
         }
     }
+    for (_, view) in remarks {
+        remark(&mut out, view, part_bytes);
+    }
     if let Some(message) = turn.last_assistant_message {
-        line(&mut out, format_args!("<answer>\n{}\n</answer>", part(message)));
+        let answer = escaped(&elided(message.trim(), part_bytes * tool_render::REPORT_PARTS));
+        line(&mut out, format_args!("<answer>\n{answer}\n</answer>"));
     }
     out.push_str("</session>");
     out
 }
 
+/// A longer prompt says by itself what it is about.
+const SHORT_PROMPT_CHARS: usize = 150;
+
+/// Most words between tools are one or two sentences.
+const NARRATION_BYTES_MAX: usize = 600;
+
+/// Each remark with the number of the tool use that it precedes. One about a tool use that was not
+/// recorded, such as a rejected one, keeps its place among the others.
+fn remark_places<'t, 'a>(turn: &'t Turn<'a>) -> Vec<(usize, &'t RemarkView<'a>)> {
+    let ids = turn.tools.iter().enumerate().filter(|(_, tool)| !tool.tool_use_id.is_empty());
+    let numbers: HashMap<&str, usize> =
+        ids.map(|(number, tool)| (tool.tool_use_id, number)).collect();
+    let mut next = turn.tools.len();
+    let mut places: Vec<_> = turn
+        .remarks
+        .iter()
+        .rev()
+        .map(|remark| {
+            next = numbers.get(remark.tool_use_id).map_or(next, |number| next.min(*number));
+            (next, remark)
+        })
+        .collect();
+    places.reverse();
+    places
+}
+
+fn remark(out: &mut String, view: &RemarkView<'_>, part_bytes: usize) {
+    let (tag, bytes_max) = match view.kind {
+        RemarkKind::Narration => ("said", part_bytes.min(NARRATION_BYTES_MAX)),
+        RemarkKind::Rejection => ("rejected", part_bytes),
+        RemarkKind::Denied => ("denied", part_bytes),
+        RemarkKind::Compaction => ("compaction", part_bytes),
+        RemarkKind::ApiError => ("error", part_bytes),
+    };
+    let text = escaped(&elided(view.text.trim(), bytes_max));
+    line(out, format_args!("<{tag}>\n{text}\n</{tag}>"));
+}
+
 fn tool(out: &mut String, view: &ToolView<'_>, cwd: &str, part_bytes: usize) {
-    let text = tool_render::render(view.tool, view.input, view.output, part_bytes);
+    let text = tool_render::render(view, part_bytes);
     let mut head = format!("<tool name=\"{}\" at=\"{}\"", attribute(view.tool), clock(view.at));
     if !view.cwd.is_empty() && view.cwd != cwd {
         put(&mut head, format_args!(" cwd=\"{}\"", attribute(view.cwd)));
@@ -330,6 +394,63 @@ Done.
             );
             assert_eq!(text.contains("tools left out]"), count >= 100, "{count}");
         }
+    }
+
+    #[test]
+    fn the_whole_story_of_a_turn_is_told_in_order() {
+        let tools = ["a", "b"].map(|id| ToolView {
+            tool_use_id: id,
+            ..bash(r#"{"command":"ls"}"#, r#"{"stdout":""}"#)
+        });
+        let said = |kind, tool_use_id, text| RemarkView { kind, tool_use_id, text };
+        let remarks = vec![
+            said(RemarkKind::Narration, "a", "First look."),
+            said(RemarkKind::Rejection, "gone", "no, not on main"),
+            said(RemarkKind::Narration, "b", "On a branch then."),
+            said(RemarkKind::ApiError, "", "overloaded"),
+        ];
+        let told = Turn {
+            prompt: "yes",
+            previous_message: "Shall I commit?",
+            remarks,
+            last_assistant_message: Some("Done."),
+            ..turn(tools.to_vec())
+        };
+        let text = data(&told, None, &Limits::default());
+        let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with(['<', '$'])).collect();
+        let expected = [
+            "Shall I commit?",
+            "yes",
+            "First look.",
+            "no, not on main",
+            "On a branch then.",
+            "overloaded",
+            "Done.",
+        ];
+        assert_eq!(lines, expected, "{text}");
+        assert!(text.contains("<rejected>\nno, not on main\n</rejected>\n<said>"), "{text}");
+        let long = "x ".repeat(400);
+        let later = Turn { prompt: &long, is_continued: true, ..told };
+        let text = data(&later, None, &Limits::default());
+        let prompt = text.lines().find(|line| line.starts_with("<prompt")).unwrap();
+        assert!(prompt.contains("continued") && prompt.len() < 300, "{prompt}");
+        assert!(!text.contains("<before>"));
+    }
+
+    #[test]
+    fn material_is_sampled_and_results_are_whole() {
+        let long = "z".repeat(11_000);
+        let file = serde_json::json!({"file": {"content": long}}).to_string();
+        let report = serde_json::json!({"content": [{"type": "text", "text": long}]}).to_string();
+        let view = |tool, output, failed| ToolView { tool, failed, ..bash("{}", output) };
+        let bytes = |view| data(&turn(vec![view]), None, &Limits::default()).matches('z').count();
+        assert!(bytes(view("Read", &file, false)) < 400);
+        assert!(bytes(view("Grep", &long, false)) < 400);
+        assert!(bytes(view("Grep", &long, true)) > 3_000, "a failure is shown");
+        assert!(bytes(view("Bash", &long, false)) > 2_000);
+        assert_eq!(bytes(view("Task", &report, false)), 11_000);
+        let over = Turn { last_assistant_message: Some(&long), ..turn(Vec::new()) };
+        assert_eq!(data(&over, None, &Limits::default()).matches('z').count(), 11_000);
     }
 
     #[test]

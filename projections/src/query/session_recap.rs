@@ -53,6 +53,14 @@ impl Store {
         Ok(SessionProgress { turn_last, is_ended, stops })
     }
 
+    /// Whether a part of this turn was distilled already.
+    pub fn is_turn_begun(&self, session: i64, turn: u32) -> Result<bool> {
+        let sql = "select exists (select 1 from tool_uses
+                   where session = ?1 and turn = ?2 and answered_by is not null)";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        Ok(statement.query_row((session, turn), |row| row.get(0))?)
+    }
+
     /// The latest `limit` memories of a session, oldest first: the visible ones, or those that a
     /// reprocessing made or reused.
     pub fn session_recap(

@@ -420,7 +420,8 @@ mod tests {
         let unfinished = prompts.prompt(&turn, &Limits::default());
         assert_eq!(
             unfinished.data,
-            "Already remembered from this session. Build on it; do not record it again:\n\
+            "Already remembered from this session. Build on it; do not record it again, but correct \
+             what turned out wrong:\n\
              - fixed &lt;cart>\n<session project=\"\" cwd=\"\">\n</session>"
         );
         assert!(

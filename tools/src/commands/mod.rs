@@ -5,6 +5,7 @@ mod crash;
 mod dump;
 mod inspect;
 mod model_server;
+mod requests;
 mod secrets;
 mod soak;
 mod storm;
@@ -42,6 +43,7 @@ enum Command {
     #[command(subcommand)]
     Inspect(inspect::Inspect),
     ModelServer(model_server::ModelServer),
+    Requests(requests::Requests),
     Dump(dump::Dump),
     Soak(soak::Soak),
     Secrets(secrets::Secrets),
@@ -55,6 +57,7 @@ impl Command {
             Self::Storm(command) => command.run(),
             Self::Inspect(command) => command.run(),
             Self::ModelServer(command) => command.run(),
+            Self::Requests(command) => command.run(),
             Self::Dump(command) => command.run(),
             Self::Soak(command) => command.run(),
             Self::Secrets(command) => command.run(),
