@@ -253,6 +253,18 @@ mod tests {
     }
 
     #[test]
+    fn a_form_is_shown_with_its_answers_and_a_task_list_once() {
+        let asked = r#"{"questions":[{"question":"Which?","header":"h","options":[
+            {"label":"A","description":"fast"},{"label":"B","description":""}]}]}"#;
+        let answered = r#"{"answers":{"Which?":"B"}}"#;
+        let form = shown("AskUserQuestion", asked, answered);
+        assert_eq!(form, "Which?\n- A: fast\n- B\n--\nWhich? → B");
+        let tasks = r#"{"todos":[{"content":"a","status":"completed"},{"content":"b","status":"pending"}]}"#;
+        let list = shown("TodoWrite", tasks, r#"{"oldTodos":[],"newTodos":[{"content":"a"}]}"#);
+        assert_eq!(list, "- [completed] a\n- [pending] b\n--\n");
+    }
+
+    #[test]
     fn a_command_is_shown_with_its_output() {
         let output = r#"{"stdout":"\u001b[32mok\u001b[0m\n","stderr":"warned\n","interrupted":true,"isImage":false}"#;
         let expected = "$ echo \"<hi>\"\n--\nok\n[stderr]\nwarned\n[interrupted]";
@@ -290,7 +302,7 @@ mod tests {
             "numLines": 100, "startLine": 11, "totalLines": 900}});
         let found = shown("Read", r#"{"file_path":"/f","offset":11}"#, &output.to_string());
         assert!(found.starts_with("/f (lines 11-110 of 900)\n--\nline\n"), "{found}");
-        assert!(found.contains("[409 of 499 bytes left out]") && found.len() < 200, "{found}");
+        assert!(found.contains("[139 of 499 bytes left out]") && found.len() < 440, "{found}");
         let image = shown(
             "Read",
             r#"{"file_path":"/i.png"}"#,
@@ -309,14 +321,16 @@ mod tests {
         );
         let agent =
             r#"{"status":"completed","content":[{"type":"text","text":"done"}],"isAsync":false}"#;
-        assert_eq!(shown("Agent", r#""go""#, agent), "go\n--\nstatus: completed\ncontent: done");
+        assert_eq!(shown("Agent", r#""go""#, agent), "go\n--\ndone");
         assert_eq!(shown("X", "not json", "[1,\"a\"]"), "not json\n--\n1\na");
     }
 
     #[test]
     fn each_part_keeps_to_its_limit() {
         let output = serde_json::json!({"stdout": "x".repeat(10_000)}).to_string();
-        let text = render("Bash", r#"{"command":"x"}"#, &output, 400);
+        let (tool, input) = ("Bash", r#"{"command":"x"}"#);
+        let view = ToolView { tool, input, output: &output, ..ToolView::default() };
+        let text = render(&view, 400);
         assert!(text.output.len() < 440 && text.output.contains("[9640 of 10000 bytes left out]"));
     }
 }

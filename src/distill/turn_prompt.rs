@@ -166,12 +166,9 @@ fn session(turn: &Turn<'_>, earlier: Option<&str>, part_bytes: usize, shown: usi
         line(&mut out, format_args!("<before>\n{before}\n</before>"));
     }
     if turn.is_continued && !turn.prompt.is_empty() {
-        let prompt = escaped(&one_line(turn.prompt));
-        let number = turn.prompt_number;
-        line(
-            &mut out,
-            format_args!("<prompt number=\"{number}\" continued=\"true\">{prompt}</prompt>"),
-        );
+        let (number, prompt) = (turn.prompt_number, escaped(&one_line(turn.prompt)));
+        let head = format!("<prompt number=\"{number}\" continued=\"true\">");
+        line(&mut out, format_args!("{head}\n{prompt}\n</prompt>"));
     } else if !turn.prompt.is_empty() {
         line(
             &mut out,
@@ -432,8 +429,8 @@ Done.
         let long = "x ".repeat(400);
         let later = Turn { prompt: &long, is_continued: true, ..told };
         let text = data(&later, None, &Limits::default());
-        let prompt = text.lines().find(|line| line.starts_with("<prompt")).unwrap();
-        assert!(prompt.contains("continued") && prompt.len() < 300, "{prompt}");
+        let prompt = text.split("continued=\"true\">\n").nth(1).unwrap();
+        assert!(prompt.lines().next().unwrap().len() < 210, "{prompt}");
         assert!(!text.contains("<before>"));
     }
 
