@@ -32,7 +32,7 @@ pub(crate) fn colour(hit: &Hit) -> &'static str {
         (Kind::Summary, _) => "35",
         (_, Some("bugfix")) => "31",
         (_, Some("feature")) => "32",
-        (_, Some("decision")) => "33",
+        (_, Some("decision" | "rule")) => "33",
         _ => "34",
     }
 }

@@ -28,6 +28,7 @@ pub const KINDS: &[&str] = &[
     "change",
     "discovery",
     "decision",
+    "rule",
     "security_alert",
     "security_note",
     "sensitive",

@@ -65,8 +65,8 @@ impl Demo {
         demo_dir.show(app, "Every memory names its sources.", &["show", "1"])?;
 
         heading(app, "Try other settings on past sessions, and compare before you switch.")?;
-        let verbose = [("CLAUDE_MEM_VERBOSITY", "verbose")];
-        demo_dir.shown_with(app, &verbose, &["replay", "--shadow"])?;
+        let minimal = [("CLAUDE_MEM_VERBOSITY", "minimal")];
+        demo_dir.shown_with(app, &minimal, &["replay", "--shadow"])?;
         demo_dir.shown_with(app, &[], &["diff"])?;
 
         heading(app, "Delete the database, and rebuild it from the log.")?;
@@ -179,7 +179,7 @@ impl DemoDir {
         command.env("HOME", &self.dir).env("USERPROFILE", &self.dir);
         command.env("CLAUDE_MEM_DATA_DIR", self.data());
         command.env(PROVIDER.name, ProviderName::Extract.name());
-        command.env(VERBOSITY.name, Verbosity::Minimal.name());
+        command.env(VERBOSITY.name, Verbosity::Normal.name());
         command.env("CLAUDE_MEM_WORKER_AUTOSTART", "false").env("PAGER", "cat");
         Ok(command)
     }

@@ -83,6 +83,7 @@ fn score(
     let days = now_us.saturating_sub(memory.at_us) as f64 / 86_400e6;
     let recency = 0.5_f64.powf(days / HALF_LIFE_DAYS);
     let kind = match memory.kind.as_str() {
+        "rule" => 0.7,
         "security_alert" => 0.6,
         "decision" => 0.5,
         "bugfix" => 0.4,

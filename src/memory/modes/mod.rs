@@ -248,7 +248,7 @@ mod tests {
         let mode = Mode::load(Path::new("/nonexistent"), "code").unwrap();
         assert_eq!(mode, Mode::code());
         let kinds =
-            "bugfix feature refactor change discovery decision security_alert security_note";
+            "bugfix feature refactor change discovery decision rule security_alert security_note";
         assert_eq!(mode.kinds().join(" "), kinds);
         let concepts: Vec<_> = mode.concepts.iter().map(|word| word.id.as_str()).collect();
         let expected =

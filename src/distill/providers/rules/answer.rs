@@ -1,38 +1,55 @@
-//! What the assistant said at the end of a turn: the result, reasons, traps, and what is left.
+//! Reads the last message of a turn: the result, causes, choices, and what is left to do.
 
+use super::choices::{is_choice, is_proposal};
 use super::markdown::{self, Block, sentences};
 use super::text::{
-    add, alternatives, begins, clip, holds, is_among, one_line, sentence_case, words,
+    add, alternatives, begins, clip, holds, is_among, one_line, padded, sentence_case, words,
 };
 
-const STATEMENT_CHARS_MAX: usize = 240;
-const LIST_MAX: usize = 8;
-const LEAD_CHARS_MAX: usize = 700;
+const STATEMENT_CHARS_MAX: usize = 320;
+const LIST_MAX: usize = 12;
+const NARRATIVE_CHARS_MAX: usize = 1_200;
+
+/// Statements beyond this are no candidates for a title.
+const STATEMENTS_MAX: usize = 60;
 
 /// A message, sorted by what its sentences are about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Answer {
-    /// The first sentence of all, be it a courtesy.
+    /// The first sentence, even if it is a courtesy.
     pub(super) opening: String,
     /// The first sentence that states something.
     pub(super) headline: Option<String>,
-    /// How the message begins, without courtesies.
-    pub(super) lead: String,
-    /// Items of lists that are about what was done or found.
+    /// Sentences and items about what was done or found, in order: candidates for a title.
+    pub(super) statements: Vec<Statement>,
+    /// The running text, without next steps, questions and courtesies.
+    pub(super) narrative: String,
+    /// Items of lists and rows of tables about what was done or found.
     pub(super) points: Vec<String>,
-    /// Choices, with their reasons.
+    /// Choices that were made, with their reasons.
     pub(super) decisions: Vec<String>,
-    /// Causes, conditions and traps.
+    /// Causes, conditions and gotchas.
     pub(super) learned: Vec<String>,
-    /// What is left to do.
+    /// What is left to do; without any, what the assistant proposes.
     pub(super) next: Vec<String>,
-    /// What the user was asked.
+    /// Questions to the user.
     pub(super) questions: Vec<String>,
+    /// The message takes back something said before.
+    pub(super) corrections: Vec<String>,
+}
+
+/// A candidate for a title.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Statement {
+    pub(super) text: String,
+    /// An item of a list: a detail of the work rather than its result.
+    pub(super) is_item: bool,
 }
 
 /// What the part of a message under a heading is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Section {
+    #[default]
     Work,
     Next,
     Decisions,
@@ -40,18 +57,21 @@ enum Section {
 }
 
 const NEXT_HEADINGS: &str = "next|todo|to do|to-do|remaining|follow-up|follow up|left to do|what's left|whats left|\
-    not done|still open|still to|outstanding|future|nächste schritte|offen|prochaines étapes|\
-    próximos pasos|siguientes pasos|prossimi passi|下一步|后续|次のステップ|残り|今後|다음|следующие шаги";
-const DECISION_HEADINGS: &str =
-    "decision|trade-off|tradeoff|design choice|why |entscheidung|décision|decisiones";
+    not done|still open|still to|outstanding|future|open item|pending|recommend|suggest|nächste schritte|offen|\
+    prochaines étapes|próximos pasos|siguientes pasos|prossimi passi|下一步|后续|次のステップ|残り|今後|다음|\
+    следующие шаги|осталось|sonraki adım|kalan";
+const DECISION_HEADINGS: &str = "decision|decided|trade-off|tradeoff|design choice|choices made|entscheidung|décision|\
+    decisiones|решени|karar|决策|决定|決定";
 const LESSON_HEADINGS: &str = "root cause|cause|finding|learned|lesson|gotcha|caveat|note|important|watch out|limitation|\
-    ursache|hinweis|remarque|nota|原因|注意";
+    ursache|hinweis|remarque|nota|原因|注意|причин|neden";
 
 fn section(heading: &str) -> Section {
     let heading = heading.to_lowercase();
     let is = |marks: &str| holds(&heading, marks);
+    // "Open decisions" are questions.
+    let is_open = begins(&heading, "open|pending|decisions needed|decision needed|your decision");
     match () {
-        () if is(NEXT_HEADINGS) => Section::Next,
+        () if is_open || is(NEXT_HEADINGS) => Section::Next,
         () if is(DECISION_HEADINGS) => Section::Decisions,
         () if is(LESSON_HEADINGS) => Section::Lessons,
         () => Section::Work,
@@ -61,92 +81,134 @@ fn section(heading: &str) -> Section {
 impl Answer {
     /// Reads a message.
     pub(super) fn of(message: &str) -> Self {
-        let mut answer = Self::default();
-        let mut about = Section::Work;
+        let mut reader = Reader::default();
         for block in markdown::blocks(message) {
             match block {
-                Block::Heading(text) => about = section(&text),
-                Block::Paragraph(text) => answer.paragraph(&text, &mut about),
-                Block::Item { text, is_done } => answer.item(&text, is_done, about),
+                Block::Heading(text) => reader.about = section(&text),
+                Block::BoldLine(text) => reader.bold_line(&text),
+                Block::Paragraph(text) => reader.paragraph(&one_line(&text)),
+                Block::Row(text) => reader.row(&text),
+                Block::Item { text, is_done } => reader.item(&text, is_done),
             }
         }
-        answer
+        if reader.answer.next.is_empty() {
+            reader.answer.next = reader.proposals;
+        }
+        reader.answer.narrative = first_and_last(&reader.prose, NARRATIVE_CHARS_MAX);
+        reader.answer
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    answer: Answer,
+    /// Sentences of the narrative.
+    prose: Vec<String>,
+    proposals: Vec<String>,
+    about: Section,
+}
+
+impl Reader {
+    /// A heading, and a statement if it is a sentence or quotes something.
+    fn bold_line(&mut self, text: &str) {
+        self.about = section(text);
+        let is_sentence = text.ends_with(['.', '!', '。']) || text.contains(['`', '"', '“']);
+        if self.about != Section::Next && (is_sentence && words(text) >= 3 || words(text) >= 7) {
+            for sentence in sentences(text) {
+                self.sentence(sentence, "", self.about);
+            }
+        }
     }
 
-    fn paragraph(&mut self, text: &str, about: &mut Section) {
+    fn paragraph(&mut self, text: &str) {
         // Prose after a list of next steps is about something else again.
-        if *about == Section::Next && !self.next.is_empty() {
-            *about = Section::Work;
+        if self.about == Section::Next && !self.answer.next.is_empty() {
+            self.about = Section::Work;
         }
-        // `Next steps: do this` carries its own heading.
+        // `Next steps: do this` has its own heading.
         let label = text.split_once(": ").filter(|(label, _)| words(label) <= 3);
-        let (now, text) = match label {
+        let (about, text) = match label {
             Some((label, rest)) if section(label) != Section::Work => (section(label), rest),
-            _ => (*about, text),
+            _ => (self.about, text),
         };
         let mut before = "";
-        for sentence in sentences(text) {
-            self.sentence(sentence, before, now);
+        for (number, sentence) in sentences(text).into_iter().enumerate() {
+            // Under a heading such as "Decisions" the first sentence states the choice, the rest explains it.
+            let is_detail = about == Section::Decisions && number > 0;
+            let about = if is_detail { Section::Work } else { about };
+            self.sentence(sentence, before, about);
             before = sentence;
         }
     }
 
     fn sentence(&mut self, sentence: &str, before: &str, about: Section) {
-        if self.opening.is_empty() {
-            self.opening = clip(sentence, STATEMENT_CHARS_MAX);
+        let answer = &mut self.answer;
+        if answer.opening.is_empty() {
+            answer.opening = clip(sentence, STATEMENT_CHARS_MAX);
+        }
+        if is_correction(sentence) {
+            add(&mut answer.corrections, clip(sentence, STATEMENT_CHARS_MAX), LIST_MAX);
+        }
+        // What was wrong, and what is only expected, is not remembered as a fact.
+        if is_retracted(sentence) {
+            return;
         }
         let sentence = without_courtesy(sentence);
         if sentence.ends_with(['?', '？']) {
             self.question(sentence, before);
             return;
         }
-        if words(sentence) < 3 {
+        if words(sentence) < 2 || is_courtesy(sentence) {
             return;
         }
         let statement = statement(sentence);
-        match about {
-            _ if is_courtesy(sentence) => {}
-            Section::Next => add(&mut self.next, statement, LIST_MAX),
-            _ if is_next(sentence) => add(&mut self.next, statement, LIST_MAX),
-            _ => {
-                self.sort(sentence, about);
-                if about == Section::Work {
-                    self.tell(&statement);
-                }
-            }
+        if about == Section::Next || is_next(sentence) {
+            add(&mut answer.next, statement, LIST_MAX);
+            return;
         }
+        if answer.headline.is_none() && words(&statement) >= 4 {
+            answer.headline = Some(statement.clone());
+        }
+        self.sort(sentence, about);
+        self.candidate(&statement, false);
+        self.prose.push(statement);
     }
 
-    fn tell(&mut self, statement: &str) {
-        if self.headline.is_none() && words(statement) >= 4 {
-            self.headline = Some(statement.to_owned());
+    /// A table states facts, also one below next steps.
+    fn row(&mut self, text: &str) {
+        if self.about == Section::Next && !self.answer.next.is_empty() {
+            self.about = Section::Work;
         }
-        if self.lead.chars().count() + statement.chars().count() < LEAD_CHARS_MAX {
-            if !self.lead.is_empty() {
-                self.lead.push(' ');
-            }
-            self.lead.push_str(statement);
-        }
+        self.item(text, None);
     }
 
-    fn item(&mut self, text: &str, is_done: Option<bool>, about: Section) {
+    fn item(&mut self, text: &str, is_done: Option<bool>) {
         let statement = statement(text);
-        if is_done == Some(false) || about == Section::Next && is_done.is_none() {
-            add(&mut self.next, statement, LIST_MAX);
+        let is_next = self.about == Section::Next && is_done.is_none();
+        if is_done == Some(false) || is_next {
+            add(&mut self.answer.next, statement, LIST_MAX);
         } else if words(text) >= 2 {
-            self.sort(text, about);
-            if about == Section::Work {
-                add(&mut self.points, statement, LIST_MAX);
-            }
+            self.sort(text, self.about);
+            self.candidate(&statement, true);
+            add(&mut self.answer.points, statement, LIST_MAX);
+        }
+    }
+
+    fn candidate(&mut self, statement: &str, is_item: bool) {
+        if self.answer.statements.len() < STATEMENTS_MAX {
+            self.answer.statements.push(Statement { text: statement.to_owned(), is_item });
         }
     }
 
     fn sort(&mut self, sentence: &str, about: Section) {
         let lower = sentence.to_lowercase();
-        if about == Section::Decisions || decisiveness(&lower) >= 2 {
-            add(&mut self.decisions, statement(sentence), LIST_MAX);
+        let is_proposed = is_proposal(&lower);
+        if is_proposed && holds(&lower, "recommend|suggest|propose|i'd |i would ") {
+            add(&mut self.proposals, statement(sentence), LIST_MAX);
+        } else if !is_proposed && (about == Section::Decisions || is_choice(&lower)) {
+            add(&mut self.answer.decisions, statement(sentence), LIST_MAX);
         } else if about == Section::Lessons || is_lesson(&lower) {
-            add(&mut self.learned, statement(sentence), LIST_MAX);
+            add(&mut self.answer.learned, statement(sentence), LIST_MAX);
         }
     }
 
@@ -154,28 +216,54 @@ impl Answer {
         let lower = sentence.to_lowercase();
         let offers = "anything else|let me know|does that help|make sense|how can i help";
         if words(sentence) >= 4 && !holds(&lower, offers) {
-            // `Shall I change that?` says nothing without what stands before it.
+            // `Shall I change that?` needs the sentence before it.
             let is_vague = lower
                 .split(|c: char| !c.is_alphabetic())
                 .any(|w| ["that", "this", "it"].contains(&w));
             let question =
                 if is_vague { format!("{before} {sentence}") } else { sentence.to_owned() };
-            add(&mut self.questions, clip(&question, STATEMENT_CHARS_MAX), LIST_MAX);
+            add(&mut self.answer.questions, clip(&question, STATEMENT_CHARS_MAX), LIST_MAX);
         }
     }
 }
 
-/// Words that open a message without saying anything.
-const OPENINGS: &str = "all done|done|perfect|great|excellent|sure|ok|okay|yes|certainly|got it|agreed|good|\
-    fertig|erledigt|listo|hecho|terminé|fait|voilà|klar|完成了|完了しました";
+/// All sentences, or the first and the last ones if they are longer than `chars_max`.
+fn first_and_last(sentences: &[String], chars_max: usize) -> String {
+    let chars = |text: &String| text.chars().count() + 1;
+    if sentences.iter().map(chars).sum::<usize>() <= chars_max {
+        return sentences.join(" ");
+    }
+    let mut room = chars_max * 2 / 3;
+    let fits = |text: &&String| {
+        let fit = chars(text) <= room;
+        room = room.saturating_sub(chars(text));
+        fit
+    };
+    let head = sentences.iter().take_while(fits).count();
+    let mut room = chars_max / 3;
+    let fits = |text: &&String| {
+        let fit = chars(text) <= room;
+        room = room.saturating_sub(chars(text));
+        fit
+    };
+    let tail = sentences[head..].iter().rev().take_while(fits).count();
+    let (first, last) = (&sentences[..head], &sentences[sentences.len() - tail..]);
+    [first.join(" "), last.join(" ")].join(" … ").trim_matches([' ', '…']).to_owned()
+}
 
-/// Without `Done.`, `Done —` and the like before what is really said, and without who says it.
+/// Words that open a message without a statement.
+const OPENINGS: &str = "all done|done|perfect|great|excellent|sure|ok|okay|yes|certainly|got it|agreed|good|\
+    you're right|you are right|you're absolutely right|good catch|good point|good question|fixed it|found it|\
+    confirmed|fertig|erledigt|listo|hecho|terminé|fait|voilà|klar|完成了|完了しました|好的|готово|tamam|tamamlandı";
+
+/// Removes `Done.`, `Done —` and the like, and the speaker before a past verb.
 fn without_courtesy(sentence: &str) -> &str {
     let mut text = sentence.trim();
     let opening = alternatives(OPENINGS).find_map(|word| {
-        let rest =
-            text.get(word.len()..).filter(|_| text[..word.len()].eq_ignore_ascii_case(word))?;
-        rest.trim_start().strip_prefix(['.', '!', ',', ':', '—', '–', '-'])
+        let head = text.get(..word.len()).filter(|head| head.eq_ignore_ascii_case(word))?;
+        text[head.len()..]
+            .trim_start()
+            .strip_prefix(['.', '!', ',', ':', '—', '–', '-', '。', '！'])
     });
     text = opening.map_or(text, str::trim);
     let speakers = "I've successfully |I have successfully |I successfully |I've now |I've also |I've |\
@@ -192,12 +280,14 @@ fn without_courtesy(sentence: &str) -> &str {
 const PAST: &str = "made|wrote|ran|found|built|set|put|split|cut|rewrote|got|took|went|chose|left|kept|read|\
     swapped|dropped";
 
+/// Announces or closes without a statement.
 fn is_courtesy(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
-    let starts = "here's|here is|here are|let me|i'll|i’ll|i will|i'm |now let|let's|if you|feel free|\
-        happy to|glad|you're right|you are right|good question|thanks|thank you|sorry|hope |\
-        this is ready|everything is|everything works|looking at|hier ist|voici|aquí está|以下";
-    begins(&lower, starts)
+    let always = "let me |now let|let's |feel free|happy to|glad |thanks|thank you|sorry|hope |以下|looking at |\
+        hier ist|voici|aquí está|good question|i'll |i’ll |i will ";
+    let if_short =
+        "here's|here is|here are|i'm |if you|this is ready|everything is|everything works";
+    begins(&lower, always) && words(&lower) <= 25 || begins(&lower, if_short) && words(&lower) <= 9
 }
 
 fn is_next(sentence: &str) -> bool {
@@ -211,27 +301,33 @@ fn is_next(sentence: &str) -> bool {
     begins(&lower, starts) || holds(&lower, within)
 }
 
-/// How clearly a sentence states a choice: from 2 on it is one.
-pub(super) fn decisiveness(lower: &str) -> u8 {
-    let chosen = "decided|chose |chosen |opted |went with|going with|go with |trade-off|tradeoff|\
-        in favour of|in favor of|settled on|deliberately|entschieden|en lugar de |plutôt que|\
-        選択し|採用し|选择了|决定";
-    let against = " instead of | rather than | over using |statt | au lieu de ";
-    let reasons = "because|since |so that| so |as it |, which|weil |damit |parce que|porque| — ";
-    u8::from(holds(lower, chosen)) * 2
-        + u8::from(holds(lower, against))
-        + u8::from(holds(lower, against) && holds(lower, reasons))
-}
-
 fn is_lesson(lower: &str) -> bool {
     let marks = "turns out|turned out|root cause|the cause|caused by|because|due to|problem was|\
         issue was|bug was|the reason|note that|note:|beware|careful|gotcha|caveat|only works|\
         only if|must be|must not|silently|by default|important:|workaround|keep in mind|\
-        ursache|weil |cause |porque|因为|原因|注意|ため";
+        ursache|weil |cause |porque|因为|原因|注意|ため|потому что|причин|из-за|çünkü|nedeni|yüzünden";
     holds(lower, marks)
 }
 
-/// A sentence as it may stand alone.
+/// The assistant takes something back.
+fn is_correction(sentence: &str) -> bool {
+    let lower = sentence.to_lowercase();
+    let marks = "you're right|you are right|you're absolutely right|you are absolutely right|i was wrong|my mistake|\
+        i misread|i misunderstood|i was mistaken|correction:|my earlier|i previously said|what i said earlier|\
+        not what i said|was incorrect|was wrong about|good catch|the actual cause|the actual problem|the real cause|the real problem|real issue|actual root cause|\
+        i apologize|您说得对|你说得对|вы правы|ты прав|haklısın";
+    holds(&lower, marks)
+}
+
+/// Repeats a claim that was wrong, or states an expectation.
+fn is_retracted(sentence: &str) -> bool {
+    let text = padded(&sentence.to_lowercase().replace('’', "'"));
+    let marks = " i'd said | i had said | i said earlier | i claimed | claim is wrong | claim was wrong | i previously said | i told you |\
+         i had one piece | i had the | i'd expect | i would expect | i suspect | my guess | presumably ";
+    holds(&text, marks)
+}
+
+/// A sentence that can stand alone.
 fn statement(text: &str) -> String {
     clip(&sentence_case(&one_line(without_courtesy(text))), STATEMENT_CHARS_MAX)
 }
@@ -250,7 +346,10 @@ mod tests {
              Is there anything else?",
         );
         assert_eq!(answer.headline.as_deref(), Some("Fixed the login redirect."));
-        assert_eq!(answer.points, ["`auth.ts`: sets the flag only on https", "Tests for both"]);
+        assert_eq!(
+            answer.points,
+            ["`auth.ts`: sets the flag only on https", "Tests for both", "Done already"]
+        );
         assert_eq!(
             answer.decisions,
             ["Chose a per-request flag over a setting, because proxies differ."]
@@ -264,7 +363,40 @@ mod tests {
     }
 
     #[test]
-    fn courtesies_say_nothing() {
+    fn a_recommendation_is_a_next_step_and_no_decision() {
+        let answer = Answer::of("I recommend option A instead of B, because it is simpler.");
+        assert!(answer.decisions.is_empty());
+        assert_eq!(answer.next, ["I recommend option A instead of B, because it is simpler."]);
+        let answer = Answer::of(
+            "## Why this works\nThe cache uses LRU instead of FIFO because reads repeat.",
+        );
+        assert!(answer.decisions.is_empty());
+    }
+
+    #[test]
+    fn tables_code_and_bold_lines_are_kept() {
+        let answer = Answer::of(
+            "Two findings:\n\n| Finding | Fix |\n|---|---|\n| Cart rounds twice | Round once |\n\n\
+             Start it with the following command in the folder `deploy`:\n```\nmake up\n```\n\n\
+             **Allow a second cart while the first one is being paid**",
+        );
+        assert_eq!(answer.points, ["Finding: Cart rounds twice; Fix: Round once"]);
+        assert!(answer.narrative.contains("in the folder `deploy`: `make up`"), "{answer:?}");
+        assert!(answer.narrative.contains("Allow a second cart"), "{answer:?}");
+    }
+
+    #[test]
+    fn a_long_message_keeps_its_beginning_and_its_end() {
+        let middle = "The middle has nothing to say about it at all. ".repeat(60);
+        let answer =
+            Answer::of(&format!("The first part is kept. {middle} The last part is kept."));
+        assert!(answer.narrative.starts_with("The first part is kept."));
+        assert!(answer.narrative.ends_with("The last part is kept."));
+        assert!(answer.narrative.chars().count() <= NARRATIVE_CHARS_MAX);
+    }
+
+    #[test]
+    fn courtesies_state_nothing() {
         for message in
             ["Done.", "All done, everything works.", "Sure! Let me look at that for you.", "ok", ""]
         {
@@ -273,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn other_languages_pass_unharmed() {
+    fn other_languages_are_understood() {
         let answer = Answer::of(
             "Der Warenkorb rechnet jetzt mit Rabatten. Ursache war ein Rundungsfehler.\n\n## Nächste Schritte\n- Tests ergänzen",
         );

@@ -121,7 +121,7 @@ impl Evidence {
             if !answer.is_empty() {
                 add(
                     &mut self.choices,
-                    format!("{} {}", clip(question, 120), clip(answer, 80)),
+                    format!("{} → {}", clip(question, 200), clip(answer, 200)),
                     LIST_MAX,
                 );
             }

@@ -1,4 +1,4 @@
-//! What kind of work a turn was: the evidence votes.
+//! The type of an observation, by votes of the evidence.
 
 use super::files::Class;
 use super::parsed_turn::ParsedTurn;
@@ -22,6 +22,8 @@ pub(super) enum Kind {
     Decision,
     /// A weakness.
     SecurityAlert,
+    /// What the user wants to hold.
+    Rule,
 }
 
 impl Kind {
@@ -34,13 +36,15 @@ impl Kind {
             Self::Discovery => "discovery",
             Self::Decision => "decision",
             Self::SecurityAlert => "security_alert",
+            Self::Rule => "rule",
         }
     }
 
     /// The nearest type the mode knows.
     pub(super) fn within(self, mode: &Mode) -> &str {
         let known = |id: &str| mode.types.iter().find(|word| word.id == id);
-        let nearest = known(self.id()).or_else(|| known("change")).or(mode.types.first());
+        let other = if self == Self::Rule { "decision" } else { "change" };
+        let nearest = known(self.id()).or_else(|| known(other)).or(mode.types.first());
         nearest.map_or(self.id(), |word| word.id.as_str())
     }
 }
@@ -83,7 +87,7 @@ const FIXED: &str = "修正|修复|直し|수정";
 /// Decides what kind of work was done, from what was asked, what was said and what was changed.
 pub(super) fn of_work(parsed: &ParsedTurn<'_>) -> Kind {
     let (evidence, request) = (&parsed.evidence, parsed.prompt.request.as_str());
-    let headline = parsed.headline().unwrap_or_default();
+    let headline = parsed.answer.headline.as_deref().unwrap_or_default();
     let mut votes = [(Kind::Bugfix, 0), (Kind::Feature, 0), (Kind::Refactor, 0), (Kind::Change, 0)];
     let mut vote = |kind: Option<Kind>, weight: u32| {
         if let Some(entry) = votes.iter_mut().find(|(k, _)| Some(*k) == kind) {
@@ -98,6 +102,13 @@ pub(super) fn of_work(parsed: &ParsedTurn<'_>) -> Kind {
     let lower = format!("{request} ").to_lowercase();
     let is_fault = holds(&lower, FAULTS) || holds(headline, FIXED);
     vote(is_fault.then_some(Kind::Bugfix), 2);
+    let names_cause = parsed.answer.statements.iter().any(|statement| {
+        let lower = statement.text.to_lowercase();
+        holds(&lower, "root cause|the bug was|the problem was|the issue was")
+            || lower.starts_with("problem:")
+            || lower.starts_with("fix:")
+    });
+    vote(names_cause.then_some(Kind::Bugfix), 3);
     let has_fixed_tests =
         evidence.fixes().iter().any(|fix| !fix.before.fault.as_ref().is_some_and(|f| f.is_compile));
     vote((has_fixed_tests && is_fault).then_some(Kind::Bugfix), 2);
@@ -123,7 +134,7 @@ pub(super) fn of_work(parsed: &ParsedTurn<'_>) -> Kind {
 }
 
 /// The kind that the first words of a text name.
-fn of_verb(text: &str) -> Option<Kind> {
+pub(super) fn of_verb(text: &str) -> Option<Kind> {
     let lower = text.to_lowercase();
     let mut words =
         lower.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty()).take(3);

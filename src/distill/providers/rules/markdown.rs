@@ -1,206 +1,347 @@
-//! Reading Markdown for what it says: headings, paragraphs and items, without code, tables and marks.
+//! Reads Markdown as plain text: headings, paragraphs, list items and table rows.
 
-use super::text::{alternatives, one_line};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-/// A message is read up to here.
+use super::text::{alternatives, code, one_line};
+
+/// Longer messages are truncated.
 const MESSAGE_BYTES_MAX: usize = 65_536;
 
-/// A piece of a message. Texts are on one line, without emphasis and links.
+/// A code block up to this long belongs to the sentence that announces it.
+const CODE_LINES_MAX: usize = 3;
+const CODE_CHARS_MAX: usize = 300;
+
+/// A shorter line that ends with a colon is a heading.
+const LABEL_CHARS_MAX: usize = 60;
+
+/// Items nested deeper are part of the item around them. A bound, so that reading takes linear time.
+const DEPTH_MAX: usize = 3;
+
+/// A piece of a message, without emphasis and addresses of links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Block {
-    /// Also a paragraph that is nothing but bold, or ends with a colon.
+    /// Also a short paragraph that ends with a colon.
     Heading(String),
-    /// Running text.
+    /// A paragraph that is bold from start to end: a heading, or an emphasized statement.
+    BoldLine(String),
+    /// Lines stay separate.
     Paragraph(String),
-    /// Of a list, if at its first level.
+    /// A row of a table: `header: value; header: value`.
+    Row(String),
     Item {
-        /// Without its bullet.
         text: String,
-        /// A box that is ticked, or one that is not.
+        /// The state of its checkbox, if it has one.
         is_done: Option<bool>,
     },
 }
 
-/// The pieces of a message, in order.
+/// The blocks of a message, in order.
 pub(super) fn blocks(message: &str) -> Vec<Block> {
     let mut end = message.len().min(MESSAGE_BYTES_MAX);
     while !message.is_char_boundary(end) {
         end -= 1;
     }
     let mut reader = Reader::default();
-    for line in message[..end].lines() {
-        reader.line(line);
+    let options = Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS;
+    for event in Parser::new_ext(&message[..end], options) {
+        #[cfg(test)]
+        super::step_count::add(1);
+        reader.read(event);
     }
-    reader.end_paragraph();
     reader.blocks
 }
 
 #[derive(Default)]
 struct Reader {
     blocks: Vec<Block>,
-    paragraph: String,
-    fence: Option<&'static str>,
-    /// The last item was a label for those below it, so that they are the items.
-    is_label: bool,
-    in_item: bool,
+    /// Text of the current heading, paragraph or table cell.
+    text: String,
+    /// Text of the current code block.
+    code: Option<String>,
+    /// Open list items, from the outside.
+    items: Vec<Item>,
+    /// Items that are too deep to be in `items`.
+    deeper: usize,
+    table: Table,
+    bold: Bold,
+    /// The last block ends with a colon and nothing came after it.
+    announces: bool,
+}
+
+#[derive(Default)]
+struct Item {
+    text: String,
+    is_done: Option<bool>,
+    children: Vec<String>,
+}
+
+#[derive(Default)]
+struct Table {
+    header: Vec<String>,
+    row: Vec<String>,
+}
+
+/// Whether a paragraph is all bold.
+#[derive(Default)]
+struct Bold {
+    depth: usize,
+    is_strong: bool,
+    has_plain: bool,
 }
 
 impl Reader {
-    fn line(&mut self, line: &str) {
-        let text = line.trim();
-        if let Some(fence) = self.fence {
-            if text.starts_with(fence) {
-                self.fence = None;
+    fn read(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => self.start(&tag),
+            Event::End(tag) => self.end(tag),
+            Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => self.push(&text),
+            Event::Code(text) => {
+                self.bold.has_plain |= self.bold.depth == 0;
+                self.text.push_str(&code(&text));
             }
-            return;
-        }
-        self.fence = ["```", "~~~"].into_iter().find(|fence| text.starts_with(fence));
-        let indent = line.len() - line.trim_start().len();
-        let is_rule =
-            text.len() >= 3 && text.chars().all(|c| matches!(c, '-' | '*' | '=' | '_' | ' '));
-        if self.fence.is_some() || text.is_empty() || is_rule || text.starts_with('|') {
-            self.end_paragraph();
-            self.in_item &= self.fence.is_some();
-            return;
-        }
-        if let Some(heading) = heading(text) {
-            self.end_paragraph();
-            self.blocks.push(Block::Heading(inline(heading)));
-        } else if let Some(item) = item(text) {
-            self.item(item, indent);
-        } else if self.in_item && indent > 0 {
-            self.continue_item(text);
-        } else if indent < 4 || !self.paragraph.is_empty() {
-            self.in_item = false;
-            self.paragraph.push_str(text.trim_start_matches(['>', ' ']));
-            self.paragraph.push('\n');
+            Event::SoftBreak | Event::HardBreak => self.text.push('\n'),
+            Event::TaskListMarker(is_done) => {
+                if let Some(item) = self.items.last_mut() {
+                    item.is_done = Some(is_done);
+                }
+            }
+            _ => {}
         }
     }
 
-    fn item(&mut self, text: &str, indent: usize) {
-        self.end_paragraph();
-        let (text, is_done) = match text.get(..3) {
-            Some("[ ]") => (&text[3..], Some(false)),
-            Some("[x]" | "[X]") => (&text[3..], Some(true)),
-            _ => (text, None),
+    fn push(&mut self, text: &str) {
+        #[cfg(test)]
+        super::step_count::add(text.len());
+        if let Some(code) = &mut self.code {
+            code.push_str(text);
+            return;
+        }
+        let is_plain = text.chars().any(|c| !c.is_whitespace() && c != ':');
+        self.bold.has_plain |= is_plain && self.bold.depth == 0;
+        self.bold.is_strong |= is_plain && self.bold.depth > 0;
+        self.text.push_str(text);
+    }
+
+    fn start(&mut self, tag: &Tag<'_>) {
+        match tag {
+            Tag::Strong => self.bold.depth += 1,
+            Tag::CodeBlock(_) => {
+                self.end_item_text();
+                self.code = Some(String::new());
+            }
+            Tag::List(_) => self.end_item_text(),
+            Tag::Item => {
+                self.announces = false;
+                if self.items.len() < DEPTH_MAX {
+                    self.items.push(Item::default());
+                } else {
+                    self.deeper += 1;
+                }
+            }
+            Tag::Paragraph | Tag::Heading { .. } | Tag::HtmlBlock => {
+                self.end_item_text();
+                self.bold = Bold::default();
+            }
+            Tag::Table(_) => self.table = Table::default(),
+            Tag::TableHead | Tag::TableRow => self.table.row.clear(),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Strong => self.bold.depth = self.bold.depth.saturating_sub(1),
+            TagEnd::CodeBlock => self.end_code(),
+            TagEnd::Paragraph | TagEnd::HtmlBlock => self.end_paragraph(),
+            TagEnd::Heading(_) => {
+                let text = self.take_text();
+                self.emit(Block::Heading(one_line(&text)));
+            }
+            TagEnd::Item => self.end_item(),
+            TagEnd::TableCell => {
+                let cell = one_line(&self.take_text());
+                self.table.row.push(cell);
+            }
+            TagEnd::TableHead => self.table.header = std::mem::take(&mut self.table.row),
+            TagEnd::TableRow => {
+                let text = self.table.describe_row();
+                self.emit(Block::Row(text));
+            }
+            _ => {}
+        }
+    }
+
+    /// The text read so far, without pictures before it.
+    fn take_text(&mut self) -> String {
+        let text = std::mem::take(&mut self.text).replace("~~", "");
+        let is_picture =
+            |c: char| !c.is_ascii() && !c.is_alphanumeric() && !"«“„‘¿¡「『（《→•–◦".contains(c);
+        text.trim_start_matches(|c: char| is_picture(c) || c.is_whitespace()).trim_end().to_owned()
+    }
+
+    fn emit(&mut self, block: Block) {
+        let text = match &block {
+            Block::Heading(text)
+            | Block::BoldLine(text)
+            | Block::Paragraph(text)
+            | Block::Row(text)
+            | Block::Item { text, .. } => text,
         };
-        let text = inline(text);
-        if indent < 2 {
-            self.is_label = text.ends_with(':');
-        }
-        self.in_item = (indent < 2) != self.is_label;
-        if self.in_item && !text.is_empty() {
-            self.blocks.push(Block::Item { text, is_done });
+        if !text.is_empty() {
+            self.announces = text.ends_with([':', '：']);
+            self.blocks.push(block);
         }
     }
 
-    fn continue_item(&mut self, more: &str) {
-        if let Some(Block::Item { text, .. }) = self.blocks.last_mut() {
-            text.push(' ');
-            text.push_str(&inline(more));
+    /// Text of a list item goes to its item.
+    fn end_item_text(&mut self) {
+        if !self.items.is_empty() {
+            let text = one_line(&self.take_text());
+            if let Some(item) = self.items.last_mut().filter(|_| !text.is_empty()) {
+                let separator = if item.text.is_empty() { "" } else { " " };
+                item.text.push_str(separator);
+                item.text.push_str(&text);
+            }
         }
+    }
+
+    fn end_item(&mut self) {
+        self.end_item_text();
+        if self.deeper > 0 {
+            self.deeper -= 1;
+            return;
+        }
+        let Some(item) = self.items.pop() else { return };
+        if let Some(parent) = self.items.last_mut() {
+            parent.children.push(item.text_with_children());
+            return;
+        }
+        // `- Backend:` is a label for the items below it.
+        if item.text.ends_with(':') && !item.children.is_empty() {
+            for child in &item.children {
+                let text = format!("{} {child}", item.text);
+                self.emit(Block::Item { text, is_done: item.is_done });
+            }
+        } else {
+            let is_done = item.is_done;
+            self.emit(Block::Item { text: item.text_with_children(), is_done });
+        }
+        self.announces = false;
     }
 
     fn end_paragraph(&mut self) {
-        let raw = std::mem::take(&mut self.paragraph);
-        let raw = raw.trim();
-        let text = inline(raw);
-        if text.is_empty() {
+        if !self.items.is_empty() {
+            self.end_item_text();
             return;
         }
-        let is_bold = raw.starts_with("**") && raw.trim_end_matches(':').ends_with("**");
-        let is_label = text.ends_with([':', '：']) && text.chars().count() < 60;
-        let is_heading = is_label || is_bold && raw.matches("**").count() == 2;
-        self.blocks.push(if is_heading { Block::Heading(text) } else { Block::Paragraph(text) });
-    }
-}
-
-fn heading(text: &str) -> Option<&str> {
-    let rest = text.trim_start_matches('#');
-    let level = text.len() - rest.len();
-    ((1..=6).contains(&level) && rest.starts_with(' ')).then(|| rest.trim())
-}
-
-fn item(text: &str) -> Option<&str> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let numbered =
-        (1..=3).contains(&digits).then(|| text[digits..].strip_prefix(['.', ')'])).flatten();
-    let rest = numbered.or_else(|| text.strip_prefix(['-', '*', '•', '–', '+']))?;
-    rest.starts_with(' ').then(|| rest.trim())
-}
-
-/// Text without emphasis, links and pictures at its start. Code keeps its backticks and all it holds.
-pub(super) fn inline(text: &str) -> String {
-    #[cfg(test)]
-    super::step_count::add(text.len());
-    let mut out = String::with_capacity(text.len());
-    for (number, piece) in text.split('`').enumerate() {
-        if number > 0 {
-            out.push('`');
+        let text = self.take_text();
+        // Bullets that Markdown does not know.
+        let is_bullet = |line: &str| line.starts_with(['•', '–', '◦']);
+        if text.lines().skip(1).any(is_bullet) {
+            for line in text.lines() {
+                let item = one_line(line.trim_start_matches(['•', '–', '◦', ' ']));
+                self.emit(if is_bullet(line) {
+                    Block::Item { text: item, is_done: None }
+                } else {
+                    Block::Paragraph(item)
+                });
+            }
+            return;
         }
-        if number % 2 == 1 {
-            out.push_str(piece);
-        } else {
-            out.push_str(&without_links(
-                &piece.replace("**", "").replace("__", "").replace("~~", ""),
-            ));
+        let is_label = text.ends_with([':', '：']) && text.chars().count() < LABEL_CHARS_MAX;
+        self.emit(match () {
+            () if is_label => Block::Heading(one_line(&text)),
+            () if self.bold.is_strong && !self.bold.has_plain => Block::BoldLine(one_line(&text)),
+            () => Block::Paragraph(text),
+        });
+    }
+
+    /// `Run this:` and a short code block are one statement. Other code is left out.
+    fn end_code(&mut self) {
+        let text = self.code.take().unwrap_or_default();
+        let lines: Vec<&str> =
+            text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let is_short =
+            (1..=CODE_LINES_MAX).contains(&lines.len()) && text.chars().count() <= CODE_CHARS_MAX;
+        let shown = || lines.iter().map(|line| code(line)).collect::<Vec<_>>().join(", ");
+        if let Some(item) = self.items.last_mut() {
+            if is_short && item.text.ends_with([':', '：']) {
+                item.text.push(' ');
+                item.text.push_str(&shown());
+            }
+        } else if is_short && self.announces {
+            let last = self.blocks.pop();
+            let announcement = match last {
+                Some(
+                    Block::Heading(text)
+                    | Block::BoldLine(text)
+                    | Block::Paragraph(text)
+                    | Block::Row(text)
+                    | Block::Item { text, .. },
+                ) => text,
+                None => String::new(),
+            };
+            self.emit(Block::Paragraph(format!("{announcement} {}", shown())));
         }
     }
-    let out = out.replace("``", "");
-    let is_picture =
-        |c: char| !c.is_ascii() && !c.is_alphanumeric() && !"«“„‘¿¡「『（《→".contains(c);
-    let out = one_line(out.trim_start_matches(|c: char| is_picture(c) || c.is_whitespace()));
-    // A single star around words is emphasis; one inside `a * b` is not.
-    let starred = out.strip_prefix('*').filter(|rest| !rest.starts_with(' '));
-    starred.and_then(|rest| rest.strip_suffix('*')).map_or(out.clone(), str::to_owned)
 }
 
-/// `[text](address)` is its text.
-fn without_links(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(middle) = rest.find("](") {
-        #[cfg(test)]
-        super::step_count::add(middle + rest[middle..].find(')').unwrap_or(rest.len() - middle));
-        let Some(open) = rest[..middle].rfind('[') else { break };
-        let Some(close) = rest[middle..].find(')') else { break };
-        out.push_str(rest[..open].trim_end_matches('!'));
-        out.push_str(&rest[open + 1..middle]);
-        rest = &rest[middle + close + 1..];
+impl Item {
+    fn text_with_children(self) -> String {
+        let children = self.children.join("; ");
+        match (self.text.is_empty(), children.is_empty()) {
+            (_, true) => self.text,
+            (true, false) => children,
+            (false, false) if self.text.ends_with(':') => format!("{} {children}", self.text),
+            (false, false) => format!("{}: {children}", self.text.trim_end_matches('.')),
+        }
     }
-    out.push_str(rest);
-    out
 }
 
-/// Words after whose full stop a sentence goes on.
-const ABBREVIATIONS: &str = "e.g.|i.e.|vs.|etc.|z.B.|approx.|cf.|No.|bzw.";
+impl Table {
+    /// `header: value; header: value`, without empty cells.
+    fn describe_row(&self) -> String {
+        let cells = self.row.iter().enumerate().filter(|(_, cell)| !cell.is_empty());
+        let cells = cells.map(|(number, cell)| match self.header.get(number) {
+            Some(header) if !header.is_empty() && header != "#" => format!("{header}: {cell}"),
+            _ => cell.clone(),
+        });
+        cells.collect::<Vec<_>>().join("; ")
+    }
+}
 
-/// The sentences of a text.
+/// Words with a full stop inside a sentence.
+const ABBREVIATIONS: &str = "e.g.|i.e.|vs.|etc.|z.B.|approx.|cf.|No.|bzw.|т.е.|т.к.";
+
+/// The sentences of a text. The end of a line ends a sentence, too.
 pub(super) fn sentences(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut start = 0;
     let mut in_code = false;
-    let mut chars = text.char_indices().peekable();
-    while let Some((at, c)) = chars.next() {
-        in_code ^= c == '`';
-        let end = at + c.len_utf8();
-        let next = chars.peek().map(|(_, next)| *next);
-        let is_end = match c {
-            '。' | '！' | '？' => true,
-            '.' | '!' | '?' => next.is_none_or(char::is_whitespace),
-            _ => false,
-        };
+    let mut is_ended = false;
+    for (at, c) in text.char_indices() {
         #[cfg(test)]
         super::step_count::add(1);
-        if !is_end || in_code {
-            continue;
+        let is_boundary = c == '\n' || is_ended && c.is_whitespace();
+        if is_boundary {
+            let sentence = text[start..at].trim_start();
+            #[cfg(test)]
+            super::step_count::add(at - start - sentence.len());
+            start = at - sentence.len();
+            let goes_on =
+                c != '\n' && alternatives(ABBREVIATIONS).any(|short| sentence.ends_with(short));
+            if !goes_on {
+                found.extend(Some(sentence.trim_end()).filter(|sentence| !sentence.is_empty()));
+                start = at;
+            }
+            in_code &= c != '\n';
         }
-        let sentence = text[start..end].trim_start();
-        #[cfg(test)]
-        super::step_count::add(end - start - sentence.len());
-        start = end - sentence.len();
-        if !alternatives(ABBREVIATIONS).any(|short| sentence.ends_with(short)) {
-            found.push(sentence);
+        in_code ^= c == '`';
+        let is_closing = matches!(c, '"' | '\'' | ')' | '”' | '’' | '»');
+        is_ended = !in_code && (matches!(c, '.' | '!' | '?') || is_ended && is_closing);
+        if !in_code && matches!(c, '。' | '！' | '？') {
+            let end = at + c.len_utf8();
+            found.push(text[start..end].trim());
             start = end;
         }
     }
@@ -218,7 +359,9 @@ mod tests {
     fn shown(message: &str) -> String {
         let show = |block| match block {
             Block::Heading(text) => format!("# {text}"),
+            Block::BoldLine(text) => format!("** {text}"),
             Block::Paragraph(text) => text,
+            Block::Row(text) => format!("| {text}"),
             Block::Item { text, is_done: None } => format!("- {text}"),
             Block::Item { text, is_done: Some(done) } => format!("- ({done}) {text}"),
         };
@@ -226,20 +369,55 @@ mod tests {
     }
 
     #[test]
-    fn code_and_tables_are_left_out_and_marks_taken_off() {
+    fn marks_are_removed_and_long_code_is_left_out() {
         let message = "✅ **Done.** See [the docs](http://x/y_z) and `a**b`.\n\n```rust\nfn x() {}\n- no\n```\n\
-                       ## Next steps\n1. First\n   goes on\n2) Second\n  - nested\n\n| a | b |\n|---|---|\n\
-                       **Files:**\n- [x] one\n- Group:\n  - inner `x`\n---\nEnd *here*\nnow";
-        let expected = "Done. See the docs and `a**b`.\n# Next steps\n- First goes on\n- Second\n# Files:\n\
-                        - (true) one\n- inner `x`\nEnd *here* now";
+                       ## Next steps\n1. First\n   goes on\n2. Second\n   - nested\n\n\
+                       **Files:**\n- [x] one\n- Group:\n  - inner `x`\n  - other\n---\nEnd *here*";
+        let expected = "Done. See the docs and `a**b`.\n# Next steps\n- First goes on\n- Second: nested\n# Files:\n\
+                        - (true) one\n- Group: inner `x`\n- Group: other\nEnd here";
         assert_eq!(shown(message), expected);
     }
 
     #[test]
+    fn a_table_row_is_an_item() {
+        let message = "| # | Finding | Fix |\n|---|---|---|\n| 1 | cart rounds twice | `round` once |\n| 2 | | none |\n";
+        assert_eq!(
+            shown(message),
+            "| 1; Finding: cart rounds twice; Fix: `round` once\n| 2; Fix: none"
+        );
+    }
+
+    #[test]
+    fn short_code_belongs_to_the_sentence_before_it() {
+        let message = "Run this:\n```sh\nmake up\n\nmake seed\n```\nThe whole file:\n```\n1\n2\n3\n4\n```\n\
+                       - Then log in with:\n  ```\n  shop login\n  ```\n\nNo colon.\n```\nx\n```";
+        assert_eq!(
+            shown(message),
+            "Run this: `make up`, `make seed`\n# The whole file:\n- Then log in with: `shop login`\nNo colon."
+        );
+    }
+
+    #[test]
+    fn a_bold_line_alone_is_told_from_bold_words() {
+        assert_eq!(
+            shown("**Allow a second cart**\n\n**Note** the limit\n\n• one\n• two"),
+            "** Allow a second cart\nNote the limit\n- one\n- two"
+        );
+    }
+
+    #[test]
     fn sentences_end_where_they_do() {
-        let text = "Use e.g. `a. b` in v1.2 of main.rs. Then? これは文です。次。 rest";
-        let expected =
-            ["Use e.g. `a. b` in v1.2 of main.rs.", "Then?", "これは文です。", "次。", "rest"];
+        let text =
+            "Use e.g. `a. b` in v1.2 of main.rs. Then? (It works.) これは文です。次。 rest\nline";
+        let expected = [
+            "Use e.g. `a. b` in v1.2 of main.rs.",
+            "Then?",
+            "(It works.)",
+            "これは文です。",
+            "次。",
+            "rest",
+            "line",
+        ];
         assert_eq!(sentences(text), expected);
     }
 
@@ -254,9 +432,11 @@ mod tests {
     }
 
     #[test]
-    fn odd_text_does_no_harm() {
+    fn hostile_text_does_no_harm() {
+        let nested = format!("{}x\n\n{}", "- ".repeat(20_000), "\n".repeat(20_000));
         for text in [
-            "```", "[](", "](x)", "**", "- ", "-", "1.", "# ", "|", "`", "*", "**a", "[x](", "é](é",
+            "```", "[](", "](x)", "**", "- ", "-", "1.", "# ", "|", "`", "*", "**a", "[x](",
+            "é](é", &nested,
         ] {
             let _ = (blocks(text), sentences(text));
         }

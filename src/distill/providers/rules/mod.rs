@@ -1,14 +1,15 @@
-//! The provider `extract`: memory without a model and without a network, by rules alone.
+//! The provider `extract`: observations and summaries by rules, without a model and without a network.
 //!
-//! It reads the turn itself instead of the question made of it: what was asked, what the tools changed,
-//! what failed and passed again, what the assistant said at the end. It answers in the words every other
-//! agent answers in, so that its replies are recorded, folded and replayed like theirs. The same turn
-//! always gives the same reply, however odd its JSON.
+//! It reads the turn itself: the prompt, what the tools changed, what failed and passed again, what the
+//! assistant said. It replies in the format of the other providers, so that its replies are recorded,
+//! folded and replayed like theirs. The same turn always gives the same reply.
 
 mod answer;
 mod begun;
+mod choices;
 mod command_rows;
 mod commands;
+mod corrections;
 mod evidence;
 mod files;
 #[cfg(test)]
@@ -21,6 +22,7 @@ mod outcomes;
 mod parsed_turn;
 mod prompt;
 mod purposes;
+mod remarks;
 mod reply;
 mod runners;
 mod shell;
@@ -30,6 +32,8 @@ mod summary;
 #[cfg(test)]
 mod tests;
 mod text;
+mod titles;
+mod user_rules;
 
 use std::time::Duration;
 
@@ -39,17 +43,17 @@ use claude_mem_core::settings::Verbosity;
 use claude_mem_memory::modes::Mode;
 use parsed_turn::ParsedTurn;
 
-/// Named in replies where another provider names its model. The number rises when the rules do.
+/// Recorded in place of a model's name. The number rises with changes of the rules.
 pub const MODEL: &str = "extract-2";
 
-/// Answers a turn that is over: observations and a summary.
+/// Replies to a turn that is over: observations and a summary.
 pub fn extract(turn: &Turn<'_>, mode: &Mode, verbosity: Verbosity) -> String {
     if !turn.is_over {
         return reply::render(&[], &[], None, false); // a piece of a turn misleads: the rest undoes it
     }
     let parsed = ParsedTurn::of(turn);
     let mut observations = observations::of(&parsed, mode, verbosity);
-    // What is remembered of the session already is not told again.
+    // Do not repeat what the session remembers already.
     let digest = turn.digest.unwrap_or_default();
     observations.retain(|observation| !digest.contains(&observation.title));
     let summary = summary::of(&parsed);
@@ -64,7 +68,7 @@ pub fn summary_of_work(turn: &Turn<'_>) -> Option<String> {
     Some(reply::render(&[], &[], Some(&summary), true))
 }
 
-/// The same as an answer of any provider, free of charge.
+/// The reply as a response of a provider, free of charge.
 pub fn respond(turn: &Turn<'_>, mode: &Mode, verbosity: Verbosity) -> Response {
     Response {
         text: extract(turn, mode, verbosity),

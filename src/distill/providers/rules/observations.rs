@@ -1,45 +1,55 @@
-//! Which observations a turn is worth, the most useful first.
+//! The observations of a turn, the most useful first.
 
-use super::answer::decisiveness;
 use super::begun;
+use super::choices::choice_clause;
 use super::command_rows;
 use super::commands::Purpose;
+use super::corrections;
 use super::evidence::Fix;
 use super::files::{Class, FileChange};
 use super::kinds::{self, Kind};
 use super::parsed_turn::ParsedTurn;
 use super::reply::Observation;
-use super::text::{add, clip, code, listing, title};
+use super::text::{TITLE_CHARS_MAX, add, clip, code, listing, title};
+use super::titles;
 use claude_mem_core::settings::Verbosity;
 use claude_mem_memory::modes::Mode;
 
-pub(super) const FACTS_MAX: usize = 8;
-const FACT_CHARS_MAX: usize = 240;
-const SUBTITLE_CHARS_MAX: usize = 160;
+pub(super) const FACTS_MAX: usize = 14;
+const FACT_CHARS_MAX: usize = 320;
+const SUBTITLE_CHARS_MAX: usize = 200;
 const FILES_MAX: usize = 30;
 
-/// An answer shorter than this is no finding.
+/// A shorter answer is no finding.
 const FINDING_CHARS_MIN: usize = 100;
+
+/// A shorter answer to a question for which nothing was looked up is no finding.
+const CHAT_CHARS_MIN: usize = 400;
 
 /// Makes the observations of a turn under a mode.
 pub(super) fn of(parsed: &ParsedTurn<'_>, mode: &Mode, verbosity: Verbosity) -> Vec<Observation> {
     let mut found: Vec<(Kind, Observation)> = Vec::new();
+    let mut fixes = Vec::new();
     if parsed.evidence.has_work() {
         let kind = kinds::of_work(parsed);
         let work = begun::work(parsed).unwrap_or_else(|| work(parsed, kind));
         found.push((kind, work));
-        found.extend(fixes_on_the_way(parsed, kind).map(|fix| (Kind::Bugfix, fix)));
+        fixes.extend(fixes_on_the_way(parsed, kind).map(|fix| (Kind::Bugfix, fix)));
     } else if let Some(finding) = finding(parsed, verbosity) {
-        found.push((
-            kinds::of_finding(&format!("{} {}", finding.title, finding.narrative)),
-            finding,
-        ));
+        let text = format!("{} {}", finding.title, finding.narrative);
+        found.push((kinds::of_finding(&text), finding));
     }
-    found.extend(rules(parsed).chain(decisions(parsed)).map(|decision| (Kind::Decision, decision)));
+    found.extend(user_rule(parsed).map(|rule| (Kind::Rule, rule)));
+    found.extend(user_decisions(parsed).map(|decision| (Kind::Decision, decision)));
+    found.extend(fixes);
+    found.extend(decisions(parsed).map(|decision| (Kind::Decision, decision)));
     let about_commands = command_rows::detours(parsed).chain(command_rows::failures(parsed));
     found.extend(about_commands.map(|row| (Kind::Discovery, row)));
     if found.is_empty() {
         found.extend(command_rows::works_here_alone(parsed).map(|row| (Kind::Discovery, row)));
+    }
+    if let Some((_, first)) = found.first_mut() {
+        first.corrects.extend(corrections::corrected_title(parsed).map(str::to_owned));
     }
     let mut kept: Vec<Observation> = Vec::new();
     for (kind, mut observation) in found {
@@ -71,6 +81,9 @@ fn work(parsed: &ParsedTurn<'_>, kind: Kind) -> Observation {
     for text in file_facts(parsed) {
         fact(&mut facts, &text);
     }
+    for text in parsed.remarks.reasons.iter().chain(&parsed.remarks.errors) {
+        fact(&mut facts, text);
+    }
     if let Some(works) = command_rows::works_here(parsed) {
         fact(&mut facts, &works);
     }
@@ -80,10 +93,11 @@ fn work(parsed: &ParsedTurn<'_>, kind: Kind) -> Observation {
     for subject in evidence.commits() {
         fact(&mut facts, &format!("Committed “{subject}”"));
     }
-    for text in evidence.consulted.iter().chain(&evidence.choices).take(3) {
+    for text in evidence.consulted.iter().take(3) {
         fact(&mut facts, text);
     }
-    let title = parsed.work_title();
+    left_to_do(&mut facts, parsed);
+    let title = titles::of_work(parsed);
     let cause = parsed.answer.learned.iter().find(|text| !same(text, &title));
     Observation {
         subtitle: subtitle(parsed, cause.map(String::as_str), &title),
@@ -108,10 +122,18 @@ pub(super) fn file_facts(parsed: &ParsedTurn<'_>) -> Vec<String> {
     });
     let points = &parsed.answer.points;
     let is_told = |file: &&FileChange| points.iter().any(|point| point.contains(file.name()));
-    let mut facts: Vec<String> = points.iter().take(5).cloned().collect();
-    let room = FACTS_MAX.saturating_sub(facts.len() + 2).max(2);
+    let mut facts: Vec<String> = points.iter().take(8).cloned().collect();
+    let room = 6_usize.saturating_sub(facts.len()).max(2);
     facts.extend(files.into_iter().filter(|file| !is_told(file)).take(room).map(FileChange::fact));
     facts
+}
+
+/// Open ends, so that the row tells them without its summary.
+fn left_to_do(facts: &mut Vec<String>, parsed: &ParsedTurn<'_>) {
+    for text in parsed.answer.next.iter().chain(&parsed.remarks.pending).take(3) {
+        facts.truncate(FACTS_MAX - 1);
+        fact(facts, &format!("Left to do: {text}"));
+    }
 }
 
 /// What failed, how, and when it passed.
@@ -156,23 +178,27 @@ fn fixes_on_the_way<'s>(
     })
 }
 
-/// The answer to a question that was looked into.
+/// The answer to a question that was looked into, or that says much by itself.
 fn finding(parsed: &ParsedTurn<'_>, verbosity: Verbosity) -> Option<Observation> {
     let (evidence, answer) = (&parsed.evidence, &parsed.answer);
     let looked = !evidence.read.is_empty()
         || !evidence.searches.is_empty()
         || !evidence.consulted.is_empty()
         || !evidence.runs.is_empty();
-    let headline = parsed.headline().or(answer.points.first().map(String::as_str));
-    let chars = answer.lead.chars().count()
-        + answer.points.iter().map(|p| p.chars().count()).sum::<usize>();
-    let is_enough = looked && verbosity != Verbosity::Minimal || verbosity == Verbosity::Verbose;
-    if !is_enough || chars < FINDING_CHARS_MIN {
+    let chars = answer.narrative.chars().count()
+        + answer.points.iter().map(|point| point.chars().count()).sum::<usize>();
+    let chars_min = match verbosity {
+        Verbosity::Minimal => return None,
+        Verbosity::Normal if !looked => CHAT_CHARS_MIN,
+        Verbosity::Normal | Verbosity::Verbose => FINDING_CHARS_MIN,
+    };
+    if chars < chars_min {
         return None;
     }
-    let title = title(headline?);
+    let title = titles::of_finding(parsed)?;
     let mut facts = Vec::new();
-    for text in answer.learned.iter().chain(&answer.points).chain(&evidence.consulted) {
+    let reasons = parsed.remarks.reasons.iter().chain(&parsed.remarks.errors);
+    for text in answer.points.iter().chain(reasons).chain(&evidence.consulted) {
         if !same(text, &title) {
             fact(&mut facts, text);
         }
@@ -180,10 +206,11 @@ fn finding(parsed: &ParsedTurn<'_>, verbosity: Verbosity) -> Option<Observation>
     if let Some(works) = command_rows::works_here(parsed) {
         fact(&mut facts, &works);
     }
+    left_to_do(&mut facts, parsed);
     let why = parsed.prompt.request.to_lowercase().starts_with("why");
     Some(Observation {
         subtitle: subtitle(parsed, None, &title),
-        narrative: answer.lead.clone(),
+        narrative: narrative(parsed),
         facts,
         concepts: vec![if why { "problem-solution" } else { "how-it-works" }.to_owned()],
         files_read: first(evidence.only_read()),
@@ -192,41 +219,68 @@ fn finding(parsed: &ParsedTurn<'_>, verbosity: Verbosity) -> Option<Observation>
     })
 }
 
-/// What the user said shall hold from now on, and what was answered to questions.
-fn rules<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Observation> + 's {
-    let rules = parsed.prompt.rules.iter().map(|rule| (rule, "Said by the user", "pattern"));
-    let choices =
-        parsed.evidence.choices.iter().map(|choice| (choice, "Answered by the user", "trade-off"));
-    rules.chain(choices).take(3).map(|(text, subtitle, concept)| Observation {
-        title: title(text),
-        subtitle: subtitle.to_owned(),
-        narrative: whole(text),
-        concepts: vec![concept.to_owned()],
+/// What the user wants to hold, in the user's words: one observation for all rules of the turn.
+fn user_rule(parsed: &ParsedTurn<'_>) -> Option<Observation> {
+    let is_decision = |rule: &&String| parsed.prompt.decisions.iter().any(|text| same(rule, text));
+    let mut rules: Vec<String> =
+        parsed.prompt.rules.iter().filter(|rule| !is_decision(rule)).cloned().collect();
+    for rejection in &parsed.remarks.rejections {
+        add(&mut rules, rejection, FACTS_MAX);
+    }
+    let (rule, others) = rules.split_first()?;
+    let title = title(rule);
+    let mut facts = Vec::new();
+    if title.len() + 1 < rule.len() {
+        fact(&mut facts, rule);
+    }
+    for other in others {
+        fact(&mut facts, other);
+    }
+    let said = clip(&parsed.prompt.text, 600);
+    let is_told = same(&said, rule) || said.is_empty();
+    Some(Observation {
+        title,
+        subtitle: "Said by the user".to_owned(),
+        narrative: if is_told { String::new() } else { format!("The user: “{said}”") },
+        facts,
+        concepts: vec!["pattern".to_owned()],
         ..Observation::default()
     })
 }
 
-/// Choices stated by the user, or at the end.
+/// Choices of the user: in forms, among options, in the prompt.
+fn user_decisions<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Observation> + 's {
+    let decision = |text: &str, how: &str| Observation {
+        title: title(text),
+        subtitle: how.to_owned(),
+        narrative: whole(text),
+        concepts: vec!["trade-off".to_owned()],
+        ..Observation::default()
+    };
+    let forms = parsed.evidence.choices.iter();
+    let forms = forms.map(move |choice| decision(choice, "Answered by the user"));
+    let picked = parsed.prompt.picked.iter().filter(|picked| picked.is_decision);
+    let picked = picked.map(move |picked| {
+        let text = format!("{} → {}", picked.question.trim_end_matches('.'), picked.answer);
+        let short = format!("User: {} ({})", picked.answer, picked.question);
+        let text = if text.chars().count() <= TITLE_CHARS_MAX { text } else { short };
+        decision(&text, "Chosen by the user")
+    });
+    let stated = parsed.prompt.decisions.iter();
+    let stated = stated.map(move |text| decision(text, "Decided by the user"));
+    forms.take(3).chain(picked).chain(stated).take(4)
+}
+
+/// Choices that the answer states, in a turn that changed something.
 fn decisions<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Observation> + 's {
-    let headline = parsed.headline().unwrap_or_default();
-    let stated = parsed.prompt.decisions.iter().chain(&parsed.answer.decisions);
-    let decisions = stated.filter(move |text| *text != headline);
-    decisions.take(2).map(|text| Observation {
-        title: title(choice(text)),
-        subtitle: subtitle(parsed, None, text),
+    let count = if parsed.evidence.has_work() { 2 } else { 0 };
+    parsed.answer.decisions.iter().take(count).map(|text| Observation {
+        title: title(choice_clause(text)),
+        subtitle: "Decided in the session".to_owned(),
         narrative: whole(text),
         concepts: vec!["trade-off".to_owned(), "why-it-exists".to_owned()],
         ..Observation::default()
     })
-}
-
-/// The part of a sentence that states the choice.
-fn choice(text: &str) -> &str {
-    let starts = [", so I ", ", so we ", ", so ", "; ", " — "].iter().filter_map(|mark| {
-        let clause = &text[text.find(mark)? + mark.len()..];
-        (decisiveness(&clause.to_lowercase()) > 0).then_some(clause)
-    });
-    starts.min_by_key(|clause| clause.len()).unwrap_or(text)
 }
 
 fn concepts(kind: Kind, has_lesson: bool) -> Vec<String> {
@@ -240,7 +294,7 @@ fn concepts(kind: Kind, has_lesson: bool) -> Vec<String> {
     concepts.into_iter().map(str::to_owned).collect()
 }
 
-/// Why it matters: the cause found, else what was asked, if the title does not say it already.
+/// Why it matters: the cause found, else the request, if the title does not say it already.
 fn subtitle(parsed: &ParsedTurn<'_>, cause: Option<&str>, title: &str) -> String {
     let request =
         Some(parsed.prompt.request.as_str()).filter(|text| !text.is_empty() && !same(text, title));
@@ -251,13 +305,13 @@ fn subtitle(parsed: &ParsedTurn<'_>, cause: Option<&str>, title: &str) -> String
     }
 }
 
-/// How the assistant told it, else what was done.
+/// The assistant's words, else what was done.
 fn narrative(parsed: &ParsedTurn<'_>) -> String {
-    let lead = &parsed.answer.lead;
-    if parsed.headline().is_some() { lead.clone() } else { parsed.actions().join(" ") }
+    let narrative = &parsed.answer.narrative;
+    if narrative.is_empty() { parsed.actions().join(" ") } else { narrative.clone() }
 }
 
-/// A text that its title had to cut.
+/// A text of which the title shows only a part.
 fn whole(text: &str) -> String {
     if title(text).len() + 1 >= text.len() { String::new() } else { text.to_owned() }
 }
@@ -271,7 +325,7 @@ fn first(mut paths: Vec<String>) -> Vec<String> {
     paths
 }
 
-/// Whether two texts say the same, one of them perhaps cut.
+/// Whether two texts say the same, one of them perhaps shortened.
 fn same(left: &str, right: &str) -> bool {
     let bare = |text: &str| text.trim_end_matches(['.', '…', '?', '!', '。', ':']).to_lowercase();
     let (left, right) = (bare(left), bare(right));

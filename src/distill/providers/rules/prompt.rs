@@ -1,76 +1,112 @@
-//! What the user asked for.
+//! Reads the prompt of a turn: the request, choices and rules of the user.
 
-use super::answer::decisiveness;
+use super::choices::{self, Picked, is_proposal};
 use super::markdown::{self, Block, sentences};
 use super::text::{
-    add, alternatives, begins, clip, holds, is_among, one_line, sentence_case, title, words,
+    add, alternatives, begins, clip, fitting_title, holds, is_among, one_line, padded,
+    sentence_case, words,
 };
+use super::user_rules;
 
 const REQUEST_CHARS_MAX: usize = 400;
 
 /// A prompt, read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Prompt {
-    /// In the user's words, without code and courtesies; empty if the prompt was not the user's.
+    /// In the user's words, without code and courtesies. A short answer keeps its question. Empty if the
+    /// user typed nothing.
     pub(super) request: String,
-    /// The request as a title, if it begins with what to do.
+    /// The request as a title, if it begins with a task or with a plan.
     pub(super) title: Option<String>,
-    /// It asks for an answer.
-    pub(super) is_question: bool,
-    /// Choices stated along with the request.
+    /// What the user decided along with the request.
     pub(super) decisions: Vec<String>,
-    /// What shall hold from now on.
+    /// What the user picked of what the assistant offered.
+    pub(super) picked: Option<Picked>,
+    /// What the user wants to hold, in the user's words.
     pub(super) rules: Vec<String>,
+    /// All that the user typed, on one line.
+    pub(super) text: String,
 }
 
-/// Written into prompts by the client, with all they hold.
+/// Tags that the client writes into prompts, with all their content.
 const CLIENT_TAGS: &str = "task-notification|system-reminder|local-command-stdout|local-command-caveat|command-name|\
-    command-message|ide_selection|ide_opened_file";
+    command-message|ide_selection|ide_opened_file|ide_diagnostics|teammate-message|bash-input|bash-stdout|bash-stderr";
 
-/// Before what is asked for.
+/// Lines that the client writes after such tags.
+const CLIENT_LINES: &str = "Full transcript available at:|Read the output file|[Request interrupted|Caveat: The messages below";
+
+/// Words before the request.
 const COURTESIES: &str = "please |can you please |could you please |can you |could you |would you |i want you to |\
     i'd like you to |i would like you to |i need you to |we need to |i want to |let's |lets |\
-    hey, |hey |hi, |hi |hello, |ok, |ok |okay, |now |also |bitte |then |great, |thanks, ";
+    hey, |hey |hi, |hi |hello, |ok, |ok |ok. |okay, |now |also |bitte |then |great, |thanks, ";
 
 impl Prompt {
-    /// Reads a prompt.
-    pub(super) fn of(prompt: &str) -> Self {
-        let prompt = without_client_tags(prompt);
-        let text = markdown::blocks(&prompt).into_iter().map(text).collect::<Vec<_>>();
-        let mut rules = Vec::new();
-        for sentence in text.iter().flat_map(|text| sentences(text)).filter(|text| is_rule(text)) {
-            add(&mut rules, clip(&sentence_case(without_courtesy(sentence)), 200), 3);
+    /// Reads a prompt. `previous_message` is the end of the assistant's message before it.
+    pub(super) fn of(prompt: &str, previous_message: &str) -> Self {
+        let prompt = without_client_text(prompt);
+        if let Some(plan) = plan(&prompt) {
+            return plan;
         }
+        let blocks: Vec<String> = markdown::blocks(&prompt).into_iter().map(text).collect();
+        let typed = blocks.join("\n");
+        let rules = user_rules::rules(&typed).iter().map(|rule| as_rule(rule)).collect();
+        let picked = choices::picked(&typed, previous_message);
         let mut decisions = Vec::new();
-        for sentence in text.iter().flat_map(|text| sentences(text)).filter(|text| is_choice(text))
-        {
+        for sentence in sentences(&typed).into_iter().filter(|text| is_choice(text)) {
             add(&mut decisions, clip(&sentence_case(without_courtesy(sentence)), 240), 2);
         }
-        let whole = text.join(" ");
+        let whole = one_line(&typed);
         let bare = without_courtesy(&whole);
         let first = sentences(bare).first().copied().unwrap_or_default();
-        let is_question = first.ends_with(['?', '？']) && !begins_with_a_task(bare);
+        let request = match &picked {
+            Some(picked) => format!("{} → {}", picked.question, picked.answer),
+            None => sentence_case(bare),
+        };
         Self {
-            request: clip(&sentence_case(bare), REQUEST_CHARS_MAX),
+            request: clip(&request, REQUEST_CHARS_MAX),
             title: (begins_with_a_task(bare) && words(first) >= 3)
-                .then(|| title(first.trim_end_matches('?'))),
-            is_question,
+                .then(|| fitting_title(first.trim_end_matches('?')))
+                .flatten(),
             decisions,
+            picked,
             rules,
+            text: whole.clone(),
         }
     }
+}
+
+/// A plan that the user accepted: its heading is the request, and its text is not the user's.
+fn plan(prompt: &str) -> Option<Prompt> {
+    let rest = prompt.trim_start().strip_prefix("Implement the following plan:")?;
+    let heading = markdown::blocks(rest).into_iter().find_map(|block| match block {
+        Block::Heading(text) | Block::BoldLine(text) => Some(text),
+        Block::Paragraph(text) => sentences(&text).first().map(|first| (*first).to_owned()),
+        Block::Row(_) | Block::Item { .. } => None,
+    })?;
+    let labels = "Implementation Plan:|Implementation Plan|Plan:|Plan —|Plan -|План:|Fix Plan:";
+    let bare = alternatives(labels).find_map(|label| heading.strip_prefix(label));
+    let heading = sentence_case(bare.unwrap_or(&heading).trim_start_matches([' ', '—', ':', '-']));
+    Some(Prompt {
+        request: clip(&format!("Implement the plan: {heading}"), REQUEST_CHARS_MAX),
+        title: fitting_title(&heading).filter(|title| words(title) >= 2),
+        ..Prompt::default()
+    })
 }
 
 fn text(block: Block) -> String {
     match block {
-        Block::Heading(text) | Block::Paragraph(text) | Block::Item { text, .. } => text,
+        Block::Heading(text)
+        | Block::BoldLine(text)
+        | Block::Paragraph(text)
+        | Block::Row(text)
+        | Block::Item { text, .. } => text,
     }
 }
 
-fn without_client_tags(prompt: &str) -> String {
+fn without_client_text(prompt: &str) -> String {
     let mut text = prompt.to_owned();
     for tag in alternatives(CLIENT_TAGS) {
-        let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
+        let (open, close) = (format!("<{tag}"), format!("</{tag}>"));
         let mut kept = String::with_capacity(text.len());
         let mut rest = text.as_str();
         while let Some(at) = rest.find(&open) {
@@ -80,6 +116,10 @@ fn without_client_tags(prompt: &str) -> String {
         }
         kept.push_str(rest);
         text = kept;
+    }
+    let is_client = |line: &&str| begins(line.trim_start(), CLIENT_LINES);
+    if text.lines().any(|line| is_client(&line)) {
+        text = text.lines().filter(|line| !is_client(line)).collect::<Vec<_>>().join("\n");
     }
     text
 }
@@ -95,6 +135,11 @@ fn without_courtesy(text: &str) -> &str {
     text
 }
 
+/// A rule in the user's words, without the greeting.
+fn as_rule(sentence: &str) -> String {
+    sentence_case(&one_line(without_courtesy(sentence)))
+}
+
 /// Verbs with which tasks begin.
 const TASKS: &str = "fix|debug|repair|resolve|correct|solve|add|implement|create|build|support|write|introduce|\
     make|generate|set|setup|allow|enable|refactor|rename|extract|clean|simplify|move|split|\
@@ -103,55 +148,84 @@ const TASKS: &str = "fix|debug|repair|resolve|correct|solve|add|implement|create
     test|investigate|find|review|handle|disable|drop|extend|format|release|publish|commit|\
     reduce|cache|validate";
 
-fn begins_with_a_task(text: &str) -> bool {
+pub(super) fn begins_with_a_task(text: &str) -> bool {
     let verb: String =
         text.chars().take_while(|c| c.is_alphabetic()).flat_map(char::to_lowercase).collect();
     is_among(&verb, TASKS)
 }
 
-/// A request names alternatives easily; only with a reason, or in so many words, it is a choice.
+/// The user chooses in so many words: "let's go with SQLite, since …".
 fn is_choice(sentence: &str) -> bool {
+    let lower = sentence.to_lowercase();
+    let chosen = " go with | going with | i choose | i chose | i pick | let's use | we'll use | let's do | i decided | we decided |\
+         let's keep | stick with | settle on | wir nehmen | on prend | vamos con | берём | beriem | kullanalım ";
+    let reasons = " because | since | so that | instead of | rather than | weil | statt | parce que | porque ";
+    let text = padded(&lower);
     !sentence.ends_with(['?', '？'])
-        && decisiveness(&sentence.to_lowercase()) >= 3
-        && !is_rule(sentence)
-}
-
-/// What the user wants to hold beyond this turn.
-fn is_rule(sentence: &str) -> bool {
-    let lower = one_line(without_courtesy(sentence)).to_lowercase();
-    let starts = "always |never |from now on|remember that|remember: |remember to |going forward|\
-        in future|don't ever |do not ever ";
-    let within = "always use |never use | from now on|in this repo we |in this project we ";
-    words(&lower) >= 4 && !lower.ends_with('?') && (begins(&lower, starts) || holds(&lower, within))
+        && words(sentence) >= 3
+        && (holds(&text, chosen) && !holds(&text, " if | would | could ")
+            || holds(&text, " is better , | is better and ") && holds(&text, reasons)
+            || holds(&lower, "就用|选择|采用|に決め|にしましょう"))
+        && (!is_proposal(&lower) || holds(&text, " option | options "))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn read(prompt: &str) -> Prompt {
+        Prompt::of(prompt, "")
+    }
+
     #[test]
     fn a_task_becomes_a_title() {
-        let prompt = Prompt::of(
+        let prompt = read(
             "Hey, can you please add rate limiting to the login route? Use Redis.\n```\ncode\n```",
         );
         assert_eq!(prompt.title.as_deref(), Some("Add rate limiting to the login route"));
         assert_eq!(prompt.request, "Add rate limiting to the login route? Use Redis.");
-        assert!(!prompt.is_question);
-        assert!(Prompt::of("How does the login work?").is_question);
-        assert_eq!(Prompt::of("do some work").title, None);
+        assert_eq!(read("do some work").title, None);
     }
 
     #[test]
-    fn rules_are_noticed_and_complaints_are_not() {
-        let prompt = Prompt::of("Always use pnpm here, never npm. Then add zod.");
+    fn a_plan_is_known_by_its_heading() {
+        let prompt = read(
+            "Implement the following plan:\n\n# Plan: Show prices in euro\n\nNever use cents.",
+        );
+        assert_eq!(prompt.title.as_deref(), Some("Show prices in euro"));
+        assert_eq!(prompt.request, "Implement the plan: Show prices in euro");
+        assert!(prompt.rules.is_empty());
+    }
+
+    #[test]
+    fn rules_are_found_and_fault_reports_are_not() {
+        let prompt = read("Always use pnpm here, never npm. Then add zod.");
         assert_eq!(prompt.rules, ["Always use pnpm here, never npm."]);
-        assert!(Prompt::of("The callback never fires. It always worked.").rules.is_empty());
+        assert!(read("The callback never fires. It always worked.").rules.is_empty());
     }
 
     #[test]
-    fn what_the_client_wrote_is_not_the_user() {
-        let prompt = "<task-notification>\n<summary>Agent finished</summary>\n</task-notification>";
-        assert_eq!(Prompt::of(prompt), Prompt::default());
-        assert_eq!(Prompt::of("Fix it<system-reminder>x").request, "Fix it");
+    fn a_choice_of_the_user_is_a_decision() {
+        let prompt = read("ok let's go with SQLite instead of Postgres since there is one writer.");
+        assert_eq!(
+            prompt.decisions,
+            ["Go with SQLite instead of Postgres since there is one writer."]
+        );
+        assert!(read("Should we go with SQLite?").decisions.is_empty());
+    }
+
+    #[test]
+    fn a_short_answer_keeps_its_question() {
+        let prompt = Prompt::of("yes", "Should I drop the old column or keep it?");
+        assert_eq!(prompt.request, "Should I drop the old column or keep it? → yes");
+    }
+
+    #[test]
+    fn text_of_the_client_is_not_the_user() {
+        let prompt = "<task-notification>\n<summary>Agent finished</summary>\n</task-notification>\n\
+                      Full transcript available at: /tmp/x";
+        assert_eq!(read(prompt), Prompt::default());
+        assert_eq!(read("Fix it<system-reminder>x").request, "Fix it");
+        assert_eq!(read("<teammate-message id=\"a\">do it</teammate-message>"), Prompt::default());
     }
 }

@@ -1,10 +1,9 @@
-//! The reply, in the words every agent replies in: read, recorded and folded like any other.
+//! Writes the reply in the format that every provider uses.
 
 use std::fmt::Write as _;
 
 use crate::escape::{attribute, escaped};
 
-/// One observation to be.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Observation {
     pub(super) kind: String,
@@ -19,7 +18,6 @@ pub(super) struct Observation {
     pub(super) corrects: Vec<String>,
 }
 
-/// The summary to be.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Summary {
     pub(super) request: String,
@@ -32,7 +30,7 @@ pub(super) struct Summary {
     pub(super) files_edited: Vec<String>,
 }
 
-/// Writes the reply. Once the turn is over it holds a summary, or says why there is none.
+/// Writes the reply. Once the turn is over, it has a summary or says why there is none.
 pub(super) fn render(
     observations: &[Observation],
     withdrawn: &[String],

@@ -3,18 +3,20 @@
 use super::begun;
 use super::markdown::sentences;
 use super::parsed_turn::ParsedTurn;
+use super::remarks::Remarks;
 use super::reply::Summary;
-use super::text::{clip, code, listing};
+use super::text::{add, clip, code, listing};
 
 const FIELD_CHARS_MAX: usize = 700;
 const FILES_MAX: usize = 30;
+const LINES_MAX: usize = 10;
 
-/// A message shorter than this says nothing that is worth a summary by itself.
-const LEAD_CHARS_MIN: usize = 80;
+/// A shorter message alone is not worth a summary.
+const ANSWER_CHARS_MIN: usize = 80;
 
-/// Sums up a turn; none if nothing was done or learned.
+/// Sums up a turn; `None` if no tool was used and little was said.
 pub(super) fn of(parsed: &ParsedTurn<'_>) -> Option<Summary> {
-    if !tells(parsed) {
+    if !is_worth_it(parsed) {
         return None;
     }
     let evidence = &parsed.evidence;
@@ -36,17 +38,21 @@ pub(super) fn of(parsed: &ParsedTurn<'_>) -> Option<Summary> {
     })
 }
 
-fn tells(parsed: &ParsedTurn<'_>) -> bool {
-    let (evidence, answer) = (&parsed.evidence, &parsed.answer);
+fn is_worth_it(parsed: &ParsedTurn<'_>) -> bool {
+    let (evidence, answer, remarks) = (&parsed.evidence, &parsed.answer, &parsed.remarks);
     evidence.has_work()
-        || parsed.is_interrupted && !investigated(parsed).is_empty()
-        || !evidence.failures().is_empty()
-        || !evidence.passed().is_empty()
+        || !evidence.read.is_empty()
+        || !evidence.searches.is_empty()
+        || !evidence.runs.is_empty()
+        || !evidence.consulted.is_empty()
+        || !evidence.choices.is_empty()
+        || *remarks != Remarks::default()
         || !parsed.prompt.rules.is_empty()
         || !parsed.prompt.decisions.is_empty()
+        || parsed.prompt.picked.as_ref().is_some_and(|picked| picked.is_decision)
         || !answer.decisions.is_empty()
         || !answer.next.is_empty()
-        || answer.lead.chars().count() >= LEAD_CHARS_MIN
+        || answer.narrative.chars().count() >= ANSWER_CHARS_MIN
         || answer.points.len() >= 2
 }
 
@@ -69,22 +75,25 @@ fn learned(parsed: &ParsedTurn<'_>, has_work: bool) -> String {
     let answer = &parsed.answer;
     let mut lines: Vec<String> =
         answer.learned.iter().chain(&answer.decisions).take(6).cloned().collect();
-    if !has_work && !answer.lead.is_empty() {
-        lines.retain(|line| !answer.lead.contains(line.as_str()));
-        lines.insert(0, answer.lead.clone());
+    if !has_work && !answer.narrative.is_empty() {
+        lines.retain(|line| !answer.narrative.contains(line.as_str()));
+        lines.insert(0, answer.narrative.clone());
         if lines.len() == 1 {
             lines.extend(answer.points.iter().take(5).map(|point| format!("- {point}")));
         }
+    }
+    for reason in parsed.remarks.reasons.iter().chain(&parsed.remarks.errors).take(4) {
+        add(&mut lines, reason, LINES_MAX);
     }
     lines.join("\n")
 }
 
 fn completed(parsed: &ParsedTurn<'_>, has_work: bool) -> String {
     let mut parts = Vec::new();
-    if has_work && parsed.headline().is_some() {
-        let told = sentences(&parsed.answer.lead);
-        let is_news = |text: &&str| !parsed.answer.learned.iter().any(|learned| learned == text);
-        parts.extend(told.iter().copied().filter(is_news).take(3).map(str::to_owned));
+    if has_work {
+        let stated = sentences(&parsed.answer.narrative);
+        let is_new = |text: &&str| !parsed.answer.learned.iter().any(|learned| learned == text);
+        parts.extend(stated.iter().copied().filter(is_new).take(3).map(str::to_owned));
     }
     parts.extend(parsed.actions());
     clip(&parts.join(" "), FIELD_CHARS_MAX)
@@ -94,6 +103,7 @@ fn next_steps(parsed: &ParsedTurn<'_>) -> String {
     let mut steps: Vec<String> = parsed.answer.next.iter().take(6).cloned().collect();
     steps.extend(parsed.is_interrupted.then(|| begun::INTERRUPTED.to_owned()));
     steps.extend(parsed.evidence.unfinished.iter().take(6).cloned());
+    steps.extend(parsed.remarks.pending.iter().take(6).cloned());
     steps.extend(
         parsed.answer.questions.iter().take(2).map(|question| format!("Open question: {question}")),
     );
@@ -105,7 +115,11 @@ fn notes(parsed: &ParsedTurn<'_>) -> String {
     let mut notes: Vec<String> =
         failures.iter().take(3).map(|run| sentence(&run.result())).collect();
     notes.extend(parsed.prompt.rules.iter().chain(&parsed.prompt.decisions).cloned());
+    notes.extend(parsed.remarks.rejections.iter().map(|text| format!("Rejected: {text}")));
+    notes.extend(parsed.remarks.denied.iter().map(|text| format!("Not permitted: {text}")));
     notes.extend(parsed.evidence.choices.iter().take(3).map(|choice| sentence(choice)));
+    notes
+        .extend(parsed.remarks.api_error.iter().map(|error| format!("Ended by an error: {error}")));
     notes.join("\n")
 }
 

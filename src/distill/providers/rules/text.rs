@@ -1,7 +1,10 @@
 //! Small work on text: one line of it, part of it, several things in a row.
 
-/// Longer titles are cut in lists.
-pub(super) const TITLE_CHARS_MAX: usize = 90;
+/// Longer titles are too long for lists.
+pub(super) const TITLE_CHARS_MAX: usize = 120;
+
+/// A longer sentence becomes a title only if no clause of it does.
+const TITLE_CHARS_GOOD: usize = 90;
 
 // Words and phrases that the rules know are kept as one string each, between bars: a list of strings
 // would take a line for every one of them.
@@ -26,6 +29,30 @@ pub(super) fn is_among(word: &str, list: &str) -> bool {
     alternatives(list).any(|mark| word == mark)
 }
 
+/// Lower-case words between single spaces, with a space before and after, so that ` word ` finds whole words.
+/// A comma stays a word of its own.
+pub(super) fn padded(lower: &str) -> String {
+    let mut out = String::with_capacity(lower.len() + 2);
+    out.push(' ');
+    for c in lower.chars() {
+        let is_word = c.is_alphanumeric() || matches!(c, '\'' | '_' | '-' | '#');
+        if is_word {
+            out.push(c);
+        } else {
+            if !out.ends_with(' ') {
+                out.push(' ');
+            }
+            if c == ',' {
+                out.push_str(", ");
+            }
+        }
+    }
+    if !out.ends_with(' ') {
+        out.push(' ');
+    }
+    out
+}
+
 /// Any run of white space becomes one space.
 pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -45,33 +72,84 @@ pub(super) fn clip(text: &str, chars_max: usize) -> String {
     format!("{kept}…{open}")
 }
 
-/// A sentence as a title: no full stop, a capital at the start, cut at a clause if it is too long.
+/// A sentence as a title, always: one that fits, else as many words as fit. Never cut with an ellipsis.
 pub(super) fn title(sentence: &str) -> String {
-    let sentence = one_line(sentence);
-    let sentence = sentence.trim_end_matches(['.', '。', ':', ';', ',', '!']).trim();
-    let sentence = sentence_case(sentence);
-    if sentence.chars().count() <= TITLE_CHARS_MAX {
-        return sentence;
+    fitting_title(sentence).unwrap_or_else(|| {
+        let bare = bare_title(sentence);
+        let end = bare.char_indices().nth(TITLE_CHARS_MAX).map_or(bare.len(), |(at, _)| at);
+        let kept = &bare[..end];
+        let cut = kept.rfind(' ').filter(|at| end < bare.len() && *at > end / 2).unwrap_or(end);
+        without_loose_end(&kept[..cut])
+    })
+}
+
+/// A sentence as a title if it, or a clause at its start, fits: no full stop, no label, a capital.
+pub(super) fn fitting_title(sentence: &str) -> Option<String> {
+    let sentence = bare_title(sentence);
+    let chars = sentence.chars().count();
+    if chars <= TITLE_CHARS_GOOD {
+        return Some(sentence).filter(|sentence| !sentence.is_empty());
     }
-    let fitting = |marks: &str| {
-        let ends = alternatives(marks).filter_map(|mark| sentence.find(mark));
+    let fitting = |marks: &str, chars_max: usize| {
         let is_fit = |end: &usize| {
             let head = &sentence[..*end];
-            (35..=TITLE_CHARS_MAX).contains(&head.chars().count())
+            (35..=chars_max).contains(&head.chars().count())
                 && head.matches('`').count().is_multiple_of(2)
+                && head.matches('(').count() == head.matches(')').count()
+                && head.matches('"').count().is_multiple_of(2)
         };
+        let ends = alternatives(marks).flat_map(|mark| {
+            sentence.match_indices(mark).map(|(at, _)| at).take_while(|at| *at < 4 * chars_max)
+        });
         ends.filter(is_fit).max()
     };
-    let clause = fitting(CLAUSES).or_else(|| fitting(PHRASES));
-    match clause {
-        Some(at) => sentence[..at].trim_end_matches([',', ';', ':', ' ']).to_owned(),
-        None => clip(&sentence, TITLE_CHARS_MAX),
+    let clause = fitting(CLAUSES, TITLE_CHARS_GOOD);
+    let whole = (chars <= TITLE_CHARS_MAX).then_some(sentence.len());
+    let end = clause.or(whole).or_else(|| fitting(CLAUSES, TITLE_CHARS_MAX));
+    let end = end.or_else(|| fitting(PHRASES, TITLE_CHARS_MAX))?;
+    Some(without_loose_end(&sentence[..end]))
+}
+
+/// Labels before what is said: `Fix:`, `Problem:`, `Bug 1 —`.
+const LABELS: &str = "fix|fixed|problem|bug|issue|root cause|cause|summary|result|done|finding|note|change|changes|step|\
+    what changed|what i did|tl;dr|short answer|answer|update|важно|итог|özet|sonuç|总结|结论";
+
+/// On one line, without label, numbering and full stop.
+fn bare_title(sentence: &str) -> String {
+    let sentence = one_line(sentence);
+    let mut text = sentence.trim_end_matches(['.', '。', ':', ';', ',', '!', '：']).trim();
+    let label_end = text.char_indices().take(24).find_map(|(at, c)| {
+        let rest = &text[at + c.len_utf8()..];
+        let is_end = c == ':' && rest.starts_with(' ') || c == '：' || "—–".contains(c);
+        is_end.then(|| (at, rest.trim_start()))
+    });
+    if let Some((at, rest)) = label_end {
+        let label = text[..at].trim().to_lowercase();
+        let name = label.trim_end_matches(|c: char| c.is_ascii_digit() || " #.()".contains(c));
+        if is_among(name, LABELS) && words(rest) >= 3 {
+            text = rest;
+        }
     }
+    sentence_case(text)
+}
+
+/// Without an open bracket or a word that needs another one after it.
+fn without_loose_end(text: &str) -> String {
+    const LOOSE: &str = "with|including|and|or|the|a|an|of|to|in|on|for|by|from|at|as|that|which|is|are|so|but|via|into|not";
+    let mut text = text.trim_end_matches(|c: char| " ,;:–—-(.".contains(c));
+    while let Some((head, last)) = text.rsplit_once(' ') {
+        if !is_among(last, LOOSE) {
+            break;
+        }
+        text = head.trim_end_matches(|c: char| " ,;:–—-(.".contains(c));
+    }
+    let open = if text.matches('`').count() % 2 == 1 { "`" } else { "" };
+    format!("{text}{open}")
 }
 
 /// Where a sentence that is too long may end: best between clauses, else before a detail.
-const CLAUSES: &str = ": | — | – |; |, so |, which |, because | because |, and |, but ";
-const PHRASES: &str = " with | when | after | so that | through | (|, ";
+const CLAUSES: &str = ": | — | – |; |, so |, which |, because | because |, and |, but | so that |。|，|, since | since ";
+const PHRASES: &str = " with | when | after | through | (|, | while | by | instead of ";
 
 /// With a capital at the start, unless the first word is a name in code, such as `iPhone` or `x_y`.
 pub(super) fn sentence_case(text: &str) -> String {
@@ -160,6 +238,16 @@ mod tests {
                     is kept in Redis instead of memory.";
         assert_eq!(title(long), "Login now waits five minutes after three failed attempts");
         assert_eq!(title("iPhone builds work."), "iPhone builds work");
+    }
+
+    #[test]
+    fn a_title_has_no_label_and_no_loose_end() {
+        assert_eq!(title("Problem: the cart rounds twice."), "The cart rounds twice");
+        assert_eq!(title("Bug 1 — the cart rounds twice"), "The cart rounds twice");
+        assert_eq!(title("`cart.rs`: rounds once"), "`cart.rs`: rounds once");
+        let long = format!("The cart {} with the", "rounds each line ".repeat(8));
+        assert!(!title(&long).contains('…') && !title(&long).ends_with(" the"), "{}", title(&long));
+        assert_eq!(fitting_title(&long), None);
     }
 
     #[test]

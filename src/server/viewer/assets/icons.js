@@ -34,6 +34,7 @@ const SHAPES = {
   change: () => s("rect", { x: 4, y: 4, width: 8, height: 8, rx: 1.5 }),
   discovery: () => s("circle", { class: "open", cx: 8, cy: 8, r: 3.6 }),
   decision: () => s("path", { d: "M8 3.2l5 9.2H3z" }),
+  rule: () => s("path", { d: "M4 3h8v10l-4-2.6L4 13z" }),
   security: () => s("path", { d: "M8 2.8l4.6 2v3.4c0 2.4-1.9 4.2-4.6 5-2.7-.8-4.6-2.6-4.6-5V4.8z" }),
   prompt: () => s("path", { class: "open", d: "M5.8 4.2L9.8 8l-4 3.8" }),
   summary: () => s("path", { class: "open", d: "M3.5 5h9M3.5 8h9M3.5 11h5.5" }),

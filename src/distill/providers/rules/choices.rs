@@ -1,0 +1,252 @@
+//! Choices: whether somebody chose something, and what a short answer to a question picked.
+
+use super::markdown::{self, Block, sentences};
+use super::text::{alternatives, begins, clip, holds, is_among, one_line, padded, words};
+
+/// Somebody who chose, and the verb.
+const CHOSEN: &str = " i chose | we chose | you chose | user chose | i decided | we decided | you decided | user decided |\
+     i went with | we went with | you went with | i opted | we opted | i picked | we picked | you picked |\
+     user picked | i settled on | we settled on | was chosen | were chosen | was decided | we agreed | you confirmed |\
+     user confirmed | ich habe mich | haben uns entschieden | wurde entschieden | j'ai choisi | elegí | решил | решили |\
+     решено | выбрал | выбрали | seçtim | seçtik | tercih ettim | karar verdik | karar verdim ";
+
+/// The same at the start of a sentence, where the speaker is understood.
+const CHOSEN_FIRST: &str =
+    " chose | decided | went with | opted | picked | settled on | entschieden ";
+
+/// Choices only together with an alternative or a reason.
+const KEPT: &str = " i kept | we kept | i switched | we switched | i left | i rejected | we rejected | i dropped |\
+     i avoided | i used | i replaced | i preferred | we dropped ";
+const KEPT_FIRST: &str = " kept | switched to | left | rejected | avoided | preferred | dropped ";
+
+const CHOSEN_WIDE: &str = "选择了|决定|采用了|選択し|採用し|決めました|선택했|결정했";
+
+/// Alternatives and reasons.
+const REASONS: &str = " because | since | so that | instead of | rather than | as it | as the | over | statt | weil |\
+     au lieu de | parce que | en lugar de | porque | вместо | потому | yerine | çünkü ";
+
+const PROPOSALS: &str = " recommend | recommended | recommendation | suggest | suggested | suggestion | would | could | option |\
+     options | consider | should | might | i'd | propose | proposal | if you | alternatively | may want | can either |\
+     empfehle | könnte | sollte | recommande | предлагаю | рекомендую | можно | öneririm | öneri ";
+
+/// Whether a sentence of the assistant states a choice that somebody made.
+pub(super) fn is_choice(lower: &str) -> bool {
+    let text = padded(lower);
+    if is_proposal(lower) {
+        return false;
+    }
+    let has_reason = holds(&text, REASONS);
+    holds(&text, CHOSEN)
+        || begins(&text, CHOSEN_FIRST)
+        || holds(lower, CHOSEN_WIDE)
+        || has_reason && (holds(&text, KEPT) || begins(&text, KEPT_FIRST))
+        || has_reason && acted_against_an_alternative(&text)
+}
+
+/// `I pinned the image rather than migrating`, `Counted per address instead of per account, because …`.
+fn acted_against_an_alternative(text: &str) -> bool {
+    let is_past = |word: &str| word.len() > 3 && word.ends_with("ed");
+    let words: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
+    let acted = words.windows(2).any(|pair| matches!(pair, ["i" | "we", verb] if is_past(verb)));
+    let begins_so =
+        words.first().is_some_and(|word| is_past(word)) && holds(text, " because | since ");
+    (acted || begins_so) && holds(text, " instead of | rather than ")
+}
+
+/// Whether a sentence only proposes something.
+pub(super) fn is_proposal(lower: &str) -> bool {
+    holds(&padded(lower), PROPOSALS) || holds(lower, "建议|推荐|可以考虑|おすすめ")
+}
+
+/// The part of a sentence that states the choice.
+pub(super) fn choice_clause(text: &str) -> &str {
+    let starts = [", so I ", ", so we ", ", so ", "; ", " — "].iter().filter_map(|mark| {
+        let clause = &text[text.find(mark)? + mark.len()..];
+        is_choice(&clause.to_lowercase()).then_some(clause)
+    });
+    starts.min_by_key(|clause| clause.len()).unwrap_or(text)
+}
+
+/// What the user chose in a prompt that answers the message before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Picked {
+    /// The question, or the option that was chosen; empty if unknown.
+    pub(super) question: String,
+    /// The user's words.
+    pub(super) answer: String,
+    /// It settles more than whether to go on.
+    pub(super) is_decision: bool,
+}
+
+/// A longer prompt says by itself what it is about.
+const ANSWER_CHARS_MAX: usize = 200;
+
+/// A prompt of so few letters says nothing without the question.
+const SHORT_CHARS_MAX: usize = 40;
+
+const YES: &str = " yes | yeah | yep | yup | sure | ok | okay | no | nope | go ahead | do it | do that | do so | correct | right |\
+     exactly | agreed | sounds good | perfect | proceed | continue | both | neither | ja | nein | oui | non | sí | да | нет |\
+     evet | hayır | tamam | olur | approved | confirmed ";
+
+/// Reads a prompt as the answer to the end of the message before it.
+pub(super) fn picked(prompt: &str, previous_message: &str) -> Option<Picked> {
+    let answer = one_line(prompt);
+    let chars = answer.chars().count();
+    if previous_message.is_empty() || chars > ANSWER_CHARS_MAX || answer.is_empty() {
+        return None;
+    }
+    let lower = answer.to_lowercase();
+    let text = padded(&lower);
+    let option = option_name(&text).and_then(|name| option_text(previous_message, &name));
+    let question = last_question(previous_message);
+    let is_short = chars <= SHORT_CHARS_MAX;
+    let is_yes =
+        begins(&text, YES) || holds(&lower, "好的|可以|是的|对|不用|不要|はい|いいえ|네|아니");
+    let is_question = answer.ends_with(['?', '？']);
+    match (option, question) {
+        (Some(option), _) => Some(Picked { question: option, answer, is_decision: true }),
+        (None, Some(question)) if !is_question && (is_yes || is_short) => {
+            let is_decision = is_yes && is_short && settles(&question, &text);
+            Some(Picked { question, answer, is_decision })
+        }
+        _ => None,
+    }
+}
+
+/// `option c`, `c`, `#2`, `the second`: the name of an option.
+fn option_name(text: &str) -> Option<String> {
+    let words: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
+    let ordinals = "first|second|third|fourth";
+    for (at, word) in words.iter().enumerate() {
+        let next = words.get(at + 1).copied().unwrap_or_default();
+        let is_name = !next.is_empty() && next.len() <= 2;
+        if is_among(word, "option|approach|variant|alternative|choice|plan|вариант|seçenek")
+            && is_name
+        {
+            return Some(next.to_owned());
+        }
+        if let Some(number) = alternatives(ordinals).position(|ordinal| ordinal == *word)
+            && is_among(next, "one|option|approach|")
+        {
+            return Some((number + 1).to_string());
+        }
+    }
+    let bare = words.as_slice();
+    let is_mark = |word: &str| {
+        word.len() == 1 && word.chars().all(|c| c.is_ascii_digit() || ('a'..='h').contains(&c))
+    };
+    match bare {
+        [word] if is_mark(word) => Some((*word).to_owned()),
+        [verb, word] if is_mark(word) && is_among(verb, "do|take|go|use|pick|choose") => {
+            Some((*word).to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// The text of the option in the message that offered it.
+fn option_text(message: &str, name: &str) -> Option<String> {
+    let is_label = |text: &str| {
+        let lower = text.to_lowercase();
+        let rest = lower.strip_prefix("option ").unwrap_or(&lower);
+        rest.strip_prefix(name).is_some_and(|rest| {
+            rest.starts_with([':', '.', ')', ' ', '—', '–', '-'])
+                && (rest.len() < lower.len() - name.len() || !rest.starts_with(' '))
+        })
+    };
+    let lines = message.lines().map(|line| line.trim_start_matches(['-', '*', '#', ' ', '(', '•']));
+    let line = lines.rev().find(|line| is_label(&line.replace("**", "")))?;
+    let text = line.replace("**", "");
+    (words(&text) >= 2).then(|| clip(&text, 240))
+}
+
+/// The last question of a message, with the sentence before it if it needs one.
+fn last_question(message: &str) -> Option<String> {
+    let mut text = String::new();
+    for block in markdown::blocks(message) {
+        let piece = match block {
+            Block::Heading(piece) | Block::BoldLine(piece) | Block::Paragraph(piece) => piece,
+            Block::Row(text) | Block::Item { text, .. } => text,
+        };
+        text.push_str(&piece);
+        text.push('\n');
+    }
+    let found = sentences(&text);
+    let at = found.iter().rposition(|sentence| sentence.ends_with(['?', '？']))?;
+    // A question far from the end is not what the user answers.
+    if found.len() - at > 6 {
+        return None;
+    }
+    let lower = padded(&found[at].to_lowercase());
+    let is_vague =
+        words(found[at]) < 6 || holds(&lower, " that | this | it | them | these | those ");
+    let before = at.checked_sub(1).map(|before| found[before]).filter(|_| is_vague);
+    let question =
+        before.map_or_else(|| found[at].to_owned(), |text| format!("{text} {}", found[at]));
+    Some(clip(&question, 300))
+}
+
+/// Whether an answer settles more than going on with routine work.
+fn settles(question: &str, answer: &str) -> bool {
+    let question = padded(&question.to_lowercase());
+    let routine = " commit | push | proceed | continue | start | run | go ahead | look | check | deploy | pr | anything else |\
+         ready | implement this | apply | done | fix ";
+    let choice = " should we | should i | prefer | approach | instead | rather | keep it | drop | replace | switch | which |\
+         rename | or keep | by default ";
+    let bare_no = begins(answer, " no | nope | nein | нет | hayır ");
+    holds(&question, choice) && (!holds(&question, routine) || bare_no)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_have_somebody_who_chose() {
+        for text in [
+            "i chose a queue over polling, because polling misses events.",
+            "we went with sqlite.",
+            "chose tabs over spaces.",
+            "kept the old route, because clients still call it.",
+            "i pinned the image rather than migrating, because backups need 15.",
+            "counted per address instead of per account, because accounts can be locked out.",
+            "我们选择了 sqlite。",
+            "мы решили хранить всё в sqlite.",
+        ] {
+            assert!(is_choice(text), "{text}");
+        }
+        for text in [
+            "i recommend a queue instead of polling.",
+            "the cache uses lru instead of fifo because reads repeat.",
+            "you could switch to sqlite, because it is one file.",
+            "option a — extract the parser.",
+            "kept the tests green.",
+            "i'd avoid titles like this because they age.",
+        ] {
+            assert!(!is_choice(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_short_answer_keeps_the_question() {
+        let message = "Two ways:\n\n- **Option A**: a queue\n- **Option B**: polling every minute\n\nWhich one do you prefer?";
+        let picked_b = picked("I like option B", message).unwrap();
+        assert_eq!(picked_b.question, "Option B: polling every minute");
+        assert!(picked_b.is_decision);
+        let yes = picked("yes", "The old route is unused. Should I remove it or keep it?").unwrap();
+        assert_eq!(yes.question, "The old route is unused. Should I remove it or keep it?");
+        assert!(yes.is_decision);
+        let go = picked("yes please", "Shall I commit this?").unwrap();
+        assert!(!go.is_decision);
+        assert_eq!(picked("What about the tests?", message), None);
+        assert_eq!(picked("yes", ""), None);
+        assert_eq!(picked("commit", "All tests pass."), None);
+    }
+
+    #[test]
+    fn numbered_options_are_found() {
+        let message = "1. Cache in Redis\n2. Cache in memory\n\nWhich one?";
+        assert_eq!(picked("2", message).unwrap().question, "2. Cache in memory");
+        assert_eq!(picked("the first one", message).unwrap().question, "1. Cache in Redis");
+    }
+}

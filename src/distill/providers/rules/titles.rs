@@ -1,0 +1,277 @@
+//! Titles: the best sentence of a turn, never a cut one, and only as a last resort names of files.
+
+use super::answer::Statement;
+use super::files::FileChange;
+use super::kinds;
+use super::parsed_turn::ParsedTurn;
+use super::text::{
+    TITLE_CHARS_MAX, alternatives, begins, code, fitting_title, holds, is_wide, listing, padded,
+    sentence_case, title, words,
+};
+
+/// A statement with fewer points does not say what was done.
+const SCORE_MIN: i32 = 1;
+
+/// Shared words that still add points.
+const SHARED_MAX: i32 = 3;
+
+/// The title for changes: a good commit subject, else the best statement of the answer, else the request,
+/// else the changes themselves. Changed files follow in brackets.
+pub(super) fn of_work(turn: &ParsedTurn<'_>) -> String {
+    let subject = turn.evidence.commits().into_iter().rev().find_map(commit_title);
+    let asked = turn.prompt.title.clone();
+    let text = subject
+        .or_else(|| best(turn, SCORE_MIN))
+        .or(asked)
+        .or_else(|| best(turn, i32::MIN))
+        .or_else(|| request_title(turn))
+        .unwrap_or_else(|| of_changes(turn));
+    with_files(&text, &turn.evidence.files)
+}
+
+/// The title for an answer without changes.
+pub(super) fn of_finding(turn: &ParsedTurn<'_>) -> Option<String> {
+    best(turn, i32::MIN).or_else(|| request_title(turn))
+}
+
+/// The best statement of the answer that fits into a title.
+fn best(turn: &ParsedTurn<'_>, score_min: i32) -> Option<String> {
+    let context = Context::of(turn);
+    let mut best: Option<(i32, String)> = None;
+    for (position, statement) in turn.answer.statements.iter().enumerate() {
+        let Some(title) = fitting_title(&statement.text) else { continue };
+        let score = context.score(statement, &title, position);
+        let is_better = best.as_ref().is_none_or(|(top, _)| score > *top);
+        if score >= score_min && words(&title) >= 3 && !names_only_files(&title) && is_better {
+            best = Some((score, title));
+        }
+    }
+    best.map(|(_, title)| title)
+}
+
+/// What the statements of a turn are compared with.
+struct Context {
+    files: Vec<String>,
+    symbols: Vec<String>,
+    /// Rare words of the prompt and the commits.
+    subjects: Vec<String>,
+}
+
+/// Reports of progress: true of most turns.
+const STATUS: &str = " pushed | committed | deployed | tests pass | tests passed | all tests | passes | passing | is ready | are ready |\
+     you can | is live | are live | is running | is complete | are complete | is done | are done | been completed | verified |\
+     all green | no errors | is up to date | working tree | is clean | both changes | changes are in | ready to | ready for |\
+     succeeded | build passes | lint | up and running | complete | created successfully | triggered | refresh | try | please |\
+     is now running | to stop it | done | committed as | draft | still running | 测试通过 | тесты проходят ";
+
+/// Need a sentence before them.
+const REFERENCES: &str = " this | that | it | it's | these | those | both | they | there | there's | here | here's | so | and | but |\
+     also | which | then | same | such | now | however | instead | otherwise | except | not | just | yes | no | that's | one |\
+     another | all | its | if | once | only ";
+
+const FIRST_PERSON: &str = " i | i'm | i've | i'd | i'll | my | let | we'll | you | your | you're | please | sorry | want ";
+
+/// Causes and effects.
+const CAUSES: &str =
+    " because | root cause | caused by | the cause | due to | the bug was | the problem was ";
+const EFFECTS: &str = " because | root cause | caused by | the cause | due to | so that | instead of | no longer | now | was missing |\
+     fixed by | which made | turns out | the bug was | the problem was | never | silently | only when | by default | weil |\
+     jetzt | потому | теперь | причина | çünkü | artık ";
+
+impl Context {
+    fn of(turn: &ParsedTurn<'_>) -> Self {
+        let files = &turn.evidence.files;
+        let symbols = files.iter().flat_map(|file| {
+            file.gained.iter().chain(&file.touched).chain(file.renamed.iter().map(|(_, new)| new))
+        });
+        let commits = turn.evidence.commits().join(" ");
+        let subjects = format!("{} {commits}", turn.prompt.request).to_lowercase();
+        Self {
+            files: files.iter().map(|file| file.name().to_owned()).collect(),
+            symbols: symbols.filter(|symbol| symbol.len() >= 4).take(60).cloned().collect(),
+            subjects: rare_words(&subjects).take(80).map(str::to_owned).collect(),
+        }
+    }
+
+    fn score(&self, statement: &Statement, title: &str, position: usize) -> i32 {
+        let lower = title.to_lowercase();
+        let text = padded(&lower);
+        let names_file = self.files.iter().any(|file| title.contains(file.as_str()));
+        let names_symbol = self.symbols.iter().any(|symbol| title.contains(symbol.as_str()));
+        let shared = self.subjects.iter().filter(|word| lower.contains(word.as_str())).count();
+        let is_verb = kinds::of_verb(title).is_some();
+        let wide = title.chars().filter(|c| is_wide(*c)).count() >= 6;
+        let is_short = words(title) < 5 && !wide;
+        2 * i32::from(names_symbol)
+            + i32::from(names_file)
+            + i32::from(title.contains('`'))
+            + 2 * i32::from(holds(&text, EFFECTS))
+            + 2 * i32::from(holds(&text, CAUSES))
+            + 2 * i32::from(is_verb)
+            + i32::from(wide)
+            + (shared as i32).min(SHARED_MAX)
+            + 2 * i32::from(position == 0)
+            + i32::from(position == 1)
+            - i32::from(position > 8)
+            - i32::from(statement.is_item)
+            - 4 * i32::from(holds(&text, STATUS))
+            - 2 * i32::from(begins(&text, FIRST_PERSON))
+            - 3 * i32::from(begins(&text, REFERENCES))
+            - 3 * i32::from(statement.text.ends_with([':', '：']))
+            - 3 * i32::from(is_short)
+            - 2 * i32::from(title.contains("://"))
+            - 2 * i32::from(
+                holds(&text, " i'd | i'll | i can | you'd | want me | option | test the ")
+                    || title.contains('✅'),
+            )
+            - 2 * i32::from(statement.is_item && label_chars(title).is_some())
+            - i32::from(begins(&text, " when | after | while | before | in | on | for | with "))
+    }
+}
+
+/// The length of a label before a colon: `Region: eu-west-1` is a property and no result.
+fn label_chars(title: &str) -> Option<usize> {
+    let (label, _) = title.split_once(": ")?;
+    let chars = label.chars().count();
+    (chars <= 30 && !label.contains('`')).then_some(chars)
+}
+
+/// Words that are unlikely to occur in any sentence.
+pub(super) fn rare_words(lower: &str) -> impl Iterator<Item = &str> {
+    const COMMON: &str = "please|could|would|should|which|there|their|these|those|about|after|again|before|because|where|while|\
+        using|make|sure|files|file|change|changes|update|commit|issue|following|implement|plan|still|other|first|being|check|\
+        current|currently|something|anything|everything|right|want|need|think";
+    lower.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| {
+        word.chars().count() >= 5 && !alternatives(COMMON).any(|common| common == *word)
+    })
+}
+
+/// The subject of a commit as a title, unless it says nothing.
+fn commit_title(subject: &str) -> Option<String> {
+    let text = without_kind(subject);
+    let lower = padded(&text.to_lowercase());
+    let is_generic = begins(
+        &lower,
+        " wip | fix review | address review | review comments | address feedback | update changelog |\
+         merge | fixup | squash | bump version | apply suggestions | minor | cleanup | more fixes | checkpoint ",
+    );
+    let title = fitting_title(&text)?;
+    (words(&title) >= 3 && !is_generic && !names_only_files(&title)).then_some(title)
+}
+
+/// `fix(cart): round once` says `cart: round once`, and `fix: round once` says `round once`.
+fn without_kind(subject: &str) -> String {
+    match subject.split_once(": ") {
+        Some((prefix, rest)) if kinds::of_prefix(subject).is_some() => {
+            let scope = prefix.split_once('(').and_then(|(_, scope)| scope.split_once(')'));
+            scope.map_or_else(|| rest.to_owned(), |(scope, _)| format!("{scope}: {rest}"))
+        }
+        _ => subject.to_owned(),
+    }
+}
+
+/// The request as a title, if it is more than an answer such as "yes".
+fn request_title(turn: &ParsedTurn<'_>) -> Option<String> {
+    let request = &turn.prompt.request;
+    let title = fitting_title(request.trim_end_matches('?'))?;
+    (words(&title) >= 4)
+        .then(|| format!("Asked: {title}"))
+        .filter(|title| title.chars().count() <= TITLE_CHARS_MAX)
+}
+
+/// Whether a title is only paths and words such as "Changed".
+fn names_only_files(title: &str) -> bool {
+    let is_path = |word: &str| {
+        let word = word.trim_matches(|c: char| !c.is_alphanumeric() && c != '/' && c != '.');
+        word.contains('/')
+            || word.rsplit_once('.').is_some_and(|(name, extension)| {
+                !name.is_empty()
+                    && (1..=5).contains(&extension.len())
+                    && extension.chars().all(char::is_alphanumeric)
+            })
+    };
+    let verbs = "changed|created|updated|modified|added|edited|deleted|removed|and|more|in|the|files|file|a|with";
+    let mut has_path = false;
+    title.split_whitespace().all(|word| {
+        has_path |= is_path(word);
+        is_path(word)
+            || alternatives(verbs).any(|verb| verb == word.to_lowercase().trim_matches([',', ':']))
+            || word.chars().all(|c| !c.is_alphabetic())
+    }) && has_path
+}
+
+/// Changed files behind the title, if the title does not name them and there is room.
+fn with_files(title: &str, files: &[FileChange]) -> String {
+    let names: Vec<String> = distinct_names(files);
+    if names.is_empty() || names.iter().any(|name| title.contains(name.as_str())) {
+        return title.to_owned();
+    }
+    for shown in [3, 2, 1] {
+        let more = names.len().saturating_sub(shown);
+        let list = names.iter().take(shown).cloned().collect::<Vec<_>>().join(", ");
+        let rest = if more > 0 { format!(" +{more}") } else { String::new() };
+        let longer = format!("{title} ({list}{rest})");
+        if longer.chars().count() <= TITLE_CHARS_MAX {
+            return longer;
+        }
+    }
+    title.to_owned()
+}
+
+/// Base names, each once; with its folder where two files have the same name.
+fn distinct_names(files: &[FileChange]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    let base =
+        |file: &FileChange| file.shown.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
+    for file in files {
+        let is_shared = files.iter().filter(|other| base(other) == base(file)).count() > 1;
+        let parts: Vec<&str> = file.shown.rsplit(['/', '\\']).take(2).collect();
+        let name = match parts.as_slice() {
+            [name, folder] if is_shared => format!("{folder}/{name}"),
+            _ => base(file),
+        };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// The title from the changes alone.
+fn of_changes(turn: &ParsedTurn<'_>) -> String {
+    let files = &turn.evidence.files;
+    if let [file] = files.as_slice() {
+        return title(&single_file(file));
+    }
+    // Names of functions say more than names of files.
+    let names = files.iter().flat_map(|file| file.gained.iter().chain(&file.touched));
+    let symbols: Vec<String> = names.take(3).map(|name| code(name)).collect();
+    let has_new = files.iter().any(|file| file.is_new);
+    let effects = turn.evidence.effects();
+    match (files.len(), symbols.is_empty()) {
+        (0, _) => title(effects.first().map_or("", String::as_str)),
+        (count, false) => {
+            title(&format!("Changed {} in {count} files", listing(&symbols, symbols.len())))
+        }
+        (count, true) => {
+            let verb = if has_new { "Wrote" } else { "Edited" };
+            title(&format!("{verb} {count} files"))
+        }
+    }
+}
+
+fn single_file(file: &FileChange) -> String {
+    let shown = file.shown.as_str();
+    match (file.is_new, file.renamed.first(), file.subject()) {
+        (true, _, Some(names)) => format!("Created {shown} with {names}"),
+        (true, _, None) => format!("Created the file {shown}"),
+        (false, Some((old, new)), _) => {
+            format!("Renamed {} to {} in {shown}", code(old), code(new))
+        }
+        (false, None, Some(names)) if file.gained.is_empty() => {
+            format!("Changed {names} in {shown}")
+        }
+        (false, None, Some(names)) => format!("Added {names} to {shown}"),
+        (false, None, None) => sentence_case(&format!("edited the file {shown}")),
+    }
+}

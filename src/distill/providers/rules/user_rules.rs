@@ -1,0 +1,207 @@
+//! Rules of the user: what the user wants, forbids or corrects, in the user's own words.
+//!
+//! A rule is an address to the assistant or a demand on the result. A keyword such as "never" is not
+//! enough: "The callback never fires" reports a fault.
+
+use super::markdown::sentences;
+use super::prompt::begins_with_a_task;
+use super::text::{add, begins, clip, holds, padded, words};
+
+const RULES_MAX: usize = 6;
+const RULE_CHARS_MAX: usize = 300;
+
+/// A longer prompt is a plan, a log or a document.
+const PROMPT_CHARS_MAX: usize = 1_500;
+
+/// Holds beyond this turn.
+const STANDING: &str = " always | from now on | going forward | next time | in future | in the future | every time | any time |\
+     anytime | never ever | at all times | remember that | remember to | in this repo we | in this project we |\
+     ab jetzt | immer | künftig | toujours | désormais | siempre | всегда | впредь | запомни | her zaman | bundan sonra |\
+     her seferinde | unutma ";
+const STANDING_WIDE: &str = "以后|每次|始终|一律|统一|今後|常に|必ず|항상";
+
+/// Demands: on the result, or wishes of the user.
+const DEMANDS: &str = " must | must not | mustn't | should not | shouldn't | should | should always | should only | should never |\
+     has to be | have to be | needs to be | need to be | need to have | needs to have | make sure | ensure | be sure |\
+     i want | i only want | i don't want | i do not want | we want | we don't want | we only want | i'd like | i would like |\
+     i prefer | prefer | preferable | preferably | i'd rather | i would rather | i don't like | i do not like | i like |\
+     i would only | i need | we need | we use | we don't use | we never | is settled | settled already |\
+     deliberate | deliberately | on purpose | not important | isn't relevant | not relevant | it's allowed | is allowed |\
+     i allow | is fine to | supposed to | allowed to | not allowed | don't reinvent | keep | leave |\
+     soll | sollte | muss | ich will | ich möchte | bitte kein | bitte nicht | il faut | doit | je veux | je préfère |\
+     debe | quiero | no quiero | prefiero | должен | должна | должно | должны | нужно чтобы | хочу чтобы | хочу |\
+     не хочу | нельзя | обязательно | lazım | gerek | olmalı | olmasın | istiyorum | istemiyorum | önemli değil | tercih ";
+const DEMANDS_WIDE: &str = "必须|应该|务必|一定要|我希望|我想要|我要|需要|禁止|不能|不要|别用|请用|只要|しないで|べき|ではなく|のみ|해야|하지 마";
+
+/// Prohibitions and contrasts.
+const LIMITS: &str = " don't | do not | dont | never | instead of | rather than | , not | but not | and not | not just | but only |\
+     but instead | no need to | too verbose | nicht | kein | keine | statt | ne pas | jamais | au lieu de | nunca |\
+     en lugar de | никогда | вместо | не надо | не нужно | не делай | не используй | asla | yerine | kullanma | yapma ";
+
+/// The same if the sentence is a command. In a statement they mostly report something.
+const COMMAND_LIMITS: &str = " only | without | avoid | stop | no more | exactly | just a | no longer | nur | seulement | solo |\
+     только | sadece ";
+
+/// Orders of work, in commands.
+const ORDERS: &str = " first | before you | before starting | begin by | begin with | start with | start by | follow ";
+
+/// Complaints that imply a rule; they may be questions.
+const COMPLAINTS: &str = " why are you | why aren't you | why arent you | why aren'tyou | why do you | why did you | why didn't you |\
+     you're supposed | you are supposed | i told you | i asked you | as i said | i said | you forgot | too verbose |\
+     you should have | that's not what | isn't this listed | still using | i did not say | i didn't say |\
+     i did not ask | i didn't ask | ich habe gesagt | я же | я просил | söyledim | demiştim ";
+
+/// Questions that are demands.
+const NEGATIVE_QUESTIONS: &str = " can't | cant | couldn't | shouldn't | wouldn't it | isn't | aren't | why not | why don't we | why don't you |\
+     can we have | can you always | can it always | could you always ";
+
+/// Statements about the speaker's own work, knowledge or expectation.
+const NO_DEMANDS: &str = " i don't know | i don't understand | i do not understand | i don't think | i don't see | i do not see | i don't get |\
+     don't worry | never mind | nevermind | should work | should be fine | should be fixed | should be able | should have been |\
+     i should | should i | should we | what should | i need to | i need you to | i want you to | i want to | i'd like to |\
+     i would like to | i'd like you | i would like you | we need to | let me know | i never | it never | they never | we want to |\
+     doesn't | does not | didn't | did not | seems | still does ";
+
+/// "I need you to …" begins a task.
+const NO_DEMANDS_WIDE: &str = "需要你|帮我|我现在要";
+
+/// What the user wants to hold, in the user's words, the strongest first.
+pub(super) fn rules(prompt: &str) -> Vec<String> {
+    if prompt.chars().count() > PROMPT_CHARS_MAX || is_pasted(prompt) {
+        return Vec::new();
+    }
+    let mut found: Vec<(u8, &str)> = Vec::new();
+    for sentence in sentences(prompt) {
+        let strength = strength(sentence);
+        if strength > 0 {
+            found.push((strength, sentence));
+        }
+    }
+    found.sort_by_key(|(strength, _)| std::cmp::Reverse(*strength));
+    let mut rules = Vec::new();
+    for (_, sentence) in found {
+        add(&mut rules, clip(sentence, RULE_CHARS_MAX), RULES_MAX);
+    }
+    rules
+}
+
+/// Plans, logs, diffs and code that the user pasted.
+fn is_pasted(prompt: &str) -> bool {
+    let lower = prompt.to_lowercase();
+    let marks = "implement the following plan|\n@@ -|=== diff|\ndiff --git|traceback (most recent|\n    at |base directory for this skill|\
+        this session is being continued";
+    let code_lines = prompt.lines().filter(|line| is_code(line)).count();
+    holds(&lower, marks) || code_lines * 3 > prompt.lines().count().max(6)
+}
+
+fn is_code(line: &str) -> bool {
+    let text = line.trim();
+    begins(text, "$ |> |+ |- [|PS C:|{|}|//|#!|import |const |def |func |fn |class ")
+        || text.ends_with(['{', '}', ';'])
+        || begins(text, "error|warning|[error|[info")
+}
+
+/// How clearly a sentence states a rule; 0 if it does not.
+fn strength(sentence: &str) -> u8 {
+    let lower = sentence.to_lowercase().replace('’', "'");
+    let text = padded(&lower);
+    let count = words(sentence);
+    if !(2..=60).contains(&count) || sentence.starts_with('/') {
+        return 0;
+    }
+    let is_question = sentence.ends_with(['?', '？']);
+    let is_everywhere = holds(&text, " everywhere ") && !begins_with_a_task(sentence);
+    let is_standing =
+        (is_everywhere || holds(&text, STANDING) || holds(&lower, STANDING_WIDE)) && count >= 3;
+    let is_demand = holds(&text, DEMANDS) || holds(&lower, DEMANDS_WIDE);
+    let is_command = is_command(&text);
+    let is_limit = holds(&text, LIMITS) || is_command && holds(&text, COMMAND_LIMITS);
+    let is_order = holds(&text, ORDERS) || text.ends_with(" before ");
+    let is_complaint = holds(&text, COMPLAINTS);
+    let is_report = is_fault_report(&text);
+    match () {
+        () if is_complaint && !is_report => 3,
+        () if is_question => {
+            let is_demand = begins(&text, NEGATIVE_QUESTIONS) || is_standing;
+            u8::from(is_demand && count >= 4) * 2
+        }
+        () if is_report || holds(&text, " never mind | nevermind | don't worry ") => 0,
+        () if is_standing => 4,
+        () if holds(&text, NO_DEMANDS) || holds(&lower, NO_DEMANDS_WIDE) => {
+            u8::from(is_limit && is_command)
+        }
+        () if count < 3 => 0,
+        () if is_demand && is_limit => 3,
+        () if is_demand || is_limit => 2,
+        () if is_order && is_command => 1,
+        () => 0,
+    }
+}
+
+/// "The callback never fires": what happens, not what shall happen.
+fn is_fault_report(text: &str) -> bool {
+    let demands = " should | must | want | need | always use | never use | make sure | don't | do not | please | next time |\
+         from now on ";
+    let faults = " fails | fires | failed | error | crashes | crashed | broken | worked | appeared | doesn't | does not | didn't |\
+         is not working | isn't working | not work | i see | i get | i got | shows | showing | stopped | happens | happened |\
+         seem | seems | was | were | noticed | couldn't find | cannot find | can't find | would stop ";
+    holds(text, faults) && !holds(text, demands)
+}
+
+/// Whether a sentence tells somebody to do something: it does not begin with its subject.
+fn is_command(text: &str) -> bool {
+    let subjects = " i | it | the | this | that | they | we | he | there | these | those | what | when | where | who | how | why ";
+    !begins(text, subjects)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_addressed_to_the_assistant() {
+        for text in [
+            "Always use pnpm here, never npm.",
+            "Don't open a pull request, just a commit.",
+            "I don't want any shadows.",
+            "Prices should be shown in euro, not in cents.",
+            "We only want short answers, no explanation.",
+            "Next time let me merge.",
+            "Write the tests first.",
+            "Why are you still using jest?",
+            "Can't the tests share one fixture?",
+            "Internal names are never breaking changes, only the API is.",
+            "I prefer tabs.",
+            "不要用 npm，统一用 pnpm。",
+            "Никогда не используй npm.",
+            "Her zaman pnpm kullan.",
+        ] {
+            assert_eq!(rules(text), [text], "{text}");
+        }
+    }
+
+    #[test]
+    fn reports_questions_and_tasks_are_no_rules() {
+        for text in [
+            "The callback never fires.",
+            "It always worked.",
+            "Never mind, we look at it later.",
+            "How does the login work?",
+            "Should we use pnpm?",
+            "I don't know why it fails.",
+            "Fix the login.",
+            "commit",
+            "I want you to analyze the cart.",
+            "The build only fails on Windows.",
+        ] {
+            assert_eq!(rules(text), Vec::<String>::new(), "{text}");
+        }
+    }
+
+    #[test]
+    fn pasted_text_is_not_the_user() {
+        assert!(rules("Implement the following plan:\n\n# Plan\nNever use npm.").is_empty());
+        assert!(rules("diff:\n@@ -1 +1 @@\n- never use npm\n+ always use pnpm").is_empty());
+        assert!(rules(&"Always use pnpm. ".repeat(100)).is_empty());
+    }
+}
