@@ -127,7 +127,7 @@ fn rejected_google_credentials_are_reported_with_a_remedy() {
     let wrong = [ours[0].clone(), others[1].clone()];
     fails(&place, &wrong, &["denied access", "401", "Authentication required.", remedy]);
     fails("gs://others/x", &ours, &["denied access", "403", "AccessDenied", "ada@", remedy]);
-    fails("gs://elsewhere/x", &ours, &["the bucket in gs://elsewhere", "make the bucket"]);
+    fails("gs://elsewhere/x", &ours, &["the bucket in gs://elsewhere", "create the bucket"]);
     // Credentials are not to blame for everything.
     let nobody = |name| (name, "/dev/null".to_owned());
     let untrusting = [&ours[..], &[nobody("SSL_CERT_FILE"), nobody("SSL_CERT_DIR")]].concat();

@@ -76,16 +76,23 @@ fn the_plugin_next_to_an_installation_records_nothing_twice() {
     ours(&client, &["install"]);
     ours(&client, &["remember", "The walrus sleeps at noon"]);
     assert!(client.prompt("do some work").unwrap().status.success());
-    let once =
-        ["SessionStarted", "PromptSubmitted", "ToolUsed", "SummaryRequested", "SessionEnded"];
+    let once = [
+        "SessionStarted",
+        "MemoryInjected",
+        "PromptSubmitted",
+        "ToolUsed",
+        "SummaryRequested",
+        "SessionEnded",
+    ];
     assert_eq!(events()[1..], once);
     let told = server.requests()[0].all_text();
     assert_eq!(told.matches("<claude-mem-context>").count(), 1, "{told}");
     // Without the installation the plugin records again.
     ours(&client, &["uninstall"]);
     assert!(client.prompt("once more").unwrap().status.success());
-    let once = ["SessionStarted", "PromptSubmitted", "SummaryRequested", "SessionEnded"];
-    assert_eq!(events()[6..], once);
+    let once =
+        ["SessionStarted", "MemoryInjected", "PromptSubmitted", "SummaryRequested", "SessionEnded"];
+    assert_eq!(events()[7..], once);
 }
 
 #[test]

@@ -41,7 +41,12 @@ fn memories_for(
     recorder: &Recorder,
     prompted: &Prompted,
 ) -> Result<Option<(PromptContext, Vec<ObservationRef>)>, Error> {
-    let Some(store) = Store::open_snapshot(&recorder.paths.memory())? else { return Ok(None) };
+    let memory = recorder.paths.memory();
+    // Opening a database that does not exist would still create its lock file.
+    if !memory.exists() {
+        return Ok(None);
+    }
+    let Some(store) = Store::open_snapshot(&memory)? else { return Ok(None) };
     let session = &prompted.envelope.session;
     let mut given = store.injected_in(session)?;
     given.extend(given_since(recorder, &store, session)?);

@@ -56,7 +56,7 @@ fn memories_are_found_by_words_files_numbers_and_around_one_another() {
     site.remember_turn("s1", "fix the cart", "cart.rs");
     site.remember_turn("s1", "add a till", "till.rs");
     let found = site.get("/api/search?query=till&rows=false");
-    assert_eq!(found["hits"][0]["title"], "Add a till");
+    assert_eq!(found["hits"][0]["title"], "Add a till (till.rs)");
     assert_eq!(found["observations"], json!([]));
     let found = site.get("/api/search?query=cart&type=observations");
     assert_eq!((&found["observations"][0]["id"], &found["sessions"]), (&json!("1"), &json!([])));
@@ -105,7 +105,9 @@ fn a_memory_has_its_sources() {
     assert_eq!(kinds, ["ToolUsed", "SummaryRequested"]);
     assert!(told["sources"][0]["input"].as_str().unwrap().contains("cart.rs"));
     assert_eq!(told["reply"]["provider"], "extract");
-    assert!(told["reply"]["text"].as_str().unwrap().contains("<title>Fix the cart</title>"));
+    assert!(
+        told["reply"]["text"].as_str().unwrap().contains("<title>Fix the cart (cart.rs)</title>")
+    );
     let generation = &told["generations"][0];
     assert_eq!(
         (&generation["is_current"], &generation["memories"][0]["name"]),
