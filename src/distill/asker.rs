@@ -16,7 +16,8 @@ use crate::{
         identity::resumable,
         rules,
     },
-    turn_prompt::{self, EarlierRow, Turn},
+    recap::EarlierRow,
+    turn_prompt::{self, Turn},
 };
 use claude_mem_core::{
     app::App,

@@ -2,7 +2,18 @@
 
 use claude_mem_projections::{RecapEntry, names_observation, xml::Reply};
 
-use crate::turn_prompt::EarlierRow;
+/// An observation of an earlier turn of the session, or of an earlier part of this turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EarlierRow<'a> {
+    /// Its type: `bugfix`.
+    pub kind: &'a str,
+    /// In full; of a row without a title its narrative.
+    pub title: &'a str,
+    pub narrative: &'a str,
+    pub facts: &'a [String],
+    /// Time of its events in microseconds since 1970.
+    pub at: i64,
+}
 
 /// Half a page: enough to build on, and small compared with any request.
 const DIGEST_BYTES_MAX: usize = 2_400;

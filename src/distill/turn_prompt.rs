@@ -6,7 +6,7 @@ use claude_mem_events::RemarkKind;
 use jiff::{Timestamp, tz::TimeZone};
 
 use crate::escape::{attribute, elided, escaped};
-use crate::recap::one_line;
+use crate::recap::{EarlierRow, one_line};
 use crate::tool_render;
 
 /// A turn, or the part of it that one request covers.
@@ -42,19 +42,6 @@ pub struct Turn<'a> {
     /// What is remembered of the session so far, oldest first, for the rules: which row a later
     /// result or correction concerns. A reply names such a row by its title, in `<corrects>`.
     pub earlier: Vec<EarlierRow<'a>>,
-}
-
-/// An observation of an earlier turn of the session, or of an earlier part of this turn.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct EarlierRow<'a> {
-    /// Its type: `bugfix`.
-    pub kind: &'a str,
-    /// In full; of a row without a title its narrative.
-    pub title: &'a str,
-    pub narrative: &'a str,
-    pub facts: &'a [String],
-    /// Time of its events in microseconds since 1970.
-    pub at: i64,
 }
 
 #[derive(Debug, Clone, Default)]

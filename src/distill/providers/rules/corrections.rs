@@ -53,7 +53,7 @@ fn is_objection(prompt: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::turn_prompt::{EarlierRow, Turn};
+    use crate::{recap::EarlierRow, turn_prompt::Turn};
 
     fn corrected<'t>(prompt: &'t str, answer: &'t str) -> Option<&'t str> {
         let row = |kind, title| EarlierRow { kind, title, ..EarlierRow::default() };

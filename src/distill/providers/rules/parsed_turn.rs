@@ -5,7 +5,7 @@ use super::evidence::Evidence;
 use super::prompt::Prompt;
 use super::remarks::Remarks;
 use super::text::{clip, code, listing};
-use crate::turn_prompt::{EarlierRow, Turn};
+use crate::{recap::EarlierRow, turn_prompt::Turn};
 
 /// Everything that observations and summary are made from.
 pub(super) struct ParsedTurn<'t> {

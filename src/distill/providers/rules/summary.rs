@@ -26,7 +26,7 @@ pub(super) fn of(parsed: &ParsedTurn<'_>) -> Option<Summary> {
     let mut files_read = evidence.only_read();
     files_edited.truncate(FILES_MAX);
     files_read.truncate(FILES_MAX);
-    Some(Summary {
+    let summary = Summary {
         request: parsed.prompt.request.clone(),
         investigated: clip(&investigated(parsed), FIELD_CHARS_MAX),
         learned: learned(parsed, has_work),
@@ -35,7 +35,18 @@ pub(super) fn of(parsed: &ParsedTurn<'_>) -> Option<Summary> {
         notes: notes(parsed),
         files_read,
         files_edited,
-    })
+    };
+    // A turn without a prompt that only ran `ls` leaves nothing to say, and an empty summary is unreadable.
+    let texts = [
+        &summary.request,
+        &summary.investigated,
+        &summary.learned,
+        &summary.completed,
+        &summary.next_steps,
+        &summary.notes,
+    ];
+    let is_empty = texts.into_iter().all(String::is_empty);
+    (!is_empty).then_some(summary)
 }
 
 fn is_worth_it(parsed: &ParsedTurn<'_>) -> bool {

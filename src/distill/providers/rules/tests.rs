@@ -259,3 +259,17 @@ fn a_piece_of_a_turn_makes_no_rows() {
     let turn = Turn { cwd: "/p", prompt: "Add one", tools, ..Turn::default() };
     assert_eq!(extract(&turn, &Mode::code(), Verbosity::Normal), "<skip/>\n");
 }
+
+#[test]
+fn a_turn_without_a_prompt_in_which_nothing_happened_is_skipped_readably() {
+    let tool = Tool {
+        name: "Bash".into(),
+        input: r#"{"command":"ls"}"#.into(),
+        output: "\"a\"".into(),
+        ..Tool::default()
+    };
+    let answer = Some("done".to_owned());
+    let turn = Recorded { tools: vec![tool], answer, is_over: true, ..Recorded::default() };
+    let reply = read_reply(&turn.extract(), &["change"]);
+    assert_eq!(reply.verdict, Verdict::Nothing, "{}", turn.extract());
+}
