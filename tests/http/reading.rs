@@ -64,10 +64,8 @@ fn memories_are_found_by_words_files_numbers_and_around_one_another() {
     let table = site.get("/api/search?query=cart&format=text");
     assert!(table["content"][0]["text"].as_str().unwrap().contains("| 1 |"), "{table}");
     let about = site.get("/api/search/by-file?filePath=till.rs");
-    assert!(
-        about["hits"].as_array().unwrap().iter().all(|hit| hit["title"] == "Add a till"),
-        "{about}"
-    );
+    let is_of_till = |hit: &Value| hit["title"].as_str().unwrap().starts_with("Add a till");
+    assert!(about["hits"].as_array().unwrap().iter().all(is_of_till), "{about}");
     assert_eq!(site.get("/api/observations/by-file?path=till.rs&path=cart.rs")["count"], 2);
     assert_eq!(site.ask("GET", "/api/observations/by-file", None).status, 400);
     let ids = |body: Value| {
