@@ -5,7 +5,25 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::escape::{elided, without_ansi};
-use crate::turn_prompt::ToolView;
+
+/// A tool use, as it is rendered.
+#[derive(Debug, Clone, Default)]
+pub struct ToolView<'a> {
+    /// As the assistant calls it.
+    pub tool: &'a str,
+    /// The client's id of it; empty if unknown. Remarks refer to it.
+    pub tool_use_id: &'a str,
+    /// JSON.
+    pub input: &'a str,
+    /// JSON; for a failure, its text.
+    pub output: &'a str,
+    /// In microseconds since 1970.
+    pub at: i64,
+    pub cwd: &'a str,
+    pub failed: bool,
+    /// The type of the subagent that used it, if any.
+    pub agent: Option<&'a str>,
+}
 
 /// A rendered tool use, not yet escaped.
 #[derive(Debug, PartialEq, Eq)]

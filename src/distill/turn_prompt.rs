@@ -8,6 +8,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use crate::escape::{attribute, elided, escaped};
 use crate::recap::{EarlierRow, one_line};
 use crate::tool_render;
+pub use crate::tool_render::ToolView;
 
 /// A turn, or the part of it that one request covers.
 #[derive(Debug, Clone, Default)]
@@ -42,24 +43,6 @@ pub struct Turn<'a> {
     /// What is remembered of the session so far, oldest first, for the rules: which row a later
     /// result or correction concerns. A reply names such a row by its title, in `<corrects>`.
     pub earlier: Vec<EarlierRow<'a>>,
-}
-
-#[derive(Debug, Clone, Default)]
-pub struct ToolView<'a> {
-    /// As the assistant calls it.
-    pub tool: &'a str,
-    /// The client's id of it; empty if unknown. Remarks refer to it.
-    pub tool_use_id: &'a str,
-    /// JSON.
-    pub input: &'a str,
-    /// JSON; for a failure, its text.
-    pub output: &'a str,
-    /// In microseconds since 1970.
-    pub at: i64,
-    pub cwd: &'a str,
-    pub failed: bool,
-    /// The type of the subagent that used it, if any.
-    pub agent: Option<&'a str>,
 }
 
 /// Something said in the turn beside prompts, tool uses and the last message.
