@@ -22,7 +22,7 @@ use claude_mem_privacy::{Author, Policy, clean_json, clean_text, typed};
 /// Stands for a prompt without text.
 pub const MEDIA: &str = "[media prompt]";
 
-/// Who submitted a prompt with this text.
+/// Finds the submitter of a prompt by its text.
 pub fn submitter(text: &str) -> Submitter {
     match typed(text).author {
         Author::Client => Submitter::TaskNotification,

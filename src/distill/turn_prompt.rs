@@ -26,7 +26,7 @@ pub struct Turn<'a> {
     pub tools: Vec<ToolView<'a>>,
     /// The last message of the assistant, once the turn is over.
     pub last_assistant_message: Option<&'a str>,
-    /// What the transcript says between the prompt and the last message, in order.
+    /// Texts of the transcript between the prompt and the last message, in order.
     pub remarks: Vec<RemarkView<'a>>,
     /// The end of the assistant's last message of the turn before, which a short prompt answers.
     /// Empty if there is none.

@@ -1,7 +1,5 @@
 //! The response to a prompt: the memories that it is about.
 
-use std::time::{Duration, Instant};
-
 use claude_mem_capture::{IncomingKind, Prompted, Recorder, Response};
 use claude_mem_core::{
     clock::Clock,
@@ -14,8 +12,9 @@ use claude_mem_log::{Item, Log, Options};
 use claude_mem_memory::context::{PromptContext, PromptRequest, for_prompt};
 use claude_mem_projections::{Error, Store};
 
-/// The longest search of the log for what the session was given since the last indexing.
-const LOOK_TIME_MAX: Duration = Duration::from_millis(2);
+/// How much of the log is searched for what the session was given since the last indexing: about two
+/// milliseconds.
+const LOOK_BYTES_MAX: usize = 2 << 20;
 
 /// The memories for a prompt. Nothing at all if none concerns it.
 pub(super) fn response(
@@ -75,15 +74,14 @@ fn given_since(
     store: &Store,
     session: &str,
 ) -> Result<Vec<ObservationRef>, Error> {
-    let began = Instant::now();
     let log = Log::open(&recorder.paths.log(), Options::default())?;
     let mut reader = log.read_from(store.checkpoint()?.position);
-    let mut given = Vec::new();
-    while let Some(item) = reader.next()? {
-        if began.elapsed() > LOOK_TIME_MAX {
-            break;
-        }
+    let (mut given, mut bytes) = (Vec::new(), 0);
+    while let Some(item) = reader.next()?
+        && bytes < LOOK_BYTES_MAX
+    {
         let Item::Record(entry) = item else { continue };
+        bytes += entry.payload.len();
         if entry.kind != MemoryInjected::KIND {
             continue;
         }

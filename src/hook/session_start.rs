@@ -28,8 +28,8 @@ use claude_mem_memory::{
 
 /// The longest time for which a session waits until new events are indexed.
 const FOLD_TIME_MAX: Duration = Duration::from_millis(15);
-/// The longest search of the log for events that make indexing worth it.
-const LOOK_TIME_MAX: Duration = Duration::from_millis(2);
+/// How much of the log is searched for events that make indexing worth it: about two milliseconds.
+const LOOK_BYTES_MAX: usize = 2 << 20;
 
 /// The memory for a session, and messages for the user.
 pub(super) fn response(
@@ -143,12 +143,13 @@ const MEMORY_KINDS: [u16; 6] = [
 
 /// Whether the log has an event behind `position` that changes memory.
 fn is_behind(log: &Log, position: Seq) -> Result<bool, Error> {
-    let began = Instant::now();
     let mut reader = log.read_from(position);
+    let mut bytes = 0;
     while let Some(item) = reader.next()? {
-        let is_memory = matches!(item, Item::Record(entry) if MEMORY_KINDS.contains(&entry.kind));
+        let Item::Record(entry) = item else { continue };
+        bytes += entry.payload.len();
         // There is so much that indexing should start.
-        if is_memory || began.elapsed() > LOOK_TIME_MAX {
+        if MEMORY_KINDS.contains(&entry.kind) || bytes > LOOK_BYTES_MAX {
             return Ok(true);
         }
     }

@@ -26,7 +26,7 @@ pub struct SummaryRequested {
     pub cwd: String,
     /// Unknown fields of the hook's JSON, as a JSON object; empty if there are none.
     pub extra: String,
-    /// What the transcript says between the prompt and the last message, in order. Since version 2.
+    /// Texts of the transcript between the prompt and the last message, in order. Since version 2.
     #[serde(default)]
     pub remarks: Vec<Remark>,
 }
@@ -34,7 +34,7 @@ pub struct SummaryRequested {
 /// Something said in a turn that no other event contains.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Remark {
-    /// Who said it, and when.
+    /// The kind of remark.
     pub kind: RemarkKind,
     /// The client's id of the tool use it is about; empty if there is none.
     pub tool_use_id: String,

@@ -188,9 +188,9 @@ fn current_corrections(
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Whether a `<corrects>` means the observation with this type and title. Case and white space do
-/// not matter. The type may precede the title, as in the recap that models see. A title that ends
-/// in `…` means every title that begins so.
+/// Matches the text of a `<corrects>` against the type and title of an observation. Ignores case and
+/// white space. The type may precede the title, as in the recap that models see. A title that ends
+/// in `…` matches by prefix.
 pub fn names_observation(corrects: &str, kind: &str, title: &str) -> bool {
     let (sought, title) = (normalized(corrects), normalized(title));
     let behind_kind = sought

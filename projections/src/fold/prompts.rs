@@ -83,7 +83,7 @@ fn submit(rows: &Rows<'_>, event: &Recorded, prompt: &PromptSubmitted) -> Result
     Ok(())
 }
 
-/// Who submitted a prompt. Older versions recorded some text of the client as the user's.
+/// The submitter of a prompt. Older versions recorded some client text as the user's.
 pub(crate) fn submitter(prompt: &PromptSubmitted) -> Submitter {
     match (prompt.submitter, typed(&prompt.prompt).author) {
         (Submitter::User, Author::Client) => Submitter::TaskNotification,

@@ -176,7 +176,7 @@ impl Store {
         })
     }
 
-    /// Whether the reply at this place corrected an earlier memory.
+    /// True if the reply at this position corrects an earlier memory.
     fn has_corrected(&self, seq: i64) -> Result<bool> {
         let sql = "select exists (select 1 from corrections where seq = ?1 and target is not null)";
         Ok(self.connection.prepare_cached(sql)?.query_row([seq], |row| row.get(0))?)

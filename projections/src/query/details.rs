@@ -28,9 +28,9 @@ pub struct MemoryDetails {
     pub prompt_number: Option<u32>,
     /// Its content.
     pub body: MemoryBody,
-    /// Whether a later reprocessing or correction superseded it.
+    /// True if a later reprocessing or correction superseded it.
     pub is_superseded: bool,
-    /// What corrects it, if a later turn of its session does.
+    /// The correction by a later turn of its session, if any.
     pub correction: Option<Correction>,
     /// Its provenance.
     pub provenance: Provenance,

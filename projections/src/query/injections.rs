@@ -1,4 +1,4 @@
-//! What sessions were given.
+//! Reads the observations that sessions received.
 
 use crate::{Store, error::Result};
 use claude_mem_events::ObservationRef;
@@ -30,16 +30,5 @@ impl Store {
             Ok(ObservationRef { event: row.get(0)?, number: row.get(1)? })
         })?;
         Ok(refs.collect::<rusqlite::Result<_>>()?)
-    }
-
-    /// Number of sessions that were given an observation in full.
-    pub fn sessions_given(&self, observation: i64) -> Result<u64> {
-        let sql = "select count(distinct injections.session) from observations
-                       join injections on injections.event = observations.event
-                           and injections.number = observations.number
-                   where observations.id = ?1";
-        let count: i64 =
-            self.connection.prepare_cached(sql)?.query_row([observation], |row| row.get(0))?;
-        Ok(count.cast_unsigned())
     }
 }

@@ -53,7 +53,7 @@ impl Store {
         Ok(SessionProgress { turn_last, is_ended, stops })
     }
 
-    /// Whether a part of this turn was distilled already.
+    /// True if a part of this turn is already distilled.
     pub fn is_turn_begun(&self, session: i64, turn: u32) -> Result<bool> {
         let sql = "select exists (select 1 from tool_uses
                    where session = ?1 and turn = ?2 and answered_by is not null)";

@@ -86,8 +86,8 @@ fn name(word: &str, is_first: bool) -> Option<String> {
     (is_name && is_word && !is_stop_word(&name) && is_telling(&name)).then_some(name)
 }
 
-/// Whether a word says what a prompt is about. Words of conversation and of addresses do not, nor
-/// do short numbers.
+/// Returns false for words of conversation, parts of addresses and short numbers: they do not name
+/// a subject.
 fn is_telling(word: &str) -> bool {
     !(word.bytes().all(|byte| byte.is_ascii_digit()) && word.len() < 3)
         && CONVERSATION.binary_search(&word).is_err()

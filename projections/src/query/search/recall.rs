@@ -54,7 +54,8 @@ impl Store {
         let kind = Kind::Observation;
         let mut filter = Filter::of(&search, kind).unwrap_or_default();
         if !recall.session.is_empty() {
-            let sql = "row.session is not (select id from sessions where session = ? and log = 0)";
+            let sql = "(row.session is null or row.session is not
+                            (select id from sessions where session = ? and log = 0))";
             filter.add(sql, [recall.session.to_owned()]);
         }
         let gathering = Gathering {
@@ -87,7 +88,7 @@ impl Store {
     }
 }
 
-/// Whether a memory matches a prompt by more than chance.
+/// Decides whether a memory matches a prompt by more than chance.
 struct Evidence<'a> {
     terms: &'a PromptTerms,
     worths: &'a [f64],
@@ -167,6 +168,11 @@ mod tests {
         let store = store(&NOTES);
         let prompt = "why did we move off Postgres?";
         assert_eq!(recalled(&store, prompt, "new"), [1]);
+        let mut scene = TestLog::new();
+        scene.envelope.project.key = PROJECT.into();
+        scene.envelope.session.clear();
+        scene.add(MemoryAdded { text: NOTES[0].into(), ..MemoryAdded::default() });
+        assert_eq!(recalled(&scene.fold(), prompt, "new"), [1], "a note outside of a session");
         assert_eq!(recalled(&store, prompt, "old"), [0; 0]);
         let elsewhere =
             Recall { prompt, project: "/q", until_us: i64::MAX as u64, ..Recall::default() };
