@@ -124,6 +124,29 @@ fn a_log_that_was_cut_anywhere_is_folded_as_it_is_and_so_is_what_it_records_next
     }
 }
 
+/// The torn record is in a sealed segment when the log is folded next.
+#[test]
+fn a_log_that_was_cut_and_rolled_is_folded_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let whole = Place(dir.path().join("whole"));
+    fill(&whole.log_dir(), 1);
+    whole.folded();
+    let len = fs::metadata(whole.active()).unwrap().len();
+    for cut in [1, 39] {
+        for added in [1, 30] {
+            let what = format!("{cut} bytes cut, {added} events added");
+            let place = whole.copy_to(dir.path().join(format!("{cut}-{added}")));
+            place.cut_to(len - cut);
+            place.add(added);
+            claude_mem_log::roll(&place.log_dir(), &LogOptions::default()).unwrap();
+            place.add(1);
+            let store = place.assert_folds_as_it_is(&what);
+            let rebuilt = store.last_history_rebuild().unwrap().expect(&what);
+            assert_eq!(rebuilt.lost_events, 1, "{what}");
+        }
+    }
+}
+
 #[test]
 fn an_older_log_under_a_newer_database_is_detected() {
     let dir = tempfile::tempdir().unwrap();

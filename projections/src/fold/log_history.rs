@@ -205,14 +205,19 @@ fn does_history_differ(log: &Log, reached: Reached) -> Result<bool> {
     };
     // The record is damaged. If it was only damaged in place, the rows are right, and a rebuild
     // would lose it: then all its bytes are there, and no record begins within them.
-    let Some(end) = log.segments()?.last().map(|last| (last.number_last, last.bytes)) else {
+    let segments = log.segments()?;
+    let Some(end) = segments.last().map(|last| last.number_last) else { return Ok(true) };
+    // A segment is on disk before the next one is begun, so it was not cut.
+    if position.segment() > seq.segment() && end > seq.segment() {
+        return Ok(false);
+    }
+    let Some(segment) = segments.iter().find(|segment| segment.number_last >= seq.segment()) else {
         return Ok(true);
     };
     let whole_until = match gap {
-        _ if end.0 > seq.segment() => return Ok(false),
         Some(gap) if gap.reason == GapReason::Truncated => return Ok(true),
-        Some(gap) => (gap.offset + gap.len).min(end.1),
-        None => end.1,
+        Some(gap) => (gap.offset + gap.len).min(segment.bytes),
+        None => segment.bytes,
     };
-    Ok(Seq::new(end.0, whole_until) < position)
+    Ok(Seq::new(seq.segment(), whole_until) < position)
 }
