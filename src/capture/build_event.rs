@@ -17,7 +17,7 @@ use crate::{
     transcript::{self, TurnPart},
 };
 use claude_mem_core::settings::{Settings, table::SKIP_TOOLS};
-use claude_mem_privacy::{Author, Policy, clean_json, clean_text, typed};
+use claude_mem_privacy::{Author, Policy, redact_json, redact_text, typed};
 
 /// Stands for a prompt without text.
 pub const MEDIA: &str = "[media prompt]";
@@ -85,9 +85,9 @@ impl EventBuilder<'_, '_> {
     /// recorded, so that no tool of this turn can come before it.
     fn prompt_submitted(&mut self, prompt: &Prompt<'_>) -> Result<PromptSubmitted, NotBuilt> {
         let prompt_id = self.text(&prompt.prompt_id);
-        let cleaned = clean_text(&prompt.text, self.policy());
+        let redacted = redact_text(&prompt.text, self.policy());
         let submitter = submitter(&prompt.text);
-        let is_private = match (submitter, cleaned.wholly_private) {
+        let is_private = match (submitter, redacted.wholly_private) {
             // The result of a background task is as private as the turn that started it.
             (Submitter::TaskNotification | Submitter::Teammate, _) => self.turn.is_on(),
             (_, true) => {
@@ -107,7 +107,7 @@ impl EventBuilder<'_, '_> {
         let prompt = match submitter {
             _ if is_private => String::new(),
             Submitter::UserMedia => MEDIA.into(),
-            _ => cleaned.text,
+            _ => redacted.text,
         };
         let cwd = std::mem::take(&mut self.cwd);
         let extra = if is_private { String::new() } else { self.extra() };
@@ -249,7 +249,7 @@ impl EventBuilder<'_, '_> {
         if text.is_empty() {
             return String::new();
         }
-        let text = clean_text(text, self.policy()).text;
+        let text = redact_text(text, self.policy()).text;
         self.bytes_used += text.len();
         text
     }
@@ -258,7 +258,7 @@ impl EventBuilder<'_, '_> {
         if json.is_empty() {
             return String::new();
         }
-        let json = clean_json(json, self.policy());
+        let json = redact_json(json, self.policy());
         self.bytes_used += json.len();
         json
     }
@@ -266,7 +266,7 @@ impl EventBuilder<'_, '_> {
     /// Fields that no client's parser knows.
     fn extra(&mut self) -> String {
         let rest = std::mem::take(&mut self.rest).rest();
-        if rest.is_empty() { rest } else { clean_json(&rest, self.policy()) }
+        if rest.is_empty() { rest } else { redact_json(&rest, self.policy()) }
     }
 
     fn policy(&self) -> Policy {

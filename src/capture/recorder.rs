@@ -36,7 +36,7 @@ use claude_mem_core::{
     worker_process::wake,
 };
 use claude_mem_privacy::{
-    Policy, clean_bytes, clean_text,
+    Policy, redact_bytes, redact_text,
     work::{EVENT_BYTES_MAX, Scope},
 };
 
@@ -315,8 +315,8 @@ impl Recorder {
 
     /// Builds the envelope, unless the session is not to be recorded.
     fn admit(&self, source: Source<'_>) -> Result<Admitted, Skip> {
-        let cleaned = |text: &str| bounded(clean_text(text, self.policy).text);
-        let (session, cwd) = (cleaned(&source.session), cleaned(&source.cwd));
+        let redacted = |text: &str| bounded(redact_text(text, self.policy).text);
+        let (session, cwd) = (redacted(&source.session), redacted(&source.cwd));
         let (project, transcripts_of) = match source.access {
             Access::Program { project } => (project, None),
             Access::Hook { client, project_dir } => {
@@ -398,8 +398,8 @@ impl Recorder {
         };
         InputUnreadable {
             hook: hook.into(),
-            error: clean_text(&error, self.policy).text,
-            text: clean_bytes(bytes, self.policy),
+            error: redact_text(&error, self.policy).text,
+            text: redact_bytes(bytes, self.policy),
             bytes: input.len,
         }
     }

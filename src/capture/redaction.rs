@@ -9,7 +9,7 @@ use claude_mem_core::settings::{
     Settings,
     table::{FIELD_BYTES_MAX, REDACT_SECRETS},
 };
-use claude_mem_privacy::{Policy, clean_bytes, clean_json, clean_text, work};
+use claude_mem_privacy::{Policy, redact_bytes, redact_json, redact_text, work};
 
 /// The policy that the settings choose.
 pub fn policy(settings: &Settings) -> Policy {
@@ -40,7 +40,7 @@ pub fn redact_envelope(envelope: &mut Envelope, policy: Policy) {
 pub fn is_storable(event: &Event, policy: Policy) -> bool {
     let Event::Unknown { payload, .. } = event else { return true };
     let text = String::from_utf8_lossy(payload);
-    clean_bytes(
+    redact_bytes(
         payload,
         Policy { field_bytes_max: BYTES_MAX, total_bytes_max: BYTES_MAX, ..policy },
     ) == text
@@ -68,9 +68,9 @@ impl EventRedactor {
     fn path(&self, path: &mut String) {
         if path.contains(":/") {
             let urls = path.replace("://", ":/").replace(":/", "://");
-            let cleaned = clean_text(&urls, self.policy).text;
-            if cleaned != urls {
-                *path = cleaned;
+            let redacted = redact_text(&urls, self.policy).text;
+            if redacted != urls {
+                *path = redacted;
                 return;
             }
         }
@@ -79,7 +79,7 @@ impl EventRedactor {
 
     fn text(&self, text: &mut String) {
         if !text.is_empty() {
-            *text = clean_text(text, self.policy).text;
+            *text = redact_text(text, self.policy).text;
         }
     }
 
@@ -92,7 +92,7 @@ impl EventRedactor {
     /// JSON, if it is that; cut in the middle it may be no longer.
     fn json(&self, json: &mut String) {
         match serde_json::from_str::<serde::de::IgnoredAny>(json) {
-            Ok(_) => *json = clean_json(json, self.policy),
+            Ok(_) => *json = redact_json(json, self.policy),
             Err(_) => self.text(json),
         }
     }
@@ -100,14 +100,14 @@ impl EventRedactor {
     /// A reply, one element after the other. No private text was ever sent to a model, so a `<private>` that a reply does
     /// not close speaks of the tag. It costs the rest of its element, and not all other memories in the reply.
     fn reply(&self, reply: &mut String) {
-        let mut cleaned = String::with_capacity(reply.len());
+        let mut redacted = String::with_capacity(reply.len());
         let mut rest = reply.as_str();
         while !rest.is_empty() {
             let (element, after) = rest.split_at(end_of_element(rest));
-            cleaned.push_str(&clean_text(element, self.policy).text);
+            redacted.push_str(&redact_text(element, self.policy).text);
             rest = after;
         }
-        *reply = cleaned;
+        *reply = redacted;
     }
 
     fn event(&self, event: &mut Event) {

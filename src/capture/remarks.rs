@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use claude_mem_events::{Remark, RemarkKind};
-use claude_mem_privacy::{Policy, clean_text};
+use claude_mem_privacy::{Policy, redact_text};
 use serde_json::Value;
 
 /// More than nearly every turn has. Beyond it, the earliest words between tools are left out.
@@ -110,14 +110,14 @@ impl Remarks {
         let dropped: BTreeSet<usize> = narrations.map(|(index, _)| index).take(excess).collect();
         let kept = found.into_iter().enumerate().filter(|(index, _)| !dropped.contains(index));
         let mut kept: Vec<Remark> = kept.map(|(_, remark)| remark).take(COUNT_MAX).collect();
-        clean(&mut kept, policy);
+        redact(&mut kept, policy);
         kept
     }
 }
 
 /// Redacts, and shortens to the bounds. Words between tools get what others leave; the latest first, because they are
 /// closest to the result.
-fn clean(remarks: &mut Vec<Remark>, policy: Policy) {
+fn redact(remarks: &mut Vec<Remark>, policy: Policy) {
     let mut left = BYTES_MAX;
     let (mut words, mut others): (Vec<_>, Vec<_>) =
         remarks.iter_mut().rev().partition(|remark| remark.kind == RemarkKind::Narration);
@@ -125,10 +125,10 @@ fn clean(remarks: &mut Vec<Remark>, policy: Policy) {
         let bytes_max = bytes_max(remark.kind).min(policy.field_bytes_max).min(left);
         let policy = Policy { field_bytes_max: bytes_max, ..policy };
         remark.text = match bytes_max >= BYTES_MIN {
-            true => clean_text(&remark.text, policy).unless_private(),
+            true => redact_text(&remark.text, policy).unless_private(),
             false => String::new(),
         };
-        remark.tool_use_id = clean_text(&remark.tool_use_id, policy).text;
+        remark.tool_use_id = redact_text(&remark.tool_use_id, policy).text;
         left = left.saturating_sub(remark.text.len());
     }
     remarks.retain(|remark| !remark.text.is_empty());

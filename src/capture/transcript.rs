@@ -14,7 +14,7 @@ use std::{
 use memchr::{memchr_iter, memrchr};
 
 use claude_mem_core::os::{FileExt as _, Opening as _};
-use claude_mem_privacy::{Policy, clean_text};
+use claude_mem_privacy::{Policy, redact_text};
 
 /// How much is read at a time, and at most. One answer is below a megabyte, and what comes after it in
 /// the file is mostly small; a longer line is given up.
@@ -60,7 +60,7 @@ pub(super) fn last_messages(path: &Path, read_line: impl Fn(&[u8]) -> Option<Mes
             }
             Speaker::Assistant => {}
             Speaker::User => {
-                let is_private = clean_text(&text, Policy::default()).wholly_private;
+                let is_private = redact_text(&text, Policy::default()).wholly_private;
                 if last.user.is_empty() {
                     last.user = text;
                 }
@@ -145,7 +145,7 @@ pub(super) fn turn_parts(
             }
             TurnRow::Prompt { .. } if is_begun => break,
             TurnRow::Prompt { text, prompt_id: of_turn } => {
-                if is_other(&of_turn) || clean_text(&text, Policy::default()).wholly_private {
+                if is_other(&of_turn) || redact_text(&text, Policy::default()).wholly_private {
                     return Vec::new();
                 }
                 (is_begun, is_known) = (true, true);

@@ -14,7 +14,7 @@ use crate::{
     paths::create_private,
     safe_text::is_unsafe,
 };
-use claude_mem_privacy::{Policy, clean_text};
+use claude_mem_privacy::{Policy, redact_text};
 
 /// Rotated at this size, so that all files together stay below 4 MiB.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -60,7 +60,7 @@ impl Level {
 /// Appends one line to `logs/claude-mem.log`, with one `write`, so that lines of parallel hooks do not mix.
 pub fn record(data: &Path, level: Level, message: impl Display) {
     // A message may quote a path, a response or an input.
-    let message = clean_text(&message.to_string(), Policy::default()).text;
+    let message = redact_text(&message.to_string(), Policy::default()).text;
     let line = line(level, &message);
     let file = data.join("logs/claude-mem.log");
     // There is no other place to report a failure to.
@@ -74,7 +74,7 @@ pub fn worker_log(data: &Path) -> PathBuf {
 
 /// Appends one line to the worker's log. Warnings and errors also go to `logs/claude-mem.log`.
 pub fn record_worker(data: &Path, level: Level, message: impl Display) {
-    let message = clean_text(&message.to_string(), Policy::default()).text;
+    let message = redact_text(&message.to_string(), Policy::default()).text;
     let _ = append(&worker_log(data), &line(level, &message));
     if level <= Level::Warn {
         record(data, level, format_args!("worker: {message}"));

@@ -4,7 +4,7 @@ use claude_mem_projections::UpstreamRow;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use claude_mem_privacy::{Policy, clean_json, clean_text};
+use claude_mem_privacy::{Policy, redact_json, redact_text};
 
 /// Columns that are dropped: internal ones, and the one that may contain private text.
 const DROPPED: [&str; 9] = [
@@ -60,7 +60,7 @@ fn parsed(text: &str) -> Option<u64> {
 }
 
 /// The row without private text, secrets and dropped columns.
-pub(super) fn cleaned(row: &UpstreamRow, policy: Policy) -> Map<String, Value> {
+pub(super) fn redacted(row: &UpstreamRow, policy: Policy) -> Map<String, Value> {
     let mut taken = 0;
     let mut kept = Map::new();
     for (name, value) in row {
@@ -71,11 +71,11 @@ pub(super) fn cleaned(row: &UpstreamRow, policy: Policy) -> Map<String, Value> {
         let value = match value {
             value if LISTS.contains(&name.as_str()) => list(value, policy),
             Value::String(text) if JSON.contains(&name.as_str()) => {
-                Value::String(clean_json(text, policy))
+                Value::String(redact_json(text, policy))
             }
-            Value::String(text) => Value::String(clean_text(text, policy).unless_private()),
+            Value::String(text) => Value::String(redact_text(text, policy).unless_private()),
             Value::Number(_) | Value::Bool(_) => value.clone(),
-            other => Value::String(clean_json(&other.to_string(), policy)),
+            other => Value::String(redact_json(&other.to_string(), policy)),
         };
         taken += value.as_str().map_or(16, str::len);
         kept.insert(name.clone(), value);
@@ -96,7 +96,7 @@ fn list(value: &Value, policy: Policy) -> Value {
     };
     let mut taken = 0;
     let clean = |item: &Value| {
-        let text = clean_text(item.as_str()?, policy.after(taken)).unless_private();
+        let text = redact_text(item.as_str()?, policy.after(taken)).unless_private();
         taken += text.len();
         (!text.trim().is_empty()).then_some(Value::String(text))
     };
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn lists_are_lists_however_they_were_written_and_nothing_private_is_kept() {
-        let found = cleaned(
+        let found = redacted(
             &row(&json!({
                 "id": 7,
                 "facts": "[\"one\", \"<private>x</private>\", 3]",

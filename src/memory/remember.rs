@@ -16,7 +16,7 @@ use claude_mem_core::{
     app::App,
     failure::{Failure, nearest},
 };
-use claude_mem_privacy::{Policy, clean_text};
+use claude_mem_privacy::{Policy, redact_text};
 
 /// The default type.
 pub const NOTE: &str = "note";
@@ -168,8 +168,8 @@ struct Cleaning {
 
 impl Cleaning {
     fn text(&mut self, text: &str) -> String {
-        let cleaned = clean_text(text, self.policy).unless_private();
-        self.is_redacted |= cleaned != text;
-        cleaned.trim().to_owned()
+        let redacted = redact_text(text, self.policy).unless_private();
+        self.is_redacted |= redacted != text;
+        redacted.trim().to_owned()
     }
 }

@@ -17,7 +17,7 @@ pub mod work;
 use std::borrow::Cow;
 
 pub use client_text::{Author, Typed, typed};
-pub use json::clean_json;
+pub use json::redact_json;
 pub use json_strings::{end_of_string, read_string};
 
 use clip::Clip;
@@ -59,13 +59,13 @@ impl Policy {
 
 /// A text that may be stored.
 #[derive(Debug, PartialEq)]
-pub struct Cleaned {
+pub struct Redacted {
     pub text: String,
     /// A `<private>` was removed, and only whitespace is left: the whole turn is private.
     pub wholly_private: bool,
 }
 
-impl Cleaned {
+impl Redacted {
     /// The text; `None` if all of it was private.
     pub fn unless_private(self) -> String {
         if self.wholly_private { String::new() } else { self.text }
@@ -73,30 +73,30 @@ impl Cleaned {
 }
 
 /// Redacts a prompt or a message.
-pub fn clean_text(text: &str, policy: Policy) -> Cleaned {
+pub fn redact_text(text: &str, policy: Policy) -> Redacted {
     redact_owned(Cow::Borrowed(text), policy)
 }
 
 /// Redacts input that cannot be parsed, as plain text.
-pub fn clean_bytes(bytes: &[u8], policy: Policy) -> String {
+pub fn redact_bytes(bytes: &[u8], policy: Policy) -> String {
     redact_owned(String::from_utf8_lossy(bytes), policy).text
 }
 
-fn redact_owned(text: Cow<'_, str>, policy: Policy) -> Cleaned {
+fn redact_owned(text: Cow<'_, str>, policy: Policy) -> Redacted {
     let stripped = tags::strip(text);
     let wholly_private = stripped.wholly_private;
     let limit = policy.field_bytes_max.min(policy.total_bytes_max);
-    let text = match redact_text(&stripped.text, None, policy.redact_secrets, limit) {
+    let text = match redact_secrets(&stripped.text, None, policy.redact_secrets, limit) {
         Some(text) => text,
         None => stripped.text.into_owned(),
     };
-    Cleaned { text, wholly_private }
+    Redacted { text, wholly_private }
 }
 
 /// Redacts and truncates a text; `None` if it is unchanged.
 ///
 /// After a name such as `password`, the whole text may be a secret.
-fn redact_text(text: &str, name: Option<Name>, redact: bool, limit: usize) -> Option<String> {
+fn redact_secrets(text: &str, name: Option<Name>, redact: bool, limit: usize) -> Option<String> {
     let plain = if redact { secrets::redact_escaped(text) } else { None };
     let text = plain.as_deref().unwrap_or(text);
     let bytes = text.as_bytes();
@@ -115,7 +115,7 @@ fn redact_text(text: &str, name: Option<Name>, redact: bool, limit: usize) -> Op
     Some(rewrite(text, first, limit))
 }
 
-/// Rewrites the text from the first secret on. Separate from [`redact_text`], which most texts leave
+/// Rewrites the text from the first secret on. Separate from [`redact_secrets`], which most texts leave
 /// unchanged, because the hash of cut text takes two pages of stack.
 #[inline(never)]
 fn rewrite(text: &str, first: Option<Found>, limit: usize) -> String {

@@ -42,12 +42,12 @@ pub(super) fn write(out: &mut String, raw: &str, redact: bool, limit: usize) -> 
     }
     let mut text = String::with_capacity(head.len().max(tail.len()));
     out.reserve_exact(2 * side + NOTE_BYTES);
-    let head = cleaned(head, redact, &mut text).filter(|head| head.len() >= side)?;
+    let head = redacted(head, redact, &mut text).filter(|head| head.len() >= side)?;
     let head = &head[..floor_boundary(&head, side)];
     let (start, kept) = (out.len(), head.len());
     out.push('"');
     write_escaped(out, head);
-    let tail = cleaned(tail, redact, &mut text).filter(|tail| tail.len() >= side);
+    let tail = redacted(tail, redact, &mut text).filter(|tail| tail.len() >= side);
     let Some(tail) = tail else {
         out.truncate(start);
         return None;
@@ -141,7 +141,7 @@ fn bytes_lost(raw: &[u8]) -> usize {
 }
 
 /// Decodes a piece and replaces its secrets.
-fn cleaned<'a>(raw: &str, redact: bool, text: &'a mut String) -> Option<Cow<'a, str>> {
+fn redacted<'a>(raw: &str, redact: bool, text: &'a mut String) -> Option<Cow<'a, str>> {
     text.clear();
     unescape(raw, text)?;
     if redact && let Some(plain) = secrets::redact_escaped(text) {
@@ -164,7 +164,7 @@ mod tests {
     use proptest::{collection::vec, prelude::*, sample::select};
 
     use super::*;
-    use crate::{Policy, clean_text};
+    use crate::{Policy, redact_text};
 
     const LIMIT: usize = 2048;
 
@@ -213,11 +213,11 @@ mod tests {
     /// The two ends of the full redaction.
     fn whole_way(text: &str) -> (String, String) {
         let policy = Policy { field_bytes_max: LIMIT, ..Policy::default() };
-        split(&clean_text(text, policy).text)
+        split(&redact_text(text, policy).text)
     }
 
-    fn split(cleaned: &str) -> (String, String) {
-        let (head, rest) = cleaned.split_once("\n[cut: ").expect("it is too long");
+    fn split(redacted: &str) -> (String, String) {
+        let (head, rest) = redacted.split_once("\n[cut: ").expect("it is too long");
         (head.into(), rest.split_once("]\n").expect("a note has an end").1.into())
     }
 

@@ -12,11 +12,11 @@ mod generator;
 const CORPUS: &str = include_str!("../../tests/fixtures/secrets/corpus.txt");
 
 fn text(text: &str) -> String {
-    clean_text(text, Policy::default()).text
+    redact_text(text, Policy::default()).text
 }
 
 fn json(raw: &str) -> String {
-    clean_json(raw, Policy::default())
+    redact_json(raw, Policy::default())
 }
 
 /// One line of the corpus with generated secrets.
@@ -48,15 +48,15 @@ fn expand(rule: &'static str, template: &str) -> Example {
 fn the_corpus_is_classified() {
     let mut wrong = Vec::new();
     for Example { rule, text: given, secrets } in corpus() {
-        let cleaned = text(&given);
+        let redacted = text(&given);
         let right = if rule == "-" {
-            cleaned == given
+            redacted == given
         } else {
-            cleaned.contains(&format!("[redacted:{rule}]"))
-                && !secrets.iter().any(|secret| cleaned.contains(secret))
+            redacted.contains(&format!("[redacted:{rule}]"))
+                && !secrets.iter().any(|secret| redacted.contains(secret))
         };
-        if !right || text(&cleaned) != cleaned {
-            wrong.push(format!("{rule}\t{given}\n  became {cleaned}\n  then {}", text(&cleaned)));
+        if !right || text(&redacted) != redacted {
+            wrong.push(format!("{rule}\t{given}\n  became {redacted}\n  then {}", text(&redacted)));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -66,11 +66,11 @@ fn the_corpus_is_classified() {
 fn the_corpus_is_classified_inside_json() {
     for Example { rule, text: given, secrets } in corpus() {
         let raw = serde_json::json!({ "a": [{ "b": given }] }).to_string();
-        let cleaned = json(&raw);
-        let value: Value = serde_json::from_str(&cleaned).unwrap();
+        let redacted = json(&raw);
+        let value: Value = serde_json::from_str(&redacted).unwrap();
         assert_eq!(value["a"][0]["b"], text(&given), "{rule}\t{given}");
-        assert!(rule != "-" || cleaned == raw, "{raw} became {cleaned}");
-        assert!(!secrets.iter().any(|secret| cleaned.contains(secret)), "{cleaned}");
+        assert!(rule != "-" || redacted == raw, "{raw} became {redacted}");
+        assert!(!secrets.iter().any(|secret| redacted.contains(secret)), "{redacted}");
     }
 }
 
@@ -93,7 +93,7 @@ fn text_around_a_secret_stays() {
 
 #[test]
 fn a_prompt_without_remaining_text_is_wholly_private() {
-    let wholly = |text| clean_text(text, Policy::default()).wholly_private;
+    let wholly = |text| redact_text(text, Policy::default()).wholly_private;
     assert!(wholly("<private>x</private>"));
     assert!(wholly(" \n<PRIVATE a='b'>x\n"));
     assert!(wholly("<private>x</private> <system-reminder>y</system-reminder>"));
@@ -150,7 +150,7 @@ fn without_redaction_only_tags_are_removed() {
     let policy = Policy { redact_secrets: false, ..Policy::default() };
     let raw = r#"{"password":"hunter2","a":"<private>x</private>DB_PASSWORD=hunter2"}"#;
     let expected = r#"{"password":"hunter2","a":"[redacted:private]DB_PASSWORD=hunter2"}"#;
-    assert_eq!(clean_json(raw, policy), expected);
+    assert_eq!(redact_json(raw, policy), expected);
 }
 
 #[test]
@@ -207,8 +207,8 @@ fn control_characters_and_lone_surrogates_become_storable() {
 
 #[test]
 fn invalid_utf8_is_redacted_as_text() {
-    let cleaned = clean_bytes(b"\xff{\"password\":\"abc\"\xfe", Policy::default());
-    assert_eq!(cleaned, "\u{fffd}{\"password\":\"[redacted:password]\"\u{fffd}");
+    let redacted = redact_bytes(b"\xff{\"password\":\"abc\"\xfe", Policy::default());
+    assert_eq!(redacted, "\u{fffd}{\"password\":\"[redacted:password]\"\u{fffd}");
 }
 
 #[test]
@@ -225,12 +225,12 @@ fn long_strings_are_clipped_after_redaction() {
     let policy = Policy { field_bytes_max: 400, ..Policy::default() };
     // The password spans the end of the head.
     let given = format!("{} DB_PASSWORD=hunter2hunter2 {}", "a".repeat(100), "b".repeat(600));
-    let cleaned = clean_text(&given, policy).text;
-    assert!(cleaned.len() <= 400 && cleaned.contains(" DB_PASSWORD=[re"), "{cleaned}");
-    assert!(cleaned.contains("[cut: "), "{cleaned}");
+    let redacted = redact_text(&given, policy).text;
+    assert!(redacted.len() <= 400 && redacted.contains(" DB_PASSWORD=[re"), "{redacted}");
+    assert!(redacted.contains("[cut: "), "{redacted}");
     let raw = serde_json::json!({ "x": given, "y": "short" }).to_string();
-    let value: Value = serde_json::from_str(&clean_json(&raw, policy)).unwrap();
-    assert_eq!(value["x"], cleaned);
+    let value: Value = serde_json::from_str(&redact_json(&raw, policy)).unwrap();
+    assert_eq!(value["x"], redacted);
     assert_eq!(value["y"], "short");
 }
 
@@ -248,10 +248,10 @@ fn a_value_above_the_total_limit_is_closed_early() {
         format!("[{}]", "9".repeat(3000)),
         format!("[1,{}2]", " ".repeat(3000)),
     ] {
-        let cleaned = clean_json(&raw, policy);
-        assert!(cleaned.len() <= 1000, "{} bytes", cleaned.len());
-        assert!(cleaned.contains("[cut: "), "{cleaned}");
-        assert!(is_json(&cleaned), "{cleaned}");
+        let redacted = redact_json(&raw, policy);
+        assert!(redacted.len() <= 1000, "{} bytes", redacted.len());
+        assert!(redacted.contains("[cut: "), "{redacted}");
+        assert!(is_json(&redacted), "{redacted}");
     }
 }
 
@@ -259,11 +259,11 @@ fn a_value_above_the_total_limit_is_closed_early() {
 fn elements_cut_from_an_array_are_counted() {
     let policy = Policy { total_bytes_max: 400, ..Policy::default() };
     let raw = serde_json::to_string(&vec![7; 1000]).unwrap();
-    let cleaned = clean_json(&raw, policy);
-    let (kept, note) = cleaned.split_once(",\"[cut: ").unwrap();
+    let redacted = redact_json(&raw, policy);
+    let (kept, note) = redacted.split_once(",\"[cut: ").unwrap();
     assert!(raw.starts_with(kept));
     let cut = raw.len() - kept.len();
-    assert!(note.starts_with(&format!("{cut} of {} bytes, blake3 ", raw.len())), "{cleaned}");
+    assert!(note.starts_with(&format!("{cut} of {} bytes, blake3 ", raw.len())), "{redacted}");
 }
 
 #[test]
@@ -274,29 +274,29 @@ fn beyond_the_work_limit_a_field_is_truncated_and_marked() {
         serde_json::json!({ "a": text, "b": [secret, "<private>", "x"], secret: 1 }).to_string();
     for limit in [0, 10, 1000, 10_000, 10_000_000] {
         let scope = work::Scope::new(limit);
-        let cleaned = [
-            clean_text(&text, Policy::default()).text,
-            clean_json(&raw, Policy::default()),
-            clean_json(&raw[1..], Policy::default()),
-            clean_bytes(raw.as_bytes(), Policy::default()),
+        let redacted = [
+            redact_text(&text, Policy::default()).text,
+            redact_json(&raw, Policy::default()),
+            redact_json(&raw[1..], Policy::default()),
+            redact_bytes(raw.as_bytes(), Policy::default()),
         ];
-        for cleaned in &cleaned {
-            assert!(!cleaned.contains("16C7e42F"), "{limit}: {cleaned}");
+        for redacted in &redacted {
+            assert!(!redacted.contains("16C7e42F"), "{limit}: {redacted}");
         }
-        let is_cut = cleaned.iter().any(|cleaned| cleaned.contains("[not read: "));
+        let is_cut = redacted.iter().any(|redacted| redacted.contains("[not read: "));
         assert_eq!(scope.fields_cut() > 0, is_cut, "{limit}");
         assert_eq!(is_cut, limit < 10_000_000, "{limit}");
-        assert!(serde_json::from_str::<serde_json::Value>(&cleaned[1]).is_ok(), "{}", cleaned[1]);
+        assert!(serde_json::from_str::<serde_json::Value>(&redacted[1]).is_ok(), "{}", redacted[1]);
     }
-    assert_eq!(clean_text("word", Policy::default()).text, "word");
+    assert_eq!(redact_text("word", Policy::default()).text, "word");
 }
 
 #[test]
 fn wholly_private_text_stays_private_beyond_the_work_limit() {
     let text = "<private>".to_owned() + &"x <b>".repeat(10_000);
     let scope = work::Scope::new(1000);
-    let cleaned = clean_text(&text, Policy::default());
-    assert!(cleaned.wholly_private && scope.fields_cut() > 0, "{}", cleaned.text);
+    let redacted = redact_text(&text, Policy::default());
+    assert!(redacted.wholly_private && scope.fields_cut() > 0, "{}", redacted.text);
 }
 
 /// Valid at any depth, unlike `Value`.
@@ -419,10 +419,10 @@ proptest! {
     #[test]
     fn json_stays_json_and_within_its_bound(value in any_json(), total in 300_usize..2000) {
         let raw = value.to_string();
-        let cleaned = json(&raw);
-        prop_assert!(is_json(&cleaned), "{}", cleaned);
-        prop_assert_eq!(json(&cleaned), cleaned);
-        let bounded = clean_json(&raw, Policy { total_bytes_max: total, ..Policy::default() });
+        let redacted = json(&raw);
+        prop_assert!(is_json(&redacted), "{}", redacted);
+        prop_assert_eq!(json(&redacted), redacted);
+        let bounded = redact_json(&raw, Policy { total_bytes_max: total, ..Policy::default() });
         prop_assert!(is_json(&bounded) && bounded.len() <= total, "{}", bounded);
     }
 
@@ -431,6 +431,6 @@ proptest! {
         let secret = format!("ghp_{}", generator::made_up("alnum:36", seed));
         let raw = serde_json::json!([{ "x": format!("{before} {secret} {after}") }]).to_string();
         prop_assert!(!json(&raw).contains(&secret[4..]));
-        prop_assert!(!clean_bytes(&raw.as_bytes()[..raw.len() - 2], Policy::default()).contains(&secret[4..]));
+        prop_assert!(!redact_bytes(&raw.as_bytes()[..raw.len() - 2], Policy::default()).contains(&secret[4..]));
     }
 }

@@ -12,7 +12,7 @@ use claude_mem_capture::{
     transcript_rows::{Block, Row, as_typed, joined},
 };
 use claude_mem_core::failure::Failure;
-use claude_mem_privacy::{Policy, clean_json, clean_text};
+use claude_mem_privacy::{Policy, redact_json, redact_text};
 
 /// Settings of the hooks.
 #[derive(Debug)]
@@ -140,7 +140,7 @@ impl<'a> Conversation<'a> {
             let is_aside = !words.agent_id.is_empty();
             let stop = SummaryRequested {
                 scope: if is_aside { StopScope::Subagent } else { StopScope::Turn },
-                last_assistant_message: clean_text(&words.text, policy).text,
+                last_assistant_message: redact_text(&words.text, policy).text,
                 remarks: remarks.clone(),
                 agent_id: words.agent_id.clone(),
                 agent_type: words.agent_type.clone(),
@@ -193,10 +193,10 @@ impl<'a> Conversation<'a> {
     ) -> Result<(), Failure> {
         let Some(time_us) = row.time_us() else { return Ok(()) };
         let submitter = submitter(text);
-        let cleaned = clean_text(text, self.habits.policy);
+        let redacted = redact_text(text, self.habits.policy);
         let is_private = match submitter {
             Submitter::TaskNotification | Submitter::Teammate => self.is_private,
-            _ => cleaned.wholly_private,
+            _ => redacted.wholly_private,
         };
         // A prompt queued into a private turn is public, and the turn stays private.
         let is_same_turn = !prompt_id.is_empty() && prompt_id == self.prompt_id;
@@ -207,7 +207,7 @@ impl<'a> Conversation<'a> {
             let prompt = match submitter {
                 _ if is_private => String::new(),
                 Submitter::UserMedia => MEDIA.into(),
-                _ => cleaned.text.clone(),
+                _ => redacted.text.clone(),
             };
             let (prompt_id, cwd) = (prompt_id.to_owned(), row.cwd().into_owned());
             let extra = String::new();
@@ -320,15 +320,15 @@ impl<'a> Conversation<'a> {
             prompt_id => prompt_id,
         };
         let make = || {
-            let input = clean_json(&call.input, policy);
+            let input = redact_json(&call.input, policy);
             let policy = policy.after(input.len());
             let output = match (result.is_error(), told) {
                 (true, _) => String::new(),
-                (false, told) => clean_json(told.unwrap_or(result.output()), policy),
+                (false, told) => redact_json(told.unwrap_or(result.output()), policy),
             };
             let used = ToolUsed {
-                tool: clean_text(&call.tool, policy).text,
-                error: clean_text(&error, policy.after(output.len())).text,
+                tool: redact_text(&call.tool, policy).text,
+                error: redact_text(&error, policy.after(output.len())).text,
                 has_failed: result.is_error(),
                 input,
                 output,

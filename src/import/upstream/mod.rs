@@ -21,11 +21,11 @@ use crate::{
     DATABASE,
     home::Home,
     sink::{Sink, stable_id},
-    upstream_rows::{cleaned, text, time_us, written},
+    upstream_rows::{redacted, text, time_us, written},
 };
 use claude_mem_capture::{CLAUDE_CODE, envelope};
 use claude_mem_core::{app::App, failure::Failure};
-use claude_mem_privacy::clean_text;
+use claude_mem_privacy::redact_text;
 
 /// The client name of imported rows.
 const SOURCE: &str = "claude-mem-ts";
@@ -254,8 +254,8 @@ impl<'a, 's> Import<'a, 's> {
         let id = identity("stop", row, time_us, envelope, &said);
         self.sink.add("SummaryRequested", id, envelope, || {
             let stop = SummaryRequested {
-                last_user_message: clean_text(text(row, "last_user_message"), policy).text,
-                last_assistant_message: clean_text(text(row, "last_assistant_message"), policy)
+                last_user_message: redact_text(text(row, "last_user_message"), policy).text,
+                last_assistant_message: redact_text(text(row, "last_assistant_message"), policy)
                     .text,
                 cwd: text(row, "cwd").into(),
                 ..SummaryRequested::default()
@@ -277,7 +277,7 @@ impl<'a, 's> Import<'a, 's> {
         let (policy, origin) = (self.home.policy, &self.origin);
         let id = identity(what, row, time_us, envelope, said);
         self.sink.add(what, id, envelope, || {
-            let mut row_cleaned = cleaned(row, policy);
+            let mut row_cleaned = redacted(row, policy);
             if row.contains_key("created_at_epoch") || row.contains_key("created_at") {
                 // Always in milliseconds.
                 row_cleaned.insert("created_at_epoch".into(), (time_us / 1000).into());

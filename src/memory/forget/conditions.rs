@@ -10,7 +10,7 @@ use super::{append, known, project_of};
 use crate::store;
 use claude_mem_capture::redaction;
 use claude_mem_core::{app::App, failure::Failure};
-use claude_mem_privacy::clean_text;
+use claude_mem_privacy::redact_text;
 
 /// What to forget: everything that matches all conditions.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -98,7 +98,7 @@ pub fn forget_meant(
     meant: &Meant,
     reason: &str,
 ) -> Result<Id, Failure> {
-    let reason = clean_text(reason, redaction::policy(&app.settings)).text;
+    let reason = redact_text(reason, redaction::policy(&app.settings)).text;
     let forgotten = Forgotten { reason, ..meant.forgotten.clone() };
     let project = match (forgotten.project.as_str(), forgotten.session.as_str()) {
         ("", "") => project_of(store, &meant.memories)?,

@@ -19,7 +19,7 @@ use crate::{
 };
 use claude_mem_capture::{project::ProjectId, redaction};
 use claude_mem_core::{app::App, failure::Failure};
-use claude_mem_privacy::clean_text;
+use claude_mem_privacy::redact_text;
 
 /// What would be forgotten.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ pub fn forget(
     let forgotten = Forgotten {
         events: wholes.iter().map(|memory| *memory.event.as_bytes()).collect(),
         rows: parts.iter().filter_map(address).collect(),
-        reason: clean_text(reason, redaction::policy(&app.settings)).text,
+        reason: redact_text(reason, redaction::policy(&app.settings)).text,
         ..Forgotten::default()
     };
     let id = append(app, &project_of(store, &taken.named)?, forgotten)?;

@@ -7,7 +7,7 @@
 use crate::{
     json::{name_of, scalar_length},
     json_strings::{end_of_string, unescape},
-    redact_text,
+    redact_secrets,
     secrets::{self, Found},
     tags, work,
 };
@@ -134,7 +134,8 @@ impl<'a> Neighbours<'a> {
             return;
         }
         let name = name_of(before.as_bytes());
-        if let Some(hidden) = name.and_then(|name| redact_text(text, Some(name), true, usize::MAX))
+        if let Some(hidden) =
+            name.and_then(|name| redact_secrets(text, Some(name), true, usize::MAX))
         {
             *text = hidden;
         }
@@ -232,13 +233,13 @@ fn skip_blanks(raw: &str, at: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Policy, clean_json};
+    use crate::{Policy, redact_json};
 
     fn check(cases: &[(&str, &str)]) {
         for (raw, expected) in cases {
-            let cleaned = clean_json(raw, Policy::default());
-            assert_eq!(&cleaned, expected, "{raw}");
-            assert_eq!(clean_json(&cleaned, Policy::default()), cleaned, "{raw}");
+            let redacted = redact_json(raw, Policy::default());
+            assert_eq!(&redacted, expected, "{raw}");
+            assert_eq!(redact_json(&redacted, Policy::default()), redacted, "{raw}");
         }
     }
 
@@ -280,10 +281,10 @@ mod tests {
                 ]
                 .into();
                 let raw = serde_json::to_string(&lines).unwrap();
-                let cleaned = clean_json(&raw, Policy::default());
-                let after: Vec<String> = serde_json::from_str(&cleaned).unwrap();
-                assert!(!cleaned.contains("AKCAQEA"), "{cleaned}");
-                assert_eq!((after.len(), after[4].as_str()), (5, lines[4].as_str()), "{cleaned}");
+                let redacted = redact_json(&raw, Policy::default());
+                let after: Vec<String> = serde_json::from_str(&redacted).unwrap();
+                assert!(!redacted.contains("AKCAQEA"), "{redacted}");
+                assert_eq!((after.len(), after[4].as_str()), (5, lines[4].as_str()), "{redacted}");
             }
         }
     }
@@ -303,8 +304,8 @@ mod tests {
             r"x\nmachine db\n login ada\n password hunter2\n",
         ] {
             let raw = serde_json::to_string(lines).unwrap();
-            let cleaned = clean_json(&raw, Policy::default());
-            assert!(!cleaned.contains("hunter2"), "{cleaned}");
+            let redacted = redact_json(&raw, Policy::default());
+            assert!(!redacted.contains("hunter2"), "{redacted}");
         }
     }
 
@@ -344,6 +345,6 @@ mod tests {
     fn nested_arrays_are_each_read_once() {
         let deep = format!("{}\"<private>\"{}", "[{\"a\":".repeat(50_000), "}]".repeat(50_000));
         let expected = deep.replace("<private>", "[redacted:private]");
-        assert_eq!(clean_json(&deep, Policy::default()), expected);
+        assert_eq!(redact_json(&deep, Policy::default()), expected);
     }
 }

@@ -12,9 +12,9 @@ use blake3::Hasher;
 use arrays::Neighbours;
 
 use crate::{
-    Policy, clean_text, clip,
+    Policy, clip,
     json_strings::{end_of_string, read_string, write_string},
-    long_strings, redact_text,
+    long_strings, redact_secrets, redact_text,
     secrets::{self, Name},
     tags,
 };
@@ -24,7 +24,7 @@ const NOTE_BYTES_MAX: usize = 256;
 
 /// Redacts every string of a JSON text, including member names. The result is always valid JSON:
 /// invalid input becomes one string, redacted as plain text.
-pub fn clean_json(raw: &str, policy: Policy) -> String {
+pub fn redact_json(raw: &str, policy: Policy) -> String {
     let mut pass = Pass::new(raw, policy);
     if pass.run().is_some() {
         return pass.finish();
@@ -38,7 +38,7 @@ pub fn clean_json(raw: &str, policy: Policy) -> String {
 #[inline(never)]
 fn redact_other(raw: &str, policy: Policy) -> String {
     let mut out = String::new();
-    write_string(&mut out, &clean_text(raw, policy).text);
+    write_string(&mut out, &redact_text(raw, policy).text);
     if out.len() > policy.total_bytes_max {
         let mut rest = Rest { hash: Hasher::new(), bytes: out.len(), open: Vec::new() };
         rest.hash.update(out.as_bytes());
@@ -277,7 +277,7 @@ impl<'a> Pass<'a> {
     fn put(&mut self, string: StringRead<'_>, name: Option<Name>) {
         let StringRead { start, text, changed } = string;
         let limit = self.policy.field_bytes_max.min(self.policy.total_bytes_max);
-        let hidden = redact_text(&text, name, self.policy.redact_secrets, limit);
+        let hidden = redact_secrets(&text, name, self.policy.redact_secrets, limit);
         if changed || hidden.is_some() {
             self.copy_to(start);
             write_string(&mut self.out, hidden.as_deref().unwrap_or(&text));
@@ -299,7 +299,7 @@ impl<'a> Pass<'a> {
         let secret = secret.and_then(|name| name.secret_in(number.as_bytes())).is_some();
         if secret || length > self.policy.field_bytes_max {
             let name = self.names.name.filter(|_| secret);
-            let text = redact_text(number, name, secret, self.policy.field_bytes_max);
+            let text = redact_secrets(number, name, secret, self.policy.field_bytes_max);
             self.copy_to(start);
             write_string(&mut self.out, text.as_deref().unwrap_or(number));
             self.copied = self.at;

@@ -164,10 +164,10 @@ pub(super) fn url_password(text: &[u8], at: usize) -> Option<Found> {
         None => url.iter().rposition(|byte| *byte == b'@')?,
     };
     let password = url.get(colon + 1..at_sign)?;
-    let redact_text = !password.is_empty()
+    let is_secret = !password.is_empty()
         && !values::is_placeholder(password)
         && !values::holds_placeholder(&url[..at_sign]);
-    redact_text.then(|| Found {
+    is_secret.then(|| Found {
         start: start + colon + 1,
         end: start + at_sign,
         rule: "url-password",
