@@ -1,6 +1,7 @@
 //! Reads the last message of a turn: the result, causes, choices, and what is left to do.
 
 use super::choices::{is_choice, is_proposal};
+use super::corrections::Corrections;
 use super::markdown::{self, Block, sentences};
 use super::text::{
     add, alternatives, begins, clip, holds, is_among, one_line, padded, sentence_case, words,
@@ -35,7 +36,7 @@ pub(super) struct Answer {
     /// Questions to the user.
     pub(super) questions: Vec<String>,
     /// The message takes back something said before.
-    pub(super) corrections: Vec<String>,
+    pub(super) corrections: Corrections,
 }
 
 /// A candidate for a title.
@@ -68,8 +69,12 @@ const LESSON_HEADINGS: &str = "root cause|cause|finding|learned|lesson|gotcha|ca
 fn section(heading: &str) -> Section {
     let heading = heading.to_lowercase();
     let is = |marks: &str| holds(&heading, marks);
-    // "Open decisions" are questions.
-    let is_open = begins(&heading, "open|pending|decisions needed|decision needed|your decision");
+    // "Open decisions" are questions, "Proposed decisions" proposals.
+    let is_open = heading.contains('?')
+        || is(DECISION_HEADINGS)
+            && is(
+                "open|pending|needed|required|to make|to take|for you|your |propos|suggest|recommend|possible|possib|待|нужн|gerek",
+            );
     match () {
         () if is_open || is(NEXT_HEADINGS) => Section::Next,
         () if is(DECISION_HEADINGS) => Section::Decisions,
@@ -146,9 +151,7 @@ impl Reader {
         if answer.opening.is_empty() {
             answer.opening = clip(sentence, STATEMENT_CHARS_MAX);
         }
-        if is_correction(sentence) {
-            add(&mut answer.corrections, clip(sentence, STATEMENT_CHARS_MAX), LIST_MAX);
-        }
+        answer.corrections.read(sentence);
         // What was wrong, and what is only expected, is not remembered as a fact.
         if is_retracted(sentence) {
             return;
@@ -183,12 +186,17 @@ impl Reader {
     }
 
     fn item(&mut self, text: &str, is_done: Option<bool>) {
+        self.answer.corrections.read(text);
         let statement = statement(text);
         let is_next = self.about == Section::Next && is_done.is_none();
         if is_done == Some(false) || is_next {
             add(&mut self.answer.next, statement, LIST_MAX);
         } else if words(text) >= 2 {
-            self.sort(text, self.about);
+            // The first sentence of an item states it, the rest explains it.
+            for (number, sentence) in sentences(text).into_iter().enumerate() {
+                let is_detail = self.about == Section::Decisions && number > 0;
+                self.sort(sentence, if is_detail { Section::Work } else { self.about });
+            }
             self.candidate(&statement, true);
             add(&mut self.answer.points, statement, LIST_MAX);
         }
@@ -309,20 +317,10 @@ fn is_lesson(lower: &str) -> bool {
     holds(lower, marks)
 }
 
-/// The assistant takes something back.
-fn is_correction(sentence: &str) -> bool {
-    let lower = sentence.to_lowercase();
-    let marks = "you're right|you are right|you're absolutely right|you are absolutely right|i was wrong|my mistake|\
-        i misread|i misunderstood|i was mistaken|correction:|my earlier|i previously said|what i said earlier|\
-        not what i said|was incorrect|was wrong about|good catch|the actual cause|the actual problem|the real cause|the real problem|real issue|actual root cause|\
-        i apologize|您说得对|你说得对|вы правы|ты прав|haklısın";
-    holds(&lower, marks)
-}
-
 /// Repeats a claim that was wrong, or states an expectation.
 fn is_retracted(sentence: &str) -> bool {
     let text = padded(&sentence.to_lowercase().replace('’', "'"));
-    let marks = " i'd said | i had said | i said earlier | i claimed | claim is wrong | claim was wrong | i previously said | i told you |\
+    let marks = " i'd said | i had said | i said earlier | i claimed | claim is wrong | claim was wrong | i previously said | i told you | \
          i had one piece | i had the | i'd expect | i would expect | i suspect | my guess | presumably ";
     holds(&text, marks)
 }
@@ -367,6 +365,14 @@ mod tests {
         let answer = Answer::of("I recommend option A instead of B, because it is simpler.");
         assert!(answer.decisions.is_empty());
         assert_eq!(answer.next, ["I recommend option A instead of B, because it is simpler."]);
+        for heading in
+            ["Decisions needed", "Proposed decisions", "Open decisions", "Which decisions?"]
+        {
+            let answer = Answer::of(&format!("## {heading}\n- Keep the cart in memory\n"));
+            assert!(answer.decisions.is_empty(), "{heading}");
+        }
+        let answer = Answer::of("## Decisions\n- Carts live in memory. They are small.\n");
+        assert_eq!(answer.decisions, ["Carts live in memory."]);
         let answer = Answer::of(
             "## Why this works\nThe cache uses LRU instead of FIFO because reads repeat.",
         );

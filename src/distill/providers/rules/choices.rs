@@ -1,13 +1,16 @@
 //! Choices: whether somebody chose something, and what a short answer to a question picked.
 
+use std::fmt;
+
 use super::markdown::{self, Block, sentences};
 use super::text::{alternatives, begins, clip, holds, is_among, one_line, padded, words};
 
 /// Somebody who chose, and the verb.
-const CHOSEN: &str = " i chose | we chose | you chose | user chose | i decided | we decided | you decided | user decided |\
-     i went with | we went with | you went with | i opted | we opted | i picked | we picked | you picked |\
-     user picked | i settled on | we settled on | was chosen | were chosen | was decided | we agreed | you confirmed |\
-     user confirmed | ich habe mich | haben uns entschieden | wurde entschieden | j'ai choisi | elegí | решил | решили |\
+const CHOSEN: &str = " i chose | we chose | you chose | user chose | i decided | we decided | you decided | user decided | \
+     i went with | we went with | you went with | i opted | we opted | i picked | we picked | you picked | \
+     user picked | i settled on | we settled on | was chosen | were chosen | was decided | we agreed on | we agreed to | \
+     we agreed that | you confirmed | \
+     user confirmed | ich habe mich | haben uns entschieden | wurde entschieden | j'ai choisi | elegí | решил | решили | \
      решено | выбрал | выбрали | seçtim | seçtik | tercih ettim | karar verdik | karar verdim ";
 
 /// The same at the start of a sentence, where the speaker is understood.
@@ -15,18 +18,22 @@ const CHOSEN_FIRST: &str =
     " chose | decided | went with | opted | picked | settled on | entschieden ";
 
 /// Choices only together with an alternative or a reason.
-const KEPT: &str = " i kept | we kept | i switched | we switched | i left | i rejected | we rejected | i dropped |\
+const KEPT: &str = " i kept | we kept | i switched | we switched | i rejected | we rejected | i dropped | \
      i avoided | i used | i replaced | i preferred | we dropped ";
-const KEPT_FIRST: &str = " kept | switched to | left | rejected | avoided | preferred | dropped ";
+const KEPT_FIRST: &str = " kept | switched to | rejected | avoided | preferred | dropped ";
+
+/// Kept or used only for now, or only for this turn: no choice that holds.
+const PASSING: &str = " for now | for the moment | this turn | this session | didn't ask | did not ask | not asked | you asked | \
+     uncommitted | unstaged | untracked | scratch | temporary | temporarily ";
 
 const CHOSEN_WIDE: &str = "选择了|决定|采用了|選択し|採用し|決めました|선택했|결정했";
 
 /// Alternatives and reasons.
-const REASONS: &str = " because | since | so that | instead of | rather than | as it | as the | over | statt | weil |\
+const REASONS: &str = " because | since | so that | instead of | rather than | as it | as the | over | statt | weil | \
      au lieu de | parce que | en lugar de | porque | вместо | потому | yerine | çünkü ";
 
-const PROPOSALS: &str = " recommend | recommended | recommendation | suggest | suggested | suggestion | would | could | option |\
-     options | consider | should | might | i'd | propose | proposal | if you | alternatively | may want | can either |\
+const PROPOSALS: &str = " recommend | recommended | recommendation | suggest | suggested | suggestion | would | could | option | \
+     options | consider | should | might | i'd | propose | proposal | if you | alternatively | may want | can either | \
      empfehle | könnte | sollte | recommande | предлагаю | рекомендую | можно | öneririm | öneri ";
 
 /// Whether a sentence of the assistant states a choice that somebody made.
@@ -35,7 +42,7 @@ pub(super) fn is_choice(lower: &str) -> bool {
     if is_proposal(lower) {
         return false;
     }
-    let has_reason = holds(&text, REASONS);
+    let has_reason = holds(&text, REASONS) && !holds(&text, PASSING);
     holds(&text, CHOSEN)
         || begins(&text, CHOSEN_FIRST)
         || holds(lower, CHOSEN_WIDE)
@@ -43,14 +50,21 @@ pub(super) fn is_choice(lower: &str) -> bool {
         || has_reason && acted_against_an_alternative(&text)
 }
 
-/// `I pinned the image rather than migrating`, `Counted per address instead of per account, because …`.
+/// `I pinned the image rather than migrating`, `Counted per address instead of per account, because …`: the
+/// alternative is one to what somebody did, so it follows the verb in the same clause.
 fn acted_against_an_alternative(text: &str) -> bool {
+    let alternatives = [" instead of ", " rather than "];
+    let Some(at) = alternatives.iter().filter_map(|mark| text.find(mark)).min() else {
+        return false;
+    };
+    let clause = text[..at].rsplit(" , ").next().unwrap_or_default();
     let is_past = |word: &str| word.len() > 3 && word.ends_with("ed");
-    let words: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = clause.split(' ').filter(|word| !word.is_empty()).collect();
     let acted = words.windows(2).any(|pair| matches!(pair, ["i" | "we", verb] if is_past(verb)));
-    let begins_so =
-        words.first().is_some_and(|word| is_past(word)) && holds(text, " because | since ");
-    (acted || begins_so) && holds(text, " instead of | rather than ")
+    let begins_so = words.first().is_some_and(|word| is_past(word))
+        && clause.len() + 1 >= at
+        && holds(text, " because | since ");
+    acted || begins_so
 }
 
 /// Whether a sentence only proposes something.
@@ -60,11 +74,35 @@ pub(super) fn is_proposal(lower: &str) -> bool {
 
 /// The part of a sentence that states the choice.
 pub(super) fn choice_clause(text: &str) -> &str {
-    let starts = [", so I ", ", so we ", ", so ", "; ", " — "].iter().filter_map(|mark| {
+    let marks = [", so I ", ", so we ", ", so ", ", but ", "; ", " — ", ". "];
+    let starts = marks.iter().filter_map(|mark| {
         let clause = &text[text.find(mark)? + mark.len()..];
         is_choice(&clause.to_lowercase()).then_some(clause)
     });
     starts.min_by_key(|clause| clause.len()).unwrap_or(text)
+}
+
+/// A question of a form, and what the user answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub(super) question: String,
+    pub(super) answer: String,
+}
+
+impl Choice {
+    /// Whether the answer settles more than what to do next, and is no question itself.
+    pub(super) fn is_decision(&self) -> bool {
+        let question = padded(&self.question.to_lowercase());
+        let routine =
+            " next step | what next | do next | sıradaki adım | следующий шаг | nächster schritt ";
+        !self.answer.ends_with(['?', '？']) && !holds(&question, routine)
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} → {}", self.question, self.answer)
+    }
 }
 
 /// What the user chose in a prompt that answers the message before it.
@@ -84,8 +122,8 @@ const ANSWER_CHARS_MAX: usize = 200;
 /// A prompt of so few letters says nothing without the question.
 const SHORT_CHARS_MAX: usize = 40;
 
-const YES: &str = " yes | yeah | yep | yup | sure | ok | okay | no | nope | go ahead | do it | do that | do so | correct | right |\
-     exactly | agreed | sounds good | perfect | proceed | continue | both | neither | ja | nein | oui | non | sí | да | нет |\
+const YES: &str = " yes | yeah | yep | yup | sure | ok | okay | no | nope | go ahead | do it | do that | do so | correct | right | \
+     exactly | agreed | sounds good | perfect | proceed | continue | both | neither | ja | nein | oui | non | sí | да | нет | \
      evet | hayır | tamam | olur | approved | confirmed ";
 
 /// Reads a prompt as the answer to the end of the message before it.
@@ -104,7 +142,11 @@ pub(super) fn picked(prompt: &str, previous_message: &str) -> Option<Picked> {
         begins(&text, YES) || holds(&lower, "好的|可以|是的|对|不用|不要|はい|いいえ|네|아니");
     let is_question = answer.ends_with(['?', '？']);
     match (option, question) {
-        (Some(option), _) => Some(Picked { question: option, answer, is_decision: true }),
+        // "Can you fix 1" picks from a list of problems.
+        (Some(option), _) => {
+            let is_decision = !holds(&text, " fix | check | explain | why | what | look ");
+            Some(Picked { question: option, answer, is_decision })
+        }
         (None, Some(question)) if !is_question && (is_yes || is_short) => {
             let is_decision = is_yes && is_short && settles(&question, &text);
             Some(Picked { question, answer, is_decision })
@@ -189,9 +231,9 @@ fn last_question(message: &str) -> Option<String> {
 /// Whether an answer settles more than going on with routine work.
 fn settles(question: &str, answer: &str) -> bool {
     let question = padded(&question.to_lowercase());
-    let routine = " commit | push | proceed | continue | start | run | go ahead | look | check | deploy | pr | anything else |\
+    let routine = " commit | push | proceed | continue | start | run | go ahead | look | check | deploy | pr | anything else | \
          ready | implement this | apply | done | fix ";
-    let choice = " should we | should i | prefer | approach | instead | rather | keep it | drop | replace | switch | which |\
+    let choice = " should we | should i | prefer | approach | instead | rather | keep it | drop | replace | switch | which | \
          rename | or keep | by default ";
     let bare_no = begins(answer, " no | nope | nein | нет | hayır ");
     holds(&question, choice) && (!holds(&question, routine) || bare_no)
@@ -222,6 +264,12 @@ mod tests {
             "option a — extract the parser.",
             "kept the tests green.",
             "i'd avoid titles like this because they age.",
+            "together with the hints we added earlier, the shop now says euro instead of cents.",
+            "that's three carts instead of one, which i merged.",
+            "it is unknown, so i left it open rather than guessed.",
+            "left the file untracked rather than committing, since you didn't ask for it.",
+            "kept the branch uncommitted for now, because the tests run.",
+            "three findings moved files between the groups we agreed.",
         ] {
             assert!(!is_choice(text), "{text}");
         }
@@ -241,6 +289,8 @@ mod tests {
         assert_eq!(picked("What about the tests?", message), None);
         assert_eq!(picked("yes", ""), None);
         assert_eq!(picked("commit", "All tests pass."), None);
+        let fix = picked("can you fix option 1", "1. The cart rounds twice\n2. No tests").unwrap();
+        assert!(!fix.is_decision);
     }
 
     #[test]

@@ -1,17 +1,19 @@
 //! Rows about commands: what still fails, what does not any more, and which command to use instead.
 
-use super::commands::Run;
+use super::commands::{Purpose, Run};
 use super::evidence::Detour;
 use super::parsed_turn::ParsedTurn;
 use super::reply::Observation;
-use super::text::{TITLE_CHARS_MAX, clip, code, title};
+use super::text::{TITLE_CHARS_MAX, clip, code, holds, title};
 
 /// What separates the command from the error in the title of a failure.
 const FAILS: &str = " fails: ";
 
 /// Checks that still fail. One of an earlier turn with the same program is replaced.
 pub(super) fn failures<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Observation> + 's {
-    parsed.evidence.failures().into_iter().take(2).map(|run| {
+    let says_green = says_green(parsed);
+    let is_open = move |run: &&Run| run.purpose != Purpose::Test || !says_green;
+    parsed.evidence.failures().into_iter().filter(is_open).take(2).map(|run| {
         let essence = run.fault.as_ref().map_or("", |fault| fault.essence.as_str());
         let mut facts = vec![clip(&run.result(), 240)];
         if run.counts.is_some() && !essence.is_empty() {
@@ -25,7 +27,7 @@ pub(super) fn failures<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = O
             _ => title(&format!("{shown}{FAILS}{essence}")),
         };
         Observation {
-            corrects: earlier_failures(parsed, |shown| run.repeats_shown(shown)),
+            corrects: earlier_failures(parsed, |shown| run.verdict_on_shown(shown).is_some()),
             title,
             subtitle: "Not seen to pass again in this turn".to_owned(),
             facts,
@@ -35,12 +37,21 @@ pub(super) fn failures<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = O
     })
 }
 
+/// Whether the answer says that the tests pass. Then a run that failed was a part, or failed on purpose.
+fn says_green(parsed: &ParsedTurn<'_>) -> bool {
+    let green = "tests pass|tests are green|all green|suite green|suite is green|suite passes|all pass|tests all pass|\
+        测试通过|测试全部通过|тесты проходят|тесты прошли|testler geçiyor|testler geçti";
+    parsed.answer.statements.iter().any(|statement| {
+        let lower = statement.text.to_lowercase();
+        holds(&lower, green) && !holds(&lower, "fail|not all|except|失败|не все|hariç")
+    })
+}
+
 /// Titles of failures that an earlier turn reported, and that a run of this turn refutes.
 pub(super) fn withdrawn(parsed: &ParsedTurn<'_>) -> Vec<String> {
     let runs = &parsed.evidence.runs;
     earlier_failures(parsed, |shown| {
-        let last = runs.iter().rev().find(|run| run.repeats_shown(shown));
-        last.is_some_and(Run::has_passed)
+        runs.iter().rev().find_map(|run| run.verdict_on_shown(shown)) == Some(true)
     })
 }
 
@@ -66,11 +77,12 @@ pub(super) fn detours<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Ob
         } else {
             format!(" in {}", code(&right.folder))
         };
+        let works = if right.has_passed() { "Works" } else { "Runs" };
         Observation {
             title: detour_title(&wrong.core, why, &right.core),
             subtitle: clip(why, 160),
             facts: vec![
-                format!("Works: {}{place}", code(&right.whole)),
+                format!("{works}: {}{place}", code(&right.whole)),
                 format!("Fails: {}: {}", code(&wrong.whole), clip(why, 160)),
             ],
             concepts: vec!["gotcha".to_owned()],
@@ -208,6 +220,15 @@ mod tests {
     }
 
     #[test]
+    fn a_command_that_runs_tests_is_the_right_one_though_they_fail() {
+        let refused = ("wrap bun run test", "Exit code 2\nerror: unrecognized subcommand 'bun'");
+        let failed = ("bun run test", "Exit code 1\n 11 pass\n 1 fail");
+        let reply = reply(&[refused, failed], None);
+        assert!(reply.contains("<title>Use `bun run test`, not `wrap bun run test`"), "{reply}");
+        assert!(reply.contains("<fact>Runs: `bun run test`</fact>"), "{reply}");
+    }
+
+    #[test]
     fn an_edit_between_or_another_command_is_no_detour() {
         let refused = ("wrap bun run test", "Exit code 2\nerror: unrecognized subcommand 'bun'");
         let passed = ("bun run test", " 12 pass\n 0 fail");
@@ -250,6 +271,16 @@ mod tests {
         let reply =
             reply(&[failed, ("edit /p/a.ts", "{}"), ("bun test src", " 12 pass\n 0 fail")], None);
         assert!(!reply.contains("fails:"), "{reply}");
+    }
+
+    #[test]
+    fn a_test_by_name_that_failed_before_the_commit_is_settled() {
+        let failed = ("go test ./cart -run TestTotal", "Exit code 1\n--- FAIL: TestTotal (0.00s)");
+        let commit = ("git commit -m x", "[main 1a2b3c4] x\n 1 file changed");
+        assert!(reply(&[failed], None).contains("` fails: "));
+        assert!(!reply(&[failed, commit], None).contains("` fails: "));
+        let all = ("go test ./...", "Exit code 1\n--- FAIL: TestTotal (0.00s)");
+        assert!(reply(&[all, commit], None).contains("` fails: "));
     }
 
     #[test]

@@ -149,3 +149,19 @@ fn a_subject_loses_trailers_and_a_pull_request_keeps_its_address() {
     let request = run("gh pr create --title x", "Creating\nhttps://github.com/a/shop/pull/7");
     assert_eq!(request.effects, ["Ran `gh pr create --title x`: https://github.com/a/shop/pull/7"]);
 }
+
+#[test]
+fn a_later_run_settles_a_failed_check() {
+    let failed = |command: &str| run(command, "Exit code 1\nerror: 1 problem");
+    let lint = failed("bun run lint:fix");
+    assert!(run("bun run lint", "").settles(&lint));
+    assert!(run("bun run lint && bun run test | tail -5", " 3 pass\n 0 fail").settles(&lint));
+    assert!(!run("bun run lint || bun run test", " 3 pass\n 0 fail").settles(&lint));
+    assert!(!run("bun run lint; bun run test", " 3 pass\n 0 fail").settles(&lint));
+    assert!(!run("bun run build", "").settles(&lint));
+    let part = failed("go test ./cart/ -run TestTotal");
+    assert!(run("go test ./... | grep -v ok", "").settles(&part));
+    let absent = run("go build ./cart", "Exit code 127\nbash: go: command not found");
+    assert!(run("/opt/go/bin/go build -o cart ./shop", "").settles(&absent));
+    assert!(!run("npm run build", "").settles(&absent));
+}

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::checks::{Check, also_passed};
 use super::outcomes::{self, Fault};
 pub(super) use super::purposes::Purpose;
 use super::purposes::{
@@ -59,8 +60,9 @@ pub(super) struct Run {
     /// It only looks at files.
     pub(super) is_plain_look: bool,
     outcome: Outcome,
-    key: String,
-    arguments: Vec<String>,
+    check: Check,
+    /// Other checks of the same line that have passed: `lint && test` shows the test.
+    others: Vec<Check>,
 }
 
 /// Written by the client in place of an output: the command was not run.
@@ -152,8 +154,8 @@ impl Run {
             commits,
             is_plain_look,
             core,
-            key: key(purpose, words),
-            arguments: arguments(words),
+            check: Check::of(words, purpose),
+            others: if done { also_passed(&steps, number) } else { Vec::new() },
         })
     }
 
@@ -167,29 +169,48 @@ impl Run {
         self.outcome == Outcome::Passed
     }
 
+    /// Tests ran, whatever came of them.
+    pub(super) fn has_begun(&self) -> bool {
+        self.counts.is_some() && self.refusal.is_none()
+    }
+
+    /// It runs tests by name.
+    pub(super) fn is_part(&self) -> bool {
+        let names = |word: &str| {
+            is_among(word, "-run|-k|-t|--filter|-test.run|--grep|-g") || word.contains("::")
+        };
+        self.purpose == Purpose::Test && self.whole.split(' ').any(names)
+    }
+
     /// Whether this run checks what the other one did: the same program, and one of them on all or part
     /// of what the other ran on.
     pub(super) fn repeats(&self, other: &Self) -> bool {
-        let within =
-            |few: &Self, many: &Self| few.arguments.iter().all(|a| many.arguments.contains(a));
-        self.key == other.key && (within(self, other) || within(other, self))
+        self.check.repeats(&other.check)
     }
 
-    /// Whether this run checks what an earlier turn of the session showed as `shown`.
-    pub(super) fn repeats_shown(&self, shown: &str) -> bool {
+    /// Whether this run settles how the check of an earlier one ends.
+    pub(super) fn settles(&self, earlier: &Self) -> bool {
+        let is_same_program = self.check.key == earlier.check.key && self.refusal.is_none();
+        self.repeats(earlier)
+            || self.others.iter().any(|check| check.repeats(&earlier.check))
+            || earlier.refusal.is_some() && is_same_program
+    }
+
+    /// Whether this run checks what an earlier turn of the session showed as `shown`; if so, whether it passed.
+    pub(super) fn verdict_on_shown(&self, shown: &str) -> Option<bool> {
         let words: Vec<String> = shown.split_whitespace().map(str::to_owned).collect();
-        if words.is_empty() {
-            return false;
+        let earlier = Check::of(&words, purpose(&words));
+        let passed_beside = self.others.iter().any(|check| check.repeats(&earlier));
+        match self.check.repeats(&earlier) {
+            _ if words.is_empty() => None,
+            true => Some(self.has_passed()),
+            false => passed_beside.then_some(true),
         }
-        let other = arguments(&words);
-        let is_within = other.iter().all(|a| self.arguments.contains(a))
-            || self.arguments.iter().all(|a| other.contains(a));
-        self.key == key(purpose(&words), &words) && is_within
     }
 
     /// What it ran on, and how much: fewer is more.
     pub(super) fn breadth(&self) -> usize {
-        self.arguments.len()
+        self.check.arguments.len()
     }
 
     /// The words of the command, for comparing it with another.
@@ -344,20 +365,6 @@ fn effect_with(words: &[String], printed: &str) -> Option<String> {
     })
 }
 
-/// What a program is run on, without what only says how.
-fn arguments(words: &[String]) -> Vec<String> {
-    let is_how = |word: &&String| {
-        word.starts_with('-')
-            || word.starts_with("test:")
-            || matches!(
-                word.as_str(),
-                "test" | "t" | "run" | "exec" | "pytest" | "unittest" | "vitest" | "jest"
-            )
-    };
-    let words = if is_commit(words) { &[] } else { words };
-    words.iter().skip(1).filter(|word| !is_how(word)).cloned().collect()
-}
-
 /// All that a command printed, as one text.
 fn printed(output: &Value) -> String {
     let text = match output {
@@ -369,21 +376,6 @@ fn printed(output: &Value) -> String {
         _ => String::new(),
     };
     without_ansi(&text).into_owned()
-}
-
-/// What stays the same when the same thing is run again. Runners of one language are one program.
-fn key(purpose: Purpose, words: &[String]) -> String {
-    let program = program(words);
-    match (purpose, program) {
-        (Purpose::Test, "npm" | "yarn" | "pnpm" | "jest" | "vitest" | "mocha" | "bun") => {
-            "test js".into()
-        }
-        (Purpose::Test, "pytest" | "python" | "python3" | "poetry" | "uv" | "tox") => {
-            "test py".into()
-        }
-        (Purpose::Test, program) => format!("test {program}"),
-        _ => format!("{program} {}", words.get(1).map_or("", String::as_str)),
-    }
 }
 
 /// The commits made, with their short hash where git printed it.

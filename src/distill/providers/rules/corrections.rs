@@ -1,87 +1,391 @@
-//! Corrections: which earlier memory of the session a turn takes back.
+//! Corrections: which earlier memories of the session a turn takes back.
+
+use std::collections::HashSet;
 
 use super::parsed_turn::ParsedTurn;
-use super::text::{begins, holds, padded};
+use super::text::{alternatives, begins, clip, holds, padded, words};
 use super::titles::rare_words;
+use crate::recap::EarlierRow;
 
 /// Rare words that the correction and the earlier memory must share.
 const SHARED_MIN: usize = 2;
 
-/// The title of the earlier memory that this turn corrects, if it corrects one.
-///
-/// The user or the assistant says that something was wrong, and the correction shares rare words with
-/// the memory. Without shared words it is about something that was never remembered.
-pub(super) fn corrected_title<'t>(parsed: &ParsedTurn<'t>) -> Option<&'t str> {
+/// The same if only the subject says what is meant: somebody reports that it still fails.
+const SUBJECT_SHARED_MIN: usize = 3;
+
+const PASSAGES_MAX: usize = 6;
+const PASSAGE_CHARS_MAX: usize = 500;
+
+/// A longer prompt quotes and describes; only its beginning objects.
+const OBJECTION_CHARS_MAX: usize = 400;
+
+/// A prompt of so few words that says "does not work" is about what was just done.
+const SHORT_REPORT_WORDS_MAX: usize = 9;
+
+/// Sentences that take something back, each with the next one, which says what holds instead.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Corrections {
+    passages: Vec<String>,
+    is_open: bool,
+}
+
+impl Corrections {
+    /// The passages that deny something. Others only agree.
+    fn denials(&self) -> impl Iterator<Item = &String> {
+        let denials = " not | no | never | wrong | incorrect | instead | but | rather | misread | mistaken | misunderstood | nicht | \
+             kein | sondern | pas | sino | не | нет | а не | неправильно | değil | yok | yanlış ";
+        self.passages.iter().filter(move |passage| {
+            let lower = passage.to_lowercase().replace('’', "'");
+            holds(&padded(&lower), denials) || holds(&lower, "n't |不|没|错")
+        })
+    }
+
+    /// Reads the next sentence of the assistant.
+    pub(super) fn read(&mut self, sentence: &str) {
+        let starts = is_correction(sentence);
+        if starts && self.passages.len() < PASSAGES_MAX {
+            self.passages.push(clip(sentence, PASSAGE_CHARS_MAX));
+        } else if let Some(passage) = self.passages.last_mut().filter(|_| self.is_open) {
+            *passage = clip(&format!("{passage} {sentence}"), PASSAGE_CHARS_MAX);
+        }
+        self.is_open = starts;
+    }
+}
+
+/// The assistant takes something back, or contrasts what it said with what is.
+fn is_correction(sentence: &str) -> bool {
+    let lower = sentence.to_lowercase().replace('’', "'");
+    let own = "you're right|you are right|you're absolutely right|you are absolutely right|you're correct|\
+        you're absolutely correct|you are correct|you were correct|i was wrong|my mistake|i misread|i misunderstood|\
+        i was mistaken|correction:|my earlier|i previously said|what i said earlier|not what i said|was wrong about|\
+        i apologize|the actual cause|the actual problem|the real cause|the real problem|the real issue|\
+        actual root cause|real root cause|it wasn't |it was not the|wasn't the cause|wasn't the problem|\
+        was not the cause|was not the problem|turned out to be wrong|du hast recht|sie haben recht|tu as raison|\
+        vous avez raison|tienes razón|您说得对|你说得对|我错了|判断错了|вы правы|ты прав|я ошибся|на самом деле|\
+        haklısın|haklısınız|yanılmışım|aslında sorun";
+    holds(&lower, own)
+}
+
+/// Titles of the earlier memories that this turn takes back.
+pub(super) fn corrected_titles<'t>(parsed: &ParsedTurn<'t>) -> Vec<&'t str> {
+    let mut titles: Vec<&'t str> = Vec::new();
+    let found = reverted(parsed)
+        .into_iter()
+        .chain(taken_back(parsed))
+        .chain(not_mended(parsed))
+        .chain(denied(parsed));
+    for title in found {
+        if !titles.contains(&title) {
+            titles.push(title);
+        }
+    }
+    titles
+}
+
+/// The user's objection, if it says more than that something is wrong.
+pub(super) fn objection<'p>(parsed: &'p ParsedTurn<'_>) -> Option<&'p str> {
     let prompt = parsed.prompt.text.as_str();
-    if !is_objection(prompt) && parsed.answer.corrections.is_empty() {
+    (is_objection(opening(prompt)) && words(prompt) >= 5).then_some(prompt)
+}
+
+/// What the assistant stated: the words of the user hold until the user takes them back.
+fn statements<'p, 't>(parsed: &'p ParsedTurn<'t>) -> impl Iterator<Item = &'p EarlierRow<'t>> {
+    parsed.earlier.iter().filter(|row| !matches!(row.kind, "rule" | "decision"))
+}
+
+fn body(row: &EarlierRow<'_>) -> String {
+    format!("{} {}", row.narrative, row.facts.join(" "))
+}
+
+/// How many rare words of a text are in the set.
+fn shared(text: &str, said: &HashSet<String>) -> usize {
+    let lower = text.to_lowercase();
+    rare_words(&lower).filter(|word| said.contains(*word)).collect::<HashSet<_>>().len()
+}
+
+fn rare(text: &str) -> HashSet<String> {
+    rare_words(&text.to_lowercase()).map(str::to_owned).collect()
+}
+
+/// The start of the prompt, where an objection stands.
+fn opening(prompt: &str) -> &str {
+    prompt.char_indices().nth(OBJECTION_CHARS_MAX).map_or(prompt, |(end, _)| &prompt[..end])
+}
+
+/// Work of which the commit was reverted: the newest memory that names the commit, if it has no other.
+fn reverted<'t>(parsed: &ParsedTurn<'t>) -> Option<&'t str> {
+    let effects = parsed.evidence.effects();
+    let revert = effects.iter().find_map(|effect| effect.split_once("git revert "))?.1;
+    let is_hash =
+        |word: &&str| word.len() >= 7 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let hash = revert.split(|c: char| !c.is_ascii_alphanumeric()).find(is_hash);
+    let hash = hash.map(|hash| &hash[..7]);
+    let commits = |row: &&EarlierRow<'_>| {
+        row.facts.iter().filter(|fact| fact.starts_with("Committed")).count()
+    };
+    let is_meant = |row: &&EarlierRow<'_>| match hash {
+        Some(hash) => row.title.contains(hash) || body(row).contains(hash),
+        None => holds(revert, "HEAD"),
+    };
+    let rows = parsed.earlier.iter().rev().filter(|row| commits(row) == 1);
+    rows.into_iter().find(is_meant).map(|row| row.title)
+}
+
+/// The memory that the user objects to, or that the assistant takes back in so many words.
+///
+/// The correction shares rare words with the memory. Without shared words it is about something that
+/// was never remembered.
+fn taken_back<'t>(parsed: &ParsedTurn<'t>) -> Option<&'t str> {
+    let passages =
+        || parsed.answer.corrections.denials().chain(parsed.remarks.corrections.denials());
+    let prompt = opening(&parsed.prompt.text);
+    let objects = is_objection(prompt);
+    if !objects && passages().next().is_none() {
         return None;
     }
-    let text = format!("{prompt} {}", parsed.answer.corrections.join(" ")).to_lowercase();
-    let said: Vec<&str> = rare_words(&text).collect();
-    let shared = |text: &str| {
-        let lower = text.to_lowercase();
-        let mut words: Vec<&str> = rare_words(&lower).filter(|word| said.contains(word)).collect();
-        words.sort_unstable();
-        words.dedup();
-        words.len()
-    };
+    let mut said = String::new();
+    if objects
+        || passages().any(|passage| begins(&passage.to_lowercase(), "you're|you are|you were"))
+    {
+        said.push_str(prompt);
+    }
+    for passage in passages() {
+        said.push(' ');
+        said.push_str(passage);
+    }
+    let said = rare(&said);
     // What was said last is corrected most often, and a title says best what a memory is about.
-    let rows = || parsed.earlier.iter().filter(|row| row.kind != "rule");
-    let latest = rows().map(|row| row.at).max()?;
-    let ranked = rows().filter_map(|row| {
-        let body = format!("{} {}", row.narrative, row.facts.join(" "));
-        let (in_title, in_body) = (shared(row.title), shared(&body));
-        let is_about =
-            in_title >= SHARED_MIN || row.at == latest && in_title + in_body >= SHARED_MIN;
-        is_about.then(|| (2 * in_title + in_body.min(4) + usize::from(row.at == latest), row.title))
+    let latest = statements(parsed).map(|row| row.at).max()?;
+    let ranked = statements(parsed).filter_map(|row| {
+        let (in_title, in_body) = (shared(row.title, &said), shared(&body(row), &said));
+        let is_last = row.at == latest;
+        // Work stays done, whatever was said about it.
+        let is_claim = matches!(row.kind, "discovery" | "bugfix" | "security_alert");
+        let is_about = is_claim && in_title >= SHARED_MIN && in_title + in_body > SHARED_MIN
+            || is_last && objects && in_title + in_body >= SHARED_MIN
+            || is_last && is_claim && in_title > 0 && in_title + in_body > SHARED_MIN;
+        is_about.then(|| (2 * in_title + in_body.min(4) + usize::from(is_last), row.title))
     });
     ranked.max_by_key(|(score, _)| *score).map(|(_, title)| title)
+}
+
+/// What was said to be mended last, and fails still: the user reports it, and this turn finds another cause.
+fn not_mended<'t>(parsed: &ParsedTurn<'t>) -> Vec<&'t str> {
+    let finds = parsed.evidence.has_work()
+        && (!parsed.remarks.reasons.is_empty() || !parsed.answer.learned.is_empty());
+    if !finds || !is_failure_report(&parsed.prompt.text) {
+        return Vec::new();
+    }
+    let Some(latest) = statements(parsed).map(|row| row.at).max() else { return Vec::new() };
+    let said = rare(&subject(parsed));
+    let is_meant = |row: &&EarlierRow<'_>| {
+        row.at == latest
+            && matches!(row.kind, "discovery" | "bugfix" | "change")
+            && shared(&format!("{} {}", row.title, body(row)), &said) >= SUBJECT_SHARED_MIN
+    };
+    statements(parsed).filter(is_meant).map(|row| row.title).collect()
+}
+
+/// What a turn is about: its words and its files.
+fn subject(parsed: &ParsedTurn<'_>) -> String {
+    let (answer, remarks) = (&parsed.answer, &parsed.remarks);
+    let files = parsed.evidence.files.iter().map(|file| file.name().to_owned());
+    let texts = answer.learned.iter().chain(&answer.points).chain(&remarks.reasons).cloned();
+    let head = [opening(&parsed.prompt.text).to_owned(), answer.narrative.clone()];
+    head.into_iter().chain(texts).chain(files).collect::<Vec<_>>().join(" ")
+}
+
+/// Memories that name in code what turns out not to exist, after the user reported a failure.
+fn denied<'t>(parsed: &ParsedTurn<'t>) -> Vec<&'t str> {
+    if !is_failure_report(&parsed.prompt.text) && !is_objection(opening(&parsed.prompt.text)) {
+        return Vec::new();
+    }
+    let denials = " doesn't exist | does not exist | didn't exist | did not exist | never existed | isn't there | is not there | \
+         existiert nicht | n'existe pas | no existe | не существует | mevcut değil ";
+    let mut names: HashSet<&str> = HashSet::new();
+    for sentence in parsed.answer.learned.iter().chain(&parsed.remarks.reasons) {
+        let lower = sentence.to_lowercase().replace('’', "'");
+        if holds(&padded(&lower), denials) || lower.contains("不存在") {
+            names.extend(sentence.split('`').skip(1).step_by(2).filter(|name| name.len() >= 4));
+        }
+    }
+    let is_meant = |row: &&EarlierRow<'_>| {
+        let body = body(row);
+        names.iter().any(|name| body.contains(&format!("`{name}`")) || row.title.contains(name))
+    };
+    statements(parsed).filter(is_meant).map(|row| row.title).collect()
 }
 
 /// Whether the user objects to what the assistant said or did.
 fn is_objection(prompt: &str) -> bool {
     let text = padded(&prompt.to_lowercase().replace('’', "'"));
-    let starts = " no , | no it | no that | nope | actually | that's wrong | that's not | that is not | wrong | not true | this is wrong |\
-         you're wrong | you are wrong | this isn't | nein , | non , | нет , | это не | hayır | yanlış ";
-    let within = " that's not correct | that is not correct | is not correct | that's incorrect | is incorrect | you misunderstood ";
+    let starts = " no , | no it | no that | nope | actually | that's wrong | that's not | that is not | wrong | not true | this is wrong | \
+         you're wrong | you are wrong | this isn't | nein , | non , | нет , | это не | неправда | hayır | yanlış | doğru değil ";
+    let within = " that's not correct | that is not correct | is not correct | not correct | that's incorrect | is incorrect | \
+         you misunderstood ";
     begins(&text, starts)
         || holds(&text, within)
-        || prompt.starts_with("不对")
-        || prompt.starts_with("不是")
+        || ["不对", "不是", "错了"].iter().any(|word| prompt.starts_with(word))
+}
+
+/// Whether the user reports that what was done did not help.
+fn is_failure_report(prompt: &str) -> bool {
+    let start = opening(prompt);
+    let text = padded(&start.to_lowercase().replace('’', "'"));
+    let persists = " still not | still doesn't | still does not | still fails | still failing | still broken | still wrong | still the same | \
+         still get | still getting | still see | still seeing | still shows | still showing | still reports | still reporting | \
+         same error | same problem | same issue | same result | not fixed | isn't fixed | didn't help | did not help | \
+         didn't fix | did not fix | didn't work | did not work | is now broken | now broken | happens again | \
+         immer noch | hat nicht geholfen | toujours pas | sigue sin | no ha funcionado | всё ещё | все ещё | все еще | \
+         по-прежнему | не помогло | та же ошибка | то же самое | hala | hâlâ | düzelmedi | aynı hata | işe yaramadı ";
+    let persists_wide = "还是不|还是报|还是有|仍然|没用|没有解决|没解决|同样的错误|まだ|直ってい";
+    let short = " not work | doesn't work | does not work | not working | isn't working | not correct | no effect | no change | \
+         geht nicht | funktioniert nicht | ne marche pas | no funciona | не работает | çalışmıyor | olmadı ";
+    let is_short = words(start) <= SHORT_REPORT_WORDS_MAX;
+    let not_to_work = alternatives("not to work|不行|不工作|動かない");
+    holds(&text, persists)
+        || begins(&text, " still ")
+        || holds(start, persists_wide)
+        || is_short
+            && (holds(&text, short) || not_to_work.into_iter().any(|mark| text.contains(mark)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{recap::EarlierRow, turn_prompt::Turn};
+    use crate::turn_prompt::{RemarkView, ToolView, Turn};
+    use claude_mem_events::RemarkKind;
 
-    fn corrected<'t>(prompt: &'t str, answer: &'t str) -> Option<&'t str> {
-        let row = |kind, title| EarlierRow { kind, title, ..EarlierRow::default() };
+    fn row<'a>(kind: &'a str, title: &'a str) -> EarlierRow<'a> {
+        EarlierRow { kind, title, ..EarlierRow::default() }
+    }
+
+    fn corrected<'t>(prompt: &'t str, answer: &'t str) -> Vec<&'t str> {
         let turn = Turn {
             prompt,
             last_assistant_message: Some(answer),
             earlier: vec![
-                row("discovery", "The nginx block for staging is missing"),
+                EarlierRow {
+                    narrative: "Nginx answers with the default page of staging.",
+                    ..row("discovery", "The nginx block for staging is missing")
+                },
                 row("rule", "Use the nginx block on staging"),
                 row("feature", "Added a discount to the cart"),
             ],
             is_over: true,
             ..Turn::default()
         };
-        corrected_title(&ParsedTurn::of(&turn))
+        corrected_titles(&ParsedTurn::of(&turn))
     }
 
     #[test]
     fn a_correction_names_what_it_corrects() {
-        let found = corrected("no, staging has an nginx block", "Let me look.");
-        assert_eq!(found, Some("The nginx block for staging is missing"));
-        let answer = "You're right, the nginx block on staging exists; the port was wrong.";
-        assert_eq!(corrected("look again", answer), Some("The nginx block for staging is missing"));
+        let missing = ["The nginx block for staging is missing"];
+        assert_eq!(corrected("no, staging has an nginx block", "Let me look."), missing);
+        for answer in [
+            "You're right, the nginx block on staging exists; the port was wrong.",
+            "You're right. The nginx block on staging is not missing.",
+            "It wasn't the nginx block on staging - it was the port.",
+            "- The real cause is not the nginx block of staging but the port",
+        ] {
+            assert_eq!(corrected("look again", answer), missing, "{answer}");
+        }
     }
 
     #[test]
     fn without_an_objection_or_shared_words_nothing_is_corrected() {
-        assert_eq!(corrected("Deploy nginx to staging", "Deployed."), None);
-        assert_eq!(corrected("no, use another colour", "Changed."), None);
+        assert!(corrected("Deploy nginx to staging", "Deployed.").is_empty());
+        assert!(corrected("no, use another colour", "Changed.").is_empty());
+        // What was built is there, also if something said about it was wrong.
+        assert!(
+            corrected("look", "You're right. The discount of the cart was too small.").is_empty()
+        );
+    }
+
+    /// A turn that edits `cart.rs` after a prompt, with the assistant's words before the edit.
+    fn corrected_by_work<'t>(
+        prompt: &'t str,
+        said: &'t str,
+        earlier: Vec<EarlierRow<'t>>,
+    ) -> Vec<&'t str> {
+        let edit = r#"{"file_path":"/p/cart.rs","old_string":"a","new_string":"b"}"#;
+        let tool = ToolView {
+            tool: "Edit",
+            tool_use_id: "e",
+            input: edit,
+            output: "{}",
+            ..ToolView::default()
+        };
+        let turn = Turn {
+            prompt,
+            cwd: "/p",
+            tools: vec![tool],
+            remarks: vec![RemarkView { kind: RemarkKind::Narration, tool_use_id: "e", text: said }],
+            last_assistant_message: Some("Fixed the totals of the basket."),
+            earlier,
+            is_over: true,
+            ..Turn::default()
+        };
+        corrected_titles(&ParsedTurn::of(&turn))
+    }
+
+    #[test]
+    fn a_fix_that_did_not_help_is_replaced_by_the_next_cause() {
+        let cause = "The totals are wrong because the basket rounds every price. Let me fix it.";
+        let title = "The basket totals were wrong since each price was cached";
+        let earlier = || vec![row("bugfix", title)];
+        for prompt in [
+            "Still the same",
+            "Seems not to work?",
+            "that didn't help",
+            "всё ещё неправильно",
+            "hala yanlış",
+            "还是不对",
+        ] {
+            assert_eq!(corrected_by_work(prompt, cause, earlier()), [title], "{prompt}");
+        }
+        for prompt in [
+            "Now show the totals in euro",
+            "The discount of the second basket in the list is not working",
+        ] {
+            assert!(corrected_by_work(prompt, cause, earlier()).is_empty(), "{prompt}");
+        }
+        assert!(
+            corrected_by_work("Still the same", "Let me look.", earlier()).is_empty(),
+            "no other cause"
+        );
+    }
+
+    #[test]
+    fn what_names_a_thing_that_does_not_exist_is_withdrawn() {
+        let facts = ["Searches `cart.label` and `cart.name`".to_owned()];
+        let claims =
+            EarlierRow { facts: &facts, ..row("feature", "Carts are found by more fields") };
+        let said = "The `cart.label` column doesn't exist in the database.";
+        let earlier = vec![claims, row("discovery", "Carts have a name"), row("change", "Newest")];
+        let found = corrected_by_work("Seems not to work?", said, earlier.clone());
+        assert_eq!(found, ["Carts are found by more fields"]);
+        assert!(corrected_by_work("Add a label", said, earlier).is_empty());
+    }
+
+    #[test]
+    fn reverted_work_is_withdrawn() {
+        let facts = ["Committed “read the cart in bulk”".to_owned()];
+        let done = EarlierRow {
+            facts: &facts,
+            narrative: "Committed as f2c1bde.",
+            ..row("refactor", "Read the cart in bulk")
+        };
+        let revert = |command: &'static str| {
+            let input = serde_json::json!({ "command": command }).to_string();
+            let tool =
+                ToolView { tool: "Bash", input: &input, output: "{}", ..ToolView::default() };
+            let earlier = vec![done, row("change", "Other")];
+            let turn = Turn { tools: vec![tool], earlier, is_over: true, ..Turn::default() };
+            corrected_titles(&ParsedTurn::of(&turn)).join("|")
+        };
+        assert_eq!(revert("git revert --no-edit f2c1bde9"), "Read the cart in bulk");
+        assert_eq!(revert("git revert HEAD"), "Read the cart in bulk");
+        assert_eq!(revert("git revert 1234567"), "");
     }
 }

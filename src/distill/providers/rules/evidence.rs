@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::answer::Answer;
+use super::choices::Choice;
 use super::commands::{Purpose, Run};
 use super::files::{self, FileChange};
 use super::text::{add, clip, code, relative, words};
@@ -25,7 +26,7 @@ pub(super) struct Evidence {
     /// Pages, agents and other services, each with what came of it.
     pub(super) consulted: Vec<String>,
     /// What the user was asked in the middle of the turn, and answered.
-    pub(super) choices: Vec<String>,
+    pub(super) choices: Vec<Choice>,
     /// Tasks on the assistant's own list that are not done.
     pub(super) unfinished: Vec<String>,
 }
@@ -117,13 +118,15 @@ impl Evidence {
 
     fn choices(&mut self, output: &Value) {
         for (question, answer) in output["answers"].as_object().into_iter().flatten() {
-            let answer = answer.as_str().unwrap_or_default();
-            if !answer.is_empty() {
-                add(
-                    &mut self.choices,
-                    format!("{} → {}", clip(question, 200), clip(answer, 200)),
-                    LIST_MAX,
-                );
+            let notes = output["annotations"][question]["notes"].as_str().unwrap_or_default();
+            let answer = match answer.as_str().unwrap_or_default() {
+                "(notes only)" => notes,
+                answer => answer,
+            };
+            let choice = Choice { question: clip(question, 300), answer: clip(answer, 300) };
+            let is_known = self.choices.contains(&choice);
+            if !choice.answer.is_empty() && !is_known && self.choices.len() < LIST_MAX {
+                self.choices.push(choice);
             }
         }
     }
@@ -176,10 +179,15 @@ impl Evidence {
         let is_check = |run: &&Run| run.has_failed() && run.purpose >= Purpose::Build;
         let mut found: Vec<&Run> = Vec::new();
         for (number, run) in self.runs.iter().enumerate().filter(|(_, run)| is_check(run)) {
-            let is_settled = self.runs[number + 1..].iter().any(|later| later.repeats(run));
+            // Who commits after one test of many failed has seen the others.
+            let commits = |later: &Run| run.is_part() && !later.commits.is_empty();
+            let later = &self.runs[number + 1..];
+            let is_settled = later.iter().any(|later| later.settles(run) || commits(later));
+            // A program that the shell puts together has no name.
+            let is_named = !run.shown.starts_with(['$', '(']);
             let says =
                 run.counts.is_some() || run.fault.as_ref().is_some_and(|fault| fault.weight > 1);
-            if !is_settled && says {
+            if !is_settled && says && is_named {
                 found.push(run);
             }
         }
@@ -211,7 +219,7 @@ impl Evidence {
             let is_near = |run: &&Run| run.at <= wrong.at + DETOUR_TOOLS_MAX;
             let later = self.runs[number + 1..].iter().take_while(is_near);
             let right = later.take_while(|run| !self.is_changed(wrong.at, run.at)).find(|run| {
-                run.has_passed()
+                (run.has_passed() || run.has_begun())
                     && !run.is_plain_look
                     && run.whole != wrong.whole
                     && is_alike(wrong, run)

@@ -53,26 +53,26 @@ impl Kind {
 const VERBS: &[(Kind, &str)] = &[
     (
         Kind::Bugfix,
-        "fix|fixed|fixes|debug|repair|repaired|resolve|resolved|solve|solved|correct|\
-         corrected|behebe|behoben|repariere|corrige|corrigé|arregla|arreglado|исправь|\
+        "fix|fixed|fixes|debug|repair|repaired|resolve|resolved|solve|solved|correct| \
+         corrected|behebe|behoben|repariere|corrige|corrigé|arregla|arreglado|исправь| \
          исправлен",
     ),
     (
         Kind::Feature,
-        "add|added|adds|implement|implemented|create|created|build|built|support|introduce|\
-         introduced|allow|enable|enabled|extend|extended|füge|ergänze|ajoute|ajouté|añade|\
+        "add|added|adds|implement|implemented|create|created|build|built|support|introduce| \
+         introduced|allow|enable|enabled|extend|extended|füge|ergänze|ajoute|ajouté|añade| \
          agrega|crea|добавь",
     ),
     (
         Kind::Refactor,
-        "refactor|refactored|rename|renamed|extract|extracted|simplify|simplified|move|\
-         moved|split|restructure|restructured|inline|inlined|deduplicate|clean|cleaned|\
+        "refactor|refactored|rename|renamed|extract|extracted|simplify|simplified|move| \
+         moved|split|restructure|restructured|inline|inlined|deduplicate|clean|cleaned| \
          reorganize|reorganized|umbenennen",
     ),
     (
         Kind::Change,
-        "update|updated|bump|bumped|upgrade|upgraded|configure|configured|document|\
-         documented|remove|removed|delete|deleted|install|installed|deploy|deployed|pin|\
+        "update|updated|bump|bumped|upgrade|upgraded|configure|configured|document| \
+         documented|remove|removed|delete|deleted|install|installed|deploy|deployed|pin| \
          pinned|set|switch|switched|migrate|migrated",
     ),
 ];

@@ -6,6 +6,7 @@
 
 mod answer;
 mod begun;
+mod checks;
 mod choices;
 mod command_rows;
 mod commands;
@@ -57,7 +58,16 @@ pub fn extract(turn: &Turn<'_>, mode: &Mode, verbosity: Verbosity) -> String {
     let digest = turn.digest.unwrap_or_default();
     observations.retain(|observation| !digest.contains(&observation.title));
     let summary = summary::of(&parsed);
-    let withdrawn = command_rows::withdrawn(&parsed);
+    let mut withdrawn = command_rows::withdrawn(&parsed);
+    let corrected = corrections::corrected_titles(&parsed);
+    if observations.is_empty() && !corrected.is_empty() {
+        observations.extend(observations::objection(&parsed, mode));
+    }
+    let corrected = corrected.into_iter().map(str::to_owned);
+    match observations.first_mut() {
+        Some(first) => first.corrects.extend(corrected),
+        None => withdrawn.extend(corrected),
+    }
     reply::render(&observations, &withdrawn, summary.as_ref(), true)
 }
 

@@ -1,13 +1,14 @@
 //! The observations of a turn, the most useful first.
 
 use super::begun;
-use super::choices::choice_clause;
+use super::choices::{Choice, choice_clause};
 use super::command_rows;
 use super::commands::Purpose;
 use super::corrections;
 use super::evidence::Fix;
 use super::files::{Class, FileChange};
 use super::kinds::{self, Kind};
+use super::markdown::sentences;
 use super::parsed_turn::ParsedTurn;
 use super::reply::Observation;
 use super::text::{TITLE_CHARS_MAX, add, clip, code, listing, title};
@@ -47,9 +48,6 @@ pub(super) fn of(parsed: &ParsedTurn<'_>, mode: &Mode, verbosity: Verbosity) -> 
     found.extend(about_commands.map(|row| (Kind::Discovery, row)));
     if found.is_empty() {
         found.extend(command_rows::works_here_alone(parsed).map(|row| (Kind::Discovery, row)));
-    }
-    if let Some((_, first)) = found.first_mut() {
-        first.corrects.extend(corrections::corrected_title(parsed).map(str::to_owned));
     }
     let mut kept: Vec<Observation> = Vec::new();
     for (kind, mut observation) in found {
@@ -98,10 +96,14 @@ fn work(parsed: &ParsedTurn<'_>, kind: Kind) -> Observation {
     }
     left_to_do(&mut facts, parsed);
     let title = titles::of_work(parsed);
-    let cause = parsed.answer.learned.iter().find(|text| !same(text, &title));
+    let narrative = narrative(parsed);
+    let is_told = |text: &&String| {
+        narrative.contains(text.as_str()) || facts.contains(text) || same(text, &title)
+    };
+    let cause = parsed.answer.learned.iter().find(|text| !is_told(text));
     Observation {
         subtitle: subtitle(parsed, cause.map(String::as_str), &title),
-        narrative: narrative(parsed),
+        narrative,
         facts,
         concepts: concepts(kind, !parsed.answer.learned.is_empty()),
         files_read: first(evidence.only_read()),
@@ -109,6 +111,20 @@ fn work(parsed: &ParsedTurn<'_>, kind: Kind) -> Observation {
         title,
         ..Observation::default()
     }
+}
+
+/// What the user says against something remembered, for a turn that leaves nothing else.
+pub(super) fn objection(parsed: &ParsedTurn<'_>, mode: &Mode) -> Option<Observation> {
+    let said = corrections::objection(parsed)?;
+    let title = title(said);
+    Some(Observation {
+        kind: Kind::Discovery.within(mode).to_owned(),
+        narrative: if same(&title, said) { String::new() } else { clip(said, 600) },
+        title,
+        subtitle: "Corrected by the user".to_owned(),
+        concepts: vec!["gotcha".to_owned()],
+        ..Observation::default()
+    })
 }
 
 /// Statements about the changed files: in the assistant's words where it named the file, else from the
@@ -248,27 +264,50 @@ fn user_rule(parsed: &ParsedTurn<'_>) -> Option<Observation> {
     })
 }
 
-/// Choices of the user: in forms, among options, in the prompt.
+/// Choices of the user: in forms, among options, in the prompt. What was chosen comes first in the title.
 fn user_decisions<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Observation> + 's {
-    let decision = |text: &str, how: &str| Observation {
-        title: title(text),
+    let decision = |title: String, how: &str, text: String| Observation {
+        narrative: if same(&title, &text) { String::new() } else { text },
+        title,
         subtitle: how.to_owned(),
-        narrative: whole(text),
         concepts: vec!["trade-off".to_owned()],
         ..Observation::default()
     };
-    let forms = parsed.evidence.choices.iter();
-    let forms = forms.map(move |choice| decision(choice, "Answered by the user"));
+    let forms = parsed.evidence.choices.iter().filter(|choice| choice.is_decision());
+    let forms = forms.map(move |choice| {
+        decision(chosen_title(choice), "Answered by the user", choice.to_string())
+    });
     let picked = parsed.prompt.picked.iter().filter(|picked| picked.is_decision);
     let picked = picked.map(move |picked| {
         let text = format!("{} → {}", picked.question.trim_end_matches('.'), picked.answer);
-        let short = format!("User: {} ({})", picked.answer, picked.question);
-        let text = if text.chars().count() <= TITLE_CHARS_MAX { text } else { short };
-        decision(&text, "Chosen by the user")
+        let is_question = picked.question.ends_with(['?', '？']);
+        let chosen = if is_question {
+            title(&format!("{} — {}", picked.answer.trim_end_matches('.'), asked(&picked.question)))
+        } else {
+            title(&picked.question)
+        };
+        decision(chosen, "Chosen by the user", text)
     });
     let stated = parsed.prompt.decisions.iter();
-    let stated = stated.map(move |text| decision(text, "Decided by the user"));
+    let stated = stated.map(move |text| decision(title(text), "Decided by the user", text.clone()));
     forms.take(3).chain(picked).chain(stated).take(4)
+}
+
+/// `Auto-execute — Should a plan wait for approval?`
+fn chosen_title(choice: &Choice) -> String {
+    let answer = choice.answer.trim_end_matches(['.', '。']);
+    let answer = ["(Recommended)", "(recommended)", "(recomanat)", "(Önerilen)", "(推荐)"]
+        .iter()
+        .find_map(|mark| answer.strip_suffix(mark))
+        .map_or(answer, str::trim);
+    let whole = format!("{answer} — {}", asked(&choice.question));
+    if whole.chars().count() <= TITLE_CHARS_MAX { whole } else { title(&whole) }
+}
+
+/// The question of a text, without what leads to it.
+fn asked(text: &str) -> &str {
+    let found = sentences(text);
+    found.iter().rev().find(|text| text.ends_with(['?', '？'])).copied().unwrap_or(text)
 }
 
 /// Choices that the answer states, in a turn that changed something.
@@ -294,14 +333,15 @@ fn concepts(kind: Kind, has_lesson: bool) -> Vec<String> {
     concepts.into_iter().map(str::to_owned).collect()
 }
 
-/// Why it matters: the cause found, else the request, if the title does not say it already.
+/// Why it matters: the cause found, else the request, if the title does not say it already. A question
+/// states nothing, and is remembered as prompt: the row has the answer.
 fn subtitle(parsed: &ParsedTurn<'_>, cause: Option<&str>, title: &str) -> String {
-    let request =
-        Some(parsed.prompt.request.as_str()).filter(|text| !text.is_empty() && !same(text, title));
-    match (cause, request) {
-        (Some(cause), _) => clip(cause, SUBTITLE_CHARS_MAX),
-        (None, Some(request)) => clip(&format!("Asked: {request}"), SUBTITLE_CHARS_MAX),
-        (None, None) => String::new(),
+    let request = parsed.prompt.request.as_str();
+    let is_told = request.is_empty() || same(request, title) || request.ends_with(['?', '？']);
+    match cause {
+        Some(cause) => clip(cause, SUBTITLE_CHARS_MAX),
+        None if is_told => String::new(),
+        None => clip(&format!("Asked: {request}"), SUBTITLE_CHARS_MAX),
     }
 }
 

@@ -32,7 +32,7 @@ impl<'t> ParsedTurn<'t> {
             answer: Answer::of(turn.last_assistant_message.unwrap_or_default()),
             evidence: Evidence::of(turn),
             digest: turn.digest.unwrap_or_default(),
-            remarks: Remarks::of(&turn.remarks),
+            remarks: Remarks::of(turn),
             is_interrupted: turn.is_interrupted,
             earlier: turn.earlier.clone(),
         }

@@ -47,9 +47,10 @@ impl Prompt {
         if let Some(plan) = plan(&prompt) {
             return plan;
         }
-        let blocks: Vec<String> = markdown::blocks(&prompt).into_iter().map(text).collect();
-        let typed = blocks.join("\n");
-        let rules = user_rules::rules(&typed).iter().map(|rule| as_rule(rule)).collect();
+        let blocks = markdown::blocks(&prompt);
+        let own = without_pasted(&blocks);
+        let typed = blocks.into_iter().map(text).collect::<Vec<_>>().join("\n");
+        let rules = user_rules::rules(&own).iter().map(|rule| as_rule(rule)).collect();
         let picked = choices::picked(&typed, previous_message);
         let mut decisions = Vec::new();
         for sentence in sentences(&typed).into_iter().filter(|text| is_choice(text)) {
@@ -91,6 +92,28 @@ fn plan(prompt: &str) -> Option<Prompt> {
         title: fitting_title(&heading).filter(|title| words(title) >= 2),
         ..Prompt::default()
     })
+}
+
+/// What the user typed before pasting a text: `It reports this:`, and then paragraphs or tables of somebody
+/// else. A list after such a line is the user's own.
+fn without_pasted(blocks: &[Block]) -> String {
+    let announces = " this | this ? | following | reports | reported | says | said | got | error | message | output | reply | answer | \
+         response | log | mail | email | complaint | complain | below | see | es | das | ceci | это | вот | сообщение | ошибка | şu | \
+         bunu | hata ";
+    let mut own = Vec::new();
+    for (number, block) in blocks.iter().enumerate() {
+        let text = text(block.clone());
+        let last_line = text.lines().last().unwrap_or_default().trim_end();
+        let is_announcement = last_line.ends_with([':', '：'])
+            && (holds(&padded(&last_line.to_lowercase()), announces)
+                || holds(last_line, "如下|报错|这个"));
+        let is_list = matches!(blocks.get(number + 1), Some(Block::Item { .. }));
+        own.push(text);
+        if is_announcement && !is_list {
+            break;
+        }
+    }
+    own.join("\n")
 }
 
 fn text(block: Block) -> String {
@@ -157,12 +180,12 @@ pub(super) fn begins_with_a_task(text: &str) -> bool {
 /// The user chooses in so many words: "let's go with SQLite, since …".
 fn is_choice(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
-    let chosen = " go with | going with | i choose | i chose | i pick | let's use | we'll use | let's do | i decided | we decided |\
+    let chosen = " go with | going with | i choose | i chose | i pick | let's use | we'll use | let's do | i decided | we decided | \
          let's keep | stick with | settle on | wir nehmen | on prend | vamos con | берём | beriem | kullanalım ";
     let reasons = " because | since | so that | instead of | rather than | weil | statt | parce que | porque ";
     let text = padded(&lower);
     !sentence.ends_with(['?', '？'])
-        && words(sentence) >= 3
+        && words(sentence) >= 5
         && (holds(&text, chosen) && !holds(&text, " if | would | could ")
             || holds(&text, " is better , | is better and ") && holds(&text, reasons)
             || holds(&lower, "就用|选择|采用|に決め|にしましょう"))
@@ -202,6 +225,15 @@ mod tests {
         let prompt = read("Always use pnpm here, never npm. Then add zod.");
         assert_eq!(prompt.rules, ["Always use pnpm here, never npm."]);
         assert!(read("The callback never fires. It always worked.").rules.is_empty());
+    }
+
+    #[test]
+    fn a_pasted_text_states_no_rules_of_the_user() {
+        let prompt =
+            read("Never use npm. Can you do this?:\n\nYou must update the cart.\n\nAlways log in.");
+        assert_eq!(prompt.rules, ["Never use npm."]);
+        let prompt = read("Please do the following:\n- Always use pnpm\n- Never use npm");
+        assert_eq!(prompt.rules, ["Always use pnpm", "Never use npm"]);
     }
 
     #[test]

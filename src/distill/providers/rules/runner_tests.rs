@@ -9,6 +9,11 @@ const OUTPUTS: &[(&str, &str, &str)] = &[
         "running 12 tests\ntest cart::adds ... ok\n\ntest result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.02s\n\n     Running tests/api.rs\n\ntest result: FAILED. 3 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s",
         "1 failed, 15 passed",
     ),
+    (
+        "Bun",
+        " 606 pass\n 24 fail\n 16 errors\n 3713 expect() calls\nRan 630 tests across 96 files. [11.66s]",
+        "24 failed, 606 passed",
+    ),
     ("nextest", "     Summary [   0.612s] 9 tests run: 9 passed, 0 skipped", "9 passed"),
     (
         "nextest",

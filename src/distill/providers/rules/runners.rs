@@ -310,13 +310,16 @@ fn phpunit(line: &str) -> Option<Total> {
 /// `12 examples, 1 failure`, `2 doctests, 12 tests, 1 failure, 1 excluded`,
 /// `12 runs, 30 assertions, 1 failures, 0 errors, 0 skips`
 fn rspec_exunit_and_minitest(line: &str) -> Option<Total> {
-    let (mut all, mut failed, mut is_known) = (0, 0, false);
+    let (mut all, mut failed, mut is_known, mut has_tests) = (0, 0, false, false);
     for part in line.split(", ").take(8) {
         let (count, what) = part.split_once(' ')?;
         let count = number(count)?;
         match what {
             "example" | "examples" | "test" | "tests" | "doctest" | "doctests" | "runs"
-            | "property" | "properties" => all += count,
+            | "property" | "properties" => {
+                all += count;
+                has_tests = true;
+            }
             "failure" | "failures" | "errors" => {
                 failed += count;
                 is_known = true;
@@ -328,7 +331,8 @@ fn rspec_exunit_and_minitest(line: &str) -> Option<Total> {
             _ => return None,
         }
     }
-    is_known.then(|| whole(all.saturating_sub(failed), failed))
+    // `4 errors` alone is said by other runners, after their total.
+    (is_known && has_tests).then(|| whole(all.saturating_sub(failed), failed))
 }
 
 /// `91% tests passed, 1 tests failed out of 12`

@@ -128,7 +128,8 @@ fn notes(parsed: &ParsedTurn<'_>) -> String {
     notes.extend(parsed.prompt.rules.iter().chain(&parsed.prompt.decisions).cloned());
     notes.extend(parsed.remarks.rejections.iter().map(|text| format!("Rejected: {text}")));
     notes.extend(parsed.remarks.denied.iter().map(|text| format!("Not permitted: {text}")));
-    notes.extend(parsed.evidence.choices.iter().take(3).map(|choice| sentence(choice)));
+    notes
+        .extend(parsed.evidence.choices.iter().take(3).map(|choice| sentence(&choice.to_string())));
     notes
         .extend(parsed.remarks.api_error.iter().map(|error| format!("Ended by an error: {error}")));
     notes.join("\n")

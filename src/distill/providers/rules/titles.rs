@@ -58,15 +58,15 @@ struct Context {
 }
 
 /// Reports of progress: true of most turns.
-const STATUS: &str = " pushed | committed | deployed | tests pass | tests passed | all tests | passes | passing | is ready | are ready |\
-     you can | is live | are live | is running | is complete | are complete | is done | are done | been completed | verified |\
-     all green | no errors | is up to date | working tree | is clean | both changes | changes are in | ready to | ready for |\
-     succeeded | build passes | lint | up and running | complete | created successfully | triggered | refresh | try | please |\
+const STATUS: &str = " pushed | committed | deployed | tests pass | tests passed | all tests | passes | passing | is ready | are ready | \
+     you can | is live | are live | is running | is complete | are complete | is done | are done | been completed | verified | \
+     all green | no errors | is up to date | working tree | is clean | both changes | changes are in | ready to | ready for | \
+     succeeded | build passes | lint | up and running | complete | created successfully | triggered | refresh | try | please | \
      is now running | to stop it | done | committed as | draft | still running | 测试通过 | тесты проходят ";
 
 /// Need a sentence before them.
-const REFERENCES: &str = " this | that | it | it's | these | those | both | they | there | there's | here | here's | so | and | but |\
-     also | which | then | same | such | now | however | instead | otherwise | except | not | just | yes | no | that's | one |\
+const REFERENCES: &str = " this | that | it | it's | these | those | both | they | there | there's | here | here's | so | and | but | \
+     also | which | then | same | such | now | however | instead | otherwise | except | not | just | yes | no | that's | one | \
      another | all | its | if | once | only ";
 
 const FIRST_PERSON: &str = " i | i'm | i've | i'd | i'll | my | let | we'll | you | your | you're | please | sorry | want ";
@@ -74,8 +74,8 @@ const FIRST_PERSON: &str = " i | i'm | i've | i'd | i'll | my | let | we'll | yo
 /// Causes and effects.
 const CAUSES: &str =
     " because | root cause | caused by | the cause | due to | the bug was | the problem was ";
-const EFFECTS: &str = " because | root cause | caused by | the cause | due to | so that | instead of | no longer | now | was missing |\
-     fixed by | which made | turns out | the bug was | the problem was | never | silently | only when | by default | weil |\
+const EFFECTS: &str = " because | root cause | caused by | the cause | due to | so that | instead of | no longer | now | was missing | \
+     fixed by | which made | turns out | the bug was | the problem was | never | silently | only when | by default | weil | \
      jetzt | потому | теперь | причина | çünkü | artık ";
 
 impl Context {
@@ -152,7 +152,7 @@ fn commit_title(subject: &str) -> Option<String> {
     let lower = padded(&text.to_lowercase());
     let is_generic = begins(
         &lower,
-        " wip | fix review | address review | review comments | address feedback | update changelog |\
+        " wip | fix review | address review | review comments | address feedback | update changelog | \
          merge | fixup | squash | bump version | apply suggestions | minor | cleanup | more fixes | checkpoint ",
     );
     let title = fitting_title(&text)?;

@@ -14,52 +14,59 @@ const RULE_CHARS_MAX: usize = 300;
 const PROMPT_CHARS_MAX: usize = 1_500;
 
 /// Holds beyond this turn.
-const STANDING: &str = " always | from now on | going forward | next time | in future | in the future | every time | any time |\
-     anytime | never ever | at all times | remember that | remember to | in this repo we | in this project we |\
-     ab jetzt | immer | künftig | toujours | désormais | siempre | всегда | впредь | запомни | her zaman | bundan sonra |\
+const STANDING: &str = " always | from now on | going forward | next time | in future | in the future | every time | any time | \
+     anytime | never ever | at all times | remember that | remember to | in this repo we | in this project we | \
+     ab jetzt | immer | künftig | toujours | désormais | siempre | всегда | впредь | запомни | her zaman | bundan sonra | \
      her seferinde | unutma ";
 const STANDING_WIDE: &str = "以后|每次|始终|一律|统一|今後|常に|必ず|항상";
 
 /// Demands: on the result, or wishes of the user.
-const DEMANDS: &str = " must | must not | mustn't | should not | shouldn't | should | should always | should only | should never |\
-     has to be | have to be | needs to be | need to be | need to have | needs to have | make sure | ensure | be sure |\
-     i want | i only want | i don't want | i do not want | we want | we don't want | we only want | i'd like | i would like |\
-     i prefer | prefer | preferable | preferably | i'd rather | i would rather | i don't like | i do not like | i like |\
-     i would only | i need | we need | we use | we don't use | we never | is settled | settled already |\
-     deliberate | deliberately | on purpose | not important | isn't relevant | not relevant | it's allowed | is allowed |\
-     i allow | is fine to | supposed to | allowed to | not allowed | don't reinvent | keep | leave |\
-     soll | sollte | muss | ich will | ich möchte | bitte kein | bitte nicht | il faut | doit | je veux | je préfère |\
-     debe | quiero | no quiero | prefiero | должен | должна | должно | должны | нужно чтобы | хочу чтобы | хочу |\
+const DEMANDS: &str = " must | must not | mustn't | should not | shouldn't | should | should always | should only | should never | \
+     has to be | have to be | needs to be | need to be | need to have | needs to have | make sure | ensure | be sure | \
+     i want | i only want | i don't want | i do not want | we want | we don't want | we only want | i'd like | i would like | \
+     i prefer | prefer | preferable | preferably | i'd rather | i would rather | i don't like | i do not like | \
+     i would only | i need | we need | we use | we don't use | we never | is settled | settled already | \
+     deliberate | deliberately | on purpose | not important | isn't relevant | not relevant | it's allowed | is allowed | \
+     i allow | is fine to | supposed to | allowed to | not allowed | don't reinvent | keep | leave | \
+     soll | sollte | muss | ich will | ich möchte | bitte kein | bitte nicht | il faut | doit | je veux | je préfère | \
+     debe | quiero | no quiero | prefiero | должен | должна | должно | должны | нужно чтобы | хочу чтобы | хочу | \
      не хочу | нельзя | обязательно | lazım | gerek | olmalı | olmasın | istiyorum | istemiyorum | önemli değil | tercih ";
 const DEMANDS_WIDE: &str = "必须|应该|务必|一定要|我希望|我想要|我要|需要|禁止|不能|不要|别用|请用|只要|しないで|べき|ではなく|のみ|해야|하지 마";
 
 /// Prohibitions and contrasts.
-const LIMITS: &str = " don't | do not | dont | never | instead of | rather than | , not | but not | and not | not just | but only |\
-     but instead | no need to | too verbose | nicht | kein | keine | statt | ne pas | jamais | au lieu de | nunca |\
+const LIMITS: &str = " don't | do not | dont | never | instead of | rather than | , not | but not | and not | not just | but only | \
+     but instead | no need to | too verbose | nicht | kein | keine | statt | ne pas | jamais | au lieu de | nunca | \
      en lugar de | никогда | вместо | не надо | не нужно | не делай | не используй | asla | yerine | kullanma | yapma ";
 
 /// The same if the sentence is a command. In a statement they mostly report something.
-const COMMAND_LIMITS: &str = " only | without | avoid | stop | no more | exactly | just a | no longer | nur | seulement | solo |\
+const COMMAND_LIMITS: &str = " only | without | avoid | stop | no more | exactly | just a | no longer | nur | seulement | solo | \
      только | sadece ";
 
 /// Orders of work, in commands.
 const ORDERS: &str = " first | before you | before starting | begin by | begin with | start with | start by | follow ";
 
 /// Complaints that imply a rule; they may be questions.
-const COMPLAINTS: &str = " why are you | why aren't you | why arent you | why aren'tyou | why do you | why did you | why didn't you |\
-     you're supposed | you are supposed | i told you | i asked you | as i said | i said | you forgot | too verbose |\
-     you should have | that's not what | isn't this listed | still using | i did not say | i didn't say |\
+const COMPLAINTS: &str = " why are you | why aren't you | why arent you | why aren'tyou | why do you | why did you | why didn't you | \
+     you're supposed | you are supposed | i told you | i asked you | as i said | i said | you forgot | too verbose | \
+     you should have | that's not what | isn't this listed | still using | i did not say | i didn't say | \
      i did not ask | i didn't ask | ich habe gesagt | я же | я просил | söyledim | demiştim ";
 
 /// Questions that are demands.
-const NEGATIVE_QUESTIONS: &str = " can't | cant | couldn't | shouldn't | wouldn't it | isn't | aren't | why not | why don't we | why don't you |\
-     can we have | can you always | can it always | could you always ";
+const NEGATIVE_QUESTIONS: &str = " can't | cant | couldn't | shouldn't | wouldn't it | why not | why don't we | why don't you | \
+     can we have ";
+
+/// Questions that are demands wherever these words stand.
+const STANDING_QUESTIONS: &str = " can you always | can it always | can we always | could you always | could it always | please always | \
+     would you always | kannst du immer | her zaman yapabilir | можешь всегда ";
+
+/// Begin a question, with or without its mark.
+const QUESTIONS: &str = " what | which | how | where | when did | does | did | is there | are there | is it | is this | was | were | who ";
 
 /// Statements about the speaker's own work, knowledge or expectation.
-const NO_DEMANDS: &str = " i don't know | i don't understand | i do not understand | i don't think | i don't see | i do not see | i don't get |\
-     don't worry | never mind | nevermind | should work | should be fine | should be fixed | should be able | should have been |\
-     i should | should i | should we | what should | i need to | i need you to | i want you to | i want to | i'd like to |\
-     i would like to | i'd like you | i would like you | we need to | let me know | i never | it never | they never | we want to |\
+const NO_DEMANDS: &str = " i don't know | i don't understand | i do not understand | i don't think | i don't see | i do not see | i don't get | \
+     don't worry | never mind | nevermind | should work | should be fine | should be fixed | should be able | should have been | \
+     i should | should i | should we | what should | i need to | i need you to | i want you to | i want to | i'd like to | \
+     i would like to | i'd like you | i would like you | we need to | let me know | i never | it never | they never | we want to | \
      doesn't | does not | didn't | did not | seems | still does ";
 
 /// "I need you to …" begins a task.
@@ -122,9 +129,14 @@ fn strength(sentence: &str) -> u8 {
     match () {
         () if is_complaint && !is_report => 3,
         () if is_question => {
-            let is_demand = begins(&text, NEGATIVE_QUESTIONS) || is_standing;
+            // "The cart should not depend on the shop, should it?"
+            let is_tagged = holds(&text, " should not | should never | must not | must never ");
+            let is_demand = begins(&text, NEGATIVE_QUESTIONS)
+                || holds(&text, STANDING_QUESTIONS)
+                || is_tagged && !begins(&text, QUESTIONS);
             u8::from(is_demand && count >= 4) * 2
         }
+        () if begins(&text, QUESTIONS) => 0,
         () if is_report || holds(&text, " never mind | nevermind | don't worry ") => 0,
         () if is_standing => 4,
         () if holds(&text, NO_DEMANDS) || holds(&lower, NO_DEMANDS_WIDE) => {
@@ -140,17 +152,18 @@ fn strength(sentence: &str) -> u8 {
 
 /// "The callback never fires": what happens, not what shall happen.
 fn is_fault_report(text: &str) -> bool {
-    let demands = " should | must | want | need | always use | never use | make sure | don't | do not | please | next time |\
+    let demands = " should | must | want | need | always use | never use | make sure | don't | do not | please | next time | \
          from now on ";
-    let faults = " fails | fires | failed | error | crashes | crashed | broken | worked | appeared | doesn't | does not | didn't |\
-         is not working | isn't working | not work | i see | i get | i got | shows | showing | stopped | happens | happened |\
+    let faults = " fails | fires | failed | error | crashes | crashed | broken | worked | appeared | doesn't | does not | didn't | \
+         is not working | isn't working | not work | i see | i get | i got | shows | showing | stopped | happens | happened | \
          seem | seems | was | were | noticed | couldn't find | cannot find | can't find | would stop ";
     holds(text, faults) && !holds(text, demands)
 }
 
 /// Whether a sentence tells somebody to do something: it does not begin with its subject.
 fn is_command(text: &str) -> bool {
-    let subjects = " i | it | the | this | that | they | we | he | there | these | those | what | when | where | who | how | why ";
+    let subjects = " i | it | the | this | that | they | we | you | he | there | these | those | what | when | where | who | how | why | \
+         i've | i'm | my | our | your ";
     !begins(text, subjects)
 }
 
@@ -170,13 +183,16 @@ mod tests {
             "Write the tests first.",
             "Why are you still using jest?",
             "Can't the tests share one fixture?",
+            "If carts are shown, can you always add the total?",
+            "Much better. The cart should not depend on the shop, should it?",
             "Internal names are never breaking changes, only the API is.",
             "I prefer tabs.",
             "不要用 npm，统一用 pnpm。",
             "Никогда не используй npm.",
             "Her zaman pnpm kullan.",
         ] {
-            assert_eq!(rules(text), [text], "{text}");
+            let rule = text.trim_start_matches("Much better. ");
+            assert_eq!(rules(text), [rule], "{text}");
         }
     }
 
@@ -193,6 +209,11 @@ mod tests {
             "commit",
             "I want you to analyze the cart.",
             "The build only fails on Windows.",
+            "I like the new cart.",
+            "Isn't that also a price?",
+            "Does the cart keep its items in the future?",
+            "So from now on every order is mailed?",
+            "You have been changing the cart one hour before!",
         ] {
             assert_eq!(rules(text), Vec::<String>::new(), "{text}");
         }
