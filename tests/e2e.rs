@@ -21,6 +21,7 @@ mod demo;
 mod distill;
 mod doctor;
 mod documentation;
+mod eval;
 mod full_disk;
 mod google;
 mod hooks;

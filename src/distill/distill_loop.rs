@@ -333,7 +333,9 @@ impl DistillLoop {
             return Ok(false);
         }
         let app = App::new(app.environment.clone(), app.paths.clone());
-        let overrides = Overrides { failures_since_us, ..Overrides::default() };
+        let RunOptions { provider, model, .. } = &self.options;
+        let (provider, model) = (*provider, model.as_deref());
+        let overrides = Overrides { provider, model, failures_since_us, ..Overrides::default() };
         let prompt_set = PromptSet::load(&app, store, &overrides)?;
         self.checked = Instant::now();
         if let Some(parts) = &self.parts

@@ -48,7 +48,11 @@ use claude_mem_projections::{EventFilter, PendingTurn, Store};
 
 use crate::providers::Refusal;
 use claude_mem_capture::redaction::{self, redact};
-use claude_mem_core::{app::App, failure::Failure, settings::table::MAX_CONCURRENT_AGENTS};
+use claude_mem_core::{
+    app::App,
+    failure::Failure,
+    settings::{ProviderName, table::MAX_CONCURRENT_AGENTS},
+};
 use claude_mem_memory::store;
 
 /// Options of a distill run.
@@ -64,6 +68,9 @@ pub struct RunOptions {
     pub turns_max: usize,
     /// For `auto`: ignore failures before this time.
     pub failures_since_us: u64,
+    /// Instead of the provider and the model of the settings.
+    pub provider: Option<ProviderName>,
+    pub model: Option<String>,
 }
 
 impl Default for RunOptions {
@@ -74,6 +81,8 @@ impl Default for RunOptions {
             retry: None,
             turns_max: usize::MAX,
             failures_since_us: 0,
+            provider: None,
+            model: None,
         }
     }
 }

@@ -1,24 +1,33 @@
-//! `claude-mem eval`: measure search quality, without a model.
+//! `claude-mem eval`: measure search quality, and what is remembered of labelled sessions.
 
+mod labels;
 mod measure;
 mod own;
+mod score;
+mod sessions;
 mod set;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use labels::Labels;
 use measure::{Figures, measure};
+use score::Score;
+use sessions::{DistillOptions, Sessions};
 use set::Set;
 
-use claude_mem_core::{app::App, failure::Failure};
+use claude_mem_core::{app::App, failure::Failure, settings::ProviderName};
 use claude_mem_memory::store;
 
-/// Measure search quality
+/// Measure search quality, and what is remembered of labelled sessions
 ///
 /// On your own memories: searches observations by their hidden titles and facts, and sessions by the subjects of
 /// their commits. Or on a benchmark of yours, whose documents become observations in a temporary database. Recall is
 /// the share of relevant documents among the first 5 or 10; MRR rates the rank of the first one, nDCG the ranks of
 /// all.
+///
+/// With `--sessions` and `--labels`: imports transcripts into a temporary data directory, distills them, and counts the
+/// labelled things that are remembered, found, and given to later sessions. See docs/evaluation.md.
 #[derive(Debug, Args)]
 pub(crate) struct Eval {
     /// Documents: lines of `{"corpus","id","title","text","ts"}`, plain or gzip
@@ -27,6 +36,24 @@ pub(crate) struct Eval {
     /// Queries: lines of `{"corpus","id","text","gold":[ids of documents]}`, plain or gzip
     #[arg(long, value_name = "FILE", requires = "docs")]
     queries: Option<PathBuf>,
+    /// A folder with transcripts of Claude Code
+    #[arg(long, value_name = "DIR", requires = "labels", conflicts_with = "docs")]
+    sessions: Option<PathBuf>,
+    /// What should be remembered of these sessions, as JSON
+    #[arg(long, value_name = "FILE", requires = "sessions")]
+    labels: Option<PathBuf>,
+    /// Distill the sessions with this provider
+    #[arg(long, value_enum, requires = "sessions", default_value_t = ProviderName::Extract)]
+    provider: ProviderName,
+    /// Distill the sessions with this model
+    #[arg(long, requires = "sessions")]
+    model: Option<String>,
+    /// Distill the sessions with the instructions in this file
+    #[arg(long, value_name = "FILE", requires = "sessions")]
+    prompt: Option<PathBuf>,
+    /// List what was lost, false or not given
+    #[arg(long, requires = "sessions")]
+    verbose: bool,
     /// Print one JSON object per line
     #[arg(long)]
     json: bool,
@@ -34,6 +61,9 @@ pub(crate) struct Eval {
 
 impl Eval {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        if let (Some(sessions), Some(labels)) = (&self.sessions, &self.labels) {
+            return self.score(app, sessions, labels);
+        }
         let sets = match (&self.docs, &self.queries) {
             (Some(docs), Some(queries)) => vec![Set::read(docs, queries)?],
             _ => own::sets(&store::read_folded(app)?, app)?,
@@ -49,6 +79,21 @@ impl Eval {
         match self.json {
             true => figures.iter().try_for_each(|figures| app.output.json(figures)),
             false => print(app, &figures),
+        }
+    }
+
+    fn score(&self, app: &mut App, sessions: &Path, labels: &Path) -> Result<(), Failure> {
+        let labels = Labels::read(labels)?;
+        let options = DistillOptions {
+            provider: self.provider,
+            model: self.model.as_deref(),
+            prompt: self.prompt.as_deref(),
+        };
+        let sessions = Sessions::load(app, sessions, &options)?;
+        let score = Score::of(&sessions, &labels, self.verbose)?;
+        match self.json {
+            true => app.output.json(&score),
+            false => score.print(app),
         }
     }
 }

@@ -42,16 +42,22 @@ impl Recorded {
     }
 }
 
-/// All sessions in a file or below a directory, the earliest first.
-pub(super) fn sessions(path: &Path) -> io::Result<Vec<Recorded>> {
+/// All transcripts below a directory, or the one at this path. A session's own file sorts before the folder of the same
+/// name.
+pub fn transcript_files(path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     if fs::metadata(path)?.is_dir() {
         gather(path, DEPTH_MAX, &mut files)?;
     } else {
         files.push(path.to_owned());
     }
-    // A session's own file sorts before the folder of the same name.
     files.sort();
+    Ok(files)
+}
+
+/// All sessions in a file or below a directory, the earliest first.
+pub(super) fn sessions(path: &Path) -> io::Result<Vec<Recorded>> {
+    let files = transcript_files(path)?;
     let mut sessions: BTreeMap<String, Recorded> = BTreeMap::new();
     for file in files {
         let Some(begin) = begin_of(&file) else { continue };

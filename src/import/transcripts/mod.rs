@@ -24,6 +24,7 @@ use claude_mem_capture::{CLAUDE_CODE, bounded, envelope, transcript_rows::Row};
 use claude_mem_core::{app::App, failure::Failure, settings::table::SKIP_TOOLS};
 
 pub(super) use find::begin_of;
+pub use find::transcript_files;
 
 /// The clocks of hooks and of the record's rows are read at different moments of the same call.
 const MARGIN_US: u64 = 1_000_000;
