@@ -56,6 +56,8 @@ pub(crate) fn assert_readable(sandbox: &Sandbox, word: &str) -> String {
     let mut talk = Talk::with(sandbox);
     let (found, is_error) = talk.call("search", &json!({"query": word}));
     assert!(!is_error && found.contains(word), "{found}");
+    let (full, is_error) = talk.call("get_observations", &json!({"ids": [id]}));
+    assert!(!is_error && full.starts_with("# "), "{full}");
     talk.end();
     told
 }

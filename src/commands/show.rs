@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use clap::Args;
 use claude_mem_events::{EventItem, EventReader, Recorded, Seq};
 use claude_mem_projections::{
+    Usage,
     details::{Correction, MemoryBody, MemoryDetails, Provenance, SourceEvent},
     local_seq,
     search::MemoryId,
@@ -22,8 +23,8 @@ use claude_mem_memory::{memory_json::DetailsJson, store};
 
 /// Show memories in full, with their provenance
 ///
-/// Each memory is printed with its source events, and with the model, prompt and cost of the response that contains
-/// it.
+/// Each memory is printed with its source events, with the model, prompt and cost of the response that contains
+/// it, and with the number of sessions that used it.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     /// Observations (`12`), summaries (`S3`) or prompts (`P9`)
@@ -108,6 +109,7 @@ fn print(app: &mut App, details: &MemoryDetails, events: &[Recorded]) -> Result<
     let mut text = heading(details, &app.output);
     body(&mut text, &app.output, &details.body);
     provenance(&mut text, &app.output, &details.provenance);
+    usage(&mut text, &app.output, details.usage.unwrap_or_default());
     for event in events {
         let _ = write!(text, "\n{}", log::show::whole(event, &app.output));
     }
@@ -201,6 +203,14 @@ fn many(text: &mut String, output: &Output, name: &str, values: &[String]) {
         for value in values {
             let _ = writeln!(text, "  - {}", recall::plain(value));
         }
+    }
+}
+
+fn usage(text: &mut String, output: &Output, Usage { sessions, fetches }: Usage) {
+    if sessions + fetches > 0 {
+        let sessions = count(sessions, "session");
+        let line = format!("given to {sessions}, fetched {}", count(fetches, "time"));
+        let _ = writeln!(text, "{}", output.dim(&line));
     }
 }
 

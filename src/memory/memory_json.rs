@@ -5,6 +5,7 @@
 
 use claude_mem_core::time_arg::rfc3339;
 use claude_mem_projections::{
+    Usage,
     details::{Correction, MemoryBody, MemoryDetails, Provenance, SourceEvent, SourceReply},
     local_seq,
     search::{Hit, Score},
@@ -84,6 +85,8 @@ pub struct DetailsJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     correction: Option<CorrectionJson<'a>>,
     provenance: ProvenanceJson<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<Usage>,
 }
 
 /// What replaced an observation that turned out wrong. Without an id, it was only withdrawn.
@@ -132,6 +135,7 @@ impl<'a> From<&'a MemoryDetails> for DetailsJson<'a> {
             is_superseded: details.is_superseded,
             correction: details.correction.as_ref().map(Into::into),
             provenance: (&details.provenance).into(),
+            usage: details.usage,
         }
     }
 }

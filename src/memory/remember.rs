@@ -120,7 +120,7 @@ pub fn session(app: &App) -> String {
 }
 
 /// Exclusions apply to memories written by hand, too.
-fn admit(app: &App, project: &ProjectId, session: &str) -> Result<(), Failure> {
+pub(crate) fn admit(app: &App, project: &ProjectId, session: &str) -> Result<(), Failure> {
     let cwd = std::env::current_dir().unwrap_or_default();
     if let Some(setting) = excluded_by(&app.settings, project, &cwd, app.paths.home.as_deref()) {
         let label = &project.label;

@@ -103,6 +103,7 @@ fn a_memory_has_its_sources() {
     assert_eq!(kinds, ["ToolUsed", "SummaryRequested"]);
     assert!(told["sources"][0]["input"].as_str().unwrap().contains("cart.rs"));
     assert_eq!(told["reply"]["provider"], "extract");
+    assert_eq!(told["usage"], json!({"sessions": 0, "fetches": 0}));
     assert!(
         told["reply"]["text"].as_str().unwrap().contains("<title>Fix the cart (cart.rs)</title>")
     );

@@ -83,9 +83,15 @@ fn a_real_session_uses_every_tool_and_records_none_of_their_results() {
     }
     assert!(first.all_text().contains("Memory of earlier Claude Code sessions on this machine"));
     let kinds = kinds(&client);
-    let expected =
-        ["SessionStarted", "PromptSubmitted", "MemoryAdded", "Forgotten", "SummaryRequested"];
-    assert_eq!(kinds[..5], expected);
+    let expected = [
+        "SessionStarted",
+        "PromptSubmitted",
+        "MemoryAdded",
+        "MemoryInjected",
+        "Forgotten",
+        "SummaryRequested",
+    ];
+    assert_eq!(kinds[..6], expected);
     assert!(!kinds.contains(&json!("ToolUsed")), "{kinds:?}");
 }
 

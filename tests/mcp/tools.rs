@@ -57,6 +57,20 @@ fn memory_is_found_in_three_steps() {
     assert!(full.contains("# P2 prompt\n") && full.contains("the user's prompt"), "{full}");
     assert!(full.contains("There is no memory S99"), "{full}");
 
+    let usage = |id: &str| {
+        let shown = sandbox.run(&["show", id, "--json"]).ok();
+        serde_json::from_str::<Value>(&shown).unwrap()["usage"].clone()
+    };
+    assert_eq!(usage("1"), json!({"sessions": 0, "fetches": 1}));
+    assert_eq!(usage("P2"), Value::Null, "only observations are counted");
+    let shown = sandbox.run(&["show", "1"]).ok();
+    assert!(shown.ends_with("given to 0 sessions, fetched 1 time\n"), "{shown}");
+    talk.said("get_observations", &json!({"ids": [1, 2]}));
+    assert_eq!(usage("1")["fetches"], 2);
+    talk.said("get_observations", &json!({"ids": ["P1"]}));
+    let fetches = sandbox.events().iter().filter(|e| e["event"]["moment"] == "Fetch").count();
+    assert_eq!(fetches, 2, "searching and reading prompts are no fetches of observations");
+
     let context = talk.said("session_start_context", &json!({"budget": 1000}));
     assert!(context.contains("walrus") && context.contains("otter"), "{context}");
     talk.end();

@@ -22,6 +22,8 @@ pub enum InjectionMoment {
     SessionStart,
     /// With a prompt.
     Prompt,
+    /// When the assistant asked for them, over MCP.
+    Fetch,
 }
 
 /// An observation, by the event that contains it. Ids of rows are not stable between machines.
@@ -35,11 +37,12 @@ pub struct ObservationRef {
 
 impl Versioned for MemoryInjected {
     const KIND: u16 = 16;
-    const VERSION: u16 = 1;
+    const VERSION: u16 = 2;
 
     fn read(version: u16, body: &[u8]) -> Result<Self, DecodeError> {
         match version {
-            1 => codec::read(body),
+            // Version 2 has more moments.
+            1 | 2 => codec::read(body),
             _ => Err(DecodeError::Version { kind: Self::KIND, version }),
         }
     }
@@ -61,6 +64,17 @@ mod tests {
         codec::write(&event, &mut bytes).unwrap();
         assert_eq!(bytes.escape_ascii().to_string(), r"\x01\x010123456789abcdef\x02\xfb,\x01");
         assert_eq!(MemoryInjected::read(1, &bytes), Ok(event));
-        assert!(MemoryInjected::read(MemoryInjected::VERSION + 1, &bytes).is_err());
+    }
+
+    #[test]
+    fn v2_bytes_are_fixed() {
+        for (moment, number) in [(InjectionMoment::Prompt, 1), (InjectionMoment::Fetch, 2)] {
+            let event = MemoryInjected { moment, ..MemoryInjected::default() };
+            let mut bytes = Vec::new();
+            codec::write(&event, &mut bytes).unwrap();
+            assert_eq!(bytes, [number, 0, 0]);
+            assert_eq!(MemoryInjected::read(2, &bytes), Ok(event));
+            assert!(MemoryInjected::read(MemoryInjected::VERSION + 1, &bytes).is_err());
+        }
     }
 }

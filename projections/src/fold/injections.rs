@@ -19,7 +19,7 @@ impl Projection for Injections {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {
@@ -28,6 +28,7 @@ impl Projection for Injections {
         let moment = match injected.moment {
             InjectionMoment::SessionStart => "session start",
             InjectionMoment::Prompt => "prompt",
+            InjectionMoment::Fetch => "fetch",
         };
         let sql =
             "insert into injections (seq, position, at_us, session, project, moment, event, number)

@@ -4,7 +4,10 @@ use crate::{
     Store,
     error::Result,
     hosts::host_of,
-    query::search::{Kind, MemoryId},
+    query::{
+        injections::Usage,
+        search::{Kind, MemoryId},
+    },
     store::sql_values::{items, number, seq},
 };
 use claude_mem_events::{Event, Id, Seq};
@@ -34,6 +37,8 @@ pub struct MemoryDetails {
     pub correction: Option<Correction>,
     /// Its provenance.
     pub provenance: Provenance,
+    /// How often an observation was used; `None` for other kinds.
+    pub usage: Option<Usage>,
 }
 
 /// The end of an observation that turned out wrong.
@@ -148,6 +153,7 @@ impl Store {
         self.add_reply(&mut details.provenance)?;
         if name.kind == Kind::Observation {
             details.correction = self.correction_of(name.id)?;
+            details.usage = Some(self.usage_of(name.id)?);
         }
         details.provenance.host = self.host_name(host_of(details.provenance.seq))?;
         Ok(Some(details))
@@ -275,6 +281,7 @@ fn read(row: &Row<'_>, name: MemoryId) -> rusqlite::Result<MemoryDetails> {
         body: MemoryBody::read(row, name.kind, 9)?,
         is_superseded: row.get(5)?,
         correction: None,
+        usage: None,
         provenance: Provenance {
             origin: row.get(4)?,
             event: Id::from_bytes(row.get(6)?).to_string(),

@@ -1,8 +1,27 @@
-//! Reads the observations that sessions received.
+//! Reads which sessions received which observations.
 
-use crate::{Store, error::Result};
+use crate::{Store, error::Result, store::sql_values::number};
 use claude_mem_events::ObservationRef;
 use rusqlite::OptionalExtension;
+use serde::Serialize;
+
+/// How often an observation was used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Usage {
+    /// Sessions that were given it in full.
+    pub sessions: u64,
+    /// How often the assistant asked for it.
+    pub fetches: u64,
+}
+
+/// What the assistant fetched after a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FetchedAfter {
+    /// The text of the prompt.
+    pub prompt: String,
+    /// Row ids of the observations, in order.
+    pub observations: Vec<i64>,
+}
 
 impl Store {
     /// References to these observations, in this order. Unknown ids are left out.
@@ -30,5 +49,106 @@ impl Store {
             Ok(ObservationRef { event: row.get(0)?, number: row.get(1)? })
         })?;
         Ok(refs.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// What the assistant fetched, with the prompt before it: judgements of what a prompt needed.
+    /// The latest `limit` fetched observations count.
+    pub fn fetched_after_prompts(&self, limit: usize) -> Result<Vec<FetchedAfter>> {
+        let sql = "select prompt, (select text from visible_prompts where id = prompt), id from (
+                       select observations.id, injections.seq, injections.position,
+                           (select visible_prompts.id from visible_prompts
+                            where visible_prompts.session = injections.session
+                                and visible_prompts.at_us <= injections.at_us
+                            order by visible_prompts.at_us desc limit 1) as prompt
+                       from injections join observations on observations.event = injections.event
+                           and observations.number = injections.number
+                       where moment = 'fetch' and is_visible order by injections.seq desc limit ?1)
+                   where prompt is not null order by seq, position";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query([limit as i64])?;
+        let mut fetched: Vec<(i64, FetchedAfter)> = Vec::new();
+        while let Some(row) = rows.next()? {
+            let (id, observation) = (row.get(0)?, row.get(2)?);
+            match fetched.iter_mut().find(|(prompt, _)| *prompt == id) {
+                Some((_, after)) if after.observations.contains(&observation) => {}
+                Some((_, after)) => after.observations.push(observation),
+                None => {
+                    let observations = vec![observation];
+                    fetched.push((id, FetchedAfter { prompt: row.get(1)?, observations }));
+                }
+            }
+        }
+        Ok(fetched.into_iter().map(|(_, after)| after).collect())
+    }
+
+    /// How often an observation was given to sessions and fetched by them.
+    pub(super) fn usage_of(&self, observation: i64) -> Result<Usage> {
+        let sql = "select count(distinct injections.session) filter (where moment is not 'fetch'),
+                       count(*) filter (where moment is 'fetch')
+                   from observations join injections on injections.event = observations.event
+                       and injections.number = observations.number
+                   where observations.id = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let usage = statement.query_row([observation], |row| {
+            Ok(Usage { sessions: number(row, 0)?, fetches: number(row, 1)? })
+        });
+        Ok(usage?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_log::{TestLog, titled};
+    use claude_mem_events::{InjectionMoment, MemoryInjected};
+
+    #[test]
+    fn sessions_count_once_and_fetches_count_each_time() {
+        let mut scene = TestLog::new();
+        let tool = scene.tool("Bash", "{}");
+        let event = scene.reply(&[tool], &titled("tests live in tests/"));
+        let given = |moment| MemoryInjected {
+            moment,
+            observations: vec![ObservationRef { event, number: 1 }],
+            tokens: 9,
+        };
+        for session in ["a", "a", "b", ""] {
+            scene.envelope.session = session.into();
+            if !session.is_empty() {
+                scene.add(given(InjectionMoment::SessionStart));
+            }
+            scene.add(given(InjectionMoment::Fetch));
+        }
+        let store = scene.fold();
+        assert_eq!(store.fetched_after_prompts(9).unwrap(), [], "no prompt");
+        assert_eq!(store.usage_of(1).unwrap(), Usage { sessions: 2, fetches: 4 });
+        assert_eq!(store.usage_of(2).unwrap(), Usage::default());
+    }
+
+    #[test]
+    fn what_was_fetched_belongs_to_the_prompt_before_it() {
+        let mut scene = TestLog::new();
+        let tool = scene.tool("Bash", "{}");
+        let event = scene.reply(&[tool], &(titled("one") + &titled("two")));
+        let mut fetch = |session: &str, prompt: &str, numbers: &[u32]| {
+            scene.envelope.session = session.into();
+            if !prompt.is_empty() {
+                scene.prompt(prompt);
+            }
+            let refs = numbers.iter().map(|number| ObservationRef { event, number: *number });
+            let observations = refs.collect();
+            let moment = InjectionMoment::Fetch;
+            scene.add(MemoryInjected { moment, observations, tokens: 9 });
+        };
+        fetch("a", "first", &[2]);
+        fetch("a", "", &[2, 1]);
+        fetch("a", "second", &[1]);
+        fetch("b", "", &[1]);
+        let after = |prompt: &str, observations: &[i64]| FetchedAfter {
+            prompt: prompt.into(),
+            observations: observations.into(),
+        };
+        let found = scene.fold().fetched_after_prompts(9).unwrap();
+        assert_eq!(found, [after("first", &[2, 1]), after("second", &[1])]);
     }
 }

@@ -26,6 +26,7 @@ pub use context::{ContextMaterial, ContextNote, ContextObservation, ContextQuery
 pub use costs::{Cost, RequestFailure, Spending};
 pub use export_view::{ExportBody, ExportEntry, ExportQuery};
 pub use generations::{ComparedObservation, Generation};
+pub use injections::{FetchedAfter, Usage};
 pub use list_rows::ListRow;
 pub use outages::{Outage, RulesUsage};
 pub use paging::{InvalidPageCursor, PageCursor};

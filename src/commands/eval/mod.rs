@@ -21,8 +21,8 @@ use claude_mem_memory::store;
 
 /// Measure search quality, and what is remembered of labelled sessions
 ///
-/// On your own memories: searches observations by their hidden titles and facts, and sessions by the subjects of
-/// their commits. Or on a benchmark of yours, whose documents become observations in a temporary database. Recall is
+/// On your own memories: searches observations by their hidden titles and facts, by the prompts after which
+/// Claude fetched them, and sessions by the subjects of their commits. Or on a benchmark of yours, whose documents become observations in a temporary database. Recall is
 /// the share of relevant documents among the first 5 or 10; MRR rates the rank of the first one, nDCG the ranks of
 /// all.
 ///

@@ -1,9 +1,9 @@
 //! Queries with known answers, made from the user's own memories.
 
-use std::process::Command;
+use std::{collections::HashMap, process::Command};
 
 use claude_mem_projections::{
-    Store,
+    FetchedAfter, Store,
     details::{MemoryBody, MemoryDetails},
     search::{Kind, MemoryId, Order, Search},
 };
@@ -16,13 +16,19 @@ use claude_mem_memory::resolve::current_project;
 const QUERIES_MAX: usize = 500;
 const MEMORIES_MAX: usize = 20_000;
 
-/// Titles against texts, facts against the rest, commits against sessions.
+/// Titles against texts, facts against the rest, commits against sessions, prompts against what was fetched.
 pub(super) fn sets(store: &Store, app: &App) -> Result<Vec<Set>, Failure> {
     let observations = all(store, Kind::Observation, None)?;
     let here = Some(current_project(app).key);
     let worked =
         [all(store, Kind::Observation, here.clone())?, all(store, Kind::Summary, here)?].concat();
-    Ok(vec![titles(&observations), facts(&observations), commits(&sessions(&worked), &git_log())])
+    let fetched = store.fetched_after_prompts(MEMORIES_MAX)?;
+    Ok(vec![
+        titles(&observations),
+        facts(&observations),
+        commits(&sessions(&worked), &git_log()),
+        prompts(&observations, &fetched),
+    ])
 }
 
 fn all(store: &Store, kind: Kind, project: Option<String>) -> Result<Vec<MemoryDetails>, Failure> {
@@ -57,6 +63,27 @@ fn facts(memories: &[MemoryDetails]) -> Set {
             continue;
         };
         set.add(memory, title, &text(&memory.body, false), facts.iter().map(String::as_str));
+    }
+    set.thin_out()
+}
+
+/// A prompt, after which the assistant fetched memories of one project: those are what it needed.
+fn prompts(memories: &[MemoryDetails], fetched: &[FetchedAfter]) -> Set {
+    let mut set = Set { name: "prompts".into(), ..Set::default() };
+    if fetched.is_empty() {
+        return set;
+    }
+    let mut corpora = HashMap::new();
+    for memory in memories {
+        let MemoryBody::Observation { title, .. } = &memory.body else { continue };
+        corpora.insert(memory.name.id, memory.project.clone());
+        set.add(memory, title.as_deref().unwrap_or_default(), &text(&memory.body, true), []);
+    }
+    for FetchedAfter { prompt, observations } in fetched {
+        let Some(corpus) = observations.iter().find_map(|id| corpora.get(id)) else { continue };
+        let is_there = |id: &&i64| corpora.get(*id) == Some(corpus);
+        let gold = observations.iter().filter(is_there).map(i64::to_string).collect();
+        set.queries.push(EvalQuery { corpus: corpus.clone(), text: prompt.clone(), gold });
     }
     set.thin_out()
 }

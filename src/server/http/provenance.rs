@@ -50,6 +50,9 @@ struct Provenance {
     /// What corrects it, if it turned out wrong later in its session.
     #[serde(skip_serializing_if = "Option::is_none")]
     correction: Option<Correction>,
+    /// How often an observation was used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<Usage>,
     reply: Option<Reply>,
     /// Source events.
     sources: Vec<EventDetail>,
@@ -65,6 +68,15 @@ struct Correction {
     created_at: String,
     id: Option<String>,
     title: Option<String>,
+}
+
+/// How often an observation was used.
+#[derive(Debug, Serialize, ToSchema)]
+struct Usage {
+    /// Number of sessions that were given it in full.
+    sessions: u64,
+    /// How often the assistant fetched it over MCP.
+    fetches: u64,
 }
 
 /// The response that contains it.
@@ -228,6 +240,9 @@ fn to_provenance(store: &Store, app: &App, details: MemoryDetails) -> Result<Pro
                 title: title.flatten(),
             }
         }),
+        usage: details
+            .usage
+            .map(|usage| Usage { sessions: usage.sessions, fetches: usage.fetches }),
         reply,
         sources: sources?,
         freshness: freshness(store, name, files, at_us)?,

@@ -11,7 +11,7 @@ use super::{
     tools::{Effect, Tool},
 };
 use claude_mem_core::{failure::Failure, format, time_arg::local};
-use claude_mem_memory::{resolve, store};
+use claude_mem_memory::{fetches::record_fetch, resolve, store};
 
 /// Clients silently cut longer texts.
 const TEXT_BYTES_MAX: usize = 60_000;
@@ -56,12 +56,15 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
     found.truncate(arguments.number("limit").unwrap_or(usize::MAX));
     let mut text = String::new();
     let mut left = found.iter();
+    let mut fetched = Vec::new();
     while text.len() < TEXT_BYTES_MAX
         && let Some(details) = left.next()
     {
         text += &written(details);
         text.push('\n');
+        fetched.push(details.name);
     }
+    record_fetch(server.app, &store, &fetched, text.len());
     let left: Vec<String> = left.map(|details| details.name.to_string()).collect();
     if !left.is_empty() {
         let _ = writeln!(text, "Not shown, request them in another call: {}", left.join(", "));

@@ -25,6 +25,7 @@ export function provenance(memory, from) {
     from.correction && correction(from.correction),
     h("h2", { class: "rule" }, "Where it comes from"),
     path(memory, from),
+    from.usage && usage(from.usage),
     from.sources.length > 0 &&
       h(
         "section",
@@ -52,6 +53,12 @@ export function provenance(memory, from) {
 function correction({ id, title, created_at: at }) {
   const by = id && h("a", { href: address(`${id}`) }, prose(title || `#${id}`));
   return h("p", { class: "meta" }, by ? ["Corrected by ", by] : ["Withdrawn ", time(at, dayName(at), inFull(at))]);
+}
+
+/** How often sessions used it. */
+function usage({ sessions, fetches }) {
+  if (sessions + fetches === 0) return null;
+  return h("p", { class: "meta" }, `Given to ${many(sessions, "session")}, fetched ${many(fetches, "time")}`);
 }
 
 /** Three steps: what happened, who was asked, what is remembered. */
