@@ -111,7 +111,7 @@ fn a_correction_replaces_what_the_session_had_remembered() {
     run(&sandbox, &["distill"], &variables).ok();
     assert_eq!(titles(&sandbox), ["saw work 2 of a"]);
     let shown = sandbox.run(&["show", "1"]).ok();
-    assert!(shown.contains("(corrected by 2: saw work 2 of a)"), "{shown}");
+    assert!(shown.contains("(superseded by 2: saw work 2 of a)"), "{shown}");
     session.prompt("work 3 of a");
     session.tool();
     session.stop("done");
@@ -121,9 +121,12 @@ fn a_correction_replaces_what_the_session_had_remembered() {
     assert_eq!(shown["is_superseded"], true);
     assert!(shown["correction"]["created_at"].is_string(), "{shown}");
     assert_eq!(shown["correction"]["id"], Value::Null, "only withdrawn");
-    // Search, timeline and the page leave them out; a rebuild gives the same rows.
+    // Search names the correction, and the page leaves them out; a rebuild gives the same rows.
     let found = sandbox.run(&["search", "work", "--type", "feature"]).ok();
-    assert!(found.contains("saw work 3") && !found.contains("saw work 1"), "{found}");
+    assert!(found.contains("[superseded by #2] saw work 1"), "{found}");
+    assert!(found.contains("[withdrawn] saw work 2") && found.contains("saw work 3"), "{found}");
+    let page = sandbox.run(&["context"]).ok();
+    assert!(page.contains("saw work 3") && !page.contains("saw work 1"), "{page}");
     let before = dump(&sandbox.data());
     run(&sandbox, &["replay"], &variables).ok();
     assert_eq!(dump(&sandbox.data()), before);

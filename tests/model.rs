@@ -114,7 +114,9 @@ pub(crate) fn reply(word: &str, request: &Request) -> String {
 /// What is shown, title by title.
 pub(crate) fn titles(sandbox: &Sandbox) -> Vec<String> {
     let store = Store::open_read_only(&sandbox.data().join("memory.db")).unwrap().unwrap();
-    let titles = store.dump("select title from visible_observations order by title").unwrap();
+    let titles = store
+        .dump("select title from visible_observations where not is_retired order by title")
+        .unwrap();
     titles.lines().map(str::to_owned).collect()
 }
 

@@ -6,7 +6,7 @@ mod made;
 
 use claude_mem_events::{
     AgentReplied, Forgotten, Id, Imported, LogCompacted, MemoryAdded, PromptSubmitted,
-    ReprocessFinished, ToolUsed,
+    ReprocessFinished, Revision, ToolUsed,
 };
 use claude_mem_log::{
     Compactor, Item, Log, Options as LogOptions, Packing, SegmentState, Seq, maintain, roll, verify,
@@ -109,12 +109,19 @@ fn filled(dir: &Path, forget: impl Fn(&Said) -> Forgotten) -> Log {
             r#"{{"prompt_text":"{SECRET}","prompt_number":9,"created_at_epoch":1700000000000}}"#
         ),
     });
+    for (event, number) in [(reply, 2), (memory, 1)] {
+        let (title, text) = (Some(secret("edited")), Some(secret("text")));
+        writer.revise(event, number, Revision::Edited { title, text, kind: None });
+        writer.revise(event, number, Revision::MarkedWrong { because: secret("why") });
+    }
+    writer.revisions();
     let after_us = writer.at_us + 1;
     writer.session(78);
     let said = Said { tool, reply, memory, imported, before_us, after_us };
     writer.add(forget(&said));
     tools.truncate(24);
     writer.history(&tools);
+    writer.revisions();
     // Replaces what was answered before, so that something is superseded.
     writer.add(ReprocessFinished { generation: 1, is_current: true });
     writer.session(79);

@@ -4,7 +4,9 @@
 
 mod made;
 
-use claude_mem_events::{Forgotten, Id, Imported, MemoryAdded, ProjectMerged};
+use claude_mem_events::{
+    Forgotten, Id, Imported, MemoryAdded, ObservationRef, ProjectMerged, Revision,
+};
 use claude_mem_log::{Log, Options as LogOptions};
 use claude_mem_projections::{EventFilter, FoldState, Host, Options, RebuildReason, Store};
 use made::{BEGIN_US, Writer};
@@ -117,9 +119,29 @@ fn logs_that_arrive_in_any_order_come_to_the_same_rows_everywhere() {
         machines.iter_mut().flat_map(|machine| machine.writer.session(0)).collect();
     // Sessions of the same names on every machine.
     let mut begun = [0; 3];
-    for _ in 0..60 {
+    for _ in 0..75 {
         let at = next(3);
-        match next(8) {
+        match next(10) {
+            8 | 9 => {
+                let sql = "select hex(event), number from observations order by id";
+                let rows = machines[at].store.dump(sql).unwrap();
+                let rows: Vec<&str> = rows.lines().collect();
+                let Some(row) = rows.get(next(rows.len().max(1))) else { continue };
+                let (event, number) = row.split_once('|').unwrap();
+                let event = *Id::parse(event).unwrap().as_bytes();
+                let revision = match next(5) {
+                    0 => Revision::Edited {
+                        title: None,
+                        text: Some(format!("edit {row}")),
+                        kind: None,
+                    },
+                    1 => Revision::Pinned,
+                    2 => Revision::MarkedWrong { because: String::new() },
+                    3 => Revision::SupersededBy(ObservationRef { event, number: 1 }),
+                    _ => Revision::Restored,
+                };
+                machines[at].writer.revise(event, number.parse().unwrap(), revision);
+            }
             0 if known.len() > 4 => {
                 let events = vec![known[next(known.len())], known[next(known.len())]];
                 machines[at].writer.add(Forgotten { events, ..Forgotten::default() });

@@ -309,10 +309,18 @@ fn rows_from_before_the_host_column_are_migrated_in_place() {
     }
     drop(older);
     drop(place.open());
-    // A table that a later migration added, and that a rebuild would have filled.
+    // What later migrations added, and a rebuild would have filled.
     let migrated = rusqlite::Connection::open(&database).unwrap();
     migrated.execute("attach database ?1 as folded", [folded.to_str().unwrap()]).unwrap();
-    migrated.execute("insert into corrections select * from folded.corrections", ()).unwrap();
+    for table in ["corrections", "forgotten_observations", "revisions", "originals"] {
+        let sql = format!("insert into {table} select * from folded.{table}");
+        migrated.execute(&sql, ()).unwrap();
+    }
+    let sql =
+        "update observations set is_corrected = other.is_corrected, is_pinned = other.is_pinned,
+                   is_edited = other.is_edited, verdict = other.verdict, repeats = other.repeats
+               from folded.observations as other where other.id = observations.id";
+    migrated.execute(sql, ()).unwrap();
     drop(migrated);
     let store = place.open();
     assert_eq!(store.rebuild_reason(&place.log()).unwrap(), None);

@@ -3,7 +3,7 @@
 //! Events of clients are redacted field by field in `build_event.rs`. Everything else that is recorded passes
 //! through here: imported events, replies of models, notes, and old events when `claude-mem redact` runs.
 
-use claude_mem_events::{Envelope, Event, Tombstone};
+use claude_mem_events::{Envelope, Event, Revision, Tombstone};
 
 use claude_mem_core::settings::{
     Settings,
@@ -154,6 +154,19 @@ impl EventRedactor {
                 self.texts(&mut it.concepts);
                 self.texts(&mut it.files);
                 self.json(&mut it.metadata);
+            }
+            Event::MemoryRevised(it) => {
+                self.text(&mut it.via);
+                match &mut it.revision {
+                    Revision::Edited { title, text, kind } => {
+                        self.texts([title, text, kind].into_iter().flatten());
+                    }
+                    Revision::MarkedWrong { because } => self.text(because),
+                    Revision::Restored
+                    | Revision::Pinned
+                    | Revision::Unpinned
+                    | Revision::SupersededBy(_) => {}
+                }
             }
             Event::Forgotten(it) => {
                 self.texts([&mut it.session, &mut it.project, &mut it.file, &mut it.text]);

@@ -223,7 +223,7 @@ fn lines(app: &App, found: &SearchResults, hit: &Hit, widths: &Widths) -> Vec<St
     let kind = format!("{:1$}", cut(&plain(label(hit)), widths.label), widths.label);
     let columns = output.columns().unwrap_or(usize::MAX);
     let taken = widths.name + widths.project + widths.label + 4 + 8;
-    let title = cut(&plain(&hit.title), columns.saturating_sub(taken).max(20));
+    let title = cut(&plain(&hit.marked_title()), columns.saturating_sub(taken).max(20));
     let first = format!(
         "{}  {}  {}  {}  {}",
         output.paint("1", &name),

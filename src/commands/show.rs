@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use clap::Args;
 use claude_mem_events::{EventItem, EventReader, Recorded, Seq};
 use claude_mem_projections::{
-    Usage,
-    details::{Correction, MemoryBody, MemoryDetails, Provenance, SourceEvent},
+    Correction, Retired, Usage,
+    details::{MemoryBody, MemoryDetails, Provenance, SourceEvent},
     local_seq,
     search::MemoryId,
 };
@@ -122,23 +122,26 @@ fn heading(details: &MemoryDetails, output: &Output) -> String {
         MemoryBody::Observation { type_: Some(type_), .. } => type_,
         _ => details.kind.name(),
     };
+    let pinned = if details.marks.is_pinned { "  (pinned)" } else { "" };
+    let edited = if details.marks.is_edited { "  (edited)" } else { "" };
     let superseded = superseded(details);
     let name = output.paint("1", &details.name.to_string());
     let kind = output.paint("34", kind);
     let place = output.dim(&format!("{time}  {}", recall::plain(&details.project)));
-    format!("{name}  {kind}  {place}{superseded}\n")
+    format!("{name}  {kind}  {place}{pinned}{edited}{superseded}\n")
 }
 
-/// Whether it is superseded, and by what.
+/// Whether it is wrong or superseded, and by what.
 fn superseded(details: &MemoryDetails) -> String {
-    match &details.correction {
-        Some(Correction { by: Some((id, title)), .. }) => {
+    match &details.marks.retired {
+        Some(Retired::Superseded(Correction { by: Some((id, title)), .. })) => {
             let title = recall::plain(title.as_deref().unwrap_or_default());
-            format!("  (corrected by {id}{}{title})", if title.is_empty() { "" } else { ": " })
+            format!("  (superseded by {id}{}{title})", if title.is_empty() { "" } else { ": " })
         }
-        Some(Correction { by: None, at_us }) => {
+        Some(Retired::Superseded(Correction { by: None, at_us })) => {
             format!("  (withdrawn {})", local(*at_us, "%Y-%m-%d %H:%M:%S"))
         }
+        Some(wrong @ Retired::Wrong { .. }) => format!("  ({})", recall::plain(&wrong.to_string())),
         None if details.is_superseded => "  (superseded)".into(),
         None => String::new(),
     }

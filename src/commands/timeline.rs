@@ -120,7 +120,7 @@ fn line(app: &App, hit: &Hit, found: &TimelineWindow, width: usize) -> String {
     let output = &app.output;
     let is_anchor = Some(hit.name) == found.anchor;
     let room = output.columns().unwrap_or(usize::MAX).saturating_sub(width + LABEL + 14).max(20);
-    let title = cut(&plain(&hit.title), room);
+    let title = cut(&plain(&hit.marked_title()), room);
     let text = format!(
         "{} {}  {}  {}  {}",
         output.paint("1;33", if is_anchor { "▶" } else { " " }),

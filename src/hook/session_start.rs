@@ -7,7 +7,7 @@ use std::{
 
 use claude_mem_events::{
     AgentReplied, Envelope, Forgotten, Imported, InjectionMoment, MemoryAdded, MemoryInjected,
-    Project, ProjectMerged, ReprocessFinished, Seq, Versioned as _,
+    MemoryRevised, Project, ProjectMerged, ReprocessFinished, Seq, Versioned as _,
 };
 use claude_mem_log::{Item, Log, Options};
 use claude_mem_projections::{Error, Store};
@@ -132,10 +132,11 @@ fn caught_up(recorder: &Recorder, log: &Log) -> Option<Store> {
 }
 
 /// Kinds of events that change the memory of a session. Captured events do not, until they are distilled.
-const MEMORY_KINDS: [u16; 6] = [
+const MEMORY_KINDS: [u16; 7] = [
     AgentReplied::KIND,
     ReprocessFinished::KIND,
     MemoryAdded::KIND,
+    MemoryRevised::KIND,
     Forgotten::KIND,
     Imported::KIND,
     ProjectMerged::KIND,

@@ -5,8 +5,8 @@
 
 use claude_mem_core::time_arg::rfc3339;
 use claude_mem_projections::{
-    Usage,
-    details::{Correction, MemoryBody, MemoryDetails, Provenance, SourceEvent, SourceReply},
+    Marks, Retired, Usage,
+    details::{MemoryBody, MemoryDetails, Provenance, SourceEvent, SourceReply},
     local_seq,
     search::{Hit, Score},
 };
@@ -41,6 +41,9 @@ pub struct HitJson {
     pub title: String,
     /// The part of the text with most of the query's words.
     pub snippet: String,
+    /// How it is marked.
+    #[serde(flatten)]
+    pub marks: MarksJson,
     /// The relevance to the query; 0 without a query.
     pub score: f64,
     /// How the score was calculated, if the request asked for it.
@@ -63,6 +66,7 @@ impl From<Hit> for HitJson {
             host: hit.host,
             title: hit.title,
             snippet: hit.snippet,
+            marks: hit.marks.into(),
             score: hit.score,
             explanation: hit.explanation,
         }
@@ -82,19 +86,48 @@ pub struct DetailsJson<'a> {
     #[serde(flatten)]
     body: &'a MemoryBody,
     is_superseded: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    correction: Option<CorrectionJson<'a>>,
+    #[serde(flatten)]
+    marks: MarksJson,
     provenance: ProvenanceJson<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Usage>,
 }
 
-/// What replaced an observation that turned out wrong. Without an id, it was only withdrawn.
-#[derive(Debug, Serialize)]
-struct CorrectionJson<'a> {
-    created_at: String,
-    id: Option<String>,
-    title: Option<&'a str>,
+/// How a memory is marked. A mark that it does not have is left out.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct MarksJson {
+    /// Told first, whatever its age.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_pinned: bool,
+    /// Its text was changed by hand.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_edited: bool,
+    /// Wrong, and not told any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wrong: Option<WrongJson>,
+    /// Replaced or withdrawn, and not told any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub correction: Option<CorrectionJson>,
+}
+
+/// The mark of an observation that is wrong.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct WrongJson {
+    /// When it was marked.
+    pub created_at: String,
+    /// The reason, if one was given.
+    pub because: Option<String>,
+}
+
+/// What replaced an observation. Without an id, it was only withdrawn.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct CorrectionJson {
+    /// When it was replaced.
+    pub created_at: String,
+    /// The observation that replaces it.
+    pub id: Option<String>,
+    /// Its title.
+    pub title: Option<String>,
 }
 
 /// Where a memory comes from.
@@ -133,21 +166,29 @@ impl<'a> From<&'a MemoryDetails> for DetailsJson<'a> {
             prompt_number: details.prompt_number,
             body: &details.body,
             is_superseded: details.is_superseded,
-            correction: details.correction.as_ref().map(Into::into),
+            marks: details.marks.clone().into(),
             provenance: (&details.provenance).into(),
             usage: details.usage,
         }
     }
 }
 
-impl<'a> From<&'a Correction> for CorrectionJson<'a> {
-    fn from(correction: &'a Correction) -> Self {
-        let by = correction.by.as_ref();
-        Self {
-            created_at: rfc3339(correction.at_us),
-            id: by.map(|(id, _)| id.to_string()),
-            title: by.and_then(|(_, title)| title.as_deref()),
+impl From<Marks> for MarksJson {
+    fn from(marks: Marks) -> Self {
+        let (mut wrong, mut correction) = (None, None);
+        match marks.retired {
+            Some(Retired::Wrong { at_us, because }) => {
+                wrong = Some(WrongJson { created_at: rfc3339(at_us), because });
+            }
+            Some(Retired::Superseded(by)) => {
+                let created_at = rfc3339(by.at_us);
+                let (id, title) = by.by.unzip();
+                let (id, title) = (id.map(|id| id.to_string()), title.flatten());
+                correction = Some(CorrectionJson { created_at, id, title });
+            }
+            None => {}
         }
+        Self { is_pinned: marks.is_pinned, is_edited: marks.is_edited, wrong, correction }
     }
 }
 

@@ -49,6 +49,7 @@ impl Event {
             Self::MemoryAdded(event) => {
                 Self::MemoryAdded(MemoryAdded { via: event.via.clone(), ..MemoryAdded::default() })
             }
+            Self::MemoryRevised(event) => Self::MemoryRevised(event.blanked()),
             Self::InputUnreadable(event) => Self::InputUnreadable(InputUnreadable {
                 hook: event.hook.clone(),
                 bytes: event.bytes,
@@ -74,7 +75,7 @@ impl Event {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Remark;
+    use crate::{MemoryRevised, Remark, Revision};
 
     #[test]
     fn no_content_stays() {
@@ -99,6 +100,20 @@ mod tests {
             PromptSubmitted { prompt: secret(), ..PromptSubmitted::default() }.into(),
             AgentReplied { reply: secret(), tokens_in: 5, ..AgentReplied::default() }.into(),
             MemoryAdded { text: secret(), title: secret(), ..MemoryAdded::default() }.into(),
+            MemoryRevised {
+                revision: Revision::MarkedWrong { because: secret() },
+                ..MemoryRevised::default()
+            }
+            .into(),
+            MemoryRevised {
+                revision: Revision::Edited {
+                    title: Some(secret()),
+                    text: Some(secret()),
+                    kind: Some(secret()),
+                },
+                ..MemoryRevised::default()
+            }
+            .into(),
         ];
         for event in events {
             let blank = event.blanked().unwrap();

@@ -20,6 +20,7 @@ mod input_unreadable;
 mod log_compacted;
 mod memory_added;
 mod memory_injected;
+mod memory_revised;
 mod project_merged;
 mod prompt_submitted;
 mod reprocess_finished;
@@ -41,6 +42,7 @@ pub use input_unreadable::InputUnreadable;
 pub use log_compacted::LogCompacted;
 pub use memory_added::MemoryAdded;
 pub use memory_injected::{InjectionMoment, MemoryInjected, ObservationRef};
+pub use memory_revised::{MemoryRevised, Revision};
 pub use project_merged::ProjectMerged;
 pub use prompt_submitted::{PromptSubmitted, Submitter};
 pub use reprocess_finished::ReprocessFinished;
@@ -241,4 +243,6 @@ events! {
     LogCompacted,
     /// A session was given memories.
     MemoryInjected,
+    /// A memory was corrected by hand.
+    MemoryRevised,
 }

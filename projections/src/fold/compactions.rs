@@ -3,7 +3,10 @@
 
 use crate::{
     error::Result,
-    fold::projection::{Projection, Rows},
+    fold::{
+        projection::{Projection, Rows},
+        revisions,
+    },
     hosts::HOST_SHIFT,
     store::{
         Store,
@@ -22,7 +25,7 @@ impl Projection for Compactions {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {
@@ -63,7 +66,8 @@ fn compact(rows: &Rows<'_>, event: &Recorded, compacted: &LogCompacted) -> Resul
 /// The reason of a gap left by an interrupted write. The write was never acknowledged.
 const TORN: &str = "a write that was cut short";
 
-/// Deletes memories that a later generation superseded. Their costs are kept.
+/// Deletes memories that a later generation superseded. Their costs are kept, and so are observations
+/// that this log revises: they are told, or they say what is wrong.
 fn drop_superseded(rows: &Rows<'_>, first: i64, before: i64) -> Result<()> {
     let sql = "update replies set verdict = 'erased', skip_reason = null
                where superseded_by is not null and seq >= ?1 and seq < ?2";
@@ -71,13 +75,15 @@ fn drop_superseded(rows: &Rows<'_>, first: i64, before: i64) -> Result<()> {
     let sql = "delete from corrections where seq >= ?1 and seq < ?2
                    and seq in (select seq from replies where superseded_by is not null)";
     rows.run(sql, (first, before))?;
-    for table in ["observations", "summaries"] {
-        let sql = format!(
-            "delete from {table} where superseded_by is not null and seq >= ?1 and seq < ?2"
-        );
-        rows.run(&sql, (first, before))?;
-    }
-    Ok(())
+    let sql = "delete from observations where seq >= ?1 and seq < ?2
+                   and seq in (select seq from replies where superseded_by is not null)
+                   and not exists (select 1 from revisions where target = observations.event
+                       and revisions.number = observations.number
+                       and revisions.seq >= ?1 and revisions.seq < ?2)";
+    rows.run(sql, (first, before))?;
+    let sql = "delete from summaries where superseded_by is not null and seq >= ?1 and seq < ?2";
+    rows.run(sql, (first, before))?;
+    revisions::resolve_all(rows)
 }
 
 /// Settles tool uses of which only a digest is kept, and the stops of the same replies: distilling

@@ -2,7 +2,7 @@
 //!
 //! A reply names the earlier observation by its title, because observations made in the same run
 //! have no number yet, and titles survive a rebuild. The newest earlier observation with that title
-//! is no longer visible; it stays in its table, with a link to what replaced it.
+//! is retired: it is found with a mark and a link to what replaced it, and not told.
 //!
 //! Which rows are corrected is a function of the replies that are current now and of the rows that
 //! they left. New replies only add to it. Everything else that changes rows (a reprocessing, a
@@ -33,7 +33,7 @@ impl Projection for Corrections {
     }
 
     fn version(&self) -> u32 {
-        1
+        2
     }
 
     fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {
@@ -83,20 +83,16 @@ pub(super) fn resolve_all(rows: &Rows<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Deletes corrections, and shows again what they hid.
+/// Deletes corrections. What they retired is told again.
 pub(super) fn delete(rows: &Rows<'_>, which: &str, values: impl Params + Clone) -> Result<()> {
     let sql = format!(
-        "update observations set is_visible = 1
-         where id in (select target from corrections where {which}) and {MAY_BE_VISIBLE}"
+        "update observations set is_corrected = 0
+         where id in (select target from corrections where {which})"
     );
     rows.run(&sql, values.clone())?;
     rows.run(&format!("delete from corrections where {which}"), values)?;
     Ok(())
 }
-
-/// SQL: whether an observation is visible unless it is corrected.
-const MAY_BE_VISIBLE: &str = "seq not in (select seq from copies)
-    and exists (select 1 from replies where replies.seq = observations.seq and is_current)";
 
 /// An observation that a correction may mean.
 struct Candidate {
@@ -108,7 +104,7 @@ struct Candidate {
 }
 
 /// Finds the rows that the corrections of a session mean: those of one reply, the last one, or all
-/// of them anew. Updates which rows are visible.
+/// of them anew. Updates which rows are corrected.
 fn resolve(rows: &Rows<'_>, session: i64, of_reply: Option<i64>) -> Result<()> {
     let mut corrected: BTreeSet<i64> = targets(rows, session)?;
     let mut changed = corrected.clone();
@@ -132,12 +128,9 @@ fn resolve(rows: &Rows<'_>, session: i64, of_reply: Option<i64>) -> Result<()> {
         }
     }
     changed.extend(&corrected);
-    let sql = format!(
-        "update observations set is_visible = ?2
-         where id = ?1 and is_visible != ?2 and (not ?2 or {MAY_BE_VISIBLE})"
-    );
+    let sql = "update observations set is_corrected = ?2 where id = ?1 and is_corrected != ?2";
     for id in changed {
-        rows.run(&sql, (id, !corrected.contains(&id)))?;
+        rows.run(sql, (id, corrected.contains(&id)))?;
     }
     Ok(())
 }
@@ -149,12 +142,15 @@ fn targets(rows: &Rows<'_>, session: i64) -> Result<BTreeSet<i64>> {
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Observations of the session in current replies, newest first. Notes of the user and imported rows
-/// are left alone.
+/// Observations of the session in current replies, newest first, with the title that the reply gave
+/// them. Notes of the user and imported rows are left alone.
 fn candidates(rows: &Rows<'_>, session: i64) -> Result<Vec<Candidate>> {
-    let sql = "select observations.id, observations.seq, observations.at_us, coalesce(type, ''),
-                   coalesce(title, narrative, '')
+    let sql = "select observations.id, observations.seq, observations.at_us,
+                   coalesce(iif(observation is null, observations.type, originals.type), ''),
+                   coalesce(iif(observation is null, coalesce(observations.title, observations.narrative),
+                       coalesce(originals.title, originals.narrative)), '')
                from observations join replies on replies.seq = observations.seq
+                   left join originals on originals.observation = observations.id
                where observations.session = ?1 and origin = 'agent' and replies.is_current
                order by observations.at_us desc, observations.id desc";
     let mut statement = rows.cached(sql)?;
@@ -205,7 +201,7 @@ pub fn names_observation(corrects: &str, kind: &str, title: &str) -> bool {
 }
 
 /// In lower case, with single spaces, without quotation marks around it.
-fn normalized(text: &str) -> String {
+pub(super) fn normalized(text: &str) -> String {
     let words: Vec<String> = bare(text).split_whitespace().map(str::to_lowercase).collect();
     words.join(" ")
 }
@@ -230,7 +226,7 @@ mod tests {
 
     /// Titles of the visible rows, and `corrected>corrector` for the others.
     fn state(store: &Store) -> String {
-        let visible = "select title from visible_observations order by id";
+        let visible = "select title from visible_observations where not is_retired order by id";
         let corrected = "select target.title || '>' || coalesce(observations.title, '')
                          from corrections join observations as target on target.id = target
                              left join observations on observations.id = corrections.observation
@@ -252,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_corrected_row_is_found_by_no_search_and_names_what_replaced_it() {
+    fn a_corrected_row_is_found_and_names_what_replaced_it() {
         let (mut scene, tools) = turns(3);
         scene.reply(&tools[..1], &(titled("nginx block missing") + &titled("other")));
         scene.reply(&tools[1..2], &correcting("wrong port", " Nginx  block\nmissing "));
@@ -263,10 +259,9 @@ mod tests {
         let store = scene.fold();
         assert_eq!(state(&store), "wrong port | nginx block missing>wrong port other>");
         let found = "select rowid from observations_fts ('nginx OR other')";
-        assert_eq!(store.dump(found).unwrap(), "");
+        assert_eq!(store.dump(found).unwrap(), "1\n2\n");
         let shown = store.details(&["1", "2", "3"].map(|name| name.parse().unwrap())).unwrap();
-        let by =
-            |row: usize| shown[row].correction.as_ref().map(|correction| correction.by.clone());
+        let by = |row: usize| shown[row].marks.correction().map(|correction| correction.by.clone());
         let third = MemoryId { kind: Kind::Observation, id: 3 };
         assert_eq!(by(0), Some(Some((third, Some("wrong port".into())))));
         assert_eq!((by(1), by(2)), (Some(None), None));

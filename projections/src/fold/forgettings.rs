@@ -13,13 +13,13 @@ use crate::{
     fold::{
         corrections, files_touched,
         projection::{Projection, Rows},
-        projects,
+        projects, revisions,
     },
     store::sql_values::some,
 };
 use claude_mem_events::{Event, Forgotten, Id, Recorded, Versioned as _};
 use claude_mem_events::{LogCompacted, ProjectMerged, ReprocessFinished, ReprocessStarted};
-use rusqlite::params;
+use rusqlite::{ToSql, params};
 use std::ops::Range;
 
 /// Forgettings.
@@ -31,7 +31,7 @@ impl Projection for Forgettings {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {
@@ -147,7 +147,7 @@ impl Forgetting<'_> {
     fn carry_out(&self, rows: &Rows<'_>, within: &Range<i64>) -> Result<()> {
         let mut memories = 0;
         for address in &self.forgotten.rows {
-            memories += forget_row(rows, address, within)?;
+            memories += forget_row(rows, self.seq, address, within)?;
         }
         let events = self.mark(rows, within)?;
         if events > 0 {
@@ -158,6 +158,8 @@ impl Forgetting<'_> {
             memories += self.forget_file(rows, within)?;
         }
         if events > 0 || memories > 0 {
+            revisions::forget(rows)?;
+            revisions::resolve_all(rows)?;
             corrections::resolve_all(rows)?;
         }
         self.forget_sessions(rows, within)?;
@@ -232,8 +234,8 @@ impl Forgetting<'_> {
         let mut removed = 0;
         for (table, written) in [("observations", "files_modified"), ("summaries", "files_edited")]
         {
-            let sql = format!(
-                "delete from {table} where seq >= ?3 and seq < ?4 and {}
+            let which = format!(
+                "seq >= ?3 and seq < ?4 and {}
                      and (?5 = '' or session in (select id from sessions where session = ?5))
                      and (?6 = '' or project in (select value from json_each(?6)))
                      and (?7 is null or at_us >= ?7) and (?8 is null or at_us < ?8)
@@ -241,20 +243,18 @@ impl Forgetting<'_> {
                 is_before(),
                 names_file(written, "?9")
             );
-            removed += rows.run(
-                &sql,
-                params![
-                    self.seq,
-                    self.event.as_bytes(),
-                    within.start,
-                    within.end,
-                    session,
-                    project,
-                    since_us.map(|us| us as i64),
-                    until_us.map(|us| us as i64),
-                    file_of(self.forgotten),
-                ],
-            )?;
+            let values = params![
+                self.seq,
+                self.event.as_bytes(),
+                within.start,
+                within.end,
+                session,
+                project,
+                since_us.map(|us| us as i64),
+                until_us.map(|us| us as i64),
+                file_of(self.forgotten),
+            ];
+            removed += delete(rows, table, self.seq, &which, values)?;
         }
         Ok(removed)
     }
@@ -296,17 +296,34 @@ fn parse(address: &str) -> Option<([u8; 16], Option<i64>)> {
 }
 
 /// Deletes one memory, addressed by the id of its event, a slash and its number.
-fn forget_row(rows: &Rows<'_>, address: &str, within: &Range<i64>) -> Result<usize> {
+fn forget_row(rows: &Rows<'_>, by: i64, address: &str, within: &Range<i64>) -> Result<usize> {
     let Some((event, number)) = parse(address) else { return Ok(0) };
     let mut removed = 0;
     for table in ["observations", "summaries"] {
-        let sql = format!(
-            "delete from {table} where (?2 is null or number = ?2) and seq in (
-                 select seq from events where event = ?1 and seq >= ?3 and seq < ?4)"
-        );
-        removed += rows.run(&sql, params![event, number, within.start, within.end])?;
+        let which = "(?2 is null or number = ?2) and seq in (
+            select seq from events where event = ?1 and seq >= ?3 and seq < ?4)";
+        let values = params![event, number, within.start, within.end];
+        removed += delete(rows, table, by, which, values)?;
     }
     Ok(removed)
+}
+
+/// Deletes memories. Of observations, it is noted that they are forgotten: so are later revisions.
+fn delete(
+    rows: &Rows<'_>,
+    table: &str,
+    by: i64,
+    which: &str,
+    values: &[&dyn ToSql],
+) -> Result<usize> {
+    if table == "observations" {
+        let sql = format!(
+            "insert or ignore into forgotten_observations (event, number, forgetting)
+             select event, number, {by} from observations where {which}"
+        );
+        rows.run(&sql, values)?;
+    }
+    rows.run(&format!("delete from {table} where {which}"), values)
 }
 
 /// SQL: whether a row names the file, or a file in that folder, as read or written.
@@ -332,13 +349,10 @@ fn file_of(forgotten: &Forgotten) -> String {
 fn forget_memories(rows: &Rows<'_>, by: i64) -> Result<usize> {
     let mut removed = 0;
     for table in ["observations", "summaries"] {
-        let sql = format!(
-            "delete from {table} where seq in (
-                 select seq from events where forgotten_by = ?1
-                 union select reply from answers join events on events.seq = answers.source
-                 where events.forgotten_by = ?1)"
-        );
-        removed += rows.run(&sql, [by])?;
+        let which = "seq in (select seq from events where forgotten_by = ?1
+            union select reply from answers join events on events.seq = answers.source
+            where events.forgotten_by = ?1)";
+        removed += delete(rows, table, by, which, params![by])?;
     }
     Ok(removed)
 }

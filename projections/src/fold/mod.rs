@@ -17,6 +17,7 @@ pub(crate) mod prompts;
 pub(crate) mod rebuild;
 mod replies;
 mod reprocesses;
+mod revisions;
 pub(crate) mod sessions;
 mod sources;
 mod stops;
@@ -53,4 +54,5 @@ pub const ALL: &[&dyn Projection] = &[
     &unreadable::Unreadable,
     &compactions::Compactions,
     &injections::Injections,
+    &revisions::Revisions,
 ];

@@ -24,7 +24,7 @@ impl Projection for Observations {
     }
 
     fn version(&self) -> u32 {
-        3
+        4
     }
 
     fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {
@@ -122,7 +122,7 @@ fn observe(rows: &Rows<'_>, event: &Recorded, said: &RecordedReply<'_>) -> Resul
     let first = rows.numbers("observations", observations.len())?;
     let sources = rows.sources(event)?;
     if sources.is_forgotten {
-        return Ok(());
+        return note_forgotten(rows, event, observations.len());
     }
     let is_visible = is_current(rows, event)?;
     let is_only = observations.len() == 1;
@@ -153,6 +153,18 @@ fn observe(rows: &Rows<'_>, event: &Recorded, said: &RecordedReply<'_>) -> Resul
             ..Row::default()
         };
         row.insert(rows, event, first + index as i64)?;
+    }
+    Ok(())
+}
+
+/// Notes that the observations of a reply about forgotten events are forgotten, too. They may have
+/// been revised on another machine.
+fn note_forgotten(rows: &Rows<'_>, event: &Recorded, count: usize) -> Result<()> {
+    let sql = "insert or ignore into forgotten_observations (event, number, forgetting)
+               select ?2, ?3, min(forgotten_by) from answers join events on events.seq = source
+               where reply = ?1 and forgotten_by is not null";
+    for number in 1..=count {
+        rows.run(sql, params![event.seq.raw() as i64, event.id.as_bytes(), number as i64])?;
     }
     Ok(())
 }

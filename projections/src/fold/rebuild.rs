@@ -27,7 +27,8 @@ use std::{
 /// Batches that may be read ahead of those being written.
 const AHEAD_MAX: usize = 4;
 /// Indexes that folding itself reads. All others that are not unique are created after the rows.
-const INDEXES_NEEDED: [&str; 3] = ["tool_uses_by_turn", "prompts_by_session", "answers_by_reply"];
+const INDEXES_NEEDED: [&str; 4] =
+    ["tool_uses_by_turn", "prompts_by_session", "answers_by_reply", "observations_revised"];
 
 /// An empty database is filled by a rebuild if its logs are larger than this, and by folding otherwise.
 const FOLDED_BYTES_MAX: u64 = 1 << 20;

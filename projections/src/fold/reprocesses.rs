@@ -5,7 +5,7 @@ use crate::{
     fold::{
         corrections,
         projection::{Projection, Rows},
-        projects, replies,
+        projects, replies, revisions,
     },
     store::sql_values::some,
 };
@@ -133,6 +133,7 @@ fn make_current(rows: &Rows<'_>, event: &Recorded, generation: u32) -> Result<()
             hide(rows, candidate.reply, generation)?;
         }
     }
+    revisions::resolve_all(rows)?;
     corrections::resolve_all(rows)
 }
 

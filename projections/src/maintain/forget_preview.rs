@@ -99,6 +99,10 @@ impl Store {
             let condition = format!("instr(lower({columns}), lower(?1))");
             self.memories_where(table, &condition, text, &mut touching)?;
         }
+        // What an edited observation said before is still in the log.
+        let edited = "id in (select observation from originals where instr(lower(concat_ws(char(10),
+            originals.title, originals.subtitle, originals.narrative, originals.facts)), lower(?1)))";
+        self.memories_where("observations", edited, text, &mut touching)?;
         let sql = "select event from prompts where instr(lower(text), lower(?1))";
         self.events_of_rows(sql, text, &mut touching.events)?;
         Ok(touching)

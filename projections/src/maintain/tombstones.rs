@@ -393,7 +393,8 @@ impl Gone<'_> {
     /// Empties the memories that are gone, but keeps their numbers.
     fn take_from(&self, reply: &mut Reply, keeps_files: bool) {
         for (index, observation) in reply.observations.iter_mut().enumerate() {
-            if self.is_all || !self.observations.contains(&(index as i64 + 1)) {
+            // A revised observation stays when its reply is superseded.
+            if self.is_forgotten || !self.observations.contains(&(index as i64 + 1)) {
                 let old = std::mem::take(observation);
                 if keeps_files {
                     let Observation { files_read, files_modified, .. } = old;

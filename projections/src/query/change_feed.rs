@@ -88,7 +88,7 @@ pub enum FeedChange {
     /// Something was forgotten, or a forgetting was undone.
     Forgotten(Id),
     /// Other memories are visible than before: a reprocessing became current, projects were merged,
-    /// or a reply corrected an earlier one.
+    /// a reply corrected an earlier one, or one was revised.
     MemoriesReplaced,
 }
 
@@ -170,7 +170,9 @@ impl Store {
                 let names = self.memories_of_reply(seq)?;
                 (!names.is_empty()).then_some(FeedChange::Memories(names))
             }
-            "ReprocessFinished" | "ProjectMerged" => Some(FeedChange::MemoriesReplaced),
+            "ReprocessFinished" | "ProjectMerged" | "MemoryRevised" => {
+                Some(FeedChange::MemoriesReplaced)
+            }
             "Forgotten" => Some(FeedChange::Forgotten(Id::from_bytes(event))),
             _ => None,
         })

@@ -29,6 +29,8 @@ pub struct ContextQuery<'a> {
 /// The candidates.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ContextMaterial {
+    /// Observations that are pinned, latest first. They are in no other list.
+    pub pinned: Vec<ContextObservation>,
     /// Notes of the user, latest first.
     pub by_hand: Vec<ContextObservation>,
     /// Notes of Claude and of programs, latest first.
@@ -114,9 +116,9 @@ struct Stops {
 
 /// SQL: notes that the user did not write. Must match the condition of the index
 /// `observations_noted`.
-const NOTED: &str = "origin in ('claude', 'program')";
-/// SQL: everything but notes.
-const OBSERVED: &str = "origin not in ('user', 'claude', 'program')";
+const NOTED: &str = "not is_pinned and origin in ('claude', 'program')";
+/// SQL: everything else.
+const OBSERVED: &str = "not is_pinned and origin not in ('user', 'claude', 'program')";
 
 /// Maximum number of notes of the user, which come first in the context.
 const BY_HAND_MAX: u32 = 50;
@@ -132,9 +134,11 @@ impl Store {
         let is_look = !self.connection.is_autocommit();
         let _moment = (!is_look).then(|| self.connection.unchecked_transaction()).transpose()?;
         let projects = self.merged_projects(wanted.project)?;
-        let by_hand = self.memories(wanted, &projects, "origin = 'user'", BY_HAND_MAX)?;
+        let by_hand =
+            self.memories(wanted, &projects, "not is_pinned and origin = 'user'", BY_HAND_MAX)?;
         let limit = wanted.observations_max;
         Ok(ContextMaterial {
+            pinned: self.memories(wanted, &projects, "is_pinned", BY_HAND_MAX)?,
             by_hand,
             noted: self.notes(wanted, &projects)?,
             observations: self.memories(wanted, &projects, OBSERVED, limit)?,
@@ -235,10 +239,12 @@ impl Store {
         condition: &str,
         limit: u32,
     ) -> Result<Vec<ContextObservation>> {
+        // Few are pinned; the planner does not know that.
+        let index = if condition == "is_pinned" { "indexed by observations_pinned" } else { "" };
         let sql = format!(
             "select id, at_us, session, type, title, subtitle, narrative, facts, concepts, files_read,
-                 files_modified, agent_type from observations
-             where is_visible and {condition} and {RANGE}"
+                 files_modified, agent_type from observations {index}
+             where is_visible and not is_retired and {condition} and {RANGE}"
         );
         let mut memories = Vec::new();
         self.each(&sql, wanted, projects, limit, |row| {

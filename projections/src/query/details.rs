@@ -6,6 +6,7 @@ use crate::{
     hosts::host_of,
     query::{
         injections::Usage,
+        marks::Marks,
         search::{Kind, MemoryId},
     },
     store::sql_values::{items, number, seq},
@@ -33,21 +34,12 @@ pub struct MemoryDetails {
     pub body: MemoryBody,
     /// True if a later reprocessing or correction superseded it.
     pub is_superseded: bool,
-    /// The correction by a later turn of its session, if any.
-    pub correction: Option<Correction>,
+    /// Whether it is pinned, edited, wrong or superseded.
+    pub marks: Marks,
     /// Its provenance.
     pub provenance: Provenance,
     /// How often an observation was used; `None` for other kinds.
     pub usage: Option<Usage>,
-}
-
-/// The end of an observation that turned out wrong.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Correction {
-    /// The time of the turn that corrects it, in microseconds since 1970.
-    pub at_us: u64,
-    /// The observation that replaces it, with its title; none if it was only withdrawn.
-    pub by: Option<(MemoryId, Option<String>)>,
 }
 
 /// The content of a memory.
@@ -152,24 +144,12 @@ impl Store {
         let Some(mut details) = found else { return Ok(None) };
         self.add_reply(&mut details.provenance)?;
         if name.kind == Kind::Observation {
-            details.correction = self.correction_of(name.id)?;
             details.usage = Some(self.usage_of(name.id)?);
         }
+        details.marks = self.marks(name)?;
+        details.is_superseded |= details.marks.correction().is_some();
         details.provenance.host = self.host_name(host_of(details.provenance.seq))?;
         Ok(Some(details))
-    }
-
-    fn correction_of(&self, observation: i64) -> Result<Option<Correction>> {
-        let sql = "select corrections.at_us, observation, observations.title from corrections
-                       left join observations on observations.id = corrections.observation
-                   where target = ?1";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let found = statement.query_row([observation], |row| {
-            let (id, title): (Option<i64>, Option<String>) = (row.get(1)?, row.get(2)?);
-            let by = id.map(|id| (MemoryId { kind: Kind::Observation, id }, title));
-            Ok(Correction { at_us: number(row, 0)?, by })
-        });
-        Ok(found.optional()?)
     }
 
     fn add_reply(&self, provenance: &mut Provenance) -> Result<()> {
@@ -280,7 +260,7 @@ fn read(row: &Row<'_>, name: MemoryId) -> rusqlite::Result<MemoryDetails> {
         prompt_number: row.get(3)?,
         body: MemoryBody::read(row, name.kind, 9)?,
         is_superseded: row.get(5)?,
-        correction: None,
+        marks: Marks::default(),
         usage: None,
         provenance: Provenance {
             origin: row.get(4)?,

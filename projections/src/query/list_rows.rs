@@ -5,6 +5,7 @@ use crate::{
     error::Result,
     query::{
         details::{MemoryBody, select},
+        marks::Marks,
         search::{Kind, MemoryId},
     },
     store::sql_values::number,
@@ -38,6 +39,8 @@ pub struct ListRow {
     pub tokens: u64,
     /// Whether it was superseded.
     pub is_superseded: bool,
+    /// Whether it is pinned, edited, wrong or superseded.
+    pub marks: Marks,
 }
 
 impl Store {
@@ -47,7 +50,11 @@ impl Store {
         for name in names {
             let sql = select(name.kind, columns(name.kind));
             let mut statement = self.connection.prepare_cached(&sql)?;
-            listed.extend(statement.query_row([name.id], |row| read(row, *name)).optional()?);
+            let found = statement.query_row([name.id], |row| read(row, *name)).optional()?;
+            let Some(mut row) = found else { continue };
+            row.marks = self.marks(*name)?;
+            row.is_superseded |= row.marks.correction().is_some();
+            listed.push(row);
         }
         Ok(listed)
     }
@@ -105,6 +112,7 @@ fn read(row: &Row<'_>, name: MemoryId) -> rusqlite::Result<ListRow> {
         agent_type: row.get(10)?,
         tokens: number(row, 9)?,
         is_superseded: row.get(5)?,
+        marks: Marks::default(),
     })
 }
 

@@ -76,7 +76,7 @@ impl Store {
         let sql = format!(
             "select at_us, coalesce(type, 'change'), coalesce(title, narrative), seq,
                  iif(title is null, null, narrative), facts, number from observations
-                 where session = :session and origin = 'agent' and {belongs}
+                 where session = :session and origin = 'agent' and {belongs} and not is_retired
              union all
              select at_us, 'summary', coalesce(completed, learned, notes), seq, null, null, 1 << 32
                  from summaries where session = :session and origin = 'agent' and {belongs}

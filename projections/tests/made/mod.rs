@@ -4,8 +4,9 @@
 
 use claude_mem_events::{
     AgentFailed, AgentReplied, Envelope, Event, EventLog, FailureClass, Forgotten, Id, Imported,
-    InputUnreadable, MemoryAdded, Project, ProjectMerged, PromptSubmitted, ReprocessFinished,
-    ReprocessStarted, SessionEnded, SessionStarted, SummaryRequested, ToolUsed,
+    InputUnreadable, MemoryAdded, MemoryRevised, ObservationRef, Project, ProjectMerged,
+    PromptSubmitted, ReprocessFinished, ReprocessStarted, Revision, SessionEnded, SessionStarted,
+    SummaryRequested, ToolUsed,
 };
 use claude_mem_log::{Log, Options};
 use std::path::Path;
@@ -18,13 +19,14 @@ pub(crate) struct Writer {
     pub(crate) at_us: u64,
     count: u64,
     pub(crate) envelope: Envelope,
+    replies: Vec<[u8; 16]>,
 }
 
 impl Writer {
     pub(crate) fn new(dir: &Path) -> Self {
         let options = Options { segment_bytes_max: 64 << 10, ..Options::default() };
         let log = EventLog::open(dir, options).unwrap();
-        Self { log, at_us: BEGIN_US, count: 0, envelope: Envelope::default() }
+        Self { log, at_us: BEGIN_US, count: 0, envelope: Envelope::default(), replies: Vec::new() }
     }
 
     pub(crate) fn add(&mut self, event: impl Into<Event>) -> [u8; 16] {
@@ -129,7 +131,7 @@ impl Writer {
              <corrects>Second…</corrects></observation>\
              <summary><request>faster</request><next_steps>none left</next_steps></summary>"
         );
-        self.add(AgentReplied {
+        let reply = self.add(AgentReplied {
             answers: answers.to_vec(),
             provider: "anthropic".into(),
             model: "m".into(),
@@ -143,6 +145,32 @@ impl Writer {
             cost_micros: 77,
             ..AgentReplied::default()
         });
+        self.replies.push(reply);
+    }
+
+    /// Revises an observation of a reply.
+    pub(crate) fn revise(&mut self, event: [u8; 16], number: u32, revision: Revision) {
+        let target = ObservationRef { event, number };
+        self.add(MemoryRevised { target, revision, via: "cli".into() });
+    }
+
+    /// One revision of each kind: of the last reply, and of the ones before.
+    pub(crate) fn revisions(&mut self) {
+        let by = ObservationRef { event: self.replies[0], number: 1 };
+        let text = Some("Edited by hand.".into());
+        for (revision, reply) in [
+            Revision::Edited { title: Some("edited".into()), text, kind: None },
+            Revision::Pinned,
+            Revision::MarkedWrong { because: "it never was".into() },
+            Revision::SupersededBy(by),
+            Revision::Unpinned,
+            Revision::Restored,
+        ]
+        .into_iter()
+        .zip(self.replies.clone().into_iter().rev())
+        {
+            self.revise(reply, 1, revision);
+        }
     }
 
     /// All events outside of sessions.
@@ -179,7 +207,14 @@ impl Writer {
 pub(crate) fn fill(dir: &Path, sessions: u64) -> Log {
     let mut writer = Writer::new(dir);
     let tools: Vec<_> = (0..sessions).flat_map(|number| writer.session(number)).collect();
+    // Tests of short logs count on a single segment.
+    if sessions > 3 {
+        writer.revisions();
+    }
     writer.history(&tools);
+    if sessions > 3 {
+        writer.revisions();
+    }
     writer.session(sessions);
     Log::open(dir, Options::default()).unwrap()
 }

@@ -1,7 +1,7 @@
 //! One-line descriptions of events.
 
 use claude_mem_core::format::count;
-use claude_mem_events::{Event, StopScope, Submitter};
+use claude_mem_events::{Event, Revision, StopScope, Submitter};
 use serde_json::Value;
 
 /// Fields of a tool's input that describe it best, in order of preference.
@@ -43,6 +43,7 @@ pub(super) fn subject(event: &Event) -> String {
         Event::AgentReplied(replied) => format!("{}: {}", replied.provider, replied.reply),
         Event::AgentFailed(failed) => format!("{}: {}", failed.provider, failed.message),
         Event::MemoryAdded(added) => format!("{} {}", added.title, added.text),
+        Event::MemoryRevised(revised) => revision(&revised.revision),
         Event::Forgotten(forgotten) => forgotten.reason.clone(),
         Event::Imported(imported) => format!("{} {}", imported.table, imported.row_id),
         Event::ReprocessStarted(started) => format!("generation {}", started.generation),
@@ -55,6 +56,21 @@ pub(super) fn subject(event: &Event) -> String {
         }
     };
     one_line(&text)
+}
+
+fn revision(revision: &Revision) -> String {
+    match revision {
+        Revision::Restored => "restored".into(),
+        Revision::Edited { title, text, kind } => {
+            let texts: Vec<&str> =
+                [kind, title, text].into_iter().flatten().map(|text| &**text).collect();
+            format!("edited {}", texts.join(" "))
+        }
+        Revision::Pinned => "pinned".into(),
+        Revision::Unpinned => "unpinned".into(),
+        Revision::MarkedWrong { because } => format!("wrong {because}"),
+        Revision::SupersededBy(_) => "superseded".into(),
+    }
 }
 
 /// The most descriptive value of a tool's input.

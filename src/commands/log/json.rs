@@ -112,7 +112,11 @@ pub(super) fn fields(event: &Event) -> Vec<(String, Value)> {
 }
 
 fn write_ids(value: &mut Value) {
-    let Value::Array(items) = value else { return };
+    let items = match value {
+        Value::Array(items) => items,
+        Value::Object(fields) => return fields.values_mut().for_each(write_ids),
+        _ => return,
+    };
     let byte = |item: &Value| item.as_u64().and_then(|number| u8::try_from(number).ok());
     match items.iter().map(byte).collect::<Option<Vec<u8>>>().map(<[u8; 16]>::try_from) {
         Some(Ok(bytes)) => *value = Id::from_bytes(bytes).to_string().into(),

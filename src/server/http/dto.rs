@@ -1,5 +1,6 @@
 //! Memories and sessions as JSON. Field names follow the TypeScript claude-mem.
 
+use claude_mem_memory::memory_json::MarksJson;
 use claude_mem_projections::{ListRow, SessionView, details::MemoryBody};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -60,6 +61,8 @@ pub(super) struct Observation {
     agent_type: Option<String>,
     #[serde(flatten)]
     made: Origin,
+    #[serde(flatten)]
+    marks: MarksJson,
 }
 
 /// Summary of a turn.
@@ -98,7 +101,9 @@ pub(super) enum Item {
 
 impl From<ListRow> for Item {
     fn from(listed: ListRow) -> Self {
-        let ListRow { name, at_us, project, session, prompt_number, body, agent_type, .. } = listed;
+        let ListRow {
+            name, at_us, project, session, prompt_number, body, agent_type, marks, ..
+        } = listed;
         let (session_db_id, content_session_id) = session.unzip();
         let head = Head {
             id: name.id.to_string(),
@@ -139,6 +144,7 @@ impl From<ListRow> for Item {
                 files_modified,
                 agent_type,
                 made,
+                marks: marks.into(),
             }),
             MemoryBody::Summary {
                 request,

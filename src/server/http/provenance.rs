@@ -23,6 +23,7 @@ use super::{
 use claude_mem_core::app::App;
 use claude_mem_memory::{
     context::{FileState, file_states},
+    memory_json::MarksJson,
     store,
 };
 
@@ -47,9 +48,9 @@ struct Provenance {
     created_at: String,
     /// Whether others have taken its place.
     is_superseded: bool,
-    /// What corrects it, if it turned out wrong later in its session.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    correction: Option<Correction>,
+    /// How it is marked.
+    #[serde(flatten)]
+    marks: MarksJson,
     /// How often an observation was used.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Usage>,
@@ -60,14 +61,6 @@ struct Provenance {
     freshness: Vec<File>,
     /// Memories of the same events, earliest generation first.
     generations: Vec<Generation>,
-}
-
-/// What corrects a memory. Without an ID, the memory was only withdrawn.
-#[derive(Debug, Serialize, ToSchema)]
-struct Correction {
-    created_at: String,
-    id: Option<String>,
-    title: Option<String>,
 }
 
 /// How often an observation was used.
@@ -232,14 +225,7 @@ fn to_provenance(store: &Store, app: &App, details: MemoryDetails) -> Result<Pro
         seq: provenance.seq.to_string(),
         created_at: rfc3339(at_us),
         is_superseded: details.is_superseded,
-        correction: details.correction.map(|correction| {
-            let (id, title) = correction.by.unzip();
-            Correction {
-                created_at: rfc3339(correction.at_us),
-                id: id.map(|id| id.to_string()),
-                title: title.flatten(),
-            }
-        }),
+        marks: details.marks.into(),
         usage: details
             .usage
             .map(|usage| Usage { sessions: usage.sessions, fetches: usage.fetches }),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use claude_mem_projections::details::{Correction, MemoryBody, MemoryDetails, Provenance};
+use claude_mem_projections::details::{MemoryBody, MemoryDetails, Provenance};
 
 use super::{
     Server,
@@ -153,14 +153,17 @@ fn heading(details: &MemoryDetails) -> String {
         let session = session.split('-').next().unwrap_or_default();
         let _ = write!(text, ", session {session}");
     }
-    match &details.correction {
-        Some(Correction { by: Some((id, title)), .. }) => {
-            let _ = write!(text, ", wrong: corrected by {id}");
-            if let Some(title) = title {
+    let marks = &details.marks;
+    for (is_set, mark) in [(marks.is_pinned, ", pinned"), (marks.is_edited, ", edited by hand")] {
+        text += if is_set { mark } else { "" };
+    }
+    match &marks.retired {
+        Some(retired) => {
+            let _ = write!(text, ", {retired}");
+            if let Some((_, Some(title))) = marks.correction().and_then(|it| it.by.as_ref()) {
                 let _ = write!(text, " ({})", title.trim());
             }
         }
-        Some(Correction { by: None, .. }) => text += ", wrong: withdrawn later in its session",
         None if details.is_superseded => text += ", superseded by a later reprocessing",
         None => {}
     }

@@ -37,7 +37,7 @@ pub(super) fn table(hits: &[Hit]) -> String {
         if is_mixed {
             let _ = write!(text, "{} | ", cell(&hit.project));
         }
-        text += &cell(&hit.title);
+        text += &cell(&hit.marked_title());
         text.push('\n');
     }
     text

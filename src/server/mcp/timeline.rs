@@ -107,7 +107,8 @@ fn written(store: &Store, found: &TimelineWindow) -> Result<String, Failure> {
             let _ = writeln!(text, "## {date}");
             day = date;
         }
-        let (time, label, title) = (local(hit.at_us, "%H:%M"), label(hit), cell(&hit.title));
+        let (time, label, title) =
+            (local(hit.at_us, "%H:%M"), label(hit), cell(&hit.marked_title()));
         let mark = if Some(hit.name) == found.anchor { " <- anchor" } else { "" };
         let _ = writeln!(text, "{} | {time} | {label} | {title}{mark}", hit.name);
     }

@@ -7,6 +7,7 @@ use super::{
 use crate::{
     Store,
     error::Result,
+    query::marks::Marks,
     store::sql_values::number,
     text::{first_line, one_line},
 };
@@ -37,6 +38,8 @@ pub struct Hit {
     pub title: String,
     /// The part of its text with most of the words.
     pub snippet: String,
+    /// Whether it is pinned, edited, wrong or superseded.
+    pub marks: Marks,
     /// Its score; 0 without a query.
     pub score: f64,
     /// How the score was computed, if requested.
@@ -85,12 +88,35 @@ impl Store {
                 host: None,
                 title: first_line(&title.unwrap_or_default()).to_owned(),
                 snippet: snippet(query, &text.unwrap_or_default()),
+                marks: Marks::default(),
                 score: 0.0,
                 explanation: None,
             })
         });
-        let host = self.host_name(log)?;
-        Ok(hit.optional()?.map(|hit| Hit { host, ..hit }))
+        let Some(hit) = hit.optional()? else { return Ok(None) };
+        Ok(Some(Hit { host: self.host_name(log)?, marks: self.marks(name)?, ..hit }))
+    }
+}
+
+/// Longer reasons are cut in lists.
+const REASON_CHARS_MAX: usize = 60;
+
+impl Hit {
+    /// The title behind its marks: `[wrong: the port is 8080] Uses port 80`.
+    pub fn marked_title(&self) -> String {
+        let mut text = String::new();
+        if self.marks.is_pinned {
+            text += "[pinned] ";
+        }
+        if let Some(retired) = &self.marks.retired {
+            let retired = one_line(&retired.to_string());
+            let mut mark: String = retired.chars().take(REASON_CHARS_MAX).collect();
+            if mark.len() < retired.len() {
+                mark.push('…');
+            }
+            text += &format!("[{mark}] ");
+        }
+        text + &self.title
     }
 }
 

@@ -53,6 +53,7 @@ impl Store {
             Searching { store: self, search: &search, projects, scored: HashMap::new() };
         let kind = Kind::Observation;
         let mut filter = Filter::of(&search, kind).unwrap_or_default();
+        filter.add("not row.is_retired", []);
         if !recall.session.is_empty() {
             let sql = "(row.session is null or row.session is not
                             (select id from sessions where session = ? and log = 0))";

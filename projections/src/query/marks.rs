@@ -1,0 +1,153 @@
+//! How observations are marked: pinned, edited, wrong, superseded.
+
+use crate::{
+    Store,
+    error::Result,
+    query::search::{Kind, MemoryId},
+    store::sql_values::number,
+};
+use rusqlite::{OptionalExtension, Row};
+use std::fmt;
+
+/// The marks of a memory.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Marks {
+    /// Told first, whatever its age.
+    pub is_pinned: bool,
+    /// Its text was changed by hand.
+    pub is_edited: bool,
+    /// Why it is not told any more.
+    pub retired: Option<Retired>,
+}
+
+/// Why an observation is found, but not told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Retired {
+    /// It was marked as wrong, or repeats one that was.
+    Wrong {
+        /// When, in microseconds since 1970.
+        at_us: u64,
+        /// Why, if that was said.
+        because: Option<String>,
+    },
+    /// Another observation replaces it, or it was withdrawn.
+    Superseded(Correction),
+}
+
+/// The end of an observation that is superseded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Correction {
+    /// When, in microseconds since 1970.
+    pub at_us: u64,
+    /// The observation that replaces it, with its title; none if it was only withdrawn.
+    pub by: Option<(MemoryId, Option<String>)>,
+}
+
+impl Marks {
+    /// The observation that replaces it, if it is superseded.
+    pub fn correction(&self) -> Option<&Correction> {
+        match &self.retired {
+            Some(Retired::Superseded(correction)) => Some(correction),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Retired {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wrong { because: Some(because), .. } => write!(out, "wrong: {because}"),
+            Self::Wrong { because: None, .. } => out.write_str("wrong"),
+            Self::Superseded(Correction { by: Some((name, _)), .. }) => {
+                write!(out, "superseded by #{name}")
+            }
+            Self::Superseded(Correction { by: None, .. }) => out.write_str("withdrawn"),
+        }
+    }
+}
+
+impl Store {
+    /// The marks of a memory. Only observations have any.
+    pub fn marks(&self, name: MemoryId) -> Result<Marks> {
+        if name.kind != Kind::Observation {
+            return Ok(Marks::default());
+        }
+        let sql = "select is_pinned, is_edited, is_retired, verdict, repeats from observations
+                   where id = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let found = statement.query_row([name.id], |row| {
+            let marks = Marks { is_pinned: row.get(0)?, is_edited: row.get(1)?, retired: None };
+            Ok((marks, row.get::<_, bool>(2)?, row.get(3)?, row.get(4)?))
+        });
+        let Some((mut marks, is_retired, verdict, repeats)) = found.optional()? else {
+            return Ok(Marks::default());
+        };
+        if is_retired {
+            marks.retired = self.retired(name.id, verdict, repeats)?;
+        }
+        Ok(marks)
+    }
+
+    fn retired(
+        &self,
+        id: i64,
+        verdict: Option<String>,
+        repeats: Option<i64>,
+    ) -> Result<Option<Retired>> {
+        match (verdict.as_deref(), repeats) {
+            (Some("wrong"), _) => self.marked_wrong(id),
+            (Some(_), _) => Ok(self.superseded_by_hand(id)?.map(Retired::Superseded)),
+            (None, Some(other)) => match self.marked_wrong(other)? {
+                Some(wrong) => Ok(Some(wrong)),
+                None => Ok(Some(Retired::Superseded(self.superseded_by(other)?))),
+            },
+            (None, None) => Ok(self.corrected(id)?.map(Retired::Superseded)),
+        }
+    }
+
+    /// The mark of an observation whose last verdict is that it is wrong.
+    fn marked_wrong(&self, id: i64) -> Result<Option<Retired>> {
+        let sql = "select revisions.at_us, because from observations
+                       join revisions on target = observations.event
+                           and revisions.number = observations.number
+                   where observations.id = ?1 and verdict = 'wrong' and what = 'wrong'
+                   order by revisions.event desc limit 1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let wrong =
+            |row: &Row<'_>| Ok(Retired::Wrong { at_us: number(row, 0)?, because: row.get(1)? });
+        Ok(statement.query_row([id], wrong).optional()?)
+    }
+
+    fn superseded_by_hand(&self, id: i64) -> Result<Option<Correction>> {
+        let sql = "select revisions.at_us, other.id, other.title from observations as this
+                       join revisions on target = this.event and revisions.number = this.number
+                       left join events on events.event = by_event
+                       left join observations as other
+                           on other.seq = events.seq and other.number = by_number
+                   where this.id = ?1 and what = 'superseded'
+                   order by revisions.event desc, other.is_visible desc, other.id limit 1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        Ok(statement.query_row([id], correction).optional()?)
+    }
+
+    /// The correction in a later reply of the same session.
+    fn corrected(&self, id: i64) -> Result<Option<Correction>> {
+        let sql = "select corrections.at_us, observation, observations.title from corrections
+                       left join observations on observations.id = corrections.observation
+                   where target = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        Ok(statement.query_row([id], correction).optional()?)
+    }
+
+    fn superseded_by(&self, id: i64) -> Result<Correction> {
+        let sql = "select at_us, id, title from observations where id = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        Ok(statement.query_row([id], correction)?)
+    }
+}
+
+fn correction(row: &Row<'_>) -> rusqlite::Result<Correction> {
+    let (id, title): (Option<i64>, Option<String>) = (row.get(1)?, row.get(2)?);
+    let by = id.map(|id| (MemoryId { kind: Kind::Observation, id }, title));
+    Ok(Correction { at_us: number(row, 0)?, by })
+}
