@@ -21,6 +21,8 @@ pub struct ToolView<'a> {
     pub at: i64,
     pub cwd: &'a str,
     pub failed: bool,
+    /// The commit that it made, in hex; empty if it made none or the hash is unknown.
+    pub commit: &'a str,
     /// The type of the subagent that used it, if any.
     pub agent: Option<&'a str>,
 }

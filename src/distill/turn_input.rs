@@ -20,12 +20,25 @@ pub struct TurnInput {
     pub number: u32,
     prompt: String,
     prompted_at_us: u64,
+    /// HEAD when the prompt was submitted.
+    prompted_at_commit: String,
     cwd: String,
-    tools: Vec<(u64, ToolUsed)>,
+    tools: Vec<TakenTool>,
     stop: Option<SummaryRequested>,
     previous_message: String,
     is_over: bool,
     is_continued: bool,
+}
+
+/// A tool use with what its event says about it.
+#[derive(Debug)]
+struct TakenTool {
+    at_us: u64,
+    used: ToolUsed,
+    /// HEAD after it.
+    commit: String,
+    /// It ran `git commit` or the like, and HEAD moved.
+    has_committed: bool,
 }
 
 impl TurnInput {
@@ -61,12 +74,11 @@ impl TurnInput {
     }
 
     fn take(&mut self, recorded: Recorded) {
-        let at_us = recorded.at_us();
+        let (at_us, commit) = (recorded.at_us(), recorded.envelope.commit.clone());
+        let taken = |used| TakenTool { at_us, used, commit, has_committed: false };
         match recorded.event {
-            Event::ToolUsed(used) => self.tools.push((at_us, used)),
-            Event::Imported(imported) => {
-                self.tools.extend(imported_tool_use(&imported).map(|used| (at_us, used)));
-            }
+            Event::ToolUsed(used) => self.tools.push(taken(used)),
+            Event::Imported(imported) => self.tools.extend(imported_tool_use(&imported).map(taken)),
             Event::SummaryRequested(stop) if stop.scope == StopScope::Turn => {
                 self.stop = Some(stop);
             }
@@ -87,6 +99,7 @@ impl TurnInput {
         }
         if self.prompted_at_us == 0 {
             self.prompted_at_us = at_us;
+            self.prompted_at_commit = recorded.envelope.commit;
             self.cwd = prompt.cwd;
         }
         if !self.prompt.is_empty() && !typed.text.is_empty() {
@@ -106,15 +119,16 @@ impl TurnInput {
 
     /// Fills the fields that no prompt provided.
     fn complete(&mut self) {
+        self.find_commits();
         let first_tool = self.tools.first();
         if self.prompted_at_us == 0 {
-            self.prompted_at_us = first_tool.map_or(0, |(at_us, _)| *at_us);
+            self.prompted_at_us = first_tool.map_or(0, |tool| tool.at_us);
             if let Some(stop) = &self.stop {
                 self.prompt = typed(&stop.last_user_message).text.into_owned();
             }
         }
         let places = [
-            first_tool.map(|(_, used)| used.cwd.as_str()),
+            first_tool.map(|tool| tool.used.cwd.as_str()),
             self.stop.as_ref().map(|stop| stop.cwd.as_str()),
             Some(self.envelope.project.root.as_str()),
         ];
@@ -122,6 +136,20 @@ impl TurnInput {
             && let Some(cwd) = places.into_iter().flatten().find(|cwd| !cwd.is_empty())
         {
             self.cwd = cwd.to_owned();
+        }
+    }
+
+    /// Marks the tool uses that made a commit. A checkout moves HEAD as well, so the command decides.
+    fn find_commits(&mut self) {
+        // The beginning of a continued turn is not here, so HEAD before its first tool is unknown.
+        let mut before = match self.is_continued {
+            true => String::new(),
+            false => self.prompted_at_commit.clone(),
+        };
+        for tool in self.tools.iter_mut().filter(|tool| !tool.commit.is_empty()) {
+            let has_moved = !before.is_empty() && before != tool.commit;
+            tool.has_committed = has_moved && tool.used.input.contains("commit");
+            before.clone_from(&tool.commit);
         }
     }
 
@@ -139,7 +167,7 @@ impl TurnInput {
             prompt: &self.prompt,
             prompt_number: self.number,
             at: self.prompted_at_us.cast_signed(),
-            tools: self.tools.iter().map(|(at_us, used)| view(*at_us, used)).collect(),
+            tools: self.tools.iter().map(view).collect(),
             last_assistant_message: message.filter(|message| !message.is_empty()),
             remarks: self.stop.iter().flat_map(|stop| &stop.remarks).map(remark).collect(),
             previous_message: &self.previous_message,
@@ -152,7 +180,7 @@ impl TurnInput {
     }
 }
 
-fn view(at_us: u64, used: &ToolUsed) -> ToolView<'_> {
+fn view(TakenTool { at_us, used, commit, has_committed }: &TakenTool) -> ToolView<'_> {
     let output = if used.has_failed { &used.error } else { &used.output };
     ToolView {
         tool: &used.tool,
@@ -160,6 +188,7 @@ fn view(at_us: u64, used: &ToolUsed) -> ToolView<'_> {
         input: &used.input,
         output,
         at: at_us.cast_signed(),
+        commit: if *has_committed { commit } else { "" },
         cwd: &used.cwd,
         failed: used.has_failed,
         agent: Some(used.agent_type.as_str()).filter(|agent| !agent.is_empty()),
@@ -198,6 +227,43 @@ mod tests {
     fn stop(message: &str, remarks: Vec<Remark>) -> Event {
         let last_assistant_message = message.into();
         SummaryRequested { last_assistant_message, remarks, ..SummaryRequested::default() }.into()
+    }
+
+    #[test]
+    fn a_command_that_commits_has_the_hash_of_its_commit() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = EventLog::open(dir.path(), Options::default()).unwrap();
+        let bash = |command: &str| {
+            let input = format!(r#"{{"command":"{command}"}}"#);
+            ToolUsed { tool: "Bash".into(), input, ..ToolUsed::default() }.into()
+        };
+        let events = [
+            ("a1", prompt("commit it")),
+            ("a1", bash("git commit --dry-run")),
+            ("b2", bash("git commit -qm x")),
+            ("", bash("git commit -qm elsewhere")),
+            ("c3", bash("git pull")),
+            ("c3", bash("git commit")),
+            ("c3", stop("Done.", Vec::new())),
+        ];
+        for (number, (commit, event)) in events.iter().enumerate() {
+            let (session, commit) = ("s".into(), (*commit).into());
+            let envelope = Envelope { session, commit, ..Envelope::default() };
+            log.record(Id::new(number as u64 + 1, number as u64), &envelope, event).unwrap();
+        }
+        let log = Log::open(dir.path(), Options::default()).unwrap();
+        let mut store = Store::in_memory().unwrap();
+        store.fold(&log, |_| true).unwrap();
+        let pending = store.pending_turns(&EventFilter::default(), 10).unwrap();
+        let mut plan = Plan::new(&store, pending, None, &Limits::default(), 0).unwrap();
+        let planned = &mut plan.sessions[0].requests[0];
+        let commits = |planned: &PlannedRequest| {
+            let input = TurnInput::read(&log, planned).unwrap().unwrap();
+            input.turn(None).tools.iter().map(|tool| tool.commit.to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(commits(planned), ["", "b2", "", "", ""]);
+        planned.is_continued = true;
+        assert_eq!(commits(planned), ["", "b2", "", "", ""]);
     }
 
     fn prompt(text: &str) -> Event {

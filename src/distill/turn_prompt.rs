@@ -229,11 +229,19 @@ fn tool(out: &mut String, view: &ToolView<'_>, cwd: &str, part_bytes: usize) {
     if view.failed {
         head.push_str(" failed=\"true\"");
     }
+    if !view.commit.is_empty() {
+        put(&mut head, format_args!(" commit=\"{}\"", attribute(short_hash(view.commit))));
+    }
     line(out, format_args!("{head}>\n{}", escaped(&text.input)));
     if !text.output.is_empty() {
         line(out, format_args!("<output>\n{}\n</output>", escaped(&text.output)));
     }
     line(out, format_args!("</tool>"));
+}
+
+/// A commit as git prints it.
+pub(crate) fn short_hash(commit: &str) -> &str {
+    commit.get(..7).unwrap_or(commit)
 }
 
 /// `2026-03-01T12:00:00Z`, or the number if it is out of range.
@@ -286,6 +294,14 @@ mod tests {
             cwd: "/p",
             ..ToolView::default()
         }
+    }
+
+    #[test]
+    fn a_commit_is_named_by_its_short_hash() {
+        let quiet = bash(r#"{"command":"git commit -qm x"}"#, "");
+        let view = ToolView { commit: "8f14e45fceea167a5a36dedd4bea2543c0ffee01", ..quiet };
+        let text = data(&turn(vec![view]), None, &Limits::default());
+        assert!(text.contains("<tool name=\"Bash\" at=\"12:01:01\" commit=\"8f14e45\">"), "{text}");
     }
 
     #[test]

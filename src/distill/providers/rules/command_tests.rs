@@ -10,6 +10,10 @@ fn run(command: &str, output: &str) -> Run {
     Run::of(&view, (&json!({"command": command}), &output), ("/p", 0)).unwrap()
 }
 
+fn shown_commits(run: &Run) -> Vec<String> {
+    run.commits.iter().map(ToString::to_string).collect()
+}
+
 #[test]
 fn the_most_telling_program_says_what_a_command_is_for() {
     let cases = [
@@ -56,11 +60,15 @@ fn commits_and_other_effects_are_told_in_words() {
         "git add -A && git commit -m x && git push origin main",
         "[main 1a2b3c4] fix: cart\n 1 file changed",
     );
-    assert_eq!(commit.commits, ["fix: cart"]);
+    assert_eq!(shown_commits(&commit), ["1a2b3c4 “fix: cart”"]);
     assert_eq!(commit.effects, ["Pushed to `origin main`"]);
     let quiet = run("git commit -q -m \"$(cat <<'EOF'\nAdd carts\n\nBody\nEOF\n)\"", "");
-    assert_eq!(quiet.commits, ["Add carts"]);
-    assert_eq!(run("git commit -qam 'Pin it'", "").commits, ["Pin it"]);
+    assert_eq!(shown_commits(&quiet), ["“Add carts”"]);
+    assert_eq!(shown_commits(&run("git commit -qam 'Pin it'", "")), ["“Pin it”"]);
+    let view = ToolView { tool: "Bash", commit: "8f14e45fceea167a", ..ToolView::default() };
+    let input = json!({"command": "git commit -qm 'Pin it'"});
+    let known = Run::of(&view, (&input, &json!({"stdout": ""})), ("/p", 0)).unwrap();
+    assert_eq!(shown_commits(&known), ["8f14e45 “Pin it”"]);
     assert_eq!(run("npm install --save zod", "").effects, ["Installed `zod`"]);
     assert_eq!(run("npm install", "").effects, Vec::<String>::new());
     assert_eq!(run("git mv a.rs b.rs", "").effects, ["Moved `a.rs` to `b.rs`"]);
@@ -145,7 +153,7 @@ fn a_command_on_another_machine_counts_by_what_runs_there() {
 #[test]
 fn a_subject_loses_trailers_and_a_pull_request_keeps_its_address() {
     let commit = run("git commit -F m", "[main 1a2b3c4] Fix carts Signed-off-by: Ana Change-Id: 7");
-    assert_eq!(commit.commits, ["Fix carts"]);
+    assert_eq!(shown_commits(&commit), ["1a2b3c4 “Fix carts”"]);
     let request = run("gh pr create --title x", "Creating\nhttps://github.com/a/shop/pull/7");
     assert_eq!(request.effects, ["Ran `gh pr create --title x`: https://github.com/a/shop/pull/7"]);
 }

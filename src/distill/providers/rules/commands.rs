@@ -1,5 +1,7 @@
 //! Commands that were run: what for, and whether they went well.
 
+use std::fmt;
+
 use serde_json::Value;
 
 use super::checks::{Check, also_passed};
@@ -12,7 +14,7 @@ use super::runners::{self, Counts};
 use super::shell::{self, Next, Step};
 use super::text::{clip, code, is_among, one_line, relative};
 use crate::escape::without_ansi;
-use crate::turn_prompt::ToolView;
+use crate::turn_prompt::{ToolView, short_hash};
 
 /// A command to be run again is shown up to here.
 const WHOLE_CHARS_MAX: usize = 140;
@@ -55,8 +57,8 @@ pub(super) struct Run {
     pub(super) counts: Option<Counts>,
     /// What it changed, in words.
     pub(super) effects: Vec<String>,
-    /// Subjects of commits made.
-    pub(super) commits: Vec<String>,
+    /// Commits made.
+    pub(super) commits: Vec<Commit>,
     /// It only looks at files.
     pub(super) is_plain_look: bool,
     outcome: Outcome,
@@ -125,7 +127,7 @@ impl Run {
         };
         let has_failed = outcome == Outcome::Failed;
         let done = !view.failed && !is_unfinished;
-        let commits = if done { commits(&steps, &printed) } else { Vec::new() };
+        let commits = if done { commits(&steps, &printed, view.commit) } else { Vec::new() };
         let all = steps.iter().zip(&remotes).flat_map(|(step, remote)| match remote {
             Some(remote) => remote.steps.iter().map(|step| &step.words).collect(),
             None => vec![&step.words],
@@ -378,10 +380,25 @@ fn printed(output: &Value) -> String {
     without_ansi(&text).into_owned()
 }
 
-/// The commits made, with their short hash where git printed it.
-fn commits(steps: &[Step], printed: &str) -> Vec<String> {
+/// A commit, shown as `1a2b3c4 “Subject”`.
+#[derive(Debug, Clone)]
+pub(super) struct Commit {
+    /// The short hash; empty if it is unknown.
+    hash: String,
+    pub(super) subject: String,
+}
+
+impl fmt::Display for Commit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let space = if self.hash.is_empty() { "" } else { " " };
+        write!(f, "{}{space}“{}”", self.hash, self.subject)
+    }
+}
+
+/// The commits made, with the hash that git printed, else that of HEAD after the command.
+fn commits(steps: &[Step], printed: &str, head: &str) -> Vec<Commit> {
     let Some(step) = steps.iter().find(|step| is_commit(&step.words)) else { return Vec::new() };
-    let reported: Vec<String> = printed.lines().filter_map(reported_commit).collect();
+    let reported: Vec<Commit> = printed.lines().filter_map(reported_commit).collect();
     if !reported.is_empty() {
         return reported;
     }
@@ -393,15 +410,16 @@ fn commits(steps: &[Step], printed: &str) -> Vec<String> {
     let message = flag.and_then(|at| step.words.get(at + 1)).map_or("", String::as_str);
     let mut lines = message.lines().map(str::trim);
     let subject = lines.find(|line| !line.is_empty() && !line.starts_with("$(cat"));
-    subject.map(|subject| vec![subject_of(subject)]).unwrap_or_default()
+    let commit = |subject| Commit { hash: short_hash(head).into(), subject: subject_of(subject) };
+    subject.map(commit).into_iter().collect()
 }
 
 /// `[main 1a2b3c4] Subject` as git prints it.
-fn reported_commit(line: &str) -> Option<String> {
+fn reported_commit(line: &str) -> Option<Commit> {
     let (head, subject) = line.strip_prefix('[')?.split_once("] ")?;
     let hash = head.split(' ').next_back()?;
     let is_hash = hash.len() >= 7 && hash.bytes().all(|b| b.is_ascii_hexdigit());
-    is_hash.then(|| subject_of(subject))
+    is_hash.then(|| Commit { hash: short_hash(hash).into(), subject: subject_of(subject) })
 }
 
 /// A subject without the trailers that git joins to it where no blank line is between:

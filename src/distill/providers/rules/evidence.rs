@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::answer::Answer;
 use super::choices::Choice;
-use super::commands::{Purpose, Run};
+use super::commands::{Commit, Purpose, Run};
 use super::files::{self, FileChange};
 use super::text::{add, clip, code, relative, words};
 use crate::turn_prompt::{ToolView, Turn};
@@ -273,7 +273,12 @@ impl Evidence {
 
     /// Subjects of commits, in order.
     pub(super) fn commits(&self) -> Vec<&str> {
-        self.runs.iter().flat_map(|run| &run.commits).map(String::as_str).collect()
+        self.made_commits().map(|commit| commit.subject.as_str()).collect()
+    }
+
+    /// Commits with their hash, in order.
+    pub(super) fn made_commits(&self) -> impl Iterator<Item = &Commit> {
+        self.runs.iter().flat_map(|run| &run.commits)
     }
 
     /// What commands changed, in order, each once.

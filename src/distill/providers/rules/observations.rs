@@ -88,8 +88,8 @@ fn work(parsed: &ParsedTurn<'_>, kind: Kind) -> Observation {
     for effect in evidence.effects() {
         fact(&mut facts, &effect);
     }
-    for subject in evidence.commits() {
-        fact(&mut facts, &format!("Committed “{subject}”"));
+    for commit in evidence.made_commits() {
+        fact(&mut facts, &format!("Committed {commit}"));
     }
     for text in evidence.consulted.iter().take(3) {
         fact(&mut facts, text);

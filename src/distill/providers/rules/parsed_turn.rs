@@ -4,7 +4,7 @@ use super::answer::Answer;
 use super::evidence::Evidence;
 use super::prompt::Prompt;
 use super::remarks::Remarks;
-use super::text::{clip, code, listing};
+use super::text::{code, listing};
 use crate::{recap::EarlierRow, turn_prompt::Turn};
 
 /// Everything that observations and summary are made from.
@@ -52,9 +52,7 @@ impl<'t> ParsedTurn<'t> {
             }
         }
         actions.extend(evidence.effects().iter().take(6).map(|effect| format!("{effect}.")));
-        actions.extend(
-            evidence.commits().iter().map(|subject| format!("Committed “{}”.", clip(subject, 100))),
-        );
+        actions.extend(evidence.made_commits().map(|commit| format!("Committed {commit}.")));
         actions.extend(evidence.passed().iter().map(|run| format!("{}.", run.result())));
         actions
     }
