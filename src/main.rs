@@ -1,6 +1,7 @@
 //! claude-mem: long-term memory for Claude Code, in one binary.
 //!
 //! Clients start this program for every tool call, so hooks are recognized without the command-line parser.
+//! So is the status line, which they start after every message.
 
 mod commands;
 mod hook;
@@ -18,7 +19,10 @@ fn main() -> ExitCode {
     if first.as_deref().is_some_and(|first| first == os::CHILD_COMMAND) {
         return os::child_main(arguments).into();
     }
-    let code = if let Some(called) = Called::from_arguments(first.as_deref(), arguments) {
+    let is_status_line = first.as_deref().is_some_and(|first| first == commands::statusline::NAME);
+    let code = if is_status_line && arguments.len() == 0 {
+        commands::statusline::run()
+    } else if let Some(called) = Called::from_arguments(first.as_deref(), arguments) {
         called.run()
     } else {
         static_dns::use_hosts_and_dns_only();

@@ -51,6 +51,7 @@ mod session;
 mod settings;
 mod ship;
 mod soak;
+mod statusline;
 mod tls;
 mod verify;
 mod words;

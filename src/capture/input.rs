@@ -116,6 +116,11 @@ fn is_passing(error: &io::Error) -> bool {
 }
 
 impl Input {
+    /// The part that is kept.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     #[cfg(test)]
     pub(super) fn of(bytes: &[u8]) -> Self {
         Self { bytes: Bytes::Small(bytes.to_vec()), len: bytes.len() as u64, cut: None }

@@ -14,7 +14,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Process", &["distill", "replay", "diff", "retry"]),
     ("Maintain", &["compact", "redact", "verify", "import", "export"]),
     ("Backup and sync", &["ship", "restore", "pull", "hosts", "key"]),
-    ("Integrate", &["mcp", "plugin", "eval", "completions", "man"]),
+    ("Integrate", &["mcp", "statusline", "plugin", "eval", "completions", "man"]),
 ];
 
 const EXAMPLES: &str = "\

@@ -30,6 +30,9 @@ pub(crate) struct Install {
     /// Only for sessions in this folder
     #[arg(long)]
     project: bool,
+    /// Also show a status line, unless you have one
+    #[arg(long)]
+    statusline: bool,
     /// Print what would be registered, and write nothing
     #[arg(long)]
     print: bool,
@@ -52,6 +55,8 @@ impl Install {
         let mut manifest = Manifest::load(&app.paths)?;
         let mut settings = Document::open(&targets.settings())?;
         claude_mem_install::add_hooks(&mut settings, &shell_program, version)?;
+        let has_status_line =
+            !self.statusline || claude_mem_install::add_status_line(&mut settings, &shell_program);
         let mut servers = Document::open(&targets.servers)?;
         claude_mem_install::add_server(&mut servers, &program)?;
 
@@ -63,6 +68,9 @@ impl Install {
         manifest.edit(&app.paths, &servers, &stamp)?;
         print_change(app, "hooks", &settings);
         print_change(app, "MCP server", &servers);
+        if !has_status_line {
+            app.output.say("note: you have another status line, which is kept");
+        }
         write_texts(app, &targets, &mut manifest)?;
         warn_of_rivals(app, &targets.dir);
         if self.project {

@@ -35,6 +35,7 @@ mod settings;
 pub(crate) mod ship;
 mod show;
 mod status;
+pub(crate) mod statusline;
 mod timeline;
 mod uninstall;
 mod verify;
@@ -78,6 +79,7 @@ enum Command {
     Diff(diff::Diff),
     Costs(costs::Costs),
     Status(status::Status),
+    Statusline(statusline::Statusline),
     Log(log::Log),
     Context(context::Context),
     Remember(remember::Remember),
@@ -163,7 +165,9 @@ impl Command {
             Self::Worker(worker) => worker.run(app),
             Self::Completions(completions) => completions.run(app),
             Self::Man(man) => man.run(app),
-            Self::Hook(_) => unreachable!("hooks end before there is an app"),
+            Self::Hook(_) | Self::Statusline(_) => {
+                unreachable!("hooks and the status line end before there is an app")
+            }
         }
     }
 }
@@ -175,6 +179,7 @@ pub(crate) fn main() -> u8 {
         Ok(CommandLine { command: Command::Hook(hook) }) => {
             return crate::hook::run(hook.command());
         }
+        Ok(CommandLine { command: Command::Statusline(_) }) => return statusline::run(),
         Ok(CommandLine { command }) => command,
         Err(error) => return explain(&error),
     };

@@ -107,6 +107,7 @@ fn clean(app: &mut App, file: &Path, is_our_file: bool) -> Result<(), Failure> {
     let mut document = Document::open(file)?;
     claude_mem_install::remove_hooks(&mut document);
     claude_mem_install::remove_server(&mut document);
+    claude_mem_install::remove_status_line(&mut document);
     if !document.is_changed() {
         return Ok(());
     }

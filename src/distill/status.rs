@@ -69,20 +69,30 @@ impl DistillStatus {
 /// A one-line warning for a new session, if a provider fails. Usually there is none, which costs
 /// one query.
 pub fn notice(store: &Store, setup: &Setup<'_>) -> Result<Option<String>> {
+    let Some((outage, what)) = failing(store, setup)? else { return Ok(None) };
+    let (who, why) = (&outage.provider, &outage.message);
+    Ok(Some(format!(
+        "claude-mem: {who} fails ({why}); {what}. Run `claude-mem status` for the remedy"
+    )))
+}
+
+/// The same in few words, for a status line: `claude fails`.
+pub fn short_notice(store: &Store, setup: &Setup<'_>) -> Result<Option<String>> {
+    Ok(failing(store, setup)?.map(|(outage, _)| format!("{} fails", outage.provider)))
+}
+
+/// The failing provider that matters to the user, and what happens meanwhile.
+fn failing(store: &Store, setup: &Setup<'_>) -> Result<Option<(Outage, &'static str)>> {
     if store.outages(0)?.is_empty() {
         return Ok(None);
     }
     let outages = outages(store, setup)?;
-    let Some(outage) = outages.first() else { return Ok(None) };
     let what = match store.last_provider()?.as_deref() {
         Some(RULES) => "memories come from the built-in rules",
         Some(other) if outages.iter().all(|outage| outage.provider != other) => return Ok(None),
         _ => "events stay pending",
     };
-    let (who, why) = (&outage.provider, &outage.message);
-    Ok(Some(format!(
-        "claude-mem: {who} fails ({why}); {what}. Run `claude-mem status` for the remedy"
-    )))
+    Ok(outages.into_iter().next().map(|outage| (outage, what)))
 }
 
 /// Failing providers that the settings allow, best first.

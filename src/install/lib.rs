@@ -18,6 +18,8 @@ use serde_json::{Map, Value, json};
 
 use claude_mem_core::{app::App, failure::Failure, json_edit::Document};
 
+/// The command that prints a status line.
+pub const STATUS_LINE: &str = "statusline";
 /// The marketplace that `claude-mem plugin` writes.
 pub const MARKETPLACE: &str = "mem-local";
 /// The skill that describes when and how to search memories.
@@ -198,6 +200,28 @@ pub fn add_server(servers: &mut Document, program: &str) -> Result<(), Failure> 
     fields.extend(server(program).as_object().cloned().unwrap_or_default());
     servers.set("mcpServers", &Value::Object(registered));
     Ok(())
+}
+
+/// Makes `claude-mem statusline` the status line, if there is none or if it is ours. Returns whether it is ours now.
+pub fn add_status_line(settings: &mut Document, program: &str) -> bool {
+    let existing = settings.get("statusLine");
+    if !existing.is_null() && !is_our_status_line(&existing) {
+        return false;
+    }
+    let command = format!("\"{program}\" {STATUS_LINE}");
+    settings.set("statusLine", &json!({"type": "command", "command": command}));
+    true
+}
+
+/// Removes our status line, and no other.
+pub fn remove_status_line(settings: &mut Document) {
+    if is_our_status_line(&settings.get("statusLine")) {
+        settings.set("statusLine", &Value::Null);
+    }
+}
+
+fn is_our_status_line(entry: &Value) -> bool {
+    entry["command"].as_str().and_then(command_of) == Some(STATUS_LINE)
 }
 
 /// Removes our MCP server, and nothing else.

@@ -52,6 +52,22 @@ fn hooks_of_others_stay_where_they_are_and_come_back_byte_for_byte() {
 }
 
 #[test]
+fn only_a_status_line_of_ours_is_replaced_or_removed() {
+    let with_ours =
+        edited(OTHERS, |document| assert!(add_status_line(document, "/opt/claude-mem")));
+    let value: Value = serde_json::from_str(&with_ours).unwrap();
+    let ours = json!({"type": "command", "command": "\"/opt/claude-mem\" statusline"});
+    assert_eq!(value["statusLine"], ours);
+    let moved =
+        edited(&with_ours, |document| assert!(add_status_line(document, "/new/claude-mem")));
+    assert_eq!(moved, with_ours.replace("/opt/", "/new/"));
+    assert_eq!(edited(&with_ours, remove_status_line), OTHERS);
+    let theirs = r#"{"statusLine":{"type":"command","command":"my-line statusline"}}"#;
+    assert_eq!(edited(theirs, |document| assert!(!add_status_line(document, "/o"))), theirs);
+    assert_eq!(edited(theirs, remove_status_line), theirs);
+}
+
+#[test]
 fn installing_twice_changes_nothing_even_after_other_changes() {
     let once = installed(OTHERS);
     assert_eq!(installed(&once), once);

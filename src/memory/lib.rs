@@ -10,5 +10,6 @@ pub mod modes;
 pub mod remember;
 pub mod resolve;
 pub mod search;
+pub mod status_line;
 pub mod store;
 pub mod timeline;

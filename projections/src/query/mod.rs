@@ -19,6 +19,7 @@ mod session_recap;
 mod session_view;
 mod stats;
 mod status;
+mod status_line;
 pub mod timeline;
 
 pub use alternatives::Alternative;
@@ -37,3 +38,4 @@ pub use session_recap::{RecapEntry, SessionProgress};
 pub use session_view::{SessionQuery, SessionView, ToolUseCount};
 pub use stats::{DamagedRange, DayStats, ProjectStats};
 pub use status::{Counts, PendingCounts, SessionStatus};
+pub use status_line::StatusLineCounts;
