@@ -81,6 +81,8 @@ fn every_command_prints_string_ids_and_rfc_3339_times() {
         &["status", "--json"],
         &["doctor", "--json"],
         &["costs", "--json"],
+        &["report", "--format", "json"],
+        &["why", "shop/cart.rs", "--json"],
         &["settings", "--json"],
         &["verify", "--json"],
         &["ship", "--to", remote, "--json"],

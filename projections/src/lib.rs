@@ -42,7 +42,7 @@ pub use query::{
     Generation, InvalidFeedPosition, InvalidPageCursor, ListRow, Marks, Outage, PageCursor,
     PendingCounts, PendingEvent, PendingKind, PendingTurn, ProjectStats, RecapEntry, Reprocessing,
     RequestFailure, Retired, RulesUsage, SessionProgress, SessionQuery, SessionStatus, SessionView,
-    Spending, ToolUseCount, Usage, details, search, timeline,
+    Spending, ToolUseCount, Usage, details, file_edits, report, search, timeline,
 };
 pub use store::{Checkpoint, KINDS, Options, Store};
 pub use upstream::{Upstream, UpstreamRow, UpstreamTable};

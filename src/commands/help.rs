@@ -9,8 +9,8 @@ use claude_mem_capture::clients::{HOOK, claude_code::ALIASES};
 
 const GROUPS: [(&str, &[&str]); 7] = [
     ("Get started", &["demo", "install", "uninstall", "settings"]),
-    ("Recall", &["viewer", "search", "timeline", "show", "context", "remember", "forget"]),
-    ("Inspect", &["status", "doctor", "log", "costs", "worker"]),
+    ("Recall", &["viewer", "search", "timeline", "show", "why", "context", "remember", "forget"]),
+    ("Inspect", &["status", "doctor", "log", "costs", "report", "worker"]),
     ("Process", &["distill", "replay", "diff", "retry"]),
     ("Maintain", &["compact", "redact", "verify", "import", "export"]),
     ("Backup and sync", &["ship", "restore", "pull", "hosts", "key"]),

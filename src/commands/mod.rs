@@ -28,6 +28,7 @@ mod recall;
 mod redact;
 mod remember;
 mod replay;
+mod report;
 mod restore;
 mod retry;
 mod search;
@@ -40,6 +41,7 @@ mod timeline;
 mod uninstall;
 mod verify;
 mod viewer;
+mod why;
 mod worker;
 
 use std::io::{self, Write};
@@ -78,6 +80,7 @@ enum Command {
     Retry(retry::RetryParked),
     Diff(diff::Diff),
     Costs(costs::Costs),
+    Report(report::Report),
     Status(status::Status),
     Statusline(statusline::Statusline),
     Log(log::Log),
@@ -98,6 +101,7 @@ enum Command {
     Search(search::Search),
     Timeline(timeline::Timeline),
     Show(show::Show),
+    Why(why::Why),
     Eval(eval::Eval),
     Mcp(mcp::Mcp),
     Viewer(viewer::Viewer),
@@ -116,9 +120,11 @@ impl Command {
             Self::Context(_)
             | Self::Costs(_)
             | Self::Diff(_)
+            | Self::Report(_)
             | Self::Search(_)
             | Self::Show(_)
-            | Self::Timeline(_) => true,
+            | Self::Timeline(_)
+            | Self::Why(_) => true,
             _ => false,
         }
     }
@@ -140,6 +146,7 @@ impl Command {
             Self::Retry(retry) => retry.run(app),
             Self::Diff(diff) => diff.run(app),
             Self::Costs(costs) => costs.run(app),
+            Self::Report(report) => report.run(app),
             Self::Status(status) => status.run(app),
             Self::Log(log) => log.run(app),
             Self::Context(context) => context.run(app),
@@ -159,6 +166,7 @@ impl Command {
             Self::Search(search) => search.run(app),
             Self::Timeline(timeline) => timeline.run(app),
             Self::Show(show) => show.run(app),
+            Self::Why(why) => why.run(app),
             Self::Eval(eval) => eval.run(app),
             Self::Mcp(mcp) => mcp.run(app),
             Self::Viewer(viewer) => viewer.run(app),

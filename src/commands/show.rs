@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use claude_mem_events::{EventItem, EventReader, Recorded, Seq};
+use claude_mem_events::{Recorded, Seq};
 use claude_mem_projections::{
     Correction, Retired, Usage,
     details::{MemoryBody, MemoryDetails, Provenance, SourceEvent},
@@ -78,12 +78,7 @@ fn sources(app: &App, provenance: &Provenance) -> Result<Vec<Recorded>, Failure>
     };
     let mut events = Vec::new();
     for place in places {
-        let place = local_seq(place);
-        if let Some(EventItem::Event(recorded)) = EventReader::from(&log, place).next()?
-            && recorded.seq == place
-        {
-            events.push(recorded);
-        }
+        events.extend(store::event_at(&log, place)?);
     }
     Ok(events)
 }

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use claude_mem_events::Seq;
+use claude_mem_events::{EventItem, EventReader, Recorded, Seq};
 use claude_mem_log::{Appender, Log, Options, maintain};
 use claude_mem_projections::{
     Error, FoldState, Folded, Options as StoreOptions, RebuildReason, Store, host_logs, host_of,
+    local_seq,
 };
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
@@ -39,6 +40,15 @@ pub fn open_log_of(app: &App, seq: Seq) -> Result<Log, Failure> {
     let mut copies = host_logs(&app.paths.foreign())?.into_iter();
     let copy = copies.find(|copy| copy.host.number == number);
     copy.map(|copy| copy.log).ok_or_else(|| Failure::new("the log of that machine is gone"))
+}
+
+/// The event at this place of the log; `None` if it is damaged or gone.
+pub fn event_at(log: &Log, seq: Seq) -> Result<Option<Recorded>, Failure> {
+    let place = local_seq(seq);
+    Ok(match EventReader::from(log, place).next()? {
+        Some(EventItem::Event(recorded)) if recorded.seq == place => Some(recorded),
+        _ => None,
+    })
 }
 
 /// Opens the database. A damaged file is moved away with a warning, and a new one is built from the

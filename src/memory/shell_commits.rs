@@ -1,0 +1,131 @@
+//! What a recorded shell command was, why it failed, and which commits it made.
+
+use claude_mem_events::{Envelope, ToolUsed};
+use serde_json::Value;
+
+/// A commit as git prints it: `[main 1a2b3c4] Subject`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Commit {
+    pub(crate) id: String,
+    /// Empty if HEAD was detached.
+    pub(crate) branch: String,
+    pub(crate) subject: String,
+}
+
+/// The command in the input of a shell tool.
+pub(crate) fn shell_command(input: &str) -> Option<String> {
+    let input: Value = serde_json::from_str(input).ok()?;
+    Some(input["command"].as_str()?.trim().to_owned()).filter(|command| !command.is_empty())
+}
+
+/// The first line of an error that says something. Claude Code puts `Exit code 1` before the output.
+pub(crate) fn first_error(error: &str) -> String {
+    let lines = error.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut lines = lines.skip_while(|line| line.starts_with("Exit code "));
+    lines.next().unwrap_or_else(|| error.trim()).to_owned()
+}
+
+/// The commits that a command made: those that git printed; else the new HEAD, if the command is a quiet `git commit`.
+pub(crate) fn commits(
+    command: &str,
+    used: &ToolUsed,
+    envelope: &Envelope,
+    head_before: &str,
+) -> Vec<Commit> {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    if !words.contains(&"git") {
+        return Vec::new();
+    }
+    let printed = printed(used);
+    let mut made: Vec<Commit> = printed.lines().filter_map(reported).collect();
+    let is_new = !head_before.is_empty() && head_before != envelope.commit;
+    if made.is_empty() && is_new && words.contains(&"commit") {
+        // The length that git prints in most repositories.
+        let id: String = envelope.commit.chars().take(7).collect();
+        let branch = envelope.branch.clone();
+        made.extend((!id.is_empty()).then_some(Commit { id, branch, subject: String::new() }));
+    }
+    made
+}
+
+/// Whether a command made this commit, given by its whole hash.
+pub(crate) fn made_commit(used: &ToolUsed, envelope: &Envelope, id: &str) -> bool {
+    let Some(command) = shell_command(&used.input) else { return false };
+    // HEAD before it is unknown: a quiet `git commit` that leaves HEAD there made it.
+    let made = commits(&command, used, envelope, "unknown");
+    made.iter().any(|commit| id.starts_with(&commit.id))
+}
+
+/// What a command printed. If it failed, that is in its error.
+fn printed(used: &ToolUsed) -> String {
+    if used.has_failed {
+        return used.error.clone();
+    }
+    match serde_json::from_str(&used.output) {
+        Ok(Value::String(text)) => text,
+        Ok(output) => output["stdout"].as_str().unwrap_or_default().to_owned(),
+        Err(_) => String::new(),
+    }
+}
+
+fn reported(line: &str) -> Option<Commit> {
+    let (head, subject) = line.strip_prefix('[')?.split_once("] ")?;
+    let (branch, id) = head.rsplit_once(' ')?;
+    let is_hash = (7..=64).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let branch = branch.strip_suffix(" (root-commit)").unwrap_or(branch);
+    let branch = if branch == "detached HEAD" { "" } else { branch };
+    let is_branch = !branch.contains(' ');
+    (is_hash && is_branch).then(|| Commit {
+        id: id.to_owned(),
+        branch: branch.to_owned(),
+        subject: subject.trim().to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(
+        command: &str,
+        stdout: &str,
+        head: &str,
+        before: &str,
+    ) -> Vec<(String, String, String)> {
+        let output = serde_json::json!({"stdout": stdout, "stderr": ""}).to_string();
+        let used = ToolUsed { output, ..ToolUsed::default() };
+        let (branch, commit) = ("fix".to_owned(), head.to_owned());
+        let envelope = Envelope { branch, commit, ..Envelope::default() };
+        let made = commits(command, &used, &envelope, before).into_iter();
+        made.map(|commit| (commit.id, commit.branch, commit.subject)).collect()
+    }
+
+    fn commit(id: &str, branch: &str, subject: &str) -> (String, String, String) {
+        (id.into(), branch.into(), subject.into())
+    }
+
+    #[test]
+    fn commits_are_those_that_git_printed() {
+        let printed =
+            "[main (root-commit) 1a2b3c4] Start\n 1 file changed\n[detached HEAD 5d6e7f8] More";
+        let expected = [commit("1a2b3c4", "main", "Start"), commit("5d6e7f8", "", "More")];
+        assert_eq!(made("git commit -m x", printed, "", ""), expected);
+        assert_eq!(made("make", "[main 1a2b3c4] Start", "", ""), []);
+        assert_eq!(made("git log", "[a b c1d2e3f] x\n[main beef] y\n[x] z", "", ""), []);
+    }
+
+    #[test]
+    fn a_quiet_commit_is_known_by_the_new_head() {
+        let (before, after) = ("a".repeat(40), "b".repeat(40));
+        assert_eq!(made("git commit -qm x", "", &after, &before), [commit("bbbbbbb", "fix", "")]);
+        assert_eq!(made("git commit -qm x || true", "", &before, &before), []);
+        assert_eq!(made("git commit -qm x", "", &after, ""), [], "HEAD before it is unknown");
+        assert_eq!(made("git checkout -q main", "", &after, &before), []);
+    }
+
+    #[test]
+    fn the_first_line_of_an_error_says_what_is_wrong() {
+        assert_eq!(first_error("Exit code 1\n\n  no such test\nmore"), "no such test");
+        assert_eq!(first_error("Exit code 1"), "Exit code 1");
+    }
+}

@@ -1,0 +1,117 @@
+//! `git blame` of one line.
+//!
+//! Git runs as a process, because this is a command and no hook. A repository can make git run programs of its own
+//! choice: those that `blame` would use are switched off. Its output is untrusted.
+
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+};
+
+/// What git knows about a line.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct BlamedLine {
+    /// `None` if the line is not committed.
+    pub(super) commit: Option<BlamedCommit>,
+    /// The name of the file in that commit, relative to the top folder.
+    pub(super) path: String,
+}
+
+/// The commit that added a line.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct BlamedCommit {
+    pub(super) id: String,
+    pub(super) author: String,
+    pub(super) subject: String,
+    /// In microseconds since 1970.
+    pub(super) committed_us: u64,
+}
+
+/// Runs `git blame` for a line of a file. The error is for the user, in one line.
+pub(super) fn blame(file: &Path, line: usize) -> Result<BlamedLine, String> {
+    let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else {
+        return Err("it is no file".into());
+    };
+    let mut git = Command::new("git");
+    git.arg("-C").arg(folder);
+    git.args(["-c", "core.fsmonitor=false", "-c", "core.quotePath=false", "--no-pager", "blame"]);
+    git.args(["--porcelain", "--no-textconv", "-L", &format!("{line},{line}"), "--"]).arg(name);
+    // Set if we are called by a hook of git.
+    for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
+        git.env_remove(variable);
+    }
+    git.env("LC_ALL", "C").env("GIT_OPTIONAL_LOCKS", "0").stdin(Stdio::null());
+    let output = git.output().map_err(|error| format!("git cannot be run: {error}"))?;
+    if !output.status.success() {
+        let message = String::from_utf8_lossy(&output.stderr);
+        return Err(message.lines().next().unwrap_or("git blame failed").to_owned());
+    }
+    parse(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| "git blame said nothing".into())
+}
+
+/// Reads the porcelain format: the commit, headers, and the line after a tab.
+fn parse(porcelain: &str) -> Option<BlamedLine> {
+    let mut lines = porcelain.lines();
+    let id = lines.next()?.split(' ').next()?;
+    let is_hash = matches!(id.len(), 40 | 64) && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if !is_hash {
+        return None;
+    }
+    let (mut author, mut subject, mut path, mut committed_us) = ("", "", "", 0);
+    for header in lines.take_while(|line| !line.starts_with('\t')) {
+        match header.split_once(' ') {
+            Some(("author", name)) => author = name,
+            Some(("summary", text)) => subject = text,
+            Some(("filename", name)) => path = name,
+            Some(("committer-time", seconds)) => {
+                committed_us = seconds.parse::<u64>().ok()?.saturating_mul(1_000_000);
+            }
+            _ => {}
+        }
+    }
+    let is_committed = id.bytes().any(|byte| byte != b'0');
+    let commit = is_committed.then(|| BlamedCommit {
+        id: id.to_ascii_lowercase(),
+        author: author.to_owned(),
+        subject: subject.to_owned(),
+        // Far in the future otherwise, and sums would overflow.
+        committed_us: committed_us.min(u64::from(u32::MAX) * 1_000_000),
+    });
+    Some(BlamedLine { commit, path: path.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_porcelain_format_is_read_up_to_the_line() {
+        let id = "a".repeat(40);
+        let text = format!(
+            "{id} 3 5 1\nauthor Ada L\nauthor-time 1\ncommitter-time 1700000000\n\
+             summary Round once\nboundary\nfilename src/old.rs\n\tauthor of this line\n"
+        );
+        let commit = BlamedCommit {
+            id,
+            author: "Ada L".into(),
+            subject: "Round once".into(),
+            committed_us: 1_700_000_000_000_000,
+        };
+        let line = BlamedLine { commit: Some(commit), path: "src/old.rs".into() };
+        assert_eq!(parse(&text), Some(line));
+        let zeros =
+            format!("{} 1 1 1\ncommitter-time 1700000000\nfilename a\n\tx\n", "0".repeat(40));
+        assert_eq!(parse(&zeros), Some(BlamedLine { commit: None, path: "a".into() }));
+    }
+
+    #[test]
+    fn anything_else_is_no_blame() {
+        for text in
+            ["", "fatal: no", "zz 1 1 1\n\tx", &format!("{} 1\ncommitter-time x", "a".repeat(40))]
+        {
+            assert_eq!(parse(text), None, "{text}");
+        }
+        let late = format!("{} 1 1 1\ncommitter-time {}\n", "a".repeat(40), u64::MAX);
+        assert!(parse(&late).unwrap().commit.unwrap().committed_us < u64::MAX / 2);
+    }
+}

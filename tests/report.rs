@@ -1,0 +1,345 @@
+//! `claude-mem report`: every number equals what the events in the log add up to.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use claude_mem_tools::model::{Answer, Server};
+use serde_json::{Value, json};
+
+use crate::{model::provider, sandbox::Sandbox};
+
+const NOW: &str = "2026-03-08T18:00:00Z";
+
+/// Runs git in a folder, and returns what it printed.
+pub(crate) fn git(folder: &Path, arguments: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command.current_dir(folder).env_clear().env("PATH", "/usr/bin:/bin").env("HOME", folder);
+    for who in ["AUTHOR", "COMMITTER"] {
+        command.env(format!("GIT_{who}_NAME"), "Ada").env(format!("GIT_{who}_EMAIL"), "a@b.c");
+    }
+    let output = command.args(arguments).output().unwrap();
+    assert!(output.status.success(), "git {arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A repository in the sandbox with one commit on `main`.
+pub(crate) fn repository(sandbox: &Sandbox, name: &str) -> PathBuf {
+    let folder = sandbox.home().join(name);
+    std::fs::create_dir(&folder).unwrap();
+    git(&folder, &["init", "-q", "-b", "main"]);
+    git(&folder, &["commit", "-q", "--allow-empty", "-m", "start"]);
+    folder
+}
+
+/// A session at a given time in a folder.
+struct Session<'a> {
+    sandbox: &'a Sandbox,
+    id: &'a str,
+    folder: &'a Path,
+    time: &'a str,
+    tools: std::cell::Cell<usize>,
+}
+
+impl Session<'_> {
+    fn hook(&self, name: &str, event: &str, mut fields: Value) {
+        fields["session_id"] = json!(self.id);
+        fields["cwd"] = json!(self.folder);
+        fields["hook_event_name"] = json!(event);
+        self.sandbox.hook_with(name, &[("CLAUDE_MEM_NOW", self.time)], fields.to_string());
+    }
+
+    fn start(&self) {
+        self.hook("context", "SessionStart", json!({"source": "startup"}));
+    }
+
+    fn prompt(&self, text: &str) {
+        self.hook("new", "UserPromptSubmit", json!({"prompt": text}));
+    }
+
+    fn tool(&self, tool: &str, input: &Value, response: Result<Value, &str>) {
+        self.tools.set(self.tools.get() + 1);
+        let id = format!("{}-{}", self.id, self.tools.get());
+        let mut fields = json!({"tool_name": tool, "tool_use_id": id, "tool_input": input});
+        let event = match response {
+            Ok(response) => {
+                fields["tool_response"] = response;
+                "PostToolUse"
+            }
+            Err(error) => {
+                fields["error"] = json!(error);
+                "PostToolUseFailure"
+            }
+        };
+        self.hook("save", event, fields);
+    }
+
+    fn bash(&self, command: &str, response: Result<&str, &str>) {
+        let response = response.map(|stdout| json!({"stdout": stdout, "stderr": ""}));
+        self.tool("Bash", &json!({"command": command}), response);
+    }
+
+    fn edit(&self, file: &str) {
+        let file = self.folder.join(file);
+        let input = json!({"file_path": file, "old_string": "a", "new_string": "b"});
+        self.tool("Edit", &input, Ok(json!({"filePath": file})));
+    }
+
+    fn stop(&self) {
+        self.hook("summary", "Stop", json!({"last_assistant_message": "Done."}));
+    }
+}
+
+/// Three sessions in two projects on two branches and two days, and one before that, distilled by a model.
+fn worked() -> Sandbox {
+    let sandbox = Sandbox::new();
+    let (shop, site) = (repository(&sandbox, "shop"), repository(&sandbox, "site"));
+    let session = |id, folder, time| Session {
+        sandbox: &sandbox,
+        id,
+        folder,
+        time,
+        tools: std::cell::Cell::new(0),
+    };
+    let old = session("old", &shop, "2026-02-01T12:00:00Z");
+    old.start();
+    old.prompt("long ago");
+    old.bash("npm test", Err("Exit code 1\nold failure"));
+    old.stop();
+
+    let first = session("first", &shop, "2026-03-06T12:00:00Z");
+    first.start();
+    first.prompt("fix the total");
+    first.bash("npm test", Err("Exit code 1\n\nexpected 26, got 27"));
+    first.edit("cart.rs");
+    first.edit("cart.rs");
+    first.bash("npm test", Ok("ok"));
+    first.bash("npm run lint", Err("Exit code 2\nunused import"));
+    let printed = git(&shop, &["commit", "--allow-empty", "-m", "Round once, after summing"]);
+    first.bash("git add -A && git commit -m 'Round once, after summing'", Ok(&printed));
+    first.stop();
+    first.prompt("thanks");
+    first.prompt("<private>not for the report</private>");
+
+    git(&shop, &["checkout", "-q", "-b", "fix"]);
+    let second = session("second", &shop, "2026-03-07T12:00:00Z");
+    second.start();
+    second.prompt("commit quietly");
+    git(&shop, &["commit", "-q", "--allow-empty", "-m", "quiet"]);
+    second.bash("git commit -q -m quiet", Ok(""));
+    second.bash("git commit -q -m nothing || true", Ok("nothing to commit"));
+    second.stop();
+
+    let third = session("third", &site, "2026-03-07T15:00:00Z");
+    third.start();
+    third.prompt("write the page");
+    third.edit("index.html");
+    third.tool("Edit", &json!({"file_path": "x.html"}), Err("String to replace not found"));
+    third.stop();
+
+    let server = Server::answering(|request| {
+        let text = request.last_user_text();
+        let prompt = ["fix the total", "commit quietly", "write the page", "long ago"];
+        let prompt = prompt.into_iter().find(|prompt| text.contains(prompt)).unwrap_or("other");
+        Answer::text(format!(
+            "<summary><request>{prompt}</request><completed>Completed: {prompt}</completed>\
+             <next_steps>Next after: {prompt}</next_steps></summary>"
+        ))
+    });
+    let server = server.unwrap();
+    let variables = provider("anthropic", &server);
+    let mut variables: Vec<(&str, &str)> =
+        variables.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    variables.push(("CLAUDE_MEM_NOW", "2026-03-07T16:00:00Z"));
+    sandbox.run_with(&["distill"], &variables, "").ok();
+    sandbox
+}
+
+fn report(sandbox: &Sandbox, arguments: &[&str]) -> String {
+    let arguments: Vec<&str> = ["report"].iter().chain(arguments).copied().collect();
+    let run = sandbox.run_with(&arguments, &[("CLAUDE_MEM_NOW", NOW), ("TZ", "UTC")], "");
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+    run.stdout
+}
+
+fn report_json(sandbox: &Sandbox, arguments: &[&str]) -> Value {
+    let arguments: Vec<&str> = arguments.iter().copied().chain(["--format", "json"]).collect();
+    serde_json::from_str(&report(sandbox, &arguments)).unwrap()
+}
+
+/// Names the group of an event.
+type Naming<'a> = Box<dyn Fn(&Value) -> String + 'a>;
+
+/// The totals of each group, added up from the events of the log alone.
+fn recomputed(
+    events: &[Value],
+    since: &str,
+    until: &str,
+    group: impl Fn(&Value) -> String,
+) -> BTreeMap<String, Value> {
+    #[derive(Default)]
+    struct Sum {
+        sessions: BTreeSet<String>,
+        prompts: u64,
+        tool_uses: u64,
+        failed: u64,
+        files: BTreeSet<String>,
+        commits: u64,
+        tokens: u64,
+        micros: u64,
+    }
+    let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
+    let mut heads: BTreeMap<String, String> = BTreeMap::new();
+    for event in events {
+        let session = event["session"].as_str().unwrap().to_owned();
+        let head = event["commit"].as_str().unwrap().to_owned();
+        let before = heads.insert(session.clone(), head.clone());
+        let time = event["time"].as_str().unwrap();
+        if time < since || time >= until {
+            continue;
+        }
+        let body = &event["event"];
+        let number = |name: &str| body[name].as_u64().unwrap();
+        let counted = ["PromptSubmitted", "ToolUsed", "AgentReplied", "AgentFailed"];
+        let kind = event["kind"].as_str().unwrap();
+        if !counted.contains(&kind) || body["is_private"] == true {
+            continue;
+        }
+        let sum = sums.entry(group(event)).or_default();
+        match kind {
+            "PromptSubmitted" => {
+                sum.prompts += 1;
+                sum.sessions.insert(session);
+            }
+            "ToolUsed" => {
+                sum.tool_uses += 1;
+                let has_failed = body["has_failed"].as_bool().unwrap();
+                sum.failed += u64::from(has_failed);
+                if let Some(file) = body["input"]["file_path"].as_str().filter(|_| !has_failed) {
+                    sum.files.insert(file.to_owned());
+                }
+                // Each commit of this test is made by one tool use, which moves HEAD.
+                sum.commits += u64::from(before.is_some_and(|before| before != head));
+                sum.sessions.insert(session);
+            }
+            _ => {
+                sum.tokens += number("tokens_in") + number("tokens_out");
+                sum.micros += number("cost_micros");
+            }
+        }
+    }
+    let totals = sums.into_iter().map(|(name, sum)| {
+        let totals = json!({
+            "sessions": sum.sessions.len(), "prompts": sum.prompts, "tool_uses": sum.tool_uses,
+            "failed_tool_uses": sum.failed, "files_edited": sum.files.len(),
+            "commits": sum.commits, "tokens": sum.tokens, "cost_usd": sum.micros as f64 / 1e6,
+        });
+        (name, totals)
+    });
+    totals.collect()
+}
+
+#[test]
+fn every_number_can_be_recomputed_from_the_log() {
+    let sandbox = worked();
+    let events = sandbox.events();
+    let text = |event: &Value, name: &str| event[name].as_str().unwrap().to_owned();
+    // Replies have no git state: the branch is that of their session's last captured event.
+    let branches: BTreeMap<String, String> = events
+        .iter()
+        .filter(|event| event["branch"] != "")
+        .map(|event| (text(event, "session"), text(event, "branch")))
+        .collect();
+    let names: [(&str, Naming<'_>); 3] = [
+        ("project", Box::new(|event| text(event, "project"))),
+        (
+            "branch",
+            Box::new(|event| {
+                let branch = &branches[event["session"].as_str().unwrap()];
+                format!("{}, branch {branch}", text(event, "project"))
+            }),
+        ),
+        ("day", Box::new(|event| text(event, "time")[..10].to_owned())),
+    ];
+    for (by, group) in names {
+        let (since, until) = ("2026-03-01T18:00:00", "2026-03-08T18:00:00");
+        let expected = recomputed(&events, since, until, group);
+        assert!(
+            expected.len() > 1
+                && expected.values().all(|total| total["tokens"] != 0 || by == "day")
+        );
+        let report = report_json(&sandbox, &["--since", "7d", "--by", by]);
+        let groups = report["groups"].as_array().unwrap();
+        let found: BTreeMap<String, Value> =
+            groups.iter().map(|group| (text(group, "name"), group["total"].clone())).collect();
+        assert_eq!(found, expected, "by {by}");
+        let whole = recomputed(&events, since, until, |_| String::new());
+        assert_eq!(report["total"], whole[""], "by {by}");
+    }
+    assert!(report_json(&sandbox, &[])["total"]["cost_usd"].as_f64().unwrap() > 0.0);
+    assert_eq!(report_json(&sandbox, &[])["total"]["commits"], 2);
+}
+
+#[test]
+fn a_range_and_a_project_limit_the_report() {
+    let sandbox = worked();
+    let prompts = |arguments: &[&str]| report_json(&sandbox, arguments)["total"]["prompts"].clone();
+    assert_eq!(prompts(&["--since", "2026-01-01"]), 5);
+    assert_eq!(prompts(&["--since", "2026-03-06", "--until", "2026-03-06"]), 2);
+    assert_eq!(prompts(&["--project", "site"]), 1);
+    assert_eq!(prompts(&["--project", "shop"]), 3);
+    let nothing = report(&sandbox, &["--since", "2026-03-08"]);
+    assert_eq!(
+        nothing,
+        "# Report: 2026-03-08 00:00 to 2026-03-08 18:00\n\nNothing was recorded.\n"
+    );
+    let unknown = sandbox.run(&["report", "--project", "nowhere"]).fails(2);
+    assert!(unknown.contains("nothing is recorded of a project `nowhere`"), "{unknown}");
+}
+
+#[test]
+fn the_markdown_is_ready_for_a_note() {
+    let sandbox = worked();
+    let id = git(&sandbox.home().join("shop"), &["rev-parse", "main", "fix"]);
+    let [main, fix] = &id.lines().collect::<Vec<_>>()[..] else { panic!("{id}") };
+    let printed = report(&sandbox, &["--project", "shop", "--by", "branch"]);
+    assert!(printed.lines().all(|line| line.chars().count() <= 80), "{printed}");
+    // The sums are tested above. The ids of summaries depend on which response came first.
+    let is_sum = |line: &str| line.contains(" prompt") && line.contains(" tool use");
+    let is_rest = |line: &str| line.ends_with(" tokens)");
+    let shown: Vec<&str> = printed
+        .lines()
+        .filter(|line| !line.is_empty() && !is_sum(line) && !is_rest(line))
+        .map(|line| line.split(" (S").next().unwrap())
+        .collect();
+    let (main, fix) = (&main[..7], &fix[..7]);
+    let expected = format!(
+        "# Report: 2026-03-01 18:00 to 2026-03-08 18:00
+## shop, branch fix
+### Asked
+- 03-07 12:00 commit quietly
+### Done
+- Completed: commit quietly
+### Open
+- Next after: commit quietly
+### Commits
+- {fix} (quiet) (fix)
+## shop, branch main
+### Asked
+- 03-06 12:00 fix the total (and 1 more prompt)
+### Done
+- Completed: fix the total
+### Failed
+- `npm run lint`: unused import
+- `npm test`: expected 26, got 27, passed later
+### Open
+- Next after: fix the total
+### Commits
+- {main} Round once, after summing (main)"
+    );
+    assert_eq!(shown.join("\n"), expected);
+    let short = report(&sandbox, &["--project", "shop", "--limit", "1"]);
+    assert!(short.contains("### Commits\n\n- ") && short.contains("\n- and 1 more\n"), "{short}");
+}
