@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use claude_mem_events::{AgentReplied, Envelope, Event, EventLog, Id, MemoryAdded, Project};
+use claude_mem_events::{
+    AgentReplied, Envelope, Event, EventLog, Id, MemoryAdded, Project, PromptSubmitted, ToolUsed,
+};
 use claude_mem_log::Options;
 use serde_json::json;
 
@@ -99,17 +101,113 @@ fn a_new_session_gets_past_work_and_next_steps() {
             "# shop: memory, as of",
             "not instructions",
             "Never touch the ledger table",
-            "Asked: Fix the total",
-            "Done: Total is exact",
-            "Next: Check invoices",
-            "bugfix: Rounding happens once, at the end",
+            "Check invoices",
+            "- Fix the total → Total is exact",
+            "Rounding happens once, at the end [cart.rs, gone]",
             "The story of Rounding",
         ] {
             assert!(told.contains(part), "{source}: no `{part}` in\n{told}");
         }
-        let by_hand = told.find("Never touch").unwrap();
-        assert!(by_hand < told.find("Asked:").unwrap() && by_hand < told.find("bugfix:").unwrap());
+        let places = ["Never touch", "Check invoices", "Fix the total", "Rounding happens"];
+        let places = places.map(|text| told.find(text).unwrap());
+        assert!(places.is_sorted(), "{told}");
     }
+}
+
+#[test]
+fn what_the_user_said_is_given_whatever_its_age_and_before_everything_else() {
+    let mut past = Past::new();
+    let rule = "<observation><type>rule</type><title>US English everywhere</title></observation>";
+    past.reply("first", rule);
+    for number in 0..300 {
+        past.observe(&format!("s{number}"), "bugfix", &format!("Fix number {number}"), "a.rs");
+    }
+    past.sandbox.run(&["distill"]).ok();
+    let told = past.begin("new", "startup");
+    let (said, rest) = told.split_once("## Known").unwrap();
+    assert!(said.contains("## Said by the user\n- #1 US English everywhere\n"), "{told}");
+    assert!(!rest.contains("US English"), "{told}");
+}
+
+#[test]
+fn sessions_that_a_program_starts_do_not_crowd_the_context() {
+    let mut past = Past::new();
+    let summary = |text: &str| {
+        format!("<summary><request>{text}</request><completed>{text} is done</completed></summary>")
+    };
+    let prompt = |text: &str| PromptSubmitted { prompt: text.into(), ..PromptSubmitted::default() };
+    past.record("typed", prompt("add the invoice"));
+    past.reply("typed", &summary("The invoice"));
+    for number in 0..40 {
+        let session = format!("review-{number}");
+        past.record(&session, prompt("Review this change for security vulnerabilities. Files:"));
+        past.observe(&session, "discovery", &format!("Review {number} found nothing"), "a.rs");
+        past.reply(&session, &summary("A review"));
+    }
+    past.sandbox.run(&["distill"]).ok();
+    let told = past.begin("new", "startup");
+    assert!(told.contains("- The invoice → The invoice is done"), "{told}");
+    assert!(!told.contains("A review is done"), "{told}");
+    assert!(told.matches("found nothing [").count() < 10, "{told}");
+}
+
+#[test]
+fn after_a_compaction_a_session_is_told_where_it_stands() {
+    let mut past = Past::new();
+    past.observe("one", "decision", "Known before", "a.rs");
+    let prompt = PromptSubmitted { prompt: "make the tests pass".into(), ..Default::default() };
+    past.record("two", prompt);
+    past.reply(
+        "two",
+        "<summary><request>Fix the total</request><completed>Total is exact</completed>\
+         <next_steps>Check invoices</next_steps></summary>",
+    );
+    for (command, error) in [("cargo test", "Exit code 101\nerror: two tests failed"), ("ls", "")] {
+        past.record(
+            "two",
+            ToolUsed {
+                tool: "Bash".into(),
+                input: json!({ "command": command }).to_string(),
+                has_failed: !error.is_empty(),
+                error: error.into(),
+                tool_use_id: command.into(),
+                ..ToolUsed::default()
+            },
+        );
+    }
+    let told = past.begin("two", "compact");
+    let expected = "\n## Where this session stands\n- Asked last: make the tests pass\n\
+        - Open: Check invoices\n- Last failing command: `cargo test`: error: two tests failed\n\
+        \n## Done in this session\n- Fix the total → Total is exact\n";
+    assert!(told.contains(expected), "{told}");
+    assert!(told.contains("# shop: after the compaction, as of"), "{told}");
+    assert!(!told.contains("Known before"), "the client keeps what it was told: {told}");
+}
+
+#[test]
+fn one_line_for_the_user_says_what_was_loaded_or_why_nothing_was() {
+    let mut past = Past::new();
+    let notice = |past: &Past, session: &str, source: &str| {
+        let sent = json!({"session_id": session, "hook_event_name": "SessionStart",
+            "source": source, "cwd": past.root()});
+        let answer = past.sandbox.hook("context", sent.to_string());
+        answer["systemMessage"].as_str().map(str::to_owned)
+    };
+    let first = notice(&past, "one", "startup").unwrap();
+    assert_eq!(first, "claude-mem: the first session of this project, nothing to recall yet");
+    assert_eq!(notice(&past, "one", "resume"), None);
+    let nothing = "claude-mem: no memories of this project yet";
+    past.record("one", ToolUsed { tool_use_id: "t".into(), ..ToolUsed::default() });
+    assert_eq!(notice(&past, "two", "startup").unwrap(), nothing, "nothing is indexed");
+    past.sandbox.run(&["search", "x"]);
+    let pending = notice(&past, "three", "startup").unwrap();
+    assert_eq!(pending, format!("{nothing}: 1 event not distilled; run `claude-mem status`"));
+    past.observe("one", "decision", "Use WAL", "a.rs");
+    let loaded = notice(&past, "four", "startup").unwrap();
+    assert!(loaded.starts_with("claude-mem: 1 memory (about "), "{loaded}");
+    let off = r#"{"CLAUDE_MEM_CONTEXT_SHOW_TERMINAL_OUTPUT": "false"}"#;
+    past.sandbox.write(".claude-mem/settings.json", off);
+    assert_eq!(notice(&past, "five", "startup"), None);
 }
 
 #[test]
@@ -144,7 +242,7 @@ fn the_client_accepts_the_context_of_any_memory_size() {
     past.sandbox.run(&["distill"]).ok();
     let told = past.begin("new", "startup");
     assert!(told.encode_utf16().count() < 9_800, "{}", told.len());
-    assert!(told.contains("of 1000 observations"), "{told}");
+    assert!(told.contains("of 1000 memories"), "{told}");
     let shown =
         past.sandbox.run(&["context", "--project", "shop", "--budget", "800", "--json"]).ok();
     let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
@@ -168,9 +266,9 @@ fn observations_that_differ_in_one_word_or_file_are_all_in_the_context() {
     for name in ["payment", "checkout", "invoice"] {
         assert!(told.contains(&format!("crash in the {name} service")), "{name}:\n{told}");
     }
-    assert_eq!(told.matches("refactor: Split the module").count(), 2, "{told}");
-    assert_eq!(told.matches("decision: Use WAL for the ledger (×2)").count(), 1, "{told}");
-    assert_eq!(told.matches("(×").count(), 1, "{told}");
+    assert_eq!(told.matches(" Split the module that had grown too large [").count(), 2, "{told}");
+    assert_eq!(told.matches("decision: Use WAL for the ledger [").count(), 1, "{told}");
+    assert!(!told.contains('×'), "{told}");
 }
 
 #[test]
@@ -202,8 +300,8 @@ fn a_memory_of_changed_or_deleted_files_is_marked() {
     past.observe("one", "bugfix", "About a file rewritten later", "changed.rs");
     past.observe("two", "bugfix", "On something since removed", "gone.rs");
     let told = past.begin("new", "startup");
-    assert!(told.contains("rewritten later [files changed since]"), "{told}");
-    assert!(told.contains("since removed [files gone]"), "{told}");
+    assert!(told.contains("rewritten later [changed.rs, changed since]"), "{told}");
+    assert!(told.contains("since removed [gone.rs, gone]"), "{told}");
 }
 
 #[test]

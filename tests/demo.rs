@@ -17,7 +17,7 @@ fn the_demo_shows_all_steps_and_leaves_nothing() {
         "3 requests for 26 events answered by extract",
         "# shop: memory, as of",
         "The total was off because each line was rounded before summing",
-        "rule: Always use the existing redis client, never open a second one",
+        " Always use the existing redis client, never open a second one",
         "decision: Counted per IP instead of per account",
         "SQLite instead of Postgres for the order history",
         "- decision: Counted per IP instead of per account",

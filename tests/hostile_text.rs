@@ -227,8 +227,7 @@ fn the_session_start_hook_does_not_show_it() {
     let project = sandbox.home().join(format!("shop {}", HOSTILE.replace('/', "_")));
     let event = json!({"session_id": "next", "cwd": project, "hook_event_name": "SessionStart",
         "source": "startup"});
-    let shown = [("CLAUDE_MEM_CONTEXT_SHOW_TERMINAL_OUTPUT", "true")];
-    let answer = sandbox.hook_with("context", &shown, event.to_string());
+    let answer = sandbox.hook("context", event.to_string());
     let told = answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
     assert!(told.contains("walrus") && told.contains("txt.exe"), "{told}");
     assert_clean_json("the hook", &answer);

@@ -6,7 +6,7 @@ use serde_json::json;
 use claude_mem_capture::project::ProjectId;
 use claude_mem_core::{app::App, failure::Failure, time_arg::When};
 use claude_mem_memory::{
-    context::{Page, PromptContext, PromptRequest, Request, compose, for_prompt},
+    context::{Moment, Page, PromptContext, PromptRequest, Request, compose, for_prompt},
     resolve, store,
 };
 
@@ -39,7 +39,8 @@ impl Context {
         let project = resolve::project(app, &store, self.project.as_deref())?;
         let now = app.clock.now();
         let now = self.as_of.as_ref().map_or(now, |when| when.end(now));
-        let request = Request { project: &project, now, resumed: None, budget: self.budget };
+        let request =
+            Request { project: &project, now, moment: Moment::Start, budget: self.budget };
         let page = compose(&store, &app.settings, &request)?;
         let given = store.observation_refs(page.as_ref().map_or(&[], |page| &page.given))?;
         let with_prompt = match &self.prompt {

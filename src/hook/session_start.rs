@@ -7,7 +7,7 @@ use std::{
 
 use claude_mem_events::{
     AgentReplied, Envelope, Forgotten, Imported, InjectionMoment, MemoryAdded, MemoryInjected,
-    MemoryRevised, Project, ProjectMerged, ReprocessFinished, Seq, Versioned as _,
+    MemoryRevised, Project, ProjectMerged, Recorded, ReprocessFinished, Seq, Versioned as _,
 };
 use claude_mem_log::{Item, Log, Options};
 use claude_mem_projections::{Error, Store};
@@ -17,12 +17,13 @@ use claude_mem_capture::{IncomingKind, Recorder, Response, SessionBegun};
 use claude_mem_core::{
     clock::Clock,
     diagnostics::{self, Level},
+    format::count,
     safe_text::clean,
-    settings::table::{CONTEXT_SHOW_TERMINAL_OUTPUT, MODE},
+    settings::table::{CONTEXT_SHOW_TERMINAL_OUTPUT, CONTEXT_TOKENS_MAX, MODE},
 };
 use claude_mem_distill::{providers::Setup, status};
 use claude_mem_memory::{
-    context::{Page, Request, compose},
+    context::{Moment, Page, Request, compose},
     modes::Mode,
 };
 
@@ -36,48 +37,50 @@ pub(super) fn response(
     recorder: &Recorder,
     begun: Option<&SessionBegun>,
 ) -> (Response, Option<MemoryInjected>) {
-    let (mut page, notice) = begun.map_or((None, None), |begun| {
+    let given = begun.map_or_else(Given::default, |begun| {
         memory_for(recorder, begun).unwrap_or_else(|error| {
             // While another process creates or replaces the database there is no memory to give.
             if !matches!(error, Error::Rebuilding { .. }) {
                 let message = format_args!("context: no memory was given: {error}");
                 diagnostics::record(&recorder.paths.data, Level::Error, message);
             }
-            (None, None)
+            Given::default()
         })
     });
-    let injected = page.as_mut().and_then(|(_, injected)| injected.take());
-    let page = page.map(|(page, _)| page);
-    let context = page.as_ref().map_or_else(String::new, |page| page.text.clone());
-    let shown = page.filter(|_| recorder.settings.get(&CONTEXT_SHOW_TERMINAL_OUTPUT)).map(|page| {
-        let Page { observations, observations_total, tokens, .. } = page;
-        format!(
-            "claude-mem: {observations} of {observations_total} observations, about {tokens} tokens"
-        )
-    });
+    let Given { page, injected, loaded, notice } = given;
+    let loaded = loaded.filter(|_| recorder.settings.get(&CONTEXT_SHOW_TERMINAL_OUTPUT));
     let problems = recorder.settings.problems().into_iter();
     let problems = problems.map(|problem| format!("claude-mem: {problem}"));
-    let messages: Vec<String> = problems.chain(shown).chain(notice).collect();
+    let messages: Vec<String> = problems.chain(notice).chain(loaded).collect();
     let notice = (!messages.is_empty()).then(|| clean(&messages.join("\n")).to_string());
     let event = Some(IncomingKind::SessionStart);
+    let context = page.map_or_else(String::new, |page| page.text);
     (Response { context: Some(context), notice, event }, injected)
 }
 
-/// A page, and the event that names what it gives in full.
-type Given = (Page, Option<MemoryInjected>);
+/// What a session is given, and what the user is told about it.
+#[derive(Default)]
+struct Given {
+    page: Option<Page>,
+    /// Names what the page gives in full.
+    injected: Option<MemoryInjected>,
+    /// What was loaded, or why nothing was.
+    loaded: Option<String>,
+    /// A problem of the provider.
+    notice: Option<String>,
+}
 
 /// The memory that fits this session, and a notice about the provider. After a resume the old context is
-/// still in the session's history, so only what other sessions added since is given.
-fn memory_for(
-    recorder: &Recorder,
-    begun: &SessionBegun,
-) -> Result<(Option<Given>, Option<String>), Error> {
+/// still in the session's history, so only what other sessions added since is given. After a compaction
+/// the session needs to know where it stands.
+fn memory_for(recorder: &Recorder, begun: &SessionBegun) -> Result<Given, Error> {
     let log = Log::open(&recorder.paths.log(), Options::default())?;
     let mut store = Store::open_snapshot(&recorder.paths.memory())?;
     let position = store
         .as_ref()
         .map_or(Ok(Seq::START), |store| Ok::<_, Error>(store.checkpoint()?.position))?;
-    if is_behind(&log, position)? {
+    let is_compacted = begun.source == "compact";
+    if is_behind(&log, position, is_compacted)? {
         // A writer needs the database without a reader in the same process.
         drop(store.take());
         store = match caught_up(recorder, &log) {
@@ -85,35 +88,90 @@ fn memory_for(
             caught_up => caught_up,
         };
     }
-    let Some(store) = store else { return Ok((None, None)) };
-    let is_resumed = matches!(begun.source.as_str(), "resume" | "fork");
     let Envelope { session, project: Project { key, root, .. }, .. } = &begun.envelope;
+    let moment = match begun.source.as_str() {
+        "resume" | "fork" => Moment::Resumed(session),
+        "compact" => Moment::Compacted { session, log: &log },
+        _ => Moment::Start,
+    };
+    let is_reason_wanted =
+        matches!(moment, Moment::Start) && recorder.settings.get(&CONTEXT_TOKENS_MAX) > 0;
+    let Some(store) = store else {
+        if !is_reason_wanted {
+            return Ok(Given::default());
+        }
+        let is_known = is_known(&log, Seq::START, &begun.envelope)?;
+        let loaded = Some(if is_known { NOTHING } else { FIRST }.to_owned());
+        return Ok(Given { loaded, ..Given::default() });
+    };
     let project = ProjectId::of(Path::new(root));
     let request = Request {
         project: &ProjectId { key: key.clone(), ..project },
         now: Clock::new(&recorder.environment).now(),
-        resumed: is_resumed.then_some(session.as_str()),
+        moment,
         budget: None,
     };
-    let page = compose(&store, &recorder.settings, &request).and_then(|page| {
-        page.map(|page| {
-            let observations = store.observation_refs(&page.given)?;
-            let tokens = u32::try_from(page.tokens).unwrap_or(u32::MAX);
-            let moment = InjectionMoment::SessionStart;
-            let injected = MemoryInjected { moment, observations, tokens };
-            Ok((page, Some(injected).filter(|injected| !injected.observations.is_empty())))
-        })
-        .transpose()
-    });
     let setup = Setup {
         settings: &recorder.settings,
         paths: &recorder.paths,
         environment: &recorder.environment,
     };
     let notice = status::notice(&store, &setup).ok().flatten();
+    let page = compose(&store, &recorder.settings, &request)?;
+    let loaded = match &page {
+        Some(page) => Some(format!(
+            "claude-mem: {} (about {} tokens)",
+            count(page.observations as u64, "memory"),
+            page.tokens
+        )),
+        None if is_reason_wanted => {
+            let is_known = store.has_sessions(key, session)?
+                || is_known(&log, store.checkpoint()?.position, &begun.envelope)?;
+            let pending = store.pending_counts()?.outstanding;
+            Some(match (is_known, pending) {
+                (false, _) => FIRST.into(),
+                (true, 0) => NOTHING.into(),
+                (true, pending) => format!(
+                    "{NOTHING}: {} not distilled; run `claude-mem status`",
+                    count(pending, "event")
+                ),
+            })
+        }
+        None => None,
+    };
+    let injected = page.as_ref().map(|page| {
+        let observations = store.observation_refs(&page.given)?;
+        let tokens = u32::try_from(page.tokens).unwrap_or(u32::MAX);
+        Ok::<_, Error>(MemoryInjected {
+            moment: InjectionMoment::SessionStart,
+            observations,
+            tokens,
+        })
+    });
+    let injected = injected.transpose()?.filter(|injected| !injected.observations.is_empty());
     // The process exits after the response, which is faster than closing the database first.
     std::mem::forget(store);
-    Ok((page?, notice))
+    Ok(Given { page, injected, loaded, notice })
+}
+
+const FIRST: &str = "claude-mem: the first session of this project, nothing to recall yet";
+const NOTHING: &str = "claude-mem: no memories of this project yet";
+
+/// Whether the log behind `position` has an event of another session of the same project.
+fn is_known(log: &Log, position: Seq, begun: &Envelope) -> Result<bool, Error> {
+    let mut reader = log.read_from(position);
+    let mut bytes = 0;
+    while let Some(item) = reader.next()?
+        && bytes < LOOK_BYTES_MAX
+    {
+        let Item::Record(entry) = item else { continue };
+        bytes += entry.payload.len();
+        let envelope = Recorded::from_entry(&entry).envelope;
+        if envelope.project.key == begun.project.key && envelope.session != begun.session {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Indexes new events, but not for long: the session waits. If another process is at it, or everything
@@ -142,15 +200,15 @@ const MEMORY_KINDS: [u16; 7] = [
     ProjectMerged::KIND,
 ];
 
-/// Whether the log has an event behind `position` that changes memory.
-fn is_behind(log: &Log, position: Seq) -> Result<bool, Error> {
+/// Whether the log has an event behind `position` that changes memory, or any event.
+fn is_behind(log: &Log, position: Seq, is_any: bool) -> Result<bool, Error> {
     let mut reader = log.read_from(position);
     let mut bytes = 0;
     while let Some(item) = reader.next()? {
         let Item::Record(entry) = item else { continue };
         bytes += entry.payload.len();
         // There is so much that indexing should start.
-        if MEMORY_KINDS.contains(&entry.kind) || bytes > LOOK_BYTES_MAX {
+        if is_any || MEMORY_KINDS.contains(&entry.kind) || bytes > LOOK_BYTES_MAX {
             return Ok(true);
         }
     }

@@ -1,5 +1,6 @@
 //! Candidates for the context of a new session.
 
+use super::context_sessions::ContextSession;
 use crate::{
     error::Result,
     store::{Store, sql_values::number},
@@ -22,8 +23,8 @@ pub struct ContextQuery<'a> {
     pub concepts: &'a [String],
     /// Maximum number of observations; the latest are used.
     pub observations_max: u32,
-    /// Maximum number of summaries.
-    pub summaries_max: u32,
+    /// Maximum number of sessions.
+    pub sessions_max: u32,
 }
 
 /// The candidates.
@@ -35,14 +36,15 @@ pub struct ContextMaterial {
     pub by_hand: Vec<ContextObservation>,
     /// Notes of Claude and of programs, latest first.
     pub noted: Vec<ContextNote>,
-    /// Observations, latest first.
+    /// What the user wants to hold, as observed: latest first, whatever its age.
+    pub rules: Vec<ContextObservation>,
+    /// Other observations, latest first.
     pub observations: Vec<ContextObservation>,
-    /// Summaries, latest first, one per session.
-    pub summaries: Vec<ContextSummary>,
+    /// The sessions with a summary, latest first. Without those that nobody typed, if there are
+    /// others.
+    pub sessions: Vec<ContextSession>,
     /// Total number of observations.
     pub observations_total: u64,
-    /// Total number of sessions.
-    pub sessions_total: u64,
 }
 
 /// An observation.
@@ -60,12 +62,14 @@ pub struct ContextObservation {
     pub title: String,
     /// Some lines; may be empty.
     pub narrative: String,
-    /// Short statements; read only if the title or the narrative is missing.
+    /// Short statements.
     pub facts: Vec<String>,
     /// Relative to the project's root if inside it.
     pub files: Vec<String>,
     /// Whether a subagent did all of the work.
     pub is_of_subagent: bool,
+    /// Whether nobody typed the session.
+    pub is_automated: bool,
 }
 
 /// A note that the user did not write.
@@ -79,72 +83,54 @@ pub struct ContextNote {
     pub session: Option<String>,
 }
 
-/// The last summary of a session.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ContextSummary {
-    /// Its id, without the `S`.
-    pub id: i64,
-    /// Its time, in microseconds since 1970.
-    pub at_us: u64,
-    /// Row of the session.
-    pub session: Option<i64>,
-    /// What was asked for.
-    pub request: String,
-    /// What was looked into.
-    pub investigated: String,
-    /// What was found out.
-    pub learned: String,
-    /// What was done.
-    pub completed: String,
-    /// What remains.
-    pub next_steps: String,
-}
-
 /// SQL: the latest rows of one project.
-const RANGE: &str = "project = :project and at_us < :until and at_us > :since
+pub(super) const RANGE: &str = "project = :project and at_us < :until and at_us > :since
     and (:but = '' or session is not (select id from sessions where session = :but and log = 0))
     order by at_us desc, id desc limit :limit";
-
-/// The summaries of one session. They are scattered over the file, so only the chosen ones are
-/// read.
-struct Stops {
-    session: Option<i64>,
-    last: i64,
-    /// Latest first.
-    earlier: Vec<i64>,
-}
 
 /// SQL: notes that the user did not write. Must match the condition of the index
 /// `observations_noted`.
 const NOTED: &str = "not is_pinned and origin in ('claude', 'program')";
+/// SQL: observations that are pinned. Must match the condition of the index `observations_pinned`.
+const PINNED: &str = "is_pinned";
+/// SQL: rules that were observed. Must match the condition of the index `observations_rules`.
+const RULES: &str =
+    "not is_pinned and type = 'rule' and origin not in ('user', 'claude', 'program')";
 /// SQL: everything else.
-const OBSERVED: &str = "not is_pinned and origin not in ('user', 'claude', 'program')";
+const OBSERVED: &str =
+    "not is_pinned and type is not 'rule' and origin not in ('user', 'claude', 'program')";
 
 /// Maximum number of notes of the user, which come first in the context.
 const BY_HAND_MAX: u32 = 50;
-
-/// A session has one summary per stop, so more are read than needed.
-const STOPS_PER_SESSION: u32 = 8;
+/// Maximum number of observed rules.
+const RULES_MAX: u32 = 50;
 
 impl Store {
-    /// Reads the candidates. The cost does not depend on the number of memories, except for the two
-    /// totals, which are counted in an index at 20 rows per microsecond.
+    /// Reads the candidates. The cost does not depend on the number of memories, except for the
+    /// total, which is counted in an index at 20 rows per microsecond.
     pub fn context_material(&self, wanted: &ContextQuery<'_>) -> Result<ContextMaterial> {
         // One transaction: a consistent view, and one lock instead of one per query.
         let is_look = !self.connection.is_autocommit();
         let _moment = (!is_look).then(|| self.connection.unchecked_transaction()).transpose()?;
         let projects = self.merged_projects(wanted.project)?;
+        let automated = self.automated_sessions(&projects)?;
         let by_hand =
             self.memories(wanted, &projects, "not is_pinned and origin = 'user'", BY_HAND_MAX)?;
+        let mut rules = self.memories(wanted, &projects, RULES, RULES_MAX)?;
         let limit = wanted.observations_max;
+        let mut observations = self.memories(wanted, &projects, OBSERVED, limit)?;
+        for memory in rules.iter_mut().chain(&mut observations) {
+            memory.is_automated = memory.session.is_some_and(|id| automated.contains(&id));
+        }
+        rules.retain(|rule| !rule.is_automated);
         Ok(ContextMaterial {
-            pinned: self.memories(wanted, &projects, "is_pinned", BY_HAND_MAX)?,
+            pinned: self.memories(wanted, &projects, PINNED, BY_HAND_MAX)?,
             by_hand,
             noted: self.notes(wanted, &projects)?,
-            observations: self.memories(wanted, &projects, OBSERVED, limit)?,
-            summaries: self.last_summaries(wanted, &projects)?,
-            observations_total: self.total(&projects, "observations where is_visible and")?,
-            sessions_total: self.total(&projects, "sessions where forgotten_by is null and")?,
+            rules,
+            observations,
+            sessions: self.last_sessions(wanted, &projects, &automated)?,
+            observations_total: self.total(&projects)?,
         })
     }
 
@@ -159,6 +145,19 @@ impl Store {
             Ok(ContextNote { memory, is_of_claude, session })
         };
         memories.into_iter().map(note).collect()
+    }
+
+    /// Whether a project has another session than the one named by the client's id.
+    pub fn has_sessions(&self, project: &str, but: &str) -> Result<bool> {
+        let sql = "select exists (select 1 from sessions where project = ?1 and session != ?2
+                       and forgotten_by is null)";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        for project in self.merged_projects(project)? {
+            if statement.query_row((project, but), |row| row.get(0))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The time of the last event of a session before `until_us`.
@@ -239,8 +238,12 @@ impl Store {
         condition: &str,
         limit: u32,
     ) -> Result<Vec<ContextObservation>> {
-        // Few are pinned; the planner does not know that.
-        let index = if condition == "is_pinned" { "indexed by observations_pinned" } else { "" };
+        // Few are pinned, and few are rules; the planner does not know that.
+        let index = match condition {
+            PINNED => "indexed by observations_pinned",
+            RULES => "indexed by observations_rules",
+            _ => "",
+        };
         let sql = format!(
             "select id, at_us, session, type, title, subtitle, narrative, facts, concepts, files_read,
                  files_modified, agent_type from observations {index}
@@ -260,54 +263,7 @@ impl Store {
         Ok(memories)
     }
 
-    fn last_summaries(
-        &self,
-        wanted: &ContextQuery<'_>,
-        projects: &[i64],
-    ) -> Result<Vec<ContextSummary>> {
-        let sql = format!("select id, at_us, session from summaries where is_visible and {RANGE}");
-        let mut found = Vec::new();
-        let limit = wanted.summaries_max.saturating_mul(STOPS_PER_SESSION);
-        self.each(&sql, wanted, projects, limit, |row| {
-            let place: (i64, i64) = (row.get(1)?, row.get(0)?);
-            found.push((place, row.get::<_, Option<i64>>(2)?));
-            Ok(())
-        })?;
-        found.sort_by_key(|(place, _)| std::cmp::Reverse(*place));
-        let mut sessions: Vec<Stops> = Vec::new();
-        for ((_, id), session) in found {
-            let is_same = |other: &&mut Stops| session.is_some() && other.session == session;
-            match sessions.iter_mut().find(is_same) {
-                Some(stops) => stops.earlier.push(id),
-                None => sessions.push(Stops { session, last: id, earlier: Vec::new() }),
-            }
-        }
-        sessions.truncate(wanted.summaries_max as usize);
-        sessions.iter().map(|stops| self.last_summary(stops)).collect()
-    }
-
-    /// The latest summary of a session, with the first request: that is what the session is about.
-    fn last_summary(&self, stops: &Stops) -> Result<ContextSummary> {
-        let mut last = self.summary(stops.last)?;
-        for id in stops.earlier.iter().rev() {
-            let first = self.summary(*id)?;
-            if !first.request.is_empty() {
-                last.request = first.request;
-                break;
-            }
-        }
-        Ok(last)
-    }
-
-    fn summary(&self, id: i64) -> Result<ContextSummary> {
-        let sql = "select id, at_us, session, request, investigated, learned, completed, next_steps
-             from summaries where id = ?1";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let mut rows = statement.query([id])?;
-        rows.next()?.map_or(Ok(ContextSummary::default()), summary)
-    }
-
-    fn each(
+    pub(super) fn each(
         &self,
         sql: &str,
         wanted: &ContextQuery<'_>,
@@ -332,9 +288,9 @@ impl Store {
         Ok(())
     }
 
-    fn total(&self, projects: &[i64], rows: &str) -> Result<u64> {
-        let sql = format!("select count(*) from {rows} project = ?1");
-        let mut statement = self.connection.prepare_cached(&sql)?;
+    fn total(&self, projects: &[i64]) -> Result<u64> {
+        let sql = "select count(*) from observations where is_visible and project = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
         let mut total = 0;
         for project in projects {
             total += statement.query_row([project], |row| number(row, 0))?;
@@ -358,7 +314,6 @@ fn memory(row: &Row<'_>) -> Result<ContextObservation> {
     }
     let title = text(row, 4)?;
     let narrative = if narrative.is_empty() { text(row, 5)? } else { narrative };
-    let has_text = !title.is_empty() && !narrative.is_empty();
     Ok(ContextObservation {
         id: row.get(0)?,
         at_us: number(row, 1)?,
@@ -366,26 +321,14 @@ fn memory(row: &Row<'_>) -> Result<ContextObservation> {
         kind: text(row, 3)?,
         title,
         narrative,
-        facts: if has_text { Vec::new() } else { list(row, 7)? },
+        facts: list(row, 7)?,
         files,
         is_of_subagent: row.get::<_, Option<String>>(11)?.is_some(),
+        is_automated: false,
     })
 }
 
-fn summary(row: &Row<'_>) -> Result<ContextSummary> {
-    Ok(ContextSummary {
-        id: row.get(0)?,
-        at_us: number(row, 1)?,
-        session: row.get(2)?,
-        request: text(row, 3)?,
-        investigated: text(row, 4)?,
-        learned: text(row, 5)?,
-        completed: text(row, 6)?,
-        next_steps: text(row, 7)?,
-    })
-}
-
-fn text(row: &Row<'_>, column: usize) -> Result<String> {
+pub(super) fn text(row: &Row<'_>, column: usize) -> Result<String> {
     Ok(row.get::<_, Option<String>>(column)?.unwrap_or_default())
 }
 

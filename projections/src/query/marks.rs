@@ -77,13 +77,14 @@ impl Store {
         let mut statement = self.connection.prepare_cached(sql)?;
         let found = statement.query_row([name.id], |row| {
             let marks = Marks { is_pinned: row.get(0)?, is_edited: row.get(1)?, retired: None };
-            Ok((marks, row.get::<_, bool>(2)?, row.get(3)?, row.get(4)?))
+            let verdict: Option<String> = row.get(3)?;
+            Ok((marks, row.get::<_, bool>(2)?, verdict, row.get(4)?))
         });
         let Some((mut marks, is_retired, verdict, repeats)) = found.optional()? else {
             return Ok(Marks::default());
         };
         if is_retired {
-            marks.retired = self.retired(name.id, verdict, repeats)?;
+            marks.retired = self.retired(name.id, verdict.as_deref(), repeats)?;
         }
         Ok(marks)
     }
@@ -91,10 +92,10 @@ impl Store {
     fn retired(
         &self,
         id: i64,
-        verdict: Option<String>,
+        verdict: Option<&str>,
         repeats: Option<i64>,
     ) -> Result<Option<Retired>> {
-        match (verdict.as_deref(), repeats) {
+        match (verdict, repeats) {
             (Some("wrong"), _) => self.marked_wrong(id),
             (Some(_), _) => Ok(self.superseded_by_hand(id)?.map(Retired::Superseded)),
             (None, Some(other)) => match self.marked_wrong(other)? {

@@ -3,6 +3,7 @@
 mod alternatives;
 mod change_feed;
 mod context;
+mod context_sessions;
 mod costs;
 pub mod details;
 mod event_lookup;
@@ -26,7 +27,8 @@ pub mod timeline;
 
 pub use alternatives::Alternative;
 pub use change_feed::{FeedChange, FeedEntry, FeedPosition, InvalidFeedPosition};
-pub use context::{ContextMaterial, ContextNote, ContextObservation, ContextQuery, ContextSummary};
+pub use context::{ContextMaterial, ContextNote, ContextObservation, ContextQuery};
+pub use context_sessions::{ContextSession, ContextSummary, SessionState};
 pub use costs::{Cost, RequestFailure, Spending};
 pub use export_view::{ExportBody, ExportEntry, ExportQuery};
 pub use generations::{ComparedObservation, Generation};

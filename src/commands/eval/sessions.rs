@@ -32,7 +32,7 @@ use claude_mem_core::{
 use claude_mem_distill::{self, RunOptions, prompts::adopt};
 use claude_mem_import::{self, From, Scope, Sink, transcript_files};
 use claude_mem_memory::{
-    context::{PromptRequest, Request, compose, for_prompt},
+    context::{Moment, PromptRequest, Request, compose, for_prompt},
     memory_json::DetailsJson,
     resolve,
     search::{ProjectScope, SearchRequest, search},
@@ -191,7 +191,7 @@ impl Sessions {
         let (store, settings) = (&self.store, &self.app.settings);
         let project = resolve::project(&self.app, store, Some(project))?;
         let now = as_of.end(self.app.clock.now());
-        let request = Request { project: &project, now, resumed: None, budget: None };
+        let request = Request { project: &project, now, moment: Moment::Start, budget: None };
         let page = compose(store, settings, &request)?;
         let given = store.observation_refs(page.as_ref().map_or(&[], |page| &page.given))?;
         let with_prompt = match prompt {

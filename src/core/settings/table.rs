@@ -88,11 +88,11 @@ settings! {
     Context {
         CONTEXT_OBSERVATIONS: usize = "CLAUDE_MEM_CONTEXT_OBSERVATIONS", count(50, 0..=1000),
             "Observations", "Maximum number of observations in the context of a new session.";
-        CONTEXT_SESSION_COUNT: u32 = "CLAUDE_MEM_CONTEXT_SESSION_COUNT", count(10, 0..=100),
-            "Summaries", "Maximum number of session summaries in the context.";
-        CONTEXT_FULL_COUNT: usize = "CLAUDE_MEM_CONTEXT_FULL_COUNT", count(3, 0..=100),
-            "Full observations", "Number of the most useful observations that are shown in full.";
-        CONTEXT_TOKENS_MAX: usize = "CLAUDE_MEM_CONTEXT_TOKENS_MAX", count(2000, 0..=8000), unit Tokens,
+        CONTEXT_SESSION_COUNT: u32 = "CLAUDE_MEM_CONTEXT_SESSION_COUNT", count(5, 0..=100),
+            "Sessions", "Number of the last sessions whose summaries and open ends are in the context.";
+        CONTEXT_FULL_COUNT: usize = "CLAUDE_MEM_CONTEXT_FULL_COUNT", count(10, 0..=100),
+            "Full observations", "Number of the most useful observations that are shown in full, if there is room.";
+        CONTEXT_TOKENS_MAX: usize = "CLAUDE_MEM_CONTEXT_TOKENS_MAX", count(1000, 0..=8000), unit Tokens,
             "Maximum context size", "Maximum size of the context.";
         CONTEXT_PROMPT_TOKENS_MAX: usize = "CLAUDE_MEM_CONTEXT_PROMPT_TOKENS_MAX", count(600, 0..=4000), unit Tokens,
             "Maximum size with a prompt", "Maximum size of the memories that are added to a prompt they concern. 0 adds none.";
@@ -100,8 +100,8 @@ settings! {
             "Observation types", "Include only observations of these types. If empty, all types.";
         CONTEXT_OBSERVATION_CONCEPTS: Vec<String> = "CLAUDE_MEM_CONTEXT_OBSERVATION_CONCEPTS", &[],
             "Observation concepts", "Include only observations with these concepts. If empty, all concepts.";
-        CONTEXT_SHOW_TERMINAL_OUTPUT: bool = "CLAUDE_MEM_CONTEXT_SHOW_TERMINAL_OUTPUT", false,
-            "Report in the terminal", "Show the size of the context in the terminal when a session starts.";
+        CONTEXT_SHOW_TERMINAL_OUTPUT: bool = "CLAUDE_MEM_CONTEXT_SHOW_TERMINAL_OUTPUT", true,
+            "Report in the terminal", "Show in one line what a session was given when it starts.";
     }
     Sync {
         SHIP_TO: String = "CLAUDE_MEM_SHIP_TO", Plain(""),

@@ -1,89 +1,191 @@
-//! Selects the memories for a session's context, by usefulness rather than age alone.
+//! Selects the observations for a session's context: the most to know for the fewest letters.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use claude_mem_projections::{ContextMaterial, ContextObservation};
+use claude_mem_projections::ContextObservation;
 
-use super::freshness::{FileState, Files};
+use super::{
+    freshness::{FileState, Files},
+    names::names,
+};
 
-/// A selected memory.
+/// A selected observation.
 #[derive(Debug)]
-pub(crate) struct Chosen<'a> {
-    pub memory: &'a ContextObservation,
-    /// Number of earlier observations with the same identity.
-    pub repeats: usize,
-    /// State of the files it names.
-    pub files: FileState,
-    pub score: f64,
+pub(super) struct Chosen<'a> {
+    pub(super) memory: &'a ContextObservation,
+    /// Its line on the page.
+    pub(super) line: String,
+    score: f64,
+    /// The names in its title and files, as indexes.
+    names: Vec<usize>,
 }
 
-/// Half-life of a memory's score, in days.
+/// Half-life of the score of a memory or name, in days.
 const HALF_LIFE_DAYS: f64 = 10.0;
-/// One session, and all subagents together, get at most 1/3 of the lines.
-const SHARE_MAX: usize = 3;
+/// What a name adds that the page does not show yet, in relation to age and type.
+const NAME_SHARE: f64 = 0.3;
+/// Names of one session only are worth less: most never come back.
+const NAME_OF_ONE_SESSION: f64 = 0.5;
+/// Share of a name's weight that age does not take.
+const NAME_MIN: f64 = 0.3;
+/// Number of files of an observation that count as its names.
+const NAMED_FILES_MAX: usize = 3;
+/// Added to the length of a line, so that a few letters less do not outweigh what it tells.
+const LINE_CHARS: f64 = 40.0;
+/// One session, all subagents together, and all sessions that nobody typed together get at most
+/// this part of the lines.
+const SHARE_MAX: usize = 8;
+const SHARE_LINES_MIN: usize = 4;
 
-/// Selects up to `count`, the best first.
-pub(crate) fn choose<'a>(
-    material: &'a ContextMaterial,
-    files: &Files<'_>,
-    now_us: u64,
-    count: usize,
-) -> Vec<Chosen<'a>> {
-    let mentions = mentions(&material.observations);
-    let mut chosen: Vec<Chosen<'a>> = Vec::new();
-    let mut seen: HashMap<Identity<'_>, usize> = HashMap::new();
-    for memory in &material.observations {
-        // Newest first, so a duplicate found later is older.
-        if let Some(&same) = identity(memory).and_then(|identity| seen.get(&identity)) {
-            chosen[same].repeats += 1;
-            continue;
-        }
-        seen.extend(identity(memory).map(|identity| (identity, chosen.len())));
-        let state = state_of_all(memory, files);
-        let score = score(memory, state, now_us, &mentions);
-        chosen.push(Chosen { memory, repeats: 0, files: state, score });
-    }
-    for one in &mut chosen {
-        // Repeated memories matter more.
-        one.score += 0.1 * (one.repeats.min(3) as f64);
-    }
-    chosen.sort_by(|one, other| {
-        other.score.total_cmp(&one.score).then(other.memory.id.cmp(&one.memory.id))
-    });
-    keep_shares(chosen, count)
+/// The observations that are left to choose from.
+#[derive(Debug)]
+pub(super) struct Choice<'a> {
+    left: Vec<Chosen<'a>>,
+    /// The weight of each name; 0 once the page shows it.
+    weights: Vec<f64>,
+    share_max: usize,
+    taken: HashMap<Source, usize>,
 }
 
-/// Limits the share of one session and of subagents.
-fn keep_shares(chosen: Vec<Chosen<'_>>, count: usize) -> Vec<Chosen<'_>> {
-    let share = (count / SHARE_MAX).max(4);
-    let mut per_session: HashMap<Option<i64>, usize> = HashMap::new();
-    let mut of_subagents = 0;
-    let mut kept = Vec::new();
-    for one in chosen {
-        let of_session = per_session.entry(one.memory.session).or_default();
-        if *of_session >= share || one.memory.is_of_subagent && of_subagents >= share {
-            continue;
-        }
-        *of_session += 1;
-        of_subagents += usize::from(one.memory.is_of_subagent);
-        kept.push(one);
-        if kept.len() == count {
-            break;
-        }
-    }
-    kept
+/// Who may not fill the page.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Source {
+    Session(Option<i64>),
+    Subagents,
+    Automated,
 }
 
-fn score(
-    memory: &ContextObservation,
-    files: FileState,
-    now_us: u64,
-    mentions: &HashMap<&str, usize>,
-) -> f64 {
-    let days = now_us.saturating_sub(memory.at_us) as f64 / 86_400e6;
-    let recency = 0.5_f64.powf(days / HALF_LIFE_DAYS);
+impl<'a> Choice<'a> {
+    /// Of equal observations only the latest can be chosen. Names in `shown` are known already.
+    /// `line` renders an observation.
+    pub(super) fn new(
+        observations: impl Iterator<Item = &'a ContextObservation>,
+        files: &Files<'_>,
+        now_us: u64,
+        count: usize,
+        shown: &str,
+        line: impl Fn(&ContextObservation, FileState) -> String,
+    ) -> Self {
+        let mut seen = HashSet::new();
+        // Latest first, so an equal one that comes later is older.
+        let observations: Vec<&ContextObservation> = observations
+            .filter(|memory| identity(memory).is_none_or(|identity| seen.insert(identity)))
+            .collect();
+        let mut index = NameIndex::default();
+        for memory in &observations {
+            index.add(memory);
+        }
+        let mut weights = index.weights(now_us);
+        for name in names(shown) {
+            if let Some(at) = index.places.get(&name) {
+                weights[*at] = 0.0;
+            }
+        }
+        let left = observations.into_iter().map(|memory| {
+            let state = state_of_all(memory, files);
+            let mut names: Vec<usize> =
+                title_names(memory).filter_map(|name| index.places.get(&name).copied()).collect();
+            names.sort_unstable();
+            names.dedup();
+            let line = line(memory, state);
+            Chosen { memory, line, score: score(memory, state, now_us), names }
+        });
+        Self {
+            left: left.collect(),
+            weights,
+            share_max: (count / SHARE_MAX).max(SHARE_LINES_MIN),
+            taken: HashMap::new(),
+        }
+    }
+
+    /// Takes out the one that tells most for its length, now that some names are shown.
+    pub(super) fn take_best(&mut self) -> Option<Chosen<'a>> {
+        let value = |one: &Chosen<'_>| {
+            let new: f64 = one.names.iter().map(|name| self.weights[*name]).sum();
+            (one.score + NAME_SHARE * new) / (LINE_CHARS + one.line.chars().count() as f64)
+        };
+        let is_open = |one: &Chosen<'_>| {
+            sources(one.memory)
+                .iter()
+                .all(|source| self.taken.get(source).is_none_or(|taken| *taken < self.share_max))
+        };
+        let open = self.left.iter().enumerate().filter(|(_, one)| is_open(one));
+        let best = open.max_by(|(_, one), (_, other)| {
+            value(one).total_cmp(&value(other)).then(one.memory.id.cmp(&other.memory.id))
+        });
+        let at = best?.0;
+        Some(self.left.swap_remove(at))
+    }
+
+    /// Notes that the page shows this one.
+    pub(super) fn show(&mut self, one: &Chosen<'_>) {
+        for name in &one.names {
+            self.weights[*name] = 0.0;
+        }
+        for source in sources(one.memory) {
+            *self.taken.entry(source).or_default() += 1;
+        }
+    }
+}
+
+fn sources(memory: &ContextObservation) -> Vec<Source> {
+    let mut sources = vec![match memory.is_automated {
+        true => Source::Automated,
+        false => Source::Session(memory.session),
+    }];
+    if memory.is_of_subagent {
+        sources.push(Source::Subagents);
+    }
+    sources
+}
+
+/// In which sessions a name occurs, and when last. What several sessions name will be named again.
+#[derive(Debug, Default)]
+struct NameIndex {
+    places: HashMap<String, usize>,
+    sessions: Vec<HashSet<Option<i64>>>,
+    last_us: Vec<u64>,
+}
+
+impl NameIndex {
+    fn add(&mut self, memory: &ContextObservation) {
+        let texts = memory.facts.iter().chain([&memory.narrative]);
+        let inner = texts.flat_map(|text| names(text));
+        for name in title_names(memory).chain(inner) {
+            let next = self.sessions.len();
+            let at = *self.places.entry(name).or_insert(next);
+            if at == next {
+                self.sessions.push(HashSet::new());
+                self.last_us.push(0);
+            }
+            self.sessions[at].insert(memory.session);
+            self.last_us[at] = self.last_us[at].max(memory.at_us);
+        }
+    }
+
+    fn weights(&self, now_us: u64) -> Vec<f64> {
+        let weight = |(sessions, last_us): (&HashSet<Option<i64>>, &u64)| {
+            let count = sessions.len();
+            let alone = if count == 1 { NAME_OF_ONE_SESSION } else { 1.0 };
+            let age = NAME_MIN + (1.0 - NAME_MIN) * recency(*last_us, now_us);
+            (1.0 + count as f64).log2() * age * alone
+        };
+        self.sessions.iter().zip(&self.last_us).map(weight).collect()
+    }
+}
+
+fn title_names(memory: &ContextObservation) -> impl Iterator<Item = String> {
+    let files = memory.files.iter().take(NAMED_FILES_MAX);
+    names(&memory.title).chain(files.filter_map(|file| names(file).next()))
+}
+
+fn recency(at_us: u64, now_us: u64) -> f64 {
+    let days = now_us.saturating_sub(at_us) as f64 / 86_400e6;
+    0.5_f64.powf(days / HALF_LIFE_DAYS)
+}
+
+fn score(memory: &ContextObservation, files: FileState, now_us: u64) -> f64 {
     let kind = match memory.kind.as_str() {
-        "rule" => 0.7,
         "security_alert" => 0.6,
         "decision" => 0.5,
         "bugfix" => 0.4,
@@ -98,19 +200,8 @@ fn score(
         FileState::Unknown => 0.0,
         FileState::Gone => -0.4,
     };
-    let again = memory.files.iter().filter_map(|file| mentions.get(file.as_str())).max();
-    let again = 0.05 * again.copied().unwrap_or(1).saturating_sub(1).min(5) as f64;
     let chatter = if memory.is_of_subagent { -0.2 } else { 0.0 };
-    recency + kind + about + again + chatter
-}
-
-/// Number of memories that name each file.
-fn mentions(memories: &[ContextObservation]) -> HashMap<&str, usize> {
-    let mut counts = HashMap::new();
-    for file in memories.iter().flat_map(|memory| &memory.files) {
-        *counts.entry(file.as_str()).or_default() += 1;
-    }
-    counts
+    recency(memory.at_us, now_us) + kind + about + chatter
 }
 
 /// Files checked per memory.
@@ -141,14 +232,19 @@ type Identity<'a> = (&'a str, String, Vec<&'a str>);
 /// Similarity is not enough: two titles that differ in one name or number are two facts, and
 /// merging would lose one.
 fn identity(memory: &ContextObservation) -> Option<Identity<'_>> {
-    let words: Vec<&str> = memory.title.split_whitespace().collect();
-    let title = words.join(" ");
-    let mut letters = title.trim_end_matches('.').chars();
-    let title: String = letters.next()?.to_lowercase().chain(letters).collect();
+    let title = plain_title(&memory.title)?;
     let mut files: Vec<&str> = memory.files.iter().map(String::as_str).collect();
     files.sort_unstable();
     files.dedup();
     Some((&memory.kind, title, files))
+}
+
+/// A title without differences that mean nothing; `None` if it is empty.
+pub(super) fn plain_title(title: &str) -> Option<String> {
+    let words: Vec<&str> = title.split_whitespace().collect();
+    let title = words.join(" ");
+    let mut letters = title.trim_end_matches('.').chars();
+    Some(letters.next()?.to_lowercase().chain(letters).collect())
 }
 
 #[cfg(test)]
@@ -170,27 +266,59 @@ mod tests {
         }
     }
 
-    fn ids(observations: Vec<ContextObservation>, count: usize) -> Vec<i64> {
-        let material = ContextMaterial { observations, ..ContextMaterial::default() };
+    fn chosen(observations: &[ContextObservation], count: usize, shown: &str) -> Vec<i64> {
         let files = Files::of(Path::new("/nowhere/at/all"), None);
-        choose(&material, &files, NOW_US, count).iter().map(|one| one.memory.id).collect()
+        let mut choice =
+            Choice::new(observations.iter(), &files, NOW_US, count, shown, |memory, _| {
+                memory.title.clone()
+            });
+        let mut ids = Vec::new();
+        while ids.len() < count
+            && let Some(one) = choice.take_best()
+        {
+            choice.show(&one);
+            ids.push(one.memory.id);
+        }
+        ids
+    }
+
+    fn ids(observations: &[ContextObservation], count: usize) -> Vec<i64> {
+        chosen(observations, count, "")
     }
 
     #[test]
     fn a_decision_of_last_week_outweighs_a_change_of_yesterday() {
         let rows =
-            vec![memory(2, "change", "touched a file", 24), memory(1, "decision", "use WAL", 120)];
-        assert_eq!(ids(rows, 2), [1, 2]);
+            [memory(2, "change", "touched it", 24), memory(1, "decision", "keep WAL on", 120)];
+        assert_eq!(ids(&rows, 2), [1, 2]);
     }
 
     #[test]
-    fn repeated_memories_are_one_line() {
-        let rows = vec![
+    fn equal_memories_are_one_line() {
+        let rows = [
             memory(3, "bugfix", "Reader skips torn frames now", 1),
             memory(2, "bugfix", "reader skips  torn frames now.", 2),
-            memory(1, "bugfix", "Writer retries short writes", 3),
+            memory(1, "bugfix", "Writer retries short writes!", 3),
         ];
-        assert_eq!(ids(rows, 9), [3, 1]);
+        assert_eq!(ids(&rows, 9), [3, 1]);
+    }
+
+    #[test]
+    fn what_names_something_new_comes_before_what_names_the_same_again() {
+        let rows = [
+            memory(3, "bugfix", "Fixed a fault in cart.rs today", 1),
+            memory(2, "bugfix", "Fixed a fault in cart.rs again", 2),
+            memory(1, "bugfix", "Fixed a fault in mail.rs today", 3),
+        ];
+        assert_eq!(chosen(&rows, 9, ""), [3, 1, 2]);
+        assert_eq!(chosen(&rows, 9, "cart.rs is known")[0], 1);
+    }
+
+    #[test]
+    fn a_short_title_comes_before_a_long_one_that_says_as_much() {
+        let long = "Fixed the fault, which was hard to find and took very long, in mail.rs at last";
+        let rows = [memory(2, "bugfix", long, 1), memory(1, "bugfix", "Fixed mail.rs", 1)];
+        assert_eq!(ids(&rows, 9), [1, 2]);
     }
 
     #[test]
@@ -216,35 +344,35 @@ mod tests {
             (memory(1, "bugfix", "", 1), memory(2, "bugfix", "", 2)),
         ];
         for (one, other) in pairs {
-            let shown = ids(vec![one.clone(), other.clone()], 9);
+            let shown = ids(&[one.clone(), other.clone()], 9);
             assert_eq!(shown.len(), 2, "{one:?} and {other:?}");
         }
         let numbered = (1..=80).map(|id| {
             memory(id, "bugfix", &format!("{long}, part {id} of the whole migration"), 1)
         });
-        assert_eq!(ids(numbered.collect(), 100).len(), 80);
+        let numbered: Vec<_> = numbered.collect();
+        assert_eq!(ids(&numbered, 100).len(), 80);
     }
 
     #[test]
-    fn neither_one_session_nor_subagents_fill_the_page() {
-        let words =
-            ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"];
-        let title =
-            |id: i64| format!("{} {}", words[(id % 10) as usize], words[(id / 10 % 10) as usize]);
-        let busy = (20..50).map(|id| ContextObservation {
-            session: Some(1),
-            ..memory(id, "feature", &title(id), 1)
-        });
-        let mut rows: Vec<_> = busy.collect();
-        rows.push(memory(7, "change", "from another day", 200));
-        let chosen = ids(rows, 12);
-        assert_eq!(chosen.len(), 5);
-        assert!(chosen.contains(&7));
-
-        let crowd = (20..50).map(|id| ContextObservation {
-            is_of_subagent: true,
-            ..memory(id, "feature", &title(id), 1)
-        });
-        assert_eq!(ids(crowd.collect(), 12).len(), 4);
+    fn neither_one_session_nor_subagents_nor_programs_fill_the_page() {
+        let crowd = |change: fn(&mut ContextObservation)| {
+            let mut rows = Vec::new();
+            for id in 20..50 {
+                let mut row = memory(id, "feature", &format!("Feature number {id} is new"), 1);
+                change(&mut row);
+                rows.push(row);
+            }
+            rows.push(memory(7, "change", "from another day", 200));
+            ids(&rows, 12)
+        };
+        for chosen in [
+            crowd(|row| row.session = Some(1)),
+            crowd(|row| row.is_of_subagent = true),
+            crowd(|row| row.is_automated = true),
+        ] {
+            assert_eq!(chosen.len(), 5);
+            assert!(chosen.contains(&7));
+        }
     }
 }

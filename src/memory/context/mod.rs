@@ -2,18 +2,26 @@
 //! within the client's size limit.
 
 mod choice;
+mod commands;
+mod failed_command;
 mod freshness;
+mod knowledge;
+mod names;
 mod page;
 mod prompt;
+mod sheet;
 mod text;
+mod turns;
 
 use std::path::Path;
 
-use claude_mem_projections::{ContextQuery, Store};
+use claude_mem_log::Log;
+use claude_mem_projections::{ContextMaterial, ContextQuery, SessionState, Store};
 
+pub use commands::WORKS_HERE;
 pub use freshness::FileState;
-pub use page::Page;
 pub use prompt::{PromptContext, PromptRequest, for_prompt};
+pub use sheet::Page;
 
 use claude_mem_capture::project::ProjectId;
 use claude_mem_core::settings::{
@@ -24,6 +32,7 @@ use claude_mem_core::settings::{
     },
 };
 use freshness::Files;
+use sheet::Layout;
 
 /// Number of recent observations considered.
 const LOOKED_AT_MAX: u32 = 200;
@@ -34,10 +43,21 @@ pub struct Request<'a> {
     pub project: &'a ProjectId,
     /// Now, or an earlier time to reconstruct the context of.
     pub now: jiff::Timestamp,
-    /// For a resumed session: only what is new since it was last seen.
-    pub resumed: Option<&'a str>,
+    pub moment: Moment<'a>,
     /// Token limit; `None` for the setting.
     pub budget: Option<usize>,
+}
+
+/// When a session gets its context.
+#[derive(Debug, Clone, Copy)]
+pub enum Moment<'a> {
+    /// At its start: everything.
+    Start,
+    /// When it is resumed: only what is new since it was last seen. Holds the client's id of the
+    /// session.
+    Resumed(&'a str),
+    /// After its history was compacted: where it stands.
+    Compacted { session: &'a str, log: &'a Log },
 }
 
 /// The context of a session and its statistics; `None` if it would be empty.
@@ -51,9 +71,9 @@ pub fn compose(
         return Ok(None);
     }
     let now_us = u64::try_from(request.now.as_microsecond()).unwrap_or(0);
-    let since = match request.resumed {
-        None => None,
-        Some(session) => match store.last_seen_us(session, now_us)? {
+    let since = match request.moment {
+        Moment::Start | Moment::Compacted { .. } => None,
+        Moment::Resumed(session) => match store.last_seen_us(session, now_us)? {
             // A resumed session that we never recorded: it got no context before, and gets none
             // now.
             None => return Ok(None),
@@ -69,25 +89,36 @@ pub fn compose(
         types: &types,
         concepts: &concepts,
         observations_max: LOOKED_AT_MAX,
-        summaries_max: settings.get(&CONTEXT_SESSION_COUNT),
+        sessions_max: settings.get(&CONTEXT_SESSION_COUNT),
     })?;
-    if material.observations.is_empty()
-        && material.summaries.is_empty()
-        && material.by_hand.is_empty()
-        && material.noted.is_empty()
-    {
-        return Ok(None);
-    }
-    let files = Files::of(&request.project.root, request.project.common_dir.as_deref());
-    let chosen = choice::choose(&material, &files, now_us, settings.get(&CONTEXT_OBSERVATIONS));
-    let layout = page::Layout {
+    let layout = Layout {
         label: &request.project.label,
         now: request.now,
-        is_update: since.is_some(),
+        what: if since.is_some() { "what is new since" } else { "memory" },
+        observations_max: settings.get(&CONTEXT_OBSERVATIONS),
         full_count: settings.get(&CONTEXT_FULL_COUNT),
         tokens_max,
     };
-    Ok(Some(page::write(&layout, &material, &chosen)))
+    if let Moment::Compacted { session, log } = request.moment
+        && let Some(state) = store.session_state(session, now_us)?
+        && state != SessionState::default()
+    {
+        let failed = failed_command::last_failed(log, &state)?;
+        let layout = Layout { what: "after the compaction", ..layout };
+        return Ok(Some(page::write_compacted(&layout, &material, &state, failed.as_ref())));
+    }
+    if is_empty(&material) {
+        return Ok(None);
+    }
+    let files = Files::of(&request.project.root, request.project.common_dir.as_deref());
+    Ok(Some(page::write(&layout, &material, &files)))
+}
+
+fn is_empty(material: &ContextMaterial) -> bool {
+    let ContextMaterial { pinned, by_hand, noted, rules, observations, sessions, .. } = material;
+    [pinned, by_hand, rules, observations].iter().all(|memories| memories.is_empty())
+        && noted.is_empty()
+        && sessions.is_empty()
 }
 
 /// States of files compared with an earlier time, within a few milliseconds.

@@ -6,6 +6,9 @@ use jiff::{Timestamp, tz::TimeZone};
 /// it is unclear which form the client counts; the rest is reserved for the frame.
 pub(super) const UNITS_MAX: usize = 9_600;
 
+/// Maximum length of a title on the page.
+pub(super) const TITLE_CHARS_MAX: usize = 130;
+
 /// Approximate token count: four letters per token, one token per character of other scripts.
 pub(super) fn tokens(text: &str) -> usize {
     let (plain, other) = text.chars().fold((0, 0), |(plain, other), letter| {
@@ -49,6 +52,10 @@ impl Budget {
 
     pub(super) fn put_back(&mut self, rest: &Self) {
         self.left += rest.left;
+    }
+
+    pub(super) fn put_back_units(&mut self, units: usize) {
+        self.left += units;
     }
 
     pub(super) fn take(&mut self, text: &str) -> bool {
@@ -109,4 +116,20 @@ pub(super) fn moment(at_us: u64, zone: &TimeZone) -> jiff::Zoned {
 
 pub(super) fn day(at_us: u64, zone: &TimeZone) -> String {
     moment(at_us, zone).strftime("%b %-d").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_between_words() {
+        assert_eq!(clipped("one two  three", 100), "one two three");
+        assert_eq!(
+            clipped("Left to do:\n- one\n\n- two.\nthree", 100),
+            "Left to do: one; two. three"
+        );
+        assert_eq!(clipped("one two, three four", 12), "one two…");
+        assert_eq!(clipped("aaaaaaaaaaaaaaaaaaaaaaaa", 8), "aaaaaaa…");
+    }
 }

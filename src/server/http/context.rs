@@ -21,7 +21,7 @@ use super::{
 use claude_mem_capture::project::ProjectId;
 use claude_mem_core::app::App;
 use claude_mem_memory::{
-    context::{Page, Request, compose},
+    context::{Moment, Page, Request, compose},
     resolve::recorded_project,
 };
 
@@ -111,7 +111,8 @@ fn look(
         Some(true) => Some(BUDGET_MAX),
         _ => params.budget.map(|budget| budget.min(BUDGET_MAX)),
     };
-    let request = Request { project: &project, now: app.clock.now(), resumed: None, budget };
+    let request =
+        Request { project: &project, now: app.clock.now(), moment: Moment::Start, budget };
     let page = compose(store, &app.settings, &request)?;
     Ok((project, page))
 }

@@ -114,7 +114,7 @@ impl Hit {
             if mark.len() < retired.len() {
                 mark.push('…');
             }
-            text += &format!("[{mark}] ");
+            text = format!("{text}[{mark}] ");
         }
         text + &self.title
     }

@@ -18,7 +18,7 @@ use std::collections::HashMap;
 /// Maximum number of memories that are scored.
 const SCORED_ROWS: usize = 60;
 /// How much evidence words need together. 1 is a word that a single memory contains.
-const EVIDENCE_MIN: f64 = 1.25;
+const EVIDENCE_MIN: f64 = 1.0;
 /// The same if one of the words is a name.
 const EVIDENCE_OF_NAME_MIN: f64 = 0.5;
 /// Hits with a smaller share of the best score are left out.

@@ -5,6 +5,7 @@ use super::evidence::Detour;
 use super::parsed_turn::ParsedTurn;
 use super::reply::Observation;
 use super::text::{TITLE_CHARS_MAX, clip, code, holds, title};
+use claude_mem_memory::context::WORKS_HERE;
 
 /// What separates the command from the error in the title of a failure.
 const FAILS: &str = " fails: ";
@@ -127,7 +128,7 @@ fn head(command: &str, chars_max: usize) -> String {
 /// The commands that went well, as one fact.
 pub(super) fn works_here(parsed: &ParsedTurn<'_>) -> Option<String> {
     let works = parsed.evidence.works_here();
-    (!works.is_empty()).then(|| format!("Works here: {}", works.join(", ")))
+    (!works.is_empty()).then(|| format!("{WORKS_HERE}{}", works.join(", ")))
 }
 
 /// The same as a row, for a turn that leaves no other.
@@ -135,7 +136,7 @@ pub(super) fn works_here_alone(parsed: &ParsedTurn<'_>) -> Option<Observation> {
     let works = parsed.evidence.works_here();
     let first = works.first()?;
     Some(Observation {
-        title: title(&format!("Works here: {first}")),
+        title: title(&format!("{WORKS_HERE}{first}")),
         facts: vec![works_here(parsed)?],
         concepts: vec!["how-it-works".to_owned()],
         ..Observation::default()

@@ -1,0 +1,141 @@
+//! The last section of the page: titles of the most useful observations, as many as fit.
+
+use std::collections::HashSet;
+
+use claude_mem_projections::ContextObservation;
+use jiff::{Timestamp, tz::TimeZone};
+
+use super::{
+    choice::{Choice, Chosen},
+    commands,
+    freshness::{FileState, Files},
+    sheet::{ALL, Entry, Layout, Sheet, heading_units},
+    text::{TITLE_CHARS_MAX, clipped, moment, units},
+};
+
+const TITLE: &str = "Known";
+const FULL_CHARS_MAX: usize = 420;
+/// Files named behind a title, in characters.
+const FILES_CHARS_MAX: usize = 60;
+/// With less left, no title fits.
+const LINE_UNITS_MIN: usize = 40;
+
+/// The most useful observations, by day, as far as they fit; some of them in full if there is room.
+pub(super) fn add(
+    sheet: &mut Sheet,
+    layout: &Layout<'_>,
+    observations: &[ContextObservation],
+    files: &Files<'_>,
+    zone: &TimeZone,
+) {
+    let left = observations.iter().filter(|memory| {
+        let title = &memory.title;
+        !title.starts_with(commands::WORKS_HERE)
+            && !title.starts_with(commands::USE_INSTEAD)
+            && !sheet.shows(memory.id)
+    });
+    let now_us = u64::try_from(layout.now.as_microsecond()).unwrap_or(0);
+    let mut choice = Choice::new(left, files, now_us, layout.observations_max, sheet.text(), line);
+    let mut part = sheet.part(ALL);
+    part.reserve(heading_units(TITLE));
+    let mut lines: Vec<Chosen<'_>> = Vec::new();
+    let mut days = HashSet::new();
+    while lines.len() < layout.observations_max
+        && part.left() > LINE_UNITS_MIN
+        && let Some(one) = choice.take_best()
+    {
+        let day = date(one.memory.at_us, layout.now, zone);
+        let heading = if days.contains(&day) { "" } else { day.as_str() };
+        if part.left() > units(&one.line) + units(heading) + 6 && part.take(&one.line) {
+            if days.insert(day.clone()) {
+                part.take(&day);
+            }
+            choice.show(&one);
+            lines.push(one);
+        }
+    }
+    let mut full = HashSet::new();
+    for one in lines.iter_mut().take(layout.full_count) {
+        let text = format!("\n  {}", clipped(&whole(one.memory), FULL_CHARS_MAX));
+        if text.len() > 4 && part.take(&text) {
+            one.line.push_str(&text);
+            if !text.ends_with('…') {
+                full.insert(one.memory.id);
+            }
+        }
+    }
+    lines.sort_by_key(|one| std::cmp::Reverse((one.memory.at_us, one.memory.id)));
+    let mut last = String::new();
+    let mut entries = Vec::new();
+    for Chosen { memory, line, .. } in lines {
+        let day = date(memory.at_us, layout.now, zone);
+        if last != day {
+            entries.push(Entry::plain(format!("{day}:")));
+            last = day;
+        }
+        let id = memory.id;
+        let is_full = full.contains(&id);
+        entries.push(if is_full { Entry::in_full(id, line) } else { Entry::of(id, line) });
+    }
+    sheet.push(TITLE, entries);
+}
+
+/// The narrative and the facts that it does not contain.
+fn whole(memory: &ContextObservation) -> String {
+    let mut text = memory.narrative.clone();
+    for fact in &memory.facts {
+        if !text.contains(fact.as_str()) {
+            text = format!("{text}\n{fact}");
+        }
+    }
+    text
+}
+
+/// A day, with the year if it is not this one.
+fn date(at_us: u64, now: Timestamp, zone: &TimeZone) -> String {
+    let at = moment(at_us, zone);
+    let is_this_year = at.year() == now.to_zoned(zone.clone()).year();
+    at.strftime(if is_this_year { "%b %-d" } else { "%b %-d, %Y" }).to_string()
+}
+
+/// A title with its files in brackets, unless it names one. The type is only told if it binds.
+fn line(memory: &ContextObservation, state: FileState) -> String {
+    let ContextObservation { id, kind, title, files, .. } = memory;
+    let title = match title.as_str() {
+        "" => memory.facts.first().map_or("(untitled)", String::as_str),
+        title => title,
+    };
+    let title = clipped(title, TITLE_CHARS_MAX);
+    let kind = match kind.as_str() {
+        "decision" | "security_alert" => format!("{kind}: "),
+        _ => String::new(),
+    };
+    let mut marks = Vec::new();
+    let base = |file: &str| file.rsplit(['/', '\\']).next().unwrap_or(file).to_owned();
+    if !files.iter().any(|file| title.contains(&base(file))) {
+        marks = named_files(files);
+    }
+    match state {
+        FileState::Changed => marks.push("changed since".into()),
+        FileState::Gone => marks.push("gone".into()),
+        FileState::Same | FileState::Unknown => {}
+    }
+    let marks = if marks.is_empty() { String::new() } else { format!(" [{}]", marks.join(", ")) };
+    format!("#{id} {kind}{title}{marks}")
+}
+
+/// The first files inside the project, as many as are short enough.
+fn named_files(files: &[String]) -> Vec<String> {
+    let is_inside = |file: &&String| !file.starts_with(['/', '~', '\\']) && !file.contains(':');
+    let inside: Vec<&String> = files.iter().filter(is_inside).collect();
+    let mut chars = 0;
+    let fitting = inside.iter().take_while(|file| {
+        chars += file.chars().count();
+        chars <= FILES_CHARS_MAX
+    });
+    let mut named: Vec<String> = fitting.map(|file| (*file).clone()).collect();
+    if !named.is_empty() && named.len() < inside.len() {
+        named.push(format!("{} more", inside.len() - named.len()));
+    }
+    named
+}

@@ -1,0 +1,46 @@
+//! Names in a text: files, identifiers, addresses, numbers. What a session looks for is mostly one of them.
+
+/// The names in a text, in lower case. A path is named by its last part.
+pub(super) fn names(text: &str) -> impl Iterator<Item = String> {
+    text.split(is_between).filter_map(name)
+}
+
+fn is_between(letter: char) -> bool {
+    letter.is_whitespace() || "`'\"“”‘’()[]{}<>‹›,;=|→…".contains(letter)
+}
+
+/// The name that a word is: something a person would not write in plain prose.
+fn name(word: &str) -> Option<String> {
+    let word = word.trim_matches(|letter: char| !letter.is_alphanumeric());
+    let last = word.rsplit(['/', '\\']).next().unwrap_or(word);
+    let mut letters = last.chars();
+    let has_inner_capital = letters.next().is_some()
+        && last.chars().any(char::is_lowercase)
+        && letters.any(char::is_uppercase);
+    let digits = last.chars().filter(char::is_ascii_digit).count();
+    let has_joint = last.contains(['_', '.', '-', ':']);
+    let is_capitals = last.len() > 2 && last.chars().all(char::is_uppercase);
+    let is_path = last.len() < word.len();
+    let is_name = is_path || has_inner_capital || digits > 2 || has_joint || is_capitals;
+    (is_name && last.chars().count() > 2).then(|| last.to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_identifiers_addresses_and_numbers_are_names() {
+        let table = [
+            ("Fixed the total in src/cart.rs.", "cart.rs"),
+            ("`readReply` calls read_reply (twice)", "readreply read_reply"),
+            ("ssh root@10.0.0.17, then /usr/local/go/bin", "root@10.0.0.17 bin"),
+            ("see PR 7668 of the API", "7668 api"),
+            ("The cache is slow again", ""),
+            ("缓存很慢", ""),
+        ];
+        for (text, expected) in table {
+            assert_eq!(names(text).collect::<Vec<_>>().join(" "), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Lines about sessions: what is open, and what was asked and done, turn by turn.
+
+use std::collections::HashSet;
+
+use claude_mem_projections::{ContextSession, ContextSummary, SessionState};
+use jiff::{Timestamp, tz::TimeZone};
+
+use super::{
+    failed_command::FailedCommand,
+    sheet::Entry,
+    text::{clipped, day, moment},
+};
+
+const OPEN_CHARS_MAX: usize = 200;
+const STATE_CHARS_MAX: usize = 400;
+/// A turn gets at least this much, and at most as much as tells it well.
+const TURN_CHARS_MIN: usize = 170;
+const TURN_CHARS_MAX: usize = 600;
+/// The share of a turn's line that the request may take.
+const REQUEST_PART: usize = 3;
+
+/// What remains to do of the last sessions, latest first.
+pub(super) fn open_ends(sessions: &[ContextSession], zone: &TimeZone) -> Vec<Entry> {
+    let mut seen = HashSet::new();
+    let open = sessions.iter().filter_map(next_steps);
+    let open = open.filter(|turn| seen.insert(turn.next_steps.clone()));
+    open.map(|turn| {
+        let text = clipped(&turn.next_steps, OPEN_CHARS_MAX);
+        Entry::plain(format!("- S{} ({}) {text}", turn.id, day(turn.at_us, zone)))
+    })
+    .collect()
+}
+
+/// The last two turns name what is still open: what an earlier one left was likely done since.
+fn next_steps(session: &ContextSession) -> Option<&ContextSummary> {
+    session.turns.iter().rev().take(2).find(|turn| !turn.next_steps.is_empty())
+}
+
+/// When a session had its last turn.
+pub(super) fn when(session: &ContextSession, zone: &TimeZone, now: Timestamp) -> String {
+    let at_us = session.turns.last().map_or(0, |turn| turn.at_us);
+    let clock = moment(at_us, zone).strftime("%H:%M").to_string();
+    format!("{} {clock} ({})", day(at_us, zone), ago(at_us, now))
+}
+
+fn ago(at_us: u64, now: Timestamp) -> String {
+    let minutes = (now.as_microsecond() - at_us.cast_signed()) / 60_000_000;
+    match minutes {
+        ..=1 => "just now".into(),
+        2..120 => format!("{minutes} minutes ago"),
+        120..2880 => format!("{} hours ago", minutes / 60),
+        _ => format!("{} days ago", minutes / 1440),
+    }
+}
+
+/// One line per turn. If there is no room for all, the first one, which says what the session is
+/// about, and the last ones.
+pub(super) fn lines(session: &ContextSession, units: usize) -> Vec<Entry> {
+    let turns: Vec<&ContextSummary> =
+        session.turns.iter().filter(|turn| !result(turn).is_empty()).collect();
+    let turns = if turns.is_empty() { session.turns.iter().collect() } else { turns };
+    if turns.is_empty() {
+        return Vec::new();
+    }
+    let count_max = (units / TURN_CHARS_MIN).max(1);
+    let chars_max = (units / turns.len()).clamp(TURN_CHARS_MIN, TURN_CHARS_MAX);
+    let one = |turn: &&ContextSummary| Entry::plain(line(turn, chars_max));
+    if turns.len() <= count_max {
+        return turns.iter().map(one).collect();
+    }
+    let last = turns.len() - (count_max - 1);
+    let left_out = last - 1;
+    let mut lines: Vec<Entry> = turns[..1].iter().map(one).collect();
+    if left_out > 0 {
+        let turns = if left_out == 1 { "turn" } else { "turns" };
+        lines.push(Entry::plain(format!("- … {left_out} {turns}")));
+    }
+    lines.extend(turns[last..].iter().map(one));
+    lines
+}
+
+fn line(turn: &ContextSummary, chars_max: usize) -> String {
+    let request = clipped(&turn.request, chars_max / REQUEST_PART);
+    let result = result(turn);
+    match (request.as_str(), result.as_str()) {
+        (request, "") => format!("- {request}"),
+        ("", result) => format!("- {}", clipped(result, chars_max)),
+        (request, result) => {
+            let left = chars_max.saturating_sub(request.chars().count());
+            format!("- {request} → {}", clipped(result, left))
+        }
+    }
+}
+
+/// What a turn did and found out; what it looked into if there is nothing else.
+fn result(turn: &ContextSummary) -> String {
+    let parts = [&turn.completed, &turn.learned].map(String::as_str);
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    if parts.is_empty() { turn.investigated.clone() } else { parts.join("\n") }
+}
+
+/// Where a session stands whose history was compacted.
+pub(super) fn state(state: &SessionState, failed: Option<&FailedCommand>) -> Vec<Entry> {
+    let next = state.session.turns.iter().rev().find(|turn| !turn.next_steps.is_empty());
+    let failed = failed.map(|FailedCommand { command, error }| match error.as_str() {
+        "" => format!("`{command}`"),
+        error => format!("`{command}`: {error}"),
+    });
+    let lines = [
+        ("Asked last", Some(state.last_prompt.clone())),
+        ("Open", next.map(|turn| turn.next_steps.clone())),
+        ("Last failing command", failed),
+    ];
+    let line = |(name, text): (&str, Option<String>)| {
+        let text = clipped(&text?, STATE_CHARS_MAX);
+        (!text.is_empty()).then(|| Entry::plain(format!("- {name}: {text}")))
+    };
+    lines.into_iter().filter_map(line).collect()
+}
