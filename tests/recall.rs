@@ -55,9 +55,10 @@ fn past_work_is_found_by_half_remembered_words() {
         &sandbox,
         &["search", "why", "was", "a", "coupon", "applied", "two times?", "--json"],
     );
-    let kinds: Vec<&str> = hits.iter().map(|hit| hit["kind"].as_str().unwrap()).collect();
-    assert!(kinds.contains(&"prompt") && kinds.contains(&"observation"), "{hits:#?}");
-    assert!(hits.iter().all(|hit| hit["project"] == "shop" && hit["score"].as_f64() > Some(0.0)));
+    let [hit] = &hits[..] else { panic!("a turn is one hit: {hits:#?}") };
+    assert_eq!((&hit["kind"], &hit["file"]), (&json!("observation"), &json!("src/coupon.rs")));
+    assert!(hit["also"].as_array().unwrap().contains(&json!("P1")), "{hit:#}");
+    assert!(hit["project"] == "shop" && hit["score"].as_f64() > Some(0.0), "{hit:#}");
     let by_file =
         objects(&sandbox, &["search", "--file", "coupon.rs", "--kind", "observation", "--json"]);
     assert_eq!(by_file.len(), 1, "{by_file:#?}");
@@ -73,6 +74,7 @@ fn a_search_without_results_has_a_hint() {
         (["search", "?!", "--json"], "hint: the query has no letters or digits"),
         (["search", "coupon", "--project=none"], "hint: no project is called `none`"),
         (["search", "coupon", "--session=zzz"], "hint: nothing matches within these filters"),
+        (["search", "the cuopon", "--json"], "hint: did you mean `the coupons`?"),
     ] {
         let found = run(&sandbox, &arguments);
         assert_eq!((found.code, found.stdout.as_str()), (0, ""), "{found:?}");

@@ -1,5 +1,7 @@
 //! `claude-mem search`: find memories.
 
+use std::fmt::Write as _;
+
 use clap::{Args, ValueEnum};
 use claude_mem_projections::search::{
     self as query, Explanation, Hit, InvalidMemoryId, Kind, SearchResults,
@@ -10,7 +12,7 @@ use super::recall::{ago, colour, cut, label, marked, plain};
 use claude_mem_core::{app::App, failure::Failure, time_arg::Between};
 use claude_mem_memory::{
     memory_json::HitJson,
-    search::{ProjectScope, SearchRequest, search},
+    search::{ProjectScope, SearchRequest, matches, search},
     store,
 };
 
@@ -18,7 +20,8 @@ use claude_mem_memory::{
 ///
 /// Searches observations, summaries and prompts of all projects. Ranks by matching words; rare words count more.
 /// Natural questions work. `"two words"` is a phrase, `+word` is required, `-word` is excluded, `migr*` matches any
-/// word that starts with migr. Without words, lists the newest memories that pass the filters.
+/// word that starts with migr. Each turn is listed once, by its best observation. Without words, lists the newest
+/// memories that pass the filters.
 #[derive(Debug, Args)]
 pub(crate) struct Search {
     /// Words to look for
@@ -60,7 +63,7 @@ struct Filters {
     /// Only observations with this concept; can be repeated
     #[arg(long = "concept", value_name = "CONCEPT")]
     concepts: Vec<String>,
-    /// Only memories about this file or folder; the end of the path is enough
+    /// Only memories about this file or folder; the end of the path is enough; can be repeated
     #[arg(long = "file", value_name = "PATH")]
     files: Vec<String>,
     #[command(flatten)]
@@ -108,6 +111,7 @@ impl Search {
         let filters = self.filters;
         SearchRequest {
             query: self.query.join(" "),
+            is_typing: false,
             scope: match filters.here {
                 true => ProjectScope::Current,
                 false => ProjectScope::named_or(filters.project, ProjectScope::All),
@@ -159,7 +163,7 @@ fn print(app: &mut App, found: &SearchResults, is_explained: bool) -> Result<(),
             let mut parts: Vec<String> =
                 found.query.terms.iter().zip(&score.terms).map(term).collect();
             parts.push(format!("together {:.2}", score.together));
-            let line = format!(
+            let mut line = format!(
                 "{:1$}score {2:.2} = ({3}) × {4:.2}",
                 "",
                 widths.name + 2,
@@ -167,15 +171,17 @@ fn print(app: &mut App, found: &SearchResults, is_explained: bool) -> Result<(),
                 parts.join(" + "),
                 score.met
             );
+            if hit.score < score.total {
+                let _ = write!(line, " × {:.2}: only its prompt matches", hit.score / score.total);
+            }
             app.output.line(app.output.dim(&line))?;
         }
     }
     let shown = found.hits.len();
-    if shown > 0 && found.matched > shown {
-        app.output.say(format_args!(
-            "{shown} of {} matches; see more with `--limit` or `--offset`",
-            found.matched
-        ));
+    if shown > 0 && found.has_more {
+        let matches = matches(found);
+        app.output
+            .say(format_args!("{shown} hits of {matches}; see more with `--limit` or `--offset`"));
     }
     Ok(())
 }

@@ -44,6 +44,14 @@ pub struct HitJson {
     /// How it is marked.
     #[serde(flatten)]
     pub marks: MarksJson,
+    /// The first file that it changed or read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// About how many tokens it takes to read it in full.
+    pub tokens: usize,
+    /// Other memories of the same turn that match: `12`, `S3`, `P9`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<String>,
     /// The relevance to the query; 0 without a query.
     pub score: f64,
     /// How the score was calculated, if the request asked for it.
@@ -67,6 +75,9 @@ impl From<Hit> for HitJson {
             title: hit.title,
             snippet: hit.snippet,
             marks: hit.marks.into(),
+            file: hit.file,
+            tokens: hit.tokens,
+            also: hit.also.iter().map(ToString::to_string).collect(),
             score: hit.score,
             explanation: hit.explanation,
         }

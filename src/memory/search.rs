@@ -1,6 +1,6 @@
 //! Search, as every front end offers it.
 
-use claude_mem_core::{app::App, failure::Failure, time_arg::When};
+use claude_mem_core::{app::App, failure::Failure, format, time_arg::When};
 use claude_mem_projections::{
     Store,
     search::{Kind, Order, Search, SearchResults},
@@ -34,6 +34,8 @@ impl ProjectScope {
 pub struct SearchRequest {
     /// Words, phrases and operators. Empty lists the newest memories.
     pub query: String,
+    /// Whether the query is being typed: its last word may be the start of one.
+    pub is_typing: bool,
     /// Which projects.
     pub scope: ProjectScope,
     /// Which kinds of memory; empty for all.
@@ -71,6 +73,15 @@ pub struct SearchResponse {
     pub no_match_in: Option<String>,
     /// How many more memories match in other projects, if only the current one was searched.
     pub matches_elsewhere: usize,
+}
+
+/// `1 match`, `275 matches`, `2,000+ matches`.
+pub fn matches(results: &SearchResults) -> String {
+    let count = format::count(results.matched, "match");
+    match count.split_once(' ') {
+        Some((number, _)) if results.is_capped => format!("{number}+ matches"),
+        _ => count,
+    }
 }
 
 /// Finds memories by their words.
@@ -114,6 +125,7 @@ fn query(app: &App, request: &SearchRequest) -> Search {
     let now = app.clock.now();
     Search {
         query: request.query.clone(),
+        is_typing: request.is_typing,
         kinds: if request.kinds.is_empty() { Kind::ALL.to_vec() } else { request.kinds.clone() },
         project: None,
         types: request.types.clone(),

@@ -57,6 +57,12 @@ await open(async (stage) => {
   await page.getByRole("link", { name: "Remove the filter trade-off" }).click();
   await sees(rows, "Builds are cached by the lockfile");
 
+  await box.fill("vacu");
+  await sees(page.locator(".row").first(), "VACUUM FULL locks the table");
+  await box.fill("vacumm");
+  await page.getByRole("link", { name: "vacuum" }).click();
+  await sees(page.locator(".row").first(), "VACUUM FULL locks the table");
+
   await box.fill("zebra crossing");
   await sees(page.locator("main"), "No results for “zebra crossing”");
   await shot(page, "nothing-found");

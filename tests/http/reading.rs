@@ -62,7 +62,14 @@ fn memories_are_found_by_words_files_numbers_and_around_one_another() {
     assert_eq!((&found["observations"][0]["id"], &found["sessions"]), (&json!("1"), &json!([])));
     assert!(site.get("/api/search?query=walrus")["hint"].is_string());
     let table = site.get("/api/search?query=cart&format=text");
-    assert!(table["content"][0]["text"].as_str().unwrap().contains("| 1 |"), "{table}");
+    assert!(table["content"][0]["text"].as_str().unwrap().contains("cart.rs**\n1 | "), "{table}");
+    let typed = site.get("/api/search?query=til&typing=true");
+    assert_eq!(
+        (&typed["hits"][0]["title"], &typed["hasMore"]),
+        (&json!("Add a till (till.rs)"), &json!(false))
+    );
+    assert_eq!(site.get("/api/search?query=til")["hits"], json!([]));
+    assert_eq!(site.get("/api/search?query=tills+crat")["suggestion"], "tills cart");
     let about = site.get("/api/search/by-file?filePath=till.rs");
     let is_of_till = |hit: &Value| hit["title"].as_str().unwrap().starts_with("Add a till");
     assert!(about["hits"].as_array().unwrap().iter().all(is_of_till), "{about}");

@@ -32,7 +32,7 @@ fn next_call(request: &Request) -> Answer {
     if last.starts_with("Remembered as 1") {
         return call("search", json!({"query": "walrus"}));
     }
-    if last.contains("ID | when | type | title") {
+    if last.contains("ID | time | type | title") {
         return call("timeline", json!({"anchor": 1}));
     }
     if last.contains("<- anchor") {

@@ -39,9 +39,11 @@ fn memory_is_found_in_three_steps() {
     let table = talk.said("search", &json!({"query": "walrus"}));
     let mut lines = table.lines();
     assert!(lines.next().unwrap().starts_with("home: "), "{table}");
-    assert_eq!(lines.next(), Some("ID | when | type | title"), "{table}");
+    assert_eq!(lines.next(), Some("ID | time | type | title | tokens"), "{table}");
+    assert!(lines.next().unwrap().starts_with("### 20"), "{table}");
+    assert_eq!(lines.next(), Some("**src/walrus.rs**"), "{table}");
     let id = lines.next().unwrap().split(' ').next().unwrap().to_owned();
-    assert!(table.contains("P1 | ") && !table.contains("otter"), "{table}");
+    assert!(table.contains("P1") && !table.contains("otter"), "{table}");
 
     let around = talk.said("timeline", &json!({"anchor": id, "depth_before": 1, "depth_after": 9}));
     assert!(around.contains("<- anchor") && around.contains("P2 | "), "{around}");
@@ -88,7 +90,7 @@ fn filters_narrow_and_pages_follow_each_other() {
     let mut talk = Talk::with(&sandbox);
     let mut ids = |arguments: Value| -> String {
         let table = talk.said("search", &arguments);
-        let rows = table.lines().filter(|line| line.contains(" | 2026-"));
+        let rows = table.lines().filter(|line| line.contains(" | the otter "));
         rows.map(|row| row.split(' ').next().unwrap()).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(ids(json!({"query": "otter", "orderBy": "date_asc"})), "1 2 3");
@@ -113,6 +115,8 @@ fn filters_narrow_and_pages_follow_each_other() {
     assert!(paged.starts_with("home: 3 matches; 1-2 shown, more: offset=2\n"), "{paged}");
     let nothing = talk.said("search", &json!({"query": "?!"}));
     assert!(nothing.contains("no letters or digits"), "{nothing}");
+    let misspelled = talk.said("search", &json!({"query": "ottre"}));
+    assert_eq!(misspelled, "No match in home or any other project: did you mean `otter`?");
     let (error, is_error) = talk.call("search", &json!({"dateStart": "soon"}));
     assert!(is_error && error.contains("`dateStart` is not a time: `soon`"), "{error}");
     let (error, is_error) = talk.call("timeline", &json!({"anchor": "soon"}));
@@ -147,7 +151,10 @@ fn results_of_this_project_come_first_and_others_are_never_hidden() {
     assert!(here.contains("swims") && !here.contains("sleeps"), "{here}");
     assert!(here.ends_with("Other projects have 1 more: project=\"*\""), "{here}");
     let all = talk.said("search", &json!({"query": "otter", "project": "*"}));
-    assert!(all.contains("| project | title") && all.contains("| sea | the otter swims"), "{all}");
+    assert!(
+        all.contains("| project | title | tokens") && all.contains("| sea | the otter swims"),
+        "{all}"
+    );
     assert!(all.contains("| zoo | the otter sleeps") && !all.contains("Other projects"), "{all}");
     let zoo = talk.said("search", &json!({"query": "otter", "project": "zoo"}));
     assert!(zoo.contains("sleeps") && !zoo.contains("swims"), "{zoo}");

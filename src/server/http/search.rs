@@ -1,6 +1,6 @@
 //! Search.
 
-use std::{fmt::Write as _, sync::Arc};
+use std::sync::Arc;
 
 use axum::{Json, extract::State};
 use claude_mem_projections::{
@@ -16,8 +16,9 @@ use super::{
     error::{ApiError, ApiResult, Problem, QueryParams},
     feed::{LIMIT_MAX, given, list},
     state::AppState,
-    time_params::{rfc3339, time},
+    time_params::time,
 };
+use crate::hit_table::{Within, hit_table};
 use claude_mem_core::app::App;
 use claude_mem_memory::{
     memory_json::HitJson,
@@ -33,6 +34,8 @@ const OFFSET_MAX: usize = 10_000;
 struct SearchParams {
     /// Words to find. Supports `"a phrase"`, `+required`, `-excluded` and `prefix*`.
     query: Option<String>,
+    /// Whether the query is being typed: its last word also matches words that start with it.
+    typing: Option<bool>,
     /// `observations`, `sessions` (summaries) or `prompts`; anything else counts as `obs_type`.
     #[serde(rename = "type")]
     #[param(rename = "type")]
@@ -76,8 +79,12 @@ struct SearchParams {
 #[serde(rename_all = "camelCase")]
 struct Results {
     query: String,
-    /// Number of matches.
+    /// Number of memories that match. There is one hit per turn, so there can be fewer hits.
     total_results: usize,
+    /// Whether `totalResults` is a lower bound.
+    is_capped: bool,
+    /// Whether more hits follow.
+    has_more: bool,
     /// Hits of all kinds in one order.
     hits: Vec<HitJson>,
     /// The hits in full, by kind.
@@ -86,6 +93,8 @@ struct Results {
     prompts: Vec<Prompt>,
     /// A hint if there are few results.
     hint: Option<String>,
+    /// The query with similar words in place of those that no memory contains.
+    suggestion: Option<String>,
     /// As a table, if `format` is `text`.
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<Vec<Text>>,
@@ -157,11 +166,14 @@ fn find(
     let mut results = Results {
         query: request.query,
         total_results: found.matched,
+        is_capped: found.is_capped,
+        has_more: found.has_more,
         hint: found.hint,
+        suggestion: found.suggestion,
         ..Results::default()
     };
     if is_text {
-        results.content = Some(vec![table(&found.hits, results.hint.as_deref())]);
+        results.content = Some(vec![table(&found.hits, Within::File, results.hint.as_deref())]);
     }
     if has_rows {
         let names: Vec<_> = found.hits.iter().map(|hit| hit.name).collect();
@@ -190,6 +202,7 @@ fn request(params: SearchParams, kinds: &[Kind]) -> Result<SearchRequest, ApiErr
     };
     Ok(SearchRequest {
         query: params.query.unwrap_or_default(),
+        is_typing: params.typing.unwrap_or_default(),
         scope: ProjectScope::named_or(given(params.project), ProjectScope::All),
         kinds: if named.is_empty() { kinds.to_vec() } else { named },
         types,
@@ -205,18 +218,11 @@ fn request(params: SearchParams, kinds: &[Kind]) -> Result<SearchRequest, ApiErr
     })
 }
 
-/// Hits as a Markdown table, for a model.
-pub(super) fn table(hits: &[Hit], hint: Option<&str>) -> Text {
-    let mut table = String::new();
-    if hits.is_empty() {
-        table = format!("No match: {}\n", hint.unwrap_or("there are no memories yet"));
-    } else {
-        table += "| ID | Time | Type | Title |\n|---|---|---|---|\n";
-    }
-    for hit in hits {
-        let type_ = hit.type_.as_deref().unwrap_or(hit.kind.name());
-        let title = hit.title.replace('|', "\\|");
-        let _ = writeln!(table, "| {} | {} | {type_} | {title} |", hit.name, rfc3339(hit.at_us));
-    }
-    Text { type_: "text", text: table }
+/// Hits as a table, for a model.
+pub(super) fn table(hits: &[Hit], within: Within, hint: Option<&str>) -> Text {
+    let text = match hits.is_empty() {
+        true => format!("No match: {}\n", hint.unwrap_or("there are no memories yet")),
+        false => hit_table(hits, within),
+    };
+    Text { type_: "text", text }
 }

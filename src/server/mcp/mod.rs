@@ -14,7 +14,6 @@ mod message;
 mod remember;
 mod search;
 mod session_start_context;
-mod text;
 mod timeline;
 mod tools;
 

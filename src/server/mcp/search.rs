@@ -7,18 +7,18 @@ use claude_mem_projections::search::{Order, SearchResults};
 use super::{
     Server,
     arguments::{Arguments, Parameter, ParameterType, optional},
-    text::{cell, table, time},
     tools::{Effect, Tool},
 };
-use claude_mem_core::{failure::Failure, format};
+use crate::hit_table::{Within, cell, hit_table};
+use claude_mem_core::{failure::Failure, time_arg::When};
 use claude_mem_memory::{
-    search::{ProjectScope, SearchRequest, kinds_and_types, search},
+    search::{ProjectScope, SearchRequest, kinds_and_types, matches, search},
     store,
 };
 
 /// All projects, as `project`.
 pub(super) const EVERYWHERE: &str = "*";
-const LIMIT: usize = 20;
+const LIMIT: usize = 40;
 
 const PARAMETERS: &[Parameter] = &[
     optional(
@@ -27,7 +27,7 @@ const PARAMETERS: &[Parameter] = &[
         "Words to find: names of files, functions, errors. Each word counts. Supports \"a phrase\", +required, \
          -excluded and prefix*. Without it, lists the newest memories.",
     ),
-    optional("limit", ParameterType::Number(1, 1000), "Maximum number of results (default 20)"),
+    optional("limit", ParameterType::Number(1, 1000), "Maximum number of results (default 40)"),
     optional("offset", ParameterType::Number(0, 1_000_000), "Skip this many results (default 0)"),
     optional(
         "project",
@@ -68,7 +68,8 @@ pub(super) static TOOL: Tool = Tool {
     name: "search",
     title: "Search memory",
     description: "Step 1: find memories of earlier sessions by their words. Returns a table of IDs, times, \
-                  types and titles, best first. Then use timeline or get_observations with the IDs.",
+                  types, titles and tokens to read, by day and file; the day and the file of the best match \
+                  come first. Then use timeline or get_observations with the IDs.",
     parameters: PARAMETERS,
     effect: Effect::Reads,
     run,
@@ -87,11 +88,15 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
             None => format!("No match in {label}: {hint}"),
         });
     }
+    let table = hit_table(&results.hits, Within::File);
     if let Some(current) = &found.no_match_in {
         let heading = heading(results, &request, "other projects");
-        return Ok(format!("No match in {current}. {heading}\n{}", table(&results.hits)));
+        return Ok(format!("No match in {current}. {heading}\n{table}"));
     }
-    let mut text = format!("{}\n{}", heading(results, &request, label), table(&results.hits));
+    let mut text = format!("{}\n{table}", heading(results, &request, label));
+    if let Some(hint) = &results.hint {
+        let _ = writeln!(text, "Hint: {hint}");
+    }
     if found.matches_elsewhere > 0 {
         let others = found.matches_elsewhere;
         let _ = writeln!(text, "Other projects have {others} more: project=\"{EVERYWHERE}\"");
@@ -103,6 +108,7 @@ fn request(arguments: &Arguments) -> Result<SearchRequest, Failure> {
     let (kinds, types) = kinds_and_types(arguments.list("type"), arguments.list("obs_type"));
     Ok(SearchRequest {
         query: arguments.text("query").unwrap_or_default().into(),
+        is_typing: false,
         scope: match arguments.text("project") {
             Some(EVERYWHERE) => ProjectScope::All,
             name => ProjectScope::named_or(name.map(Into::into), ProjectScope::CurrentFirst),
@@ -130,18 +136,21 @@ fn heading(found: &SearchResults, search: &SearchRequest, label: &str) -> String
     let (first, last) = (search.offset + 1, search.offset + found.hits.len());
     let label = cell(label);
     if search.query.is_empty() {
-        // Without words there is no total: more follow if the page is full.
-        let more = if found.hits.len() == search.limit {
-            format!("; older ones: offset={last}")
-        } else {
-            String::new()
-        };
+        // Without words there is no total.
+        let more = if found.has_more { format!("; more: offset={last}") } else { String::new() };
         return format!("{label}: {first}-{last}, by time{more}");
     }
-    let matches = format::count(found.matched, "match");
-    if last < found.matched {
-        format!("{label}: {matches}; {first}-{last} shown, more: offset={last}")
-    } else {
-        format!("{label}: {matches}")
+    let matches = matches(found);
+    match found.has_more {
+        true => format!("{label}: {matches}; {first}-{last} shown, more: offset={last}"),
+        false => format!("{label}: {matches}"),
     }
+}
+
+/// A time argument: text, or a number since 1970.
+fn time(arguments: &Arguments, name: &str) -> Result<Option<When>, Failure> {
+    let Some(text) = arguments.anchor(name) else { return Ok(None) };
+    When::from_api(&text).map(Some).map_err(|error| {
+        Failure::new(format!("`{name}` is not a time: `{}`", cell(&text))).remedy(error.to_string())
+    })
 }

@@ -8,9 +8,9 @@ use super::{
     Server,
     arguments::{Arguments, Parameter, ParameterType, optional},
     search::EVERYWHERE,
-    text::{cell, label},
     tools::{Effect, Tool},
 };
+use crate::hit_table::{cell, label};
 use claude_mem_core::{failure::Failure, time_arg::local};
 use claude_mem_memory::{
     resolve::current_project,

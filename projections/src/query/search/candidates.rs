@@ -35,6 +35,8 @@ pub(crate) struct Candidates {
     pub(crate) rows: Vec<i64>,
     /// Number of rows considered.
     pub(crate) matched: usize,
+    /// Whether more rows match than were considered.
+    pub(crate) is_capped: bool,
     /// For each term: the number of rows, and its weight.
     pub(crate) terms: Vec<(f64, f64)>,
     /// Number of rows in the searched projects.
@@ -71,9 +73,9 @@ impl Gathering<'_> {
             true => self.add_common(&common, &terms, (rows, &spans), &mut scores)?,
             false => self.add_among(&any(self.query, &anchors), &common, &terms, &mut scores)?,
         }
-        let rows_in_scope = rows;
+        let (rows_in_scope, is_capped) = (rows, scores.is_capped);
         let (rows, matched) = scores.best(rows_max);
-        Ok(Candidates { rows, matched, terms, rows_in_scope })
+        Ok(Candidates { rows, matched, is_capped, terms, rows_in_scope })
     }
 
     /// Adds common words, only for rows with rare ones.
@@ -123,7 +125,7 @@ impl Gathering<'_> {
 
     /// Adds every row that matches.
     fn add(&self, expression: &str, worth: f64, scores: &mut Scores) -> Result<()> {
-        self.add_part(expression, "", &[], worth, scores)
+        self.add_part(expression, "", &[], worth, scores).map(drop)
     }
 
     /// Adds the newest rows that match. Row ids rise with time for each host.
@@ -148,11 +150,15 @@ impl Gathering<'_> {
                     (format!("and {index}.rowid between ? and ?"), vec![first, last])
                 }
             };
-            self.add_part(expression, &part, &numbers, worth, scores)?;
+            let added = self.add_part(expression, &part, &numbers, worth, scores)?;
+            if let Reach::Newest(rows_max) = reach {
+                scores.is_capped |= added as i64 == rows_max;
+            }
         }
         Ok(())
     }
 
+    /// Returns the number of rows.
     fn add_part(
         &self,
         expression: &str,
@@ -160,7 +166,7 @@ impl Gathering<'_> {
         numbers: &[i64],
         worth: f64,
         scores: &mut Scores,
-    ) -> Result<()> {
+    ) -> Result<usize> {
         let index = self.kind.index();
         let join = match self.filter.is_empty() {
             true => String::new(),
@@ -175,15 +181,16 @@ impl Gathering<'_> {
         values.extend(numbers.iter().copied().map(Value::Integer));
         let mut statement = self.connection.prepare_cached(&sql)?;
         let mut rows = statement.query(params_from_iter(values))?;
+        let before = scores.rows.len();
         while let Some(row) = rows.next()? {
-            scores.0.push((row.get(0)?, worth));
+            scores.rows.push((row.get(0)?, worth));
         }
-        Ok(())
+        Ok(scores.rows.len() - before)
     }
 
     /// The number of rows with a term. Above the limit for rare words it is estimated from the
     /// density of the first ones.
-    fn count(&self, term: &Term, spans: &Spans) -> Result<f64> {
+    pub(super) fn count(&self, term: &Term, spans: &Spans) -> Result<f64> {
         let index = self.kind.index();
         let sql = format!(
             "select count(*), max(rowid) from
@@ -250,18 +257,21 @@ pub(crate) fn any(query: &Query, terms: &[usize]) -> String {
 
 /// What each word adds to each row. Sorting once is faster than a lookup per row.
 #[derive(Default)]
-struct Scores(Vec<(i64, f64)>);
+struct Scores {
+    rows: Vec<(i64, f64)>,
+    is_capped: bool,
+}
 
 impl Scores {
     /// The `rows_max` best rows, newer ones first if equal, and the number of all.
     fn best(mut self, rows_max: usize) -> (Vec<i64>, usize) {
-        self.0.sort_unstable_by_key(|(id, _)| *id);
-        self.0.dedup_by(|next, before| {
+        self.rows.sort_unstable_by_key(|(id, _)| *id);
+        self.rows.dedup_by(|next, before| {
             let is_same = next.0 == before.0;
             before.1 += if is_same { next.1 } else { 0.0 };
             is_same
         });
-        let mut rows = self.0;
+        let mut rows = self.rows;
         let matched = rows.len();
         let order = |left: &(i64, f64), right: &(i64, f64)| {
             right.1.total_cmp(&left.1).then(right.0.cmp(&left.0))

@@ -36,9 +36,7 @@ impl Filter {
             filter.add(sql, [concept.clone()]);
         }
         let written = if is_observation { "files_modified" } else { "files_edited" };
-        for file in &search.files {
-            filter.file(written, file);
-        }
+        filter.files(written, &search.files);
         Some(filter)
     }
 
@@ -53,15 +51,20 @@ impl Filter {
         }
     }
 
-    /// Matches a file by its path or the end of it, or everything below a folder.
-    fn file(&mut self, written: &str, file: &str) {
-        let file = file.trim_start_matches("./").trim_end_matches('/').to_owned();
+    /// Matches any of these files by its path or the end of it, or everything below a folder.
+    fn files(&mut self, written: &str, files: &[String]) {
+        if files.is_empty() {
+            return;
+        }
+        let is_file = "instr('/' || value || '/', '/' || ltrim(?, '/') || '/') > 0";
         let sql = format!(
             "exists (select 1 from (select value from json_each(row.files_read) union all
                                     select value from json_each(row.{written}))
-                     where instr('/' || value || '/', '/' || ltrim(?, '/') || '/') > 0)"
+                     where {})",
+            vec![is_file; files.len()].join(" or ")
         );
-        self.add(&sql, [file]);
+        let plain = |file: &String| file.trim_start_matches("./").trim_end_matches('/').to_owned();
+        self.add(&sql, files.iter().map(plain));
     }
 
     pub(super) fn add(&mut self, condition: &str, values: impl IntoIterator<Item = String>) {

@@ -40,6 +40,12 @@ pub struct Hit {
     pub snippet: String,
     /// Whether it is pinned, edited, wrong or superseded.
     pub marks: Marks,
+    /// The first file that it changed or read.
+    pub file: Option<String>,
+    /// About how many tokens it takes to read it.
+    pub tokens: usize,
+    /// Other memories of the same turn that match.
+    pub also: Vec<MemoryId>,
     /// Its score; 0 without a query.
     pub score: f64,
     /// How the score was computed, if requested.
@@ -49,23 +55,25 @@ pub struct Hit {
 impl Store {
     /// The memory as a hit; `None` if it does not exist.
     pub(crate) fn hit(&self, name: MemoryId, query: &Query) -> Result<Option<Hit>> {
-        let (type_, title, text) = match name.kind {
+        let (type_, title, text, file) = match name.kind {
             Kind::Observation => (
                 "row.type",
                 "coalesce(row.title, row.subtitle, row.narrative)",
                 "concat_ws(char(10), row.subtitle, row.narrative,
                      (select group_concat(value, char(10)) from json_each(row.facts)))",
+                "coalesce(row.files_modified ->> 0, row.files_read ->> 0)",
             ),
             Kind::Summary => (
                 "null",
                 "coalesce(row.request, row.completed, row.learned, row.notes)",
                 "concat_ws(char(10), row.completed, row.learned, row.investigated, row.next_steps, row.notes)",
+                "coalesce(row.files_edited ->> 0, row.files_read ->> 0)",
             ),
-            Kind::Prompt => ("null", "row.text", "row.text"),
+            Kind::Prompt => ("null", "row.text", "row.text", "null"),
         };
         let sql = format!(
             "select {type_}, row.at_us, coalesce(owners.label, owners.key), sessions.session, {title}, {text},
-                 row.host
+                 row.host, {file}
              from visible_{} row join projects on projects.id = row.project
                  join projects owners on owners.id = projects.owner
                  left join sessions on sessions.id = row.session
@@ -75,8 +83,9 @@ impl Store {
         let mut statement = self.connection.prepare_cached(&sql)?;
         let mut log = 0;
         let hit = statement.query_row([name.id], |row| {
-            let title: Option<String> = row.get(4)?;
-            let text: Option<String> = row.get(5)?;
+            let title = row.get::<_, Option<String>>(4)?.unwrap_or_default();
+            let text = row.get::<_, Option<String>>(5)?.unwrap_or_default();
+            let is_all_title = name.kind == Kind::Prompt;
             log = row.get(6)?;
             Ok(Hit {
                 name,
@@ -86,8 +95,11 @@ impl Store {
                 project: row.get(2)?,
                 session: row.get(3)?,
                 host: None,
-                title: first_line(&title.unwrap_or_default()).to_owned(),
-                snippet: snippet(query, &text.unwrap_or_default()),
+                tokens: tokens(&text) + if is_all_title { 0 } else { tokens(&title) },
+                title: first_line(&title).to_owned(),
+                snippet: snippet(query, &text),
+                file: row.get(7)?,
+                also: Vec::new(),
                 marks: Marks::default(),
                 score: 0.0,
                 explanation: None,
@@ -118,6 +130,12 @@ impl Hit {
         }
         text + &self.title
     }
+}
+
+/// Four letters a token, and one for each character that is not ASCII.
+fn tokens(text: &str) -> usize {
+    let plain = text.bytes().filter(u8::is_ascii).count();
+    plain.div_ceil(4) + text.chars().filter(|letter| !letter.is_ascii()).count()
 }
 
 impl Query {

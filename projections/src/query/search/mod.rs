@@ -1,8 +1,9 @@
 //! Full-text search.
 //!
 //! A query is parsed (`query.rs`), the index selects candidates (`candidates.rs`), those are scored
-//! with all words (`score.rs`), and close scores are ordered by time. Age and project only count if
-//! a filter names them.
+//! with all words (`score.rs`), the memories of a turn become one hit (`turns.rs`), and close scores
+//! are ordered by time. Age and project only count if a filter names them. Words that no memory
+//! contains are compared with the vocabulary (`spelling.rs`).
 
 mod candidates;
 mod filter;
@@ -13,11 +14,14 @@ mod query;
 mod recall;
 mod run;
 mod score;
+mod searching;
 mod spans;
+mod spelling;
 mod statistics;
 mod stem;
 mod stop_words;
 mod tokens;
+mod turns;
 
 pub(crate) use filter::Filter;
 pub use hit::Hit;
@@ -33,6 +37,8 @@ use serde::Serialize;
 pub struct Search {
     /// The query; see [`Query`]. Empty to list all rows that match the filters.
     pub query: String,
+    /// Whether the query is being typed: its last word may be the start of one.
+    pub is_typing: bool,
     /// Kinds of memories.
     pub kinds: Vec<Kind>,
     /// The name or the key of a project; `None` for all.
@@ -41,7 +47,7 @@ pub struct Search {
     pub types: Vec<String>,
     /// Concepts of observations: all of them.
     pub concepts: Vec<String>,
-    /// Files or folders, all of them: a path, or the end of one.
+    /// Files or folders, any of them: a path, or the end of one.
     pub files: Vec<String>,
     /// From this time on, in microseconds since 1970.
     pub since_us: Option<u64>,
@@ -63,6 +69,7 @@ impl Default for Search {
     fn default() -> Self {
         Self {
             query: String::new(),
+            is_typing: false,
             kinds: Kind::ALL.to_vec(),
             project: None,
             types: Vec::new(),
@@ -94,14 +101,20 @@ pub enum Order {
 /// The results of a search.
 #[derive(Debug, Clone, Default)]
 pub struct SearchResults {
-    /// The requested hits.
+    /// The requested hits. Of the memories of one turn, there is one; the others are in `also`.
     pub hits: Vec<Hit>,
-    /// Number of memories that were considered.
+    /// Whether more hits follow.
+    pub has_more: bool,
+    /// Number of memories that match.
     pub matched: usize,
+    /// Whether `matched` is a lower bound, because counting them all would take too long.
+    pub is_capped: bool,
     /// The parsed query.
     pub query: Query,
     /// What to do if there are too few results.
     pub hint: Option<String>,
+    /// The query with words that no memory contains replaced by similar ones.
+    pub suggestion: Option<String>,
     /// How the words were weighted, if requested: one entry per kind.
     pub explanation: Vec<Explanation>,
 }

@@ -13,6 +13,8 @@ use std::fmt::Write as _;
 const QUERY_BYTES_MAX: usize = 8 << 10;
 /// Maximum number of terms.
 pub(super) const TERMS_MAX: usize = 64;
+/// A shorter word that is being typed is matched as it is: its completions are half of the index.
+const TYPED_CHARS_MIN: usize = 2;
 
 /// A parsed query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub struct Query {
     pub dropped: Vec<String>,
     /// Why nothing can be found.
     pub hint: Option<&'static str>,
+    /// The position of the word that is being typed.
+    pub(super) typed: Option<usize>,
 }
 
 /// One word or phrase.
@@ -37,9 +41,12 @@ pub struct Term {
     /// How it is matched.
     #[serde(rename = "match")]
     pub shape: Shape,
-    /// Its words as they are in the index.
+    /// Its words as they are in the index; the last one of a prefix as it is in the text.
     #[serde(skip)]
     pub(crate) stems: Vec<String>,
+    /// What the index is searched for instead of `text`, if that finds more.
+    #[serde(skip)]
+    shortened: Option<String>,
 }
 
 /// How a term is matched.
@@ -57,6 +64,15 @@ pub enum Shape {
 impl Query {
     /// Parses a query.
     pub fn parse(text: &str) -> Self {
+        Self::parse_as(text, false)
+    }
+
+    /// Parses a query that is being typed: its last word may be the start of one.
+    pub fn parse_typing(text: &str) -> Self {
+        Self::parse_as(text, true)
+    }
+
+    fn parse_as(text: &str, is_typing: bool) -> Self {
         let mut query = Self::default();
         if text.len() > QUERY_BYTES_MAX {
             query.hint = Some("the query is too long: a few words find more");
@@ -66,7 +82,10 @@ impl Query {
         while let Some((clause, after)) = Clause::next(rest) {
             #[cfg(test)]
             crate::scan_counter::add(rest.len() - after.len());
-            query.add(&clause);
+            match is_typing && after.is_empty() && clause.is_incomplete(query.terms.is_empty()) {
+                true => query.add_typed(clause),
+                false => query.add(&clause),
+            }
             rest = after;
         }
         query.keep_stop_words_if_alone();
@@ -88,6 +107,26 @@ impl Query {
         self.add_words(&Clause { sign: None, text, is_quoted: false, is_open: false });
     }
 
+    fn add_typed(&mut self, clause: Clause<'_>) {
+        self.add(&Clause { is_open: true, ..clause });
+        self.typed = self.terms.iter().position(|term| term.shape == Shape::Beginning);
+    }
+
+    /// Drops the last letter of what the index is searched for, for the word that is being typed.
+    /// Returns false if too few are left. The index contains stems: none begins with `deploymen`,
+    /// but one with `deploy`. Whether a memory contains the word is decided by its text.
+    pub(super) fn shorten_typed(&mut self) -> bool {
+        const CHARS_MIN: usize = 4;
+        let Some(term) = self.typed.and_then(|at| self.terms.get_mut(at)) else { return false };
+        let mut shorter = term.shortened.clone().unwrap_or_else(|| term.text.clone());
+        let is_long = shorter.chars().count() > CHARS_MIN && term.stems.len() == 1;
+        if is_long {
+            shorter.pop();
+            term.shortened = Some(shorter);
+        }
+        is_long
+    }
+
     fn add(&mut self, clause: &Clause<'_>) {
         match clause.sign {
             Some('-') => self.excluded.extend(clause.as_one(false)),
@@ -100,8 +139,9 @@ impl Query {
     }
 
     fn add_words(&mut self, clause: &Clause<'_>) {
-        let parts = fts_terms::identifiers(clause.text);
-        let mut words = pieces(clause.text).collect::<Vec<_>>();
+        let text = without_host(clause.text);
+        let parts = fts_terms::identifiers(text);
+        let mut words = pieces(text).collect::<Vec<_>>();
         if clause.is_open
             && let Some(last) = words.pop()
         {
@@ -147,9 +187,13 @@ impl Term {
         let text = words.join(" ").to_lowercase();
         let stems = match shape {
             Shape::Characters => vec![text.clone()],
-            _ => words.iter().map(|word| folded(word)).collect(),
+            _ => {
+                let is_open = |at| shape == Shape::Beginning && at + 1 == words.len();
+                let stem = |(at, word): (usize, &&str)| folded(word, is_open(at));
+                words.iter().enumerate().map(stem).collect()
+            }
         };
-        Self { text, is_required, shape, stems }
+        Self { text, is_required, shape, stems, shortened: None }
     }
 
     /// The FTS5 expression. Only letters, digits and spaces stand between the quotes, so no query
@@ -157,15 +201,28 @@ impl Term {
     pub(crate) fn expression(&self) -> String {
         match self.shape {
             Shape::Words => format!("\"{}\"", self.text),
-            Shape::Beginning => format!("\"{}\" *", self.text),
+            Shape::Beginning => format!("\"{}\" *", self.shortened.as_ref().unwrap_or(&self.text)),
             Shape::Characters => characters(&self.text),
         }
     }
 }
 
-fn folded(word: &str) -> String {
+/// An address without its scheme, and without its host if a path follows: every link into one
+/// repository has the same host.
+fn without_host(text: &str) -> &str {
+    let Some((_, address)) = text.split_once("://") else { return text };
+    match address.split_once('/') {
+        Some((_, path)) if path.contains(char::is_alphanumeric) => path,
+        _ => address,
+    }
+}
+
+fn folded(word: &str, is_beginning: bool) -> String {
     let mut out = String::new();
-    tokens::fold(word, &mut out);
+    match is_beginning {
+        true => tokens::fold_unstemmed(word, &mut out),
+        false => tokens::fold(word, &mut out),
+    }
     out
 }
 
@@ -229,6 +286,19 @@ impl<'a> Clause<'a> {
         Some((Self { sign, text, is_quoted: false, is_open }, after))
     }
 
+    /// Whether the last word may be the start of a longer one. `is_alone` says that it is the first
+    /// of the query: only then a stop word is searched for.
+    fn is_incomplete(&self, is_alone: bool) -> bool {
+        let last = pieces(self.text).last().unwrap_or_default();
+        let is_word = !fts_terms::is_unspaced(last.chars().next().unwrap_or(' '));
+        !self.is_quoted
+            && self.sign != Some('-')
+            && self.text.ends_with(last)
+            && is_word
+            && last.chars().count() >= TYPED_CHARS_MIN
+            && (is_alone || !is_stop_word(&last.to_lowercase()))
+    }
+
     /// The whole clause as one phrase.
     fn as_one(&self, is_required: bool) -> Vec<Term> {
         let (unspaced, spaced): (Vec<_>, Vec<_>) = pieces(self.text)
@@ -285,6 +355,8 @@ mod tests {
             ("path/to/file.rs", r#""path", "file", "rs""#),
             ("a-b.c", r#""b", "c", "ab""#),
             ("--json", r#""json""#),
+            ("https://git.example.com/acme/pull/7668", r#""acme", "pull", "7668""#),
+            ("http://wiki.example.com/", r#""wiki", "example", "com""#),
             ("fail fails failed", r#""fail""#),
             ("Café", r#""café""#),
             ("日本語", r#"grams : "日本 本語""#),
@@ -298,6 +370,40 @@ mod tests {
         for (text, expected) in table {
             assert_eq!(parsed(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn the_last_word_is_a_prefix_while_it_is_typed() {
+        let typed = |text| {
+            let query = Query::parse_typing(text);
+            query.terms.iter().map(Term::expression).collect::<Vec<_>>().join(", ")
+        };
+        let table = [
+            ("webho", r#""webho" *"#),
+            ("failing webho", r#""failing", "webho" *"#),
+            ("failing webhook ", r#""failing", "webhook""#),
+            ("failing w", r#""failing", "w""#),
+            ("failing th", r#""failing", "th" *"#),
+            ("failing the", r#""failing""#),
+            ("the", r#""the" *"#),
+            ("+read_rep", r#""read rep" *"#),
+            ("read -rep", r#""read""#),
+            (r#""read rep"#, r#""read rep""#),
+            ("webho?", r#""webho""#),
+            ("日本", r#"grams : "日本""#),
+        ];
+        for (text, expected) in table {
+            assert_eq!(typed(text), expected, "{text}");
+        }
+        let mut query = Query::parse_typing("failing deploymen");
+        let mut words = Vec::new();
+        while query.shorten_typed() {
+            words.push(query.terms[1].expression());
+        }
+        let shorter = ["deployme", "deploym", "deploy", "deplo", "depl"];
+        assert_eq!(words, shorter.map(|word| format!("\"{word}\" *")));
+        assert_eq!(query.terms[1].text, "deploymen");
+        assert!(!Query::parse("deploymen").shorten_typed());
     }
 
     #[test]

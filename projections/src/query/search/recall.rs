@@ -8,12 +8,11 @@ use super::{
     candidates::Gathering,
     filter::Filter,
     prompt_terms::PromptTerms,
-    run::{Searching, newer_first_where_close},
     score::{Score, Scorer},
+    searching::{Searching, newer_first_where_close},
     statistics::Statistics,
 };
 use crate::{Store, error::Result};
-use std::collections::HashMap;
 
 /// Maximum number of memories that are scored.
 const SCORED_ROWS: usize = 60;
@@ -49,8 +48,7 @@ impl Store {
         }
         let search = Search { until_us: Some(recall.until_us), ..Search::default() };
         let projects = Some(self.projects_named(recall.project)?);
-        let mut searching =
-            Searching { store: self, search: &search, projects, scored: HashMap::new() };
+        let mut searching = Searching::new(self, &search, projects);
         let kind = Kind::Observation;
         let mut filter = Filter::of(&search, kind).unwrap_or_default();
         filter.add("not row.is_retired", []);

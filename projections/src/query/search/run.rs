@@ -1,25 +1,26 @@
 //! Runs a search.
 
 use super::{
-    Explanation, Hit, Kind, MemoryId, Order, Query, Score, Search, SearchResults, WeightedTerm,
+    Explanation, Hit, Kind, MemoryId, Order, Query, Search, SearchResults, WeightedTerm,
     candidates::{self, Candidates, Gathering},
-    filter::Filter,
-    score::{Column, Role, Scorer},
+    score::Scorer,
+    searching::Searching,
     statistics::Statistics,
+    turns::TurnHit,
 };
-use crate::{Store, error::Result, store::sql_values::number};
+use crate::{Store, error::Result};
 use rusqlite::{params_from_iter, types::Value};
-use std::collections::HashMap;
 
 /// Number of rows that are scored. Two or three times as many found no more in any measured set.
 const SCORED_ROWS: usize = 150;
-/// Scores that differ by less than this share count as equal: the newer row comes first.
-const CLOSE: f64 = 0.01;
 
 impl Store {
     /// Searches memories.
     pub fn search(&self, search: &Search) -> Result<SearchResults> {
-        let query = Query::parse(&search.query);
+        let query = match search.is_typing {
+            true => Query::parse_typing(&search.query),
+            false => Query::parse(&search.query),
+        };
         let projects =
             search.project.as_deref().map(|name| self.projects_named(name)).transpose()?;
         let mut found =
@@ -28,7 +29,7 @@ impl Store {
             found.hint = Some(format!("no project is called `{name}`"));
             return Ok(found);
         }
-        let mut searching = Searching { store: self, search, projects, scored: HashMap::new() };
+        let mut searching = Searching::new(self, search, projects);
         if search.query.trim().is_empty() {
             searching.list(&mut found)?;
             return Ok(found);
@@ -36,18 +37,23 @@ impl Store {
         if found.hint.is_some() {
             return Ok(found);
         }
-        searching.by_words(&mut found)?;
-        let order = searching.order();
-        found.hits = searching.show(order, &found.query)?;
-        if found.hits.is_empty() {
-            let hint = match self.is_empty()? {
-                true => {
-                    "nothing is remembered yet: that begins with the next session that is recorded"
-                }
-                false => hint(search, found.matched),
-            };
-            found.hint = Some(hint.into());
+        searching.complete_typed(&mut found.query)?;
+        let mut unknown = searching.by_words(&mut found)?;
+        let hits = searching.hits()?;
+        if hits.is_empty() {
+            found.query.typed.into_iter().for_each(|at| unknown[at] = true);
+            found.matched = 0;
         }
+        found.has_more |= hits.len() > search.offset.saturating_add(search.limit);
+        found.hits = searching.show(hits, &found.query)?;
+        found.suggestion = searching.respelled(&found.query, &unknown)?;
+        found.hint = match &found.suggestion {
+            Some(suggestion) => Some(format!("did you mean `{suggestion}`?")),
+            None if found.hits.is_empty() => {
+                Some(no_hits(search, found.matched, self.is_empty()?).into())
+            }
+            None => None,
+        };
         Ok(found)
     }
 
@@ -69,7 +75,7 @@ impl Store {
     }
 }
 
-fn hint(search: &Search, matched: usize) -> &'static str {
+fn no_hits(search: &Search, matched: usize, is_empty: bool) -> &'static str {
     let is_filtered = search.project.is_some()
         || search.session.is_some()
         || search.since_us.is_some()
@@ -77,27 +83,19 @@ fn hint(search: &Search, matched: usize) -> &'static str {
         || !(search.types.is_empty() && search.concepts.is_empty() && search.files.is_empty())
         || search.kinds.len() < Kind::ALL.len();
     match (matched > 0, is_filtered) {
+        _ if is_empty => {
+            "nothing is remembered yet: that begins with the next session that is recorded"
+        }
         (true, _) => "there are no more hits: begin at a lower offset",
         (_, true) => "nothing matches within these filters: leave some out",
         _ => "nothing matches: try fewer or other words, or a beginning such as `migr*`",
     }
 }
 
-/// The state of a running search.
-pub(super) struct Searching<'a> {
-    pub(super) store: &'a Store,
-    pub(super) search: &'a Search,
-    pub(super) projects: Option<Vec<i64>>,
-    pub(super) scored: HashMap<MemoryId, (Score, u64)>,
-}
-
 impl Searching<'_> {
-    fn kinds(&self) -> Vec<(Kind, Filter)> {
-        let kinds = Kind::ALL.into_iter().filter(|kind| self.search.kinds.contains(kind));
-        kinds.filter_map(|kind| Some((kind, Filter::of(self.search, kind)?))).collect()
-    }
-
-    fn by_words(&mut self, found: &mut SearchResults) -> Result<()> {
+    /// Returns which terms no memory contains.
+    fn by_words(&mut self, found: &mut SearchResults) -> Result<Vec<bool>> {
+        let mut unknown = vec![true; found.query.terms.len()];
         for (kind, filter) in self.kinds() {
             let statistics = Statistics::of(&self.store.connection, kind)?;
             let gathering = Gathering {
@@ -110,6 +108,11 @@ impl Searching<'_> {
             let rows_max = SCORED_ROWS.max(2 * (self.search.offset + self.search.limit));
             let candidates = gathering.gather(statistics, rows_max)?;
             found.matched += candidates.matched;
+            found.is_capped |= candidates.is_capped;
+            found.has_more |= candidates.rows.len() < candidates.matched;
+            for (unknown, (rows, _)) in unknown.iter_mut().zip(&candidates.terms) {
+                *unknown &= *rows < 1.0;
+            }
             if self.search.is_explained {
                 let all: Vec<usize> = (0..found.query.terms.len()).collect();
                 let expression = gathering.within(&candidates::any(&found.query, &all));
@@ -119,58 +122,7 @@ impl Searching<'_> {
             let scorer = Scorer::new(&found.query, worths, statistics.average_words);
             self.score(&scorer, kind, candidates.rows)?;
         }
-        Ok(())
-    }
-
-    pub(super) fn score(&mut self, scorer: &Scorer<'_>, kind: Kind, ids: Vec<i64>) -> Result<()> {
-        let columns = kind.columns();
-        let sql = format!(
-            "select at_us, {}, identifiers from {} where id = ?1",
-            columns.join(", "),
-            kind.table()
-        );
-        let mut statement = self.store.connection.prepare_cached(&sql)?;
-        for id in ids {
-            let mut rows = statement.query([id])?;
-            let Some(row) = rows.next()? else { continue };
-            let mut texts = Vec::with_capacity(columns.len() + 1);
-            for at in 0..=columns.len() {
-                let role = match at {
-                    0 if kind != Kind::Prompt => Role::MemoryId,
-                    at if at == columns.len() => Role::Parts,
-                    _ => Role::Text,
-                };
-                let text = row.get_ref(at + 1)?.as_str_or_null().map_err(rusqlite::Error::from)?;
-                texts.extend(text.map(|text| Column { text, role }));
-            }
-            let score = scorer.score(&texts);
-            // The index also contains the words of placeholders, which are not recorded text.
-            let has_placeholder = || texts.iter().any(|column| column.text.contains("[redacted:"));
-            if score.total > 0.0 || !has_placeholder() {
-                self.scored.insert(MemoryId { kind, id }, (score, number(row, 0)?));
-            }
-        }
-        Ok(())
-    }
-
-    /// The ids of the hits in order, with their scores.
-    fn order(&self) -> Vec<(MemoryId, f64)> {
-        let mut order: Vec<(MemoryId, f64)> =
-            self.scored.iter().map(|(name, (score, _))| (*name, score.total)).collect();
-        // At the same time, an observation comes before a summary or a prompt.
-        let precedes = |left: &MemoryId, right: &MemoryId| {
-            left.kind.cmp(&right.kind).then(right.id.cmp(&left.id))
-        };
-        order.sort_by(|left, right| {
-            right.1.total_cmp(&left.1).then_with(|| precedes(&left.0, &right.0))
-        });
-        let time = |name: &MemoryId| self.scored.get(name).map_or(0, |(_, at_us)| *at_us);
-        match self.search.order {
-            Order::Relevance => newer_first_where_close(&mut order, time),
-            Order::Newest => order.sort_by_key(|(name, _)| (std::cmp::Reverse(time(name)), *name)),
-            Order::Oldest => order.sort_by_key(|(name, _)| (time(name), *name)),
-        }
-        order
+        Ok(unknown)
     }
 
     fn projects_sql(&self) -> String {
@@ -192,34 +144,45 @@ impl Searching<'_> {
                 self.projects_sql()
             );
             let mut values = filter.values;
-            values.push(Value::Integer((self.search.offset + self.search.limit) as i64));
+            let rows_max = self.search.offset.saturating_add(self.search.limit);
+            values.push(Value::Integer(i64::try_from(rows_max).unwrap_or(i64::MAX)));
+            let before = listed.len();
             let mut statement = self.store.connection.prepare_cached(&sql)?;
             let mut rows = statement.query(params_from_iter(values))?;
             while let Some(row) = rows.next()? {
                 let at_us: i64 = row.get(1)?;
                 listed.push((at_us, MemoryId { kind, id: row.get(0)? }));
             }
+            // There may be no more; counting them would read every row.
+            found.is_capped |= rows_max > 0 && listed.len() - before == rows_max;
         }
         listed.sort_by_key(|(at_us, name)| {
             (if self.search.order == Order::Oldest { *at_us } else { -at_us }, *name)
         });
         found.matched = listed.len();
-        let order = listed.into_iter().map(|(_, name)| (name, 0.0)).collect();
-        found.hits = self.show(order, &found.query)?;
-        found.hint = found.hits.is_empty().then(|| hint(self.search, found.matched).into());
+        found.has_more =
+            found.is_capped || found.matched > self.search.offset.saturating_add(self.search.limit);
+        let hits = listed.into_iter().map(|(_, name)| TurnHit::listed(name)).collect();
+        found.hits = self.show(hits, &found.query)?;
+        let is_empty = found.hits.is_empty();
+        found.hint = is_empty.then(|| no_hits(self.search, found.matched, false).into());
         Ok(())
     }
 
-    fn show(&self, order: Vec<(MemoryId, f64)>, query: &Query) -> Result<Vec<Hit>> {
-        let page = order.into_iter().skip(self.search.offset).take(self.search.limit);
-        let hits = page.map(|(name, score)| {
-            let mut hit = self.store.hit(name, query)?;
-            if let Some(hit) = &mut hit {
-                hit.score = score;
-                let scored = self.scored.get(&name).filter(|_| self.search.is_explained);
-                hit.explanation = scored.map(|(score, _)| score.clone());
+    fn show(&self, hits: Vec<TurnHit>, query: &Query) -> Result<Vec<Hit>> {
+        let page = hits.into_iter().skip(self.search.offset).take(self.search.limit);
+        let hits = page.map(|turn| {
+            let Some(mut hit) = self.store.hit(turn.shown, query)? else { return Ok(None) };
+            hit.score = turn.score;
+            hit.also = turn.also;
+            let scored = self.scored.get(&turn.best).filter(|_| self.search.is_explained);
+            hit.explanation = scored.map(|(score, _)| score.clone());
+            if !self.scored.is_empty() && !self.scored.contains_key(&turn.shown) {
+                // Its prompt has the words.
+                let best = self.store.hit(turn.best, query)?;
+                hit.snippet = best.map(|best| best.snippet).unwrap_or_default();
             }
-            Ok(hit)
+            Ok(Some(hit))
         });
         hits.filter_map(Result::transpose).collect()
     }
@@ -235,18 +198,4 @@ fn explain(kind: Kind, query: &Query, candidates: &Candidates, expression: Strin
         })
         .collect();
     Explanation { kind, terms, expression, matched: candidates.matched }
-}
-
-pub(super) fn newer_first_where_close(
-    order: &mut [(MemoryId, f64)],
-    time: impl Fn(&MemoryId) -> u64,
-) {
-    let mut rest = order;
-    while let Some((_, best)) = rest.first() {
-        let least = best * (1.0 - CLOSE);
-        let close = rest.iter().take_while(|(_, score)| *score >= least).count();
-        let (group, after) = rest.split_at_mut(close.max(1));
-        group.sort_by_key(|(name, _)| std::cmp::Reverse(time(name)));
-        rest = after;
-    }
 }

@@ -8,9 +8,9 @@ use serde::Serialize;
 use std::ops::Range;
 
 /// BM25's k1. Measured, like the others, in `tools/results/retrieval.md`.
-const SATURATION: f64 = 1.5;
+const SATURATION: f64 = 1.2;
 /// BM25's b.
-const LENGTH: f64 = 0.5;
+const LENGTH: f64 = 0.75;
 /// The weight of a word in the title; in the text it is 1.
 const NAME: f64 = 2.0;
 /// The bonus for two adjacent words of the query, as a share of the rarer one's weight.
@@ -145,6 +145,13 @@ struct Stem<'a> {
     term: usize,
 }
 
+/// A word of a text, stemmed and not.
+#[derive(Default)]
+struct Folded {
+    stem: String,
+    word: String,
+}
+
 /// Matches in a text.
 struct Seen {
     words: u32,
@@ -179,16 +186,19 @@ impl<'a> Matcher<'a> {
     }
 
     /// The stems that equal a word of a text, or are its prefix.
-    fn meets(&self, word: &str, folded: &mut String) -> impl Iterator<Item = usize> {
+    fn meets(&self, word: &str, folded: &mut Folded) -> impl Iterator<Item = usize> {
         let first = word.as_bytes()[0].to_ascii_lowercase();
         let is_possible = !first.is_ascii() || self.first_bytes[usize::from(first)];
         if is_possible {
-            tokens::fold(word, folded);
+            tokens::fold(word, &mut folded.stem);
+            if self.stems.iter().any(|stem| stem.is_beginning) {
+                tokens::fold_unstemmed(word, &mut folded.word);
+            }
         }
-        let folded: &str = folded;
+        let folded: &Folded = folded;
         let is_met = move |stem: &Stem<'_>| match stem.is_beginning {
-            true => folded.starts_with(stem.text),
-            false => folded == stem.text,
+            true => folded.word.starts_with(stem.text),
+            false => folded.stem == stem.text,
         };
         let stems = if is_possible { self.stems.as_slice() } else { &[] };
         stems.iter().enumerate().filter(move |(_, stem)| is_met(stem)).map(|(at, _)| at)
@@ -196,7 +206,7 @@ impl<'a> Matcher<'a> {
 
     fn look(&self, text: &str) -> Seen {
         let mut seen = Seen { words: 0, stems: Vec::new() };
-        let mut folded = String::new();
+        let mut folded = Folded::default();
         for (_, word) in tokens::words_without_placeholders(text) {
             #[cfg(test)]
             crate::scan_counter::add(word.len());
@@ -208,7 +218,7 @@ impl<'a> Matcher<'a> {
 
     /// The positions of the query's words in a text.
     pub(crate) fn marks(&self, query: &Query, text: &str) -> Vec<Range<usize>> {
-        let mut folded = String::new();
+        let mut folded = Folded::default();
         let is_met =
             |(_, word): &(Range<usize>, &str)| self.meets(word, &mut folded).next().is_some();
         let mut marks: Vec<_> = tokens::words_without_placeholders(text)

@@ -99,23 +99,29 @@ fn mixed() -> Store {
 fn filters_keep_what_was_asked_for() {
     let store = mixed();
     let parser = || Search { query: "parser".into(), order: Order::Oldest, ..Search::default() };
+    let listed = || Search { query: String::new(), ..parser() };
     let table = [
-        (parser(), "P1 1 S1 2"),
-        (Search { project: Some("p".into()), ..parser() }, "P1 1 S1"),
+        (parser(), "1 2"),
+        (Search { project: Some("p".into()), ..parser() }, "1"),
         (Search { project: Some("other".into()), ..parser() }, "2"),
+        (Search { kinds: vec![Kind::Prompt], ..parser() }, "P1"),
+        (Search { kinds: vec![Kind::Summary, Kind::Prompt], ..parser() }, "S1"),
         (Search { kinds: vec![Kind::Summary], ..parser() }, "S1"),
         (Search { types: vec!["bugfix".into()], ..parser() }, "1"),
         (Search { concepts: vec!["Speed".into()], ..parser() }, "1"),
-        (Search { files: vec!["src".into()], ..parser() }, "1 S1"),
-        (Search { files: vec!["parser.rs".into()], ..parser() }, "1 S1"),
+        (Search { files: vec!["src".into()], ..parser() }, "1"),
+        (Search { files: vec!["parser.rs".into()], ..parser() }, "1"),
+        (Search { files: vec!["none.rs".into(), "parser.rs".into()], ..parser() }, "1"),
         (Search { files: vec!["arser.rs".into()], ..parser() }, ""),
+        (Search { files: vec!["src".into()], ..listed() }, "1 S1"),
         (Search { session: Some("t".into()), ..parser() }, "2"),
-        (Search { limit: 1, offset: 1, ..parser() }, "1"),
+        (Search { limit: 1, offset: 1, ..parser() }, "2"),
         (Search { order: Order::Newest, limit: 1, ..parser() }, "2"),
         (Search { since_us: Some(crate::test_log::BEGIN_US + 5_000_000), ..parser() }, "2"),
         (Search { until_us: Some(crate::test_log::BEGIN_US + 2_000_000), ..parser() }, "P1"),
-        (Search { query: String::new(), types: vec!["feature".into()], ..parser() }, "2"),
-        (Search { query: String::new(), limit: 2, ..parser() }, "P1 1"),
+        (Search { types: vec!["feature".into()], ..listed() }, "2"),
+        (Search { limit: 2, ..listed() }, "P1 1"),
+        (listed(), "P1 1 S1 2"),
     ];
     for (search, expected) in table {
         assert_eq!(searched_as(&store, &search), expected, "{search:?}");
@@ -169,4 +175,150 @@ fn common_words_do_not_hide_what_is_rare() {
     assert!(searched(&store, "common wizard") == "21 11");
     let first = searched(&store, "+common +parser");
     assert!(first.starts_with("6000 5999"), "{first}");
+}
+
+fn reply(scene: &mut TestLog, sources: &[[u8; 16]], titles: &[&str]) {
+    let observations: String = titles.iter().map(|title| titled(title)).collect();
+    scene.reply(sources, &observations);
+}
+
+#[test]
+fn a_turn_is_one_hit_shown_by_its_best_observation() {
+    let mut scene = TestLog::new();
+    scene.prompt("why is the parser slow, the parser of tables?");
+    let tool = scene.tool("Read", "{}");
+    reply(
+        &mut scene,
+        &[tool],
+        &["tables are long and the parser is here", "slow parser of tables"],
+    );
+    scene.prompt("make the otter swim in the parser");
+    let tool = scene.tool("Read", "{}");
+    reply(&mut scene, &[tool], &["a walrus was taught"]);
+    scene.prompt("the parser has an otter");
+    let store = scene.fold();
+    let found = |query: &str| {
+        let search = Search { query: query.into(), ..Search::default() };
+        store.search(&search).unwrap()
+    };
+    // The third prompt is all that is known of its turn. Of the second, an observation is known.
+    let hits = found("parser").hits;
+    let shown: Vec<_> = hits.iter().map(|hit| (hit.name.to_string(), names(&hit.also))).collect();
+    let expected = [("2", "1 P1"), ("P3", ""), ("3", "P2")];
+    assert_eq!(shown, expected.map(|(name, also)| (name.to_owned(), also.to_owned())));
+    let swims = &found("swim").hits[0];
+    assert_eq!((swims.name.to_string(), names(&swims.also)), ("3".into(), "P2".into()));
+    assert_eq!(
+        (&*swims.title, &*swims.snippet),
+        ("a walrus was taught", "make the otter swim in the parser")
+    );
+    assert_eq!(found("parser").matched, 5);
+    let prompts = Search { query: "parser".into(), kinds: vec![Kind::Prompt], ..Search::default() };
+    assert_eq!(store.search(&prompts).unwrap().hits.len(), 3);
+}
+
+fn names(memories: &[MemoryId]) -> String {
+    memories.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_prompt_of_a_running_turn_belongs_to_that_turn() {
+    let mut scene = TestLog::new();
+    let prompt = |scene: &mut TestLog, text: &str| {
+        let prompt = claude_mem_events::PromptSubmitted {
+            prompt: text.into(),
+            prompt_id: "p1".into(),
+            ..claude_mem_events::PromptSubmitted::default()
+        };
+        scene.add(Event::PromptSubmitted(prompt))
+    };
+    prompt(&mut scene, "sort the tables");
+    prompt(&mut scene, "and the rows of tables");
+    let tool = scene.tool("Read", "{}");
+    reply(&mut scene, &[tool], &["tables are sorted"]);
+    let hits =
+        scene.fold().search(&Search { query: "tables".into(), ..Search::default() }).unwrap().hits;
+    assert_eq!((hits.len(), hits[0].name.to_string()), (1, "1".into()), "{hits:#?}");
+    assert_eq!(hits[0].also.len(), 2, "{hits:#?}");
+}
+
+#[test]
+fn a_word_finds_memories_while_it_is_typed() {
+    let store = notes(&["the webhook is retried", "a new deployment of authentication"]);
+    let words = ["webhook is", "deployment of", "authentication deploy", "retried webhook"];
+    for text in words {
+        for end in 3..=text.len() {
+            let search = Search { query: text[..end].into(), is_typing: true, ..Search::default() };
+            let found = store.search(&search).unwrap();
+            let expected = if text.contains("deploy") { "2" } else { "1" };
+            assert_eq!(names(&[found.hits[0].name]), expected, "{}", &text[..end]);
+        }
+    }
+    let typed = |query: &str| {
+        let search = Search { query: query.into(), is_typing: true, ..Search::default() };
+        store.search(&search).unwrap().hits.len()
+    };
+    assert_eq!((typed("webho"), typed("webho "), typed("webx"), typed("xyzzy")), (1, 0, 0, 0));
+    assert_eq!(searched(&store, "webho"), "");
+}
+
+#[test]
+fn a_misspelled_word_brings_a_suggestion() {
+    let mut scene = TestLog::new();
+    scene.envelope.project.key = "p".into();
+    remember(&mut scene, "Timezones of the ledger", "Invoices are dated in UTC.");
+    remember(&mut scene, "", "The timeout of the ledger");
+    scene.envelope.project.key = "q".into();
+    scene.envelope.project.label = "q".into();
+    remember(&mut scene, "", "walrus");
+    let store = scene.fold();
+    let table = [
+        ("timzone", Some("timezones")),
+        ("the TIMZONE, ledger", Some("the timezones, ledger")),
+        ("ledgre", Some("ledger")),
+        ("invoises timeuot", Some("invoices timeout")),
+        ("timezone", None),
+        ("walrsu", None),
+        ("utd", None),
+        ("xyzzy", None),
+    ];
+    for (query, expected) in table {
+        let project = Some("p".into());
+        let search = Search { query: query.into(), project, ..Search::default() };
+        let found = store.search(&search).unwrap();
+        assert_eq!(found.suggestion.as_deref(), expected, "{query}");
+        let hint = expected.map(|expected| format!("did you mean `{expected}`?"));
+        assert!(hint.is_none() || found.hint == hint, "{found:?}");
+    }
+    let search = Search { query: "walrsu".into(), ..Search::default() };
+    assert_eq!(store.search(&search).unwrap().suggestion.as_deref(), Some("walrus"));
+}
+
+#[test]
+fn counts_are_true_or_marked_as_a_lower_bound() {
+    let mut scene = TestLog::new();
+    for number in 0..5200 {
+        remember(&mut scene, "", if number < 5150 { "common" } else { "rare" });
+    }
+    let mut store = Store::in_memory().unwrap();
+    store.fold_events(&scene.events).unwrap();
+    let counted = |query: &str, limit: usize| {
+        let search = Search { query: query.into(), limit, ..Search::default() };
+        let found = store.search(&search).unwrap();
+        (found.hits.len(), found.matched, found.is_capped, found.has_more)
+    };
+    assert_eq!(counted("rare", 20), (20, 50, false, true));
+    assert_eq!(counted("rare", 50), (50, 50, false, false));
+    assert_eq!(counted("common", 20), (20, 2000, true, true));
+    assert_eq!(counted("", 20), (20, 20, true, true));
+    assert_eq!(counted("", 6000), (5200, 5200, false, false));
+}
+
+#[test]
+fn a_hit_names_a_file_and_the_tokens_it_takes() {
+    let store = mixed();
+    let search = Search { kinds: vec![Kind::Observation], ..Search::default() };
+    let hits = store.search(&search).unwrap().hits;
+    let shown: Vec<_> = hits.iter().map(|hit| (hit.file.as_deref(), hit.tokens)).collect();
+    assert_eq!(shown, [(None, 4), (Some("src/parser.rs"), 4)]);
 }

@@ -34,13 +34,18 @@ pub(crate) fn words_without_placeholders(text: &str) -> impl Iterator<Item = (Ra
 /// A word as it is in the index: lower case, without accents, stemmed. `out` is reused, because a
 /// search reads a hundred thousand words.
 pub(crate) fn fold(word: &str, out: &mut String) {
+    fold_unstemmed(word, out);
+    stem(out);
+}
+
+/// A word in lower case, without accents.
+pub(crate) fn fold_unstemmed(word: &str, out: &mut String) {
     out.clear();
     if word.is_ascii() {
         out.extend(word.bytes().map(|byte| byte.to_ascii_lowercase() as char));
     } else {
         out.extend(word.nfd().filter(|c| !is_mark(*c)).flat_map(char::to_lowercase).nfc());
     }
-    stem(out);
 }
 
 /// Combining accents.

@@ -3,7 +3,7 @@ import { get } from "./api.js";
 import { fill, h, prose } from "./dom.js";
 import { count, many } from "./format.js";
 import { Bar, forFeed, forSearch, isNarrow, isSearch, passes, read } from "./filters.js";
-import { empty, trouble, waiting } from "./router.js";
+import { empty, trouble, waiting, withQuery } from "./router.js";
 import { Rows, hit, item } from "./rows.js";
 
 /** The first piece fills a screen; the others come before one has scrolled there. */
@@ -24,6 +24,9 @@ export default async function feed(main, { query }) {
     leave: () => view.leave(),
   };
 }
+
+/** A link to the search with words that exist. */
+const suggested = ({ suggestion }) => h("a", { href: withQuery({ q: suggestion }, "/") }, suggestion);
 
 class Feed {
   constructor(main) {
@@ -64,6 +67,7 @@ class Feed {
 
   /** Another address: the old list stays until the new one is there. */
   async update(query) {
+    if (query.get("q") !== (this.filters?.q || null)) scrollTo(0, 0);
     document.title = query.get("q") ? `“${query.get("q")}” · claude-mem` : "claude-mem";
     const slow = setTimeout(() => this.list.classList.add("is-old"), 200);
     await this.show(query).catch((error) => error.name !== "AbortError" && fill(this.list, trouble(error)));
@@ -123,9 +127,10 @@ class Feed {
     const behind = (next ?? 0) + found.hits.length;
     return {
       items: found.hits.map(hit),
-      next: found.hits.length === PAGE && behind < found.totalResults ? behind : null,
-      total: found.totalResults,
+      next: found.hasMore && found.hits.length ? behind : null,
+      total: many(found.totalResults, "match", "matches").replace(" ", found.isCapped ? "+ " : " "),
       hint: found.hint,
+      suggestion: found.suggestion,
     };
   }
 
@@ -154,10 +159,11 @@ class Feed {
 
   #tell(first, isFound) {
     fill(this.end);
-    const hint = first.items.length > 0 && first.hint;
+    const hint = first.items.length > 0 && !first.suggestion && first.hint;
     fill(
       this.said,
-      isFound && first.items.length > 0 && many(first.total, "match", "matches"),
+      isFound && first.items.length > 0 && first.total,
+      first.suggestion && [" ", h("span", { class: "hint" }, "Did you mean ", suggested(first), "?")],
       hint && [" ", h("span", { class: "hint" }, prose(hint))],
     );
     this.said.hidden = !this.said.childNodes.length;
@@ -167,7 +173,7 @@ class Feed {
     if (isNarrow(this.filters)) {
       return empty(
         this.filters.q ? `No results for “${this.filters.q}”` : "Nothing here",
-        first.hint ?? "Try fewer filters, or other words.",
+        (!first.suggestion && first.hint) || "Try fewer filters, or other words.",
         h("a", { class: "button", href: "/" }, "Show everything"),
       );
     }

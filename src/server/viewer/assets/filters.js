@@ -51,6 +51,7 @@ export function forSearch(filters) {
   const kinds = { observation: "observations", summary: "sessions", prompt: "prompts" };
   return {
     query: filters.q,
+    typing: true,
     type: filters.type ? "observations" : kinds[filters.kind],
     obs_type: filters.type,
     concepts: filters.concept,

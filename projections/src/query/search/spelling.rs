@@ -1,0 +1,169 @@
+//! Suggests words that memories contain for those that none contains.
+//!
+//! The vocabulary is read from the index, one letter of the alphabet at a time. It contains stems,
+//! so the word itself is taken from a memory with that stem.
+
+use super::{
+    Kind, Query, Shape, Term, candidates::Gathering, searching::Searching, spans::Spans, tokens,
+};
+use crate::error::Result;
+use rusqlite::OptionalExtension;
+use std::{cmp::Reverse, collections::HashMap};
+
+/// Longer queries are sentences: a word that is not in them does not matter.
+const TERMS_MAX: usize = 6;
+/// Shorter words have too many neighbours.
+const CHARS_MIN: usize = 4;
+/// Words of this length may differ in two letters, shorter ones in one.
+const CHARS_FOR_TWO: usize = 8;
+/// Maximum number of stems that are compared.
+const STEMS_MAX: usize = 200_000;
+/// How many similar stems are looked up.
+const TRIES: usize = 5;
+
+impl Searching<'_> {
+    /// The text of the query with unknown words replaced. `None` if there are none, or nothing is
+    /// similar.
+    pub(super) fn respelled(&self, query: &Query, unknown: &[bool]) -> Result<Option<String>> {
+        if query.terms.len() > TERMS_MAX {
+            return Ok(None);
+        }
+        let mut replaced = HashMap::new();
+        for (term, _) in query.terms.iter().zip(unknown).filter(|(_, unknown)| **unknown) {
+            if let Some(word) = self.similar_word(term)? {
+                replaced.insert(term.text.clone(), word);
+            }
+        }
+        if replaced.is_empty() {
+            return Ok(None);
+        }
+        let typed = &self.search.query;
+        let mut text = String::with_capacity(typed.len());
+        let mut copied = 0;
+        for (range, word) in tokens::words(typed) {
+            if let Some(word) = replaced.get(&word.to_lowercase()) {
+                text += &typed[copied..range.start];
+                text += word;
+                copied = range.end;
+            }
+        }
+        text += &typed[copied..];
+        Ok((copied > 0).then_some(text))
+    }
+
+    fn similar_word(&self, term: &Term) -> Result<Option<String>> {
+        let [stem] = &term.stems[..] else { return Ok(None) };
+        let is_word = term.shape != Shape::Characters && stem.chars().all(char::is_alphabetic);
+        if !is_word || term.text.chars().count() < CHARS_MIN {
+            return Ok(None);
+        }
+        let mut similar = Vec::new();
+        for (kind, _) in self.kinds() {
+            self.add_similar_stems(kind, stem, &mut similar)?;
+        }
+        similar.sort();
+        similar.dedup_by(|next, before| next.2 == before.2);
+        for (_, _, stem, kind) in similar.into_iter().take(TRIES) {
+            if let Some(word) = self.word_with_stem(kind, &stem)?
+                && self.is_known(kind, &word)?
+            {
+                return Ok(Some(word));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Adds stems that begin with the same letter: distance, number of memories, stem, kind.
+    fn add_similar_stems(
+        &self,
+        kind: Kind,
+        stem: &str,
+        similar: &mut Vec<(usize, Reverse<i64>, String, Kind)>,
+    ) -> Result<()> {
+        let chars = stem.chars().count();
+        let distance_max = if chars < CHARS_FOR_TWO { 1 } else { 2 };
+        let first: String = stem.chars().take(1).collect();
+        let index = kind.index();
+        self.store.connection.execute_batch(&format!(
+            "create virtual table if not exists temp.{index}_stems using fts5vocab (main, {index}, row);
+             create virtual table if not exists temp.{index}_places using fts5vocab (main, {index}, instance)"
+        ))?;
+        let sql = format!(
+            "select term, doc from temp.{index}_stems where term >= ?1 and term < ?1 || char(0x10FFFF) limit ?2"
+        );
+        let mut statement = self.store.connection.prepare_cached(&sql)?;
+        let mut rows = statement.query((first, STEMS_MAX as i64))?;
+        while let Some(row) = rows.next()? {
+            let other = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
+            if other.chars().count().abs_diff(chars) > distance_max {
+                continue;
+            }
+            let distance = strsim::osa_distance(stem, other);
+            if (1..=distance_max).contains(&distance) {
+                similar.push((distance, Reverse(row.get(1)?), other.to_owned(), kind));
+            }
+        }
+        Ok(())
+    }
+
+    /// A word of a memory with this stem, in lower case.
+    fn word_with_stem(&self, kind: Kind, stem: &str) -> Result<Option<String>> {
+        let connection = &self.store.connection;
+        let sql = format!("select doc from temp.{}_places where term = ?1 limit 1", kind.index());
+        let id: Option<i64> =
+            connection.prepare_cached(&sql)?.query_row([stem], |row| row.get(0)).optional()?;
+        let columns = kind.columns().join(", ");
+        let sql = format!(
+            "select concat_ws(' ', {columns}, identifiers) from {} where id = ?1",
+            kind.table()
+        );
+        let text: Option<String> =
+            connection.prepare_cached(&sql)?.query_row([id], |row| row.get(0)).optional()?;
+        let mut folded = String::new();
+        let text = text.unwrap_or_default();
+        let mut words = tokens::words_without_placeholders(&text);
+        let word = words.find(|(_, word)| {
+            tokens::fold(word, &mut folded);
+            folded == stem
+        });
+        Ok(word.map(|(_, word)| word.to_lowercase()))
+    }
+
+    /// Whether the searched projects contain a word.
+    fn is_known(&self, kind: Kind, word: &str) -> Result<bool> {
+        let gathering = Gathering {
+            connection: &self.store.connection,
+            kind,
+            query: &Query::default(),
+            filter: &super::Filter::default(),
+            projects: self.projects.as_deref(),
+        };
+        let spans = Spans::of(&self.store.connection, kind)?;
+        let term = Term::new(&[word], Shape::Words, false);
+        Ok(gathering.count(&term, &spans)? > 0.0)
+    }
+
+    /// Drops letters from the end of the word that is being typed until a memory contains a word
+    /// that begins with it.
+    pub(super) fn complete_typed(&self, query: &mut Query) -> Result<()> {
+        const LETTERS_MAX: usize = 4;
+        let Some(at) = query.typed else { return Ok(()) };
+        let mut shorter = query.clone();
+        for _ in 0..=LETTERS_MAX {
+            for (kind, _) in self.kinds() {
+                let index = kind.index();
+                let sql = format!("select 1 from {index} where {index} match ?1 limit 1");
+                let expression = shorter.terms[at].expression();
+                let mut statement = self.store.connection.prepare_cached(&sql)?;
+                if statement.exists([expression])? {
+                    *query = shorter;
+                    return Ok(());
+                }
+            }
+            if !shorter.shorten_typed() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
