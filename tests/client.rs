@@ -1,7 +1,9 @@
 //! The whole path with the real Claude Code: as the session that is watched, and as the agent that distils.
 
+use std::fs;
+
 use claude_mem_tools::{
-    client::executable,
+    client::{Client, executable},
     model::{Answer, Request, Script, Server, When},
 };
 use serde_json::{Value, json};
@@ -61,4 +63,61 @@ fn the_users_own_client_distils_and_two_sessions_never_share_a_conversation() {
     }
     let third = questions.iter().find(|r| r.last_user_text().contains("work 3 of alpha")).unwrap();
     assert!(third.all_text().contains("work 2 of alpha"), "the conversation goes on");
+}
+
+/// Memories reach the real client at the moment they concern, once, and otherwise nothing does.
+#[test]
+fn memories_reach_the_model_with_the_prompt_and_the_file_they_concern() {
+    let file = |client: &Client| client.cwd().join("ledger.rs").to_string_lossy().into_owned();
+    let server = Server::answering(|request: &Request| match request.tool_results().pop() {
+        None if request.last_user_text().contains("round the ledger") => {
+            let text = request.all_text();
+            let path = text.split("in FILE ").nth(1).unwrap().split(' ').next().unwrap();
+            Answer::tools([("Read", json!({"file_path": path}))])
+        }
+        Some((_, read)) if read.contains("let cents") && !read.contains("updated") => {
+            let text = request.all_text();
+            let path = text.split("in FILE ").nth(1).unwrap().split(' ').next().unwrap();
+            let edit = json!({"file_path": path, "old_string": "cents", "new_string": "mills"});
+            Answer::tools([("Edit", edit)])
+        }
+        _ => Answer::text("Done."),
+    });
+    let server = server.unwrap();
+    let client = real_client(&server.url());
+    fs::write(client.cwd().join("ledger.rs"), "let cents = 7;\n").unwrap();
+    let claude_mem = |arguments: &[&str]| ours(&client, arguments);
+    claude_mem(&["install"]);
+    claude_mem(&["settings", "set", "WORKER_AUTOSTART", "false"]);
+    // What the start of a session shows is not given again, so the start shows nothing.
+    claude_mem(&["settings", "set", "CONTEXT_TOKENS_MAX", "0"]);
+    let decision = "Moved off Postgres to SQLite";
+    let reason = "Backups of a single file are simple.";
+    claude_mem(&["remember", "--type", "decision", "--title", decision, reason]);
+    let trap = "Rounding here twice loses a cent";
+    claude_mem(&["remember", "--type", "rule", "--file", "ledger.rs", trap]);
+    let asked = |prompt: &str| {
+        let before = server.requests().len();
+        let outcome = client.prompt(prompt).unwrap();
+        assert!(outcome.status.success(), "{outcome:?}");
+        server.requests().split_off(before)
+    };
+
+    let why = asked("why did we move off Postgres?");
+    let text = why.last().unwrap().all_text();
+    assert!(text.contains(decision) && text.contains(reason), "{text}");
+    assert!(!text.contains(trap), "{text}");
+
+    let unrelated = "write a poem about the sea";
+    let with = asked(unrelated).pop().unwrap().all_text();
+    claude_mem(&["settings", "set", "CONTEXT_PROMPT_TOKENS_MAX", "0"]);
+    let without = asked(unrelated).pop().unwrap().all_text();
+    assert_eq!(with, without, "an unrelated prompt adds nothing");
+
+    let edited = asked(&format!("round the ledger in FILE {} please", file(&client)));
+    let last = edited.last().unwrap().body.to_string();
+    assert_eq!(last.matches(trap).count(), 1, "{last}");
+    assert!(!edited[0].body.to_string().contains(trap), "not before the file is used");
+    let now = fs::read_to_string(client.cwd().join("ledger.rs")).unwrap();
+    assert_eq!(now, "let mills = 7;\n", "the edit was made as the model asked for it");
 }

@@ -13,14 +13,14 @@ use crate::sandbox::Sandbox;
 const MINUTE_US: u64 = 60_000_000;
 
 /// A home with one project, in which sessions can be said to have happened.
-struct Past {
-    sandbox: Sandbox,
+pub(crate) struct Past {
+    pub(crate) sandbox: Sandbox,
     log: EventLog,
     at_us: u64,
 }
 
 impl Past {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let sandbox = Sandbox::new();
         fs::create_dir(sandbox.home().join("shop")).unwrap();
         let log = EventLog::open(&sandbox.data().join("log"), Options::default()).unwrap();
@@ -28,11 +28,11 @@ impl Past {
         Self { sandbox, log, at_us: now - 10_000 * MINUTE_US }
     }
 
-    fn root(&self) -> String {
+    pub(crate) fn root(&self) -> String {
         fs::canonicalize(self.sandbox.home().join("shop")).unwrap().to_string_lossy().into()
     }
 
-    fn record(&mut self, session: &str, event: impl Into<Event>) {
+    pub(crate) fn record(&mut self, session: &str, event: impl Into<Event>) {
         self.at_us += MINUTE_US;
         let root = self.root();
         let project = Project { key: root.clone(), label: "shop".into(), root };
@@ -48,7 +48,7 @@ impl Past {
     }
 
     /// The agent said this of a session.
-    fn reply(&mut self, session: &str, reply: &str) {
+    pub(crate) fn reply(&mut self, session: &str, reply: &str) {
         let replied = AgentReplied {
             provider: "extract".into(),
             model: "rules".into(),
@@ -59,7 +59,7 @@ impl Past {
         self.record(session, replied);
     }
 
-    fn observe(&mut self, session: &str, kind: &str, title: &str, file: &str) {
+    pub(crate) fn observe(&mut self, session: &str, kind: &str, title: &str, file: &str) {
         self.reply(
             session,
             &format!(
@@ -312,7 +312,7 @@ fn a_project_without_memories_gets_no_context() {
 
 impl Past {
     /// What is added to a prompt; `None` if nothing.
-    fn prompt(&self, session: &str, prompt: &str) -> Option<String> {
+    pub(crate) fn prompt(&self, session: &str, prompt: &str) -> Option<String> {
         let sent = json!({"session_id": session, "hook_event_name": "UserPromptSubmit", "prompt": prompt,
             "cwd": self.root(), "transcript_path": "/none"});
         let answer = self.sandbox.hook("new", sent.to_string());

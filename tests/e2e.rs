@@ -2,6 +2,7 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod action;
 mod agent;
 mod auto;
 mod backup;

@@ -35,6 +35,7 @@ fn the_installed_hooks_are_those_the_client_runs() {
         [
             "PostToolUse",
             "PostToolUseFailure",
+            "PreToolUse",
             "SessionEnd",
             "SessionStart",
             "Stop",

@@ -9,6 +9,8 @@ use claude_mem_events::StopScope;
 pub enum IncomingKind {
     SessionStart,
     Prompt,
+    /// Not recorded: the client asks for context.
+    FileUse,
     ToolUse,
     Stop,
     SessionEnd,
@@ -19,6 +21,7 @@ pub enum IncomingKind {
 pub enum Incoming<'a> {
     SessionStart(SessionStart<'a>),
     Prompt(Prompt<'a>),
+    FileUse(FileUse<'a>),
     ToolUse(ToolUse<'a>),
     Stop(Stop<'a>),
     SessionEnd(SessionEnd<'a>),
@@ -29,6 +32,7 @@ impl Incoming<'_> {
         match self {
             Self::SessionStart(_) => IncomingKind::SessionStart,
             Self::Prompt(_) => IncomingKind::Prompt,
+            Self::FileUse(_) => IncomingKind::FileUse,
             Self::ToolUse(_) => IncomingKind::ToolUse,
             Self::Stop(_) => IncomingKind::Stop,
             Self::SessionEnd(_) => IncomingKind::SessionEnd,
@@ -51,6 +55,13 @@ pub struct Prompt<'a> {
     pub text: Cow<'a, str>,
     /// The client's id of the turn.
     pub prompt_id: Cow<'a, str>,
+}
+
+/// A file is about to be read or written.
+#[derive(Debug, Default)]
+pub struct FileUse<'a> {
+    /// As given to the tool.
+    pub path: Cow<'a, str>,
 }
 
 /// A tool was used, or failed.
@@ -118,7 +129,7 @@ pub enum Skip {
     OurTool,
     /// The session is one of the agent that distills.
     OurAgent,
-    /// The client sends this event for its own purposes.
+    /// The event is nothing to remember.
     NotForUs,
     /// The client has no such event. A hook keeps the payload as `InputUnreadable`.
     UnknownEvent(String),

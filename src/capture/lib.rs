@@ -26,13 +26,15 @@ pub use dropped::Dropped;
 pub use envelope::{bounded, envelope};
 pub use exclusion::excluded_by;
 pub use incoming::{
-    Incoming, IncomingKind, LastMessages, Prompt, SessionEnd, SessionStart, Skip, Stop, ToolUse,
+    FileUse, Incoming, IncomingKind, LastMessages, Prompt, SessionEnd, SessionStart, Skip, Stop,
+    ToolUse,
 };
 pub use input::{Input, read as read_input};
 pub use payload::{Payload, text as json_text};
 pub use private_turn::{is_turn_private, sweep as sweep_private_turns};
 pub use recorder::{
-    Access, Captured, HookOutcome, Problem, Prompted, Recorder, SessionBegun, Source, is_internal,
+    Access, Captured, HookOutcome, Occasion, Problem, Recorder, SessionBegun, Source, Subject,
+    is_internal,
 };
 pub use recorder_cache::RecorderCache;
 pub use remarks::{Refusal, Remarks};

@@ -9,7 +9,7 @@ use std::{
 
 use claude_mem_events::{
     Envelope, Event, EventLog, Id, InputUnreadable, MemoryInjected, PromptSubmitted,
-    SessionStarted, Submitter,
+    SessionStarted, Submitter, ToolUsed,
 };
 use claude_mem_log::{Options, sync_is_due};
 
@@ -19,7 +19,7 @@ use crate::{
     dropped::Dropped,
     envelope::{bounded, envelope},
     exclusion::excluded_by,
-    incoming::{Incoming, IncomingKind, Skip},
+    incoming::{FileUse, Incoming, IncomingKind, Skip},
     input::Input,
     payload::{Malformed, Payload},
     private_turn::PrivateTurn,
@@ -100,8 +100,8 @@ pub struct HookOutcome {
     pub kind: Option<IncomingKind>,
     /// Set if a session was started or resumed.
     pub begun: Option<SessionBegun>,
-    /// Set if the user submitted a prompt that is recorded.
-    pub prompted: Option<Prompted>,
+    /// Set if memories may concern what happened.
+    pub occasion: Option<Occasion>,
     /// An event was appended, and no worker received the wake-up.
     pub needs_worker: bool,
 }
@@ -114,12 +114,22 @@ pub struct SessionBegun {
     pub source: String,
 }
 
-/// A prompt of the user.
+/// An event that memories may concern.
 #[derive(Debug)]
-pub struct Prompted {
+pub struct Occasion {
     pub envelope: Envelope,
-    /// As recorded: without private text and secrets.
-    pub text: String,
+    pub subject: Subject,
+}
+
+/// What memories may concern. Texts are as recorded: without private text and secrets.
+#[derive(Debug)]
+pub enum Subject {
+    /// A prompt of the user.
+    Prompt { text: String },
+    /// A file that is about to be read or written.
+    File { path: String, cwd: String },
+    /// A command that failed.
+    Failure { command: String, error: String },
 }
 
 /// Why an event was not recorded although it should have been.
@@ -243,6 +253,11 @@ impl Recorder {
             },
         };
         let captured = match parsed {
+            Ok(Incoming::FileUse(used)) => {
+                outcome.kind = Some(IncomingKind::FileUse);
+                outcome.occasion = self.file_occasion(source, &used);
+                return Ok(());
+            }
             Ok(incoming) => {
                 outcome.kind = Some(incoming.kind());
                 self.capture(source, incoming, payload)?
@@ -260,7 +275,11 @@ impl Recorder {
             Event::PromptSubmitted(PromptSubmitted {
                 prompt, submitter: Submitter::User, ..
             }) if !prompt.is_empty() => {
-                outcome.prompted = Some(Prompted { envelope, text: prompt });
+                let subject = Subject::Prompt { text: prompt };
+                outcome.occasion = Some(Occasion { envelope, subject });
+            }
+            Event::ToolUsed(used) if used.has_failed && !used.is_interrupt => {
+                outcome.occasion = failure(used).map(|subject| Occasion { envelope, subject });
             }
             Event::InputUnreadable(unreadable) if appended.is_ok() => {
                 return Err(Problem::Unreadable(unreadable.error));
@@ -268,6 +287,13 @@ impl Recorder {
             _ => {}
         }
         appended.map(|_| ())
+    }
+
+    /// A file use is not recorded, but what is not recorded is not given memories either.
+    fn file_occasion(&self, source: Source<'_>, used: &FileUse<'_>) -> Option<Occasion> {
+        let Admitted { envelope, cwd, turn, .. } = self.admit(source).ok()?;
+        let path = used.path.clone().into_owned();
+        (!turn.is_on()).then(|| Occasion { envelope, subject: Subject::File { path, cwd } })
     }
 
     /// Where a hook's payload comes from, and whether anything names its session.
@@ -403,6 +429,16 @@ impl Recorder {
             bytes: input.len,
         }
     }
+}
+
+/// The command that a tool was given, with its error. `None` for tools that run none.
+fn failure(used: ToolUsed) -> Option<Subject> {
+    #[derive(serde::Deserialize)]
+    struct Input {
+        command: String,
+    }
+    let Input { command } = serde_json::from_str(&used.input).ok()?;
+    Some(Subject::Failure { command, error: used.error })
 }
 
 /// Whether this is a working directory of the agent that distills. Links on the way to the data directory

@@ -1,12 +1,17 @@
 //! `claude-mem context`: the context that a new session receives.
 
+use std::cell::RefCell;
+
 use clap::Args;
 use serde_json::json;
 
 use claude_mem_capture::project::ProjectId;
 use claude_mem_core::{app::App, failure::Failure, time_arg::When};
 use claude_mem_memory::{
-    context::{Moment, Page, PromptContext, PromptRequest, Request, compose, for_prompt},
+    context::{
+        AddedContext, FileOfProject, Moment, Page, Recipient, Request, compose, for_failure,
+        for_file, for_prompt,
+    },
     resolve, store,
 };
 
@@ -28,6 +33,21 @@ pub(crate) struct Context {
     /// Also show the memories that are added to this prompt, if it is the first one of the session
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
+    /// Also show the memories that are added when this file is first read or written
+    #[arg(long, value_name = "PATH")]
+    file: Option<String>,
+    /// Also show the memories that are added when this command fails
+    #[arg(long, value_name = "COMMAND")]
+    failure: Option<String>,
+    /// What the command prints when it fails
+    #[arg(
+        long,
+        value_name = "TEXT",
+        requires = "failure",
+        default_value = "",
+        hide_default_value = true
+    )]
+    error: String,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -42,25 +62,42 @@ impl Context {
         let request =
             Request { project: &project, now, moment: Moment::Start, budget: self.budget };
         let page = compose(&store, &app.settings, &request)?;
-        let given = store.observation_refs(page.as_ref().map_or(&[], |page| &page.given))?;
-        let with_prompt = match &self.prompt {
-            None => None,
-            Some(prompt) => {
-                let key = &project.key;
-                let request =
-                    PromptRequest { project: key, prompt, now, session: "", given: &given };
-                for_prompt(&store, &app.settings, &request)?
-            }
+        let given = RefCell::new(page.as_ref().map_or_else(Vec::new, |page| page.given.clone()));
+        let recipient = Recipient {
+            project: &project.key,
+            session: "",
+            now,
+            given: &|| store.observation_refs(&given.borrow()),
         };
-        if self.json {
-            return app.output.json(&to_json(&project, page.as_ref(), with_prompt.as_ref()));
+        // In the order of a session: what comes first is not repeated.
+        let keep = |added: Option<AddedContext>| {
+            given.borrow_mut().extend(added.iter().flat_map(|added| &added.observations));
+            added
+        };
+        let settings = &app.settings;
+        let mut added = [("prompt", None), ("file", None), ("failure", None)];
+        if let Some(prompt) = &self.prompt {
+            added[0].1 = keep(for_prompt(&store, settings, &recipient, prompt)?);
         }
-        if page.is_none() && with_prompt.is_none() {
+        if let Some(path) = &self.file {
+            let cwd = std::env::current_dir().unwrap_or_default();
+            let (cwd, root) = (cwd.to_string_lossy(), project.root.to_string_lossy());
+            let file = FileOfProject { path, cwd: &cwd, root: &root };
+            added[1].1 = keep(for_file(&store, settings, &recipient, &file)?);
+        }
+        if let Some(command) = &self.failure {
+            let failure = (command.as_str(), self.error.as_str());
+            added[2].1 = keep(for_failure(&store, settings, &recipient, failure)?);
+        }
+        if self.json {
+            return app.output.json(&to_json(&project, page.as_ref(), &added));
+        }
+        let added = added.into_iter().filter_map(|(_, added)| added.map(|added| added.text));
+        let texts: Vec<String> = page.map(|page| page.text).into_iter().chain(added).collect();
+        if texts.is_empty() {
             app.output.say(format_args!("no memories of {} yet", project.label));
             return Ok(());
         }
-        let texts = [page.map(|page| page.text), with_prompt.map(|context| context.text)];
-        let texts: Vec<String> = texts.into_iter().flatten().collect();
         app.output.line(app.output.page(&texts.join("\n\n")))
     }
 }
@@ -68,9 +105,9 @@ impl Context {
 fn to_json(
     project: &ProjectId,
     page: Option<&Page>,
-    with_prompt: Option<&PromptContext>,
+    added: &[(&str, Option<AddedContext>)],
 ) -> serde_json::Value {
-    json!({
+    let mut object = json!({
         "project": project.label,
         "key": project.key,
         "text": page.map_or("", |page| &page.text),
@@ -78,10 +115,13 @@ fn to_json(
         "tokens_max": page.map_or(0, |page| page.tokens_max),
         "observations": page.map_or(0, |page| page.observations),
         "observations_total": page.map_or(0, |page| page.observations_total),
-        "with_prompt": with_prompt.map(|context| json!({
-            "text": context.text,
-            "tokens": context.tokens,
-            "observations": context.observations.iter().map(i64::to_string).collect::<Vec<_>>(),
-        })),
-    })
+    });
+    for (moment, added) in added {
+        object[format!("with_{moment}")] = json!(added.as_ref().map(|added| json!({
+            "text": added.text,
+            "tokens": added.tokens,
+            "observations": added.observations.iter().map(i64::to_string).collect::<Vec<_>>(),
+        })));
+    }
+    object
 }

@@ -1,9 +1,10 @@
 //! The commands that clients run as hooks.
 //!
 //! Whatever happens here, the user's session goes on: exit code 0, nothing on stderr, and on stdout one
-//! response in the client's form. A hook reads stdin, appends at most one event, responds and exits.
+//! response in the client's form. A hook reads stdin, appends at most one event, responds, appends what it gave, and
+//! exits.
 
-mod prompt;
+mod added;
 mod session_start;
 
 use std::{
@@ -105,16 +106,16 @@ pub(crate) fn run(hook: HookCommand) -> u8 {
     };
     let outcome = recorder.record_hook(hook, &read_input());
     let kind = outcome.kind.filter(|kind| client.context_at.contains(kind));
-    let (response, injected) = match (kind, &outcome.prompted) {
+    let (response, injected) = match (kind, &outcome.occasion) {
         (Some(IncomingKind::SessionStart), _) => {
             session_start::response(&recorder, outcome.begun.as_ref())
         }
-        (Some(IncomingKind::Prompt), Some(prompted)) => prompt::response(&recorder, prompted),
+        (Some(_), Some(occasion)) => added::response(&recorder, occasion),
         _ => (Response::default(), None),
     };
     respond(client, &response);
     let begun = outcome.begun.as_ref().map(|begun| &begun.envelope);
-    let envelope = begun.or(outcome.prompted.as_ref().map(|prompted| &prompted.envelope));
+    let envelope = begun.or(outcome.occasion.as_ref().map(|occasion| &occasion.envelope));
     if let (Some(injected), Some(envelope)) = (injected, envelope) {
         recorder.record_injection(envelope, injected);
     }

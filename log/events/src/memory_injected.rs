@@ -24,6 +24,10 @@ pub enum InjectionMoment {
     Prompt,
     /// When the assistant asked for them, over MCP.
     Fetch,
+    /// Before a file was read or written.
+    File,
+    /// After a command failed.
+    Failure,
 }
 
 /// An observation, by the event that contains it. Ids of rows are not stable between machines.
@@ -68,7 +72,8 @@ mod tests {
 
     #[test]
     fn v2_bytes_are_fixed() {
-        for (moment, number) in [(InjectionMoment::Prompt, 1), (InjectionMoment::Fetch, 2)] {
+        let moments = [InjectionMoment::Fetch, InjectionMoment::File, InjectionMoment::Failure];
+        for (moment, number) in moments.into_iter().zip(2_u8..) {
             let event = MemoryInjected { moment, ..MemoryInjected::default() };
             let mut bytes = Vec::new();
             codec::write(&event, &mut bytes).unwrap();

@@ -29,6 +29,8 @@ impl Projection for Injections {
             InjectionMoment::SessionStart => "session start",
             InjectionMoment::Prompt => "prompt",
             InjectionMoment::Fetch => "fetch",
+            InjectionMoment::File => "file",
+            InjectionMoment::Failure => "failure",
         };
         let sql =
             "insert into injections (seq, position, at_us, session, project, moment, event, number)

@@ -223,7 +223,7 @@ impl Store {
 
     /// The project and all that were merged into it. Each is queried separately, so that an index
     /// gives its latest rows without sorting.
-    fn merged_projects(&self, key: &str) -> Result<Vec<i64>> {
+    pub(super) fn merged_projects(&self, key: &str) -> Result<Vec<i64>> {
         let sql =
             "select id from projects where owner = (select owner from projects where key = ?1)";
         let mut statement = self.connection.prepare_cached(sql)?;

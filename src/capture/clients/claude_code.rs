@@ -13,7 +13,8 @@ use super::{Client, Registration, Response, SessionFields};
 use crate::{
     PLUGIN,
     incoming::{
-        Incoming, IncomingKind, LastMessages, Prompt, SessionEnd, SessionStart, Skip, Stop, ToolUse,
+        FileUse, Incoming, IncomingKind, LastMessages, Prompt, SessionEnd, SessionStart, Skip,
+        Stop, ToolUse,
     },
     payload::{self, Payload},
     transcript::{Message, Speaker, TurnPart, TurnRow},
@@ -29,7 +30,12 @@ pub static CLAUDE_CODE: Client = Client {
     transcript_line: Some(transcript_line),
     turn_row: Some(turn_row),
     is_our_tool,
-    context_at: &[IncomingKind::SessionStart, IncomingKind::Prompt],
+    context_at: &[
+        IncomingKind::SessionStart,
+        IncomingKind::Prompt,
+        IncomingKind::FileUse,
+        IncomingKind::ToolUse,
+    ],
     respond,
     hooks: HOOKS,
 };
@@ -50,11 +56,13 @@ pub const ALIASES: [(&str, IncomingKind); 5] = [
 /// Events that Claude Code 2.0.76 does not know are registered only for newer versions: one unknown name there
 /// disables every hook in the file. Denied permissions and compactions are in the transcript that `Stop` reads, so
 /// their events (`PermissionDenied`, `PostCompact`) are not registered.
+/// All versions know `PreToolUse`; those before 2.1.9 ignore the context that it adds.
 /// Synchronous, because background hooks are killed when the session ends. `SessionEnd` without a limit of
 /// its own gets 1.5 seconds, shared with all other hooks.
 const HOOKS: &[Registration] = &[
     registration("SessionStart", None, "context", 10),
     registration("UserPromptSubmit", None, "new", 5),
+    registration("PreToolUse", Some(FILE_TOOLS), "hook --client claude-code", 5),
     registration("PostToolUse", Some("*"), "save", 5),
     registration("PostToolUseFailure", Some("*"), "save", 5),
     registration("Stop", None, "summary", 10),
@@ -62,6 +70,9 @@ const HOOKS: &[Registration] = &[
     registration("SessionEnd", None, "cleanup", 5),
     Registration { since: Some([2, 1, 78]), ..registration("StopFailure", None, "summary", 10) },
 ];
+
+/// Tools that name one file, which they read or write.
+const FILE_TOOLS: &str = "Read|Edit|Write|MultiEdit|NotebookEdit";
 
 const fn registration(
     event: &'static str,
@@ -95,6 +106,7 @@ pub(crate) fn parse<'a>(
     let kind = match &*name {
         "SessionStart" => IncomingKind::SessionStart,
         "UserPromptSubmit" => IncomingKind::Prompt,
+        "PreToolUse" => IncomingKind::FileUse,
         "PostToolUse" | "PostToolUseFailure" => IncomingKind::ToolUse,
         "Stop" | "SubagentStop" | "StopFailure" => IncomingKind::Stop,
         "SessionEnd" => IncomingKind::SessionEnd,
@@ -111,12 +123,24 @@ pub(crate) fn parse<'a>(
             text: payload.text("prompt"),
             prompt_id: payload.text("prompt_id"),
         }),
+        IncomingKind::FileUse => Incoming::FileUse(file_use(payload).ok_or(Skip::NotForUs)?),
         IncomingKind::ToolUse => Incoming::ToolUse(tool_use(payload, &name)),
         IncomingKind::Stop => Incoming::Stop(stop(payload, &name)),
         IncomingKind::SessionEnd => {
             Incoming::SessionEnd(SessionEnd { reason: payload.text("reason") })
         }
     })
+}
+
+/// `None` if the tool names no file.
+fn file_use<'a>(payload: &mut Payload<'a>) -> Option<FileUse<'a>> {
+    #[derive(serde::Deserialize)]
+    struct Input {
+        #[serde(alias = "notebook_path")]
+        file_path: String,
+    }
+    let input: Input = serde_json::from_str(&payload.json("tool_input")).ok()?;
+    Some(FileUse { path: Cow::Owned(input.file_path) }).filter(|used| !used.path.is_empty())
 }
 
 fn tool_use<'a>(payload: &mut Payload<'a>, event: &str) -> ToolUse<'a> {
@@ -206,6 +230,9 @@ fn respond(response: &Response) -> String {
     };
     let event = match event {
         Some(IncomingKind::Prompt) => "UserPromptSubmit",
+        Some(IncomingKind::FileUse) => "PreToolUse",
+        // A tool use that went well adds no context.
+        Some(IncomingKind::ToolUse) => "PostToolUseFailure",
         _ => "SessionStart",
     };
     let output = json!({"hookEventName": event, "additionalContext": context});
@@ -314,8 +341,12 @@ mod tests {
     }
 
     #[test]
-    fn every_registered_command_is_an_alias() {
+    fn every_registered_command_is_an_alias_or_names_the_client() {
+        let of_client = format!("{} --client {}", super::super::HOOK, CLAUDE_CODE.name);
         for hook in HOOKS {
+            if hook.command == of_client {
+                continue;
+            }
             let alias = ALIASES.iter().find(|(command, _)| *command == hook.command);
             assert!(alias.is_some(), "{hook:?}");
             let (mut payload, _) = Payload::read("{}");

@@ -32,7 +32,7 @@ use claude_mem_core::{
 use claude_mem_distill::{self, RunOptions, prompts::adopt};
 use claude_mem_import::{self, From, Scope, Sink, transcript_files};
 use claude_mem_memory::{
-    context::{Moment, PromptRequest, Request, compose, for_prompt},
+    context::{Moment, Recipient, Request, compose, for_prompt},
     memory_json::DetailsJson,
     resolve,
     search::{ProjectScope, SearchRequest, search},
@@ -193,15 +193,11 @@ impl Sessions {
         let now = as_of.end(self.app.clock.now());
         let request = Request { project: &project, now, moment: Moment::Start, budget: None };
         let page = compose(store, settings, &request)?;
-        let given = store.observation_refs(page.as_ref().map_or(&[], |page| &page.given))?;
+        let given = || store.observation_refs(page.as_ref().map_or(&[], |page| &page.given));
+        let recipient = Recipient { project: &project.key, session: "", now, given: &given };
         let with_prompt = match prompt {
             None => None,
-            Some(prompt) => {
-                let key = &project.key;
-                let request =
-                    PromptRequest { project: key, prompt, now, session: "", given: &given };
-                for_prompt(store, settings, &request)?
-            }
+            Some(prompt) => for_prompt(store, settings, &recipient, prompt)?,
         };
         let texts = [page.map(|page| page.text), with_prompt.map(|context| context.text)];
         let texts: Vec<String> = texts.into_iter().flatten().collect();

@@ -96,6 +96,10 @@ settings! {
             "Maximum context size", "Maximum size of the context.";
         CONTEXT_PROMPT_TOKENS_MAX: usize = "CLAUDE_MEM_CONTEXT_PROMPT_TOKENS_MAX", count(600, 0..=4000), unit Tokens,
             "Maximum size with a prompt", "Maximum size of the memories that are added to a prompt they concern. 0 adds none.";
+        CONTEXT_FILE_TOKENS_MAX: usize = "CLAUDE_MEM_CONTEXT_FILE_TOKENS_MAX", count(300, 0..=4000), unit Tokens,
+            "Maximum size with a file", "Maximum size of the decisions, rules, notes and traps that are added before a file is first read or written. 0 adds none.";
+        CONTEXT_FAILURE_TOKENS_MAX: usize = "CLAUDE_MEM_CONTEXT_FAILURE_TOKENS_MAX", count(300, 0..=4000), unit Tokens,
+            "Maximum size with a failure", "Maximum size of the memories that are added when a command fails as one did before. 0 adds none.";
         CONTEXT_OBSERVATION_TYPES: Vec<String> = "CLAUDE_MEM_CONTEXT_OBSERVATION_TYPES", &[],
             "Observation types", "Include only observations of these types. If empty, all types.";
         CONTEXT_OBSERVATION_CONCEPTS: Vec<String> = "CLAUDE_MEM_CONTEXT_OBSERVATION_CONCEPTS", &[],

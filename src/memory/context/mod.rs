@@ -1,9 +1,12 @@
 //! The context for a new session: selected by usefulness, marked where it may be outdated, and
 //! within the client's size limit.
 
+mod added;
 mod choice;
 mod commands;
 mod failed_command;
+mod failure;
+mod file;
 mod freshness;
 mod knowledge;
 mod names;
@@ -18,9 +21,12 @@ use std::path::Path;
 use claude_mem_log::Log;
 use claude_mem_projections::{ContextMaterial, ContextQuery, SessionState, Store};
 
+pub use added::{AddedContext, Recipient};
 pub use commands::WORKS_HERE;
+pub use failure::for_failure;
+pub use file::{FileOfProject, for_file};
 pub use freshness::FileState;
-pub use prompt::{PromptContext, PromptRequest, for_prompt};
+pub use prompt::for_prompt;
 pub use sheet::Page;
 
 use claude_mem_capture::project::ProjectId;

@@ -43,6 +43,11 @@ impl Samples {
         self.times[self.times.len() / 2]
     }
 
+    /// The turn that this share of all is not slower than.
+    pub(crate) fn at(&self, share: f64) -> Duration {
+        self.times[((self.times.len() - 1) as f64 * share) as usize]
+    }
+
     /// The slowest turn.
     pub(crate) fn max(&self) -> Duration {
         self.times[self.times.len() - 1]

@@ -47,6 +47,7 @@ pub(crate) type Measure = fn(&Settings, &Scratch) -> Outcome<Vec<Figure>>;
 pub(crate) const GROUPS: &[Group] = &[
     log::GROUP,
     hooks::GROUP,
+    hooks::ADDED,
     fold::GROUP,
     ask::GROUP,
     recall::GROUP,

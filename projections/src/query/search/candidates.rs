@@ -8,11 +8,15 @@
 //! ones.
 
 use super::{Kind, Query, filter::Filter, query::Term, spans::Spans, statistics::Statistics};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use rusqlite::{Connection, params_from_iter, types::Value};
 
 /// A word in more rows than this is common.
 const RARE_ROWS_MAX: i64 = 5000;
+/// For hooks, a word in more rows than this is common. It is in 1 of 100 among 100,000.
+const SCANNED_ROWS_MAX: i64 = 1000;
+/// How many rows are counted before their total is estimated.
+const SCOPE_SCANNED_ROWS_MAX: i64 = 2000;
 /// If all words are common, this many rows are taken for each.
 const COMMON_ROWS_MAX: i64 = 2000;
 /// Which rows of an expression to read.
@@ -50,6 +54,8 @@ pub(crate) struct Gathering<'a> {
     pub(crate) filter: &'a Filter,
     /// Row ids of projects; `None` for all.
     pub(crate) projects: Option<&'a [i64]>,
+    /// An expression that every candidate must match, whatever its words.
+    pub(crate) also: Option<&'a str>,
 }
 
 impl Gathering<'_> {
@@ -76,6 +82,34 @@ impl Gathering<'_> {
         let (rows_in_scope, is_capped) = (rows, scores.is_capped);
         let (rows, matched) = scores.best(rows_max);
         Ok(Candidates { rows, matched, is_capped, terms, rows_in_scope })
+    }
+
+    /// Candidates by rare words alone, with one short scan per word. Common words count when rows are
+    /// scored, and find none. For hooks, which a session waits for.
+    pub(crate) fn gather_rare(&self, rows_max: usize) -> Result<Candidates> {
+        let spans = Spans::of(self.connection, self.kind)?;
+        let index = self.kind.index();
+        let sql = format!("select rowid from {index} where {index} match ?1 limit ?2");
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut scan = |expression: &str, rows_max: i64| {
+            let ids = statement.query_map((self.within(expression), rows_max), |row| row.get(0))?;
+            let ids = ids.collect::<rusqlite::Result<Vec<i64>>>()?;
+            let is_all = (ids.len() as i64) < rows_max;
+            let seen = ids.last().filter(|_| !is_all).map_or(spans.len(), |last| spans.upto(*last));
+            let share = (spans.len() as f64 / seen.max(1) as f64).max(1.0);
+            Ok::<_, Error>((ids.len() as f64 * share, if is_all { ids } else { Vec::new() }))
+        };
+        let everything = self.scope().unwrap_or_else(|| "\"\"".into());
+        let (rows_in_scope, _) = scan(&everything, SCOPE_SCANNED_ROWS_MAX)?;
+        let (mut terms, mut scores) = (Vec::new(), Scores::default());
+        for term in &self.query.terms {
+            let (found, ids) = scan(&term.expression(), SCANNED_ROWS_MAX)?;
+            let worth = worth(found, rows_in_scope);
+            terms.push((found, worth));
+            scores.rows.extend(ids.into_iter().map(|id| (id, worth)));
+        }
+        let (rows, matched) = scores.best(rows_max);
+        Ok(Candidates { rows, matched, is_capped: false, terms, rows_in_scope })
     }
 
     /// Adds common words, only for rows with rare ones.
@@ -236,6 +270,9 @@ impl Gathering<'_> {
         let mut within = self.within_scope(expression);
         for term in self.query.terms.iter().filter(|term| term.is_required) {
             within = format!("{within} AND ({})", term.expression());
+        }
+        if let Some(also) = self.also {
+            within = format!("{within} AND ({also})");
         }
         if !self.query.excluded.is_empty() {
             let excluded: Vec<_> = self.query.excluded.iter().map(Term::expression).collect();

@@ -6,6 +6,7 @@
 //! contains are compared with the vocabulary (`spelling.rs`).
 
 mod candidates;
+mod failure_terms;
 mod filter;
 mod hit;
 mod kind;
@@ -27,7 +28,7 @@ pub(crate) use filter::Filter;
 pub use hit::Hit;
 pub use kind::{InvalidMemoryId, Kind, MemoryId};
 pub use query::{Query, Shape, Term};
-pub use recall::Recall;
+pub use recall::{FailureRecall, Recall};
 pub use score::Score;
 
 use serde::Serialize;

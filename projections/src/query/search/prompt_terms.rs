@@ -12,12 +12,13 @@ pub(super) struct PromptTerms {
     pub(super) query: Query,
     /// For each term: whether it is a name of something, rather than an ordinary word.
     pub(super) is_name: Vec<bool>,
+    /// For each term: whether a memory must contain it or another one like it. No term of a prompt is.
+    pub(super) is_needed: Vec<bool>,
 }
 
 impl PromptTerms {
     pub(super) fn of(prompt: &str) -> Self {
-        let end = (0..=prompt.len().min(PROMPT_BYTES_MAX)).rfind(|at| prompt.is_char_boundary(*at));
-        let prompt = &prompt[..end.unwrap_or(0)];
+        let prompt = beginning(prompt, PROMPT_BYTES_MAX);
         let mut query = Query::default();
         let mut names = HashSet::new();
         let mut is_first = true;
@@ -31,14 +32,37 @@ impl PromptTerms {
         }
         query.terms = query.terms.into_iter().flat_map(pairs).take(TERMS_MAX).collect();
         query.terms.retain(|term| names.contains(&term.text) || is_telling(&term.text));
+        shorten(&mut query.terms, |term| names.contains(&term.text));
         let is_name = query.terms.iter().map(|term| names.contains(&term.text)).collect();
-        Self { query, is_name }
+        let is_needed = vec![false; query.terms.len()];
+        Self { query, is_name, is_needed }
     }
 
     /// A single ordinary word, such as `continue`, is about nothing.
     pub(super) fn is_enough(&self) -> bool {
         self.query.terms.len() > 1 || self.is_name.contains(&true)
     }
+}
+
+/// Each term is a lookup, for which a session waits.
+const LOOKED_UP_MAX: usize = 24;
+
+/// Keeps the names, and then the first terms, in their order.
+pub(super) fn shorten(terms: &mut Vec<Term>, is_name: impl Fn(&Term) -> bool) {
+    let names = terms.iter().filter(|term| is_name(term)).count().min(LOOKED_UP_MAX);
+    let mut left = [LOOKED_UP_MAX - names, names];
+    terms.retain(|term| {
+        let left = &mut left[usize::from(is_name(term))];
+        let is_kept = *left > 0;
+        *left = left.saturating_sub(1);
+        is_kept
+    });
+}
+
+/// At most so many bytes of a text.
+pub(super) fn beginning(text: &str, bytes_max: usize) -> &str {
+    let end = (0..=text.len().min(bytes_max)).rfind(|at| text.is_char_boundary(*at));
+    &text[..end.unwrap_or(0)]
 }
 
 /// A sentence of a script without spaces is one term. No memory contains all of it, so its pairs of
@@ -65,7 +89,7 @@ fn after_host(word: &str) -> &str {
 
 /// The name that a word is, in lower case: an identifier, the name of a file, a number of three or
 /// more digits, or a capitalized word that does not begin a sentence.
-fn name(word: &str, is_first: bool) -> Option<String> {
+pub(super) fn name(word: &str, is_first: bool) -> Option<String> {
     let is_edge = |c: char| !c.is_alphanumeric();
     let word = word.trim_matches(is_edge);
     let file = word.rsplit(['/', '\\']).next().unwrap_or(word);
@@ -88,7 +112,7 @@ fn name(word: &str, is_first: bool) -> Option<String> {
 
 /// Returns false for words of conversation, parts of addresses and short numbers: they do not name
 /// a subject.
-fn is_telling(word: &str) -> bool {
+pub(super) fn is_telling(word: &str) -> bool {
     !(word.bytes().all(|byte| byte.is_ascii_digit()) && word.len() < 3)
         && CONVERSATION.binary_search(&word).is_err()
 }
@@ -194,7 +218,7 @@ mod tests {
 
     /// The terms; names in brackets.
     fn terms(prompt: &str) -> String {
-        let PromptTerms { query, is_name } = PromptTerms::of(prompt);
+        let PromptTerms { query, is_name, .. } = PromptTerms::of(prompt);
         let term = |(term, is_name): (&Term, &bool)| match is_name {
             true => format!("[{}]", term.text),
             false => term.text.clone(),

@@ -1,7 +1,8 @@
-//! The memories that a prompt is about, or none.
+//! The memories that a prompt or a failure is about, or none.
 //!
 //! A person reads search results and tries again. These are added to a prompt that asked for
 //! nothing, so a hit needs evidence: two words of the prompt that few memories contain, or one name.
+//! Of a failed command, at least one word must be from its error.
 
 use super::{
     Kind, Search,
@@ -13,7 +14,10 @@ use super::{
     statistics::Statistics,
 };
 use crate::{Store, error::Result};
+use rusqlite::{params_from_iter, types::Value};
 
+/// Maximum number of memories that are looked up.
+const GATHERED_ROWS: usize = 200;
 /// Maximum number of memories that are scored.
 const SCORED_ROWS: usize = 60;
 /// How much evidence words need together. 1 is a word that a single memory contains.
@@ -38,11 +42,47 @@ pub struct Recall<'a> {
     pub limit: usize,
 }
 
+/// A command that failed, and among which memories to look.
+#[derive(Debug, Clone, Default)]
+pub struct FailureRecall<'a> {
+    /// The command.
+    pub command: &'a str,
+    /// What it printed.
+    pub error: &'a str,
+    /// The key of the project.
+    pub project: &'a str,
+    /// Only memories before this time, in microseconds since 1970.
+    pub until_us: u64,
+    /// Not the memories of this session: it knows them.
+    pub session: &'a str,
+    /// Maximum number of memories.
+    pub limit: usize,
+}
+
+/// The expression for memories of traps and of faults with their cure.
+const LESSONS: &str = "concepts : (\"gotcha\" OR \"problem solution\")";
+
 impl Store {
     /// The ids of the observations that a prompt is about, best first. Empty if there is too little
     /// evidence.
     pub fn recall(&self, recall: &Recall<'_>) -> Result<Vec<i64>> {
-        let terms = PromptTerms::of(recall.prompt);
+        self.recall_by(&PromptTerms::of(recall.prompt), recall, None)
+    }
+
+    /// The ids of the observations about failures like this one, best first. Empty if there is too
+    /// little evidence.
+    pub fn recall_failure(&self, failure: &FailureRecall<'_>) -> Result<Vec<i64>> {
+        let FailureRecall { command, error, project, until_us, session, limit } = *failure;
+        let recall = Recall { prompt: "", project, until_us, session, limit };
+        self.recall_by(&PromptTerms::of_failure(command, error), &recall, Some(LESSONS))
+    }
+
+    fn recall_by(
+        &self,
+        terms: &PromptTerms,
+        recall: &Recall<'_>,
+        also: Option<&str>,
+    ) -> Result<Vec<i64>> {
         if !terms.is_enough() {
             return Ok(Vec::new());
         }
@@ -61,15 +101,17 @@ impl Store {
             connection: &self.connection,
             kind,
             query: &terms.query,
-            filter: &filter,
+            filter: &Filter::default(),
             projects: searching.projects.as_deref(),
+            also,
         };
         let statistics = Statistics::of(&self.connection, kind)?;
-        let candidates = gathering.gather(statistics, SCORED_ROWS)?;
+        let candidates = gathering.gather_rare(GATHERED_ROWS)?;
+        let rows = self.passing(&filter, candidates.rows, SCORED_ROWS)?;
         let worths: Vec<f64> = candidates.terms.iter().map(|(_, worth)| *worth).collect();
-        let evidence = Evidence { terms: &terms, worths: &worths, rows: candidates.rows_in_scope };
+        let evidence = Evidence { terms, worths: &worths, rows: candidates.rows_in_scope };
         let scorer = Scorer::new(&terms.query, worths.clone(), statistics.average_words);
-        searching.score(&scorer, kind, candidates.rows)?;
+        searching.score(&scorer, kind, rows)?;
         let mut hits: Vec<_> = searching
             .scored
             .iter()
@@ -84,6 +126,26 @@ impl Store {
         let is_close = |score: &f64| *score >= best * SHARE_OF_BEST_MIN;
         let close = hits.into_iter().filter(|(_, score)| is_close(score));
         Ok(close.take(recall.limit).map(|(name, _)| name.id).collect())
+    }
+}
+
+impl Store {
+    /// The first rows that pass the filter, at most `rows_max`. Looking up every candidate while
+    /// gathering would take longer than all the rest.
+    fn passing(&self, filter: &Filter, ids: Vec<i64>, rows_max: usize) -> Result<Vec<i64>> {
+        let sql = format!("select 1 from observations row where row.id = ?{}", filter.sql());
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut passing = Vec::new();
+        for id in ids {
+            if passing.len() == rows_max {
+                break;
+            }
+            let values = [Value::Integer(id)].into_iter().chain(filter.values.iter().cloned());
+            if statement.exists(params_from_iter(values))? {
+                passing.push(id);
+            }
+        }
+        Ok(passing)
     }
 }
 
@@ -103,6 +165,9 @@ impl Evidence<'_> {
         let once = super::candidates::worth(1.0, self.rows);
         let evidence = met.iter().map(|at| self.worths[*at]).sum::<f64>() / once;
         let has_name = met.iter().any(|at| self.terms.is_name[*at]);
+        if self.terms.is_needed.contains(&true) && !met.iter().any(|at| self.terms.is_needed[*at]) {
+            return false;
+        }
         (met.len() > 1 && evidence >= EVIDENCE_MIN)
             || (has_name && evidence >= EVIDENCE_OF_NAME_MIN)
     }
@@ -186,5 +251,46 @@ mod tests {
         let store = store(&texts);
         assert_eq!(recalled(&store, "does the parser read tokens?", ""), [0; 0]);
         assert_eq!(recalled(&store, "why does the parser of format 17 fail?", "").len(), 0);
+    }
+
+    #[test]
+    fn a_failure_recalls_what_was_done_about_one_like_it() {
+        let mut scene = TestLog::new();
+        scene.envelope.project.key = PROJECT.into();
+        let lesson = |title: &str, fact: &str, concept: &str| {
+            format!(
+                "<observation><type>discovery</type><title>{title}</title><facts><fact>{fact}</fact></facts>\
+                 <concepts><concept>{concept}</concept></concepts></observation>"
+            )
+        };
+        let replies = [
+            lesson("Use `npm ci`, not `npm install`", "Fails: EBADENGINE in left-pad", "gotcha"),
+            lesson("Migrations need the role `owner`", "permission denied for schema", "gotcha"),
+            lesson("The schema has a table of permissions", "permission of roles", "how-it-works"),
+            lesson("Clear the cache of vitest", "TypeError in snapshot_store", "problem-solution"),
+        ];
+        for reply in replies {
+            let tool = scene.tool("Bash", "{}");
+            scene.reply(&[tool], &reply);
+        }
+        for note in NOTES {
+            scene.add(MemoryAdded { text: note.into(), ..MemoryAdded::default() });
+        }
+        let store = scene.fold();
+        let table: [(&str, &str, &[i64]); 8] = [
+            ("npm install", "Exit code 1\nnpm warn EBADENGINE unsupported engine left-pad", &[1]),
+            ("npm install", "Exit code 1\nENOSPC: disk full", &[]),
+            ("npm install", "Exit code 1", &[1]),
+            ("make migrate", "ERROR: permission denied for schema public", &[2]),
+            ("npx vitest", "TypeError: x is not a function\n  at snapshot_store.ts:4:1", &[4]),
+            ("npx vitest", "TypeError: x is not a function", &[]),
+            ("ls /nowhere", "ls: cannot access '/nowhere': No such file or directory", &[]),
+            ("", "", &[]),
+        ];
+        for (command, error, expected) in table {
+            let (project, until_us, session) = (PROJECT, i64::MAX as u64, "new");
+            let failure = FailureRecall { command, error, project, until_us, session, limit: 5 };
+            assert_eq!(store.recall_failure(&failure).unwrap(), expected, "{command}: {error}");
+        }
     }
 }

@@ -104,6 +104,7 @@ impl Searching<'_> {
                 query: &found.query,
                 filter: &filter,
                 projects: self.projects.as_deref(),
+                also: None,
             };
             let rows_max = SCORED_ROWS.max(2 * (self.search.offset + self.search.limit));
             let candidates = gathering.gather(statistics, rows_max)?;

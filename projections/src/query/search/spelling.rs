@@ -137,6 +137,7 @@ impl Searching<'_> {
             query: &Query::default(),
             filter: &super::Filter::default(),
             projects: self.projects.as_deref(),
+            also: None,
         };
         let spans = Spans::of(&self.store.connection, kind)?;
         let term = Term::new(&[word], Shape::Words, false);

@@ -1,5 +1,6 @@
 //! The figures of the hooks.
 
+mod added;
 mod context;
 mod memory;
 mod parallel;
@@ -8,6 +9,8 @@ mod save;
 mod world;
 
 use super::{Group, Outcome};
+
+pub(super) const ADDED: Group = added::GROUP;
 
 pub(super) const GROUP: Group = Group {
     name: "hooks",

@@ -1,7 +1,7 @@
 //! The figures of recall: how fast the right memory is found among many.
 
 mod rival;
-mod sample;
+pub(super) mod sample;
 mod search;
 
 use super::Group;

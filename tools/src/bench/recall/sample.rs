@@ -17,8 +17,8 @@ const BATCH: u64 = 5000;
 
 /// What is asked, and which memory answers it.
 #[derive(Debug, Clone)]
-pub(super) struct Question {
-    pub(super) text: String,
+pub(in crate::bench) struct Question {
+    pub(in crate::bench) text: String,
     /// The words that count.
     pub(super) words: Vec<String>,
     pub(super) answer: i64,
@@ -82,10 +82,15 @@ pub(super) fn fill(path: &Path, count: u64) -> Outcome<Store> {
     store.ok_or_else(|| "the database is gone".into())
 }
 
-fn memory(number: u64) -> Recorded {
+/// Title and text of a memory.
+pub(in crate::bench) fn texts(number: u64) -> (String, String) {
     let mut dice = Dice::of(number);
     let title = words(&mut dice, TITLE_WORDS).join(" ");
-    let text = words(&mut dice, TEXT_WORDS).join(" ");
+    (title, words(&mut dice, TEXT_WORDS).join(" "))
+}
+
+fn memory(number: u64) -> Recorded {
+    let (title, text) = texts(number);
     let label = label(number);
     let project = Project { key: label.clone(), label, ..Project::default() };
     Recorded {
@@ -101,7 +106,7 @@ fn label(number: u64) -> String {
 }
 
 /// Questions about `count` memories.
-pub(super) fn questions(count: u64, asked: u64) -> Vec<Question> {
+pub(in crate::bench) fn questions(count: u64, asked: u64) -> Vec<Question> {
     (0..asked).map(|at| question(1 + at * (count - 1) / asked, at)).collect()
 }
 

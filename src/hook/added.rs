@@ -1,0 +1,110 @@
+//! The response to a prompt, a file use or a failed command: the memories that concern it, or nothing.
+
+use claude_mem_capture::{IncomingKind, Occasion, Recorder, Response, Subject};
+use claude_mem_core::{
+    clock::Clock,
+    diagnostics::{self, Level},
+};
+use claude_mem_events::{
+    Event, InjectionMoment, MemoryInjected, ObservationRef, Recorded, Versioned as _,
+};
+use claude_mem_log::{Item, Log, Options};
+use claude_mem_memory::context::{
+    AddedContext, FileOfProject, Recipient, for_failure, for_file, for_prompt,
+};
+use claude_mem_projections::{Error, Store};
+
+/// How much of the log is searched for what the session was given since the last indexing: about two
+/// milliseconds.
+const LOOK_BYTES_MAX: usize = 2 << 20;
+
+/// The memories for an occasion. Nothing at all if none concerns it.
+pub(super) fn response(
+    recorder: &Recorder,
+    occasion: &Occasion,
+) -> (Response, Option<MemoryInjected>) {
+    let (kind, moment, name) = match occasion.subject {
+        Subject::Prompt { .. } => (IncomingKind::Prompt, InjectionMoment::Prompt, "prompt"),
+        Subject::File { .. } => (IncomingKind::FileUse, InjectionMoment::File, "file"),
+        Subject::Failure { .. } => (IncomingKind::ToolUse, InjectionMoment::Failure, "failure"),
+    };
+    let found = memories_for(recorder, occasion).unwrap_or_else(|error| {
+        // While another process creates or replaces the database there is no memory to give.
+        if !matches!(error, Error::Rebuilding { .. }) {
+            let message = format_args!("{name}: no memory was given: {error}");
+            diagnostics::record(&recorder.paths.data, Level::Error, message);
+        }
+        None
+    });
+    let Some((context, observations)) = found else { return (Response::default(), None) };
+    let tokens = u32::try_from(context.tokens).unwrap_or(u32::MAX);
+    let injected = MemoryInjected { moment, observations, tokens };
+    (Response { context: Some(context.text), notice: None, event: Some(kind) }, Some(injected))
+}
+
+fn memories_for(
+    recorder: &Recorder,
+    occasion: &Occasion,
+) -> Result<Option<(AddedContext, Vec<ObservationRef>)>, Error> {
+    let memory = recorder.paths.memory();
+    // Opening a database that does not exist would still create its lock file.
+    if !memory.exists() {
+        return Ok(None);
+    }
+    let Some(store) = Store::open_snapshot(&memory)? else { return Ok(None) };
+    let project = &occasion.envelope.project;
+    let session = &occasion.envelope.session;
+    let recipient = Recipient {
+        project: &project.key,
+        session,
+        now: Clock::new(&recorder.environment).now(),
+        given: &|| given(recorder, &store, session),
+    };
+    let settings = &recorder.settings;
+    let context = match &occasion.subject {
+        Subject::Prompt { text } => for_prompt(&store, settings, &recipient, text),
+        Subject::File { path, cwd } => {
+            let file = FileOfProject { path, cwd, root: &project.root };
+            for_file(&store, settings, &recipient, &file)
+        }
+        Subject::Failure { command, error } => {
+            for_failure(&store, settings, &recipient, (command, error))
+        }
+    };
+    let found = context.and_then(|context| {
+        context
+            .map(|context| {
+                let refs = store.observation_refs(&context.observations)?;
+                Ok((context, refs))
+            })
+            .transpose()
+    });
+    // The process exits after the response, which is faster than closing the database first.
+    std::mem::forget(store);
+    found
+}
+
+/// What the session was given, also according to events that are not indexed yet: without a worker,
+/// indexing waits for the next session.
+fn given(recorder: &Recorder, store: &Store, session: &str) -> Result<Vec<ObservationRef>, Error> {
+    let mut given = store.injected_in(session)?;
+    let log = Log::open(&recorder.paths.log(), Options::default())?;
+    let mut reader = log.read_from(store.checkpoint()?.position);
+    let mut bytes = 0;
+    while let Some(item) = reader.next()?
+        && bytes < LOOK_BYTES_MAX
+    {
+        let Item::Record(entry) = item else { continue };
+        bytes += entry.payload.len();
+        if entry.kind != MemoryInjected::KIND {
+            continue;
+        }
+        let found = Recorded::from_entry(&entry);
+        if let Event::MemoryInjected(injected) = found.event
+            && found.envelope.session == session
+        {
+            given.extend(injected.observations);
+        }
+    }
+    Ok(given)
+}

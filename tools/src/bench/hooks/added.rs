@@ -1,0 +1,192 @@
+//! Hooks that add memories to a prompt, a file or a failure, beside one that only records.
+
+use std::{cell::Cell, io::Write as _, process::Command, time::Duration};
+
+use claude_mem_events::{AgentReplied, Envelope, Event, EventLog, Id, Project};
+use claude_mem_log::Log;
+use claude_mem_projections::{Options, rebuild};
+use serde_json::{Value, json};
+
+use super::world::{self, World};
+use crate::bench::{
+    Contestant, Figure, Group, Outcome, Row, Samples, Scratch, Settings, Verdict, contest,
+    recall::sample, report,
+};
+
+pub(in crate::bench) const GROUP: Group = Group {
+    name: "added",
+    about: "What it costs that hooks look for memories. Every turn starts a process, gives it its input through a \
+            pipe, reads its answer and waits for its end, as Claude Code does. All memories are in the project of \
+            the session, the database is in the page cache, and every turn is of a new session. Memories are made \
+            up of words as uneven as those of a language.",
+    figures: &[("added", measure)],
+};
+
+/// Observations that the agent makes of one turn.
+const PER_REPLY: u64 = 5;
+/// Files that memories are about: twenty memories of each among 100,000.
+const FILES: u64 = 5000;
+/// How much longer than a hook that only records.
+const MORE_MAX: Duration = Duration::from_millis(15);
+
+fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+    let (plain, world) = (World::new(scratch, "plain")?, World::new(scratch, "added")?);
+    let memories = settings.size(100_000, 500);
+    fill(&world, memories)?;
+    let rounds = settings.size(200, 2);
+    let questions = sample::questions(memories, rounds + 1);
+    let long = |at: usize| {
+        let near = (0..60).map(|step| &questions[(at + step) % questions.len()].text);
+        near.cloned().collect::<Vec<_>>().join(" ")
+    };
+    let save = world::input(4 << 10);
+    let hooks: Vec<(&str, Box<dyn Fn(usize) -> Value>)> = vec![
+        ("new, a prompt about a memory", Box::new(|at| prompt(&questions[at].text))),
+        ("new, a prompt about nothing", Box::new(|_| prompt("thanks, that looks good to me"))),
+        ("new, a prompt of 4 KB", Box::new(|at| prompt(&long(at)))),
+        ("file with memories", Box::new(|at| file(&format!("file_{}.rs", at as u64 % FILES)))),
+        ("file without memories", Box::new(|_| file("none.rs"))),
+        ("failure like an earlier one", Box::new(|at| failure(&questions[at].text))),
+        ("failure like no other", Box::new(|_| failure("error: no space left on device"))),
+    ];
+    for (name, input) in &hooks {
+        let given = answer(&world, &in_session(input(0), name))?;
+        let is_silent =
+            name.contains("nothing") || name.contains("without") || name.contains("no other");
+        if given.contains("additionalContext") == is_silent {
+            return Err(format!("{name}: {given}").into());
+        }
+    }
+    let session = Cell::new(0_u64);
+    let mut contestants = vec![
+        Contestant::new("save, 4 KB", || plain.turn(&plain.hook, "default", &save)),
+        Contestant::new("new, without recall", || {
+            let mut command = hook(&plain);
+            command.env("CLAUDE_MEM_CONTEXT_PROMPT_TOKENS_MAX", "0");
+            world::run(&mut command, &in_session(prompt("why did we do that?"), "s"))
+        }),
+    ];
+    for (name, input) in &hooks {
+        let (world, session, mut turns) = (&world, &session, 0);
+        contestants.push(Contestant::new(*name, move || {
+            session.set(session.get() + 1);
+            turns += 1;
+            let input = in_session(input(turns % rounds as usize), &session.get().to_string());
+            world::run(&mut hook(world), &input)
+        }));
+    }
+    let samples = contest(rounds, &mut contestants)?;
+    drop(contestants);
+    Ok(judge(&samples, memories))
+}
+
+fn judge(samples: &[Samples], memories: u64) -> Vec<Figure> {
+    let p95 = |one: &Samples| one.at(0.95);
+    let row = |one: &Samples| {
+        let more = p95(one).saturating_sub(p95(&samples[0]));
+        Row::new(
+            &one.name,
+            vec![report::show(one.median()), report::show(p95(one)), report::show(more)],
+        )
+    };
+    let figure = |one: &Samples| {
+        let more = p95(one).saturating_sub(p95(&samples[0]));
+        Figure {
+            title: one.name.clone(),
+            about: format!("{memories} memories."),
+            columns: vec!["p50", "p95", "p95, more than the first"],
+            rows: vec![row(&samples[0]), row(one)],
+            verdict: Some(Verdict {
+                target: format!("p95 at most {} more than save", report::show(MORE_MAX)),
+                reached: report::show(more),
+                is_met: more <= MORE_MAX,
+            }),
+        }
+    };
+    samples[1..].iter().map(figure).collect()
+}
+
+fn hook(world: &World) -> Command {
+    let mut command = world.command_of("hook", &world.hook, "default");
+    command.args(["--client", "claude-code"]);
+    command
+}
+
+fn prompt(text: &str) -> Value {
+    json!({"hook_event_name": "UserPromptSubmit", "prompt": text})
+}
+
+fn file(name: &str) -> Value {
+    json!({"hook_event_name": "PreToolUse", "tool_name": "Read", "tool_input": {"file_path": name}})
+}
+
+fn failure(error: &str) -> Value {
+    json!({"hook_event_name": "PostToolUseFailure", "tool_name": "Bash", "tool_use_id": "t",
+        "tool_input": {"command": "cargo test --workspace"}, "error": format!("Exit code 1\n{error}")})
+}
+
+fn in_session(mut input: Value, session: &str) -> Vec<u8> {
+    input["session_id"] = json!(session);
+    input.to_string().into_bytes()
+}
+
+/// What the hook answers. Its working directory is the project.
+fn answer(world: &World, input: &[u8]) -> Outcome<String> {
+    let mut child = hook(world).spawn()?;
+    child.stdin.take().ok_or("stdin is a pipe")?.write_all(input)?;
+    Ok(String::from_utf8(child.wait_with_output()?.stdout)?)
+}
+
+fn fill(world: &World, memories: u64) -> Outcome<()> {
+    let dir = world.data().join("log");
+    let mut log = EventLog::open(&dir, claude_mem_log::Options::default())?;
+    let replies = memories / PER_REPLY;
+    let mut batch = Vec::new();
+    for number in 0..replies {
+        let id = Id::new(1_790_000_000_000_000 + number * 60_000_000, number << 2);
+        let project = Project {
+            label: "shop".into(),
+            root: String::new(),
+            key: "example.com/ada/shop".into(),
+        };
+        let envelope = Envelope {
+            host: "here".into(),
+            platform: "claude-code".into(),
+            session: format!("session-{}", number / 4),
+            project,
+            ..Envelope::default()
+        };
+        batch.push((id, envelope, reply(number)));
+        if batch.len() == 1000 || number + 1 == replies {
+            log.record_all(&batch)?;
+            batch.clear();
+        }
+    }
+    let log = Log::open(&dir, claude_mem_log::Options::default())?;
+    rebuild(&world.data().join("memory.db"), &log, &Options::default(), |_| ())?;
+    Ok(())
+}
+
+fn reply(number: u64) -> Event {
+    let observation = |place| {
+        // Memories of the sample are numbered from 1.
+        let which = number * PER_REPLY + place + 1;
+        let (title, text) = sample::texts(which);
+        let kind = ["bugfix", "feature", "decision", "discovery", "change"][(which % 5) as usize];
+        let concept = ["gotcha", "problem-solution", "how-it-works"][(which % 3) as usize];
+        format!(
+            "<observation><type>{kind}</type><title>{title}</title><narrative>{text}</narrative>\
+             <concepts><concept>{concept}</concept></concepts>\
+             <files_read><file>file_{}.rs</file></files_read></observation>",
+            which / 5 % FILES
+        )
+    };
+    AgentReplied {
+        provider: "extract".into(),
+        model: "rules".into(),
+        prompt_version: "1".into(),
+        reply: (0..PER_REPLY).map(observation).collect(),
+        ..AgentReplied::default()
+    }
+    .into()
+}
