@@ -11,6 +11,9 @@ const STATEMENT_CHARS_MAX: usize = 320;
 const LIST_MAX: usize = 12;
 const NARRATIVE_CHARS_MAX: usize = 1_200;
 
+/// A shorter paragraph with a bold label is prose.
+const FINDING_CHARS_MIN: usize = 160;
+
 /// Statements beyond this are no candidates for a title.
 const STATEMENTS_MAX: usize = 60;
 
@@ -92,6 +95,7 @@ impl Answer {
                 Block::Heading(text) => reader.about = section(&text),
                 Block::BoldLine(text) => reader.bold_line(&text),
                 Block::Paragraph(text) => reader.paragraph(&one_line(&text)),
+                Block::Labelled(text) => reader.labelled(&text),
                 Block::Row(text) => reader.row(&text),
                 Block::Item { text, is_done } => reader.item(&text, is_done),
             }
@@ -123,6 +127,15 @@ impl Reader {
                 self.sentence(sentence, "", self.about);
             }
         }
+    }
+
+    /// One of several findings, unless the label is a heading or the text a single sentence.
+    fn labelled(&mut self, text: &str) {
+        let label = text.split([':', '.', '—']).next().unwrap_or_default();
+        let is_finding = self.about != Section::Next
+            && section(label) == Section::Work
+            && text.chars().count() >= FINDING_CHARS_MIN;
+        if is_finding { self.item(text, None) } else { self.paragraph(text) }
     }
 
     fn paragraph(&mut self, text: &str) {
@@ -186,7 +199,13 @@ impl Reader {
     }
 
     fn item(&mut self, text: &str, is_done: Option<bool>) {
-        self.answer.corrections.read(text);
+        let mut kept = Vec::new();
+        for sentence in sentences(text) {
+            self.answer.corrections.read(sentence);
+            kept.extend(Some(sentence).filter(|sentence| !is_retracted(sentence)));
+        }
+        let text = kept.join(" ");
+        let text = text.as_str();
         let statement = statement(text);
         let is_next = self.about == Section::Next && is_done.is_none();
         if is_done == Some(false) || is_next {
@@ -389,6 +408,20 @@ mod tests {
         assert_eq!(answer.points, ["Finding: Cart rounds twice; Fix: Round once"]);
         assert!(answer.narrative.contains("in the folder `deploy`: `make up`"), "{answer:?}");
         assert!(answer.narrative.contains("Allow a second cart"), "{answer:?}");
+    }
+
+    #[test]
+    fn paragraphs_with_a_bold_label_are_findings() {
+        let detail = "It stays on the page until the pointer leaves it. ".repeat(4);
+        let answer = Answer::of(&format!(
+            "Three findings.\n\n**1. Tooltip**: {detail}\n\n**2. Cart** rounds twice. {detail}\n\n**Done.** It is short.\n\n\
+             **Next steps**: {detail}"
+        ));
+        let labels: Vec<&str> = answer.points.iter().filter_map(|point| point.get(..9)).collect();
+        assert_eq!(labels, ["1. Toolti", "2. Cart r"]);
+        assert_eq!(answer.narrative, "Three findings. It is short.");
+        let answer = Answer::of("- I'd said carts are cached. They are read each time.");
+        assert_eq!(answer.points, ["They are read each time."]);
     }
 
     #[test]

@@ -39,7 +39,10 @@ const PROPOSALS: &str = " recommend | recommended | recommendation | suggest | s
 /// Whether a sentence of the assistant states a choice that somebody made.
 pub(super) fn is_choice(lower: &str) -> bool {
     let text = padded(lower);
-    if is_proposal(lower) {
+    // "That fits your decision" needs the sentence before it.
+    let is_reference =
+        begins(&text, " this | that | it ") || lower.starts_with(['—', '–', '这', '那']);
+    if is_proposal(lower) || is_reference {
         return false;
     }
     let has_reason = holds(&text, REASONS) && !holds(&text, PASSING);
@@ -49,6 +52,9 @@ pub(super) fn is_choice(lower: &str) -> bool {
         || has_reason && (holds(&text, KEPT) || begins(&text, KEPT_FIRST))
         || has_reason && acted_against_an_alternative(&text)
 }
+
+/// What was done is said in few words before its alternative.
+const ACTION_WORDS_MAX: usize = 14;
 
 /// `I pinned the image rather than migrating`, `Counted per address instead of per account, because …`: the
 /// alternative is one to what somebody did, so it follows the verb in the same clause.
@@ -63,6 +69,7 @@ fn acted_against_an_alternative(text: &str) -> bool {
     let acted = words.windows(2).any(|pair| matches!(pair, ["i" | "we", verb] if is_past(verb)));
     let begins_so = words.first().is_some_and(|word| is_past(word))
         && clause.len() + 1 >= at
+        && words.len() <= ACTION_WORDS_MAX
         && holds(text, " because | since ");
     acted || begins_so
 }
@@ -93,9 +100,10 @@ impl Choice {
     /// Whether the answer settles more than what to do next, and is no question itself.
     pub(super) fn is_decision(&self) -> bool {
         let question = padded(&self.question.to_lowercase());
+        let asks_back = self.answer.contains(['?', '？']);
         let routine =
             " next step | what next | do next | sıradaki adım | следующий шаг | nächster schritt ";
-        !self.answer.ends_with(['?', '？']) && !holds(&question, routine)
+        !asks_back && !holds(&question, routine)
     }
 }
 
@@ -207,7 +215,10 @@ fn last_question(message: &str) -> Option<String> {
     let mut text = String::new();
     for block in markdown::blocks(message) {
         let piece = match block {
-            Block::Heading(piece) | Block::BoldLine(piece) | Block::Paragraph(piece) => piece,
+            Block::Heading(piece)
+            | Block::BoldLine(piece)
+            | Block::Paragraph(piece)
+            | Block::Labelled(piece) => piece,
             Block::Row(text) | Block::Item { text, .. } => text,
         };
         text.push_str(&piece);
@@ -269,6 +280,8 @@ mod tests {
             "it is unknown, so i left it open rather than guessed.",
             "left the file untracked rather than committing, since you didn't ask for it.",
             "kept the branch uncommitted for now, because the tests run.",
+            "——这符合你的决定。",
+            "that is what we decided.",
             "three findings moved files between the groups we agreed.",
         ] {
             assert!(!is_choice(text), "{text}");

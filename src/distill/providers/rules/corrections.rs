@@ -22,6 +22,9 @@ const OBJECTION_CHARS_MAX: usize = 400;
 /// A prompt of so few words that says "does not work" is about what was just done.
 const SHORT_REPORT_WORDS_MAX: usize = 9;
 
+const AGREEMENTS: &str =
+    "you're |you’re |you are |you were |du hast |tu as |您|你|вы правы|ты прав|haklısın";
+
 /// Sentences that take something back, each with the next one, which says what holds instead.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Corrections {
@@ -48,7 +51,9 @@ impl Corrections {
         } else if let Some(passage) = self.passages.last_mut().filter(|_| self.is_open) {
             *passage = clip(&format!("{passage} {sentence}"), PASSAGE_CHARS_MAX);
         }
-        self.is_open = starts;
+        // Who agrees explains what holds; who corrects says it in the next sentence.
+        let agrees = |passage: &String| begins(&passage.to_lowercase(), AGREEMENTS);
+        self.is_open = starts || self.is_open && self.passages.last().is_some_and(agrees);
     }
 }
 
@@ -144,9 +149,7 @@ fn taken_back<'t>(parsed: &ParsedTurn<'t>) -> Option<&'t str> {
         return None;
     }
     let mut said = String::new();
-    if objects
-        || passages().any(|passage| begins(&passage.to_lowercase(), "you're|you are|you were"))
-    {
+    if objects || passages().any(|passage| begins(&passage.to_lowercase(), AGREEMENTS)) {
         said.push_str(prompt);
     }
     for passage in passages() {

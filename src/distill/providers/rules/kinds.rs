@@ -53,26 +53,26 @@ impl Kind {
 const VERBS: &[(Kind, &str)] = &[
     (
         Kind::Bugfix,
-        "fix|fixed|fixes|debug|repair|repaired|resolve|resolved|solve|solved|correct| \
-         corrected|behebe|behoben|repariere|corrige|corrigé|arregla|arreglado|исправь| \
+        "fix|fixed|fixes|debug|repair|repaired|resolve|resolved|solve|solved|correct|\
+         corrected|behebe|behoben|repariere|corrige|corrigé|arregla|arreglado|исправь|\
          исправлен",
     ),
     (
         Kind::Feature,
-        "add|added|adds|implement|implemented|create|created|build|built|support|introduce| \
-         introduced|allow|enable|enabled|extend|extended|füge|ergänze|ajoute|ajouté|añade| \
+        "add|added|adds|implement|implemented|create|created|build|built|support|introduce|\
+         introduced|allow|enable|enabled|extend|extended|füge|ergänze|ajoute|ajouté|añade|\
          agrega|crea|добавь",
     ),
     (
         Kind::Refactor,
-        "refactor|refactored|rename|renamed|extract|extracted|simplify|simplified|move| \
-         moved|split|restructure|restructured|inline|inlined|deduplicate|clean|cleaned| \
+        "refactor|refactored|rename|renamed|extract|extracted|simplify|simplified|move|\
+         moved|split|restructure|restructured|inline|inlined|deduplicate|clean|cleaned|\
          reorganize|reorganized|umbenennen",
     ),
     (
         Kind::Change,
-        "update|updated|bump|bumped|upgrade|upgraded|configure|configured|document| \
-         documented|remove|removed|delete|deleted|install|installed|deploy|deployed|pin| \
+        "update|updated|bump|bumped|upgrade|upgraded|configure|configured|document|\
+         documented|remove|removed|delete|deleted|install|installed|deploy|deployed|pin|\
          pinned|set|switch|switched|migrate|migrated",
     ),
 ];
@@ -161,4 +161,22 @@ pub(super) fn of_finding(text: &str) -> Kind {
     let lower = text.to_lowercase();
     let marks = "vulnerab|cve-|sql injection|xss|csrf|path traversal|remote code execution";
     if holds(&lower, marks) { Kind::SecurityAlert } else { Kind::Discovery }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_words_name_the_kind() {
+        for (text, kind) in [
+            ("Corrected the total", Some(Kind::Bugfix)),
+            ("I introduced carts", Some(Kind::Feature)),
+            ("Moved the cart", Some(Kind::Refactor)),
+            ("Documented the cart", Some(Kind::Change)),
+            ("The cart is red", None),
+        ] {
+            assert_eq!(of_verb(text), kind, "{text}");
+        }
+    }
 }

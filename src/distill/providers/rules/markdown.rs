@@ -26,6 +26,8 @@ pub(super) enum Block {
     BoldLine(String),
     /// Lines stay separate.
     Paragraph(String),
+    /// A paragraph that begins with a bold label: `**2. Tooltip** stays`. One of several findings.
+    Labelled(String),
     /// A row of a table: `header: value; header: value`.
     Row(String),
     Item {
@@ -87,6 +89,8 @@ struct Bold {
     depth: usize,
     is_strong: bool,
     has_plain: bool,
+    /// The bold text came first.
+    is_first: bool,
 }
 
 impl Reader {
@@ -117,6 +121,7 @@ impl Reader {
             return;
         }
         let is_plain = text.chars().any(|c| !c.is_whitespace() && c != ':');
+        self.bold.is_first |= is_plain && self.bold.depth > 0 && !self.bold.has_plain;
         self.bold.has_plain |= is_plain && self.bold.depth == 0;
         self.bold.is_strong |= is_plain && self.bold.depth > 0;
         self.text.push_str(text);
@@ -184,6 +189,7 @@ impl Reader {
             Block::Heading(text)
             | Block::BoldLine(text)
             | Block::Paragraph(text)
+            | Block::Labelled(text)
             | Block::Row(text)
             | Block::Item { text, .. } => text,
         };
@@ -252,6 +258,7 @@ impl Reader {
         self.emit(match () {
             () if is_label => Block::Heading(one_line(&text)),
             () if self.bold.is_strong && !self.bold.has_plain => Block::BoldLine(one_line(&text)),
+            () if self.bold.is_first => Block::Labelled(one_line(&text)),
             () => Block::Paragraph(text),
         });
     }
@@ -276,6 +283,7 @@ impl Reader {
                     Block::Heading(text)
                     | Block::BoldLine(text)
                     | Block::Paragraph(text)
+                    | Block::Labelled(text)
                     | Block::Row(text)
                     | Block::Item { text, .. },
                 ) => text,
@@ -361,6 +369,7 @@ mod tests {
             Block::Heading(text) => format!("# {text}"),
             Block::BoldLine(text) => format!("** {text}"),
             Block::Paragraph(text) => text,
+            Block::Labelled(text) => format!("+ {text}"),
             Block::Row(text) => format!("| {text}"),
             Block::Item { text, is_done: None } => format!("- {text}"),
             Block::Item { text, is_done: Some(done) } => format!("- ({done}) {text}"),
@@ -401,7 +410,7 @@ mod tests {
     fn a_bold_line_alone_is_told_from_bold_words() {
         assert_eq!(
             shown("**Allow a second cart**\n\n**Note** the limit\n\n• one\n• two"),
-            "** Allow a second cart\nNote the limit\n- one\n- two"
+            "** Allow a second cart\n+ Note the limit\n- one\n- two"
         );
     }
 

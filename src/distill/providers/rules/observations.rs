@@ -11,7 +11,9 @@ use super::kinds::{self, Kind};
 use super::markdown::sentences;
 use super::parsed_turn::ParsedTurn;
 use super::reply::Observation;
-use super::text::{TITLE_CHARS_MAX, add, clip, code, listing, title};
+use super::text::{
+    TITLE_CHARS_MAX, add, clip, code, holds, listing, padded, sentence_case, title, words,
+};
 use super::titles;
 use claude_mem_core::settings::Verbosity;
 use claude_mem_memory::modes::Mode;
@@ -284,7 +286,7 @@ fn user_decisions<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Observ
         let chosen = if is_question {
             title(&format!("{} — {}", picked.answer.trim_end_matches('.'), asked(&picked.question)))
         } else {
-            title(&picked.question)
+            title(&sentence_case(without_option_name(&picked.question)))
         };
         decision(chosen, "Chosen by the user", text)
     });
@@ -304,10 +306,24 @@ fn chosen_title(choice: &Choice) -> String {
     if whole.chars().count() <= TITLE_CHARS_MAX { whole } else { title(&whole) }
 }
 
-/// The question of a text, without what leads to it.
+/// The question of a text, without what leads to it unless the question needs that.
 fn asked(text: &str) -> &str {
     let found = sentences(text);
-    found.iter().rev().find(|text| text.ends_with(['?', '？'])).copied().unwrap_or(text)
+    let question =
+        found.iter().rev().find(|text| text.ends_with(['?', '？'])).copied().unwrap_or(text);
+    let lower = padded(&question.to_lowercase());
+    let is_vague = words(question) < 4
+        || holds(&lower, " it | this | that | them | these | those | 它 | это | bunu ");
+    if is_vague { text } else { question }
+}
+
+/// `2. Cache in memory` and `Option B: polling`, without the name of the option.
+fn without_option_name(option: &str) -> &str {
+    let rest = option.strip_prefix("Option ").unwrap_or(option);
+    let name = rest.chars().next().filter(char::is_ascii_alphanumeric);
+    let rest =
+        name.and_then(|_| rest[1..].trim_start().strip_prefix([':', '.', ')', '—', '–', '-']));
+    rest.map(str::trim_start).filter(|rest| words(rest) >= 2).unwrap_or(option)
 }
 
 /// Choices that the answer states, in a turn that changed something.

@@ -1,5 +1,9 @@
 //! A turn, parsed: the prompt, the tools, the remarks and the last message.
 
+use std::borrow::Cow;
+
+use claude_mem_events::RemarkKind;
+
 use super::answer::Answer;
 use super::evidence::Evidence;
 use super::prompt::Prompt;
@@ -29,7 +33,7 @@ impl<'t> ParsedTurn<'t> {
         Self {
             cwd: turn.cwd,
             prompt: Prompt::of(turn.prompt, turn.previous_message),
-            answer: Answer::of(turn.last_assistant_message.unwrap_or_default()),
+            answer: Answer::of(&message(turn)),
             evidence: Evidence::of(turn),
             digest: turn.digest.unwrap_or_default(),
             remarks: Remarks::of(turn),
@@ -55,5 +59,54 @@ impl<'t> ParsedTurn<'t> {
         actions.extend(evidence.made_commits().map(|commit| format!("Committed {commit}.")));
         actions.extend(evidence.passed().iter().map(|run| format!("{}.", run.result())));
         actions
+    }
+}
+
+/// A shorter last message may only close what was said before.
+const CLOSING_CHARS_MAX: usize = 80;
+
+/// Words before the last tool that are as long as this are an answer.
+const REPORT_CHARS_MIN: usize = 400;
+
+/// The last message. If it is empty, short or only data, the report before the last tool goes first.
+fn message<'t>(turn: &Turn<'t>) -> Cow<'t, str> {
+    let last = turn.last_assistant_message.unwrap_or_default();
+    let is_data = last.trim_start().starts_with(['{', '[']);
+    if !turn.is_over || !is_data && last.chars().count() > CLOSING_CHARS_MAX {
+        return Cow::Borrowed(last);
+    }
+    let said = turn.remarks.iter().rev().find(|remark| remark.kind == RemarkKind::Narration);
+    match said.filter(|remark| remark.text.chars().count() >= REPORT_CHARS_MIN) {
+        Some(report) if is_data => Cow::Borrowed(report.text),
+        Some(report) => Cow::Owned(format!("{}\n\n{last}", report.text)),
+        None => Cow::Borrowed(last),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::turn_prompt::RemarkView;
+
+    #[test]
+    fn the_report_before_the_last_tool_is_the_answer_if_the_last_message_is_data() {
+        let report = format!("The cart rounds twice. {}", "It does so for every line. ".repeat(20));
+        let answer = |last: &str, said: &str| {
+            let remark = RemarkView { kind: RemarkKind::Narration, tool_use_id: "", text: said };
+            let turn = Turn {
+                last_assistant_message: Some(last),
+                remarks: vec![remark],
+                is_over: true,
+                ..Turn::default()
+            };
+            ParsedTurn::of(&turn).answer.headline.unwrap_or_default()
+        };
+        for last in ["{\"findings\": []}", "", "Done."] {
+            assert_eq!(answer(last, &report), "The cart rounds twice.", "{last}");
+            assert_eq!(answer(last, "Looking at the cart now."), "", "{last}");
+        }
+        let long =
+            "The totals are right again, because each line is rounded once and at the end only.";
+        assert_eq!(answer(long, &report), long);
     }
 }

@@ -81,7 +81,9 @@ fn plan(prompt: &str) -> Option<Prompt> {
     let rest = prompt.trim_start().strip_prefix("Implement the following plan:")?;
     let heading = markdown::blocks(rest).into_iter().find_map(|block| match block {
         Block::Heading(text) | Block::BoldLine(text) => Some(text),
-        Block::Paragraph(text) => sentences(&text).first().map(|first| (*first).to_owned()),
+        Block::Paragraph(text) | Block::Labelled(text) => {
+            sentences(&text).first().map(|first| (*first).to_owned())
+        }
         Block::Row(_) | Block::Item { .. } => None,
     })?;
     let labels = "Implementation Plan:|Implementation Plan|Plan:|Plan —|Plan -|План:|Fix Plan:";
@@ -121,6 +123,7 @@ fn text(block: Block) -> String {
         Block::Heading(text)
         | Block::BoldLine(text)
         | Block::Paragraph(text)
+        | Block::Labelled(text)
         | Block::Row(text)
         | Block::Item { text, .. } => text,
     }

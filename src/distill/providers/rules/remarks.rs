@@ -69,6 +69,7 @@ impl Remarks {
                 Block::Heading(_) => continue,
                 Block::BoldLine(text)
                 | Block::Paragraph(text)
+                | Block::Labelled(text)
                 | Block::Row(text)
                 | Block::Item { text, .. } => text,
             };
@@ -102,7 +103,7 @@ impl Remarks {
                     continue;
                 }
                 Block::Paragraph(text) => one_line(&text),
-                Block::Row(text) | Block::Item { text, .. } => text,
+                Block::Labelled(text) | Block::Row(text) | Block::Item { text, .. } => text,
             };
             let (about, rest) = match item.split_once(": ") {
                 Some((label, rest)) if is_errors(label) || is_pending(label) => (label, rest),
