@@ -54,6 +54,26 @@ pub(super) fn read(text: &str) -> Read {
     read
 }
 
+/// Fewer words between fields are decoration, such as a number or a bullet. Writing without spaces has no
+/// words to count.
+const LOOSE_WORDS_MIN: usize = 3;
+const LOOSE_WIDE_MIN: usize = 4;
+
+fn is_sentence(loose: &String) -> bool {
+    let is_wide = |c: &char| !c.is_ascii() && c.is_alphabetic();
+    loose.split_whitespace().nth(LOOSE_WORDS_MIN - 1).is_some()
+        || loose.chars().filter(is_wide).count() >= LOOSE_WIDE_MIN
+}
+
+/// A text of a field, and the text that stands beside the fields as another paragraph.
+fn with_loose(field: Option<&str>, loose: Option<String>) -> Option<String> {
+    match (field, loose.filter(|loose| field.is_none() || is_sentence(loose))) {
+        (Some(field), Some(loose)) => Some(format!("{field}\n\n{loose}")),
+        (Some(field), None) => Some(field.to_owned()),
+        (None, loose) => loose,
+    }
+}
+
 /// The fields of one block, in order, decoded.
 #[derive(Debug, Default)]
 pub(super) struct Block {
@@ -74,7 +94,7 @@ impl Block {
         let concepts = values::distinct(concepts);
         let loose = self.loose.as_deref().map(values::without_unknown_tags);
         let loose = loose.and_then(|loose| values::prose(&loose, false));
-        let narrative = self.first(Name::Narrative).map(str::to_owned).or(loose);
+        let narrative = with_loose(self.first(Name::Narrative), loose);
         let title = self.line(Name::Title).or_else(|| {
             let is_untitled = !self.has(Name::Narrative) && !self.has(Name::Facts);
             narrative.as_deref().filter(|_| is_untitled).map(values::first_sentence)
@@ -96,18 +116,20 @@ impl Block {
         (!says_nothing).then_some(observation)
     }
 
-    /// As a summary; `None` if it is empty. One without fields keeps its text as notes.
+    /// As a summary; `None` if it is empty. Text outside of its fields is kept as notes.
     pub(super) fn summary(&self) -> Option<Summary> {
         let text = |name| self.first(name).map(str::to_owned);
-        let loose = self.loose.as_deref().filter(|_| self.fields.is_empty());
+        let loose = self.loose.as_deref().and_then(|loose| values::prose(loose, false));
         let summary = Summary {
             request: text(Name::Request),
             investigated: text(Name::Investigated),
             learned: text(Name::Learned),
             completed: text(Name::Completed),
             next_steps: text(Name::NextSteps),
-            notes: text(Name::Notes)
-                .or_else(|| loose.and_then(|loose| values::prose(loose, false))),
+            notes: match self.fields.is_empty() {
+                true => loose,
+                false => with_loose(self.first(Name::Notes), loose.filter(is_sentence)),
+            },
             files_read: self.all(Name::FilesRead),
             files_edited: self.all(Name::FilesModified),
         };

@@ -153,6 +153,23 @@ fn an_observation_in_other_words_is_kept() {
             "<observation><title>t</title><details>d</details><why>w</why></observation>",
             "Answer\nchange title=\"t\" narrative=\"d\\n\\nw\"",
         ),
+        // Beside a narrative it is another paragraph, unless it is only decoration.
+        (
+            "<observation><title>t</title><narrative>n</narrative>It also runs on 8081.</observation>",
+            "Answer\nchange title=\"t\" narrative=\"n\\n\\nIt also runs on 8081.\"",
+        ),
+        (
+            "<observation><title>t</title><narrative>n</narrative>端口也是8081</observation>",
+            "Answer\nchange title=\"t\" narrative=\"n\\n\\n端口也是8081\"",
+        ),
+        (
+            "<observation>1. <title>t</title><narrative>n</narrative><confidence>0.9</confidence></observation>",
+            "Answer\nchange title=\"t\" narrative=\"n\"",
+        ),
+        (
+            "<summary><request>r</request>The port is 8080 now.</summary>",
+            "Answer\nsummary request=\"r\" notes=\"The port is 8080 now.\"",
+        ),
         // A truncated reply, and one without closing tags.
         ("<observation>\nOne two three", "Answer, cut\nchange title=\"One two three\""),
         (
