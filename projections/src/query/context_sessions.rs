@@ -156,8 +156,10 @@ impl Store {
         let mut statement = self.connection.prepare_cached(sql)?;
         let ids = statement.query_map((id, until_us, TURNS_MAX), |row| row.get(0))?;
         let ids: Vec<i64> = ids.collect::<rusqlite::Result<_>>()?;
+        // The plus keeps the planner from reading the table backwards instead of the session's index.
         let sql = "select seq, has_failed and not is_interrupt from tool_uses
-                   where session = ?1 and at_us < ?2 order by seq desc limit ?3";
+                   where session = ?1 and tool_use_id is not null and at_us < ?2
+                   order by +seq desc limit ?3";
         let mut statement = self.connection.prepare_cached(sql)?;
         let uses = statement.query_map((id, until_us, TOOL_USES_MAX), |row| {
             Ok((seq(row, 0)?, row.get::<_, bool>(1)?))
@@ -272,7 +274,8 @@ mod tests {
         let state = scene.fold().session_state("s", u64::MAX).unwrap().unwrap();
         assert_eq!((state.last_prompt.as_str(), state.tool_uses.len()), ("second", 0));
         assert_eq!(state.session.turns[0].completed, "half of it");
-        scene.add(ToolUsed { has_failed: true, ..ToolUsed::default() });
+        let tool_use_id = "failed".into();
+        scene.add(ToolUsed { has_failed: true, tool_use_id, ..ToolUsed::default() });
         let store = scene.fold();
         assert_eq!(store.session_state("s", u64::MAX).unwrap().unwrap().tool_uses.len(), 2);
         assert_eq!(store.session_state("other", u64::MAX).unwrap(), None);
