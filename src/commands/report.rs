@@ -183,7 +183,8 @@ fn asked(asked: &Asked) -> String {
 }
 
 fn statement(statement: &Statement) -> String {
-    format!("{} ({})", cut(&plain(&statement.text), ITEM_CHARS_MAX - 20), statement.id)
+    let lines: Vec<&str> = statement.text.lines().map(str::trim).collect();
+    format!("{} ({})", cut(&plain(&lines.join("; ")), ITEM_CHARS_MAX - 20), statement.id)
 }
 
 fn failed(failed: &FailedCommand) -> String {
