@@ -48,6 +48,11 @@ fn forgotten_memories_are_hidden_until_undone() {
 }
 
 #[test]
+fn a_memory_is_edited_pinned_and_marked_as_wrong() {
+    plays("revise.mjs");
+}
+
+#[test]
 fn a_replay_shows_its_estimate_progress_and_diff() {
     plays("replay.mjs");
 }

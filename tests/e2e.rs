@@ -16,6 +16,7 @@ mod command_line;
 mod compact;
 mod concurrency;
 mod context;
+mod correct;
 mod credentials;
 mod database;
 mod demo;

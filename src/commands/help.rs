@@ -7,9 +7,10 @@ use clap::{Command, CommandFactory};
 use super::CommandLine;
 use claude_mem_capture::clients::{HOOK, claude_code::ALIASES};
 
-const GROUPS: [(&str, &[&str]); 7] = [
+const GROUPS: [(&str, &[&str]); 8] = [
     ("Get started", &["demo", "install", "uninstall", "settings"]),
-    ("Recall", &["viewer", "search", "timeline", "show", "why", "context", "remember", "forget"]),
+    ("Recall", &["viewer", "search", "timeline", "show", "why", "context"]),
+    ("Correct", &["remember", "edit", "pin", "unpin", "wrong", "supersede", "forget"]),
     ("Inspect", &["status", "doctor", "log", "costs", "report", "worker"]),
     ("Process", &["distill", "replay", "diff", "retry"]),
     ("Maintain", &["compact", "redact", "verify", "import", "export"]),

@@ -9,6 +9,7 @@ mod demo;
 mod diff;
 mod distill;
 mod doctor;
+mod edit;
 mod eval;
 mod export;
 mod forget;
@@ -31,6 +32,7 @@ mod replay;
 mod report;
 mod restore;
 mod retry;
+mod revise;
 mod search;
 mod settings;
 pub(crate) mod ship;
@@ -86,6 +88,11 @@ enum Command {
     Log(log::Log),
     Context(context::Context),
     Remember(remember::Remember),
+    Edit(edit::EditMemory),
+    Pin(revise::Pin),
+    Unpin(revise::Unpin),
+    Wrong(revise::Wrong),
+    Supersede(revise::Supersede),
     Forget(forget::Forget),
     Compact(compact::Compact),
     Redact(redact::Redact),
@@ -151,6 +158,11 @@ impl Command {
             Self::Log(log) => log.run(app),
             Self::Context(context) => context.run(app),
             Self::Remember(remember) => remember.run(app),
+            Self::Edit(edit) => edit.run(app),
+            Self::Pin(pin) => pin.run(app),
+            Self::Unpin(unpin) => unpin.run(app),
+            Self::Wrong(wrong) => wrong.run(app),
+            Self::Supersede(supersede) => supersede.run(app),
             Self::Forget(forget) => forget.run(app),
             Self::Compact(compact) => compact.run(app),
             Self::Redact(redact) => redact.run(app),

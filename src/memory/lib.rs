@@ -10,6 +10,7 @@ pub mod modes;
 pub mod remember;
 pub mod report;
 pub mod resolve;
+pub mod revise;
 pub mod search;
 mod shell_commits;
 pub mod status_line;

@@ -107,16 +107,16 @@ pub struct DetailsJson<'a> {
 /// How a memory is marked. A mark that it does not have is left out.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct MarksJson {
-    /// Told first, whatever its age.
+    /// First in the context of sessions, whatever its age.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_pinned: bool,
     /// Its text was changed by hand.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_edited: bool,
-    /// Wrong, and not told any more.
+    /// Wrong, and given to no session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wrong: Option<WrongJson>,
-    /// Replaced or withdrawn, and not told any more.
+    /// Replaced or withdrawn, and given to no session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub correction: Option<CorrectionJson>,
 }

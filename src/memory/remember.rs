@@ -70,7 +70,7 @@ pub fn remember_in(
 ) -> Result<Remembered, Failure> {
     let type_ = known_type(app, &note.type_)?;
     admit(app, project, &session)?;
-    let mut clean = Cleaning { policy: redaction::policy(&app.settings), is_redacted: false };
+    let mut clean = Redactor::new(app);
     let event = MemoryAdded {
         title: clean.text(&note.title),
         text: clean.text(&note.text),
@@ -138,7 +138,8 @@ pub(crate) fn admit(app: &App, project: &ProjectId, session: &str) -> Result<(),
     Ok(())
 }
 
-fn known_type(app: &App, given: &str) -> Result<String, Failure> {
+/// The type, if the mode has it.
+pub(crate) fn known_type(app: &App, given: &str) -> Result<String, Failure> {
     let types: Vec<String> = mode(app)?.types.into_iter().map(|word| word.id).collect();
     if given.is_empty() || given == NOTE || types.iter().any(|known| known == given) {
         return Ok(given.into());
@@ -161,13 +162,18 @@ fn found_from_here(file: &str, note: &Note) -> String {
     here.join(path.strip_prefix(".").unwrap_or(path)).to_string_lossy().into_owned()
 }
 
-struct Cleaning {
+/// Redacts texts that a user or program wrote, and notes whether anything was removed.
+pub(crate) struct Redactor {
     policy: Policy,
-    is_redacted: bool,
+    pub(crate) is_redacted: bool,
 }
 
-impl Cleaning {
-    fn text(&mut self, text: &str) -> String {
+impl Redactor {
+    pub(crate) fn new(app: &App) -> Self {
+        Self { policy: redaction::policy(&app.settings), is_redacted: false }
+    }
+
+    pub(crate) fn text(&mut self, text: &str) -> String {
         let redacted = redact_text(text, self.policy).unless_private();
         self.is_redacted |= redacted != text;
         redacted.trim().to_owned()

@@ -30,6 +30,37 @@ fn forgotten_memories_disappear_at_once_and_return_when_undone() {
 }
 
 #[test]
+fn observations_are_revised_and_say_so() {
+    let site = Site::new();
+    site.remember_turn("s1", "fix the cart", "cart.rs");
+    let revise = |body: &Value| site.ask("POST", "/api/observation/1/revisions", Some(body));
+    let edit = json!({"action": "edit", "title": "The cart is fixed", "text": "It was the sum."});
+    assert_eq!(revise(&edit).ok()["success"], true);
+    assert_eq!(revise(&edit).status, 400, "nothing changes");
+    revise(&json!({"action": "pin"})).ok();
+    let memory = site.get("/api/observation/1");
+    assert_eq!((&memory["title"], &memory["narrative"]), (&edit["title"], &edit["text"]));
+    assert_eq!((&memory["is_pinned"], &memory["is_edited"]), (&json!(true), &json!(true)));
+    revise(&json!({"action": "wrong", "because": "it was the tax"})).ok();
+    assert_eq!(site.get("/api/observation/1")["wrong"]["because"], "it was the tax");
+    let hits = site.get("/api/search?query=sum")["hits"].clone();
+    assert_eq!(hits[0]["wrong"]["because"], "it was the tax");
+    assert_eq!(site.get("/api/observation/1/provenance")["is_pinned"], true);
+    revise(&json!({"action": "restore"})).ok();
+    assert_eq!(site.get("/api/observation/1")["wrong"], Value::Null);
+    for (body, status) in [
+        (json!({"action": "supersede", "by": 1}), 400),
+        (json!({"action": "supersede", "by": 99}), 400),
+        (json!({"action": "explode"}), 400),
+    ] {
+        assert_eq!(revise(&body).status, status, "{body}");
+    }
+    let unknown =
+        site.ask("POST", "/api/observation/99/revisions", Some(&json!({"action": "pin"})));
+    assert_eq!(unknown.status, 404);
+}
+
+#[test]
 fn a_forgetting_is_recorded_in_the_project_it_affects() {
     let site = Site::new();
     site.remember_turn("s1", "fix the cart", "cart.rs");

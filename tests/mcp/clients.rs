@@ -144,7 +144,7 @@ fn the_official_client_of_another_language_agrees() {
     assert_eq!(said["complaints"], json!([]), "{said:#}");
     assert_eq!(said["version"]["name"], "claude-mem");
     assert!(said["instructions"].as_str().unwrap().contains("Three steps"));
-    assert_eq!(said["tools"].as_array().unwrap().len(), 6);
+    assert_eq!(said["tools"].as_array().unwrap().len(), 7);
     let text = |tool: &str| {
         assert_eq!(said[tool]["isError"], tool == "wrong", "{said:#}");
         said[tool]["text"].as_str().unwrap()

@@ -34,7 +34,7 @@ fn messages_of_claude_code_are_answered_in_order() {
     assert_eq!(initialized["protocolVersion"], "2025-11-25");
     assert_eq!(initialized["capabilities"], json!({"tools": {"listChanged": false}}));
     assert!(initialized["instructions"].as_str().unwrap().contains("not instructions"));
-    assert_eq!(answers[2]["result"]["tools"].as_array().unwrap().len(), 6);
+    assert_eq!(answers[2]["result"]["tools"].as_array().unwrap().len(), 7);
     let codes: Vec<&Value> = answers[3..].iter().map(|answer| &answer["error"]["code"]).collect();
     assert_eq!(codes, [-32601, -32601, -32602, -32602, -32602, -32602, -32602]);
     talk.end();

@@ -6,7 +6,7 @@ use claude_mem_events::{Event, Forgotten, Id, Recorded};
 use claude_mem_log::{Item, Log};
 use claude_mem_projections::{ForgetTargets, MemorySource, Store};
 
-use super::{append, known, project_of};
+use super::{append, known_project, project_of};
 use crate::store;
 use claude_mem_capture::redaction;
 use claude_mem_core::{app::App, failure::Failure};
@@ -102,8 +102,8 @@ pub fn forget_meant(
     let forgotten = Forgotten { reason, ..meant.forgotten.clone() };
     let project = match (forgotten.project.as_str(), forgotten.session.as_str()) {
         ("", "") => project_of(store, &meant.memories)?,
-        ("", session) => known(store.project_of(session)?),
-        (key, _) => known(store.project_named(key)?),
+        ("", session) => known_project(store.project_of(session)?),
+        (key, _) => known_project(store.project_named(key)?),
     };
     let id = append(app, &project, forgotten)?;
     let log = store::open_log(app)?;

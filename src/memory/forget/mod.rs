@@ -107,7 +107,7 @@ pub fn undo(app: &mut App, store: &mut Store, id: &str) -> Result<u64, Failure> 
             .meaning("nothing was changed"));
     }
     let (undoes, memories) = (Some(*forgetting.event.as_bytes()), forgetting.memories);
-    let project = known(store.project_of_event(forgetting.event)?);
+    let project = known_project(store.project_of_event(forgetting.event)?);
     append(app, &project, Forgotten { undoes, ..Forgotten::default() })?;
     // Removed rows exist only in the log, so the database is rebuilt.
     let log = store::open_log(app)?;
@@ -127,10 +127,11 @@ fn project_of(store: &Store, memories: &[MemorySource]) -> Result<ProjectId, Fai
     }
     projects.dedup();
     let is_one = projects.len() == 1;
-    Ok(known(projects.pop().flatten().filter(|_| is_one)))
+    Ok(known_project(projects.pop().flatten().filter(|_| is_one)))
 }
 
-fn known(found: Option<(String, String, String)>) -> ProjectId {
+/// A project of the database; one without a name if it is unknown.
+pub(crate) fn known_project(found: Option<(String, String, String)>) -> ProjectId {
     match found {
         Some((key, label, root)) => {
             ProjectId { key, label, root: root.into(), ..ProjectId::of_session() }

@@ -25,6 +25,7 @@ mod parameters;
 mod projects;
 mod provenance;
 mod replays;
+mod revisions;
 mod search;
 mod sessions;
 mod settings;
@@ -103,6 +104,7 @@ fn router(state: &Arc<AppState>) -> Router {
         .merge(costs::routes())
         .merge(settings::routes())
         .merge(forgetting::routes())
+        .merge(revisions::routes())
         .merge(replays::routes())
         .merge(generations::routes())
         .merge(diff::routes())

@@ -12,6 +12,7 @@ mod get_observations;
 mod lines;
 mod message;
 mod remember;
+mod revise;
 mod search;
 mod session_start_context;
 mod timeline;

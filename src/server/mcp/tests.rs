@@ -143,6 +143,7 @@ fn every_tool_has_a_title_a_schema_and_truthful_hints() {
         ("timeline", true, false),
         ("get_observations", true, false),
         ("remember", false, false),
+        ("revise", false, true),
         ("forget", false, true),
         ("session_start_context", true, false),
     ];

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     Server,
     arguments::{Arguments, Parameter, schema},
-    forget, get_observations, remember, search, session_start_context, timeline,
+    forget, get_observations, remember, revise, search, session_start_context, timeline,
 };
 use claude_mem_core::failure::{Failure, nearest};
 
@@ -29,11 +29,12 @@ pub(super) enum Effect {
     Removes,
 }
 
-const TOOLS: [&Tool; 6] = [
+const TOOLS: [&Tool; 7] = [
     &search::TOOL,
     &timeline::TOOL,
     &get_observations::TOOL,
     &remember::TOOL,
+    &revise::TOOL,
     &forget::TOOL,
     &session_start_context::TOOL,
 ];

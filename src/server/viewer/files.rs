@@ -60,7 +60,7 @@ macro_rules! files {
     };
 }
 
-static FILES: [File; 36] = files![
+static FILES: [File; 37] = files![
     "api.js",
     "app.js",
     "chart.js",
@@ -84,6 +84,7 @@ static FILES: [File; 36] = files![
     "pages.css",
     "provenance.js",
     "replay.js",
+    "revise.js",
     "router.js",
     "rows.css",
     "rows.js",

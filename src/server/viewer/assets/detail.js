@@ -6,8 +6,9 @@ import { forget } from "./forget.js";
 import { family, icon, mark } from "./icons.js";
 import { markdown } from "./markdown.js";
 import { provenance } from "./provenance.js";
+import * as revise from "./revise.js";
 import { go, trouble, waiting } from "./router.js";
-import { item, label, story } from "./rows.js";
+import { item, label, marks, story } from "./rows.js";
 import { toast } from "./toast.js";
 
 const KINDS = { S: "summary", P: "prompt" };
@@ -49,10 +50,11 @@ function head(memory, copy, take) {
       mark(memory.kind, memory.type),
       h("span", { class: "type" }, label(memory.kind, memory.type)),
       h("span", null, memory.kind === "observation" ? `#${memory.id}` : memory.name),
-      memory.is_superseded && h("span", { class: "badge" }, "superseded"),
+      marks(memory).map((text) => h("span", { class: "badge" }, text)),
     ),
     h("h1", null, memory.kind === "prompt" ? "Prompt" : prose(memory.headline || "Untitled")),
     memory.subtitle && h("p", { class: "subtitle" }, prose(memory.subtitle)),
+    memory.wrong?.because && h("p", { class: "subtitle" }, "Wrong: ", prose(memory.wrong.because)),
     h(
       "p",
       { class: "meta" },
@@ -77,6 +79,7 @@ function head(memory, copy, take) {
         icon("copy"),
         "Copy as Markdown",
       ),
+      memory.kind === "observation" && corrections(memory),
       h(
         "button",
         { type: "button", class: "button quiet danger", "aria-keyshortcuts": "x", on: { click: take } },
@@ -85,6 +88,19 @@ function head(memory, copy, take) {
       ),
     ),
   );
+}
+
+/** The buttons that put an observation right. */
+function corrections(memory) {
+  const button = (sign, text, run) =>
+    h("button", { type: "button", class: "button", on: { click: () => run(memory) } }, icon(sign), text);
+  return [
+    button("edit", "Edit", revise.edit),
+    memory.is_pinned ? button("pin", "Unpin", revise.unpin) : button("pin", "Pin", revise.pin),
+    memory.wrong || memory.correction
+      ? button("check", "Not wrong", revise.restore)
+      : button("alert", "Mark as wrong", revise.wrong),
+  ];
 }
 
 const BODIES = {

@@ -52,7 +52,7 @@ export function provenance(memory, from) {
 /** What replaced a memory that turned out wrong. */
 function correction({ id, title, created_at: at }) {
   const by = id && h("a", { href: address(`${id}`) }, prose(title || `#${id}`));
-  return h("p", { class: "meta" }, by ? ["Corrected by ", by] : ["Withdrawn ", time(at, dayName(at), inFull(at))]);
+  return h("p", { class: "meta" }, by ? ["Superseded by ", by] : ["Withdrawn ", time(at, dayName(at), inFull(at))]);
 }
 
 /** How often sessions used it. */

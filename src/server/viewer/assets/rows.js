@@ -31,6 +31,16 @@ export function label(kind, type) {
   return (type || "memory").replaceAll("_", " ");
 }
 
+/** How a memory is marked, in words. */
+export function marks({ is_pinned: isPinned, is_edited: isEdited, is_superseded: isSuperseded, wrong, correction }) {
+  return [
+    isPinned && "pinned",
+    isEdited && "edited",
+    wrong && "wrong",
+    !wrong && (isSuperseded || correction) && "superseded",
+  ].filter(Boolean);
+}
+
 /** One memory in a list. `look` says what is searched for, and whether rows are by day. */
 export function row(memory, look = {}) {
   const when = look.isByDay ? hour(memory.at) : ago(memory.at);
@@ -94,6 +104,7 @@ function meta(memory, look, when) {
     memory.origin === "user" && h("span", null, "written by hand"),
     memory.origin === "claude" && h("span", null, "written by Claude"),
     memory.origin === "program" && h("span", null, "written by a program"),
+    marks(memory).map((text) => h("span", { class: "badge" }, text)),
     h("span", { class: "id" }, memory.kind === "observation" ? `#${memory.name}` : memory.name),
   );
 }

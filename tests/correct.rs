@@ -1,0 +1,183 @@
+//! `claude-mem edit`, `pin`, `unpin`, `wrong` and `supersede`.
+
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
+use serde_json::{Value, json};
+
+use crate::{model::dump, sandbox::Sandbox};
+
+fn remember(sandbox: &Sandbox, text: &str, title: &str) {
+    sandbox.run(&["remember", text, "--title", title, "--type", "decision"]).ok();
+}
+
+fn told(sandbox: &Sandbox) -> String {
+    sandbox.run(&["context", "--budget", "2000"]).stdout
+}
+
+fn shown(sandbox: &Sandbox, id: &str) -> Value {
+    serde_json::from_str(&sandbox.run(&["show", id, "--json"]).ok()).unwrap()
+}
+
+/// An editor that runs this script on the file `$1`.
+fn editor(sandbox: &Sandbox, script: &str) -> String {
+    let path = sandbox.home().join("editor");
+    fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// Deletes the database; the next command builds it again from the log.
+fn rebuilt(sandbox: &Sandbox) -> String {
+    for name in ["memory.db", "memory.db-wal", "memory.db-shm"] {
+        let _ = fs::remove_file(sandbox.data().join(name));
+    }
+    sandbox.run(&["search", "walrus"]).ok();
+    dump(&sandbox.data())
+}
+
+#[test]
+fn a_wrong_memory_is_put_right_and_stays_right_after_a_rebuild() {
+    let sandbox = Sandbox::new();
+    remember(&sandbox, "The walrus sleeps at noon.", "Sleep of the walrus");
+    remember(&sandbox, "The otter sleeps at dawn.", "Sleep of the otter");
+    remember(&sandbox, "The seal sleeps at night.", "Sleep of the seal");
+    let edited = sandbox.run(&["edit", "1", "--text", "The walrus sleeps at ten."]).ok();
+    assert_eq!(edited, "edited 1 Sleep of the walrus\n");
+    assert_eq!(sandbox.run(&["pin", "1"]).ok(), "pinned 1 Sleep of the walrus\n");
+    let marked = sandbox.run(&["wrong", "2", "--because", "otters never sleep"]).ok();
+    assert_eq!(marked, "marked as wrong: 2 Sleep of the otter\n");
+    assert_eq!(sandbox.run(&["supersede", "3", "1"]).ok(), "superseded 3 Sleep of the seal\n");
+
+    let page = told(&sandbox);
+    assert!(page.contains("sleeps at ten") && !page.contains("at noon"), "{page}");
+    assert!(!page.contains("otter") && !page.contains("seal"), "{page}");
+    let found = sandbox.run(&["search", "sleep"]).ok();
+    assert!(found.contains("[pinned] Sleep of the walrus"), "{found}");
+    assert!(found.contains("[wrong: otters never sleep] Sleep of the otter"), "{found}");
+    assert!(found.contains("[superseded by #1] Sleep of the seal"), "{found}");
+    assert!(!sandbox.run(&["search", "noon"]).ok().contains("walrus"));
+    assert_eq!(
+        (&shown(&sandbox, "1")["is_pinned"], &shown(&sandbox, "1")["is_edited"]),
+        (&json!(true), &json!(true))
+    );
+    assert_eq!(shown(&sandbox, "2")["wrong"]["because"], "otters never sleep");
+    assert_eq!(shown(&sandbox, "3")["correction"]["id"], "1");
+    let text = sandbox.run(&["show", "1", "2"]).ok();
+    assert!(text.contains("(pinned)  (edited)"), "{text}");
+    assert!(text.contains("(wrong: otters never sleep)"), "{text}");
+
+    let before = dump(&sandbox.data());
+    assert_eq!(rebuilt(&sandbox), before);
+    assert_eq!(told(&sandbox), page);
+    sandbox.run(&["unpin", "1"]).ok();
+    sandbox.run(&["wrong", "2", "--undo"]).ok();
+    sandbox.run(&["wrong", "3", "--undo"]).ok();
+    let page = told(&sandbox);
+    assert!(page.contains("otter") && page.contains("seal"), "{page}");
+}
+
+#[test]
+fn an_editor_changes_title_type_and_text() {
+    let sandbox = Sandbox::new();
+    remember(&sandbox, "The walrus sleeps at noon.", "Sleep of the walrus");
+    let script = "[ $(stat -c %a \"$1\") = 600 ] || exit 7\n\
+                  sed -i -e 's/^Title: Sleep/Title: Rest/' -e s/^Type:.*/Type:rule/ -e s/noon/ten/ \"$1\"";
+    let editor = editor(&sandbox, script);
+    // `$VISUAL` comes first.
+    let variables = [("VISUAL", editor.as_str()), ("EDITOR", "false")];
+    let edited = sandbox.run_with(&["edit", "1"], &variables, "").ok();
+    assert_eq!(edited, "edited 1 Rest of the walrus\n");
+    let memory = shown(&sandbox, "1");
+    assert_eq!(
+        (&memory["type"], &memory["narrative"]),
+        (&json!("rule"), &json!("The walrus sleeps at ten."))
+    );
+    let left: Vec<_> = fs::read_dir(sandbox.data())
+        .unwrap()
+        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("edit-"))
+        .collect();
+    assert!(left.is_empty(), "the file is removed: {left:?}");
+    for (editor, expected) in [
+        ("true", "1 has these texts already"),
+        ("false", "the editor `false` failed"),
+        ("/no/such/editor", "the editor `/no/such/editor` did not start"),
+    ] {
+        let run = sandbox.run_with(&["edit", "1"], &[("EDITOR", editor)], "");
+        assert!(run.code > 0 && run.stderr.contains(expected), "{run:?}");
+        assert!(run.stderr.contains("nothing was changed"), "{run:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_revised_is_named() {
+    let sandbox = Sandbox::new();
+    remember(&sandbox, "The walrus sleeps at noon.", "Sleep of the walrus");
+    remember(&sandbox, "The otter sleeps at dawn.", "Sleep of the otter");
+    for (command, expected) in [
+        (&["pin", "9"][..], "there is no memory 9"),
+        (&["pin", "P1"], "P1 is a prompt: only observations can be revised"),
+        (&["unpin", "1"], "1 is not pinned"),
+        (&["wrong", "1", "--undo"], "1 is neither wrong nor superseded"),
+        (&["supersede", "1", "1"], "1 cannot supersede itself"),
+        (&["supersede", "1", "9"], "there is no memory 9"),
+        (&["edit", "1", "--title", " "], "the title is empty"),
+        (&["edit", "1", "--text", "<private>all</private>"], "the text is empty"),
+        (&["edit", "1", "--type", "decison"], "did you mean `decision`?"),
+        (&["edit", "1", "--title", "Sleep of the walrus"], "1 has these texts already"),
+    ] {
+        let run = sandbox.run(command);
+        assert!(run.code > 0 && run.stderr.contains(expected), "{command:?}: {run:?}");
+    }
+    assert_eq!(sandbox.events().len(), 2, "nothing was recorded");
+    sandbox.run(&["wrong", "1"]).ok();
+    let error = sandbox.run(&["supersede", "2", "1"]).fails(2);
+    assert!(error.contains("1 is itself wrong"), "{error}");
+}
+
+#[test]
+fn secrets_in_a_revision_are_removed_and_forgetting_takes_its_text() {
+    let sandbox = Sandbox::new();
+    remember(&sandbox, "The walrus sleeps at noon.", "Sleep of the walrus");
+    let run = sandbox.run(&["edit", "1", "--text", "key AKIAIOSFODNN7EXAMPLQ of xyzzy-plugh"]);
+    assert!(run.stderr.contains("private text or secrets were removed"), "{run:?}");
+    sandbox.run(&["wrong", "1", "--because", "xyzzy-plugh <private>hush</private>"]).ok();
+    let events = format!("{:?}", sandbox.events());
+    assert!(events.contains("xyzzy-plugh") && !events.contains("AKIAIOSF"), "{events}");
+    assert!(!events.contains("hush"), "{events}");
+    sandbox.run(&["forget", "1", "--yes", "--now"]).ok();
+    let mut folders = vec![sandbox.data()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if let Ok(bytes) = fs::read(&path) {
+                let is_there = bytes.windows(11).any(|window| window == b"xyzzy-plugh");
+                assert!(!is_there, "{}", path.display());
+            }
+        }
+    }
+    assert!(!format!("{:?}", sandbox.events()).contains("xyzzy"));
+}
+
+#[test]
+fn claude_revises_over_mcp() {
+    let sandbox = Sandbox::new();
+    remember(&sandbox, "The walrus sleeps at noon.", "Sleep of the walrus");
+    remember(&sandbox, "The otter sleeps at dawn.", "Sleep of the otter");
+    let call = |arguments: Value| {
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {"name": "revise", "arguments": arguments}});
+        sandbox.run_with(&["mcp"], &[], format!("{call}\n")).ok()
+    };
+    let said = call(json!({"ids": [1], "action": "wrong", "because": "it sleeps at ten"}));
+    assert!(said.contains("Revised 1 Sleep of the walrus."), "{said}");
+    let said = call(json!({"ids": [1], "action": "supersede", "by": [2]}));
+    assert!(said.contains("Revised 1"), "{said}");
+    let said = call(json!({"ids": [2], "action": "edit", "title": "Sleep of the sea otter"}));
+    assert!(said.contains("Sleep of the sea otter"), "{said}");
+    assert!(call(json!({"ids": [2], "action": "explode"})).contains("action"));
+    assert!(call(json!({"ids": [1], "action": "supersede"})).contains("`by` is missing"));
+    assert_eq!(shown(&sandbox, "1")["correction"]["title"], "Sleep of the sea otter");
+    assert_eq!(sandbox.events()[2]["event"]["via"], "mcp");
+}
