@@ -83,13 +83,10 @@ impl Unpin {
 impl Wrong {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let Self { id, because, undo, json } = self;
-        match undo {
-            true => change(app, id, &Change::Restore, "restored", json),
-            false => {
-                let because = because.unwrap_or_default();
-                change(app, id, &Change::Wrong(because), "marked as wrong:", json)
-            }
+        if undo {
+            return change(app, id, &Change::Restore, "restored", json);
         }
+        change(app, id, &Change::Wrong(because.unwrap_or_default()), "marked as wrong:", json)
     }
 }
 
