@@ -23,8 +23,8 @@ impl Past {
         past
     }
 
-    fn hook(&self, payload: Value) -> Option<String> {
-        let event = payload["hook_event_name"].clone();
+    fn hook(&self, payload: &Value) -> Option<String> {
+        let event = &payload["hook_event_name"];
         let answer = self.sandbox.run_with(&PRE_TOOL_USE, &[], payload.to_string()).answer();
         let keys: BTreeSet<&str> = answer.as_object().unwrap().keys().map(String::as_str).collect();
         let output = answer.get("hookSpecificOutput");
@@ -32,7 +32,7 @@ impl Past {
         assert!(keys.is_subset(&allowed.into()), "nothing is decided or changed: {answer}");
         let output = output?.as_object().unwrap();
         assert_eq!(output.len(), 2, "{answer}");
-        assert_eq!(output["hookEventName"], event);
+        assert_eq!(&output["hookEventName"], event);
         Some(output["additionalContext"].as_str().unwrap().to_owned())
     }
 
@@ -40,14 +40,14 @@ impl Past {
     fn uses(&self, session: &str, tool: &str, path: &str) -> Option<String> {
         let name = if tool == "NotebookEdit" { "notebook_path" } else { "file_path" };
         self.hook(
-            json!({"session_id": session, "hook_event_name": "PreToolUse", "cwd": self.root(),
+            &json!({"session_id": session, "hook_event_name": "PreToolUse", "cwd": self.root(),
             "tool_name": tool, "tool_input": {name: path, "content": "x"}, "tool_use_id": "t"}),
         )
     }
 
     /// What is added when a command fails; `None` if nothing.
     fn fails(&self, session: &str, command: &str, error: &str) -> Option<String> {
-        self.hook(json!({"session_id": session, "hook_event_name": "PostToolUseFailure",
+        self.hook(&json!({"session_id": session, "hook_event_name": "PostToolUseFailure",
             "cwd": self.root(), "tool_name": "Bash", "tool_input": {"command": command},
             "tool_use_id": "t", "error": error, "is_interrupt": false}))
     }
@@ -162,7 +162,7 @@ fn a_private_turn_brings_nothing_and_other_tools_are_ignored() {
     let count = past.sandbox.events().len();
     let bash = json!({"session_id": "three", "hook_event_name": "PreToolUse", "cwd": past.root(),
         "tool_name": "Bash", "tool_input": {"command": "ls"}});
-    assert_eq!(past.hook(bash), None);
+    assert_eq!(past.hook(&bash), None);
     assert_eq!(past.sandbox.events().len(), count);
 }
 

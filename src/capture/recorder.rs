@@ -293,7 +293,7 @@ impl Recorder {
     fn file_occasion(&self, source: Source<'_>, used: &FileUse<'_>) -> Option<Occasion> {
         let Admitted { envelope, cwd, turn, .. } = self.admit(source).ok()?;
         let path = used.path.clone().into_owned();
-        (!turn.is_on()).then(|| Occasion { envelope, subject: Subject::File { path, cwd } })
+        (!turn.is_on()).then_some(Occasion { envelope, subject: Subject::File { path, cwd } })
     }
 
     /// Where a hook's payload comes from, and whether anything names its session.

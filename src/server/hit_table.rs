@@ -45,7 +45,9 @@ pub(crate) fn hit_table(hits: &[Hit], within: Within) -> String {
             if let Some(file) = file {
                 let _ = writeln!(text, "**{}**", cell(&file));
             }
-            hits.into_iter().for_each(|hit| write_line(&mut text, hit, is_mixed));
+            for hit in hits {
+                write_line(&mut text, hit, is_mixed);
+            }
         }
     }
     text
@@ -83,7 +85,7 @@ fn grouped<'a, K: Eq>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use claude_mem_projections::search::Kind;
+    use claude_mem_projections::{Marks, search::Kind};
 
     fn hit(id: i64, day: u64, file: Option<&str>) -> Hit {
         Hit {
@@ -98,7 +100,7 @@ mod tests {
             snippet: String::new(),
             file: file.map(Into::into),
             tokens: 40,
-            marks: Default::default(),
+            marks: Marks::default(),
             also: if id == 1 { vec![MemoryId { kind: Kind::Prompt, id: 9 }] } else { Vec::new() },
             score: 0.0,
             explanation: None,

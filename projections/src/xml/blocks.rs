@@ -59,7 +59,7 @@ pub(super) fn read(text: &str) -> Read {
 const LOOSE_WORDS_MIN: usize = 3;
 const LOOSE_WIDE_MIN: usize = 4;
 
-fn is_sentence(loose: &String) -> bool {
+fn is_sentence(loose: &str) -> bool {
     let is_wide = |c: &char| !c.is_ascii() && c.is_alphabetic();
     loose.split_whitespace().nth(LOOSE_WORDS_MIN - 1).is_some()
         || loose.chars().filter(is_wide).count() >= LOOSE_WIDE_MIN
@@ -128,7 +128,9 @@ impl Block {
             next_steps: text(Name::NextSteps),
             notes: match self.fields.is_empty() {
                 true => loose,
-                false => with_loose(self.first(Name::Notes), loose.filter(is_sentence)),
+                false => {
+                    with_loose(self.first(Name::Notes), loose.filter(|loose| is_sentence(loose)))
+                }
             },
             files_read: self.all(Name::FilesRead),
             files_edited: self.all(Name::FilesModified),

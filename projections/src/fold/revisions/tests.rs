@@ -37,7 +37,7 @@ fn state(store: &Store) -> String {
             line += if is_set { mark } else { "" };
         }
         if let Some(retired) = marks.retired {
-            line += &format!(" ({retired})");
+            line = format!("{line} ({retired})");
         }
         lines.push(line);
     }
@@ -195,6 +195,8 @@ fn a_revision_may_come_before_what_it_revises() {
     let _ = tool;
 }
 
+type Forget = fn([u8; 16], [u8; 16]) -> Forgotten;
+
 #[test]
 fn a_forgotten_observation_takes_its_revisions_with_it() {
     let left = |store: &Store| {
@@ -202,7 +204,7 @@ fn a_forgotten_observation_takes_its_revisions_with_it() {
                        (select count(*) from events where kind = 17 and forgotten_by is not null)";
         store.dump(sql).unwrap()
     };
-    let forgets: [fn([u8; 16], [u8; 16]) -> Forgotten; 3] = [
+    let forgets: [Forget; 3] = [
         |_, reply| Forgotten {
             rows: vec![format!("{}/1", Id::from_bytes(reply))],
             ..Forgotten::default()

@@ -44,7 +44,7 @@ fn telling_lines(output: &str) -> impl Iterator<Item = &str> {
     let mut lines: Vec<&str> = all().take(LINES_MAX).filter(is_telling).take(3).collect();
     if lines.is_empty() {
         lines.extend(all().take(1));
-        lines.extend(all().last().filter(|last| lines.first() != Some(last)));
+        lines.extend(all().next_back().filter(|last| lines.first() != Some(last)));
     } else {
         // The line behind a fault often has the place or the name.
         let last = lines[lines.len() - 1];

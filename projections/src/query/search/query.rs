@@ -83,7 +83,7 @@ impl Query {
             #[cfg(test)]
             crate::scan_counter::add(rest.len() - after.len());
             match is_typing && after.is_empty() && clause.is_incomplete(query.terms.is_empty()) {
-                true => query.add_typed(clause),
+                true => query.add_typed(&clause),
                 false => query.add(&clause),
             }
             rest = after;
@@ -107,8 +107,8 @@ impl Query {
         self.add_words(&Clause { sign: None, text, is_quoted: false, is_open: false });
     }
 
-    fn add_typed(&mut self, clause: Clause<'_>) {
-        self.add(&Clause { is_open: true, ..clause });
+    fn add_typed(&mut self, clause: &Clause<'_>) {
+        self.add(&Clause { is_open: true, ..*clause });
         self.typed = self.terms.iter().position(|term| term.shape == Shape::Beginning);
     }
 
@@ -185,13 +185,12 @@ impl Query {
 impl Term {
     pub(super) fn new(words: &[&str], shape: Shape, is_required: bool) -> Self {
         let text = words.join(" ").to_lowercase();
-        let stems = match shape {
-            Shape::Characters => vec![text.clone()],
-            _ => {
-                let is_open = |at| shape == Shape::Beginning && at + 1 == words.len();
-                let stem = |(at, word): (usize, &&str)| folded(word, is_open(at));
-                words.iter().enumerate().map(stem).collect()
-            }
+        let stems = if shape == Shape::Characters {
+            vec![text.clone()]
+        } else {
+            let is_open = |at| shape == Shape::Beginning && at + 1 == words.len();
+            let stem = |(at, word): (usize, &&str)| folded(word, is_open(at));
+            words.iter().enumerate().map(stem).collect()
         };
         Self { text, is_required, shape, stems, shortened: None }
     }

@@ -82,12 +82,12 @@ impl Searching<'_> {
         let mut places = HashMap::new();
         for (name, score) in rows {
             let turn = self.turns.get(&name);
-            match turn.and_then(|turn| places.get(turn)).and_then(|at: &usize| hits.get_mut(*at)) {
-                Some(hit) => hit.add(name, score),
-                None => {
-                    places.extend(turn.map(|turn| (*turn, hits.len())));
-                    hits.push(TurnHit::new(name, score));
-                }
+            let place = turn.and_then(|turn| places.get(turn)).copied();
+            if let Some(hit) = place.and_then(|place: usize| hits.get_mut(place)) {
+                hit.add(name, score);
+            } else {
+                places.extend(turn.map(|turn| (*turn, hits.len())));
+                hits.push(TurnHit::new(name, score));
             }
         }
         hits

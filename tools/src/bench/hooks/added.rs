@@ -29,6 +29,9 @@ const FILES: u64 = 5000;
 /// How much longer than a hook that only records.
 const MORE_MAX: Duration = Duration::from_millis(15);
 
+/// Makes the input of a hook for the given round.
+type Input<'a> = Box<dyn Fn(usize) -> Value + 'a>;
+
 fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
     let (plain, world) = (World::new(scratch, "plain")?, World::new(scratch, "added")?);
     let memories = settings.size(100_000, 500);
@@ -40,7 +43,7 @@ fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
         near.cloned().collect::<Vec<_>>().join(" ")
     };
     let save = world::input(4 << 10);
-    let hooks: Vec<(&str, Box<dyn Fn(usize) -> Value>)> = vec![
+    let hooks: Vec<(&str, Input<'_>)> = vec![
         ("new, a prompt about a memory", Box::new(|at| prompt(&questions[at].text))),
         ("new, a prompt about nothing", Box::new(|_| prompt("thanks, that looks good to me"))),
         ("new, a prompt of 4 KB", Box::new(|at| prompt(&long(at)))),
