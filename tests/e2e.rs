@@ -41,7 +41,7 @@ mod oversized;
 mod past;
 mod permissions;
 mod plugin;
-
+mod projects;
 mod projects_apart;
 mod recall;
 mod replay;

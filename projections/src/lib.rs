@@ -40,10 +40,10 @@ pub use query::{
     ContextQuery, ContextSession, ContextSummary, Correction, Cost, Counts, DamagedRange, DayStats,
     EventFilter, ExportBody, ExportEntry, ExportQuery, FeedChange, FeedEntry, FeedPosition,
     FetchedAfter, FileQuery, Generation, InvalidFeedPosition, InvalidPageCursor, ListRow, Marks,
-    Outage, PageCursor, PendingCounts, PendingEvent, PendingKind, PendingTurn, ProjectStats,
-    RecapEntry, Reprocessing, RequestFailure, Retired, RulesUsage, SessionProgress, SessionQuery,
-    SessionState, SessionStatus, SessionView, Spending, ToolUseCount, Usage, details, file_edits,
-    report, search, timeline,
+    NoteAuthor, Outage, PageCursor, PendingCounts, PendingEvent, PendingKind, PendingTurn,
+    ProjectAlias, ProjectStats, RecapEntry, Reprocessing, RequestFailure, Retired, RulesUsage,
+    SessionProgress, SessionQuery, SessionState, SessionStatus, SessionView, Spending,
+    ToolUseCount, Usage, details, file_edits, report, search, timeline,
 };
 pub use store::{Checkpoint, KINDS, Options, Store};
 pub use upstream::{Upstream, UpstreamRow, UpstreamTable};

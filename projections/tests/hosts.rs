@@ -163,7 +163,8 @@ fn logs_that_arrive_in_any_order_come_to_the_same_rows_everywhere() {
             2 => {
                 let (from, into) = (next(3), next(3));
                 let (from, into) = (format!("example.org/{from}"), format!("example.org/{into}"));
-                machines[at].writer.add(ProjectMerged { from, into, label: String::new() });
+                let label = if next(2) == 0 { String::new() } else { format!("name {}", next(9)) };
+                machines[at].writer.add(ProjectMerged { from, into, label });
             }
             3 | 4 => {
                 let from = (at + 1 + next(2)) % 3;

@@ -3,7 +3,7 @@
 //! Events of clients are redacted field by field in `build_event.rs`. Everything else that is recorded passes
 //! through here: imported events, replies of models, notes, and old events when `claude-mem redact` runs.
 
-use claude_mem_events::{Envelope, Event, Revision, Tombstone};
+use claude_mem_events::{Envelope, Event, NoteScope, Revision, Tombstone};
 
 use claude_mem_core::settings::{
     Settings,
@@ -154,6 +154,9 @@ impl EventRedactor {
                 self.texts(&mut it.concepts);
                 self.texts(&mut it.files);
                 self.json(&mut it.metadata);
+                if let NoteScope::Tree(folder) = &mut it.scope {
+                    self.text(folder);
+                }
             }
             Event::MemoryRevised(it) => {
                 self.text(&mut it.via);

@@ -62,9 +62,11 @@ impl Context {
         let request =
             Request { project: &project, now, moment: Moment::Start, budget: self.budget };
         let page = compose(&store, &app.settings, &request)?;
+        let root = project.root.to_string_lossy();
         let given = RefCell::new(page.as_ref().map_or_else(Vec::new, |page| page.given.clone()));
         let recipient = Recipient {
             project: &project.key,
+            root: &root,
             session: "",
             now,
             given: &|| store.observation_refs(&given.borrow()),
@@ -81,8 +83,7 @@ impl Context {
         }
         if let Some(path) = &self.file {
             let cwd = std::env::current_dir().unwrap_or_default();
-            let (cwd, root) = (cwd.to_string_lossy(), project.root.to_string_lossy());
-            let file = FileOfProject { path, cwd: &cwd, root: &root };
+            let file = FileOfProject { path, cwd: &cwd.to_string_lossy(), root: &root };
             added[1].1 = keep(for_file(&store, settings, &recipient, &file)?);
         }
         if let Some(command) = &self.failure {

@@ -9,7 +9,7 @@ use claude_mem_capture::clients::{HOOK, claude_code::ALIASES};
 
 const GROUPS: [(&str, &[&str]); 8] = [
     ("Get started", &["demo", "install", "uninstall", "settings"]),
-    ("Recall", &["viewer", "search", "timeline", "show", "why", "context"]),
+    ("Recall", &["viewer", "search", "timeline", "show", "why", "context", "projects"]),
     ("Correct", &["remember", "edit", "pin", "unpin", "wrong", "supersede", "forget"]),
     ("Inspect", &["status", "doctor", "log", "costs", "report", "worker"]),
     ("Process", &["distill", "replay", "diff", "retry"]),

@@ -24,6 +24,7 @@ mod man;
 mod mcp;
 mod plugin;
 mod progress;
+mod projects;
 mod pull;
 mod recall;
 mod redact;
@@ -106,6 +107,7 @@ enum Command {
     Key(key::KeyCommand),
     Doctor(doctor::Doctor),
     Search(search::Search),
+    Projects(projects::Projects),
     Timeline(timeline::Timeline),
     Show(show::Show),
     Why(why::Why),
@@ -176,6 +178,7 @@ impl Command {
             Self::Key(key) => key.run(app),
             Self::Doctor(doctor) => doctor.run(app),
             Self::Search(search) => search.run(app),
+            Self::Projects(projects) => projects.run(app),
             Self::Timeline(timeline) => timeline.run(app),
             Self::Show(show) => show.run(app),
             Self::Why(why) => why.run(app),

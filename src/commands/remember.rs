@@ -7,7 +7,7 @@ use serde_json::json;
 
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_memory::{
-    remember::{Note, Remembered, remember},
+    remember::{Note, Remembered, note_scope, remember},
     store,
 };
 
@@ -16,7 +16,7 @@ const TEXT_BYTES_MAX: u64 = 8 << 20;
 
 /// Write a memory by hand
 ///
-/// It comes first in the context of new sessions in this project. Without TEXT, or with `-`, the text is read from
+/// It comes first in the context of new sessions in this project, or in all projects with `--global`. Without TEXT, or with `-`, the text is read from
 /// stdin. Text between `<private>` tags, and keys and passwords of known formats, are removed.
 #[derive(Debug, Args)]
 pub(crate) struct Remember {
@@ -38,6 +38,12 @@ pub(crate) struct Remember {
     /// Project name, key or folder [default: the project of this folder]
     #[arg(long)]
     project: Option<String>,
+    /// Give it to sessions of all projects
+    #[arg(long)]
+    global: bool,
+    /// Give it to sessions of all projects in this folder
+    #[arg(long, value_name = "DIR", conflicts_with = "global")]
+    tree: Option<String>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -62,6 +68,7 @@ impl Remember {
             files: self.file,
             project: self.project,
             via: "cli",
+            scope: note_scope(self.global, self.tree.as_deref())?,
         };
         let mut store = store::open_folded(app)?;
         let remembered = remember(app, &mut store, &note)?;
@@ -70,12 +77,12 @@ impl Remember {
 }
 
 fn report(app: &mut App, remembered: &Remembered, is_json: bool) -> Result<(), Failure> {
-    let Remembered { event, name, project, is_redacted } = remembered;
+    let Remembered { event, name, place, is_redacted } = remembered;
     if is_json {
         return app.output.json(&json!({
             "id": name,
             "event": event.to_string(),
-            "project": project,
+            "project": place,
             "is_redacted": is_redacted,
         }));
     }
@@ -83,8 +90,8 @@ fn report(app: &mut App, remembered: &Remembered, is_json: bool) -> Result<(), F
         app.output.say("note: private text or secrets were removed");
     }
     match name {
-        Some(name) => app.output.line(format_args!("remembered {name} in {project}")),
-        None => app.output.line(format_args!("remembered in {project}")),
+        Some(name) => app.output.line(format_args!("remembered {name} in {place}")),
+        None => app.output.line(format_args!("remembered in {place}")),
     }
 }
 

@@ -56,6 +56,7 @@ fn memories_for(
     let session = &occasion.envelope.session;
     let recipient = Recipient {
         project: &project.key,
+        root: &project.root,
         session,
         now: Clock::new(&recorder.environment).now(),
         given: &|| given(recorder, &store, session),

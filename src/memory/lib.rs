@@ -7,6 +7,7 @@ pub mod fetches;
 pub mod forget;
 pub mod memory_json;
 pub mod modes;
+pub mod projects;
 pub mod remember;
 pub mod report;
 pub mod resolve;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use claude_mem_events::{Envelope, Event, EventLog, Id, MemoryAdded};
-use claude_mem_log::Options;
+use claude_mem_events::{Envelope, Event, EventLog, Id, MemoryAdded, NoteScope};
+use claude_mem_log::{Options, system::canonicalize};
 use claude_mem_projections::{Store, search::MemoryId};
 
 use crate::{modes::mode, resolve, store};
@@ -38,6 +38,26 @@ pub struct Note {
     pub project: Option<String>,
     /// The interface: `cli`, `mcp`, `http`, `viewer`.
     pub via: &'static str,
+    /// Where it counts.
+    pub scope: NoteScope,
+}
+
+/// The scope that a caller asked for: its project, every project, or those below a folder.
+pub fn note_scope(is_global: bool, tree: Option<&str>) -> Result<NoteScope, Failure> {
+    match (is_global, tree) {
+        (true, Some(_)) => {
+            Err(Failure::usage("a memory is for all projects or for a folder, not both"))
+        }
+        (true, None) => Ok(NoteScope::Global),
+        (false, None) => Ok(NoteScope::Project),
+        (false, Some(folder)) => {
+            // Folders of projects are known by their real path.
+            let found = canonicalize(Path::new(folder)).ok().filter(|found| found.is_dir());
+            let found =
+                found.ok_or_else(|| Failure::usage(format!("there is no folder `{folder}`")))?;
+            Ok(NoteScope::Tree(found.to_string_lossy().into_owned()))
+        }
+    }
 }
 
 /// The recorded memory.
@@ -47,8 +67,8 @@ pub struct Remembered {
     pub event: Id,
     /// The id of the row; `None` if the tables are too far behind.
     pub name: Option<MemoryId>,
-    /// The label of its project.
-    pub project: String,
+    /// The label of its project, or where else it counts.
+    pub place: String,
     /// Whether private text or secrets were removed.
     pub is_redacted: bool,
 }
@@ -79,6 +99,7 @@ pub fn remember_in(
         files: note.files.iter().map(|file| clean.text(&found_from_here(file, note))).collect(),
         via: note.via.into(),
         metadata: String::new(),
+        scope: note.scope.clone(),
     };
     if event.title.is_empty() && event.text.is_empty() {
         let what = if clean.is_redacted { "all of it is private" } else { "there is no text" };
@@ -88,8 +109,12 @@ pub fn remember_in(
     let log = store::open_log(app)?;
     store::fold_for(store, &log, store::WAIT_MAX)?;
     let name = store.memories_of_event(id)?.first().copied();
-    let (project, is_redacted) = (project.label.clone(), clean.is_redacted);
-    Ok(Remembered { event: id, name, project, is_redacted })
+    let place = match &note.scope {
+        NoteScope::Project => project.label.clone(),
+        NoteScope::Global => "all projects".into(),
+        NoteScope::Tree(folder) => format!("all projects in {folder}"),
+    };
+    Ok(Remembered { event: id, name, place, is_redacted: clean.is_redacted })
 }
 
 /// Appends an event on behalf of the user. It is on disk when this returns.

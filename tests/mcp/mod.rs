@@ -2,7 +2,7 @@
 
 mod clients;
 pub(crate) mod talk;
-mod tools;
+pub(crate) mod tools;
 
 use std::{os::unix::process::ExitStatusExt, process::Command, sync::mpsc::RecvTimeoutError};
 

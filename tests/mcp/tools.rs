@@ -134,7 +134,7 @@ fn remember_in(sandbox: &Sandbox, folder: &str, text: &str) {
     assert!(output.status.success(), "{output:?}");
 }
 
-fn talk_in(sandbox: &Sandbox, folder: &str) -> Talk {
+pub(crate) fn talk_in(sandbox: &Sandbox, folder: &str) -> Talk {
     let mut command: Command = sandbox.command(&["mcp"]);
     command.current_dir(sandbox.home().join(folder));
     Talk::start(&mut command)

@@ -40,7 +40,7 @@ pub use forgotten::Forgotten;
 pub use imported::Imported;
 pub use input_unreadable::InputUnreadable;
 pub use log_compacted::LogCompacted;
-pub use memory_added::MemoryAdded;
+pub use memory_added::{MemoryAdded, NoteScope};
 pub use memory_injected::{InjectionMoment, MemoryInjected, ObservationRef};
 pub use memory_revised::{MemoryRevised, Revision};
 pub use project_merged::ProjectMerged;

@@ -12,7 +12,7 @@ use crate::{
     store::sql_values::{list, some},
     xml,
 };
-use claude_mem_events::{Event, MemoryAdded, Recorded};
+use claude_mem_events::{Event, MemoryAdded, NoteScope, Recorded};
 use rusqlite::params;
 
 /// Observations, numbered in the order of the log.
@@ -62,6 +62,8 @@ pub(crate) struct Row<'a> {
     pub(crate) generation: u32,
     pub(crate) tokens: i64,
     pub(crate) metadata: Option<&'a str>,
+    /// For a note that counts in more than its project: the folder, or empty for every project.
+    pub(crate) tree: Option<&'a str>,
     pub(crate) is_visible: bool,
     pub(crate) upstream_id: Option<&'a str>,
 }
@@ -74,9 +76,9 @@ impl Row<'_> {
         let sql = "insert into observations (id, event, seq, number, at_us, session, project, prompt_number,
                        origin, type, title, subtitle, narrative, facts, concepts, files_read, files_modified,
                        agent_type, provider, model, prompt_version, generation, tokens, metadata, is_visible,
-                       identifiers, grams, upstream_id)
+                       identifiers, grams, upstream_id, tree)
                    values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-                       ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28)";
+                       ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29)";
         rows.run(
             sql,
             params![
@@ -108,6 +110,7 @@ impl Row<'_> {
                 words.identifiers,
                 words.grams,
                 self.upstream_id,
+                self.tree,
             ],
         )?;
         Ok(())
@@ -239,6 +242,11 @@ fn add_by_hand(rows: &Rows<'_>, event: &Recorded, memory: &MemoryAdded) -> Resul
         concepts: &memory.concepts,
         files_read: &files,
         metadata: some(&memory.metadata),
+        tree: match &memory.scope {
+            NoteScope::Project => None,
+            NoteScope::Global => Some(""),
+            NoteScope::Tree(folder) => some(folder),
+        },
         is_visible: true,
         ..Row::default()
     };

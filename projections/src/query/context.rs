@@ -13,6 +13,8 @@ use rusqlite::{OptionalExtension, Row, named_params};
 pub struct ContextQuery<'a> {
     /// The key of the project.
     pub project: &'a str,
+    /// The folder of the project, for notes that count in a folder tree.
+    pub root: &'a str,
     /// Only memories before this time.
     pub until_us: u64,
     /// Only memories after this time, of other sessions than the one named.
@@ -36,6 +38,8 @@ pub struct ContextMaterial {
     pub by_hand: Vec<ContextObservation>,
     /// Notes of Claude and of programs, latest first.
     pub noted: Vec<ContextNote>,
+    /// Notes of other projects that count here as well, latest first.
+    pub wide: Vec<ContextNote>,
     /// What the user wants to hold, as observed: latest first, whatever its age.
     pub rules: Vec<ContextObservation>,
     /// Other observations, latest first.
@@ -72,16 +76,33 @@ pub struct ContextObservation {
     pub is_automated: bool,
 }
 
-/// A note that the user did not write.
+/// A note with its author.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ContextNote {
     /// Its text.
     pub memory: ContextObservation,
-    /// Whether Claude wrote it, rather than a program over HTTP.
-    pub is_of_claude: bool,
+    /// Who wrote it.
+    pub author: NoteAuthor,
     /// The client's id of the session in which it was written.
     pub session: Option<String>,
 }
+
+/// Who wrote a note.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum NoteAuthor {
+    /// The user.
+    #[default]
+    User,
+    /// Claude, in a session.
+    Claude,
+    /// A program over HTTP.
+    Program,
+}
+
+/// SQL: the columns that [`memory`] reads.
+const COLUMNS: &str =
+    "id, at_us, session, type, title, subtitle, narrative, facts, concepts, files_read,
+    files_modified, agent_type";
 
 /// SQL: the latest rows of one project.
 pub(super) const RANGE: &str = "project = :project and at_us < :until and at_us > :since
@@ -96,6 +117,11 @@ const PINNED: &str = "is_pinned";
 /// SQL: rules that were observed. Must match the condition of the index `observations_rules`.
 const RULES: &str =
     "not is_pinned and type = 'rule' and origin not in ('user', 'claude', 'program')";
+/// SQL: notes of other projects that count in the folder `:root`.
+pub(crate) const WIDE: &str = "not is_retired and tree is not null
+    and (tree = '' or substr(:root || '/', 1, length(tree) + 1) = tree || '/')";
+/// Maximum number of such notes.
+const WIDE_MAX: u32 = 20;
 /// SQL: everything else.
 const OBSERVED: &str =
     "not is_pinned and type is not 'rule' and origin not in ('user', 'claude', 'program')";
@@ -126,7 +152,8 @@ impl Store {
         Ok(ContextMaterial {
             pinned: self.memories(wanted, &projects, PINNED, BY_HAND_MAX)?,
             by_hand,
-            noted: self.notes(wanted, &projects)?,
+            noted: self.notes(self.memories(wanted, &projects, NOTED, BY_HAND_MAX)?)?,
+            wide: self.notes(self.wide_notes(wanted, &projects)?)?,
             rules,
             observations,
             sessions: self.last_sessions(wanted, &projects, &automated)?,
@@ -134,15 +161,50 @@ impl Store {
         })
     }
 
-    fn notes(&self, wanted: &ContextQuery<'_>, projects: &[i64]) -> Result<Vec<ContextNote>> {
-        let memories = self.memories(wanted, projects, NOTED, BY_HAND_MAX)?;
-        let sql = "select origin = 'claude', sessions.session from observations
+    /// Notes of other projects that count in this one.
+    fn wide_notes(
+        &self,
+        wanted: &ContextQuery<'_>,
+        projects: &[i64],
+    ) -> Result<Vec<ContextObservation>> {
+        let sql = format!(
+            "select {COLUMNS}, project from observations
+             where is_visible and {WIDE} and at_us < :until and at_us > :since
+             order by at_us desc, id desc"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut rows = statement.query(named_params! {
+            ":root": wanted.root.trim_end_matches('/'),
+            ":until": i64::try_from(wanted.until_us).unwrap_or(i64::MAX),
+            ":since": wanted.since.map_or(0, |(since_us, _)| i64::try_from(since_us).unwrap_or(i64::MAX)),
+        })?;
+        let mut notes = Vec::new();
+        while let Some(row) = rows.next()?
+            && notes.len() < WIDE_MAX as usize
+        {
+            let is_elsewhere = !projects.contains(&row.get(12)?);
+            let memory = memory(row)?;
+            let is_of_type = wanted.types.is_empty() || wanted.types.contains(&memory.kind);
+            if is_elsewhere && is_of_type && is_about(row, wanted.concepts)? {
+                notes.push(memory);
+            }
+        }
+        Ok(notes)
+    }
+
+    fn notes(&self, memories: Vec<ContextObservation>) -> Result<Vec<ContextNote>> {
+        let sql = "select origin, sessions.session from observations
              left join sessions on sessions.id = observations.session where observations.id = ?1";
         let mut statement = self.connection.prepare_cached(sql)?;
         let note = |memory: ContextObservation| {
-            let (is_of_claude, session) =
+            let (origin, session): (String, _) =
                 statement.query_row([memory.id], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            Ok(ContextNote { memory, is_of_claude, session })
+            let author = match origin.as_str() {
+                "claude" => NoteAuthor::Claude,
+                "user" => NoteAuthor::User,
+                _ => NoteAuthor::Program,
+            };
+            Ok(ContextNote { memory, author, session })
         };
         memories.into_iter().map(note).collect()
     }
@@ -245,8 +307,7 @@ impl Store {
             _ => "",
         };
         let sql = format!(
-            "select id, at_us, session, type, title, subtitle, narrative, facts, concepts, files_read,
-                 files_modified, agent_type from observations {index}
+            "select {COLUMNS} from observations {index}
              where is_visible and not is_retired and {condition} and {RANGE}"
         );
         let mut memories = Vec::new();

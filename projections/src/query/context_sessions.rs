@@ -212,6 +212,7 @@ mod tests {
 
     fn completed(store: &Store) -> Vec<Vec<String>> {
         let wanted = ContextQuery {
+            root: "",
             project: "k",
             until_us: u64::MAX,
             since: None,

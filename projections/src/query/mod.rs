@@ -28,7 +28,7 @@ pub mod timeline;
 
 pub use alternatives::Alternative;
 pub use change_feed::{FeedChange, FeedEntry, FeedPosition, InvalidFeedPosition};
-pub use context::{ContextMaterial, ContextNote, ContextObservation, ContextQuery};
+pub use context::{ContextMaterial, ContextNote, ContextObservation, ContextQuery, NoteAuthor};
 pub use context_sessions::{ContextSession, ContextSummary, SessionState};
 pub use costs::{Cost, RequestFailure, Spending};
 pub use export_view::{ExportBody, ExportEntry, ExportQuery};
@@ -42,6 +42,6 @@ pub use paging::{InvalidPageCursor, PageCursor};
 pub use pending::{EventFilter, PendingEvent, PendingKind, PendingTurn, Reprocessing};
 pub use session_recap::{RecapEntry, SessionProgress};
 pub use session_view::{SessionQuery, SessionView, ToolUseCount};
-pub use stats::{DamagedRange, DayStats, ProjectStats};
+pub use stats::{DamagedRange, DayStats, ProjectAlias, ProjectStats};
 pub use status::{Counts, PendingCounts, SessionStatus};
 pub use status_line::StatusLineCounts;

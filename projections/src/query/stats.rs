@@ -59,6 +59,17 @@ pub struct ProjectStats {
     pub at_us: Option<u64>,
 }
 
+/// A key that was merged into another project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectAlias {
+    /// The merged key.
+    pub key: String,
+    /// The name it had; may be empty.
+    pub label: String,
+    /// The key of the project that it belongs to.
+    pub owner: String,
+}
+
 /// A damaged range of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedRange {
@@ -175,6 +186,18 @@ impl Store {
         let mut statement = self.connection.prepare_cached(&sql)?;
         let shares = statement.query_map((), read_share)?;
         Ok(shares.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The keys that were merged into other projects.
+    pub fn project_aliases(&self) -> Result<Vec<ProjectAlias>> {
+        let sql = "select projects.key, coalesce(projects.label, ''), owners.key from projects
+                       join projects owners on owners.id = projects.owner
+                   where projects.owner != projects.id order by 3, 1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let aliases = statement.query_map((), |row| {
+            Ok(ProjectAlias { key: row.get(0)?, label: row.get(1)?, owner: row.get(2)? })
+        })?;
+        Ok(aliases.collect::<rusqlite::Result<_>>()?)
     }
 
     /// The names of projects that have sessions or memories, and the clients used in each.

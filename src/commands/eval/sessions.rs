@@ -194,7 +194,9 @@ impl Sessions {
         let request = Request { project: &project, now, moment: Moment::Start, budget: None };
         let page = compose(store, settings, &request)?;
         let given = || store.observation_refs(page.as_ref().map_or(&[], |page| &page.given));
-        let recipient = Recipient { project: &project.key, session: "", now, given: &given };
+        let root = project.root.to_string_lossy();
+        let recipient =
+            Recipient { project: &project.key, root: &root, session: "", now, given: &given };
         let with_prompt = match prompt {
             None => None,
             Some(prompt) => for_prompt(store, settings, &recipient, prompt)?,

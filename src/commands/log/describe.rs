@@ -49,7 +49,14 @@ pub(super) fn subject(event: &Event) -> String {
         Event::ReprocessStarted(started) => format!("generation {}", started.generation),
         Event::ReprocessFinished(finished) => format!("generation {}", finished.generation),
         Event::MemoryInjected(injected) => count(injected.observations.len(), "observation"),
-        Event::ProjectMerged(_) | Event::LogCompacted(_) => String::new(),
+        Event::ProjectMerged(merged) if merged.from == merged.into && merged.label.is_empty() => {
+            format!("{} is a project of its own again", merged.from)
+        }
+        Event::ProjectMerged(merged) if merged.from == merged.into => {
+            format!("{} is now called {}", merged.from, merged.label)
+        }
+        Event::ProjectMerged(merged) => format!("{} belongs to {}", merged.from, merged.into),
+        Event::LogCompacted(_) => String::new(),
         Event::Erased { .. } => "(erased)".into(),
         Event::Unknown { version, payload, .. } => {
             format!("(version {version}, {} bytes: written by a newer claude-mem)", payload.len())

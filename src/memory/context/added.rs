@@ -21,6 +21,8 @@ const CLOSE: &str = "</claude-mem-context>";
 pub struct Recipient<'a> {
     /// Key of the project.
     pub project: &'a str,
+    /// Folder of the project.
+    pub root: &'a str,
     /// The client's id of the session; empty if there is none.
     pub session: &'a str,
     /// Now, or an earlier time to reconstruct the context of.

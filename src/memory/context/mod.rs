@@ -90,6 +90,7 @@ pub fn compose(
     let concepts = settings.get(&CONTEXT_OBSERVATION_CONCEPTS);
     let material = store.context_material(&ContextQuery {
         project: &request.project.key,
+        root: &request.project.root.to_string_lossy(),
         until_us: now_us,
         since,
         types: &types,
@@ -121,9 +122,11 @@ pub fn compose(
 }
 
 fn is_empty(material: &ContextMaterial) -> bool {
-    let ContextMaterial { pinned, by_hand, noted, rules, observations, sessions, .. } = material;
+    let ContextMaterial { pinned, by_hand, noted, wide, rules, observations, sessions, .. } =
+        material;
     [pinned, by_hand, rules, observations].iter().all(|memories| memories.is_empty())
         && noted.is_empty()
+        && wide.is_empty()
         && sessions.is_empty()
 }
 

@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use claude_mem_projections::{ContextMaterial, ContextNote, ContextObservation, SessionState};
+use claude_mem_projections::{
+    ContextMaterial, ContextNote, ContextObservation, NoteAuthor, SessionState,
+};
 use jiff::tz::TimeZone;
 
 use super::{
@@ -19,6 +21,7 @@ use claude_mem_core::clock;
 
 /// Shares of what is left of the budget. Unused parts go to the next section.
 const NOTES_SHARE: f64 = 0.3;
+const WIDE_SHARE: f64 = 0.15;
 const RULES_SHARE: f64 = 0.28;
 const WORKS_SHARE: f64 = 0.2;
 const OPEN_SHARE: f64 = 0.15;
@@ -36,6 +39,7 @@ pub(super) fn write(layout: &Layout<'_>, material: &ContextMaterial, files: &Fil
     let mut sheet = Sheet::new(layout.tokens_max);
     by_the_user(&mut sheet, material, &zone);
     of_others(&mut sheet, &material.noted, &zone);
+    for_several_projects(&mut sheet, &material.wide, &zone);
     what_works(&mut sheet, &material.observations);
     let open = turns::open_ends(&material.sessions, &zone);
     sheet.section("Open", OPEN_SHARE, open);
@@ -79,15 +83,25 @@ fn by_the_user(sheet: &mut Sheet, material: &ContextMaterial, zone: &TimeZone) {
 }
 
 fn of_others(sheet: &mut Sheet, notes: &[ContextNote], zone: &TimeZone) {
-    let author = |note: &ContextNote| match (&note.session, note.is_of_claude) {
-        (Some(session), true) => {
-            format!(", Claude in session {}", clipped(session, SESSION_ID_CHARS))
-        }
-        (None, true) => ", Claude".into(),
-        (_, false) => ", a program over HTTP".into(),
-    };
     let lines = notes.iter().map(|noted| note(&noted.memory, &author(noted), zone));
     sheet.section("Noted by Claude or a program, not by the user", NOTES_SHARE, lines);
+}
+
+/// Notes of other projects that count here as well, each with its author.
+fn for_several_projects(sheet: &mut Sheet, notes: &[ContextNote], zone: &TimeZone) {
+    let lines = notes.iter().map(|wide| note(&wide.memory, &author(wide), zone));
+    sheet.section("For several projects", WIDE_SHARE, lines);
+}
+
+fn author(note: &ContextNote) -> String {
+    match (note.author, &note.session) {
+        (NoteAuthor::User, _) => ", the user".into(),
+        (NoteAuthor::Claude, Some(session)) => {
+            format!(", Claude in session {}", clipped(session, SESSION_ID_CHARS))
+        }
+        (NoteAuthor::Claude, None) => ", Claude".into(),
+        (NoteAuthor::Program, _) => ", a program over HTTP".into(),
+    }
 }
 
 fn note(memory: &ContextObservation, author: &str, zone: &TimeZone) -> Entry {

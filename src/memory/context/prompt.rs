@@ -27,6 +27,7 @@ pub fn for_prompt(
     let ids = store.recall(&Recall {
         prompt,
         project: recipient.project,
+        root: recipient.root,
         until_us: recipient.now_us(),
         session: recipient.session,
         limit: usize::MAX,

@@ -18,7 +18,7 @@ use super::{
     feed::{LIMIT_MAX, list},
     state::AppState,
 };
-use claude_mem_memory::remember::{Note, remember_in};
+use claude_mem_memory::remember::{Note, note_scope, remember_in};
 
 /// Default of `limit`.
 const BY_FILE: usize = 15;
@@ -232,6 +232,11 @@ struct SaveMemoryRequest {
     /// Related files.
     #[serde(default)]
     files: Vec<String>,
+    /// Give it to sessions of all projects.
+    #[serde(default)]
+    global: bool,
+    /// Give it to sessions of all projects in this folder.
+    tree: Option<String>,
 }
 
 /// Result.
@@ -268,7 +273,10 @@ async fn save(
     let project = state.project("", &name, "").await?;
     let saved = state
         .write(move |store, app| {
+            let scope = note_scope(written.global, written.tree.as_deref())
+                .map_err(|failure| ApiError::unfit(&failure))?;
             let note = Note {
+                scope,
                 title: written.title.unwrap_or_default(),
                 text: written.text,
                 type_: written.type_.unwrap_or_default(),
@@ -286,7 +294,7 @@ async fn save(
     let id = saved.name.map(|name| name.to_string());
     let message =
         id.as_ref().map_or_else(|| "Remembered".into(), |id| format!("Remembered as {id}"));
-    let (project, is_redacted) = (saved.project, saved.is_redacted);
+    let (project, is_redacted) = (saved.place, saved.is_redacted);
     let title = if is_redacted { String::new() } else { note.title };
     Ok(Json(Saved { success: true, id, title, project, message, is_redacted }))
 }

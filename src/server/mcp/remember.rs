@@ -7,7 +7,7 @@ use super::{
 };
 use claude_mem_core::failure::Failure;
 use claude_mem_memory::{
-    remember::{Note, remember},
+    remember::{Note, note_scope, remember},
     store,
 };
 
@@ -26,6 +26,12 @@ const PARAMETERS: &[Parameter] = &[
     optional("concepts", ParameterType::List, "Concepts to find it by"),
     optional("files", ParameterType::List, "Related files"),
     optional("project", ParameterType::Text, "Name of another project (default: this one)"),
+    optional(
+        "scope",
+        ParameterType::Choice(&["project", "global"]),
+        "global gives it to sessions of all projects; only if the user asks for that",
+    ),
+    optional("tree", ParameterType::Text, "Give it to sessions of all projects in this folder"),
 ];
 
 pub(super) static TOOL: Tool = Tool {
@@ -48,6 +54,7 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
         files: arguments.list("files"),
         project: arguments.text("project").map(Into::into),
         via: "mcp",
+        scope: note_scope(arguments.text("scope") == Some("global"), arguments.text("tree"))?,
     };
     let mut store = store::open_folded(server.app)?;
     let remembered = remember(server.app, &mut store, &note)?;
@@ -56,5 +63,5 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
         true => ". Private text or secrets were removed",
         false => "",
     };
-    Ok(format!("Remembered{name} in {}{redacted}.", remembered.project))
+    Ok(format!("Remembered{name} in {}{redacted}.", remembered.place))
 }

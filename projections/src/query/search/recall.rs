@@ -13,8 +13,8 @@ use super::{
     searching::{Searching, newer_first_where_close},
     statistics::Statistics,
 };
-use crate::{Store, error::Result};
-use rusqlite::{params_from_iter, types::Value};
+use crate::{Store, error::Result, query::context::WIDE};
+use rusqlite::{named_params, params_from_iter, types::Value};
 
 /// Maximum number of memories that are looked up.
 const GATHERED_ROWS: usize = 200;
@@ -24,6 +24,9 @@ const SCORED_ROWS: usize = 60;
 const EVIDENCE_MIN: f64 = 1.0;
 /// The same if one of the words is a name.
 const EVIDENCE_OF_NAME_MIN: f64 = 0.5;
+/// Maximum number of notes of other projects that are scored, and of those that are hits.
+const WIDE_SCORED: i64 = 100;
+const WIDE_HITS: usize = 2;
 /// Hits with a smaller share of the best score are left out.
 const SHARE_OF_BEST_MIN: f64 = 0.5;
 
@@ -34,6 +37,8 @@ pub struct Recall<'a> {
     pub prompt: &'a str,
     /// The key of the project.
     pub project: &'a str,
+    /// The folder of the project, for notes that count in a folder tree.
+    pub root: &'a str,
     /// Only memories before this time, in microseconds since 1970.
     pub until_us: u64,
     /// Not the memories of this session: it knows them.
@@ -73,7 +78,7 @@ impl Store {
     /// little evidence.
     pub fn recall_failure(&self, failure: &FailureRecall<'_>) -> Result<Vec<i64>> {
         let FailureRecall { command, error, project, until_us, session, limit } = *failure;
-        let recall = Recall { prompt: "", project, until_us, session, limit };
+        let recall = Recall { prompt: "", project, root: "", until_us, session, limit };
         self.recall_by(&PromptTerms::of_failure(command, error), &recall, Some(LESSONS))
     }
 
@@ -111,7 +116,14 @@ impl Store {
         let worths: Vec<f64> = candidates.terms.iter().map(|(_, worth)| *worth).collect();
         let evidence = Evidence { terms, worths: &worths, rows: candidates.rows_in_scope };
         let scorer = Scorer::new(&terms.query, worths.clone(), statistics.average_words);
+        let wide = match also {
+            None => {
+                self.wide_note_ids(recall, searching.projects.as_deref().unwrap_or_default())?
+            }
+            Some(_) => Vec::new(),
+        };
         searching.score(&scorer, kind, rows)?;
+        searching.score(&scorer, kind, wide.clone())?;
         let mut hits: Vec<_> = searching
             .scored
             .iter()
@@ -124,8 +136,34 @@ impl Store {
         });
         let best = hits.iter().map(|(_, score)| *score).fold(0.0, f64::max);
         let is_close = |score: &f64| *score >= best * SHARE_OF_BEST_MIN;
-        let close = hits.into_iter().filter(|(_, score)| is_close(score));
-        Ok(close.take(recall.limit).map(|(name, _)| name.id).collect())
+        let close = hits.into_iter().filter(|(_, score)| is_close(score)).map(|(name, _)| name.id);
+        let mut wide_hits = 0;
+        let is_admitted = |id: &i64| {
+            wide_hits += usize::from(wide.contains(id));
+            !wide.contains(id) || wide_hits <= WIDE_HITS
+        };
+        Ok(close.filter(is_admitted).take(recall.limit).collect())
+    }
+
+    /// The newest notes of other projects that count in this one.
+    fn wide_note_ids(&self, recall: &Recall<'_>, projects: &[i64]) -> Result<Vec<i64>> {
+        let sql = format!(
+            "select id, project from observations where is_visible and {WIDE} and at_us < :until
+             order by at_us desc, id desc limit :limit"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut rows = statement.query(named_params! {
+            ":root": recall.root.trim_end_matches('/'),
+            ":until": i64::try_from(recall.until_us).unwrap_or(i64::MAX),
+            ":limit": WIDE_SCORED,
+        })?;
+        let mut ids = Vec::new();
+        while let Some(row) = rows.next()? {
+            if !projects.contains(&row.get(1)?) {
+                ids.push(row.get(0)?);
+            }
+        }
+        Ok(ids)
     }
 }
 
@@ -177,7 +215,7 @@ impl Evidence<'_> {
 mod tests {
     use super::*;
     use crate::test_log::TestLog;
-    use claude_mem_events::MemoryAdded;
+    use claude_mem_events::{MemoryAdded, NoteScope};
 
     const PROJECT: &str = "/p";
 
@@ -193,7 +231,8 @@ mod tests {
 
     fn recalled(store: &Store, prompt: &str, session: &str) -> Vec<i64> {
         let until_us = i64::MAX as u64;
-        let recall = Recall { prompt, project: PROJECT, until_us, session, limit: 5 };
+        let recall =
+            Recall { prompt, project: PROJECT, root: PROJECT, until_us, session, limit: 5 };
         store.recall(&recall).unwrap()
     }
 
@@ -241,6 +280,36 @@ mod tests {
         let elsewhere =
             Recall { prompt, project: "/q", until_us: i64::MAX as u64, ..Recall::default() };
         assert_eq!(store.recall(&Recall { limit: 5, ..elsewhere }).unwrap(), [0; 0]);
+    }
+
+    #[test]
+    fn notes_for_all_projects_or_a_folder_tree_are_recalled_elsewhere() {
+        let mut scene = TestLog::new();
+        scene.envelope.session.clear();
+        scene.envelope.project.key = "/elsewhere".into();
+        let scopes = [
+            NoteScope::Global,
+            NoteScope::Tree("/w".into()),
+            NoteScope::Project,
+            NoteScope::Global,
+        ];
+        for (number, scope) in scopes.into_iter().enumerate() {
+            let text = format!("Moved off Postgres to SQLite, note {number}.");
+            scene.add(MemoryAdded { text, scope, ..MemoryAdded::default() });
+        }
+        let store = scene.fold();
+        let recalled = |project, root| {
+            let prompt = "why did we move off Postgres?";
+            let until_us = i64::MAX as u64;
+            let mut ids = store
+                .recall(&Recall { prompt, project, root, until_us, session: "", limit: 5 })
+                .unwrap();
+            ids.sort_unstable();
+            ids
+        };
+        assert_eq!(recalled("/v/shop", "/v/shop"), [1, 4]);
+        assert_eq!(recalled("/wide", "/wide"), [1, 4]);
+        assert_eq!(recalled("/w/shop", "/w/shop").len(), WIDE_HITS);
     }
 
     #[test]
