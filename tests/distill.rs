@@ -121,7 +121,10 @@ fn a_correction_replaces_what_the_session_had_remembered() {
     assert_eq!(shown["is_superseded"], true);
     assert!(shown["correction"]["created_at"].is_string(), "{shown}");
     assert_eq!(shown["correction"]["id"], Value::Null, "only withdrawn");
-    // Search names the correction; a rebuild gives the same rows.
+    // A search by words names the correction, a list leaves out what was corrected; a rebuild gives
+    // the same rows.
+    let listed = sandbox.run(&["search", "", "--type", "feature"]).ok();
+    assert!(listed.contains("saw work 3") && !listed.contains("saw work 2"), "{listed}");
     let found = sandbox.run(&["search", "work", "--type", "feature"]).ok();
     assert!(found.contains("[superseded by #2] saw work 1"), "{found}");
     assert!(found.contains("[withdrawn] saw work 2") && found.contains("saw work 3"), "{found}");

@@ -116,10 +116,14 @@ impl Machine {
         told.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// What `search` finds.
+    /// What `search` finds of each kind. Of a turn, one search finds one.
     pub(crate) fn find(&mut self, word: &str) -> Vec<Value> {
-        let found = self.run(&["search", "--json", "--all-projects", word]);
-        found.stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+        let mut found = Vec::new();
+        for kind in ["observation", "summary", "prompt"] {
+            let hits = self.run(&["search", "--json", "--all-projects", "--kind", kind, word]);
+            found.extend(hits.stdout.lines().filter_map(|line| serde_json::from_str(line).ok()));
+        }
+        found
     }
 
     /// What all machines must agree on.

@@ -21,6 +21,10 @@ impl Filter {
         }
         let mut filter = Self::default();
         filter.times(search);
+        // A list without words shows what holds; a search by words finds the rest, with a mark.
+        if is_observation && search.query.trim().is_empty() {
+            filter.add("not row.is_retired", []);
+        }
         if let Some(session) = &search.session {
             let sql =
                 "row.session in (select id from sessions where substr(session, 1, length(?)) = ?)";
