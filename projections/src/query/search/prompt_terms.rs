@@ -45,7 +45,7 @@ impl PromptTerms {
 }
 
 /// Each term is a lookup, for which a session waits.
-const LOOKED_UP_MAX: usize = 24;
+const LOOKED_UP_MAX: usize = 16;
 
 /// Keeps the names, and then the first terms, in their order.
 pub(super) fn shorten(terms: &mut Vec<Term>, is_name: impl Fn(&Term) -> bool) {
