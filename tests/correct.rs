@@ -36,6 +36,13 @@ fn rebuilt(sandbox: &Sandbox) -> String {
 }
 
 #[test]
+fn a_memory_without_a_title_is_named_by_its_first_line() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["remember", "The fox never sleeps."]).ok();
+    assert_eq!(sandbox.run(&["pin", "1"]).ok(), "pinned 1 The fox never sleeps.\n");
+}
+
+#[test]
 fn a_wrong_memory_is_put_right_and_stays_right_after_a_rebuild() {
     let sandbox = Sandbox::new();
     remember(&sandbox, "The walrus sleeps at noon.", "Sleep of the walrus");

@@ -7,6 +7,7 @@ use claude_mem_projections::{
     Retired, Store,
     details::{MemoryBody, MemoryDetails},
     search::{Kind, MemoryId},
+    text::first_line,
 };
 
 use crate::{
@@ -62,7 +63,7 @@ pub struct Revised {
     pub event: Id,
     /// Whether private text or secrets were removed.
     pub is_redacted: bool,
-    /// The title of the observation, after the change.
+    /// The title of the observation after the change, or the first line of its text.
     pub title: String,
 }
 
@@ -125,7 +126,10 @@ pub fn revise(
     let event = record(app, &project, session, &event.into())?;
     let log = store::open_log(app)?;
     store::fold_for(store, &log, store::WAIT_MAX)?;
-    let title = editable(store, name).map(|memory| memory.title).unwrap_or_default();
+    let Editable { mut title, text, .. } = editable(store, name).unwrap_or_default();
+    if title.is_empty() {
+        first_line(&text).clone_into(&mut title);
+    }
     Ok(Revised { event, is_redacted: redactor.is_redacted, title })
 }
 

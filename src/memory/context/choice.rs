@@ -15,6 +15,7 @@ pub(super) struct Chosen<'a> {
     pub(super) memory: &'a ContextObservation,
     /// Its line on the page.
     pub(super) line: String,
+    line_chars: usize,
     score: f64,
     /// The names in its title and files, as indexes.
     names: Vec<usize>,
@@ -88,7 +89,8 @@ impl<'a> Choice<'a> {
             names.sort_unstable();
             names.dedup();
             let line = line(memory, state);
-            Chosen { memory, line, score: score(memory, state, now_us), names }
+            let line_chars = line.chars().count();
+            Chosen { memory, line, line_chars, score: score(memory, state, now_us), names }
         });
         Self {
             left: left.collect(),
@@ -102,19 +104,16 @@ impl<'a> Choice<'a> {
     pub(super) fn take_best(&mut self) -> Option<Chosen<'a>> {
         let value = |one: &Chosen<'_>| {
             let new: f64 = one.names.iter().map(|name| self.weights[*name]).sum();
-            (one.score + NAME_SHARE * new) / (LINE_CHARS + one.line.chars().count() as f64)
+            (one.score + NAME_SHARE * new) / (LINE_CHARS + one.line_chars as f64)
         };
         let is_open = |one: &Chosen<'_>| {
             sources(one.memory)
-                .iter()
-                .all(|source| self.taken.get(source).is_none_or(|taken| *taken < self.share_max))
+                .all(|source| self.taken.get(&source).is_none_or(|taken| *taken < self.share_max))
         };
         let open = self.left.iter().enumerate().filter(|(_, one)| is_open(one));
-        let best = open.max_by(|(_, one), (_, other)| {
-            value(one).total_cmp(&value(other)).then(one.memory.id.cmp(&other.memory.id))
-        });
-        let at = best?.0;
-        Some(self.left.swap_remove(at))
+        let valued = open.map(|(at, one)| (value(one), one.memory.id, at));
+        let best = valued.max_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
+        Some(self.left.swap_remove(best?.2))
     }
 
     /// Notes that the page shows this one.
@@ -128,15 +127,12 @@ impl<'a> Choice<'a> {
     }
 }
 
-fn sources(memory: &ContextObservation) -> Vec<Source> {
-    let mut sources = vec![match memory.is_automated {
+fn sources(memory: &ContextObservation) -> impl Iterator<Item = Source> {
+    let session = match memory.is_automated {
         true => Source::Automated,
         false => Source::Session(memory.session),
-    }];
-    if memory.is_of_subagent {
-        sources.push(Source::Subagents);
-    }
-    sources
+    };
+    [Some(session), memory.is_of_subagent.then_some(Source::Subagents)].into_iter().flatten()
 }
 
 /// In which sessions a name occurs, and when last. What several sessions name will be named again.
