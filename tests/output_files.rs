@@ -7,6 +7,7 @@ use std::{
     path::Path,
     process::Command,
     thread,
+    time::Duration,
 };
 
 use crate::sandbox::Sandbox;
@@ -120,9 +121,13 @@ fn a_fifo_passes_everything_on_or_is_refused_and_stays_a_fifo() {
             move || fs::read(file).unwrap()
         });
         let run = sandbox.run(case.arguments);
-        // Opened once for writing, in case nobody did: the reader must come to an end.
+        // Opened for writing, in case nobody did: the reader must come to an end. This fails until the
+        // reader has opened it.
         let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-        drop(OpenOptions::new().write(true).custom_flags(nonblocking).open(&file));
+        while !reader.is_finished() {
+            drop(OpenOptions::new().write(true).custom_flags(nonblocking).open(&file));
+            thread::sleep(Duration::from_millis(5));
+        }
         assert!(fs::metadata(&file).unwrap().file_type().is_fifo(), "{}", case.file);
         let read = reader.join().unwrap();
         match case.is_read_first {
