@@ -13,7 +13,7 @@ pub mod report;
 pub mod resolve;
 pub mod revise;
 pub mod search;
-mod shell_commits;
+pub mod shell_commits;
 pub mod status_line;
 pub mod store;
 pub mod timeline;

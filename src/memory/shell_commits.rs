@@ -5,11 +5,13 @@ use serde_json::Value;
 
 /// A commit as git prints it: `[main 1a2b3c4] Subject`.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Commit {
-    pub(crate) id: String,
+pub struct Commit {
+    /// Its hash, usually the short one.
+    pub id: String,
     /// Empty if HEAD was detached.
-    pub(crate) branch: String,
-    pub(crate) subject: String,
+    pub branch: String,
+    /// The first line of its message.
+    pub subject: String,
 }
 
 /// The command in the input of a shell tool.
@@ -37,7 +39,7 @@ pub(crate) fn commits(
         return Vec::new();
     }
     let printed = printed(used);
-    let mut made: Vec<Commit> = printed.lines().filter_map(reported).collect();
+    let mut made: Vec<Commit> = printed.lines().filter_map(reported_commit).collect();
     let is_new = !head_before.is_empty() && head_before != envelope.commit;
     if made.is_empty() && is_new && words.contains(&"commit") {
         // The length that git prints in most repositories.
@@ -68,7 +70,8 @@ fn printed(used: &ToolUsed) -> String {
     }
 }
 
-fn reported(line: &str) -> Option<Commit> {
+/// Parses a line in which git reports a commit.
+pub fn reported_commit(line: &str) -> Option<Commit> {
     let (head, subject) = line.strip_prefix('[')?.split_once("] ")?;
     let (branch, id) = head.rsplit_once(' ')?;
     let is_hash = (7..=64).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_hexdigit());

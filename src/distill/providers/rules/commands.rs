@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use claude_mem_memory::shell_commits::reported_commit;
 use serde_json::Value;
 
 use super::checks::{Check, also_passed};
@@ -398,7 +399,12 @@ impl fmt::Display for Commit {
 /// The commits made, with the hash that git printed, else that of HEAD after the command.
 fn commits(steps: &[Step], printed: &str, head: &str) -> Vec<Commit> {
     let Some(step) = steps.iter().find(|step| is_commit(&step.words)) else { return Vec::new() };
-    let reported: Vec<Commit> = printed.lines().filter_map(reported_commit).collect();
+    let commit = |id: &str, subject: &str| Commit {
+        hash: short_hash(id).into(),
+        subject: subject_of(subject),
+    };
+    let reported = printed.lines().filter_map(reported_commit);
+    let reported: Vec<Commit> = reported.map(|made| commit(&made.id, &made.subject)).collect();
     if !reported.is_empty() {
         return reported;
     }
@@ -410,16 +416,7 @@ fn commits(steps: &[Step], printed: &str, head: &str) -> Vec<Commit> {
     let message = flag.and_then(|at| step.words.get(at + 1)).map_or("", String::as_str);
     let mut lines = message.lines().map(str::trim);
     let subject = lines.find(|line| !line.is_empty() && !line.starts_with("$(cat"));
-    let commit = |subject| Commit { hash: short_hash(head).into(), subject: subject_of(subject) };
-    subject.map(commit).into_iter().collect()
-}
-
-/// `[main 1a2b3c4] Subject` as git prints it.
-fn reported_commit(line: &str) -> Option<Commit> {
-    let (head, subject) = line.strip_prefix('[')?.split_once("] ")?;
-    let hash = head.split(' ').next_back()?;
-    let is_hash = hash.len() >= 7 && hash.bytes().all(|b| b.is_ascii_hexdigit());
-    is_hash.then(|| Commit { hash: short_hash(hash).into(), subject: subject_of(subject) })
+    subject.map(|subject| commit(head, subject)).into_iter().collect()
 }
 
 /// A subject without the trailers that git joins to it where no blank line is between:
