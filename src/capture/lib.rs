@@ -10,6 +10,7 @@ pub mod external;
 mod glob;
 mod incoming;
 mod input;
+mod occasion;
 mod payload;
 mod private_turn;
 pub mod project;
@@ -30,11 +31,11 @@ pub use incoming::{
     ToolUse,
 };
 pub use input::{Input, read as read_input};
+pub use occasion::{Occasion, Subject};
 pub use payload::{Payload, text as json_text};
 pub use private_turn::{is_turn_private, sweep as sweep_private_turns};
 pub use recorder::{
-    Access, Captured, HookOutcome, Occasion, Problem, Recorder, SessionBegun, Source, Subject,
-    is_internal,
+    Access, Captured, HookOutcome, Problem, Recorder, SessionBegun, Source, is_internal,
 };
 pub use recorder_cache::RecorderCache;
 pub use remarks::{Refusal, Remarks};

@@ -9,7 +9,7 @@ use std::{
 
 use claude_mem_events::{
     Envelope, Event, EventLog, Id, InputUnreadable, MemoryInjected, PromptSubmitted,
-    SessionStarted, Submitter, ToolUsed,
+    SessionStarted, Submitter,
 };
 use claude_mem_log::{Options, sync_is_due};
 
@@ -21,6 +21,7 @@ use crate::{
     exclusion::excluded_by,
     incoming::{FileUse, Incoming, IncomingKind, Skip},
     input::Input,
+    occasion::{Occasion, Subject},
     payload::{Malformed, Payload},
     private_turn::PrivateTurn,
     project::{GitHead, ProjectId},
@@ -112,24 +113,6 @@ pub struct SessionBegun {
     pub envelope: Envelope,
     /// `startup`, `resume`, `clear`, `compact`, `fork`.
     pub source: String,
-}
-
-/// An event that memories may concern.
-#[derive(Debug)]
-pub struct Occasion {
-    pub envelope: Envelope,
-    pub subject: Subject,
-}
-
-/// What memories may concern. Texts are as recorded: without private text and secrets.
-#[derive(Debug)]
-pub enum Subject {
-    /// A prompt of the user.
-    Prompt { text: String },
-    /// A file that is about to be read or written.
-    File { path: String, cwd: String },
-    /// A command that failed.
-    Failure { command: String, error: String },
 }
 
 /// Why an event was not recorded although it should have been.
@@ -279,7 +262,8 @@ impl Recorder {
                 outcome.occasion = Some(Occasion { envelope, subject });
             }
             Event::ToolUsed(used) if used.has_failed && !used.is_interrupt => {
-                outcome.occasion = failure(used).map(|subject| Occasion { envelope, subject });
+                outcome.occasion =
+                    Subject::failure(used).map(|subject| Occasion { envelope, subject });
             }
             Event::InputUnreadable(unreadable) if appended.is_ok() => {
                 return Err(Problem::Unreadable(unreadable.error));
@@ -429,16 +413,6 @@ impl Recorder {
             bytes: input.len,
         }
     }
-}
-
-/// The command that a tool was given, with its error. `None` for tools that run none.
-fn failure(used: ToolUsed) -> Option<Subject> {
-    #[derive(serde::Deserialize)]
-    struct Input {
-        command: String,
-    }
-    let Input { command } = serde_json::from_str(&used.input).ok()?;
-    Some(Subject::Failure { command, error: used.error })
 }
 
 /// Whether this is a working directory of the agent that distills. Links on the way to the data directory
