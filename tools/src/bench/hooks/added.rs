@@ -2,9 +2,7 @@
 
 use std::{cell::Cell, io::Write as _, process::Command, time::Duration};
 
-use claude_mem_events::{AgentReplied, Envelope, Event, EventLog, Id, Project};
-use claude_mem_log::Log;
-use claude_mem_projections::{Options, rebuild};
+use claude_mem_events::{AgentReplied, Envelope, Event, Project};
 use serde_json::{Value, json};
 
 use super::world::{self, World};
@@ -141,12 +139,7 @@ fn answer(world: &World, input: &[u8]) -> Outcome<String> {
 }
 
 fn fill(world: &World, memories: u64) -> Outcome<()> {
-    let dir = world.data().join("log");
-    let mut log = EventLog::open(&dir, claude_mem_log::Options::default())?;
-    let replies = memories / PER_REPLY;
-    let mut batch = Vec::new();
-    for number in 0..replies {
-        let id = Id::new(1_790_000_000_000_000 + number * 60_000_000, number << 2);
+    world.fill(memories / PER_REPLY, |number| {
         let project = Project {
             label: "shop".into(),
             root: String::new(),
@@ -159,15 +152,8 @@ fn fill(world: &World, memories: u64) -> Outcome<()> {
             project,
             ..Envelope::default()
         };
-        batch.push((id, envelope, reply(number)));
-        if batch.len() == 1000 || number + 1 == replies {
-            log.record_all(&batch)?;
-            batch.clear();
-        }
-    }
-    let log = Log::open(&dir, claude_mem_log::Options::default())?;
-    rebuild(&world.data().join("memory.db"), &log, &Options::default(), |_| ())?;
-    Ok(())
+        (envelope, reply(number))
+    })
 }
 
 fn reply(number: u64) -> Event {

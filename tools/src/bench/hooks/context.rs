@@ -2,9 +2,7 @@
 
 use std::{fmt::Write as _, io};
 
-use claude_mem_events::{AgentReplied, Envelope, Event, EventLog, Id, Project};
-use claude_mem_log::Log;
-use claude_mem_projections::{Options, rebuild};
+use claude_mem_events::{AgentReplied, Envelope, Event, Project};
 use serde_json::json;
 
 use super::{
@@ -48,22 +46,7 @@ pub(super) fn measure(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Fig
 
 /// A memory of many projects, one of which is the one that sessions begin in.
 fn fill(world: &World, observations: u64) -> Outcome<()> {
-    let dir = world.data().join("log");
-    let mut log = EventLog::open(&dir, claude_mem_log::Options::default())?;
-    let replies = observations / PER_REPLY;
-    let start_us = 1_790_000_000_000_000;
-    let mut batch = Vec::new();
-    for number in 0..replies {
-        let id = Id::new(start_us + number * 60_000_000, number << 2);
-        batch.push((id, envelope(number), reply(number)));
-        if batch.len() == 1000 || number + 1 == replies {
-            log.record_all(&batch)?;
-            batch.clear();
-        }
-    }
-    let log = Log::open(&dir, claude_mem_log::Options::default())?;
-    rebuild(&world.data().join("memory.db"), &log, &Options::default(), |_| ())?;
-    Ok(())
+    world.fill(observations / PER_REPLY, |number| (envelope(number), reply(number)))
 }
 
 fn envelope(number: u64) -> Envelope {

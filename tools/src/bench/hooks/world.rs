@@ -11,6 +11,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use claude_mem_events::{Envelope, Event, EventLog, Id};
+use claude_mem_log::Log;
+use claude_mem_projections::{Options, rebuild};
 use serde_json::json;
 
 use crate::bench::{Outcome, Scratch, binary};
@@ -43,6 +46,29 @@ pub(super) struct World {
 }
 
 impl World {
+    /// Records replies, one a minute, and builds the database.
+    pub(super) fn fill(
+        &self,
+        replies: u64,
+        reply: impl Fn(u64) -> (Envelope, Event),
+    ) -> Outcome<()> {
+        const START_US: u64 = 1_790_000_000_000_000;
+        let dir = self.data().join("log");
+        let mut log = EventLog::open(&dir, claude_mem_log::Options::default())?;
+        let mut batch = Vec::new();
+        for number in 0..replies {
+            let (envelope, event) = reply(number);
+            batch.push((Id::new(START_US + number * 60_000_000, number << 2), envelope, event));
+            if batch.len() == 1000 || number + 1 == replies {
+                log.record_all(&batch)?;
+                batch.clear();
+            }
+        }
+        let log = Log::open(&dir, claude_mem_log::Options::default())?;
+        rebuild(&self.data().join("memory.db"), &log, &Options::default(), |_| ())?;
+        Ok(())
+    }
+
     pub(super) fn new(scratch: &Scratch, name: &str) -> Outcome<Self> {
         let home = scratch.place(name);
         let project = project_in(&home)?;
