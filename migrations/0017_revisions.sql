@@ -18,7 +18,7 @@ create table revisions (
 
 create unique index revisions_by_target on revisions (target, number, event, seq);
 
--- What edited observations said before.
+-- The texts of edited observations before the edit.
 create table originals (
     observation integer primary key,
     type text,
@@ -40,8 +40,8 @@ alter table observations add column is_pinned integer not null default 0;
 alter table observations add column is_edited integer not null default 0;
 alter table observations add column verdict text;                   -- of the user: wrong, superseded, restored
 alter table observations add column is_corrected integer not null default 0;    -- a later reply replaced or withdrew it
-alter table observations add column repeats integer;                -- the revised observation that it says again
--- Retired observations are found with a mark, and not told.
+alter table observations add column repeats integer;                -- the revised observation with the same content
+-- Retired observations are found with a mark, and given to no session.
 alter table observations add column is_retired integer generated always as
     (coalesce(verdict != 'restored', is_corrected or repeats is not null)) virtual;
 

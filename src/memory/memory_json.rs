@@ -107,7 +107,7 @@ pub struct DetailsJson<'a> {
 /// How a memory is marked. A mark that it does not have is left out.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct MarksJson {
-    /// First in the context of sessions, whatever its age.
+    /// First in the context of sessions, at any age.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_pinned: bool,
     /// Its text was changed by hand.

@@ -17,7 +17,7 @@ pub struct MemoryRevised {
 /// A change of an observation.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Revision {
-    /// It is not wrong and not superseded, whatever was said before.
+    /// It is neither wrong nor superseded. Undoes earlier marks.
     #[default]
     Restored,
     /// Parts of it have another text. `None` leaves a part as it is.
@@ -29,9 +29,9 @@ pub enum Revision {
         /// The type, such as `decision`.
         kind: Option<String>,
     },
-    /// It is told first, whatever its age.
+    /// It comes first in the context, at any age.
     Pinned,
-    /// It is told like others.
+    /// It is no longer pinned.
     Unpinned,
     /// It is wrong.
     MarkedWrong {

@@ -2,7 +2,7 @@
 //!
 //! A reply names the earlier observation by its title, because observations made in the same run
 //! have no number yet, and titles survive a rebuild. The newest earlier observation with that title
-//! is retired: it is found with a mark and a link to what replaced it, and not told.
+//! is retired: it is found with a mark and a link to what replaced it, and given to no session.
 //!
 //! Which rows are corrected is a function of the replies that are current now and of the rows that
 //! they left. New replies only add to it. Everything else that changes rows (a reprocessing, a
@@ -83,7 +83,7 @@ pub(super) fn resolve_all(rows: &Rows<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Deletes corrections. What they retired is told again.
+/// Deletes corrections. Their targets are no longer retired.
 pub(super) fn delete(rows: &Rows<'_>, which: &str, values: impl Params + Clone) -> Result<()> {
     let sql = format!(
         "update observations set is_corrected = 0

@@ -7,7 +7,7 @@
 //!
 //! A reprocessing does not replace edited and pinned observations. An observation of another reply
 //! to the same events that says the same as a revised one *repeats* it: it is retired, too. So
-//! what was marked wrong is not told again when its events are distilled again.
+//! what was marked wrong is not given again after a reprocessing.
 
 use crate::{
     error::Result,
@@ -183,7 +183,7 @@ fn update_target(rows: &Rows<'_>, event: &[u8; 16], number: i64) -> Result<()> {
     Ok(())
 }
 
-/// What the revisions of an observation come to.
+/// The result of all revisions of an observation.
 #[derive(Default)]
 struct State {
     is_pinned: bool,
@@ -314,7 +314,7 @@ fn update_repeats(rows: &Rows<'_>, id: i64) -> Result<()> {
 /// Texts with fewer words are the same only if their titles are.
 const WORDS_MIN: usize = 8;
 
-/// What the model said, before any edit.
+/// The texts of an observation before any edit.
 struct Said {
     title: String,
     words: BTreeSet<String>,

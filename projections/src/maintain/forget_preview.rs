@@ -99,7 +99,7 @@ impl Store {
             let condition = format!("instr(lower({columns}), lower(?1))");
             self.memories_where(table, &condition, text, &mut touching)?;
         }
-        // What an edited observation said before is still in the log.
+        // The text of an observation before it was edited is still in the log.
         let edited = "id in (select observation from originals where instr(lower(concat_ws(char(10),
             originals.title, originals.subtitle, originals.narrative, originals.facts)), lower(?1)))";
         self.memories_where("observations", edited, text, &mut touching)?;

@@ -40,11 +40,11 @@ pub struct ContextMaterial {
     pub noted: Vec<ContextNote>,
     /// Notes of other projects that count here as well, latest first.
     pub wide: Vec<ContextNote>,
-    /// What the user wants to hold, as observed: latest first, whatever its age.
+    /// Rules of the user that were observed, of any age, latest first.
     pub rules: Vec<ContextObservation>,
     /// Other observations, latest first.
     pub observations: Vec<ContextObservation>,
-    /// The sessions with a summary, latest first. Without those that nobody typed, if there are
+    /// The sessions with a summary, latest first. Without automated ones, if there are
     /// others.
     pub sessions: Vec<ContextSession>,
     /// Total number of observations.
@@ -72,7 +72,7 @@ pub struct ContextObservation {
     pub files: Vec<String>,
     /// Whether a subagent did all of the work.
     pub is_of_subagent: bool,
-    /// Whether nobody typed the session.
+    /// Whether its session is automated: no user typed its prompts.
     pub is_automated: bool,
 }
 
@@ -81,13 +81,13 @@ pub struct ContextObservation {
 pub struct ContextNote {
     /// Its text.
     pub memory: ContextObservation,
-    /// Who wrote it.
+    /// Its author.
     pub author: NoteAuthor,
     /// The client's id of the session in which it was written.
     pub session: Option<String>,
 }
 
-/// Who wrote a note.
+/// The author of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NoteAuthor {
     /// The user.

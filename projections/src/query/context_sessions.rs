@@ -12,7 +12,7 @@ use claude_mem_events::Seq;
 use rusqlite::{OptionalExtension, Row};
 use std::collections::{HashMap, HashSet};
 
-/// A session, as its summaries tell it.
+/// A session and its summaries.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ContextSession {
     /// The summaries of its turns, oldest first: all of them for the last session, the last two for
@@ -66,7 +66,7 @@ const TURNS_OF_EARLIER: u32 = 2;
 /// Maximum number of tool uses among which to look for a failure.
 const TOOL_USES_MAX: u32 = 40;
 
-/// Number of sessions that are compared to find those that nobody typed.
+/// Number of sessions that are compared to find automated ones.
 const COMPARED_SESSIONS: u32 = 100;
 /// This many sessions that begin with the same long prompt were started by a program.
 const SAME_PROMPTS_MIN: usize = 3;
@@ -74,7 +74,7 @@ const SAME_PROMPTS_MIN: usize = 3;
 const SAME_PROMPT_CHARS_MIN: usize = 40;
 
 impl Store {
-    /// The sessions that nobody typed: only the client or another agent submitted prompts, or the
+    /// The automated sessions: only the client or another agent submitted prompts, or the
     /// only prompt is long and begins like those of other sessions.
     pub(super) fn automated_sessions(&self, projects: &[i64]) -> Result<HashSet<i64>> {
         let sql = "select id, prompt_number, exists (select 1 from prompts

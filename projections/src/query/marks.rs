@@ -12,22 +12,22 @@ use std::fmt;
 /// The marks of a memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Marks {
-    /// Told first, whatever its age.
+    /// First in the context, at any age.
     pub is_pinned: bool,
     /// Its text was changed by hand.
     pub is_edited: bool,
-    /// Why it is not told any more.
+    /// Why sessions are no longer given it.
     pub retired: Option<Retired>,
 }
 
-/// Why an observation is found, but not told.
+/// Why an observation is found, but not given to sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Retired {
     /// It was marked as wrong, or repeats one that was.
     Wrong {
         /// When, in microseconds since 1970.
         at_us: u64,
-        /// Why, if that was said.
+        /// The reason, if one was given.
         because: Option<String>,
     },
     /// Another observation replaces it, or it was withdrawn.

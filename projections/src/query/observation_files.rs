@@ -20,7 +20,7 @@ pub struct FileQuery<'a> {
     pub root: &'a str,
     /// Only observations before this time, in microseconds since 1970.
     pub until_us: u64,
-    /// Not the observations of this session: it knows them.
+    /// Excludes the observations of this session, which are in its history.
     pub session: &'a str,
     /// Maximum number of observations.
     pub limit: usize,

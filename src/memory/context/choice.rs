@@ -31,9 +31,9 @@ const NAME_OF_ONE_SESSION: f64 = 0.5;
 const NAME_MIN: f64 = 0.3;
 /// Number of files of an observation that count as its names.
 const NAMED_FILES_MAX: usize = 3;
-/// Added to the length of a line, so that a few letters less do not outweigh what it tells.
+/// Added to the length of a line, so that a few letters less do not outweigh its content.
 const LINE_CHARS: f64 = 40.0;
-/// One session, all subagents together, and all sessions that nobody typed together get at most
+/// One session, all subagents together, and all automated sessions together get at most
 /// this part of the lines.
 const SHARE_MAX: usize = 8;
 const SHARE_LINES_MIN: usize = 4;
@@ -100,7 +100,7 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Takes out the one that tells most for its length, now that some names are shown.
+    /// Removes and returns the one with the highest value per letter. Names on the page add no value.
     pub(super) fn take_best(&mut self) -> Option<Chosen<'a>> {
         let value = |one: &Chosen<'_>| {
             let new: f64 = one.names.iter().map(|name| self.weights[*name]).sum();

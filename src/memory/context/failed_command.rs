@@ -16,7 +16,7 @@ const ERROR_CHARS_MAX: usize = 160;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FailedCommand {
     pub(super) command: String,
-    /// The line that tells most; may be empty.
+    /// The line of its error that names the cause; may be empty.
     pub(super) error: String,
 }
 

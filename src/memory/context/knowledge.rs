@@ -98,7 +98,7 @@ fn date(at_us: u64, now: Timestamp, zone: &TimeZone) -> String {
     at.strftime(if is_this_year { "%b %-d" } else { "%b %-d, %Y" }).to_string()
 }
 
-/// A title with its files in brackets, unless it names one. The type is only told if it binds.
+/// A title with its files in brackets, unless it names one. Only the types `decision` and `security_alert` are named.
 fn line(memory: &ContextObservation, state: FileState) -> String {
     let ContextObservation { id, kind, title, files, .. } = memory;
     let title = match title.as_str() {

@@ -63,7 +63,7 @@ impl Entry {
         Self { text, id: Some(id), is_full: false }
     }
 
-    /// A line that tells all of a memory.
+    /// A line that contains a memory in full.
     pub(super) fn in_full(id: i64, text: String) -> Self {
         Self { text, id: Some(id), is_full: true }
     }

@@ -13,7 +13,7 @@ use super::{
 
 const OPEN_CHARS_MAX: usize = 200;
 const STATE_CHARS_MAX: usize = 400;
-/// A turn gets at least this much, and at most as much as tells it well.
+/// Limits of the text of one turn.
 const TURN_CHARS_MIN: usize = 170;
 const TURN_CHARS_MAX: usize = 600;
 /// The share of a turn's line that the request may take.

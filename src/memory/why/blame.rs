@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// What git knows about a line.
+/// The commit of a line, by `git blame`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct BlamedLine {
     /// `None` if the line is not committed.
@@ -46,7 +46,8 @@ pub(super) fn blame(file: &Path, line: usize) -> Result<BlamedLine, String> {
         let message = String::from_utf8_lossy(&output.stderr);
         return Err(message.lines().next().unwrap_or("git blame failed").to_owned());
     }
-    parse(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| "git blame said nothing".into())
+    parse(&String::from_utf8_lossy(&output.stdout))
+        .ok_or_else(|| "git blame printed nothing readable".into())
 }
 
 /// Reads the porcelain format: the commit, headers, and the line after a tab.

@@ -51,7 +51,7 @@ pub struct WhyLine {
     pub turn: Option<Turn>,
 }
 
-/// What git knows about a line.
+/// The commit of a line, by `git blame`.
 #[derive(Debug, Serialize)]
 pub struct CommitOfLine {
     pub id: String,

@@ -41,7 +41,7 @@ pub struct Recall<'a> {
     pub root: &'a str,
     /// Only memories before this time, in microseconds since 1970.
     pub until_us: u64,
-    /// Not the memories of this session: it knows them.
+    /// Excludes the memories of this session, which are in its history.
     pub session: &'a str,
     /// Maximum number of memories.
     pub limit: usize,
@@ -58,7 +58,7 @@ pub struct FailureRecall<'a> {
     pub project: &'a str,
     /// Only memories before this time, in microseconds since 1970.
     pub until_us: u64,
-    /// Not the memories of this session: it knows them.
+    /// Excludes the memories of this session, which are in its history.
     pub session: &'a str,
     /// Maximum number of memories.
     pub limit: usize,
