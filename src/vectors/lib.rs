@@ -1,0 +1,1 @@
+//! The file of embedding vectors, and the exact search in it.
