@@ -43,6 +43,7 @@ mod permissions;
 mod plugin;
 mod projects;
 mod projects_apart;
+mod prompt_ranking;
 mod recall;
 mod replay;
 mod report;

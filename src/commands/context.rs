@@ -10,7 +10,7 @@ use claude_mem_core::{app::App, failure::Failure, time_arg::When};
 use claude_mem_memory::{
     context::{
         AddedContext, FileOfProject, Moment, Page, Recipient, Request, compose, for_failure,
-        for_file, for_prompt,
+        for_file, for_prompt, rank,
     },
     resolve, store,
 };
@@ -79,7 +79,9 @@ impl Context {
         let settings = &app.settings;
         let mut added = [("prompt", None), ("file", None), ("failure", None)];
         if let Some(prompt) = &self.prompt {
-            added[0].1 = keep(for_prompt(&store, settings, &recipient, prompt)?);
+            added[0].1 = keep(for_prompt(&store, settings, &recipient, prompt, |recall| {
+                rank(&store, recall)
+            })?);
         }
         if let Some(path) = &self.file {
             let cwd = std::env::current_dir().unwrap_or_default();

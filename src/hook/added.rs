@@ -10,9 +10,10 @@ use claude_mem_events::{
 };
 use claude_mem_log::{Item, Log, Options};
 use claude_mem_memory::context::{
-    AddedContext, FileOfProject, Recipient, for_failure, for_file, for_prompt,
+    AddedContext, FileOfProject, Recipient, for_failure, for_file, for_prompt, rank,
 };
 use claude_mem_projections::{Error, Store};
+use claude_mem_server::worker::recall;
 
 /// How much of the log is searched for what the session was given since the last indexing: about two
 /// milliseconds.
@@ -63,7 +64,9 @@ fn memories_for(
     };
     let settings = &recorder.settings;
     let context = match &occasion.subject {
-        Subject::Prompt { text } => for_prompt(&store, settings, &recipient, text),
+        Subject::Prompt { text } => for_prompt(&store, settings, &recipient, text, |wanted| {
+            recall::ask(&recorder.paths.data, wanted).map_or_else(|| rank(&store, wanted), Ok)
+        }),
         Subject::File { path, cwd } => {
             let file = FileOfProject { path, cwd, root: &project.root };
             for_file(&store, settings, &recipient, &file)

@@ -32,7 +32,7 @@ use claude_mem_core::{
 use claude_mem_distill::{self, RunOptions, prompts::adopt};
 use claude_mem_import::{self, From, Scope, Sink, transcript_files};
 use claude_mem_memory::{
-    context::{Moment, Recipient, Request, compose, for_prompt},
+    context::{Moment, Recipient, Request, compose, for_prompt, rank},
     memory_json::DetailsJson,
     resolve,
     search::{ProjectScope, SearchRequest, search},
@@ -199,7 +199,9 @@ impl Sessions {
             Recipient { project: &project.key, root: &root, session: "", now, given: &given };
         let with_prompt = match prompt {
             None => None,
-            Some(prompt) => for_prompt(store, settings, &recipient, prompt)?,
+            Some(prompt) => {
+                for_prompt(store, settings, &recipient, prompt, |recall| rank(store, recall))?
+            }
         };
         let texts = [page.map(|page| page.text), with_prompt.map(|context| context.text)];
         let texts: Vec<String> = texts.into_iter().flatten().collect();

@@ -13,18 +13,25 @@ const MEMORIES_MAX: usize = 5;
 
 const HEADING: &str = "Notes from earlier sessions that may concern this prompt.";
 
-/// The memories that a prompt is about; `None` if there are none.
+/// The observations that a prompt is about, best first: the one ranking, of hooks, of the command line,
+/// and of the worker, which hooks ask first.
+pub fn rank(store: &Store, recall: &Recall<'_>) -> Result<Vec<i64>> {
+    store.recall(recall)
+}
+
+/// The memories that a prompt is about, ranked by `ranking`; `None` if there are none.
 pub fn for_prompt(
     store: &Store,
     settings: &Settings,
     recipient: &Recipient<'_>,
     prompt: &str,
+    ranking: impl FnOnce(&Recall<'_>) -> Result<Vec<i64>>,
 ) -> Result<Option<AddedContext>> {
     let tokens_max = settings.get(&CONTEXT_PROMPT_TOKENS_MAX);
     if tokens_max == 0 {
         return Ok(None);
     }
-    let ids = store.recall(&Recall {
+    let ids = ranking(&Recall {
         prompt,
         project: recipient.project,
         root: recipient.root,

@@ -1,4 +1,4 @@
-//! `worker.sock`: JSON lines for programs that are not hooks.
+//! `worker.sock`: JSON lines for programs that are not hooks, and for hooks that ask for a ranking.
 //!
 //! Each line is an object with a `type`, and gets one line in response, in order. Events are captured like hook
 //! payloads, redaction included, and are on disk before the response. Lines that arrive together are
@@ -14,6 +14,7 @@ use tokio::{
     sync::Semaphore,
 };
 
+use super::recall::RecallMessage;
 use crate::shared::{Shared, health::Health};
 use claude_mem_capture::{
     CLAUDE_CODE, Captured, IncomingKind,
@@ -73,6 +74,8 @@ enum ParsedLine {
     Response(Value),
     /// A health request.
     Health,
+    /// A request for the memories that a prompt is about.
+    Recall(RecallMessage<'static>),
 }
 
 async fn talk(
@@ -145,6 +148,7 @@ async fn answer(shared: &Arc<Shared>, parsed: Vec<ParsedLine>) -> String {
             }
             ParsedLine::Response(answer) => Err(answer),
             ParsedLine::Health => Err(health(shared).await),
+            ParsedLine::Recall(message) => Err(message.answer(shared).await),
         });
     }
     let appended = if facts.is_empty() { Ok(Vec::new()) } else { shared.append_all(facts).await };
@@ -201,6 +205,7 @@ fn of_line(shared: &Arc<Shared>, line: &str) -> Result<ParsedLine, String> {
             "pid": shared.presence.pid,
         }))),
         "health" => Ok(ParsedLine::Health),
+        "recall" => RecallMessage::read(line).map(ParsedLine::Recall),
         "stop" => {
             shared.end();
             Ok(ParsedLine::Response(json!({"status": "ending"})))
@@ -251,6 +256,6 @@ async fn health(shared: &Arc<Shared>) -> Value {
     }
 }
 
-fn failed(error: &str) -> Value {
+pub(super) fn failed(error: &str) -> Value {
     json!({"status": "error", "error": error})
 }

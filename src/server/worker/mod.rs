@@ -12,6 +12,7 @@ mod main_loop;
 pub mod periodic;
 mod periodic_pull;
 mod periodic_ship;
+pub mod recall;
 pub mod service;
 mod throttle;
 mod version;
