@@ -1,0 +1,117 @@
+//! The result of comparing one query with all records.
+
+use crate::{
+    Digest, MemoryKey, Vectors, dot,
+    format::{Record, product, quantize},
+    vectors::NONE,
+};
+
+/// How near each memory is to a query. A memory is as near as the nearest of its windows.
+///
+/// A cosine is `(q−c)·(x−c) + c·x + c·q − c·c` for the center `c`. Only the first product is of bytes.
+#[derive(Debug)]
+pub struct Scan<'a> {
+    vectors: &'a Vectors,
+    query: Vec<i8>,
+    scale: f32,
+    constant: f32,
+    /// By the index in `Vectors::memories`. Negative infinity: no record of it counts any more.
+    cosines: Vec<f32>,
+}
+
+impl<'a> Scan<'a> {
+    pub(crate) fn new(vectors: &'a Vectors, vector: &[f32], is_readable: bool) -> Self {
+        let center = &vectors.center;
+        let (scale, query) = quantize(vector, center);
+        let constant = product(vector, center) - product(center, center);
+        let cosines = vec![f32::NEG_INFINITY; vectors.memories.len()];
+        let mut scan = Self { vectors, query, scale, constant, cosines };
+        if is_readable {
+            scan.run();
+        }
+        scan
+    }
+
+    fn run(&mut self) {
+        let Self { vectors, query, scale, constant, cosines } = self;
+        let (scale, constant) = (*scale, *constant);
+        let components = vectors.records().map(|bytes| Record::unchecked(bytes).components());
+        let mut records = vectors.records().zip(&vectors.memory_of);
+        dot::for_each_product(query, components, |_, product| {
+            let Some((bytes, memory)) = records.next() else { return };
+            if *memory == NONE {
+                return;
+            }
+            let cosine = cosine(Record::unchecked(bytes), product, scale, constant);
+            let best = &mut cosines[*memory as usize];
+            *best = best.max(cosine);
+        });
+    }
+
+    /// The nearest memories and their cosines, nearest first. Equal ones come in the order of their keys.
+    pub fn best(&self, count: usize) -> Vec<(MemoryKey, f32)> {
+        self.best_of(count, |_| true)
+    }
+
+    /// Like [`best`](Self::best), among the memories that `accept` takes. It is called for near ones only.
+    pub fn best_of(
+        &self,
+        count: usize,
+        mut accept: impl FnMut(MemoryKey) -> bool,
+    ) -> Vec<(MemoryKey, f32)> {
+        let nearest_first =
+            |a: &(u32, f32), b: &(u32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+        // The nearest so far and as many again, so that sorting out is rare.
+        let mut kept: Vec<(u32, f32)> = Vec::new();
+        let mut least = f32::NEG_INFINITY;
+        for (memory, cosine) in self.cosines.iter().enumerate() {
+            if *cosine <= least || !accept(self.vectors.memories[memory].key) {
+                continue;
+            }
+            kept.push((memory as u32, *cosine));
+            if kept.len() >= 2 * count.max(32) {
+                kept.select_nth_unstable_by(count, nearest_first);
+                kept.truncate(count);
+                least = kept.iter().map(|(_, cosine)| *cosine).fold(f32::INFINITY, f32::min);
+            }
+        }
+        kept.sort_by(nearest_first);
+        kept.truncate(count);
+        kept.iter()
+            .map(|(memory, cosine)| (self.vectors.memories[*memory as usize].key, *cosine))
+            .collect()
+    }
+
+    /// The cosine of one memory. `None` without a vector.
+    pub fn cosine(&self, key: MemoryKey) -> Option<f32> {
+        let at = self.vectors.memories.binary_search_by_key(&key, |memory| memory.key).ok()?;
+        Some(self.cosines[at]).filter(|cosine| cosine.is_finite())
+    }
+
+    /// The digests of a memory's embedded texts, with their cosines. A text that the memory no longer has must not count.
+    pub fn digests(&self, key: MemoryKey) -> Vec<(Digest, f32)> {
+        let numbers = match self.cosine(key) {
+            Some(_) => self.vectors.records_of(key),
+            None => &[],
+        };
+        let mut found = Vec::with_capacity(numbers.len());
+        for number in numbers {
+            let record = self.vectors.record(*number as usize);
+            dot::for_each_product(&self.query, [record.components()].into_iter(), |_, product| {
+                let cosine = cosine(record, product, self.scale, self.constant);
+                found.push((record.digest(), cosine));
+            });
+        }
+        found.retain(|(_, cosine)| cosine.is_finite());
+        found
+    }
+}
+
+/// The cosine of one record, whose product with the query is given. Negative infinity if it was erased meanwhile.
+#[inline]
+fn cosine(record: Record<'_>, product: i32, query_scale: f32, constant: f32) -> f32 {
+    match record.scale() {
+        0.0 => f32::NEG_INFINITY,
+        scale => query_scale * scale * product as f32 + record.center_product() + constant,
+    }
+}

@@ -1,0 +1,182 @@
+//! Adding records to a vector file, and rewriting it.
+
+use std::{
+    collections::hash_map::RandomState,
+    fs::{DirBuilder, File, OpenOptions},
+    hash::BuildHasher as _,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use claude_mem_log::system::{self, FileExt as _, Making as _};
+
+use crate::{
+    Digest, MemoryKey, ModelId, Vectors,
+    format::{HEADER_BYTES, Header, encode_record},
+};
+
+/// Fewer useless records than this are not worth a rewrite.
+const USELESS_MIN: usize = 256;
+/// How often the write lock is tried: it is held for one write, for an erasure, or for a rewrite.
+const LOCK_TRIES: u32 = 6000;
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
+
+/// One embedded text of a memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Window {
+    pub digest: Digest,
+    /// `None` if the file has this text already.
+    pub vector: Option<Vec<f32>>,
+}
+
+/// What became of [`VectorWriter::put`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Put {
+    /// The memory has exactly these windows.
+    Done,
+    /// The memory was forgotten or changed while it was embedded.
+    Outdated,
+    /// Somebody deleted or replaced the file. Open it again.
+    Replaced,
+}
+
+/// The one process that adds vectors.
+#[derive(Debug)]
+pub struct VectorWriter {
+    path: PathBuf,
+    file: File,
+    vectors: Vectors,
+    write_lock: WriteLock,
+    _one_writer: File,
+}
+
+impl VectorWriter {
+    /// Opens the file of a model for writing. Creates it, and replaces a file that cannot be used. `None` while another process
+    /// writes.
+    pub fn open(path: &Path, model: ModelId, center: &[f32]) -> io::Result<Option<Self>> {
+        let Some(dir) = path.parent() else { return Err(io::ErrorKind::InvalidInput.into()) };
+        DirBuilder::new().recursive(true).owner_only().create(dir)?;
+        let one_writer = system::open_lock(&dir.join("embed.lock"))?;
+        if !system::try_lock(&one_writer, system::Lock::Exclusive)? {
+            return Ok(None);
+        }
+        let write_lock = WriteLock::open(dir)?;
+        let found = Vectors::open(path, model, center)?;
+        let (total, useful) = found.as_ref().map_or((0, 0), Vectors::used);
+        let useless = total - useful;
+        let is_wasteful = useless > USELESS_MIN && useless * 4 > total;
+        let mut header = Header { dimensions: center.len(), model, file: 0, erasures: 0 };
+        if found.is_none() || is_wasteful {
+            header.file = RandomState::new().hash_one(total);
+            let _held = write_lock.hold()?;
+            // Again under the lock: records may have been erased since.
+            rewrite(path, &header, Vectors::open(path, model, center)?.as_ref())?;
+        }
+        let Some(vectors) = Vectors::open(path, model, center)? else { return Ok(None) };
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        Ok(Some(Self { path: path.into(), file, vectors, write_lock, _one_writer: one_writer }))
+    }
+
+    /// The file as it was when it was opened for writing.
+    pub fn vectors(&self) -> &Vectors {
+        &self.vectors
+    }
+
+    /// Gives a memory these windows and no others. Call it once per memory.
+    ///
+    /// `is_current` is asked under the write lock, right before the write. Whoever forgets a memory hides it in the database
+    /// and then erases its vectors under the same lock: so either this call sees that it is hidden, or the erasure sees the
+    /// records of this call.
+    pub fn put(
+        &mut self,
+        key: MemoryKey,
+        windows: &[Window],
+        is_current: impl FnOnce() -> bool,
+    ) -> io::Result<Put> {
+        let _held = self.write_lock.hold()?;
+        if !self.is_in_place() {
+            return Ok(Put::Replaced);
+        }
+        if !is_current() {
+            return Ok(Put::Outdated);
+        }
+        let record_bytes = self.vectors.header().record_bytes();
+        for number in self.vectors.records_of(key) {
+            let digest = self.vectors.record(*number as usize).digest();
+            if windows.iter().all(|window| window.digest != digest) {
+                let at = HEADER_BYTES + *number as usize * record_bytes;
+                self.file.write_all_at(&vec![0; record_bytes], at as u64)?;
+            }
+        }
+        let mut bytes = Vec::new();
+        for (number, window) in windows.iter().enumerate() {
+            if let Some(vector) = &window.vector {
+                let center = &self.vectors.center;
+                encode_record(&mut bytes, key, number as u16, &window.digest, vector, center);
+            }
+        }
+        // A torn record at the end is overwritten.
+        let records = (self.file.metadata()?.len() as usize).saturating_sub(HEADER_BYTES);
+        let end = HEADER_BYTES + records - records % record_bytes;
+        self.file.write_all_at(&bytes, end as u64)?;
+        Ok(Put::Done)
+    }
+
+    /// Whether the file at the path is the opened one.
+    fn is_in_place(&self) -> bool {
+        let mut bytes = [0; HEADER_BYTES];
+        let read =
+            File::open(&self.path).and_then(|mut file| io::Read::read_exact(&mut file, &mut bytes));
+        let ours = self.vectors.header().file;
+        read.is_ok() && Header::decode(&bytes).is_some_and(|header| header.file == ours)
+    }
+}
+
+/// The lock of everybody who changes files in the directory. Held for moments.
+#[derive(Debug)]
+pub(crate) struct WriteLock(File);
+
+impl WriteLock {
+    pub(crate) fn open(dir: &Path) -> io::Result<Self> {
+        Ok(Self(system::open_lock(&dir.join("write.lock"))?))
+    }
+
+    pub(crate) fn hold(&self) -> io::Result<Held<'_>> {
+        for _ in 0..LOCK_TRIES {
+            if system::try_lock(&self.0, system::Lock::Exclusive)? {
+                return Ok(Held(&self.0));
+            }
+            std::thread::sleep(LOCK_PAUSE);
+        }
+        Err(io::Error::new(io::ErrorKind::WouldBlock, "another process is writing vectors"))
+    }
+}
+
+/// Releases the lock when dropped.
+pub(crate) struct Held<'a>(&'a File);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let _ = system::unlock(self.0);
+    }
+}
+
+/// Replaces the file by one that has the useful records of the old one.
+fn rewrite(path: &Path, header: &Header, old: Option<&Vectors>) -> io::Result<()> {
+    let new = path.with_extension("new");
+    let _ = std::fs::remove_file(&new);
+    let file = OpenOptions::new().write(true).create_new(true).owner_only().open(&new)?;
+    let mut out = io::BufWriter::with_capacity(1 << 20, file);
+    out.write_all(&header.encode())?;
+    if let Some(old) = old {
+        let memories = old.memory_of.iter();
+        for (bytes, _) in
+            old.records().zip(memories).filter(|(_, memory)| **memory != crate::vectors::NONE)
+        {
+            out.write_all(bytes)?;
+        }
+    }
+    out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+    system::rename(&new, path)
+}
