@@ -1,13 +1,14 @@
 //! The API, over real HTTP from a real worker.
 
 mod database;
-mod described;
+mod extension;
 mod limits;
 mod load;
+mod openapi;
 mod reading;
+mod recording;
 mod security;
 mod stream;
-mod telling;
 mod writing;
 
 use std::{

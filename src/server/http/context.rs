@@ -61,7 +61,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new().routes(routes!(inject)).routes(routes!(preview))
 }
 
-/// Returns the context of a new session as text.
+/// Returns the context of a new session as text. It is empty for a project without memories.
 #[utoipa::path(get, path = "/api/context/inject", tag = "reading", params(ContextParams),
     security(("token" = [])),
     responses((status = 200, body = String, content_type = "text/plain"),
@@ -70,8 +70,8 @@ async fn inject(
     State(state): State<Arc<AppState>>,
     QueryParams(params): QueryParams<ContextParams>,
 ) -> Result<Response, ApiError> {
-    let (_, page) = state.read(move |store, app| look(store, app, &params)).await?;
-    let text = page.map_or_else(String::new, |page| page.text);
+    let found = state.read(move |store, app| look(store, app, &params)).await?;
+    let text = found.and_then(|(_, page)| page).map_or_else(String::new, |page| page.text);
     Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response())
 }
 
@@ -83,7 +83,9 @@ async fn preview(
     State(state): State<Arc<AppState>>,
     QueryParams(params): QueryParams<ContextParams>,
 ) -> ApiResult<Preview> {
-    let (project, page) = state.read(move |store, app| look(store, app, &params)).await?;
+    let found = state.read(move |store, app| look(store, app, &params)).await?;
+    let (project, page) =
+        found.ok_or_else(|| ApiError::not_found("nothing is recorded of that project"))?;
     let page = page.unwrap_or_default();
     Ok(Json(Preview {
         project: project.label,
@@ -96,16 +98,17 @@ async fn preview(
     }))
 }
 
+/// The project and its context; `None` if nothing is recorded of it.
 fn look(
     store: &Store,
     app: &App,
     params: &ContextParams,
-) -> Result<(ProjectId, Option<Page>), ApiError> {
+) -> Result<Option<(ProjectId, Option<Page>)>, ApiError> {
     let named = list(params.projects.as_deref()).pop();
     let name = params.project.clone().filter(|name| !name.trim().is_empty()).or(named);
     let name = name.ok_or_else(|| ApiError::bad("`project` is required"))?;
     let Some(project) = recorded_project(store, name.trim())? else {
-        return Err(ApiError::not_found(format!("there is no project `{name}`")));
+        return Ok(None);
     };
     let budget = match params.full {
         Some(true) => Some(BUDGET_MAX),
@@ -114,5 +117,5 @@ fn look(
     let request =
         Request { project: &project, now: app.clock.now(), moment: Moment::Start, budget };
     let page = compose(store, &app.settings, &request)?;
-    Ok((project, page))
+    Ok(Some((project, page)))
 }

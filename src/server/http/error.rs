@@ -2,7 +2,8 @@
 
 use axum::{
     Json,
-    extract::{FromRequest, FromRequestParts, Path, Query, Request, rejection::JsonRejection},
+    body::Bytes,
+    extract::{FromRequest, FromRequestParts, Path, Query, Request},
     http::{StatusCode, request::Parts},
     response::{IntoResponse, Response},
 };
@@ -192,12 +193,11 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        match Json::from_request(request, state).await {
-            Ok(Json(given)) => Ok(Self(given)),
-            Err(error @ JsonRejection::MissingJsonContentType(_)) => {
-                Err(ApiError::new(error.status(), "BadRequest", error.body_text()))
-            }
-            Err(error) => Err(ApiError::bad(error.body_text())),
-        }
+        let body = Bytes::from_request(request, state).await;
+        let body =
+            body.map_err(|error| ApiError::new(error.status(), "BadRequest", error.body_text()))?;
+        let Json(given) =
+            Json::from_bytes(&body).map_err(|error| ApiError::bad(error.body_text()))?;
+        Ok(Self(given))
     }
 }

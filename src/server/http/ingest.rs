@@ -37,7 +37,7 @@ impl Queued {
 pub(super) struct SessionEvent {
     /// Session ID of the client.
     pub(super) session: String,
-    /// The client; Claude Code, if not given.
+    /// The client; if not given, the one that the session had before, else Claude Code.
     pub(super) platform: Option<String>,
     pub(super) cwd: Option<String>,
     /// Project name, for sessions without a folder.
@@ -84,7 +84,7 @@ pub(super) async fn capture(
     let text = |text: &Option<String>| text.as_deref().unwrap_or_default().trim().to_owned();
     let (cwd, name) = (text(&event.cwd), text(&event.project));
     let project = state.project(&cwd, &name, &event.session).await?;
-    let client = client(&text(&event.platform));
+    let client = state.client(client(&text(&event.platform)), &event.session).await?;
     let session = std::mem::take(&mut event.session);
     let json = event.field("cwd", Some(cwd)).json();
     let recorder = state.shared.recorder.current();
@@ -113,15 +113,15 @@ pub(super) async fn record(
 }
 
 /// The client's name as stored in events.
-fn client(given: &str) -> String {
+fn client(given: &str) -> Option<String> {
     let given = given.to_lowercase().replace(' ', "-");
-    match given.as_str() {
-        "" => CLAUDE_CODE.name.into(),
+    Some(match given.as_str() {
+        "" => return None,
         given if given.contains("claude") => CLAUDE_CODE.name.into(),
         given if given.contains("codex") || given == "transcript" => "codex".into(),
         given if given.contains("cursor") => "cursor".into(),
         given => given.into(),
-    }
+    })
 }
 
 #[cfg(test)]

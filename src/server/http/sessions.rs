@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use axum::{Json, extract::State};
+use axum::{Json, extract::State, routing::post};
 use claude_mem_projections::{SessionQuery, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -27,7 +27,12 @@ const LIMIT: u32 = 20;
 const STORY_MAX: u32 = 2000;
 
 pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
+    // IDE extensions written for the first versions of claude-mem use the short paths.
     OpenApiRouter::new()
+        .route("/sessions/init", post(init))
+        .route("/sessions/observations", post(observations))
+        .route("/sessions/summarize", post(summarize))
+        .route("/sessions/complete", post(complete))
         .routes(routes!(init))
         .routes(routes!(observations))
         .routes(routes!(summarize))
@@ -40,12 +45,15 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct SessionInitRequest {
+    /// The client's session ID.
+    #[serde(alias = "claudeSessionId", alias = "sessionId")]
     content_session_id: String,
     /// Project name, for sessions without a folder.
     project: Option<String>,
     /// Working directory.
     cwd: Option<String>,
     /// The prompt.
+    #[serde(alias = "userPrompt")]
     prompt: Option<String>,
     /// The client, such as `claude-code`.
     platform_source: Option<String>,
@@ -156,7 +164,8 @@ impl SessionInit {
 /// A tool use.
 #[derive(Debug, Deserialize, ToSchema)]
 struct ToolUseRequest {
-    #[serde(rename = "contentSessionId")]
+    /// The client's session ID.
+    #[serde(rename = "contentSessionId", alias = "claudeSessionId", alias = "sessionId")]
     content_session_id: String,
     /// As the assistant calls it: `Read`, `Bash`.
     tool_name: String,
@@ -212,7 +221,8 @@ async fn observations(
 /// The end of a turn.
 #[derive(Debug, Deserialize, ToSchema)]
 struct StopRequest {
-    #[serde(rename = "contentSessionId")]
+    /// The client's session ID.
+    #[serde(rename = "contentSessionId", alias = "claudeSessionId", alias = "sessionId")]
     content_session_id: String,
     /// Last message of the assistant.
     last_assistant_message: Option<String>,
@@ -255,6 +265,8 @@ async fn summarize(
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct SessionEndRequest {
+    /// The client's session ID.
+    #[serde(alias = "claudeSessionId", alias = "sessionId")]
     content_session_id: String,
     /// Reason.
     reason: Option<String>,

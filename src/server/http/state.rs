@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use claude_mem_projections::Store;
+use claude_mem_projections::{SessionQuery, Store};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -13,7 +13,7 @@ use super::{
     body_limit, error::ApiError, replays::CurrentReplay, stream, viewer_login::ViewerLogin,
 };
 use crate::shared::Shared;
-use claude_mem_capture::project::ProjectId;
+use claude_mem_capture::{CLAUDE_CODE, project::ProjectId};
 use claude_mem_core::app::App;
 use claude_mem_memory::{resolve::reported_project, store};
 
@@ -24,8 +24,8 @@ const STORES_MAX: usize = 2;
 /// Page cache of each database. The system caches the file, too; a larger cache only made the
 /// worker grow with the database, to 64 MB.
 const CACHE_KB_MAX: u32 = 512;
-/// Maximum number of cached projects.
-const PROJECTS_MAX: usize = 256;
+/// Maximum number of cached projects, and of cached clients.
+const CACHED_MAX: usize = 256;
 
 /// State shared by all requests.
 #[derive(Debug)]
@@ -38,6 +38,8 @@ pub(super) struct AppState {
     jobs: Semaphore,
     stores: Mutex<Vec<Store>>,
     projects: Mutex<HashMap<String, ProjectId>>,
+    /// The clients of recent sessions.
+    clients: Mutex<HashMap<String, String>>,
 }
 
 impl AppState {
@@ -50,6 +52,7 @@ impl AppState {
             jobs: Semaphore::new(JOBS_MAX),
             stores: Mutex::default(),
             projects: Mutex::default(),
+            clients: Mutex::default(),
             shared,
         })
     }
@@ -114,12 +117,32 @@ impl AppState {
         let found = self
             .read(move |store, _| Ok(reported_project(store, &folder, &name, &session)?))
             .await?;
-        let mut projects = lock(&self.projects);
-        if projects.len() >= PROJECTS_MAX {
-            projects.clear();
-        }
-        projects.insert(key, found.clone());
+        remember(&self.projects, key, found.clone());
         Ok(found)
+    }
+
+    /// The client of a session: the given one, else the one that was given before. A program may
+    /// name it only once; without this, its later events would be of another session.
+    pub(super) async fn client(
+        self: &Arc<Self>,
+        given: Option<String>,
+        session: &str,
+    ) -> Result<String, ApiError> {
+        let known = lock(&self.clients).get(session).cloned();
+        let client = match (given, known) {
+            (Some(given), Some(known)) if given == known => return Ok(known),
+            (None, Some(known)) => return Ok(known),
+            (Some(given), _) => given,
+            (None, None) => {
+                let session = session.to_owned();
+                let recorded = self
+                    .read(move |store, _| Ok(store.session_views(SessionQuery::Id(&session), 0)?))
+                    .await?;
+                recorded.into_iter().next().map_or(CLAUDE_CODE.name.into(), |view| view.platform)
+            }
+        };
+        remember(&self.clients, session.to_owned(), client.clone());
+        Ok(client)
     }
 
     /// Sizes of the caches, to detect leaks.
@@ -127,6 +150,7 @@ impl AppState {
         let (links, keys) = self.viewers.entries();
         json!({
             "projects": lock(&self.projects).len(),
+            "clients": lock(&self.clients).len(),
             "databases": lock(&self.stores).len(),
             "links": links,
             "keys": keys,
@@ -162,4 +186,13 @@ impl AppState {
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Adds an entry; a full cache is emptied first.
+fn remember<T>(cache: &Mutex<HashMap<String, T>>, key: String, value: T) {
+    let mut cache = lock(cache);
+    if cache.len() >= CACHED_MAX {
+        cache.clear();
+    }
+    cache.insert(key, value);
 }

@@ -11,6 +11,7 @@ use std::process::{Command, Output, Stdio};
 pub const VERSION: &str = "2.1.325";
 
 /// The version of the official MCP client that tests use.
+const ESBUILD_VERSION: &str = "0.28.2";
 const MCP_SDK_VERSION: &str = "1.32.2";
 
 /// The version of what drives a browser in tests.
@@ -120,6 +121,12 @@ pub fn playwright() -> Result<PathBuf, ClientError> {
 /// The `node_modules` of what looks for barriers to people in a page, likewise.
 pub fn axe() -> Result<PathBuf, ClientError> {
     modules("axe-core", "axe-core", AXE_VERSION, &["node", "-p", "typeof require('axe-core')"])
+}
+
+/// The `node_modules` of a compiler for TypeScript, likewise.
+pub fn esbuild() -> Result<PathBuf, ClientError> {
+    let probe = &["node", "-p", "typeof require('esbuild')"];
+    modules("esbuild", "esbuild", ESBUILD_VERSION, probe)
 }
 
 /// The `node_modules` of an Azure-compatible server, likewise. They take about 360 MB.

@@ -10,7 +10,7 @@ mod run;
 
 pub(crate) use install::cache;
 pub use install::{
-    ClientError, VERSION, axe, azurite, executable, executable_of, mcp_sdk, playwright,
+    ClientError, VERSION, axe, azurite, esbuild, executable, executable_of, mcp_sdk, playwright,
 };
 pub use pypi::schemathesis;
 pub use run::{Client, Outcome};

@@ -1,4 +1,4 @@
-//! What programs tell of sessions: by the watched program's id, and by number.
+//! Sessions that programs report: by the client's ID, and by number.
 
 use std::{
     io::Read,
@@ -6,7 +6,7 @@ use std::{
     thread,
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Site;
 use crate::serving::until;
@@ -64,6 +64,39 @@ fn an_input_as_text_and_an_output_by_its_other_name_are_understood() {
     let event = site.sandbox.events()[0]["event"].clone();
     assert_eq!(event["input"], json!({"command": "cargo test"}));
     assert_eq!(event["output"], json!({"stdout": "ok"}));
+}
+
+/// The calls of the extension for VS Code that the first documents of claude-mem describe, with a token added.
+#[test]
+fn the_routes_and_names_of_early_extensions_work() {
+    let site = Site::new();
+    let bearer = format!("Bearer {}", site.token());
+    let authority = site.authority();
+    let send = |path: &str, body: &Value| {
+        let headers = [("host", authority.as_str()), ("authorization", bearer.as_str())];
+        site.raw("POST", path, &headers, &body.to_string()).ok()["status"].clone()
+    };
+    let prompt = json!({"sessionId": "s1", "project": "shop", "userPrompt": "fix the cart",
+        "platformSource": "vscode"});
+    assert_eq!(send("/sessions/init", &prompt), "initialized");
+    let used = json!({"claudeSessionId": "s1", "tool_name": "Edit", "cwd": "",
+        "tool_input": r#"{"file_path": "cart.rs"}"#, "tool_output": "ok"});
+    assert_eq!(send("/sessions/observations", &used), "queued");
+    assert_eq!(send("/api/sessions/observations", &used), "queued");
+    let said = json!({"claudeSessionId": "s1", "last_user_message": "fix the cart",
+        "last_assistant_message": "Done."});
+    assert_eq!(send("/sessions/summarize", &said), "queued");
+    assert_eq!(
+        send("/sessions/complete", &json!({"claudeSessionId": "s1", "reason": "exit"})),
+        "queued"
+    );
+    let context = site.ask("GET", "/api/context/inject?project=never-seen", None);
+    assert_eq!((context.status, context.body.as_str()), (200, ""));
+    let events = site.sandbox.events();
+    assert!(events.iter().all(|event| event["platform"] == "vscode"), "{events:#?}");
+    assert_eq!(events[2]["event"]["input"], json!({"file_path": "cart.rs"}));
+    let refused = site.raw("POST", "/sessions/init", &[("host", &authority)], &prompt.to_string());
+    assert_eq!(refused.status, 401);
 }
 
 #[test]
