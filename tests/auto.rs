@@ -78,9 +78,9 @@ fn a_client_that_is_not_logged_in_falls_back_to_the_rules_and_it_is_reported() {
         ("ANTHROPIC_API_KEY".to_owned(), "sk-of-a-project".to_owned()),
         ("ANTHROPIC_BASE_URL".to_owned(), server.url()),
     ];
-    let (told, run) = project(&sandbox, &variables);
-    assert_eq!((run.code, &told["provider"]), (0, &json!("extract")), "{run:?}");
-    assert!(told["observations"].as_u64() > Some(0), "{told}");
+    let (printed, run) = project(&sandbox, &variables);
+    assert_eq!((run.code, &printed["provider"]), (0, &json!("extract")), "{run:?}");
+    assert!(printed["observations"].as_u64() > Some(0), "{printed}");
     assert!(run.stderr.contains("claude is unavailable: authentication failed"), "{run:?}");
     assert!(run.stderr.contains("using extract instead"), "{run:?}");
     assert_eq!(server.requests().len(), 0, "a project's key is not used");
@@ -121,13 +121,13 @@ fn a_login_or_an_account_that_fails_falls_through_to_the_next_one() {
         let (first, second, good) = (bad(), bad(), answering("saw"));
         let sandbox = Sandbox::new();
         Session::worked(&sandbox, "a", 1);
-        let (told, run) = project(&sandbox, &set_up(&first, Some(&good)));
-        assert_eq!((run.code, &told["provider"]), (0, &json!("openai")), "{status}: {run:?}");
+        let (printed, run) = project(&sandbox, &set_up(&first, Some(&good)));
+        assert_eq!((run.code, &printed["provider"]), (0, &json!("openai")), "{status}: {run:?}");
         assert_eq!(titles(&sandbox), ["saw work 1 of a"]);
         Session::worked(&sandbox, "b", 1);
-        let (told, run) = project(&sandbox, &set_up(&first, Some(&second)));
-        assert_eq!((run.code, &told["provider"]), (0, &json!("extract")), "{status}: {run:?}");
-        assert!(told["observations"].as_u64() > Some(0), "{told}");
+        let (printed, run) = project(&sandbox, &set_up(&first, Some(&second)));
+        assert_eq!((run.code, &printed["provider"]), (0, &json!("extract")), "{status}: {run:?}");
+        assert!(printed["observations"].as_u64() > Some(0), "{printed}");
         let refused = (first.requests().len(), second.requests().len());
         assert_eq!(refused, (2, 1), "{status}: each is asked once by each command");
     }
@@ -144,8 +144,9 @@ fn the_worker_falls_back_tries_again_later_and_what_the_rules_did_can_be_redone(
     // While it rests, it is left alone.
     Session::worked(&sandbox, "b", 1);
     until(|| {
-        let told: Value = serde_json::from_str(&sandbox.run(&["status", "--json"]).ok()).unwrap();
-        told["memory"]["outstanding"] == 0 && told["memory"]["summaries"] == 2
+        let printed: Value =
+            serde_json::from_str(&sandbox.run(&["status", "--json"]).ok()).unwrap();
+        printed["memory"]["outstanding"] == 0 && printed["memory"]["summaries"] == 2
     });
     assert_eq!(server.requests().len(), 1);
     drop(serving);
@@ -189,8 +190,8 @@ fn retry_distills_what_waits_for_a_login_and_the_worker_continues_at_once() {
         status.contains("but no provider is available: authentication failed")
     });
     is_repaired.store(true, Ordering::SeqCst);
-    let told = run(&sandbox, &["retry"], &variables).ok();
-    assert!(told.starts_with("1 request for 4 events answered by anthropic"), "{told}");
+    let printed = run(&sandbox, &["retry"], &variables).ok();
+    assert!(printed.starts_with("1 request for 4 events answered by anthropic"), "{printed}");
     Session::worked(&sandbox, "b", 1);
     until(|| titles(&sandbox) == ["repaired work 1 of a", "repaired work 1 of b"]);
 }
@@ -214,10 +215,10 @@ fn waiting_for_a_model_is_reported_before_it_responds() {
         command.envs(provider_at("anthropic", url)).stdin(Stdio::null()).stdout(Stdio::null());
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let said = lines.find(|line| {
+        let result = lines.find(|line| {
             line.as_ref().is_ok_and(|line| parts.iter().all(|part| line.contains(part)))
         });
-        assert!(said.is_some(), "{arguments:?}");
+        assert!(result.is_some(), "{arguments:?}");
         assert!(child.try_wait().unwrap().is_none(), "{arguments:?}: it was said while it waits");
         child.kill().unwrap();
         child.wait().unwrap();

@@ -70,9 +70,9 @@ fn damage(sandbox: &Sandbox) {
 }
 
 fn assert_told(sandbox: &Sandbox) {
-    let told = sandbox.run(&["status"]).ok();
-    let line = told.lines().find(|line| line.trim_start().starts_with("repaired")).unwrap();
-    assert!(line.contains("was repaired from") && line.contains("backups/log"), "{told}");
+    let output = sandbox.run(&["status"]).ok();
+    let line = output.lines().find(|line| line.trim_start().starts_with("repaired")).unwrap();
+    assert!(line.contains("was repaired from") && line.contains("backups/log"), "{output}");
 }
 
 #[test]

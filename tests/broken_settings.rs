@@ -106,8 +106,8 @@ fn a_manual_change_is_used_by_the_next_hook_and_survives_a_later_typing_error() 
 fn without_a_good_copy_nothing_is_recorded_and_it_is_reported() {
     let sandbox = Sandbox::new();
     sandbox.write(".claude-mem/settings.json", "{\"CLAUDE_MEM_EXCLUDED_PROJECTS\": \"~/secret\",}");
-    let told = session_start(&sandbox)["systemMessage"].as_str().unwrap_or_default().to_owned();
-    assert!(told.contains("nothing is recorded until it can be read"), "{told}");
+    let output = session_start(&sandbox)["systemMessage"].as_str().unwrap_or_default().to_owned();
+    assert!(output.contains("nothing is recorded until it can be read"), "{output}");
     prompt(&sandbox, "open", "WALRUS");
     for arguments in [&["status"][..], &["status", "--json"], &["doctor"], &["doctor", "--json"]] {
         let shown = sandbox.run(arguments).stdout;
@@ -121,8 +121,8 @@ fn without_a_good_copy_nothing_is_recorded_and_it_is_reported() {
     assert!(!is_stored(&sandbox, "WALRUS"));
     // After the repair everything continues.
     sandbox.write(".claude-mem/settings.json", "\u{feff}{}");
-    let told = session_start(&sandbox)["systemMessage"].as_str().unwrap_or_default().to_owned();
-    assert!(!told.contains("nothing is recorded"), "{told}");
+    let output = session_start(&sandbox)["systemMessage"].as_str().unwrap_or_default().to_owned();
+    assert!(!output.contains("nothing is recorded"), "{output}");
     prompt(&sandbox, "open", "WALRUS");
     assert!(is_stored(&sandbox, "WALRUS"));
 }

@@ -149,8 +149,8 @@ fn programs_store_no_secret_from_any_field_of_the_api() {
     let used = json!({"tool_name": "Bash", "tool_input": {"command": text}, "tool_response": diff("+"),
         "tool_use_id": text, "agentId": text, "agentType": text});
     site.post("/api/sessions/observations", &with(used));
-    let said = json!({"last_assistant_message": text, "last_user_message": text});
-    site.post("/api/sessions/summarize", &with(said));
+    let output = json!({"last_assistant_message": text, "last_user_message": text});
+    site.post("/api/sessions/summarize", &with(output));
     site.post(
         "/api/sessions/complete",
         &json!({"contentSessionId": session, "reason": text, "platformSource": text}),
@@ -205,7 +205,7 @@ fn notes_store_no_secret() {
     sandbox.run(&["remember", &words, "--title", &words, "--concept", &text, "--file", &text]).ok();
     let mut talk = Talk::with(&sandbox);
     let note = json!({"text": words, "title": words, "concepts": [text], "files": [text]});
-    talk.said("remember", &note);
+    talk.call_ok("remember", &note);
     talk.end();
     sandbox.run(&["forget", "1", "--yes", "--reason", &text]);
     assert_clean(&sandbox);

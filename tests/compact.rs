@@ -43,8 +43,8 @@ fn turn(sandbox: &Sandbox, session: &str, number: u32, word: &str) {
     tool("Write", json!({"file_path": file, "content": format!("// {word}")}), "ok".into());
     let lines = format!("test {word} ... ok in line {number}\n").repeat(400);
     tool("Bash", json!({"command": format!("cargo test {word}")}), lines);
-    let said = format!("Made {word} number {number} work; all tests pass.");
-    sandbox.hook("summary", event("Stop", json!({"last_assistant_message": said})));
+    let message = format!("Made {word} number {number} work; all tests pass.");
+    sandbox.hook("summary", event("Stop", json!({"last_assistant_message": message})));
 }
 
 /// Two sessions with memories, one of them about the secret, and one memory written by hand.
@@ -90,8 +90,11 @@ fn erased_events_are_in_no_file() {
     plant(&sandbox);
     let run =
         run(&sandbox, &["forget", "--text", &SECRET.to_uppercase(), "--now", "--yes", "--json"]);
-    let told = json_of(&run.ok());
-    assert!(told["forgotten"].as_u64() >= Some(3) && told["events"].as_u64() >= Some(4), "{told}");
+    let result = json_of(&run.ok());
+    assert!(
+        result["forgotten"].as_u64() >= Some(3) && result["events"].as_u64() >= Some(4),
+        "{result}"
+    );
     assert_nowhere(&sandbox, &[SECRET]);
     // The rest is unchanged, also after a rebuild from the log.
     let found = sandbox.run(&["search", "walrus"]).ok();
@@ -108,8 +111,8 @@ fn a_forgetting_can_be_undone_until_the_log_is_compacted() {
     let sandbox = remembered();
     let before = run(&sandbox, &["search", SECRET]).ok();
     let forget = || {
-        let told = run(&sandbox, &["forget", "--session", "odd", "--yes", "--json"]).ok();
-        json_of(&told)["undo"].as_str().unwrap().to_owned()
+        let result = run(&sandbox, &["forget", "--session", "odd", "--yes", "--json"]).ok();
+        json_of(&result)["undo"].as_str().unwrap().to_owned()
     };
     let id = forget();
     let shown = run(&sandbox, &["search", SECRET]).ok();
@@ -218,8 +221,8 @@ fn forgetting_confirms_first_and_reports_no_matches() {
     let error = run(&sandbox, &["forget", "--text", "zebra", "--yes"]).fails(1);
     assert!(error.contains("`claude-mem forget --project ") && error.contains("zebra"), "{error}");
     run(&sandbox, &["forget", "--since", "2000-01-01", "--until", "2001-01-01", "--yes"]).fails(1);
-    let told = run(&sandbox, &["forget", "--since", "1d", "--yes", "--json"]).ok();
-    assert!(json_of(&told)["events"].as_u64() >= Some(12), "{told}");
+    let result = run(&sandbox, &["forget", "--since", "1d", "--yes", "--json"]).ok();
+    assert!(json_of(&result)["events"].as_u64() >= Some(12), "{result}");
     assert!(!run(&sandbox, &["search", "walrus"]).ok().contains("number 1"));
 }
 

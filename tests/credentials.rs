@@ -76,9 +76,9 @@ fn missing_aws_credentials_are_reported_without_a_request() {
 fn aws_credentials_come_from_files_variables_settings_or_the_metadata_server() {
     let server = S3Server::start().unwrap_or_else(|error| panic!("{error}"));
     let of_server: BTreeMap<String, String> = server.variables().into_iter().collect();
-    let said = |name: &str| of_server[&format!("CLAUDE_MEM_SHIP_{name}")].as_str();
-    let (id, secret) = (said("ACCESS_KEY_ID"), said("SECRET_ACCESS_KEY"));
-    let (endpoint, region) = (said("ENDPOINT"), said("REGION"));
+    let variable = |name: &str| of_server[&format!("CLAUDE_MEM_SHIP_{name}")].as_str();
+    let (id, secret) = (variable("ACCESS_KEY_ID"), variable("SECRET_ACCESS_KEY"));
+    let (endpoint, region) = (variable("ENDPOINT"), variable("REGION"));
     let place = server.place("of/ada");
     let sandbox = recorded();
     let ship = |more: &[(&str, &str)]| {

@@ -38,7 +38,7 @@ pub(crate) fn assert_readable(sandbox: &Sandbox, word: &str) -> String {
         assert!(run.stdout.contains(word), "{what}: {run:?}");
         run.stderr
     };
-    let told = has_word(sandbox.run(&["search", word]), "search");
+    let printed = has_word(sandbox.run(&["search", word]), "search");
     has_word(sandbox.run(&["search", word, "--json"]), "search --json");
     has_word(sandbox.run(&["context", "--project", "."]), "context");
     has_word(sandbox.run(&["timeline"]), "timeline");
@@ -59,7 +59,7 @@ pub(crate) fn assert_readable(sandbox: &Sandbox, word: &str) -> String {
     let (full, is_error) = talk.call("get_observations", &json!({"ids": [id]}));
     assert!(!is_error && full.starts_with("# "), "{full}");
     talk.end();
-    told
+    printed
 }
 
 /// A hook answers at the start of a session. Gives what it told.
@@ -164,8 +164,11 @@ fn beside_a_database_of_a_newer_version_everything_is_answered_from_the_log() {
     work(&sandbox, "s1", "walrus");
     sql(&sandbox, "pragma user_version = 4711");
     let before = fs::read(sandbox.data().join("memory.db")).unwrap();
-    let told = assert_readable(&sandbox, "walrus");
-    assert!(told.contains("has schema 4711") && told.contains("from the log alone"), "{told}");
+    let printed = assert_readable(&sandbox, "walrus");
+    assert!(
+        printed.contains("has schema 4711") && printed.contains("from the log alone"),
+        "{printed}"
+    );
     let status = sandbox.run(&["status"]).ok();
     assert!(status.contains("has schema 4711"), "{status}");
     let doctor = sandbox.run(&["doctor"]);

@@ -25,10 +25,10 @@ fn one_call_for_each_turn_brings_observations_and_summaries() {
         Session::worked(&sandbox, "a", 2);
         Session::worked(&sandbox, "b", 1);
         let variables = provider(name, &server);
-        let told = json(&run(&sandbox, &["distill", "--json"], &variables).ok());
-        assert_eq!(told["answered"], 3, "{told}");
-        assert_eq!((&told["observations"], &told["summaries"]), (&3.into(), &3.into()));
-        assert!(told["tokens_in"].as_u64().unwrap() > 0);
+        let printed = json(&run(&sandbox, &["distill", "--json"], &variables).ok());
+        assert_eq!(printed["answered"], 3, "{printed}");
+        assert_eq!((&printed["observations"], &printed["summaries"]), (&3.into(), &3.into()));
+        assert!(printed["tokens_in"].as_u64().unwrap() > 0);
         assert_eq!(titles(&sandbox), ["saw work 1 of a", "saw work 1 of b", "saw work 2 of a"]);
         assert_eq!(server.requests().len(), 3);
         let again = json(&run(&sandbox, &["distill", "--json"], &variables).ok());
@@ -44,9 +44,9 @@ fn a_machine_without_any_model_remembers_too() {
     ] {
         let sandbox = Sandbox::new();
         Session::worked(&sandbox, "a", 1);
-        let told = json(&run(&sandbox, &["distill", "--json"], &variables).ok());
-        assert_eq!((&told["provider"], &told["summaries"]), (&"extract".into(), &1.into()));
-        assert!(told["observations"].as_u64().unwrap() > 0, "{told}");
+        let printed = json(&run(&sandbox, &["distill", "--json"], &variables).ok());
+        assert_eq!((&printed["provider"], &printed["summaries"]), (&"extract".into(), &1.into()));
+        assert!(printed["observations"].as_u64().unwrap() > 0, "{printed}");
     }
 }
 
@@ -71,8 +71,8 @@ fn a_turn_that_did_something_is_summed_up_although_the_model_forgot() {
         let sandbox = Sandbox::new();
         let server = Server::answering(move |_| Answer::text(text)).unwrap();
         Session::worked(&sandbox, "a", 1);
-        let told = run(&sandbox, &["distill", "--json"], &provider("anthropic", &server)).ok();
-        assert_eq!(json(&told)["summaries"], 1, "{told}");
+        let printed = run(&sandbox, &["distill", "--json"], &provider("anthropic", &server)).ok();
+        assert_eq!(json(&printed)["summaries"], 1, "{printed}");
         let shown = sandbox.run(&["show", "S1"]).ok();
         assert!(shown.contains("Work 1 of a") && shown.contains("a-1.rs"), "{shown}");
         let is_kept = text.contains("Plain");
@@ -82,8 +82,8 @@ fn a_turn_that_did_something_is_summed_up_although_the_model_forgot() {
     let sandbox = Sandbox::new();
     let server = Server::answering(|_| Answer::text("<skip_summary reason=\"x\"/>")).unwrap();
     Session::worked(&sandbox, "a", 1);
-    let told = run(&sandbox, &["distill", "--json"], &provider("anthropic", &server)).ok();
-    assert_eq!(json(&told)["summaries"], 0, "{told}");
+    let printed = run(&sandbox, &["distill", "--json"], &provider("anthropic", &server)).ok();
+    assert_eq!(json(&printed)["summaries"], 0, "{printed}");
 }
 
 #[test]
@@ -91,18 +91,18 @@ fn a_correction_replaces_what_the_session_had_remembered() {
     let sandbox = Sandbox::new();
     let server = Server::answering(|request| {
         let text = request.last_user_text();
-        let said = reply("saw", request);
+        let result = reply("saw", request);
         Answer::text(match () {
             // Distilled in another run than the first two.
             () if text.contains("\nwork 3 of") => {
                 assert!(text.contains("feature: saw work 2 of a"), "{text}");
                 assert!(!text.contains("feature: saw work 1 of a"), "{text}");
-                said + "<corrects>saw work 2 of a</corrects>"
+                result + "<corrects>saw work 2 of a</corrects>"
             }
             () if text.contains("\nwork 2 of") => {
-                said.replace("</title>", "</title><corrects>Feature: saw work 1 of…</corrects>")
+                result.replace("</title>", "</title><corrects>Feature: saw work 1 of…</corrects>")
             }
-            () => said,
+            () => result,
         })
     })
     .unwrap();
@@ -353,10 +353,10 @@ fn above_the_days_cap_everything_waits_for_the_next_day() {
         let moment = if name == "COST" { tomorrow } else { jiff::Timestamp::now() };
         variables.push((format!("CLAUDE_MEM_DAILY_{name}_MAX"), value.into()));
         variables.push(("CLAUDE_MEM_NOW".into(), moment.to_string()));
-        let told = run(&sandbox, &["distill"], &variables);
-        assert_eq!(told.code, 0, "{told:?}");
-        assert!(told.stderr.contains("a day are spent; a request takes"), "{told:?}");
-        assert!(told.stderr.contains("; the rest stays pending until tomorrow"), "{told:?}");
+        let printed = run(&sandbox, &["distill"], &variables);
+        assert_eq!(printed.code, 0, "{printed:?}");
+        assert!(printed.stderr.contains("a day are spent; a request takes"), "{printed:?}");
+        assert!(printed.stderr.contains("; the rest stays pending until tomorrow"), "{printed:?}");
         assert_eq!(server.requests().len() - before, 2, "{name}: a third has no room");
         run(&sandbox, &["distill"], &variables).ok();
         assert_eq!(server.requests().len() - before, 2, "{name}: still the same day");
@@ -373,8 +373,8 @@ fn the_days_cap_holds_with_agents_side_by_side() {
         Session::worked(&sandbox, id, 1);
     }
     let spent = || {
-        let told = sandbox.run(&["costs", "--json"]).ok();
-        json(told.lines().last().unwrap())["cost_usd"].as_f64().unwrap()
+        let printed = sandbox.run(&["costs", "--json"]).ok();
+        json(printed.lines().last().unwrap())["cost_usd"].as_f64().unwrap()
     };
     let mut variables = provider("anthropic", &server);
     variables.push(("CLAUDE_MEM_DAILY_TOKENS_MAX".into(), "0".into()));
@@ -382,8 +382,11 @@ fn the_days_cap_holds_with_agents_side_by_side() {
     for (cap, requests) in [("1.00", 2), ("1.50", 3)] {
         let mut variables = variables.clone();
         variables.push(("CLAUDE_MEM_DAILY_COST_MAX".into(), cap.into()));
-        let told = run(&sandbox, &["distill"], &variables);
-        assert!(told.stderr.contains("a day are spent; a request takes about $0.40"), "{told:?}");
+        let printed = run(&sandbox, &["distill"], &variables);
+        assert!(
+            printed.stderr.contains("a day are spent; a request takes about $0.40"),
+            "{printed:?}"
+        );
         assert_eq!(server.requests().len(), requests, "{cap}");
         assert!(spent() <= cap.parse().unwrap(), "{} of {cap}", spent());
     }
@@ -391,8 +394,8 @@ fn the_days_cap_holds_with_agents_side_by_side() {
     let borrowed: Vec<_> = variables.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
     let _serving = Serving::start(&sandbox, &borrowed);
     until(|| {
-        let told = sandbox.run(&["status"]).ok();
-        told.contains("$2.00 of $2.10 a day are spent; a request takes about $0.40")
+        let printed = sandbox.run(&["status"]).ok();
+        printed.contains("$2.00 of $2.10 a day are spent; a request takes about $0.40")
     });
     assert_eq!(server.requests().len(), 5, "{}", spent());
 }
@@ -406,10 +409,10 @@ fn costs_are_shown_by_day_project_and_model() {
     Session::worked(&sandbox, "a", 1);
     run(&sandbox, &["distill"], &provider("anthropic", &server)).ok();
     for by in ["day", "project", "model"] {
-        let told = sandbox.run(&["costs", "--by", by, "--json"]).ok();
-        let lines: Vec<Value> = told.lines().map(json).collect();
-        assert_eq!(lines.len(), 2, "{told}");
-        assert_eq!(lines[0]["cost_usd"], 1.0, "{told}");
+        let printed = sandbox.run(&["costs", "--by", by, "--json"]).ok();
+        let lines: Vec<Value> = printed.lines().map(json).collect();
+        assert_eq!(lines.len(), 2, "{printed}");
+        assert_eq!(lines[0]["cost_usd"], 1.0, "{printed}");
         assert_eq!(lines[0]["cost_usd_per_observation"], 1.0);
         assert_eq!((&lines[0]["tokens_in"], &lines[1][by]), (&1_000_000.into(), &"total".into()));
     }
@@ -428,8 +431,11 @@ fn the_status_shows_pending_events_and_blockers() {
     let shown = sandbox.run(&["status"]).ok();
     assert!(shown.contains("0 observations, 0 summaries; 6 events not indexed yet"), "{shown}");
     run(&sandbox, &["distill"], &provider("anthropic", &server)).fails(1);
-    let told = json(&sandbox.run(&["status", "--json"]).ok())["memory"].take();
-    assert_eq!((&told["outstanding"], &told["trouble"]["class"]), (&4.into(), &"auth".into()));
+    let printed = json(&sandbox.run(&["status", "--json"]).ok())["memory"].take();
+    assert_eq!(
+        (&printed["outstanding"], &printed["trouble"]["class"]),
+        (&4.into(), &"auth".into())
+    );
     let shown = sandbox.run(&["status"]).ok();
     let line = "provider  anthropic claude-haiku-4-5: auth, HTTP 401: scripted 401 (";
     assert!(shown.contains(line), "{shown}");

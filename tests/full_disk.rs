@@ -175,11 +175,11 @@ fn a_restore_with_space_for_the_log_only_reports_it_and_the_database_is_built_la
     work(&source, "kept", 6, 300);
     let place = source.home().join("remote");
     let place = place.to_str().unwrap();
-    let told = source.run(&["ship", "--to", place, "--json"]).ok();
-    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let printed = source.run(&["ship", "--to", place, "--json"]).ok();
+    let printed: serde_json::Value = serde_json::from_str(&printed).unwrap();
     let Some(disk) = SmallDisk::mount("24m") else { return };
     let sandbox = &disk.sandbox;
-    disk.fill_but(told["log_bytes"].as_u64().unwrap() + (150 << 10));
+    disk.fill_but(printed["log_bytes"].as_u64().unwrap() + (150 << 10));
     let error = sandbox.run(&["restore", "--from", place]).fails(1);
     assert!(
         error.contains("the log is restored") && error.contains("claude-mem replay`"),
@@ -196,8 +196,8 @@ fn a_full_disk_can_be_read() {
     let sandbox = &disk.sandbox;
     database::work(sandbox, "s1", "walrus");
     disk.fill_but(0);
-    let told = database::assert_readable(sandbox, "walrus");
-    assert!(told.contains("memory.db cannot be written"), "{told}");
+    let printed = database::assert_readable(sandbox, "walrus");
+    assert!(printed.contains("memory.db cannot be written"), "{printed}");
     assert!(database::begin_session(sandbox).contains("walrus"));
     let error = sandbox.run(&["remember", "there is no room for this"]).fails(1);
     assert!(error.contains("space") || error.contains("full"), "{error}");
@@ -222,8 +222,8 @@ fn a_read_only_disk_can_be_read() {
     let sandbox = &disk.sandbox;
     database::work(sandbox, "s1", "walrus");
     disk.remount("ro");
-    let told = database::assert_readable(sandbox, "walrus");
-    assert!(told.contains("memory.db cannot be written"), "{told}");
+    let printed = database::assert_readable(sandbox, "walrus");
+    assert!(printed.contains("memory.db cannot be written"), "{printed}");
     assert!(database::begin_session(sandbox).contains("walrus"));
     disk.remount("rw");
     // A process was killed with rows in the write-ahead log, and somebody removed the shared memory.
@@ -239,8 +239,8 @@ fn a_read_only_disk_can_be_read() {
         let _ = fs::remove_file(sandbox.data().join(format!("memory.db{suffix}")));
     }
     disk.remount("ro");
-    let told = database::assert_readable(sandbox, "walrus");
-    assert!(told.contains("from the log alone"), "{told}");
+    let printed = database::assert_readable(sandbox, "walrus");
+    assert!(printed.contains("from the log alone"), "{printed}");
     disk.remount("rw");
 }
 

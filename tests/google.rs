@@ -40,8 +40,8 @@ fn a_bucket_of_googles_kind_holds_a_memory_too() {
     };
     assert_ne!(telling(), Vec::<String>::new());
     at_desk(&["forget", "--session", "first", "--now", "--yes"]);
-    let told: Value = serde_json::from_str(&at_desk(&["ship", "--json"])).unwrap();
-    assert!(told["deleted"].as_u64() > Some(0), "{told}");
+    let output: Value = serde_json::from_str(&at_desk(&["ship", "--json"])).unwrap();
+    assert!(output["deleted"].as_u64() > Some(0), "{output}");
     assert_eq!(telling(), Vec::<String>::new());
     at_desk(&["verify", "--remote"]);
     let machine = Sandbox::new();

@@ -184,13 +184,13 @@ fn no_command_shows_it_on_a_terminal() {
         &["remember", "--type", HOSTILE, "x"],
         &["completions", HOSTILE],
     ];
-    let mut told = 0;
+    let mut result = 0;
     for arguments in commands {
         let shown = shown(&sandbox, arguments);
         assert_clean(&format!("{arguments:?}"), &without_ours(&shown));
-        told += usize::from(shown.contains("walrus"));
+        result += usize::from(shown.contains("walrus"));
     }
-    assert!(told > 20, "hostile text was told by {told} commands");
+    assert!(result > 20, "hostile text was told by {result} commands");
 }
 
 #[test]
@@ -228,8 +228,8 @@ fn the_session_start_hook_does_not_show_it() {
     let event = json!({"session_id": "next", "cwd": project, "hook_event_name": "SessionStart",
         "source": "startup"});
     let answer = sandbox.hook("context", event.to_string());
-    let told = answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
-    assert!(told.contains("walrus") && told.contains("txt.exe"), "{told}");
+    let result = answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+    assert!(result.contains("walrus") && result.contains("txt.exe"), "{result}");
     assert_clean_json("the hook", &answer);
 }
 

@@ -112,8 +112,8 @@ impl Machine {
 
     pub(crate) fn pull(&mut self) -> Vec<Value> {
         let place = self.place.clone();
-        let told = self.run(&["pull", "--json", "--from", &place]).ok();
-        told.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        let output = self.run(&["pull", "--json", "--from", &place]).ok();
+        output.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// What `search` finds of each kind. Of a turn, one search finds one.

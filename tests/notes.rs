@@ -10,7 +10,7 @@ fn remember(sandbox: &Sandbox, text: &str) -> String {
     remembered["id"].as_str().unwrap().to_owned()
 }
 
-fn told(sandbox: &Sandbox) -> String {
+fn output(sandbox: &Sandbox) -> String {
     sandbox.run(&["context", "--budget", "2000"]).stdout
 }
 
@@ -23,8 +23,8 @@ fn manual_notes_are_in_the_context_of_the_next_session() {
     assert_eq!((run.code, run.stdout.as_str()), (0, "remembered 1 in home\n"), "{run:?}");
     run = sandbox.run_with(&["remember"], &[], "use tabs\neverywhere\n");
     assert_eq!(run.ok(), "remembered 2 in home\n");
-    let told = told(&sandbox);
-    assert!(told.contains("the walrus lives in") && told.contains("use tabs"), "{told}");
+    let output = output(&sandbox);
+    assert!(output.contains("the walrus lives in") && output.contains("use tabs"), "{output}");
     let event = &sandbox.events()[0]["event"];
     assert_eq!((&event["via"], &event["kind"]), (&json!("cli"), &json!("decision")));
     assert!(event["files"][0].as_str().unwrap().ends_with("home/src/sea.rs"), "{event}");
@@ -70,18 +70,18 @@ fn forgotten_memories_are_hidden_until_undone() {
     let error = sandbox.run(&["forget", "1"]).fails(2);
     assert!(error.contains("1 | note | home | the walrus sleeps"), "{error}");
     assert!(error.contains("1 memory would be forgotten") && error.contains("`--yes`"), "{error}");
-    assert!(told(&sandbox).contains("walrus"), "a refusal changes nothing");
+    assert!(output(&sandbox).contains("walrus"), "a refusal changes nothing");
     let forgot: Value =
         serde_json::from_str(&sandbox.run(&["forget", "1", "--yes", "--json"]).ok()).unwrap();
     assert_eq!(forgot["forgotten"], 1);
-    let left = told(&sandbox);
+    let left = output(&sandbox);
     assert!(!left.contains("walrus") && left.contains("otter"), "{left}");
     let error = sandbox.run(&["forget", "1", "--yes"]).fails(1);
     assert!(error.contains("there is no memory 1"), "{error}");
 
     let undo = &forgot["undo"].as_str().unwrap()[..13];
     assert_eq!(sandbox.run(&["forget", "--undo", undo]).ok(), "restored 1 memory\n");
-    let restored = told(&sandbox);
+    let restored = output(&sandbox);
     assert!(restored.contains("walrus") && restored.contains("otter"), "{restored}");
     let error = sandbox.run(&["forget", "--undo", undo]).fails(1);
     assert!(error.contains("undone before"), "{error}");
@@ -93,10 +93,10 @@ fn forgotten_memories_are_hidden_until_undone() {
     sandbox.run(&["forget", "1", "--yes"]).ok();
     sandbox.run(&["forget", "2", "--yes"]).ok();
     sandbox.run(&["forget", "--undo"]).ok();
-    let last = told(&sandbox);
+    let last = output(&sandbox);
     assert!(!last.contains("walrus") && last.contains("otter"), "the last one: {last}");
     sandbox.run(&["forget", "--undo"]).ok();
-    assert!(told(&sandbox).contains("walrus"), "then the one before it");
+    assert!(output(&sandbox).contains("walrus"), "then the one before it");
     let error = sandbox.run(&["forget"]).fails(2);
     assert!(error.contains("nothing to forget was named"), "{error}");
 }
@@ -111,11 +111,11 @@ fn a_note_of_claude_is_labeled_with_its_session() {
     let session = [("CLAUDE_CODE_SESSION_ID", "0b5f2c3e-9a41-4a6e-8f5e-2f1d7c3b9a10")];
     sandbox.run_with(&["mcp"], &session, format!("{call}\n")).ok();
     sandbox.run_with(&["remember", "a note by a shell of Claude"], &session, "").ok();
-    let told = told(&sandbox);
+    let output = output(&sandbox);
     let (of_user, of_claude) =
-        told.split_once("## Noted by Claude or a program, not by the user\n").unwrap();
+        output.split_once("## Noted by Claude or a program, not by the user\n").unwrap();
     assert!(of_user.contains("## Written down by the user\n") && of_user.contains("says tabs"));
-    assert!(!of_user.contains("evil") && !of_user.contains("by a shell"), "{told}");
+    assert!(!of_user.contains("evil") && !of_user.contains("by a shell"), "{output}");
     for text in [text, "a note by a shell of Claude"] {
         let line = of_claude.lines().find(|line| line.ends_with(text)).unwrap();
         assert!(line.contains(", Claude in session 0b5f2c3e"), "{line}");

@@ -125,9 +125,9 @@ fn the_worker_survives_such_a_response_and_parks_the_question() {
     let mut serving = Serving::start(&sandbox, &variables);
     until(|| {
         assert!(serving.child.try_wait().unwrap().is_none(), "the worker ended");
-        let told = sandbox.run(&["worker", "status", "--json"]).ok();
-        let told: Value = serde_json::from_str(&told).unwrap();
-        told["parked"] == 4 && told["status"] == "ok"
+        let printed = sandbox.run(&["worker", "status", "--json"]).ok();
+        let printed: Value = serde_json::from_str(&printed).unwrap();
+        printed["parked"] == 4 && printed["status"] == "ok"
     });
     serving.kill();
     let again = Serving::start(&sandbox, &variables);
@@ -151,8 +151,8 @@ fn a_client_that_prints_without_end_is_a_failed_request() {
         fs::set_permissions(&client, fs::Permissions::from_mode(0o755)).unwrap();
         let client = client.to_str().unwrap();
         let variables = [("CLAUDE_MEM_PROVIDER", "claude"), ("CLAUDE_CODE_PATH", client)];
-        let told = sandbox.run_with(&["distill"], &variables, "");
-        assert_eq!(told.code, 1, "{told:?}");
+        let printed = sandbox.run_with(&["distill"], &variables, "");
+        assert_eq!(printed.code, 1, "{printed:?}");
         let failures = failures(&sandbox);
         assert_eq!(failures.len(), 3, "{failures:?}");
         for failed in failures {
@@ -176,12 +176,12 @@ fn an_event_that_no_record_can_hold_is_refused_and_counted_and_all_others_are_im
     let (before, after) = lines.split_at(lines.len() / 2);
     let text = [before.join("\n"), huge.to_string(), after.join("\n")].join("\n");
     let file = to.write("huge.jsonl", &text);
-    let told = to.run(&["import", file.to_str().unwrap(), "--json"]);
-    assert_eq!(told.code, 1, "{told:?}");
-    assert!(told.stderr.contains("000000000001 is larger than 16 MB"), "{}", told.stderr);
-    let told: Value = serde_json::from_str(&told.stdout).unwrap();
+    let printed = to.run(&["import", file.to_str().unwrap(), "--json"]);
+    assert_eq!(printed.code, 1, "{printed:?}");
+    assert!(printed.stderr.contains("000000000001 is larger than 16 MB"), "{}", printed.stderr);
+    let printed: Value = serde_json::from_str(&printed.stdout).unwrap();
     let refused = "events larger than a record can be (16 MB)";
-    assert_eq!(told["refused"][refused], 1, "{told}");
+    assert_eq!(printed["refused"][refused], 1, "{printed}");
     let ids = |sandbox: &Sandbox| -> Vec<Value> {
         sandbox.events().iter().map(|event| event["id"].clone()).collect()
     };

@@ -40,10 +40,10 @@ fn the_real_client_accepts_the_plugin() {
 fn install_as_told(client: &Client, dir: &str) -> String {
     let mut command = Command::new(binary());
     command.args(["plugin", dir]).env_clear().env("HOME", client.home()).current_dir(client.cwd());
-    let said = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    let result = String::from_utf8(command.output().unwrap().stderr).unwrap();
     let commands: Vec<&str> =
-        said.lines().filter_map(|line| line.strip_prefix("  claude ")).collect();
-    assert_eq!(commands.len(), 2, "{said}");
+        result.lines().filter_map(|line| line.strip_prefix("  claude ")).collect();
+    assert_eq!(commands.len(), 2, "{result}");
     for command in &commands {
         let arguments: Vec<&str> = command.split(' ').map(|word| word.trim_matches('"')).collect();
         let outcome = client.call(&arguments).unwrap();
@@ -85,8 +85,8 @@ fn the_plugin_next_to_an_installation_records_nothing_twice() {
         "SessionEnded",
     ];
     assert_eq!(events()[1..], once);
-    let told = server.requests()[0].all_text();
-    assert_eq!(told.matches("<claude-mem-context>").count(), 1, "{told}");
+    let printed = server.requests()[0].all_text();
+    assert_eq!(printed.matches("<claude-mem-context>").count(), 1, "{printed}");
     // Without the installation the plugin records again.
     ours(&client, &["uninstall"]);
     assert!(client.prompt("once more").unwrap().status.success());

@@ -23,12 +23,12 @@ fn context(sandbox: &Sandbox, folder: &str) -> String {
 fn a_global_note_is_given_in_every_project_and_one_of_a_tree_below_its_folder() {
     let sandbox = Sandbox::new();
     fs::create_dir_all(sandbox.home().join("work/shop")).unwrap();
-    let said = in_folder(&sandbox, "notes", &["remember", "--global", "the walrus prefers tabs"]);
-    assert_eq!(said, "remembered 1 in all projects\n");
-    let said =
+    let result = in_folder(&sandbox, "notes", &["remember", "--global", "the walrus prefers tabs"]);
+    assert_eq!(result, "remembered 1 in all projects\n");
+    let result =
         in_folder(&sandbox, "notes", &["remember", "--tree", "../work", "the otter reviews"]);
     let folder = sandbox.home().join("work");
-    assert_eq!(said, format!("remembered 2 in all projects in {}\n", folder.display()));
+    assert_eq!(result, format!("remembered 2 in all projects in {}\n", folder.display()));
     in_folder(&sandbox, "notes", &["remember", "the heron stays here"]);
     let check = || {
         let shop = context(&sandbox, "work/shop");
@@ -77,8 +77,8 @@ fn programs_and_claude_can_write_global_notes_and_are_named_as_authors() {
     let sandbox = &site.sandbox;
     fs::create_dir_all(sandbox.home().join("zoo")).unwrap();
     let mut talk = talk_in(sandbox, "zoo");
-    let said = talk.said("remember", &json!({"text": "the otter reviews", "scope": "global"}));
-    assert_eq!(said, "Remembered as 2 in all projects.");
+    let result = talk.call_ok("remember", &json!({"text": "the otter reviews", "scope": "global"}));
+    assert_eq!(result, "Remembered as 2 in all projects.");
     talk.end();
     let page = context(sandbox, "elsewhere");
     assert!(page.contains(", Claude) the otter reviews"), "{page}");

@@ -114,9 +114,9 @@ fn replay_alone_rebuilds_the_current_rows_byte_for_byte_with_any_settings() {
         run(&sandbox, &["replay"], &variables).ok();
         assert_eq!(dump(&sandbox.data()), before, "{provider}");
     }
-    let told = run(&sandbox, &["replay", "--dry-run", "--json"], &variables).ok();
-    let told: Value = serde_json::from_str(&told).unwrap();
-    assert_eq!((&told["calls"], &told["generation"]), (&0.into(), &Value::Null), "{told}");
+    let output = run(&sandbox, &["replay", "--dry-run", "--json"], &variables).ok();
+    let output: Value = serde_json::from_str(&output).unwrap();
+    assert_eq!((&output["calls"], &output["generation"]), (&0.into(), &Value::Null), "{output}");
     assert_eq!(server.requests().len(), 3, "no request was sent since");
 }
 
@@ -194,9 +194,9 @@ fn an_interrupted_replay_continues_and_repeats_no_request() {
     process.wait().unwrap();
     assert!(titles(&sandbox).iter().all(|title| title.starts_with("saw")), "nothing half shown");
     gate.open();
-    let told = run(&sandbox, &arguments, &variables);
-    assert!(told.stderr.contains("continuing generation 1"), "{told:?}");
-    told.ok();
+    let output = run(&sandbox, &arguments, &variables);
+    assert!(output.stderr.contains("continuing generation 1"), "{output:?}");
+    output.ok();
     assert_eq!(answered.load(Ordering::SeqCst), 3, "each turn was answered once");
     assert_eq!(server.requests().len(), 4, "only the one under way was asked again");
     assert_eq!(titles(&sandbox), ["new work 1 of a", "new work 1 of b", "new work 2 of a"]);
@@ -209,14 +209,16 @@ fn a_dry_run_shows_an_estimate_and_sends_no_request() {
     let (sandbox, server) = (remembered("saw"), answering("new"));
     let variables = provider("anthropic", &server);
     let arguments = ["replay", "--prompt", "new.txt", "--dry-run", "--json"];
-    let told: Value = serde_json::from_str(&run(&sandbox, &arguments, &variables).ok()).unwrap();
-    assert_eq!((&told["events"], &told["calls"]), (&12.into(), &3.into()), "{told}");
-    assert!(told["tokens_in"].as_u64().unwrap() > 300 && told["cost_usd"].as_f64().unwrap() > 0.0);
-    let said = run(&sandbox, &["replay", "--prompt", "new.txt", "--dry-run"], &variables).ok();
-    assert!(said.contains("12 events") && said.contains("3 calls"), "{said}");
+    let output: Value = serde_json::from_str(&run(&sandbox, &arguments, &variables).ok()).unwrap();
+    assert_eq!((&output["events"], &output["calls"]), (&12.into(), &3.into()), "{output}");
+    assert!(
+        output["tokens_in"].as_u64().unwrap() > 300 && output["cost_usd"].as_f64().unwrap() > 0.0
+    );
+    let printed = run(&sandbox, &["replay", "--prompt", "new.txt", "--dry-run"], &variables).ok();
+    assert!(printed.contains("12 events") && printed.contains("3 calls"), "{printed}");
     let session = ["replay", "--prompt", "new.txt", "--dry-run", "--json", "--session", "b"];
-    let told: Value = serde_json::from_str(&run(&sandbox, &session, &variables).ok()).unwrap();
-    assert_eq!((&told["events"], &told["calls"]), (&4.into(), &1.into()), "{told}");
+    let output: Value = serde_json::from_str(&run(&sandbox, &session, &variables).ok()).unwrap();
+    assert_eq!((&output["events"], &output["calls"]), (&4.into(), &1.into()), "{output}");
     assert_eq!(server.requests().len(), 0);
 }
 
@@ -262,9 +264,9 @@ fn a_shadow_is_compared_before_it_is_shown() {
     sandbox.run(&["replay", "--adopt", "1"]).ok();
     assert!(titles(&sandbox).iter().all(|title| title.starts_with("new")));
     assert_eq!(sandbox.run(&["diff", "1"]).ok(), before, "the same before and after");
-    let told = sandbox.run(&["diff", "0", "1", "--json"]).ok();
+    let output = sandbox.run(&["diff", "0", "1", "--json"]).ok();
     let changes: Vec<Value> =
-        told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(changes.len(), 3);
     assert_eq!(changes[0]["before"]["title"], "saw work 1 of a");
     sandbox.run(&["replay", "--adopt", "0"]).ok();

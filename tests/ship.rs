@@ -107,8 +107,8 @@ fn a_container_of_azures_kind_holds_a_memory_too() {
     run(&["ship"]);
     // What is no longer needed is taken away there as well.
     run(&["forget", "--session", "first", "--now", "--yes"]);
-    let told: Value = serde_json::from_str(&run(&["ship", "--json"])).unwrap();
-    assert!(told["deleted"].as_u64() > Some(0), "{told}");
+    let printed: Value = serde_json::from_str(&run(&["ship", "--json"])).unwrap();
+    assert!(printed["deleted"].as_u64() > Some(0), "{printed}");
     let again: Value = serde_json::from_str(&run(&["ship", "--json"])).unwrap();
     assert_eq!((&again["objects"], &again["put_bytes"]), (&json!(0), &json!(0)));
     run(&["verify", "--remote"]);
@@ -233,9 +233,9 @@ fn damage_on_either_side_is_reported_and_repaired_from_the_other() {
     wrong[200] ^= 1;
     fs::write(&log, &wrong).unwrap();
     sandbox.run(&["verify", "--remote"]).fails(1);
-    let told = sandbox.run(&["verify", "--remote", "--repair", "--json"]).ok();
-    let told: Value = serde_json::from_str(&told).unwrap();
-    assert_eq!(told["remote"]["repaired_here"].as_array().unwrap().len(), 1, "{told}");
+    let printed = sandbox.run(&["verify", "--remote", "--repair", "--json"]).ok();
+    let printed: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(printed["remote"]["repaired_here"].as_array().unwrap().len(), 1, "{printed}");
     assert_eq!(fs::read(&log).unwrap(), right);
     sandbox.run(&["verify", "--remote"]).ok();
 }
@@ -264,9 +264,9 @@ fn a_remote_that_was_rolled_back_is_an_error() {
     assert_eq!(chain(), left, "nothing was put on top of it");
     let place = remote(&sandbox);
     let verify = ["verify", "--remote", "--from", place.as_str()];
-    let told = sandbox.run(&verify);
-    assert_eq!(told.code, 1, "{told:?}");
-    assert!(told.stdout.contains("is older than what was shipped"), "{told:?}");
+    let printed = sandbox.run(&verify);
+    assert_eq!(printed.code, 1, "{printed:?}");
+    assert!(printed.stdout.contains("is older than what was shipped"), "{printed:?}");
     sandbox.run(&[&verify[..], &["--repair"]].concat()).ok();
     ship(&sandbox).ok();
     sandbox.run(&verify).ok();

@@ -29,8 +29,8 @@ fn an_intact_log_and_a_missing_log_have_no_damage() {
     let sandbox = recorded();
     let report = verify(&sandbox, 0);
     assert_eq!((&report["records"], &report["is_damaged"]), (&json!(3), &json!(false)));
-    let told = sandbox.run(&["verify"]).ok();
-    assert!(told.starts_with("3 events in 1 segment,"), "{told}");
+    let output = sandbox.run(&["verify"]).ok();
+    assert!(output.starts_with("3 events in 1 segment,"), "{output}");
 }
 
 #[test]

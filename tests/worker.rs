@@ -201,8 +201,9 @@ fn an_older_worker_makes_room_for_a_newer_program() {
 
     let mut older = Serving::start(&sandbox, &[]);
     let _stopped = Stopped(&sandbox);
-    let told = sandbox.read(".claude-mem/worker.json").replace(env!("CARGO_PKG_VERSION"), "0.0.1");
-    sandbox.write(".claude-mem/worker.json", &told);
+    let result =
+        sandbox.read(".claude-mem/worker.json").replace(env!("CARGO_PKG_VERSION"), "0.0.1");
+    sandbox.write(".claude-mem/worker.json", &result);
     let port = [("CLAUDE_MEM_WORKER_PORT", "0")];
     let started = sandbox.run_with(&["worker", "start", "--json"], &port, "").ok();
     let started: Value = serde_json::from_str(&started).unwrap();
@@ -216,10 +217,10 @@ fn programs_send_lines_and_an_invalid_line_is_harmless() {
     let _serving = Serving::start(&sandbox, &[]);
     let mut lines = Lines::open(&sandbox);
     let key = format!("sk-ant-api03-{}", "aB3".repeat(20));
-    let told = json!({"type": "observation", "content_session_id": "s1", "cwd": sandbox.home(),
+    let result = json!({"type": "observation", "content_session_id": "s1", "cwd": sandbox.home(),
         "tool_name": "Bash", "tool_use_id": "t1", "tool_input": r#"{"command": "<private>x</private>ls"}"#,
         "tool_output": key});
-    assert_eq!(lines.ask(&told)["status"], "recorded");
+    assert_eq!(lines.ask(&result)["status"], "recorded");
     for wrong in ["{\"type\": ", "[]", "{}", "{\"type\":\"observation\"}", "{\"type\":\"dance\"}"] {
         lines.say(&format!("{wrong}\n"));
         let answer = lines.answer().unwrap();
@@ -251,9 +252,9 @@ fn tell(sandbox: &Sandbox, client: usize, count: usize) -> Vec<String> {
     let mut acknowledged = Vec::new();
     for number in 0..count {
         let id = format!("t{client}-{number}");
-        let told = json!({"type": "observation", "session_id": format!("s{client}"), "tool_name": "Bash",
+        let result = json!({"type": "observation", "session_id": format!("s{client}"), "tool_name": "Bash",
             "tool_use_id": id, "tool_input": {"command": "ls"}, "tool_response": output});
-        if writeln!(lines.stream(), "{told}").is_err() {
+        if writeln!(lines.stream(), "{result}").is_err() {
             break;
         }
         match lines.answer() {
@@ -299,8 +300,8 @@ fn pipelined_lines_are_answered_in_order_and_share_a_flush() {
             "tool_input": {"command": "ls"}, "tool_response": "x".repeat(4096)})
     };
     let ids: Vec<String> = (0..200).map(|number| format!("t{number}")).collect();
-    let said: String = ids.iter().map(|id| format!("{}\n", line(id))).collect();
-    lines.say(&said);
+    let response: String = ids.iter().map(|id| format!("{}\n", line(id))).collect();
+    lines.say(&response);
     let recorded: Vec<Value> =
         ids.iter().map(|_| lines.answer().unwrap()["events"][0].clone()).collect();
     let syncs = lines.ask(&json!({"type": "health"}))["syncs"].as_u64().unwrap() - before;
@@ -385,9 +386,9 @@ fn one_that_answers_but_does_not_get_on_is_not_well() {
     let tables = rusqlite::Connection::open(sandbox.data().join("memory.db")).unwrap();
     tables.execute_batch("begin immediate").unwrap();
     let mut lines = Lines::open(&sandbox);
-    let told = json!({"type": "observation", "session_id": "s1", "tool_name": "Bash"});
+    let result = json!({"type": "observation", "session_id": "s1", "tool_name": "Bash"});
     assert_eq!(
-        lines.ask(&told)["status"],
+        lines.ask(&result)["status"],
         "recorded",
         "what is recorded does not depend on tables"
     );

@@ -76,7 +76,7 @@ fn secret(text: &str) -> String {
 }
 
 /// A log with a secret in one event of each kind, and everything that `forget` names forgotten.
-fn filled(dir: &Path, forget: impl Fn(&Said) -> Forgotten) -> Log {
+fn filled(dir: &Path, forget: impl Fn(&Written) -> Forgotten) -> Log {
     let mut writer = Writer::new(dir);
     let mut tools: Vec<_> = (0..9).flat_map(|number| writer.session(number)).collect();
     writer.session(77);
@@ -117,8 +117,8 @@ fn filled(dir: &Path, forget: impl Fn(&Said) -> Forgotten) -> Log {
     writer.revisions();
     let after_us = writer.at_us + 1;
     writer.session(78);
-    let said = Said { tool, reply, memory, imported, before_us, after_us };
-    writer.add(forget(&said));
+    let written = Written { tool, reply, memory, imported, before_us, after_us };
+    writer.add(forget(&written));
     tools.truncate(24);
     writer.history(&tools);
     writer.revisions();
@@ -131,7 +131,7 @@ fn filled(dir: &Path, forget: impl Fn(&Said) -> Forgotten) -> Log {
     Log::open(dir, LogOptions::default()).unwrap()
 }
 
-struct Said {
+struct Written {
     tool: [u8; 16],
     reply: [u8; 16],
     memory: [u8; 16],
@@ -142,7 +142,7 @@ struct Said {
 
 /// The dumps of the whole log and of the compacted one are equal, and nothing of the secret is
 /// left.
-fn assert_same(forget: impl Fn(&Said) -> Forgotten) {
+fn assert_same(forget: impl Fn(&Written) -> Forgotten) {
     for size in [1, 4] {
         let dir = tempfile::tempdir().unwrap();
         let (log_dir, path) = (dir.path().join("log"), dir.path().join("memory.db"));
@@ -174,8 +174,8 @@ fn assert_same_text(now: &str, before: &str) {
 
 #[test]
 fn forgetting_single_events_changes_nothing_else() {
-    assert_same(|said| Forgotten {
-        events: vec![said.tool, said.memory, said.imported],
+    assert_same(|written| Forgotten {
+        events: vec![written.tool, written.memory, written.imported],
         ..Forgotten::default()
     });
 }
@@ -192,9 +192,9 @@ fn forgetting_a_project_changes_nothing_else() {
 
 #[test]
 fn forgetting_a_time_range_changes_nothing_else() {
-    assert_same(|said| Forgotten {
-        since_us: Some(said.before_us),
-        until_us: Some(said.after_us),
+    assert_same(|written| Forgotten {
+        since_us: Some(written.before_us),
+        until_us: Some(written.after_us),
         ..Forgotten::default()
     });
 }
@@ -250,8 +250,8 @@ fn a_forgotten_notification_does_not_become_a_turn() {
 fn one_forgotten_memory_leaves_the_others_of_its_reply() {
     let dir = tempfile::tempdir().unwrap();
     let (log_dir, path) = (dir.path().join("log"), dir.path().join("memory.db"));
-    let log = filled(&log_dir, |said| {
-        let address = |number: u32| format!("{}/{number}", Id::from_bytes(said.reply));
+    let log = filled(&log_dir, |written| {
+        let address = |number: u32| format!("{}/{number}", Id::from_bytes(written.reply));
         Forgotten { rows: vec![address(2), address(0)], ..Forgotten::default() }
     });
     let mut store = Store::open(&path, Options::default()).unwrap();

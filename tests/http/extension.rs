@@ -27,8 +27,8 @@ fn the_example_extension_starts_the_worker_and_reports_a_session() {
     fs::write(extension.join("node_modules/vscode/index.js"), editor).unwrap();
     let mut build = Command::new(modules.join(".bin/esbuild"));
     build.args(["extension.ts", "--format=cjs", "--outfile=extension.js"]).current_dir(&extension);
-    let built = build.output().unwrap();
-    assert!(built.status.success(), "{built:?}");
+    let compiled = build.output().unwrap();
+    assert!(compiled.status.success(), "{compiled:?}");
 
     let programs = env::split_paths(&env::var_os("PATH").unwrap()).collect::<Vec<_>>();
     let ours = binary().parent().unwrap().to_owned();

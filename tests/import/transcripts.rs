@@ -20,7 +20,7 @@ fn place(sandbox: &Sandbox, name: &str, at: &str) -> String {
 }
 
 /// What one kind of event says, by these fields.
-fn told(sandbox: &Sandbox, kind: &str, fields: &[&str]) -> Vec<Value> {
+fn printed(sandbox: &Sandbox, kind: &str, fields: &[&str]) -> Vec<Value> {
     let events = sandbox.events().into_iter().filter(|event| event["kind"] == kind);
     events.map(|event| fields.iter().map(|field| event["event"][field].clone()).collect()).collect()
 }
@@ -58,8 +58,8 @@ fn a_transcript_gives_the_same_events_as_hooks() {
         replay_hooks(&hooked, name, "2026-11-16T00:27:00Z");
         place(&imported, &format!("{name}.0.jsonl"), "s");
         import(&imported, &["--from", "transcripts"]);
-        let ours = told(&imported, "ToolUsed", &SAID);
-        let mut theirs = told(&hooked, "ToolUsed", &SAID);
+        let ours = printed(&imported, "ToolUsed", &SAID);
+        let mut theirs = printed(&hooked, "ToolUsed", &SAID);
         // The order of the fixtures is by name, and parallel calls end in any order.
         theirs.sort_by_key(|used| ours.iter().position(|other| other[5] == used[5]));
         assert_eq!(ours, theirs, "{name}");
@@ -67,9 +67,10 @@ fn a_transcript_gives_the_same_events_as_hooks() {
             ("PromptSubmitted", &["prompt", "prompt_id", "cwd"][..]),
             ("SummaryRequested", &["last_assistant_message", "scope", "prompt_id"]),
         ] {
-            assert_eq!(told(&imported, kind, fields).len(), 1);
-            let without_id = |told: Vec<Value>| told[0].as_array().unwrap()[..2].to_vec();
-            let pair = [&imported, &hooked].map(|sandbox| without_id(told(sandbox, kind, fields)));
+            assert_eq!(printed(&imported, kind, fields).len(), 1);
+            let without_id = |printed: Vec<Value>| printed[0].as_array().unwrap()[..2].to_vec();
+            let pair =
+                [&imported, &hooked].map(|sandbox| without_id(printed(sandbox, kind, fields)));
             assert_eq!(pair[0], pair[1], "{name}");
         }
     }
@@ -85,7 +86,7 @@ fn prompts_are_as_typed_and_every_turn_stops_once() {
     let expected = "1|1|prompt one\n2|2|prompt two\n3|3|/greet Bob\n4|4|a slow one\n\
                     5|4|sent while the first was running\n";
     assert_eq!(prompts, expected);
-    let stops = told(&sandbox, "SummaryRequested", &["last_assistant_message"]);
+    let stops = printed(&sandbox, "SummaryRequested", &["last_assistant_message"]);
     assert_eq!(
         stops,
         [["Answer one."], ["Answer two."], ["Hello Bob."], ["Slow answer."]]
@@ -167,7 +168,7 @@ fn subagents_belong_to_the_turn_that_sent_them() {
     let tools =
         rows(&sandbox, "select tool, turn, agent_id, agent_type from tool_uses order by seq");
     assert_eq!(tools, "Task|1||\nTask|1||\nBash|1|a55021b62ca814919|general-purpose\n");
-    let stops = told(&sandbox, "SummaryRequested", &["scope", "last_assistant_message"]);
+    let stops = printed(&sandbox, "SummaryRequested", &["scope", "last_assistant_message"]);
     assert_eq!(stops, [json!(["Turn", "Delegated."]), json!(["Subagent", "Sub A finished."])]);
     assert_eq!(rows(&sandbox, "select count(*) from sessions"), "1\n");
 }
@@ -195,13 +196,14 @@ fn what_is_said_between_tools_and_what_was_refused_is_recorded_with_the_stop() {
     let text = |text: &str| json!([{"type": "text", "text": text}]);
     let call = |id: &str, tool: &str| json!([{"type": "tool_use", "id": id, "name": tool, "input": {"command": "git push"}}]);
     let result = |id: &str, content: &str, is_error: bool| json!([{"type": "tool_result", "tool_use_id": id, "content": content, "is_error": is_error}]);
-    let said = format!("{REJECTED}To tell you how to proceed, the user said:\nnever push to main");
+    let response =
+        format!("{REJECTED}To tell you how to proceed, the user said:\nnever push to main");
     let stop = format!("{REJECTED}STOP what you are doing and wait for the user.");
     let rows = [
         row(1, "user", &json!("publish it")),
         row(2, "assistant", &text("I push the branch.")),
         row(3, "assistant", &call("t1", "Bash")),
-        row(4, "user", &result("t1", &said, true)),
+        row(4, "user", &result("t1", &response, true)),
         row_with(5, "user", &json!("Summary:\n1. Publish."), &json!({"isCompactSummary": true})),
         row(6, "assistant", &call("t2", "Bash")),
         row(7, "user", &result("t2", "pushed", false)),
@@ -245,8 +247,11 @@ fn what_is_said_between_tools_and_what_was_refused_is_recorded_with_the_stop() {
         ]),
         json!(["", [remark("ApiError", "", "API Error: 529")]]),
     ];
-    assert_eq!(told(&sandbox, "SummaryRequested", &["last_assistant_message", "remarks"]), stops);
-    assert_eq!(told(&sandbox, "ToolUsed", &["tool_use_id"]), [json!(["t2"])]);
+    assert_eq!(
+        printed(&sandbox, "SummaryRequested", &["last_assistant_message", "remarks"]),
+        stops
+    );
+    assert_eq!(printed(&sandbox, "ToolUsed", &["tool_use_id"]), [json!(["t2"])]);
     let prompts = "publish it\nand then\nrest\nagain\nstay\ngo\n";
     assert_eq!(crate::import::rows(&sandbox, "select text from prompts order by seq"), prompts);
     let again = sandbox.run(&["import", "--from", "transcripts"]).ok();
@@ -268,7 +273,7 @@ fn a_compaction_after_a_private_turn_is_not_recorded() {
     sandbox.write(".claude/projects/p/s.jsonl", &rows.concat());
     import(&sandbox, &["--from", "transcripts"]);
     assert_eq!(
-        told(&sandbox, "SummaryRequested", &["last_assistant_message", "remarks"]),
+        printed(&sandbox, "SummaryRequested", &["last_assistant_message", "remarks"]),
         [json!(["done", []])]
     );
 }

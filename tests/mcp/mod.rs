@@ -22,7 +22,7 @@ fn messages_of_claude_code_are_answered_in_order() {
     for line in include_str!("../fixtures/mcp/claude-code-2.1.325.jsonl").lines() {
         talk.send(line);
     }
-    let mut answers: Vec<Value> = (0..10).map(|_| talk.hear()).collect();
+    let mut answers: Vec<Value> = (0..10).map(|_| talk.receive()).collect();
     let ids: Vec<Value> = answers.iter().map(|answer| answer["id"].clone()).collect();
     assert_eq!(json!(ids), json!(["server-discover-probe-1", 0, 1, 2, 3, 4, 5, 6, 7, 8]));
     let discovered = &answers[0]["error"];

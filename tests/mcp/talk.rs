@@ -44,13 +44,13 @@ impl Talk {
         stdin.write_all(b"\n").unwrap();
     }
 
-    pub(crate) fn hear(&self) -> Value {
+    pub(crate) fn receive(&self) -> Value {
         serde_json::from_str(&self.lines.recv_timeout(PATIENCE).unwrap()).unwrap()
     }
 
     pub(crate) fn ask(&mut self, line: impl AsRef<[u8]>) -> Value {
         self.send(line);
-        self.hear()
+        self.receive()
     }
 
     /// What a tool says, and whether that is an error.
@@ -65,7 +65,7 @@ impl Talk {
     }
 
     /// What a tool says that does what it is asked.
-    pub(crate) fn said(&mut self, tool: &str, arguments: &Value) -> String {
+    pub(crate) fn call_ok(&mut self, tool: &str, arguments: &Value) -> String {
         let (text, is_error) = self.call(tool, arguments);
         assert!(!is_error, "{text}");
         text

@@ -36,7 +36,7 @@ fn memory_is_found_in_three_steps() {
     worked(&sandbox, "repair the torn walrus log", "src/walrus.rs");
     worked(&sandbox, "teach the otter to swim", "src/otter.rs");
     let mut talk = Talk::with(&sandbox);
-    let table = talk.said("search", &json!({"query": "walrus"}));
+    let table = talk.call_ok("search", &json!({"query": "walrus"}));
     let mut lines = table.lines();
     assert!(lines.next().unwrap().starts_with("home: "), "{table}");
     assert_eq!(lines.next(), Some("ID | time | type | title | tokens"), "{table}");
@@ -45,15 +45,16 @@ fn memory_is_found_in_three_steps() {
     let id = lines.next().unwrap().split(' ').next().unwrap().to_owned();
     assert!(table.contains("P1") && !table.contains("otter"), "{table}");
 
-    let around = talk.said("timeline", &json!({"anchor": id, "depth_before": 1, "depth_after": 9}));
+    let around =
+        talk.call_ok("timeline", &json!({"anchor": id, "depth_before": 1, "depth_after": 9}));
     assert!(around.contains("<- anchor") && around.contains("P2 | "), "{around}");
-    let lately = talk.said("timeline", &json!({}));
+    let lately = talk.call_ok("timeline", &json!({}));
     assert!(lately.contains("P1 | ") && lately.contains("P2 | "), "{lately}");
     let best =
-        talk.said("timeline", &json!({"query": "otter", "depth_before": 0, "depth_after": 0}));
+        talk.call_ok("timeline", &json!({"query": "otter", "depth_before": 0, "depth_after": 0}));
     assert!(best.contains("otter") && best.contains("<- anchor"), "{best}");
 
-    let full = talk.said("get_observations", &json!({"ids": [1, "P2", "S99"]}));
+    let full = talk.call_ok("get_observations", &json!({"ids": [1, "P2", "S99"]}));
     assert!(full.starts_with("# 1 ") && full.contains("src/walrus.rs"), "{full}");
     assert!(full.contains("from: extract"), "{full}");
     assert!(full.contains("# P2 prompt\n") && full.contains("the user's prompt"), "{full}");
@@ -67,13 +68,13 @@ fn memory_is_found_in_three_steps() {
     assert_eq!(usage("P2"), Value::Null, "only observations are counted");
     let shown = sandbox.run(&["show", "1"]).ok();
     assert!(shown.ends_with("given to 0 sessions, fetched 1 time\n"), "{shown}");
-    talk.said("get_observations", &json!({"ids": [1, 2]}));
+    talk.call_ok("get_observations", &json!({"ids": [1, 2]}));
     assert_eq!(usage("1")["fetches"], 2);
-    talk.said("get_observations", &json!({"ids": ["P1"]}));
+    talk.call_ok("get_observations", &json!({"ids": ["P1"]}));
     let fetches = sandbox.events().iter().filter(|e| e["event"]["moment"] == "Fetch").count();
     assert_eq!(fetches, 2, "searching and reading prompts are no fetches of observations");
 
-    let context = talk.said("session_start_context", &json!({"budget": 1000}));
+    let context = talk.call_ok("session_start_context", &json!({"budget": 1000}));
     assert!(context.contains("walrus") && context.contains("otter"), "{context}");
     talk.end();
 }
@@ -89,7 +90,7 @@ fn filters_narrow_and_pages_follow_each_other() {
     at("2026-03-03T10:00:00Z", &["remember", "the otter sleeps", "--concept", "rest"]);
     let mut talk = Talk::with(&sandbox);
     let mut ids = |arguments: Value| -> String {
-        let table = talk.said("search", &arguments);
+        let table = talk.call_ok("search", &arguments);
         let rows = table.lines().filter(|line| line.contains(" | the otter "));
         rows.map(|row| row.split(' ').next().unwrap()).collect::<Vec<_>>().join(" ")
     };
@@ -111,11 +112,11 @@ fn filters_narrow_and_pages_follow_each_other() {
     assert_eq!(ids(json!({"concepts": ["rest"]})), "3");
     assert_eq!(ids(json!({"dateStart": "2026-03-02", "dateEnd": "2026-03-02"})), "2");
     assert_eq!(ids(json!({"dateEnd": 1_772_380_800})), "1");
-    let paged = talk.said("search", &json!({"query": "otter", "limit": 2}));
+    let paged = talk.call_ok("search", &json!({"query": "otter", "limit": 2}));
     assert!(paged.starts_with("home: 3 matches; 1-2 shown, more: offset=2\n"), "{paged}");
-    let nothing = talk.said("search", &json!({"query": "?!"}));
+    let nothing = talk.call_ok("search", &json!({"query": "?!"}));
     assert!(nothing.contains("no letters or digits"), "{nothing}");
-    let misspelled = talk.said("search", &json!({"query": "ottre"}));
+    let misspelled = talk.call_ok("search", &json!({"query": "ottre"}));
     assert_eq!(misspelled, "No match in home or any other project: did you mean `otter`?");
     let (error, is_error) = talk.call("search", &json!({"dateStart": "soon"}));
     assert!(is_error && error.contains("`dateStart` is not a time: `soon`"), "{error}");
@@ -147,24 +148,24 @@ fn results_of_this_project_come_first_and_others_are_never_hidden() {
     remember_in(&sandbox, "zoo", "the otter sleeps");
     remember_in(&sandbox, "zoo", "the walrus eats");
     let mut talk = talk_in(&sandbox, "sea");
-    let here = talk.said("search", &json!({"query": "otter"}));
+    let here = talk.call_ok("search", &json!({"query": "otter"}));
     assert!(here.contains("swims") && !here.contains("sleeps"), "{here}");
     assert!(here.ends_with("Other projects have 1 more: project=\"*\""), "{here}");
-    let all = talk.said("search", &json!({"query": "otter", "project": "*"}));
+    let all = talk.call_ok("search", &json!({"query": "otter", "project": "*"}));
     assert!(
         all.contains("| project | title | tokens") && all.contains("| sea | the otter swims"),
         "{all}"
     );
     assert!(all.contains("| zoo | the otter sleeps") && !all.contains("Other projects"), "{all}");
-    let zoo = talk.said("search", &json!({"query": "otter", "project": "zoo"}));
+    let zoo = talk.call_ok("search", &json!({"query": "otter", "project": "zoo"}));
     assert!(zoo.contains("sleeps") && !zoo.contains("swims"), "{zoo}");
-    let elsewhere = talk.said("search", &json!({"query": "walrus"}));
+    let elsewhere = talk.call_ok("search", &json!({"query": "walrus"}));
     assert!(elsewhere.starts_with("No match in sea. other projects: 1 match\n"), "{elsewhere}");
-    let nowhere = talk.said("search", &json!({"query": "narwhal"}));
+    let nowhere = talk.call_ok("search", &json!({"query": "narwhal"}));
     assert!(nowhere.starts_with("No match in sea or any other project: "), "{nowhere}");
-    let unknown = talk.said("search", &json!({"query": "otter", "project": "moon"}));
+    let unknown = talk.call_ok("search", &json!({"query": "otter", "project": "moon"}));
     assert!(unknown.contains("no project is called `moon`"), "{unknown}");
-    let context = talk.said("session_start_context", &json!({"project": "zoo"}));
+    let context = talk.call_ok("session_start_context", &json!({"project": "zoo"}));
     assert!(context.contains("walrus") && !context.contains("swims"), "{context}");
     talk.end();
 }
@@ -173,8 +174,8 @@ fn results_of_this_project_come_first_and_others_are_never_hidden() {
 fn each_call_sees_what_others_have_added() {
     let sandbox = Sandbox::new();
     let (mut one, mut two) = (Talk::with(&sandbox), Talk::with(&sandbox));
-    assert!(one.said("search", &json!({"query": "otter"})).starts_with("No match"));
-    let kept = two.said(
+    assert!(one.call_ok("search", &json!({"query": "otter"})).starts_with("No match"));
+    let kept = two.call_ok(
         "remember",
         &json!({"text": "the otter uses AKIAIOSFODNN7EXAMPLQ", "title": "otter", "type": "decision",
             "concepts": "keys, otters", "files": ["src/otter.rs"]}),
@@ -182,9 +183,9 @@ fn each_call_sees_what_others_have_added() {
     let expected = "Remembered as 1 in home. Private text or secrets were removed.";
     assert_eq!(kept, expected);
     sandbox.run(&["remember", "the otter dives"]).ok();
-    let found = one.said("search", &json!({"query": "otter"}));
+    let found = one.call_ok("search", &json!({"query": "otter"}));
     assert!(found.contains("1 | ") && found.contains("2 | "), "{found}");
-    let full = one.said("get_observations", &json!({"ids": [1]}));
+    let full = one.call_ok("get_observations", &json!({"ids": [1]}));
     assert!(full.starts_with("# 1 decision: otter\n") && !full.contains("AKIA"), "{full}");
     assert!(full.contains("concepts: keys, otters\nfiles read: src/otter.rs\n"), "{full}");
     assert!(full.ends_with("from: written by Claude"), "{full}");
@@ -206,26 +207,27 @@ fn forgetting_takes_two_steps_and_a_confirmation_word() {
         assert!(text.contains("Nothing is forgotten yet"), "{text}");
         text.split("confirm=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
     };
-    let shown = talk.said("forget", &json!({"ids": [1]}));
+    let shown = talk.call_ok("forget", &json!({"ids": [1]}));
     assert!(shown.contains("1 | note | home | the otter swims"), "{shown}");
     let confirm = word(&shown);
     for (ids, confirm) in
         [(json!([2]), confirm.as_str()), (json!([1, 2]), &confirm), (json!([1]), "x")]
     {
-        let refused = talk.said("forget", &json!({"ids": ids, "confirm": confirm}));
+        let refused = talk.call_ok("forget", &json!({"ids": ids, "confirm": confirm}));
         assert!(refused.contains("does not match the current memories"), "{refused}");
     }
     // The word is good for the process that gave it.
-    assert_ne!(word(&other.said("forget", &json!({"ids": [1]}))), confirm);
-    let forgot = talk.said("forget", &json!({"ids": [1], "confirm": confirm, "reason": "wrong"}));
+    assert_ne!(word(&other.call_ok("forget", &json!({"ids": [1]}))), confirm);
+    let forgot =
+        talk.call_ok("forget", &json!({"ids": [1], "confirm": confirm, "reason": "wrong"}));
     assert!(forgot.starts_with("Forgot 1 memory. The user can undo it with"), "{forgot}");
-    let left = other.said("search", &json!({"query": "otter"}));
+    let left = other.call_ok("search", &json!({"query": "otter"}));
     assert!(left.starts_with("home: 1 match\n") && left.contains("dives"), "{left}");
     let (gone, is_error) = talk.call("forget", &json!({"ids": [1], "confirm": confirm}));
     assert!(is_error && gone.contains("there is no memory 1"), "{gone}");
     let undo = forgot.split('`').nth(1).unwrap().split(' ').next_back().unwrap();
     sandbox.run(&["forget", "--undo", undo]).ok();
-    let back = other.said("search", &json!({"query": "otter"}));
+    let back = other.call_ok("search", &json!({"query": "otter"}));
     assert!(back.starts_with("home: 2 matches\n"), "{back}");
     talk.end();
     other.end();

@@ -89,8 +89,8 @@ impl Patient {
         let report = verify(Path::new(DIR), &self.options).unwrap();
         if !lost.is_empty() && others == 0 {
             assert!(gaps > 0, "lost {lost:?} and no gap: {}", what());
-            let told = report.gaps().count() + report.missing.len();
-            assert!(told > 0, "lost {lost:?}, and verify knows nothing: {}", what());
+            let results = report.gaps().count() + report.missing.len();
+            assert!(results > 0, "lost {lost:?}, and verify knows nothing: {}", what());
         }
         (lost, others)
     }

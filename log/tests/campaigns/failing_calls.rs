@@ -15,15 +15,15 @@ const RECORDS: u64 = 90;
 /// Runs the scenario with one fault; whatever was acknowledged must be there, once.
 fn with_fault(call: u64, fault: Fault) -> bool {
     let sim = Sim::new();
-    let told = Shared::default();
+    let results = Shared::default();
     sim.fail(call, fault);
-    play(&sim, &told, RECORDS);
+    play(&sim, &results, RECORDS);
     if sim.is_fault_pending() {
         return false;
     }
-    let told = told.lock().unwrap().clone();
-    assert!(told.errors <= 2, "{fault:?} at call {call} made {} calls fail", told.errors);
-    assert_still_works(Path::new(DIR), &options(&sim), &told.acknowledged, 10_000);
+    let results = results.lock().unwrap().clone();
+    assert!(results.errors <= 2, "{fault:?} at call {call} made {} calls fail", results.errors);
+    assert_still_works(Path::new(DIR), &options(&sim), &results.acknowledged, 10_000);
     assert!(
         read(Path::new(DIR), &options(&sim))
             .gaps
@@ -73,19 +73,19 @@ fn a_sync_that_fails_and_then_lies_loses_nothing_that_was_synced() {
     let mut syncs = 0;
     for call in 1.. {
         let sim = Sim::new();
-        let told = Shared::default();
+        let results = Shared::default();
         sim.fail(call, Fault::Lies);
-        play(&sim, &told, RECORDS);
+        play(&sim, &results, RECORDS);
         if sim.is_fault_pending() {
             break;
         }
-        let told = told.lock().unwrap().clone();
+        let results = results.lock().unwrap().clone();
         syncs += 1;
         for state in 0..2 * scale() {
             let after = sim.lose_power(&mut Random::new(call << 8 | state));
-            assert_still_works(Path::new(DIR), &options(&after), &told.synced, 10_000);
+            assert_still_works(Path::new(DIR), &options(&after), &results.synced, 10_000);
         }
-        assert_still_works(Path::new(DIR), &options(&sim), &told.acknowledged, 10_000);
+        assert_still_works(Path::new(DIR), &options(&sim), &results.acknowledged, 10_000);
     }
     println!("{syncs} calls, of which the syncs lied");
     assert!(syncs > 800);
@@ -94,12 +94,12 @@ fn a_sync_that_fails_and_then_lies_loses_nothing_that_was_synced() {
 #[test]
 fn a_full_disk_accepts_records_again_after_space_is_freed() {
     let sim = Sim::new();
-    let told = Shared::default();
-    play(&sim, &told, 20);
+    let results = Shared::default();
+    play(&sim, &results, 20);
     for _ in 0..5 {
         sim.fail(sim.calls() + 1, Fault::Fails(ErrorKind::StorageFull));
         let _ = maintain(Path::new(DIR), &options(&sim));
     }
-    let told = told.lock().unwrap().clone();
-    assert_still_works(Path::new(DIR), &options(&sim), &told.acknowledged, 10_000);
+    let results = results.lock().unwrap().clone();
+    assert_still_works(Path::new(DIR), &options(&sim), &results.acknowledged, 10_000);
 }

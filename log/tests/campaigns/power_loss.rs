@@ -30,18 +30,18 @@ fn synced_records_survive_a_loss_of_power_at_any_call() {
             .collect();
         drop(receiver);
         let sim = Sim::new();
-        let told = Shared::default();
-        let seen = Arc::clone(&told);
+        let results = Shared::default();
+        let seen = Arc::clone(&results);
         sim.before_each_call(move |sim, call| {
-            let told = seen.lock().unwrap().clone();
-            let _ = sender.send((call, sim.copy(), told));
+            let results = seen.lock().unwrap().clone();
+            let _ = sender.send((call, sim.copy(), results));
         });
-        play(&sim, &told, RECORDS);
+        play(&sim, &results, RECORDS);
         sim.no_hook();
         for worker in workers {
             states += worker.join().unwrap();
         }
-        assert_eq!(told.lock().unwrap().errors, 0);
+        assert_eq!(results.lock().unwrap().errors, 0);
     });
     println!("{states} states examined at {} calls", states / STATES_PER_CALL);
     assert!(states >= 20_000, "only {states} states");
@@ -51,15 +51,15 @@ fn examine_all(receiver: &Mutex<mpsc::Receiver<(u64, Sim, Told)>>) -> u64 {
     let mut states = 0;
     loop {
         let next = receiver.lock().unwrap().recv();
-        let Ok((call, sim, told)) = next else { return states };
+        let Ok((call, sim, results)) = next else { return states };
         for state in 0..STATES_PER_CALL * scale() {
             let after = sim.lose_power(&mut Random::new(call << 16 | state));
             let examined = std::panic::catch_unwind(|| {
                 let (dir, options) = (Path::new(DIR), options(&after));
                 // Looking at everything costs as much again, so a part of them will do.
                 match state % 4 {
-                    0 => assert_still_works(dir, &options, &told.synced, 10_000),
-                    _ => _ = assert_takes_more(dir, &options, &told.synced, 10_000),
+                    0 => assert_still_works(dir, &options, &results.synced, 10_000),
+                    _ => _ = assert_takes_more(dir, &options, &results.synced, 10_000),
                 }
             });
             assert!(examined.is_ok(), "power lost before call {call}, state {state}");

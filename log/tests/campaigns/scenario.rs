@@ -53,7 +53,7 @@ impl Told {
 pub type Shared = Arc<Mutex<Told>>;
 
 /// Appends `count` records in the ways there are. Errors are counted, not fatal.
-pub fn play(sim: &Sim, told: &Shared, count: u64) {
+pub fn play(sim: &Sim, results: &Shared, count: u64) {
     let mut appenders = [open(sim), open(sim)];
     let mut number = 0;
     while number < count {
@@ -62,25 +62,25 @@ pub fn play(sim: &Sim, told: &Shared, count: u64) {
         let blocker = matches!(number % 80, 50..56).then(|| block(sim));
         let batch = if number.is_multiple_of(23) { 5 } else { 1 };
         let numbers: Vec<u64> = (number..number + batch).collect();
-        append(told, &mut appenders[who], who, &numbers);
+        append(results, &mut appenders[who], who, &numbers);
         drop(blocker);
         number += batch;
         if number % 7 < batch {
-            sync(told, &mut appenders[who], who);
+            sync(results, &mut appenders[who], who);
         }
         if number % 31 < batch {
             appenders[who] = open(sim);
-            told.lock().unwrap().forget(who);
+            results.lock().unwrap().forget(who);
         }
         if number % 40 < batch {
-            note(told, &maintain(Path::new(DIR), &options(sim)));
+            note(results, &maintain(Path::new(DIR), &options(sim)));
         }
         if number % 60 < batch {
-            note(told, &records::compact(Path::new(DIR), &options(sim), (number / 60) as usize));
+            note(results, &records::compact(Path::new(DIR), &options(sim), (number / 60) as usize));
         }
     }
     for (who, appender) in appenders.iter_mut().enumerate() {
-        sync(told, appender, who);
+        sync(results, appender, who);
     }
 }
 
@@ -93,9 +93,9 @@ fn block(sim: &Sim) -> Option<Arc<dyn claude_mem_log::disk::File>> {
     file.try_lock(Lock::Exclusive).ok()?.then_some(file)
 }
 
-fn append(told: &Shared, appender: &mut Appender, who: usize, numbers: &[u64]) {
+fn append(results: &Shared, appender: &mut Appender, who: usize, numbers: &[u64]) {
     let result = records::append(appender, numbers);
-    let mut told_now = told.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut told_now = results.lock().unwrap_or_else(PoisonError::into_inner);
     if let Ok(appended) = &result {
         told_now.acknowledged.extend(numbers);
         if appended.seq.is_none() {
@@ -103,22 +103,22 @@ fn append(told: &Shared, appender: &mut Appender, who: usize, numbers: &[u64]) {
         }
     }
     drop(told_now);
-    note(told, &result);
+    note(results, &result);
 }
 
-fn sync(told: &Shared, appender: &mut Appender, who: usize) {
+fn sync(results: &Shared, appender: &mut Appender, who: usize) {
     let result = appender.sync();
     if result.is_ok() {
-        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.spilled[who].clear();
-        let unsynced = &told.spilled[1 - who] | &told.left;
-        told.synced = &told.acknowledged - &unsynced;
+        let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+        results.spilled[who].clear();
+        let unsynced = &results.spilled[1 - who] | &results.left;
+        results.synced = &results.acknowledged - &unsynced;
     }
-    note(told, &result);
+    note(results, &result);
 }
 
-fn note<T>(told: &Shared, result: &Result<T, Error>) {
+fn note<T>(results: &Shared, result: &Result<T, Error>) {
     if result.is_err() {
-        told.lock().unwrap_or_else(PoisonError::into_inner).errors += 1;
+        results.lock().unwrap_or_else(PoisonError::into_inner).errors += 1;
     }
 }

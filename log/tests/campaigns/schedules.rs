@@ -153,10 +153,10 @@ fn interleave(outer: Act, at: u64, inner: Act, third: Option<(Act, u64)>) -> boo
     let shared = Arc::clone(&world);
     let start = sim.calls();
     let happened = Arc::new(Mutex::new(false));
-    let told = Arc::clone(&happened);
+    let results = Arc::clone(&happened);
     sim.before_each_call(move |sim, call| {
         if call == start + at {
-            *told.lock().unwrap() = true;
+            *results.lock().unwrap() = true;
             if let Some((third, offset)) = third {
                 let (shared, begun) = (Arc::clone(&shared), sim.calls());
                 sim.before_each_call(move |sim, call| {

@@ -184,12 +184,12 @@ impl<'a, 's> Import<'a, 's> {
                 self.add("prompt", row, time_us, &envelope, &["prompt_number", "prompt_text"])
             }
             Table::Observations => {
-                let said = ["title", "subtitle", "narrative", "text", "facts"];
-                self.add("observation", row, time_us, &envelope, &said)
+                let columns = ["title", "subtitle", "narrative", "text", "facts"];
+                self.add("observation", row, time_us, &envelope, &columns)
             }
             Table::Summaries => {
-                let said = ["prompt_number", "request", "learned", "completed", "next_steps"];
-                self.add("summary", row, time_us, &envelope, &said)
+                let columns = ["prompt_number", "request", "learned", "completed", "next_steps"];
+                self.add("summary", row, time_us, &envelope, &columns)
             }
             Table::Pending => self.pending(row, time_us, &envelope),
         }
@@ -242,16 +242,16 @@ impl<'a, 's> Import<'a, 's> {
             self.sink.report.known += 1;
             return Ok(());
         }
-        let said = ["tool_use_id", "tool_name", "tool_input", "prompt_number"];
+        let columns = ["tool_use_id", "tool_name", "tool_input", "prompt_number"];
         if text(row, "message_type") != "summarize" {
             if text(row, "tool_name").is_empty() {
                 self.sink.refuse("pending_messages: rows without a tool");
                 return Ok(());
             }
-            return self.add("pending", row, time_us, envelope, &said);
+            return self.add("pending", row, time_us, envelope, &columns);
         }
         let policy = self.home.policy;
-        let id = identity("stop", row, time_us, envelope, &said);
+        let id = identity("stop", row, time_us, envelope, &columns);
         self.sink.add("SummaryRequested", id, envelope, || {
             let stop = SummaryRequested {
                 last_user_message: redact_text(text(row, "last_user_message"), policy).text,
@@ -272,10 +272,10 @@ impl<'a, 's> Import<'a, 's> {
         row: &UpstreamRow,
         time_us: u64,
         envelope: &Envelope,
-        said: &[&str],
+        columns: &[&str],
     ) -> Result<(), Failure> {
         let (policy, origin) = (self.home.policy, &self.origin);
-        let id = identity(what, row, time_us, envelope, said);
+        let id = identity(what, row, time_us, envelope, columns);
         self.sink.add(what, id, envelope, || {
             let mut row_cleaned = redacted(row, policy);
             if row.contains_key("created_at_epoch") || row.contains_key("created_at") {
@@ -294,8 +294,14 @@ impl<'a, 's> Import<'a, 's> {
     }
 }
 
-fn identity(what: &str, row: &UpstreamRow, time_us: u64, envelope: &Envelope, said: &[&str]) -> Id {
-    let texts: Vec<String> = said.iter().map(|name| written(row, name)).collect();
+fn identity(
+    what: &str,
+    row: &UpstreamRow,
+    time_us: u64,
+    envelope: &Envelope,
+    columns: &[&str],
+) -> Id {
+    let texts: Vec<String> = columns.iter().map(|name| written(row, name)).collect();
     let mut parts = vec![SOURCE, what, &envelope.platform, &envelope.session];
     parts.extend(texts.iter().map(String::as_str));
     stable_id(time_us, &parts)

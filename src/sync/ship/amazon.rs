@@ -56,7 +56,7 @@ fn builder(
     settings: &Settings,
     environment: &Environment,
 ) -> Builder {
-    let of_profile = profile.said.iter().filter_map(|(name, value)| known(name, value));
+    let of_profile = profile.configured.iter().filter_map(|(name, value)| known(name, value));
     let of_variables = variables(environment, &["AWS_"]);
     let of_variables = of_variables.filter_map(|(name, value)| known(&name, &value));
     let of_settings = [
@@ -67,13 +67,14 @@ fn builder(
     ];
     let of_settings = of_settings.map(|(key, setting)| (key, settings.get(setting)));
     let of_settings = of_settings.into_iter().filter(|(_, value)| !value.is_empty());
-    let said = merge_sources([of_profile.collect(), of_variables.collect(), of_settings.collect()]);
+    let configured =
+        merge_sources([of_profile.collect(), of_variables.collect(), of_settings.collect()]);
     let builder = Builder::new()
         .with_url(place)
         .with_region("us-east-1")
         .with_client_options(client())
         .with_retry(retry());
-    let builder = said.into_iter().fold(builder, |builder, (key, value)| {
+    let builder = configured.into_iter().fold(builder, |builder, (key, value)| {
         let value = if key == ConfigKey::MetadataEndpoint {
             value.trim_end_matches('/').into()
         } else {
@@ -114,16 +115,16 @@ fn merge_sources(sources: [Vec<(ConfigKey, String)>; 3]) -> Vec<(ConfigKey, Stri
 }
 
 fn has_credentials(builder: &Builder) -> bool {
-    let said = |key: ConfigKey| builder.get_config_value(&key);
-    let is_said = |key: ConfigKey| said(key).is_some();
-    is_said(ConfigKey::AccessKeyId)
-        || is_said(ConfigKey::SecretAccessKey)
-        || is_said(ConfigKey::WebIdentityTokenFile) && is_said(ConfigKey::RoleArn)
-        || is_said(ConfigKey::ContainerCredentialsRelativeUri)
-        || is_said(ConfigKey::ContainerCredentialsFullUri)
-            && is_said(ConfigKey::ContainerAuthorizationTokenFile)
+    let configured = |key: ConfigKey| builder.get_config_value(&key);
+    let is_configured = |key: ConfigKey| configured(key).is_some();
+    is_configured(ConfigKey::AccessKeyId)
+        || is_configured(ConfigKey::SecretAccessKey)
+        || is_configured(ConfigKey::WebIdentityTokenFile) && is_configured(ConfigKey::RoleArn)
+        || is_configured(ConfigKey::ContainerCredentialsRelativeUri)
+        || is_configured(ConfigKey::ContainerCredentialsFullUri)
+            && is_configured(ConfigKey::ContainerAuthorizationTokenFile)
         // Public buckets need no credentials.
-        || is_on(said(ConfigKey::SkipSignature).as_deref())
+        || is_on(configured(ConfigKey::SkipSignature).as_deref())
 }
 
 /// Whether this machine has an AWS metadata server. Old instance types show it only in the BIOS
@@ -145,7 +146,7 @@ fn has_metadata_server(
 struct Profile {
     name: Option<String>,
     exists: bool,
-    said: Vec<(String, String)>,
+    configured: Vec<(String, String)>,
 }
 
 impl Profile {
@@ -172,7 +173,7 @@ impl Profile {
                 self.exists |= is_wanted;
             } else if let Some((name, value)) = line.split_once('=').filter(|_| is_wanted) {
                 let (name, value) = (name.trim().to_ascii_lowercase(), value.trim().to_owned());
-                self.said.extend(Some((name, value)).filter(|(_, value)| !value.is_empty()));
+                self.configured.extend(Some((name, value)).filter(|(_, value)| !value.is_empty()));
             }
         }
     }
@@ -242,16 +243,16 @@ mod tests {
     fn a_session_token_is_used_only_with_its_own_key() {
         let profile = "[default]\naws_access_key_id = of-file\naws_secret_access_key = x\n\
                        aws_session_token = of-file\nregion =\n";
-        let said = |variables: &[(&str, &str)]| {
+        let configured = |variables: &[(&str, &str)]| {
             let builder = builder_of(variables, profile);
             [ConfigKey::AccessKeyId, ConfigKey::Token, ConfigKey::Region]
                 .map(|key| builder.get_config_value(&key).unwrap_or_default())
         };
-        assert_eq!(said(&[]), ["of-file", "of-file", "us-east-1"]);
-        assert_eq!(said(&[("AWS_ACCESS_KEY_ID", "other")]), ["other", "", "us-east-1"]);
+        assert_eq!(configured(&[]), ["of-file", "of-file", "us-east-1"]);
+        assert_eq!(configured(&[("AWS_ACCESS_KEY_ID", "other")]), ["other", "", "us-east-1"]);
         let login = [("AWS_ACCESS_KEY_ID", "other"), ("AWS_SESSION_TOKEN", "of-other")];
-        assert_eq!(said(&login), ["other", "of-other", "us-east-1"]);
+        assert_eq!(configured(&login), ["other", "of-other", "us-east-1"]);
         let ours = [&login[..], &[("CLAUDE_MEM_SHIP_ACCESS_KEY_ID", "ours")]].concat();
-        assert_eq!(said(&ours), ["ours", "", "us-east-1"]);
+        assert_eq!(configured(&ours), ["ours", "", "us-east-1"]);
     }
 }

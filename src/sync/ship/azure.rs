@@ -58,16 +58,16 @@ fn builder(place: &str, environment: &Environment) -> Builder {
 }
 
 fn has_credentials(builder: &Builder) -> bool {
-    let said = |key: ConfigKey| builder.get_config_value(&key);
-    let is_said = |key: ConfigKey| said(key).is_some();
-    let is_on = |key: ConfigKey| is_on(said(key).as_deref());
-    is_said(ConfigKey::AccessKey)
-        || is_said(ConfigKey::SasKey)
-        || is_said(ConfigKey::Token)
-        || is_said(ConfigKey::ClientId)
-            && is_said(ConfigKey::AuthorityId)
-            && (is_said(ConfigKey::ClientSecret) || is_said(ConfigKey::FederatedTokenFile))
-        || is_said(ConfigKey::FabricTokenServiceUrl) && is_said(ConfigKey::FabricSessionToken)
+    let configured = |key: ConfigKey| builder.get_config_value(&key);
+    let is_configured = |key: ConfigKey| configured(key).is_some();
+    let is_on = |key: ConfigKey| is_on(configured(key).as_deref());
+    is_configured(ConfigKey::AccessKey)
+        || is_configured(ConfigKey::SasKey)
+        || is_configured(ConfigKey::Token)
+        || is_configured(ConfigKey::ClientId)
+            && is_configured(ConfigKey::AuthorityId)
+            && (is_configured(ConfigKey::ClientSecret) || is_configured(ConfigKey::FederatedTokenFile))
+        || is_configured(ConfigKey::FabricTokenServiceUrl) && is_configured(ConfigKey::FabricSessionToken)
         || is_on(ConfigKey::UseAzureCli)
         || is_on(ConfigKey::UseEmulator)
         // Public containers need no credentials.
@@ -76,10 +76,10 @@ fn has_credentials(builder: &Builder) -> bool {
 
 /// Whether there is an Azure metadata server: on an Azure virtual machine, or if one is configured.
 fn has_metadata_server(builder: &Builder, case: &str) -> bool {
-    let said = |key: ConfigKey| builder.get_config_value(&key);
+    let configured = |key: ConfigKey| builder.get_config_value(&key);
     case.trim() == AZURE_CHASSIS_TAG
-        || said(ConfigKey::MsiEndpoint).is_some()
-        || said(ConfigKey::CredentialType).is_some_and(|kind| kind != "auto")
+        || configured(ConfigKey::MsiEndpoint).is_some()
+        || configured(ConfigKey::CredentialType).is_some_and(|kind| kind != "auto")
 }
 
 #[cfg(test)]

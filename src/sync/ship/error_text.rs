@@ -27,19 +27,19 @@ pub(super) fn io_kind(error: &object_store::Error) -> Option<io::ErrorKind> {
 /// the end of the first line or in the response body; the root cause is added if it says more.
 pub(super) fn first_line(error: &object_store::Error) -> String {
     let text = error.to_string();
-    let said = match text.split_once(GENERIC.1) {
-        Some((generic, said)) if generic.starts_with(GENERIC.0) => said,
+    let message = match text.split_once(GENERIC.1) {
+        Some((generic, message)) if generic.starts_with(GENERIC.0) => message,
         _ => &text,
     };
-    let said = match said.split_once(" - ") {
+    let message = match message.split_once(" - ") {
         Some((request, what)) if request.contains(REQUEST) => what,
-        _ => said,
+        _ => message,
     };
-    let mut line = said.lines().next().unwrap_or_default().to_owned();
+    let mut line = message.lines().next().unwrap_or_default().to_owned();
     // The response body follows the status.
     let status = line.find(STATUS).unwrap_or(line.len());
     if let Some(at) = line[status..].find(['<', '{']).map(|at| status + at)
-        && let Some(words) = in_body(&said[at..])
+        && let Some(words) = in_body(&message[at..])
     {
         line.truncate(at);
         line += &words;
@@ -77,7 +77,7 @@ fn causes(error: &object_store::Error) -> impl Iterator<Item = &(dyn Error + 'st
 mod tests {
     use super::*;
 
-    fn said(text: &str) -> String {
+    fn message(text: &str) -> String {
         first_line(&object_store::Error::Generic { store: "GCS", source: text.into() })
     }
 
@@ -87,16 +87,16 @@ mod tests {
         let status = "Server returned non-2xx status code: ";
         let xml = "403 Forbidden: <?xml version='1.0'?>\n<Error><Code>AccessDenied</Code>\n<Message>No.</Message>\
                    <Details>ada may not list.</Details></Error>";
-        let told = said(&format!("{request}{status}{xml}"));
+        let told = message(&format!("{request}{status}{xml}"));
         assert_eq!(told, format!("{status}403 Forbidden: AccessDenied: No.: ada may not list."));
         let json = "400 Bad Request: {\n  \"error\": \"invalid_grant\",\n  \"error_description\": \"Expired.\"\n}";
-        let told = said(&format!("{request}{status}{json}\n\nDebug source: …"));
+        let told = message(&format!("{request}{status}{json}\n\nDebug source: …"));
         assert_eq!(told, format!("{status}400 Bad Request: invalid_grant: Expired."));
         assert_eq!(
-            said(&format!("{request}{status}502: <html>oops")),
+            message(&format!("{request}{status}502: <html>oops")),
             format!("{status}502: <html>oops")
         );
-        assert_eq!(said(&"ä".repeat(400)).len(), LEN_MAX);
-        assert_eq!(said("no route\nto host"), "no route");
+        assert_eq!(message(&"ä".repeat(400)).len(), LEN_MAX);
+        assert_eq!(message("no route\nto host"), "no route");
     }
 }

@@ -96,11 +96,11 @@ fn gcloud_credentials_file(paths: &Paths, environment: &Environment) -> Option<P
 }
 
 fn has_credentials(builder: &Builder) -> bool {
-    let is_said = |key: ConfigKey| builder.get_config_value(&key).is_some();
-    is_said(ConfigKey::ServiceAccount)
-        || is_said(ConfigKey::ServiceAccountKey)
-        || is_said(ConfigKey::ApplicationCredentials)
-        || is_said(ConfigKey::BearerToken)
+    let is_configured = |key: ConfigKey| builder.get_config_value(&key).is_some();
+    is_configured(ConfigKey::ServiceAccount)
+        || is_configured(ConfigKey::ServiceAccountKey)
+        || is_configured(ConfigKey::ApplicationCredentials)
+        || is_configured(ConfigKey::BearerToken)
         // Public buckets need no credentials.
         || is_on(builder.get_config_value(&ConfigKey::SkipSignature).as_deref())
 }
@@ -133,7 +133,7 @@ mod tests {
         assert!(has_metadata_server(&nothing, "Google Compute Engine\n"));
         assert!(!has_metadata_server(&nothing, "ThinkPad\n"));
         assert!(!has_metadata_server(&nothing, ""));
-        let said = Environment::fixed(&[("GCE_METADATA_HOST", "127.0.0.1:1")]);
-        assert!(has_metadata_server(&said, "ThinkPad\n"));
+        let environment = Environment::fixed(&[("GCE_METADATA_HOST", "127.0.0.1:1")]);
+        assert!(has_metadata_server(&environment, "ThinkPad\n"));
     }
 }

@@ -322,8 +322,8 @@ fn page(found: &BTreeMap<String, String>, behind: Option<String>, is_short: bool
     let mut rest = found.iter().filter(|(name, _)| **name > behind);
     let mut xml = String::from("<ListBucketResult>");
     let mut last = "";
-    for (name, told) in rest.by_ref().take(len_max) {
-        xml += told;
+    for (name, entry) in rest.by_ref().take(len_max) {
+        xml += entry;
         last = name;
     }
     let is_truncated = rest.next().is_some();
