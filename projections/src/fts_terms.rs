@@ -1,5 +1,5 @@
-//! Additional search terms for the full-text index: parts of compound names, and character pairs of
-//! scripts without spaces between words.
+//! Additional search terms for the full-text index: parts of compound names, words that stand
+//! without a space in a script that has none, and character pairs of such scripts.
 
 use std::collections::HashSet;
 
@@ -28,7 +28,7 @@ pub fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> FtsTerms {
 
 /// The parts of the compound names in a text: `readReply` gives `read reply`, and `snake_case`
 /// gives `snakecase`, because FTS5 splits words only at characters that are neither letters nor
-/// digits. Each name once.
+/// digits. `使用Redis缓存` gives `redis` for the same reason. Each name once.
 pub fn identifiers(text: &str) -> String {
     let mut parts = Parts::default();
     parts.add(text);
@@ -68,9 +68,20 @@ struct Parts {
 impl Parts {
     fn add(&mut self, text: &str) {
         let is_inside = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-        for name in text.split(|c: char| !is_inside(c)) {
-            if name.len() > 2 && is_compound(name) && self.seen.insert(hash(name)) {
-                self.add_name(name.trim_matches(['_', '-']));
+        for run in text.split(|c: char| !is_inside(c)) {
+            let is_mixed = !run.is_ascii() && run.contains(is_unspaced);
+            for name in run.split(|c: char| is_mixed && is_unspaced(c)) {
+                let is_name = name.len() > 2 && is_compound(name);
+                if (is_name || is_mixed && !name.is_empty()) && self.seen.insert(hash(name)) {
+                    let name = name.trim_matches(['_', '-']);
+                    if is_mixed {
+                        self.separate();
+                        self.text.extend(name.chars().flat_map(char::to_lowercase));
+                    }
+                    if is_name {
+                        self.add_name(name);
+                    }
+                }
             }
         }
     }
@@ -171,6 +182,8 @@ mod tests {
             ("__init__", ""),
             ("--flag-name", "flagname"),
             ("straßenBahn", "straßen bahn"),
+            ("使用Redis缓存和readReply。", "redis readreply read reply"),
+            ("記憶は日本語", ""),
         ];
         for (text, parts) in table {
             assert_eq!(identifiers(text), parts, "{text}");

@@ -24,7 +24,7 @@ impl Projection for Observations {
     }
 
     fn version(&self) -> u32 {
-        4
+        5
     }
 
     fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {

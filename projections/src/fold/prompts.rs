@@ -22,7 +22,7 @@ impl Projection for Prompts {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {

@@ -23,7 +23,7 @@ impl Projection for Summaries {
     }
 
     fn version(&self) -> u32 {
-        2
+        3
     }
 
     fn apply(&self, rows: &Rows<'_>, event: &Recorded) -> Result<()> {

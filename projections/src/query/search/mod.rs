@@ -146,4 +146,6 @@ pub struct WeightedTerm {
 }
 
 #[cfg(test)]
+mod language_tests;
+#[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! The words of a prompt that can point to a memory.
 
-use super::{Query, Shape, Term, query::TERMS_MAX, stop_words::is_stop_word, tokens};
+use super::{Query, Term, stop_words::is_stop_word, tokens};
 use std::collections::HashSet;
 
 /// Longer prompts are pasted text; what they are about is said at their start.
@@ -30,7 +30,6 @@ impl PromptTerms {
             query.add_plain(word);
             is_first = word.ends_with(['.', '!', '?', ':', '*', '#', '-']);
         }
-        query.terms = query.terms.into_iter().flat_map(pairs).take(TERMS_MAX).collect();
         query.terms.retain(|term| names.contains(&term.text) || is_telling(&term.text));
         shorten(&mut query.terms, |term| names.contains(&term.text));
         let is_name = query.terms.iter().map(|term| names.contains(&term.text)).collect();
@@ -63,20 +62,6 @@ pub(super) fn shorten(terms: &mut Vec<Term>, is_name: impl Fn(&Term) -> bool) {
 pub(super) fn beginning(text: &str, bytes_max: usize) -> &str {
     let end = (0..=text.len().min(bytes_max)).rfind(|at| text.is_char_boundary(*at));
     &text[..end.unwrap_or(0)]
-}
-
-/// A sentence of a script without spaces is one term. No memory contains all of it, so its pairs of
-/// characters are searched for.
-fn pairs(term: Term) -> Vec<Term> {
-    let chars: Vec<char> = term.text.chars().collect();
-    if term.shape != Shape::Characters || chars.len() < 3 {
-        return vec![term];
-    }
-    let pair = |pair: &[char]| {
-        let text: String = pair.iter().collect();
-        Term::new(&[&text], Shape::Characters, false)
-    };
-    chars.windows(2).map(pair).collect()
 }
 
 /// The part of an address behind its host, or the whole word.

@@ -2,9 +2,13 @@
 //!
 //! Each word is a term of its own, because a phrase or an AND of a natural question finds nothing.
 //! `"…"` is a phrase, `+word` is required, `-word` is excluded, `word*` is a prefix. Compound names
-//! are searched whole and by their parts, scripts without spaces by character pairs.
+//! are searched whole and by their parts. A run of a script without spaces is a whole sentence, so
+//! each of its character pairs is a term; in quotes it stays together.
 
-use super::{stop_words::is_stop_word, tokens};
+use super::{
+    stop_words::{is_stop_pair, is_stop_word},
+    tokens,
+};
 use crate::fts_terms;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -141,19 +145,32 @@ impl Query {
     fn add_words(&mut self, clause: &Clause<'_>) {
         let text = without_host(clause.text);
         let parts = fts_terms::identifiers(text);
-        let mut words = pieces(text).collect::<Vec<_>>();
+        let mut words = tokens::words(text).map(|(_, word)| word).collect::<Vec<_>>();
         if clause.is_open
             && let Some(last) = words.pop()
         {
             self.push(Term::new(&[last], Shape::Beginning, false));
         }
         for word in words.into_iter().chain(tokens::words(&parts).map(|(_, word)| word)) {
-            if fts_terms::is_unspaced(word.chars().next().unwrap_or(' ')) {
-                self.push(Term::new(&[word], Shape::Characters, false));
+            if word.starts_with(fts_terms::is_unspaced) {
+                self.add_pairs(word);
             } else if is_stop_word(&word.to_lowercase()) {
                 self.dropped.push(word.to_lowercase());
             } else {
                 self.push(Term::new(&[word], Shape::Words, false));
+            }
+        }
+    }
+
+    /// Adds the pairs of a run of characters, or its only one.
+    fn add_pairs(&mut self, run: &str) {
+        let ends = run.char_indices().map(|(at, c)| at + c.len_utf8()).skip(1);
+        let pairs = run.char_indices().zip(ends).map(|((start, _), end)| &run[start..end]);
+        let alone = (run.chars().count() == 1).then_some(run);
+        for pair in pairs.chain(alone) {
+            match is_stop_pair(pair) {
+                true => self.dropped.push(pair.to_owned()),
+                false => self.push(Term::new(&[pair], Shape::Characters, false)),
             }
         }
     }
@@ -176,7 +193,9 @@ impl Query {
         self.dropped.dedup();
         if self.terms.is_empty() && self.excluded.is_empty() {
             for word in std::mem::take(&mut self.dropped) {
-                self.push(Term::new(&[&word], Shape::Words, false));
+                let is_unspaced = word.starts_with(fts_terms::is_unspaced);
+                let shape = if is_unspaced { Shape::Characters } else { Shape::Words };
+                self.push(Term::new(&[&word], shape, false));
             }
         }
     }
@@ -240,21 +259,6 @@ fn characters(text: &str) -> String {
     format!("grams : \"{}\"", pairs.trim_end())
 }
 
-/// The words of a text, also split where a script without spaces begins or ends.
-fn pieces(text: &str) -> impl Iterator<Item = &str> {
-    tokens::words(text).flat_map(|(_, word)| {
-        let mut rest = word;
-        std::iter::from_fn(move || {
-            let first = rest.chars().next()?;
-            let is_same = |c| fts_terms::is_unspaced(c) == fts_terms::is_unspaced(first);
-            let end = rest.find(|c| !is_same(c)).unwrap_or(rest.len());
-            let (piece, after) = rest.split_at(end);
-            rest = after;
-            Some(piece)
-        })
-    })
-}
-
 /// A part of the query between spaces or quotes.
 struct Clause<'a> {
     sign: Option<char>,
@@ -288,8 +292,8 @@ impl<'a> Clause<'a> {
     /// Whether the last word may be the start of a longer one. `is_alone` says that it is the first
     /// of the query: only then a stop word is searched for.
     fn is_incomplete(&self, is_alone: bool) -> bool {
-        let last = pieces(self.text).last().unwrap_or_default();
-        let is_word = !fts_terms::is_unspaced(last.chars().next().unwrap_or(' '));
+        let last = tokens::words(self.text).last().map(|(_, word)| word).unwrap_or_default();
+        let is_word = !last.starts_with(fts_terms::is_unspaced);
         !self.is_quoted
             && self.sign != Some('-')
             && self.text.ends_with(last)
@@ -300,8 +304,9 @@ impl<'a> Clause<'a> {
 
     /// The whole clause as one phrase.
     fn as_one(&self, is_required: bool) -> Vec<Term> {
-        let (unspaced, spaced): (Vec<_>, Vec<_>) = pieces(self.text)
-            .partition(|piece| fts_terms::is_unspaced(piece.chars().next().unwrap_or(' ')));
+        let words = tokens::words(self.text).map(|(_, word)| word);
+        let (unspaced, spaced): (Vec<_>, Vec<_>) =
+            words.partition(|word| word.starts_with(fts_terms::is_unspaced));
         let shape = if self.is_open { Shape::Beginning } else { Shape::Words };
         let characters =
             unspaced.iter().map(|run| Term::new(&[run], Shape::Characters, is_required));
@@ -358,9 +363,14 @@ mod tests {
             ("http://wiki.example.com/", r#""wiki", "example", "com""#),
             ("fail fails failed", r#""fail""#),
             ("Café", r#""café""#),
-            ("日本語", r#"grams : "日本 本語""#),
+            ("日本語", r#"grams : "日本", grams : "本語""#),
+            ("\"日本語\"", r#"grams : "日本 本語""#),
+            ("+日本語", r#"+grams : "日本 本語""#),
             ("語", r#"grams : "語" *"#),
-            ("Rustの記憶", r#""rust", grams : "の記 記憶""#),
+            ("Rustの記憶", r#""rust", grams : "記憶""#),
+            ("怎么限制登录?", r#"grams : "限制", grams : "制登", grams : "登录""#),
+            ("ログインはどうですか", r#"grams : "ログ", grams : "グイ", grams : "イン""#),
+            ("どう", r#"grams : "どう""#),
             ("NEAR(a b) AND title:x OR {y} ^z", r#""near", "b", "title", "x", "z""#),
             ("'; drop table observations; --", r#""drop", "table", "observations""#),
             ("!!! ... ???", ""),

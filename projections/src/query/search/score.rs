@@ -229,7 +229,11 @@ impl<'a> Matcher<'a> {
             marks.extend(text.match_indices(&term.text).map(|(at, found)| at..at + found.len()));
         }
         marks.sort_by_key(|mark| (mark.start, mark.end));
-        marks.dedup_by(|next, before| next.start < before.end);
+        marks.dedup_by(|next, before| {
+            let overlaps = next.start < before.end;
+            before.end = if overlaps { before.end.max(next.end) } else { before.end };
+            overlaps
+        });
         marks
     }
 }
@@ -302,10 +306,10 @@ mod tests {
 
     #[test]
     fn marks_cover_the_words_that_were_met() {
-        let query = Query::parse("naive reading 本語");
+        let query = Query::parse("naive reading 日本語");
         let text = "Naïve code reads 日本語.";
         let marked: Vec<_> =
             Matcher::new(&query).marks(&query, text).into_iter().map(|mark| &text[mark]).collect();
-        assert_eq!(marked, ["Naïve", "reads", "本語"]);
+        assert_eq!(marked, ["Naïve", "reads", "日本語"]);
     }
 }

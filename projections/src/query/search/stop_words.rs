@@ -1,8 +1,17 @@
-//! English stop words. They are in the index: a query drops them only if it has other words.
+//! Stop words of English, and the characters that have their place in Chinese and Japanese. They are
+//! in the index: a query drops them only if it has other words.
 
 /// Whether a lower-case word is a stop word.
 pub(crate) fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.binary_search(&word).is_ok()
+}
+
+/// Whether a pair of characters only holds a sentence together: it has a particle, or is Hiragana
+/// alone. Japanese writes its names and nouns in the other scripts.
+pub(crate) fn is_stop_pair(pair: &str) -> bool {
+    const PARTICLES: &str = "的了吗呢吧么什怎哪这那们是我你您麼嗎這們をはのにでがとも";
+    let is_hiragana = |c: char| ('\u{3041}'..='\u{309F}').contains(&c);
+    pair.chars().any(|c| PARTICLES.contains(c)) || pair.chars().all(is_hiragana)
 }
 
 /// Sorted, for a binary search.
@@ -169,5 +178,7 @@ mod tests {
         assert!(STOP_WORDS.is_sorted());
         assert!(is_stop_word("the") && is_stop_word("a") && is_stop_word("yourselves"));
         assert!(!is_stop_word("error"));
+        assert!(["什么", "的登", "です", "限を"].into_iter().all(is_stop_pair));
+        assert!(["登录", "制限", "待ち", "로그"].into_iter().all(|pair| !is_stop_pair(pair)));
     }
 }

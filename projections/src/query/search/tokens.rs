@@ -1,16 +1,21 @@
 //! Splits text into words and folds them as FTS5 does.
 
 use super::stem::stem;
+use crate::fts_terms::is_unspaced;
 use std::ops::Range;
 use unicode_normalization::UnicodeNormalization;
 
-/// The words of `text` with their positions: runs of letters and digits.
+/// The words of `text` with their positions: runs of letters and digits, also split where a script
+/// without spaces begins or ends.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
     let is_inside = |c: char| c.is_alphanumeric() || is_mark(c);
     let mut from = 0;
     std::iter::from_fn(move || {
         let start = from + text[from..].find(is_inside)?;
-        let end = text[start..].find(|c| !is_inside(c)).map_or(text.len(), |len| start + len);
+        let is_first_unspaced = text[start..].starts_with(is_unspaced);
+        let goes_on =
+            |c: char| is_mark(c) || c.is_alphanumeric() && is_unspaced(c) == is_first_unspaced;
+        let end = text[start..].find(|c| !goes_on(c)).map_or(text.len(), |len| start + len);
         from = end;
         Some((start..end, &text[start..end]))
     })
@@ -84,5 +89,6 @@ mod tests {
         );
         assert_eq!(folded("Café CAFE\u{301} naïve Ärger"), ["cafe", "cafe", "naiv", "arger"]);
         assert_eq!(folded(" \u{1F600} -- "), [""; 0]);
+        assert_eq!(folded("使用Redis缓存"), ["使用", "redi", "缓存"]);
     }
 }
