@@ -7,7 +7,7 @@ const CLOSING = "</pre></title></textarea><svg onload=window.wasRun=1>";
 
 await open(async (stage) => {
   const { page, context, origin } = stage;
-  // What only happens for a moment is told to those who listen by then.
+  // Short events reach only listeners that exist by then.
   await sees(page.locator("#live"), "Live");
   const session = new Session({ session: `h0${IMAGE}`, project: IMAGE });
   session.prompt(`${SCRIPT} ${IMAGE} look at this`);
@@ -42,7 +42,7 @@ await open(async (stage) => {
   for (const path of addresses) {
     await stage.go(path);
     await page.locator("main .page:not(.waiting), main .empty").first().waitFor();
-    await page.locator("main .bone").first().waitFor({ state: "detached" });
+    await page.locator("main .skeleton").first().waitFor({ state: "detached" });
     for (const more of await page.locator("main summary").all()) await more.click();
     await counts(page.locator("main img, main script, main [onload], main [onerror], .side img"), 0);
     assert.equal(await page.evaluate(() => window.wasRun), undefined, path);
@@ -52,12 +52,12 @@ await open(async (stage) => {
 
   // The policy would not let it run, either: no markup from text, no script in the page, no other origin.
   const refused = await page.evaluate(async () => {
-    const told = {};
+    const outcome = {};
     try {
       document.body.innerHTML = "<b>x</b>";
-      told.markup = "allowed";
+      outcome.markup = "allowed";
     } catch (error) {
-      told.markup = error.name;
+      outcome.markup = error.name;
     }
     const script = document.createElement("script");
     try {
@@ -66,15 +66,15 @@ await open(async (stage) => {
     } catch {
       /* That, too, is a refusal. */
     }
-    told.script = window.wasRun ?? "refused";
-    told.elsewhere = await fetch("http://127.0.0.1:9/").then(
+    outcome.script = window.wasRun ?? "refused";
+    outcome.elsewhere = await fetch("http://127.0.0.1:9/").then(
       () => "allowed",
       (error) => error.name,
     );
-    return told;
+    return outcome;
   });
   assert.deepEqual(refused, { markup: "TypeError", script: "refused", elsewhere: "TypeError" });
-  stage.troubles.splice(0); // What the browser said about these three.
+  stage.troubles.splice(0); // The errors of these three.
 
   // A second browser with the link of the first, or with none, sees nothing.
   await page.evaluate(() => localStorage.clear());

@@ -46,7 +46,7 @@ await open(async (stage) => {
       await stage.go(path);
       await page.locator("main .page:not(.waiting) h1").first().waitFor({ state: "attached" });
       await sees(page.locator("#live"), "Live");
-      await page.locator("main .bone").first().waitFor({ state: "detached" });
+      await page.locator("main .skeleton").first().waitFor({ state: "detached" });
       const [content, screen] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
       assert.ok(content <= screen, `${name} is ${content} wide on a ${view} of ${screen}`);
       await isOpenToAll(page, `${name}, ${view}`);

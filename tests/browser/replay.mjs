@@ -6,14 +6,14 @@ await open(async (stage) => {
   tell([scene[0], scene[2]]);
   await distilled(stage, 5);
   await stage.go("/replay");
-  const form = page.locator("form.wishes");
+  const form = page.locator("form.replay-form");
   await form.getByLabel("Model").fill("claude-sonnet-5");
   await form.getByLabel("Preview only").check();
   // Other instructions: chosen as a file, of which only the text is sent, or written.
   await form.getByText("Custom prompt").click();
   const prompt = form.getByLabel("Prompt", { exact: true });
-  const told = { name: "mine.txt", mimeType: "text/plain", buffer: Buffer.from("Tell me about walruses.") };
-  await form.getByLabel("Prompt file").setInputFiles(told);
+  const file = { name: "mine.txt", mimeType: "text/plain", buffer: Buffer.from("Tell me about walruses.") };
+  await form.getByLabel("Prompt file").setInputFiles(file);
   await page.waitForFunction(() => document.querySelector("[name=prompt_text]").value.includes("walruses"));
   await prompt.fill("Tell me only about otters.");
   const start = form.getByRole("button", { name: "Start" });

@@ -13,7 +13,7 @@ await open(async (stage) => {
   await sees(page.locator(".row").first(), "VACUUM FULL locks the table");
   await page.waitForFunction(() => new URL(location).searchParams.get("q") === "vacuum lock");
   await sees(page.locator("mark"), "VACUUM");
-  await sees(page.locator(".said"), "match");
+  await sees(page.locator(".search-status"), "match");
   await shot(page, "search");
   assert.match(await page.title(), /vacuum lock/);
 
@@ -60,7 +60,7 @@ await open(async (stage) => {
   await box.fill("vacu");
   await sees(page.locator(".row").first(), "VACUUM FULL locks the table");
   await box.fill("vacumm");
-  await page.locator(".said").getByRole("link", { name: "vacuum", exact: true }).click();
+  await page.locator(".search-status").getByRole("link", { name: "vacuum", exact: true }).click();
   await sees(page.locator(".row").first(), "VACUUM FULL locks the table");
 
   await box.fill("zebra crossing");

@@ -84,12 +84,12 @@ export class Session {
 
   hook(name, payload) {
     const moment = this.at && { CLAUDE_MEM_NOW: new Date((this.at += 47_000)).toISOString() };
-    const said = run([name], JSON.stringify({ session_id: this.id, cwd: this.cwd, ...payload }), moment);
-    assert.equal(JSON.parse(said).continue, true);
+    const output = run([name], JSON.stringify({ session_id: this.id, cwd: this.cwd, ...payload }), moment);
+    assert.equal(JSON.parse(output).continue, true);
   }
 }
 
-/** Everything of the scene, or some sessions of it, told and distilled. */
+/** Everything of the scene, or some sessions of it, recorded and distilled. */
 export function tell(sessions = scene) {
   return sessions.map((each) => {
     const session = new Session(each);
@@ -228,14 +228,14 @@ export async function isOpenToAll(page, where) {
   await page.evaluate(`if (!window.axe) { ${readFileSync(join(AXE, "axe-core/axe.min.js"), "utf8")} }`);
   const found = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
   const grave = found.violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-  const told = grave.map(
+  const violations = grave.map(
     ({ id, help, nodes }) =>
       `${id}: ${help}: ${nodes
         .map((node) => `${node.target} ${node.failureSummary}`)
         .slice(0, 3)
         .join(" | ")}`,
   );
-  assert.deepEqual(told, [], where);
+  assert.deepEqual(violations, [], where);
 }
 
 export { assert };

@@ -15,7 +15,7 @@ await open(async (stage) => {
   await sees(first.locator("blockquote"), ledger.turns[0].prompt);
   await sees(first.locator(".tools"), "Read ×2");
   await sees(first, "Done");
-  await sees(first.locator(".deed"), "Invoice totals were rounded twice");
+  await sees(first.locator(".observation-row"), "Invoice totals were rounded twice");
   await sees(first.locator(".learned"), "Both the line and the total were rounded");
   await sees(turns.nth(1).locator(".next"), "Run it on Tuesday");
   await shot(page, "story", true);

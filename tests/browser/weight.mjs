@@ -34,7 +34,7 @@ await open(async (stage) => {
     JSON.stringify(all),
   );
 
-  // The second time the browser has the files, and is told so.
+  // The second time the browser has the files, and gets a 304.
   await wire.send("Network.setCacheDisabled", { cacheDisabled: false });
   await stage.go("/");
   await sees(page.locator(".row"), "Memory number 59");

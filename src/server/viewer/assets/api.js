@@ -83,9 +83,9 @@ async function ask(method, path, body, signal) {
     if (error.name === "AbortError") throw error;
     throw new Refused(0, gone);
   }
-  const said = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw new Refused(answer.status, said);
-  return said;
+  const content = await answer.json().catch(() => ({}));
+  if (!answer.ok) throw new Refused(answer.status, content);
+  return content;
 }
 
 /** Reads server-sent events from a response. `EventSource` cannot send the header with the key. */
@@ -109,8 +109,8 @@ async function* events(body) {
 }
 
 /**
- * Follows what happens. Calls back with each change, and with whether the line is open. Resolves when the worker has
- * said from where on it tells everything, or cannot.
+ * Follows changes. Calls back with each change, and with whether the stream is open. Resolves when the worker has
+ * sent the position of the stream, or cannot be reached.
  */
 export function follow(changed, opened) {
   let line;

@@ -82,10 +82,10 @@ at("help").addEventListener("click", keys.help);
 keys.listen({ write, theme: nextTheme, search: () => query.select() });
 
 function showState() {
-  const [kind, text] = said();
+  const [kind, text] = connection();
   fill(at("live"), h("span", { class: `dot ${kind}` }), h("span", { class: "word" }, text));
 }
-function said() {
+function connection() {
   if (state.isOpen === undefined) return ["waiting", "Connecting"];
   if (state.isLocked) return ["off", "Locked"];
   if (!state.isOpen) return ["off", "Worker is not running"];
@@ -128,9 +128,8 @@ async function ask() {
 }
 
 /**
- * Opens the line, unless the door is locked: then the page says so itself, and there is no line to open. Returns
- * when the line is open or known not to be: whatever happens from then on is told, so that a page that is loaded
- * now misses nothing.
+ * Opens the event stream, unless this browser has no key: then the page says so itself. Returns when the stream is
+ * open or has failed. Every later change is received, so a page that is loaded now misses nothing.
  */
 async function listen() {
   await ask();

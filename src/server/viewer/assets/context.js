@@ -19,7 +19,7 @@ export default async function context(main, { query }) {
     projects.map((each) => h("option", { selected: each.project === project }, each.project)),
   );
   const used = h("div", { class: "budget" });
-  const text = h("div", { class: "told" });
+  const text = h("div", { class: "context-text" });
   main.append(
     h("header", { class: "head row-head" }, h("h1", null, "Context"), pick),
     h(
@@ -34,12 +34,12 @@ export default async function context(main, { query }) {
   );
 
   async function draw(tokens) {
-    const told = await get("/api/context/preview", { project, budget: tokens });
-    fill(used, meter(told, slide));
+    const preview = await get("/api/context/preview", { project, budget: tokens });
+    fill(used, meter(preview, slide));
     fill(
       text,
-      told.text
-        ? h("pre", { class: "paper", tabindex: 0, "aria-label": "The text" }, lines(told.text))
+      preview.text
+        ? h("pre", { class: "paper", tabindex: 0, "aria-label": "The text" }, lines(preview.text))
         : empty("Nothing yet", "There are no memories of this project yet."),
     );
   }
@@ -58,8 +58,8 @@ export default async function context(main, { query }) {
   };
 }
 
-function meter(told, slide) {
-  const { tokens, tokens_max: max, observations, observations_total: all } = told;
+function meter(preview, slide) {
+  const { tokens, tokens_max: max, observations, observations_total: all } = preview;
   const range = h("input", {
     type: "range",
     min: 0,
@@ -81,7 +81,7 @@ function meter(told, slide) {
       "p",
       { class: "meta" },
       h("span", null, `${count(observations)} of ${many(all, "observation")}`),
-      h("span", null, bytes(told.bytes)),
+      h("span", null, bytes(preview.bytes)),
     ),
     h("label", { class: "try" }, h("span", null, "Try another budget"), range),
   ];

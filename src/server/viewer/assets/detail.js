@@ -138,7 +138,7 @@ const BODIES = {
       memory.files_read.filter((file) => !memory.files_edited.includes(file)),
     ),
   ],
-  prompt: (memory) => [h("blockquote", { class: "said" }, memory.prompt_text || "(private)")],
+  prompt: (memory) => [h("blockquote", { class: "prompt-text" }, memory.prompt_text || "(private)")],
 };
 
 const part = (title, text) => text && h("section", null, h("h2", null, title), h("p", null, prose(text)));

@@ -39,7 +39,7 @@ export function fill(element, ...children) {
   return element;
 }
 
-/** A moment, shown briefly and told in full to whoever points at it. */
+/** A time, short, with the full date as a tooltip. */
 export function time(ms, text, title) {
   return h("time", { datetime: new Date(ms).toISOString(), title }, text);
 }

@@ -32,7 +32,7 @@ class Feed {
   constructor(main) {
     this.bar = new Bar();
     this.now = h("ul", { class: "now", "aria-label": "Going on now" });
-    this.said = h("p", { class: "said", role: "status" });
+    this.status = h("p", { class: "search-status", role: "status" });
     this.list = h("div");
     this.end = h("div", { class: "end" });
     this.pill = h("button", {
@@ -51,7 +51,7 @@ class Feed {
     main.append(
       h("h1", { class: "hidden" }, "Feed"),
       this.bar.element,
-      this.said,
+      this.status,
       this.now,
       this.pill,
       this.list,
@@ -161,12 +161,12 @@ class Feed {
     fill(this.end);
     const hint = first.items.length > 0 && !first.suggestion && first.hint;
     fill(
-      this.said,
+      this.status,
       isFound && first.items.length > 0 && first.total,
       first.suggestion && [" ", h("span", { class: "hint" }, "Did you mean ", suggested(first), "?")],
       hint && [" ", h("span", { class: "hint" }, prose(hint))],
     );
-    this.said.hidden = !this.said.childNodes.length;
+    this.status.hidden = !this.status.childNodes.length;
   }
 
   #nothing(first) {
@@ -220,7 +220,7 @@ class Feed {
     fill(this.pill, `↑ ${count(this.missed)} new`);
   }
 
-  /** Tools that were used and of which nothing is said yet. */
+  /** Tools that were used and of which nothing is distilled yet. */
   #queue({ content_session_id: session, project, tool }) {
     const going = this.going.get(session) ?? { project, tools: new Map() };
     going.tools.set(tool, (going.tools.get(tool) ?? 0) + 1);

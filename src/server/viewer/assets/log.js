@@ -11,22 +11,22 @@ export default async function log(main) {
   main.append(h("header", { class: "head" }, h("h1", null, "Log")), body);
 
   async function draw() {
-    const [health, kept, now, said, { items }] = await Promise.all([
+    const [health, kept, now, diagnosticLines, { items }] = await Promise.all([
       condition(),
       get("/api/health/log"),
       get("/api/processing"),
       get("/api/logs", { lines: 200 }),
       get("/api/forgettings"),
     ]);
-    const isWell = health.status === "ok" && !kept.gaps.length && !kept.unreadable && !kept.parked;
+    const isHealthy = health.status === "ok" && !kept.gaps.length && !kept.unreadable && !kept.parked;
     const isOpen = body.querySelector(".diagnostics")?.open;
     fill(
       body,
-      verdict(isWell, health, kept),
+      verdict(isHealthy, health, kept),
       figures(health, kept, now),
       gaps(kept.gaps),
       forgotten(items, draw),
-      diagnostics(said, isOpen),
+      diagnostics(diagnosticLines, isOpen),
     );
   }
   await draw();
@@ -38,12 +38,12 @@ export default async function log(main) {
   };
 }
 
-/** A worker that is not well says so with an error, and what is wrong with it. */
+/** A worker that is unhealthy says so with an error, and what is wrong with it. */
 function condition() {
   return get("/health").catch((error) => (error.body?.status ? error.body : Promise.reject(error)));
 }
 
-function verdict(isWell, health, kept) {
+function verdict(isHealthy, health, kept) {
   const troubles = [
     ...(health.problems ?? []),
     health.status !== "ok" && !health.problems?.length && "The worker is stuck",
@@ -54,13 +54,13 @@ function verdict(isWell, health, kept) {
   ].filter(Boolean);
   return h(
     "div",
-    { class: `verdict ${isWell ? "well" : "ill"}` },
-    icon(isWell ? "check" : "alert"),
+    { class: `verdict ${isHealthy ? "healthy" : "unhealthy"}` },
+    icon(isHealthy ? "check" : "alert"),
     h(
       "div",
       null,
-      h("p", { class: "strong" }, isWell ? "Healthy" : "Needs attention"),
-      isWell
+      h("p", { class: "strong" }, isHealthy ? "Healthy" : "Needs attention"),
+      isHealthy
         ? h("p", null, `All ${count(kept.events)} events are readable.`)
         : h(
             "ul",
@@ -195,17 +195,17 @@ function forgotten(items, draw) {
   );
 }
 
-function diagnostics(said, isOpen) {
+function diagnostics(diagnosticLines, isOpen) {
   return h(
     "section",
     null,
     h("h2", { class: "rule" }, "Diagnostics"),
-    said.exists && said.logs
+    diagnosticLines.exists && diagnosticLines.logs
       ? h(
           "details",
           { class: "raw diagnostics", open: isOpen },
-          h("summary", null, `The last ${many(said.returnedLines, "line")} of ${said.path}`),
-          h("pre", { tabindex: 0 }, said.logs),
+          h("summary", null, `The last ${many(diagnosticLines.returnedLines, "line")} of ${diagnosticLines.path}`),
+          h("pre", { tabindex: 0 }, diagnosticLines.logs),
         )
       : h("p", { class: "hint" }, "No warnings or errors."),
   );

@@ -19,7 +19,7 @@ export default async function replay(main) {
   const running = h("section", { class: "running", "aria-label": "Going on now" });
   const past = h("section", { "aria-label": "Generations" });
   const estimate = h("div", { class: "estimate", role: "status" });
-  const form = wishes(estimate);
+  const form = replayForm(estimate);
   main.append(
     h(
       "header",
@@ -70,7 +70,7 @@ export default async function replay(main) {
 const isGoing = (now) => now?.state === "asking" || now?.state === "folding";
 
 /** The form, and what it would take to grant it. */
-function wishes(estimate) {
+function replayForm(estimate) {
   const field = (label, input, note) =>
     h("label", { class: "field" }, h("span", null, label), input, note && h("small", null, note));
   const check = (name, label, note) =>
@@ -85,7 +85,7 @@ function wishes(estimate) {
   const element = h(
     "form",
     {
-      class: "wishes",
+      class: "replay-form",
       on: {
         submit: begin,
         input: () => {

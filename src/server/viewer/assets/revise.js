@@ -7,11 +7,11 @@ import { complain, toast } from "./toast.js";
 const change = (memory, body) => post(`/api/observation/${memory.id}/revisions`, body);
 
 /** Changes it at once, with a way back. */
-async function now(memory, body, said, undo) {
+async function now(memory, body, notice, undo) {
   try {
     await change(memory, body);
     reload();
-    toast(said, undo && { label: "Undo", run: () => undo(memory) });
+    toast(notice, undo && { label: "Undo", run: () => undo(memory) });
   } catch (error) {
     complain(error);
   }

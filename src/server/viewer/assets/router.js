@@ -165,7 +165,7 @@ async function used(main) {
 
 /** Grey lines, where text is going to be. */
 export function waiting() {
-  const line = (width) => h("span", { class: `bone w${width}` });
+  const line = (width) => h("span", { class: `skeleton w${width}` });
   return h(
     "div",
     { class: "page waiting", role: "status", "aria-label": "Loading" },

@@ -36,10 +36,10 @@ export default async function settings(main) {
   async function save(setting, value, wrong) {
     fill(wrong);
     try {
-      const said = await post("/api/settings", { [setting.name]: value });
+      const saved = await post("/api/settings", { [setting.name]: value });
       toast(value === null ? "Reset to the default" : "Saved");
       const focused = document.activeElement?.name;
-      draw(said.settings);
+      draw(saved.settings);
       if (focused) body.querySelector(`[name="${CSS.escape(focused)}"]`)?.focus();
     } catch (error) {
       fill(wrong, prose([error.message, error.remedy].filter(Boolean).join(". ")));

@@ -12,17 +12,17 @@ export default async function page(main, { wanted }) {
   let session;
 
   async function draw() {
-    const told = await get(`/api/session/${encodeURIComponent(id)}`);
-    session = told.session;
+    const story = await get(`/api/session/${encodeURIComponent(id)}`);
+    session = story.session;
     fill(
       body,
       head(session),
       h(
         "ol",
         { class: "turns" },
-        told.turns.map((turn, at) => chapter(turn, at === told.turns.length - 1)),
+        story.turns.map((turn, at) => chapter(turn, at === story.turns.length - 1)),
       ),
-      !told.turns.length && h("p", { class: "hint" }, "No prompts yet."),
+      !story.turns.length && h("p", { class: "hint" }, "No prompts yet."),
     );
   }
 
@@ -97,7 +97,7 @@ function chapter(turn, isLast) {
           prompt &&
             time(prompt.created_at_epoch, hour(prompt.created_at_epoch), inFull(prompt.created_at_epoch)),
         ),
-        prompt && h("blockquote", { class: "said" }, prompt.prompt_text || "(private)"),
+        prompt && h("blockquote", { class: "prompt-text" }, prompt.prompt_text || "(private)"),
       ),
     ),
     turn.tools.length > 0 &&
@@ -115,8 +115,8 @@ function chapter(turn, isLast) {
         h("h2", null, "Done"),
         h(
           "ul",
-          { class: "deeds" },
-          turn.observations.map((row) => deed(item(row, "observation"))),
+          { class: "observation-rows" },
+          turn.observations.map((row) => observationRow(item(row, "observation"))),
         ),
       ),
     summary
@@ -129,11 +129,11 @@ function chapter(turn, isLast) {
 
 const sum = (tools) => tools.reduce((all, { count: times }) => all + times, 0);
 
-function deed(memory) {
+function observationRow(memory) {
   const files = [...new Set([...memory.files_modified, ...memory.files_read])];
   return h(
     "li",
-    { class: "deed", id: memory.name },
+    { class: "observation-row", id: memory.name },
     mark("observation", memory.type),
     h(
       "div",
