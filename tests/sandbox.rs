@@ -1,11 +1,13 @@
 //! A home of its own for each test, and the built binary run in it.
 
 use std::{
+    env,
     ffi::OsStr,
     fs,
     io::Write,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::OnceLock,
 };
 
 use claude_mem_tools::client::Client;
@@ -184,9 +186,14 @@ pub(crate) fn ours(client: &Client, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The binary under test.
+/// The binary under test. `CLAUDE_MEM_TEST_BINARY` names another one, such as an older build, to see which tests
+/// it fails.
 pub(crate) fn binary() -> &'static Path {
-    Path::new(env!("CARGO_BIN_EXE_claude-mem"))
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        env::var_os("CLAUDE_MEM_TEST_BINARY")
+            .map_or_else(|| env!("CARGO_BIN_EXE_claude-mem").into(), PathBuf::from)
+    })
 }
 
 /// A terminal of our own: the end that shows what is written to it, and the path of the other end.
