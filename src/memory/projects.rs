@@ -29,7 +29,7 @@ pub struct ListedProject {
 pub fn list(store: &Store) -> Result<Vec<ListedProject>, Failure> {
     let aliases = store.project_aliases()?;
     let is_used = |stats: &ProjectStats| stats.sessions + stats.observations + stats.summaries > 0;
-    let listed = store.project_stats()?.into_iter().filter(is_used).map(|stats| {
+    let listed = store.project_stats(0)?.into_iter().filter(is_used).map(|stats| {
         let aliases = aliases.iter().filter(|alias| alias.owner == stats.key).cloned().collect();
         ListedProject { stats, aliases }
     });

@@ -16,6 +16,8 @@ await open(async (stage) => {
   const { pid, port } = presence();
   process.kill(pid, "SIGKILL");
   await sees(page.locator("#live"), "Worker is not running");
+  await page.getByRole("link", { name: "Stats" }).click();
+  await sees(page.locator("h1"), "The worker does not respond");
   await shot(page, "away");
   session.prompt("sent without a worker");
 

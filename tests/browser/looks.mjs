@@ -55,6 +55,11 @@ await open(async (stage) => {
     }
   }
 
+  // On a phone, a setting has the whole width for its description.
+  await stage.go("/settings");
+  const about = await page.locator(".setting .about").first().boundingBox();
+  assert.ok(about.width > 300, `a description is ${about.width} wide`);
+
   // On a phone, pages and projects are behind a button.
   await stage.go("/");
   await page.getByRole("button", { name: "Pages and projects" }).click();
@@ -77,6 +82,15 @@ await open(async (stage) => {
   assert.equal(await paper(), light);
   await page.getByRole("button", { name: "Colours: Light" }).click();
   assert.equal(await paper(), dark);
+
+  // One project, one period: what the projects cost adds up to what was spent.
+  const period = await page.evaluate(async () => {
+    const { get } = await import("/assets/api.js");
+    return get("/api/stats/daily", { days: 90 });
+  });
+  const sum = (rows, key) => rows.reduce((total, row) => total + row[key], 0);
+  assert.equal(sum(period.projects, "events"), sum(period.days, "events"));
+  assert.equal(sum(period.projects, "cost_usd").toFixed(6), sum(period.days, "cost_usd").toFixed(6));
 
   // A chart can be read without seeing or pointing.
   await stage.go("/stats");

@@ -55,7 +55,7 @@ pub struct ProjectStats {
     pub tokens: u64,
     /// Millionths of a dollar.
     pub cost_micros: u64,
-    /// The time of its last event, in microseconds since 1970.
+    /// The time of its last session, else of its last event, in microseconds since 1970.
     pub at_us: Option<u64>,
 }
 
@@ -128,16 +128,21 @@ fn counted((table, sums): (&str, &[(&str, &str)]), within: &str) -> String {
     )
 }
 
-/// Sums by project: mostly from the indexes.
-const SHARED: &str = "
-    select project, max(at_us) as at_us, count(*) as events, 0 as observations, 0 as summaries,
-        0 as tokens, 0 as cost_micros from events group by project
-    union all select project, max(at_us), 0, count(*), 0, 0, 0 from visible_observations group by project
-    union all select project, max(at_us), 0, 0, count(*), 0, 0 from visible_summaries group by project
-    union all select project, max(at_us), 0, 0, 0, sum(tokens_in + tokens_out), sum(cost_micros)
-        from replies group by project
-    union all select project, max(at_us), 0, 0, 0, sum(tokens_in + tokens_out), sum(cost_micros)
-        from failures group by project";
+/// Sums by project. Without `within`, mostly from the indexes.
+fn shared(within: &str) -> String {
+    format!(
+        "select project, max(at_us) as at_us, count(*) as events, 0 as observations, 0 as summaries,
+             0 as tokens, 0 as cost_micros from events {within} group by project
+         union all select project, max(at_us), 0, count(*), 0, 0, 0
+             from visible_observations {within} group by project
+         union all select project, max(at_us), 0, 0, count(*), 0, 0
+             from visible_summaries {within} group by project
+         union all select project, max(at_us), 0, 0, 0, sum(tokens_in + tokens_out), sum(cost_micros)
+             from replies {within} group by project
+         union all select project, max(at_us), 0, 0, 0, sum(tokens_in + tokens_out), sum(cost_micros)
+             from failures {within} group by project"
+    )
+}
 
 impl Store {
     /// Statistics by day from `since_us` on, of one project or all. Days begin at midnight,
@@ -169,22 +174,27 @@ impl Store {
         Ok(days.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Every project with events, latest first.
-    pub fn project_stats(&self) -> Result<Vec<ProjectStats>> {
+    /// Every project with events from `since_us` on, the one with the latest session first.
+    pub fn project_stats(&self, since_us: u64) -> Result<Vec<ProjectStats>> {
+        let within = if since_us > 0 { "where at_us >= :since" } else { "" };
         let sql = format!(
             "select owners.key, coalesce(owners.label, owners.key), owners.root,
                  (select group_concat(distinct platform) from sessions
                       where project in (select id from projects where owner = owners.id)),
-                 (select count(*) from sessions where forgotten_by is null
+                 (select count(*) from sessions where forgotten_by is null and at_us >= :since
                       and project in (select id from projects where owner = owners.id)),
                  sum(events), sum(observations), sum(summaries), sum(tokens), sum(cost_micros),
-                 max(counted.at_us)
-             from ({SHARED}) counted join projects on projects.id = counted.project
+                 coalesce((select max(at_us) from sessions
+                      where project in (select id from projects where owner = owners.id)),
+                     max(counted.at_us)) as last_us
+             from ({}) counted join projects on projects.id = counted.project
                  join projects owners on owners.id = projects.owner
-             group by owners.id order by max(counted.at_us) desc, owners.id"
+             group by owners.id order by last_us desc, owners.id",
+            shared(within)
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
-        let shares = statement.query_map((), read_share)?;
+        let shares =
+            statement.query_map(named_params! { ":since": since_us as i64 }, read_share)?;
         Ok(shares.collect::<rusqlite::Result<_>>()?)
     }
 
@@ -317,7 +327,7 @@ mod tests {
     #[test]
     fn every_project_has_its_share() {
         let store = store();
-        let shares = store.project_stats().unwrap();
+        let shares = store.project_stats(0).unwrap();
         let of = |share: &ProjectStats| (share.label.clone(), share.sessions, share.observations);
         assert_eq!(
             shares.iter().map(of).collect::<Vec<_>>(),

@@ -81,7 +81,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
 async fn projects(State(state): State<Arc<AppState>>) -> ApiResult<ProjectList> {
     let found = |store: &Store| {
         let details = store
-            .project_stats()?
+            .project_stats(0)?
             .into_iter()
             .filter(|share| share.sessions > 0 || share.observations > 0);
         let details = details.map(|share| Detail {

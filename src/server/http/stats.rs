@@ -3,7 +3,7 @@
 use std::{fs, path::Path, sync::Arc};
 
 use axum::{Json, extract::State};
-use claude_mem_projections::Store;
+use claude_mem_projections::{DayStats, ProjectStats, Store};
 use jiff::{ToSpan, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -151,6 +151,18 @@ struct DailyParams {
 struct Daily {
     /// Days with events, earliest first.
     days: Vec<Day>,
+    /// Sessions in this period.
+    sessions: u64,
+    /// Projects with events in this period, or the requested one.
+    projects: Vec<ProjectShare>,
+}
+
+/// The part of a project in a period.
+#[derive(Debug, Serialize, ToSchema)]
+struct ProjectShare {
+    project: String,
+    events: u64,
+    cost_usd: f64,
 }
 
 /// A day in local time.
@@ -185,7 +197,7 @@ async fn daily(
         let offset = i64::from(now.offset().seconds());
         let project = given(params.project);
         let days = store.daily_stats(since_us.cast_unsigned(), offset, project.as_deref())?;
-        let day = |day: claude_mem_projections::DayStats| Day {
+        let day = |day: DayStats| Day {
             day: day.day,
             events: day.events,
             prompts: day.prompts,
@@ -197,7 +209,23 @@ async fn daily(
             cost_usd: day.cost_micros as f64 / 1e6,
             log_bytes: day.bytes,
         };
-        Ok(Daily { days: days.into_iter().map(day).collect() })
+        let wanted = |share: &ProjectStats| {
+            project.as_ref().is_none_or(|name| *name == share.label || *name == share.key)
+        };
+        let shares = store.project_stats(since_us.cast_unsigned())?.into_iter().filter(wanted);
+        let shares: Vec<ProjectStats> = shares.collect();
+        Ok(Daily {
+            days: days.into_iter().map(day).collect(),
+            sessions: shares.iter().map(|share| share.sessions).sum(),
+            projects: shares
+                .into_iter()
+                .map(|share| ProjectShare {
+                    project: share.label,
+                    events: share.events,
+                    cost_usd: share.cost_micros as f64 / 1e6,
+                })
+                .collect(),
+        })
     };
     state.read(found).await.map(Json)
 }

@@ -52,6 +52,11 @@ const gone = {
   remedy: "Start it again with `claude-mem viewer`",
 };
 
+/** Fails as a request to a worker that is gone does. */
+export function unreachable() {
+  throw new Refused(0, gone);
+}
+
 /** Requests JSON. Empty values of `query` are left out. */
 export function get(path, query, signal) {
   return ask("GET", path + parameters(query), undefined, signal);
@@ -81,7 +86,7 @@ async function ask(method, path, body, signal) {
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refused(0, gone);
+    unreachable();
   }
   const content = await answer.json().catch(() => ({}));
   if (!answer.ok) throw new Refused(answer.status, content);

@@ -4,7 +4,7 @@ import { fill, h, s } from "./dom.js";
 
 const HEIGHT = 132;
 const FOOT = 18;
-const dayShort = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
+const dayShort = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
 
 /** A day as the worker names it, read as that day everywhere. */
 const shown = (day) => dayShort.format(Date.parse(`${day}T00:00:00Z`));

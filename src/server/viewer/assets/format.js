@@ -1,11 +1,14 @@
 // Dates, numbers and money, as a person would say them.
 
 const DAY = 86_400_000;
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-const weekday = new Intl.DateTimeFormat(undefined, { weekday: "long" });
-const thisYear = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric", month: "long" });
-const anyYear = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "long", year: "numeric" });
-const whole = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "medium" });
+/** The page is in English; dates of another language would be mixed into it. */
+const LOCALE = "en-GB";
+const clock = new Intl.DateTimeFormat(LOCALE, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const weekday = new Intl.DateTimeFormat(LOCALE, { weekday: "long" });
+const thisYear = new Intl.DateTimeFormat(LOCALE, { weekday: "short", day: "numeric", month: "long" });
+const anyYear = new Intl.DateTimeFormat(LOCALE, { day: "numeric", month: "long", year: "numeric" });
+const shortDay = new Intl.DateTimeFormat(LOCALE, { day: "numeric", month: "short" });
+const whole = new Intl.DateTimeFormat(LOCALE, { dateStyle: "full", timeStyle: "medium" });
 const plain = new Intl.NumberFormat("en-US");
 const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
 
@@ -35,6 +38,9 @@ export function dayName(ms, now = Date.now()) {
   const format = new Date(ms).getFullYear() === new Date(now).getFullYear() ? thisYear : anyYear;
   return format.format(ms);
 }
+
+/** `13 Nov` next to a name without a date; nothing next to a date. */
+export const dayDate = (ms, now = Date.now()) => (dayOf(now) - dayOf(ms) < 6.5 * DAY ? shortDay.format(ms) : "");
 
 /** `now`, `4 min ago`, `3 h ago`, then the day. */
 export function ago(ms, now = Date.now()) {

@@ -3,6 +3,7 @@
 //   export default async function page(main, route) → { title, changed?, update?, keys?, leave? }
 //
 // `changed` receives changes from the worker, `update` a new query of the same page, `keys` are its shortcuts.
+import { unreachable } from "./api.js";
 import { fill, h, prose } from "./dom.js";
 import { icon } from "./icons.js";
 
@@ -98,7 +99,7 @@ async function draw(scroll = 0) {
   const main = document.getElementById("main");
   const [load, wanted] = find(path);
   try {
-    const { default: page } = await load();
+    const { default: page } = await load().catch(unreachable);
     if (mine !== turn) return;
     shown.page.leave?.();
     shown = { page: {}, path: undefined };
@@ -117,7 +118,7 @@ async function draw(scroll = 0) {
     settle(main);
   } catch (error) {
     if (mine !== turn || error.name === "AbortError") return;
-    shown = { page: {}, path: undefined };
+    shown = { page: error.isGone ? { returned: reload } : {}, path: undefined };
     fill(main, trouble(error));
     document.title = "claude-mem";
   } finally {

@@ -1,6 +1,6 @@
 // Memories in lists: one row each, and lists of them by day.
 import { h, prose, time } from "./dom.js";
-import { ago, cut, dayName, dayOf, hour, inFull, many } from "./format.js";
+import { ago, cut, dayDate, dayName, dayOf, hour, inFull, many } from "./format.js";
 import { family, mark } from "./icons.js";
 
 /** A row of the worker's, under the names that this page uses. */
@@ -168,7 +168,7 @@ export class Rows {
         null,
         dayName(day),
         " ",
-        h("span", null, new Date(day).toLocaleDateString(undefined, { day: "numeric", month: "short" })),
+        h("span", null, dayDate(day)),
       );
     const section = h("section", { class: "day", data: { day } }, heading, list);
     const older = [...this.days.keys()].filter((other) => other < day).sort((a, b) => b - a)[0];

@@ -37,18 +37,17 @@ export default async function stats(main, { query }) {
   );
 
   async function draw() {
-    const [all, { days: found }, { details }, now] = await Promise.all([
+    const [all, period, now] = await Promise.all([
       get("/api/stats"),
       get("/api/stats/daily", { days: span, project }),
-      get("/api/projects"),
       get("/api/processing"),
     ]);
-    const days = whole(found, span);
-    fill(figures, top(all, days, now));
+    const days = whole(period.days, span);
+    fill(figures, top(all, days, period, now));
     fill(
       charts,
-      found.some((day) => day.events)
-        ? plots(days, all, details, project)
+      period.days.some((day) => day.events)
+        ? plots(days, all, period.projects, project)
         : empty("No events in this period", "Choose a longer one, or another project."),
     );
   }
@@ -81,25 +80,22 @@ function whole(found, span) {
   });
 }
 
-function top({ database, log, worker }, days, now) {
+/** Figures of the chosen period and project. Size and lag are always those of the whole memory. */
+function top({ database, log, worker }, days, { sessions }, now) {
   const figure = (name, value, note) =>
     h("div", null, h("dt", null, name), h("dd", null, value, note && h("small", null, note)));
-  const spent = days.reduce((sum, day) => sum + (day.cost_usd ?? 0), 0);
+  const sum = (key) => days.reduce((total, day) => total + (day[key] ?? 0), 0);
   const waiting = now.queueDepth ?? 0;
   return [
-    figure("Observations", brief(database.observations), `${brief(database.summaries)} summaries`),
-    figure("Sessions", brief(database.sessions), `${brief(database.prompts)} prompts`),
+    figure("Observations", brief(sum("observations")), `${brief(sum("summaries"))} summaries`),
+    figure("Sessions", brief(sessions), `${brief(sum("prompts"))} prompts`),
+    figure("Events", brief(sum("events")), `${brief(sum("tool_uses"))} tool uses`),
+    figure("Spent", money(sum("cost_usd")), "in this period"),
+    figure("Log", bytes(log.size), `all projects; tables ${bytes(database.size)}`),
     figure(
-      "Events",
-      brief(log.events),
-      `in ${count(log.segments)} ${log.segments === 1 ? "segment" : "segments"}`,
-    ),
-    figure("Log", bytes(log.size), `tables ${bytes(database.size)}`),
-    figure("Spent", money(spent), "in this period"),
-    figure(
-      "Lag",
-      waiting ? `${count(waiting)} pending` : "None",
-      now.lag_s >= 1 ? `for ${duration(now.lag_s * 1000)}` : `up ${duration(worker.uptime * 1000)}`,
+      "Pending",
+      waiting ? count(waiting) : "None",
+      now.lag_s >= 1 ? `for ${duration(now.lag_s * 1000)}` : `worker up ${duration(worker.uptime * 1000)}`,
     ),
   ];
 }

@@ -6,6 +6,9 @@ import { address } from "./rows.js";
 import { projects } from "./sidebar.js";
 import { toast } from "./toast.js";
 
+/** Text that was not saved yet: closing the dialog by mistake loses nothing. */
+const DRAFT = "claude-mem-draft";
+
 /** Opens the dialog. The project that is looked at is the one that is meant. */
 export async function open() {
   const known = await get("/api/types").catch(() => ({ types: [] }));
@@ -29,6 +32,8 @@ export async function open() {
     { name: "project" },
     projects.map((each) => h("option", { selected: each.project === here }, each.project)),
   );
+  text.value = sessionStorage.getItem(DRAFT) ?? "";
+  text.addEventListener("input", () => sessionStorage.setItem(DRAFT, text.value));
   const types = known.types.map(({ id }) => id);
   const type = h(
     "select",
@@ -85,6 +90,7 @@ export async function open() {
     };
     try {
       const { id, is_redacted: isRedacted } = await post("/api/memory/save", body);
+      sessionStorage.removeItem(DRAFT);
       dialog.close();
       toast(
         isRedacted ? "Saved, without text that looked secret" : "Remembered",
