@@ -17,6 +17,7 @@ mod recall;
 mod report;
 mod scratch;
 mod ship;
+mod vectors;
 mod worker;
 
 use std::{
@@ -55,6 +56,7 @@ pub(crate) const GROUPS: &[Group] = &[
     compact::GROUP,
     worker::GROUP,
     ship::GROUP,
+    vectors::GROUP,
 ];
 
 /// How to measure.

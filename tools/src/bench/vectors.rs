@@ -1,0 +1,106 @@
+//! The figures of vectors: comparing one query with every record of the file.
+
+use std::path::Path;
+
+use claude_mem_vectors::{MemoryKey, VectorWriter, Vectors, Window, digest, file};
+
+use super::{
+    Contestant, Figure, Group, Outcome, Row, Scratch, Settings, Verdict, contest, report, time,
+};
+
+pub(super) const GROUP: Group = Group {
+    name: "vectors",
+    about: "The exact scan: a query of 384 dimensions is compared with every record, and the 200 nearest memories are \
+            chosen. The vectors are random; a scan does the same work for all. The file is in the page cache.",
+    figures: &[("scan", scan), ("million", scan_million)],
+};
+
+const MODEL: [u8; 16] = [1; 16];
+const DIMENSIONS: usize = 384;
+const NEAREST: usize = 200;
+
+fn scan(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+    measure(settings.size(100_000, 1_000), 4, settings, scratch)
+}
+
+fn scan_million(settings: &Settings, scratch: &Scratch) -> Outcome<Vec<Figure>> {
+    measure(settings.size(1_000_000, 2_000), 30, settings, scratch)
+}
+
+fn measure(
+    count: u64,
+    wanted_millis: u64,
+    settings: &Settings,
+    scratch: &Scratch,
+) -> Outcome<Vec<Figure>> {
+    let path = file(&scratch.place(&format!("vectors-{count}")), &MODEL);
+    let center = vec![0.02; DIMENSIONS];
+    let mut random = Random(1);
+    fill(&path, &center, count, &mut random)?;
+    let opened = || -> Outcome<Vectors> {
+        Vectors::open(&path, MODEL, &center)?.ok_or_else(|| "the file cannot be used".into())
+    };
+    let mut vectors = opened()?;
+    let queries: Vec<Vec<f32>> = (0..16).map(|_| random.vector()).collect();
+    let mut next = queries.iter().cycle();
+    let mut contestants = [
+        Contestant::new("scan and choose", || {
+            let query = next.next().ok_or("there are queries")?;
+            let (taken, best) = time(|| Ok(vectors.query(query).best(NEAREST)))?;
+            assert_eq!(best.len(), NEAREST);
+            Ok(taken)
+        }),
+        Contestant::new("open the file: check and group all records", || Ok(time(opened)?.0)),
+    ];
+    let samples = contest(settings.size(200, 3), &mut contestants)?;
+    drop(contestants);
+    let refreshed = time(|| Ok(vectors.refresh()?))?.0;
+    let rows = samples.iter().map(|one| {
+        let times = [one.median(), one.at(0.95), one.max()];
+        Row::new(&one.name, times.map(report::show).to_vec())
+    });
+    let p95 = samples[0].at(0.95);
+    let bytes = std::fs::metadata(&path)?.len();
+    std::fs::remove_file(&path)?;
+    Ok(vec![Figure {
+        title: format!("Scan of {count} records"),
+        about: format!(
+            "{bytes} bytes. Looking whether anything was appended or erased takes {}.",
+            report::show(refreshed)
+        ),
+        columns: vec!["p50", "p95", "longest"],
+        rows: rows.collect(),
+        verdict: Some(Verdict {
+            target: format!("p95 at most {wanted_millis} ms"),
+            reached: report::show(p95),
+            is_met: p95.as_millis() < u128::from(wanted_millis),
+        }),
+    }])
+}
+
+/// Writes records of random vectors, one per memory.
+fn fill(path: &Path, center: &[f32], count: u64, random: &mut Random) -> Outcome<()> {
+    let mut writer =
+        VectorWriter::open(path, MODEL, center)?.ok_or("another process writes there")?;
+    for row in 0..count as i64 {
+        let digest = digest(&MODEL, &row.to_string());
+        let window = Window { digest, vector: Some(random.vector()) };
+        writer.put(MemoryKey { kind: 0, row }, &[window], || true)?;
+    }
+    Ok(())
+}
+
+/// Pseudo-random unit vectors.
+struct Random(u64);
+
+impl Random {
+    fn vector(&mut self) -> Vec<f32> {
+        let mut component = || {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (self.0 >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+        };
+        let values: Vec<f32> = (0..DIMENSIONS).map(|_| component()).collect();
+        let length = values.iter().map(|value| value * value).sum::<f32>().sqrt();
+        values.iter().map(|value| value / length).collect()
+    }
+}
