@@ -6,6 +6,7 @@ mod context;
 mod context_sessions;
 mod costs;
 pub mod details;
+mod embedding_texts;
 mod event_lookup;
 mod export_view;
 pub mod file_edits;

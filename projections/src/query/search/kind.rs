@@ -28,6 +28,20 @@ impl Kind {
         }
     }
 
+    /// Its number in vector files. Never changes.
+    pub fn number(self) -> u8 {
+        match self {
+            Self::Observation => 0,
+            Self::Summary => 1,
+            Self::Prompt => 2,
+        }
+    }
+
+    /// The kind of this number.
+    pub fn of_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.number() == number)
+    }
+
     pub(crate) fn table(self) -> &'static str {
         match self {
             Self::Observation => "observations",
