@@ -1,1 +1,155 @@
-//! Turns text into vectors of its meaning.
+//! Turns text into vectors of its meaning: a BERT encoder over a model file, one text at a time.
+//!
+//! No I/O and no clock. The same text gives the same bits on every processor, so that vectors made on
+//! one machine can be compared with, and checked on, any other.
+
+mod encoder;
+pub mod format;
+mod kernel;
+mod unicode;
+mod vocabulary;
+mod windows;
+mod wordpiece;
+
+use std::fmt;
+
+use encoder::Encoder;
+use format::{Header, Reader};
+use kernel::Instructions;
+use vocabulary::Vocabulary;
+
+/// Raised when the tokenizer, the windows or the forward pass change what a text becomes.
+const RULES_VERSION: u32 = 1;
+
+/// A model file, used in place: pages are read when a text first needs them.
+#[derive(Debug)]
+pub struct Model<'a> {
+    header: Header<'a>,
+    id: ModelId,
+    vocabulary: Vocabulary<'a>,
+    encoder: Encoder<'a>,
+}
+
+/// Why bytes are not a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidModel(String);
+
+/// What a text is for. The model was trained to see a prefix before queries and none before memories.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Query,
+    Memory,
+}
+
+/// Vectors can be compared only if they were made by the same model and the same rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ModelId(pub [u8; 16]);
+
+impl<'a> Model<'a> {
+    /// Reads the header and the places of the weights. Truncated and foreign bytes are an error; damage
+    /// within the weights is not noticed here.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, InvalidModel> {
+        let (header, body) = Header::decode(bytes)?;
+        let mut reader = Reader::new(body);
+        let vocabulary = Vocabulary::read(&mut reader, &header)?;
+        let encoder = Encoder::read(&mut reader, &header)?;
+        reader.finish()?;
+        let mut digest = blake3::Hasher::new();
+        digest.update(&bytes[..bytes.len() - body.len()]).update(&RULES_VERSION.to_le_bytes());
+        let mut id = [0; 16];
+        digest.finalize_xof().fill(&mut id);
+        Ok(Self { header, id: ModelId(id), vocabulary, encoder })
+    }
+
+    /// From the header, which holds a digest of the weights, and the version of this crate's rules.
+    pub fn id(&self) -> ModelId {
+        self.id
+    }
+
+    pub fn name(&self) -> &str {
+        self.header.name
+    }
+
+    /// The length of a vector.
+    pub fn dimensions(&self) -> usize {
+        self.header.hidden
+    }
+
+    /// The median of each dimension over ordinary texts. Vectors lose less in few bits once it is subtracted.
+    pub fn center(&self) -> Vec<f32> {
+        self.header.center.clone()
+    }
+
+    /// How much the words of a query count beside its meaning when both rank a result.
+    pub fn words_weight(&self) -> f32 {
+        self.header.words_weight
+    }
+
+    /// The vector of a text, of unit length. What is beyond the longest text that the model reads is cut off.
+    ///
+    /// A damaged model can give values that are not numbers; then every dimension is zero.
+    pub fn embed(&self, text: &str, role: Role) -> Vec<f32> {
+        self.embed_by(text, role, Instructions::of_this_processor())
+    }
+
+    fn embed_by(&self, text: &str, role: Role, instructions: Instructions) -> Vec<f32> {
+        let mut vector = self.encoder.encode(&self.tokens(text, role), instructions);
+        let length = kernel::dot(&vector, &vector).sqrt();
+        if length.is_normal() {
+            for value in &mut vector {
+                *value /= length;
+            }
+        } else {
+            vector.fill(0.0);
+        }
+        vector
+    }
+
+    /// The pieces of a text between the marks of its beginning and end.
+    fn tokens(&self, text: &str, role: Role) -> Vec<u32> {
+        let mut tokens = vec![self.header.first_token];
+        let most = self.header.tokens_max - 1;
+        if role == Role::Query {
+            wordpiece::push_pieces(&self.vocabulary, self.header.query_prefix, most, &mut tokens);
+        }
+        wordpiece::push_pieces(&self.vocabulary, text, most, &mut tokens);
+        tokens.push(self.header.last_token);
+        tokens
+    }
+
+    /// Whether the model knows the language of a text well enough for its vector to mean anything.
+    ///
+    /// No, if there is nothing to read, if more than a fifth of the pieces are unknown, or if most letters are
+    /// outside the Latin alphabet: single letters of many scripts are known, their words are not.
+    pub fn can_read(&self, text: &str) -> bool {
+        let mut pieces = Vec::new();
+        wordpiece::push_pieces(&self.vocabulary, text, self.header.tokens_max, &mut pieces);
+        let unknown = pieces.iter().filter(|id| **id == self.vocabulary.unknown()).count();
+        let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+        let foreign = text.chars().filter(|c| unicode::is_foreign_letter(*c)).count();
+        !pieces.is_empty() && unknown * 5 <= pieces.len() && foreign * 2 <= letters
+    }
+
+    /// The parts of a long text that get vectors of their own: at most 3 windows of at most 160 words, each
+    /// beginning with the last 40 words of the one before. A text without words has none.
+    pub fn windows<'t>(&self, text: &'t str) -> Vec<&'t str> {
+        windows::of(text)
+    }
+}
+
+impl fmt::Display for ModelId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Display for InvalidModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "not a usable embedding model: {}", self.0)
+    }
+}
+
+impl std::error::Error for InvalidModel {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,266 @@
+//! The arithmetic: products of matrices, norms, softmax and GELU with one fixed result.
+//!
+//! Every sum has one order: products are summed over the inputs one after the other by fused
+//! multiply-add, other sums run in `LANES` lanes. Loops over lanes become vector instructions of whatever
+//! width, which changes no bit. No function of a C library is used, as those differ between systems
+//! (`mul_add` and `sqrt` are defined to the last bit).
+#![expect(clippy::inline_always, reason = "compiled again for the caller's instruction set")]
+
+use crate::format::{Floats, GROUP, LANES};
+
+/// Which instructions the compiler may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Instructions {
+    /// Those of every processor of this architecture. x86-64 alone has no fused multiply-add: correct, and slow.
+    Baseline,
+    /// AVX2 and FMA: all x86-64 processors since about 2013.
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+}
+
+/// Exists only where the processor has AVX2 and FMA.
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Avx2(());
+
+impl Instructions {
+    pub(crate) fn of_this_processor() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            return Self::Avx2(Avx2(()));
+        }
+        Self::Baseline
+    }
+}
+
+/// One value per lane.
+pub(crate) type Lanes = [f32; LANES];
+
+/// `LANES` columns of a matrix: one row per input.
+pub(crate) type Panel = [Lanes];
+
+/// Multiplies rows with a panel. A row begins every `stride` values and is as long as the panel has rows.
+/// The sums of a row go to `out`, every `out_stride` values.
+///
+/// Plain loops over indexes, without closures: only these end up in registers and in the caller's instruction set.
+#[inline(always)]
+pub(crate) fn multiply(
+    rows: &[f32],
+    stride: usize,
+    panel: &Panel,
+    out: &mut [f32],
+    out_stride: usize,
+) {
+    /// As many rows as have their sums in registers: 12 of AVX2's 16.
+    const ROWS: usize = 6;
+    let blocks = rows.chunks(ROWS * stride).zip(out.chunks_mut(ROWS * out_stride));
+    for (rows, out) in blocks {
+        match rows.len().div_ceil(stride) {
+            1 => multiply_rows::<1>(rows, stride, panel, out, out_stride),
+            2 => multiply_rows::<2>(rows, stride, panel, out, out_stride),
+            3 => multiply_rows::<3>(rows, stride, panel, out, out_stride),
+            4 => multiply_rows::<4>(rows, stride, panel, out, out_stride),
+            5 => multiply_rows::<5>(rows, stride, panel, out, out_stride),
+            _ => multiply_rows::<ROWS>(rows, stride, panel, out, out_stride),
+        }
+    }
+}
+
+#[inline(always)]
+fn multiply_rows<const ROWS: usize>(
+    rows: &[f32],
+    stride: usize,
+    panel: &Panel,
+    out: &mut [f32],
+    out_stride: usize,
+) {
+    let mut inputs = [&rows[..0]; ROWS];
+    for row in 0..ROWS {
+        inputs[row] = &rows[row * stride..][..panel.len()];
+    }
+    let mut sums = [[0.0; LANES]; ROWS];
+    for input in 0..panel.len() {
+        let weights = &panel[input];
+        for row in 0..ROWS {
+            let value = inputs[row][input];
+            for lane in 0..LANES {
+                sums[row][lane] = value.mul_add(weights[lane], sums[row][lane]);
+            }
+        }
+    }
+    for row in 0..ROWS {
+        out[row * out_stride..][..LANES].copy_from_slice(&sums[row]);
+    }
+}
+
+/// A matrix of 8-bit weights with one scale and one bias per output.
+#[derive(Debug)]
+pub(crate) struct Linear<'a> {
+    pub(crate) inputs: usize,
+    pub(crate) outputs: usize,
+    pub(crate) scales: Floats<'a>,
+    pub(crate) biases: Floats<'a>,
+    /// `[outputs / LANES][inputs][LANES]`, signed
+    pub(crate) weights: &'a [u8],
+}
+
+impl Linear<'_> {
+    /// `out` gets one row of outputs per row of inputs.
+    #[inline(always)]
+    pub(crate) fn apply(&self, rows: &[f32], out: &mut Vec<f32>) {
+        out.clear();
+        out.resize(rows.len() / self.inputs * self.outputs, 0.0);
+        let mut panel = vec![[0.0; LANES]; self.inputs];
+        let (weights, _) = self.weights.as_chunks::<LANES>();
+        for (number, weights) in weights.chunks_exact(self.inputs).enumerate() {
+            for (to, from) in panel.iter_mut().zip(weights) {
+                for lane in 0..LANES {
+                    to[lane] = f32::from(from[lane].cast_signed());
+                }
+            }
+            let out = &mut out[number * LANES..];
+            multiply(rows, self.inputs, &panel, out, self.outputs);
+            let (scales, biases) = (self.scales.lanes(number), self.biases.lanes(number));
+            for row in out.chunks_mut(self.outputs) {
+                for lane in 0..LANES {
+                    row[lane] = row[lane].mul_add(scales[lane], biases[lane]);
+                }
+            }
+        }
+    }
+}
+
+/// Layer normalisation.
+#[derive(Debug)]
+pub(crate) struct Norm<'a> {
+    pub(crate) weights: Floats<'a>,
+    pub(crate) biases: Floats<'a>,
+    pub(crate) epsilon: f32,
+}
+
+impl Norm<'_> {
+    #[inline(always)]
+    pub(crate) fn apply(&self, rows: &mut [f32], length: usize) {
+        for row in rows.chunks_exact_mut(length) {
+            let mean = sum(row, |value| value) / length as f32;
+            let variance = sum(row, |value| (value - mean) * (value - mean)) / length as f32;
+            let factor = 1.0 / (variance + self.epsilon).sqrt();
+            let parameters = self.weights.iter().zip(self.biases.iter());
+            for (value, (weight, bias)) in row.iter_mut().zip(parameters) {
+                *value = ((*value - mean) * factor).mul_add(weight, bias);
+            }
+        }
+    }
+}
+
+/// The sum over values whose number is a multiple of `LANES`.
+#[inline(always)]
+fn sum(values: &[f32], of: impl Fn(f32) -> f32) -> f32 {
+    let mut sums = [0.0; LANES];
+    for values in values.as_chunks::<LANES>().0 {
+        for (sum, value) in sums.iter_mut().zip(values) {
+            *sum += of(*value);
+        }
+    }
+    sums.iter().sum()
+}
+
+/// Dot product of vectors of the same length.
+pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).fold(0.0, |sum, (a, b)| a.mul_add(*b, sum))
+}
+
+/// Adds `other` to `rows`.
+#[inline(always)]
+pub(crate) fn add(rows: &mut [f32], other: &[f32]) {
+    rows.iter_mut().zip(other).for_each(|(value, other)| *value += other);
+}
+
+/// Turns the first `count` scores of a row into weights that sum up to one; the others into zeros.
+/// A row is as long as a multiple of `LANES`.
+#[inline(always)]
+pub(crate) fn softmax(row: &mut [f32], count: usize, scale: f32) {
+    let mut highest = [f32::MIN; LANES];
+    row[count..].fill(f32::MIN);
+    for scores in row.as_chunks::<LANES>().0 {
+        for (highest, score) in highest.iter_mut().zip(scores) {
+            *highest = highest.max(*score);
+        }
+    }
+    let highest = highest.iter().copied().fold(f32::MIN, f32::max);
+    for score in row.iter_mut() {
+        *score = exp((*score - highest) * scale);
+    }
+    row[count..].fill(0.0);
+    let factor = 1.0 / sum(row, |value| value);
+    for value in row {
+        *value *= factor;
+    }
+}
+
+/// `x · Φ(x)` with the normal distribution's Φ.
+#[inline(always)]
+pub(crate) fn gelu(values: &mut [f32]) {
+    for value in values {
+        *value = 0.5 * *value * (1.0 + erf(*value * std::f32::consts::FRAC_1_SQRT_2));
+    }
+}
+
+/// Abramowitz and Stegun, 7.1.26: off by 1.5e-7 at most.
+#[inline(always)]
+fn erf(x: f32) -> f32 {
+    let t = 1.0 / x.abs().mul_add(0.327_591_1, 1.0);
+    let polynomial = t
+        .mul_add(1.061_405_4, -1.453_152_1)
+        .mul_add(t, 1.421_413_8)
+        .mul_add(t, -0.284_496_72)
+        .mul_add(t, 0.254_829_6);
+    (1.0 - polynomial * t * exp(-x * x)).copysign(x)
+}
+
+/// The exponential, by powers of two and a Taylor polynomial; no more than a few units off in the last place.
+#[inline(always)]
+fn exp(x: f32) -> f32 {
+    /// Added to a small number, leaves its nearest integer in the lowest bits.
+    const ROUND: f32 = 12_582_912.0;
+    /// ln 2 in two parts; multiples of the first are exact.
+    const LN_2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
+    let rounded = x.clamp(-87.0, 88.0).mul_add(std::f32::consts::LOG2_E, ROUND);
+    let twos = rounded - ROUND;
+    let rest = twos.mul_add(-LN_2[1], twos.mul_add(-LN_2[0], x.clamp(-87.0, 88.0)));
+    let series = rest
+        .mul_add(1.0 / 5040.0, 1.0 / 720.0)
+        .mul_add(rest, 1.0 / 120.0)
+        .mul_add(rest, 1.0 / 24.0)
+        .mul_add(rest, 1.0 / 6.0)
+        .mul_add(rest, 0.5)
+        .mul_add(rest, 1.0)
+        .mul_add(rest, 1.0);
+    series * f32::from_bits((rounded.to_bits() << 23).wrapping_add(1.0_f32.to_bits()))
+}
+
+/// One row of a table of 4-bit values with a scale for each group.
+#[derive(Debug)]
+pub(crate) struct Table<'a> {
+    /// Values from -8 to 7, plus 8; byte `i` of a group holds value `i` and, in its upper half, `i + 16`.
+    pub(crate) values: &'a [u8],
+    /// The upper halves of f32 numbers.
+    pub(crate) scales: &'a [u8],
+}
+
+impl Table<'_> {
+    /// Adds a row to `to`.
+    pub(crate) fn add_row(&self, row: usize, to: &mut [f32]) {
+        let length = to.len();
+        let values = self.values[row * length / 2..][..length / 2].as_chunks::<{ GROUP / 2 }>().0;
+        let scales = self.scales[row * length / GROUP * 2..].as_chunks::<2>().0;
+        for ((to, values), scale) in to.chunks_exact_mut(GROUP).zip(values).zip(scales) {
+            let scale = f32::from_bits(u32::from(u16::from_le_bytes(*scale)) << 16);
+            let (low, high) = to.split_at_mut(GROUP / 2);
+            for ((low, high), pair) in low.iter_mut().zip(high).zip(values) {
+                *low += (f32::from(pair & 15) - 8.0) * scale;
+                *high += (f32::from(pair >> 4) - 8.0) * scale;
+            }
+        }
+    }
+}
