@@ -8,6 +8,7 @@ use crate::{
     model::dump,
     sandbox::{Run, Sandbox},
     secrets::assert_nowhere,
+    vectors::{SEMANTIC, assert_no_vector_of},
 };
 
 /// What is to be forgotten.
@@ -55,6 +56,7 @@ fn remembered() -> Sandbox {
     turn(&sandbox, "plain", 2, "otter");
     run(&sandbox, &["distill"]).ok();
     run(&sandbox, &["remember", "the", SECRET, "is", "mine"]).ok();
+    sandbox.run_with(&["index"], &[SEMANTIC], "").ok();
     let found = run(&sandbox, &["search", SECRET]).ok();
     assert!(found.contains(SECRET), "{found}");
     sandbox
@@ -96,6 +98,8 @@ fn erased_events_are_in_no_file() {
         "{result}"
     );
     assert_nowhere(&sandbox, &[SECRET]);
+    let note = format!("the {SECRET} is mine");
+    assert_no_vector_of(&sandbox.data(), &[&note]);
     // The rest is unchanged, also after a rebuild from the log.
     let found = sandbox.run(&["search", "walrus"]).ok();
     assert!(found.contains("walrus"), "{found}");

@@ -57,6 +57,7 @@ mod ship;
 mod soak;
 mod statusline;
 mod tls;
+mod vectors;
 mod verify;
 mod why;
 mod words;

@@ -69,6 +69,8 @@ impl Sandbox {
         command.args(arguments).env_clear().env("HOME", self.home()).env("PATH", "/usr/bin:/bin");
         // Only tests of it want a process that goes on by itself.
         command.env("CLAUDE_MEM_WORKER_AUTOSTART", "false");
+        // Only tests of vectors want to pay for them.
+        command.env("CLAUDE_MEM_SEMANTIC", "off");
         command.current_dir(self.home());
         command
     }

@@ -9,11 +9,14 @@ use serde_json::json;
 
 use claude_mem_tools::placeholders::measure;
 
-use crate::sandbox::{Sandbox, binary};
+use crate::{
+    sandbox::{Sandbox, binary},
+    vectors::assert_no_vector_of,
+};
 use generator::Example;
 
-/// Looks for texts in every byte below the data directory, and in every payload of the log once it is
-/// decompressed.
+/// Looks for texts in every byte below the data directory, in every payload of the log once it is
+/// decompressed, and in what the vectors say.
 pub(crate) fn assert_nowhere(sandbox: &Sandbox, texts: &[&str]) {
     let mut count = 0;
     each_file(&sandbox.data(), &mut |file| {
@@ -22,6 +25,7 @@ pub(crate) fn assert_nowhere(sandbox: &Sandbox, texts: &[&str]) {
         assert_absent(file.to_string_lossy().as_bytes(), texts, "the name of a file");
     });
     assert!(count > 2, "there is something to look through");
+    assert_no_vector_of(&sandbox.data(), texts);
     let log = Log::open(&sandbox.data().join("log"), Options::default()).unwrap();
     let mut reader = log.read_from_start();
     while let Some(item) = reader.next().unwrap() {

@@ -45,6 +45,7 @@ fn settings_are_listed_by_group_with_their_units() {
             "# Recording",
             "# Distilling",
             "# Context",
+            "# Search",
             "# Backup and sync",
             "# Retention",
             "# Worker"

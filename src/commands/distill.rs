@@ -6,10 +6,14 @@ use clap::Args;
 use claude_mem_events::FailureClass;
 use serde_json::json;
 
-use claude_mem_core::{app::App, failure::Failure, format::count};
+use super::index::embed;
+use claude_mem_core::{
+    app::App, failure::Failure, format::count, worker_process::is_worker_running,
+};
 use claude_mem_distill::{
     self, Distilled, RunOptions, Stopped, dollars, providers::auto::remedy, tokens,
 };
+use claude_mem_memory::{semantic::Depth, store};
 
 /// Distill pending events into memories now
 ///
@@ -34,7 +38,19 @@ impl Distill {
         let wait_max = Duration::from_secs(self.wait);
         let options = RunOptions { is_due_only: self.due, wait_max, ..RunOptions::default() };
         let distilled = claude_mem_distill::distill(app, &options)?;
+        embed_without_worker(app);
         report(app, &distilled, self.json)
+    }
+}
+
+/// Gives new memories their vectors. The worker does that by itself, and a failure changes nothing about the memories.
+fn embed_without_worker(app: &mut App) {
+    if is_worker_running(&app.paths.data) {
+        return;
+    }
+    let embedded = store::open_whole(app).and_then(|(store, _)| embed(app, &store, Depth::Rows));
+    if let Err(failure) = embedded {
+        app.output.say(format_args!("warning: {}", failure.in_one_line()));
     }
 }
 

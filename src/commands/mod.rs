@@ -17,6 +17,7 @@ mod help;
 mod hook;
 mod hosts;
 mod import;
+mod index;
 mod install;
 mod key;
 mod log;
@@ -80,6 +81,7 @@ enum Command {
     #[command(alias = "project")]
     Distill(distill::Distill),
     Replay(replay::Replay),
+    Index(index::Index),
     Retry(retry::RetryParked),
     Diff(diff::Diff),
     Costs(costs::Costs),
@@ -152,6 +154,7 @@ impl Command {
             Self::Settings(settings) => settings.run(app),
             Self::Distill(distill) => distill.run(app),
             Self::Replay(replay) => replay.run(app),
+            Self::Index(index) => index.run(app),
             Self::Retry(retry) => retry.run(app),
             Self::Diff(diff) => diff.run(app),
             Self::Costs(costs) => costs.run(app),

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::ship;
 use claude_mem_core::{app::App, failure::Failure, format::count};
-use claude_mem_memory::store;
+use claude_mem_memory::{semantic::erase_hidden, store};
 use claude_mem_sync::{
     pull,
     ship::remote::{Purpose, Remote},
@@ -34,7 +34,9 @@ impl Pull {
         let remote =
             Remote::open(&place, Purpose::Read, &app.paths, &app.settings, &app.environment)?;
         let outcome = ship::runtime()?.block_on(pull::pull(&remote, &app.paths))?;
-        store::open_whole(app)?;
+        let (store, _) = store::open_whole(app)?;
+        // They may have forgotten something.
+        erase_hidden(app, &store)?;
         claude_mem_core::worker_process::wake(&app.paths.data);
         self.print_result(app, &outcome)?;
         match outcome.failed.into_iter().next() {

@@ -7,7 +7,7 @@ pub fn count(count: impl TryInto<u64>, what: &str) -> String {
         Some((noun, _)) => what.split_at(noun.len()),
         None => (what, ""),
     };
-    let number = grouped(count);
+    let number = number(count);
     match noun.strip_suffix('y') {
         _ if count == 1 => format!("{number} {what}"),
         Some(stem) => format!("{number} {stem}ies{rest}"),
@@ -16,8 +16,9 @@ pub fn count(count: impl TryInto<u64>, what: &str) -> String {
     }
 }
 
-fn grouped(count: u64) -> String {
-    let digits = count.to_string();
+/// `1,234`.
+pub fn number(count: impl TryInto<u64>) -> String {
+    let digits = count.try_into().unwrap_or(u64::MAX).to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at).is_multiple_of(3) {

@@ -22,7 +22,7 @@ use claude_mem_log::{
 use claude_mem_projections::{Eraser, FoldState, Store, Vacuumed};
 
 use claude_mem_core::{app::App, failure::Failure, os, settings::table::SKIP_TOOLS};
-use claude_mem_memory::store;
+use claude_mem_memory::{semantic::erase_hidden, store};
 
 /// Options of a compaction.
 #[derive(Debug, Clone, Default)]
@@ -85,6 +85,8 @@ pub fn run(
     }
     record(app, point)?;
     catch_up(&mut store, &log)?;
+    // Another machine may have forgotten something, whose rows were deleted by whoever pulled its log.
+    erase_hidden(app, &store)?;
     let all = store.eraser()?;
     make_complete(&dir, &store, &all, &log)?;
     let mut outcome = Outcome::default();

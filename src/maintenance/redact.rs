@@ -19,7 +19,7 @@ use crate::{
 };
 use claude_mem_capture::redaction::redact as redact_event;
 use claude_mem_core::{app::App, failure::Failure};
-use claude_mem_memory::store;
+use claude_mem_memory::{semantic::erase_changed, store};
 use claude_mem_privacy::Policy;
 
 /// Result of a redaction.
@@ -82,6 +82,7 @@ pub fn redact(
         store.mark_outdated()?;
         catch_up(&mut store, &log)?;
         purge::everything(app, &store)?;
+        erase_changed(app, &store)?;
         store.vacuum()?;
         crate::repair::refresh_backup(app)?;
     }

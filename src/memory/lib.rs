@@ -13,6 +13,7 @@ pub mod report;
 pub mod resolve;
 pub mod revise;
 pub mod search;
+pub mod semantic;
 pub mod shell_commits;
 pub mod status_line;
 pub mod store;

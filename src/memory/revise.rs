@@ -13,6 +13,7 @@ use claude_mem_projections::{
 use crate::{
     forget::known_project,
     remember::{Redactor, known_type, record, session},
+    semantic::erase_memory,
     store,
 };
 use claude_mem_core::{app::App, failure::Failure};
@@ -126,6 +127,10 @@ pub fn revise(
     let event = record(app, &project, session, &event.into())?;
     let log = store::open_log(app)?;
     store::fold_for(store, &log, store::WAIT_MAX)?;
+    if matches!(change, Change::Edit(_)) {
+        // The worker gives the new text its vectors.
+        erase_memory(app, name)?;
+    }
     let Editable { mut title, text, .. } = editable(store, name).unwrap_or_default();
     if title.is_empty() {
         first_line(&text).clone_into(&mut title);

@@ -19,8 +19,15 @@ pub struct Scan<'a> {
     cosines: Vec<f32>,
 }
 
+impl Vectors {
+    /// Compares a unit vector with all records.
+    pub fn query(&self, vector: &[f32]) -> Scan<'_> {
+        Scan::new(self, vector, self.is_readable() && vector.len() == self.center.len())
+    }
+}
+
 impl<'a> Scan<'a> {
-    pub(crate) fn new(vectors: &'a Vectors, vector: &[f32], is_readable: bool) -> Self {
+    fn new(vectors: &'a Vectors, vector: &[f32], is_readable: bool) -> Self {
         let center = &vectors.center;
         let (scale, query) = quantize(vector, center);
         let constant = product(vector, center) - product(center, center);
@@ -69,7 +76,7 @@ impl<'a> Scan<'a> {
                 continue;
             }
             kept.push((memory as u32, *cosine));
-            if kept.len() >= 2 * count.max(32) {
+            if kept.len() >= count.max(32).saturating_mul(2) {
                 kept.select_nth_unstable_by(count, nearest_first);
                 kept.truncate(count);
                 least = kept.iter().map(|(_, cosine)| *cosine).fold(f32::INFINITY, f32::min);

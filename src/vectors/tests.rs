@@ -110,7 +110,7 @@ fn the_nearest_of_many_are_those_of_a_full_sort() {
     let scan = vectors.query(&vector("text 7"));
     let mut all: Vec<_> = vectors.keys().map(|key| (key, scan.cosine(key).unwrap())).collect();
     all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    for count in [0, 1, 3, 40, 500, 5000] {
+    for count in [0, 1, 3, 40, 500, 5000, usize::MAX] {
         assert_eq!(scan.best(count), all[..count.min(3000)]);
     }
 }

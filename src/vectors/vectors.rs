@@ -9,7 +9,7 @@ use std::{
 use memmap2::Mmap;
 
 use crate::{
-    Digest, MemoryKey, ModelId, Scan,
+    Digest, MemoryKey, ModelId,
     format::{HEADER_BYTES, Header, Record},
 };
 
@@ -95,16 +95,19 @@ impl Vectors {
         self.memories.iter().map(|memory| memory.key)
     }
 
+    /// Whether a memory has a vector.
+    pub fn has(&self, key: MemoryKey) -> bool {
+        self.memories.binary_search_by_key(&key, |memory| memory.key).is_ok()
+    }
+
     /// The digests of a memory's texts that have a vector.
     pub fn digests(&self, key: MemoryKey) -> impl Iterator<Item = Digest> {
         self.records_of(key).iter().map(|number| self.record(*number as usize).digest())
     }
 
-    /// Compares a unit vector with all records.
-    pub fn query(&self, vector: &[f32]) -> Scan<'_> {
-        // Somebody else may have truncated the file, and then reading the mapping would end the process.
-        let is_whole = self.file.metadata().is_ok_and(|found| found.len() >= self.map.len() as u64);
-        Scan::new(self, vector, is_whole && vector.len() == self.center.len())
+    /// Whether the mapping can be read: somebody else may have truncated the file, and then reading would end the process.
+    pub(crate) fn is_readable(&self) -> bool {
+        self.file.metadata().is_ok_and(|found| found.len() >= self.map.len() as u64)
     }
 
     /// The bytes of all records.

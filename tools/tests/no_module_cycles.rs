@@ -30,6 +30,7 @@ const CRATES: &[&str] = &[
     "src/privacy/lib.rs",
     "src/server/lib.rs",
     "src/sync/lib.rs",
+    "src/vectors/lib.rs",
     "tools/src/lib.rs",
 ];
 

@@ -11,14 +11,14 @@ use claude_mem_capture::Dropped;
 use claude_mem_core::{
     app::App,
     failure::Failure,
-    format::{bytes, count},
+    format::{bytes, count, number},
     os,
     settings::{AnySetting, Kind, Refused, Source, table, variables},
     worker_process::is_worker_running,
 };
 use claude_mem_distill::{setup, status::DistillStatus};
 use claude_mem_install::{Targets, registered::Hooks, rival};
-use claude_mem_memory::store::rebuild_report;
+use claude_mem_memory::{semantic, store::rebuild_report};
 use claude_mem_server::worker::client;
 use claude_mem_sync::ship::{
     backup::Backup,
@@ -299,7 +299,31 @@ fn memory(app: &App) -> Vec<Finding> {
         }
     }
     findings.extend(provider(app, &store));
+    findings.extend(vectors(app, &store));
     findings
+}
+
+/// The embedding model, and how many memories it has not read yet.
+fn vectors(app: &App, store: &Store) -> Option<Finding> {
+    const CHECK: &str = "vectors";
+    match semantic::count(app, store) {
+        Ok(None) => None,
+        Ok(Some(counts)) if counts.missing == 0 => {
+            Some(Finding::fine(CHECK, format!("all {}", count(counts.memories, "memory"))))
+        }
+        Ok(Some(counts)) => Some(Finding::fine(
+            CHECK,
+            format!(
+                "{} of {} lack one; the worker or `claude-mem index` adds them",
+                number(counts.missing),
+                count(counts.memories, "memory")
+            ),
+        )),
+        Err(failure) => {
+            let remedy = "correct `CLAUDE_MEM_EMBEDDING_MODEL`, or unset it for the built-in model";
+            Some(Finding::problem(CHECK, failure.in_one_line(), remedy))
+        }
+    }
 }
 
 /// The provider, and why a better one is not used.

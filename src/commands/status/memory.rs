@@ -7,7 +7,10 @@ use serde::Serialize;
 
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_distill::{self, status::DistillStatus};
-use claude_mem_memory::store::rebuild_report;
+use claude_mem_memory::{
+    semantic::{self, VectorCounts},
+    store::rebuild_report,
+};
 
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Memory {
@@ -24,6 +27,10 @@ pub(super) struct Memory {
     pub(super) is_rebuild_due: bool,
     /// A recent rebuild for that reason, and which events the log no longer contains.
     pub(super) rebuilt: Option<String>,
+    /// Memories with and without a vector; null without an embedding model.
+    pub(super) vectors: Option<VectorCounts>,
+    /// Why memories get no vectors.
+    pub(super) vectors_problem: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -64,7 +71,20 @@ impl Memory {
         let distilling = DistillStatus::read(&store, &claude_mem_distill::setup(app)).ok();
         let is_rebuild_due = store.history_mismatch(log).ok().flatten().is_some();
         let rebuilt = rebuild_report(app, &store);
-        Self { counts, trouble, problem, distilling, is_rebuild_due, rebuilt }
+        let (vectors, vectors_problem) = match semantic::count(app, &store) {
+            Ok(vectors) => (vectors, None),
+            Err(failure) => (None, Some(failure.in_one_line())),
+        };
+        Self {
+            counts,
+            trouble,
+            problem,
+            distilling,
+            is_rebuild_due,
+            rebuilt,
+            vectors,
+            vectors_problem,
+        }
     }
 }
 

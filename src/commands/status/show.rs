@@ -7,7 +7,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use super::{Hooks, Memory, StatusReport, Worker};
 use claude_mem_core::{
     app::Output,
-    format::{bytes, count},
+    format::{bytes, count, number},
 };
 use claude_mem_distill::{prompts::InstructionsSource, status::Redo};
 
@@ -41,6 +41,7 @@ pub(super) fn page(found: &StatusReport, output: &Output) -> String {
         page.line("hooks", &line);
     }
     page.line("memory", &memory(&found.memory));
+    page.line("vectors", &vectors(found, output));
     page.line("rebuilt", &rebuilt(&found.memory, output));
     for line in provider(&found.memory, output) {
         page.line("provider", &line);
@@ -80,6 +81,28 @@ impl Page<'_> {
             let name = self.output.dim(&format!("{name:>11}"));
             let _ = writeln!(self.text, "{name}  {value}");
         }
+    }
+}
+
+/// Empty without memories, and if vectors are switched off.
+fn vectors(found: &StatusReport, output: &Output) -> String {
+    if let Some(problem) = &found.memory.vectors_problem {
+        return output.paint(BAD, problem);
+    }
+    let how = if found.worker.is_running {
+        "the worker adds them"
+    } else {
+        "`claude-mem index` adds them"
+    };
+    match found.memory.vectors {
+        None => String::new(),
+        Some(counts) if counts.memories == 0 => String::new(),
+        Some(counts) if counts.missing == 0 => format!("all {}", count(counts.memories, "memory")),
+        Some(counts) => format!(
+            "{} of {} lack one; {how}",
+            number(counts.missing),
+            count(counts.memories, "memory")
+        ),
     }
 }
 

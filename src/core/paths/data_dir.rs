@@ -43,6 +43,7 @@ pub const OURS: &[&str] = &[
     "restoring",
     "settings.good",
     "viewer.html",
+    "vectors",
 ];
 /// Ours as well, unless the TypeScript claude-mem shares them.
 pub const SHARED: &[&str] = &["settings.json", ".env"];

@@ -107,6 +107,12 @@ settings! {
         CONTEXT_SHOW_TERMINAL_OUTPUT: bool = "CLAUDE_MEM_CONTEXT_SHOW_TERMINAL_OUTPUT", true,
             "Report in the terminal", "Show in one line what a session was given when it starts.";
     }
+    Search {
+        SEMANTIC: bool = "CLAUDE_MEM_SEMANTIC", true,
+            "Search by meaning", "Give memories vectors, and find them by meaning as well as by words. Everything happens on this machine.";
+        EMBEDDING_MODEL: Option<PathBuf> = "CLAUDE_MEM_EMBEDDING_MODEL", (),
+            "Embedding model", "File of another embedding model. If empty, the built-in one.";
+    }
     Sync {
         SHIP_TO: String = "CLAUDE_MEM_SHIP_TO", Plain(""),
             "Backup destination", "Where the log is copied: a directory, `s3://BUCKET/PREFIX`, `gs://…` or `az://…`. If empty, only the local backup.";

@@ -7,7 +7,7 @@ use claude_mem_log::{Item, Log};
 use claude_mem_projections::{ForgetTargets, MemorySource, Store};
 
 use super::{append, known_project, project_of};
-use crate::store;
+use crate::{semantic::erase_hidden, store};
 use claude_mem_capture::redaction;
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_privacy::redact_text;
@@ -108,6 +108,7 @@ pub fn forget_meant(
     let id = append(app, &project, forgotten)?;
     let log = store::open_log(app)?;
     store::fold(store, &log)?;
+    erase_hidden(app, store)?;
     Ok(id)
 }
 

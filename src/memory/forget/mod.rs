@@ -15,6 +15,7 @@ use claude_mem_projections::{
 
 use crate::{
     remember::{record, session},
+    semantic::erase_hidden,
     store,
 };
 use claude_mem_capture::{project::ProjectId, redaction};
@@ -78,6 +79,7 @@ pub fn forget(
     let id = append(app, &project_of(store, &taken.named)?, forgotten)?;
     let log = store::open_log(app)?;
     store::fold(store, &log)?;
+    erase_hidden(app, store)?;
     Ok(id)
 }
 

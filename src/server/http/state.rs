@@ -66,7 +66,9 @@ impl AppState {
         self.block(move || {
             let app = state.shared.app();
             let store = state.store(&app)?;
+            let searching = state.shared.searching();
             let found = work(&store, &app);
+            drop(searching);
             state.keep(store);
             found
         })

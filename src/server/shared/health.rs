@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::{Shared, queue_history::Sample};
 use claude_mem_core::failure::Failure;
 use claude_mem_distill::spent_today;
+use claude_mem_memory::semantic::VectorCounts;
 
 /// Maximum number of unindexed events to count.
 const UNFOLDED_MAX: u64 = 10_000;
@@ -60,6 +61,8 @@ pub struct Health {
     pub parked: u64,
     /// Damaged places in the log.
     pub damage: u64,
+    /// Memories with and without a vector; `None` if there is no model.
+    pub vectors: Option<VectorCounts>,
     /// Spent since midnight.
     pub spent_today: SpentToday,
     /// The provider.
@@ -130,10 +133,16 @@ impl Health {
         let alert = shared.queue.alert();
         let status = match problems.is_empty() {
             false => "unhealthy",
-            true if progress.closed.is_some() || alert.is_some() => "degraded",
+            true if progress.closed.is_some()
+                || alert.is_some()
+                || progress.vectors_problem.is_some() =>
+            {
+                "degraded"
+            }
             true => "ok",
         };
         problems.extend(alert);
+        problems.extend(progress.vectors_problem.clone());
         let provider = Provider {
             state: match (&progress.closed, progress.asking) {
                 (Some(_), _) => "waiting",
@@ -167,6 +176,7 @@ impl Health {
             asking: progress.asking,
             parked: lag.parked,
             damage: lag.gaps,
+            vectors: progress.vectors,
             spent_today: spent,
             provider,
         }

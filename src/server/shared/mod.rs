@@ -64,6 +64,7 @@ pub struct Shared {
     appender: Appender,
     waker: Arc<Waker>,
     busy: AtomicUsize,
+    searches: AtomicUsize,
     /// Last use, in milliseconds since `started`.
     touched: AtomicU64,
     ending: watch::Sender<Option<End>>,
@@ -128,6 +129,7 @@ impl Shared {
             appender,
             waker,
             busy: AtomicUsize::new(0),
+            searches: AtomicUsize::new(0),
             touched: AtomicU64::new(0),
             ending: watch::Sender::new(None),
         }))
@@ -230,6 +232,17 @@ impl Shared {
         Busy(Arc::clone(self))
     }
 
+    /// Makes the embedding thread wait until the result is dropped.
+    pub(crate) fn searching(&self) -> Searching<'_> {
+        self.searches.fetch_add(1, Ordering::SeqCst);
+        Searching(&self.searches)
+    }
+
+    /// Whether a search runs.
+    pub(crate) fn is_searching(&self) -> bool {
+        self.searches.load(Ordering::SeqCst) > 0
+    }
+
     /// Stops the worker: finishes work in progress, starts nothing new.
     pub fn end(&self) {
         self.end_because(End::Requested);
@@ -266,6 +279,16 @@ impl Shared {
     pub fn notify(&self, change: Change) {
         // There may be no listener.
         let _ = self.changes.send(change);
+    }
+}
+
+/// A search in progress.
+#[derive(Debug)]
+pub(crate) struct Searching<'a>(&'a AtomicUsize);
+
+impl Drop for Searching<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -5,6 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use claude_mem_memory::semantic::VectorCounts;
+
 /// Last report of the main loop.
 #[derive(Debug, Clone)]
 pub(crate) struct Progress {
@@ -28,6 +30,10 @@ pub(crate) struct Progress {
     pub closed: Option<(String, Instant)>,
     /// Error of the last round.
     pub problem: Option<String>,
+    /// Memories with and without a vector; `None` without a model, and before the first look.
+    pub vectors: Option<VectorCounts>,
+    /// Why there are no vectors.
+    pub vectors_problem: Option<String>,
 }
 
 /// Shared progress.
@@ -47,12 +53,19 @@ impl SharedProgress {
             moved: Instant::now(),
             closed: None,
             problem: None,
+            vectors: None,
+            vectors_problem: None,
         }))
     }
 
     /// The last report.
     pub(crate) fn read(&self) -> Progress {
         self.lock().clone()
+    }
+
+    /// Updates what another thread than the main loop reports.
+    pub(crate) fn note(&self, change: impl FnOnce(&mut Progress)) {
+        change(&mut self.lock());
     }
 
     /// Updates the report, and the heartbeat.

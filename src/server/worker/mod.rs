@@ -5,6 +5,7 @@
 //! flushes) has a few threads of its own.
 
 pub mod client;
+mod embedding;
 mod jsonl;
 mod listen;
 mod log_layer;
@@ -116,6 +117,7 @@ fn serve_all(app: &App, sockets: Sockets, presence: Presence) -> Result<End, Fai
         .thread_keep_alive(Duration::from_secs(5))
         .build()
         .map_err(|error| broken("start", &error))?;
+    embedding::start(&shared)?;
     let projecting = main_loop::start(&shared, sockets.wake)?;
     let served = runtime.block_on(serve(sockets.http, sockets.lines, Arc::clone(&shared)));
     shared.end();

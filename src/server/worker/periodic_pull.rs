@@ -14,7 +14,7 @@ use claude_mem_core::{
     failure::Failure,
     settings::table::{PULL, SHIP_TO},
 };
-use claude_mem_memory::store;
+use claude_mem_memory::{semantic::erase_hidden, store};
 use claude_mem_sync::pull::pull;
 use claude_mem_sync::ship::{
     Backoff,
@@ -58,6 +58,8 @@ fn run(shared: &Shared, app: &mut App) -> Result<(), Failure> {
         let mut store = store::open(app)?;
         let log = store::open_log(app)?;
         store::fold(&mut store, &log)?;
+        // The other machine may have forgotten something.
+        erase_hidden(app, &store)?;
         shared.notify(Change::Folded);
     }
     match outcome.failed.into_iter().next() {

@@ -78,6 +78,7 @@ impl RecallMessage<'static> {
                 session: &self.session,
                 limit: self.limit,
             };
+            let _searching = shared.searching();
             shared.read(|store| Ok(store.map_or(Ok(Vec::new()), |store| rank(store, &recall))?))
         });
         match ranked.await {

@@ -217,6 +217,17 @@ pub fn advise_huge(room: &memmap2::MmapMut) {
 #[cfg(not(target_os = "linux"))]
 pub fn advise_huge(_room: &memmap2::MmapMut) {}
 
+/// Lets all other work go before that of this thread.
+#[cfg(target_os = "linux")]
+pub fn lower_thread_priority() {
+    // Here the value belongs to the thread; elsewhere it would belong to the process.
+    let _ = rustix::process::nice(19);
+}
+
+/// Only the whole process has a priority here.
+#[cfg(not(target_os = "linux"))]
+pub fn lower_thread_priority() {}
+
 /// One unbuffered write to stdout.
 #[inline]
 pub fn write_out(bytes: &[u8]) -> io::Result<usize> {

@@ -210,6 +210,9 @@ pub fn widen(_pipe: &impl Source) {}
 /// There are no huge pages to be had.
 pub fn advise_huge(_room: &memmap2::MmapMut) {}
 
+/// Threads keep their priority here.
+pub fn lower_thread_priority() {}
+
 /// One write to stdout.
 pub fn write_out(bytes: &[u8]) -> io::Result<usize> {
     let mut stdout = io::stdout().lock();

@@ -90,6 +90,12 @@ function figures(health, kept, now) {
       ),
       figure("Not indexed", count(now.lag_events ?? 0)),
       figure("Parked", count(kept.parked)),
+      health.vectors &&
+        figure(
+          "Without a vector",
+          count(health.vectors.missing),
+          `of ${count(health.vectors.memories)} memories`,
+        ),
     ),
     h(
       "p",

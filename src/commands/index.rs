@@ -1,0 +1,63 @@
+//! `claude-mem index`: bring the database and the vectors up to date, in the foreground.
+
+use clap::Args;
+use claude_mem_projections::Store;
+use serde_json::json;
+
+use super::progress::Progress;
+use claude_mem_core::{
+    app::App,
+    failure::Failure,
+    format::{count, number},
+};
+use claude_mem_memory::{
+    semantic::{Depth, Embedded, embed_missing},
+    store,
+};
+
+/// Index new events and embed memories that lack a vector
+///
+/// The worker does this in the background. Sends nothing anywhere: the embedding model is part of this program.
+#[derive(Debug, Args)]
+pub(crate) struct Index {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Index {
+    pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        let (store, _) = store::open_whole(app)?;
+        let done = embed(app, &store, Depth::Texts)?;
+        if self.json {
+            let found = done.map(|done| {
+                json!({"embedded": done.embedded, "memories": done.counts.memories,
+                    "missing": done.counts.missing, "is_claimed": done.is_claimed})
+            });
+            return app.output.json(&json!({ "vectors": found }));
+        }
+        app.output.line(match done {
+            None => "events are indexed; there is no embedding model in use".to_owned(),
+            Some(done) if done.is_claimed => format!(
+                "another process is embedding; {} of {} left",
+                number(done.counts.missing),
+                count(done.counts.memories, "memory")
+            ),
+            Some(done) => format!(
+                "{} embedded; {} of {} without a vector",
+                count(done.embedded, "memory"),
+                number(done.counts.missing),
+                number(done.counts.memories)
+            ),
+        })
+    }
+}
+
+/// Embeds what is missing, with progress.
+pub(crate) fn embed(app: &App, store: &Store, depth: Depth) -> Result<Option<Embedded>, Failure> {
+    let mut progress = None;
+    embed_missing(app, store, depth, |done, total, _| {
+        progress.get_or_insert_with(|| Progress::new("embedding", total)).show(done, "memories");
+        true
+    })
+}

@@ -1,0 +1,70 @@
+//! Vectors of memories: which model makes them, which are missing, and which must go.
+//!
+//! Vectors are a cache ([`claude_mem_vectors`]). Whoever deletes `vectors/` loses the time to make them again.
+
+mod embed_missing;
+mod erase;
+mod model;
+
+pub use embed_missing::{Depth, Embedded, embed_missing};
+pub use erase::{erase_changed, erase_hidden, erase_memory};
+pub use model::{EmbeddingModel, open_model};
+
+use std::collections::HashSet;
+
+use claude_mem_core::{app::App, failure::Failure};
+use claude_mem_projections::{Store, search::MemoryId};
+use claude_mem_vectors::{Digest, MemoryKey, Vectors, digest};
+use serde::Serialize;
+
+/// How many memories have a vector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct VectorCounts {
+    /// Memories that should have one.
+    pub memories: usize,
+    /// Those without one.
+    pub missing: usize,
+}
+
+/// The key of a memory in vector files.
+pub fn key(name: MemoryId) -> MemoryKey {
+    MemoryKey { kind: name.kind.number(), row: name.id }
+}
+
+/// The texts that are embedded for a memory, with their digests: the windows of all its texts.
+pub fn windows<'t>(model: &EmbeddingModel, texts: &'t [String]) -> Vec<(Digest, &'t str)> {
+    let id = model.id().0;
+    let mut seen = HashSet::new();
+    let windows = texts.iter().flat_map(|text| model.windows(text));
+    let digests = windows.map(|window| (digest(&id, window), window));
+    digests.filter(|(digest, _)| seen.insert(*digest)).collect()
+}
+
+/// The digests of a memory as it is now. A vector with another digest is outdated.
+pub fn current_digests(
+    model: &EmbeddingModel,
+    store: &Store,
+    name: MemoryId,
+) -> Result<Vec<Digest>, claude_mem_projections::Error> {
+    let texts = store.embedding_texts(name)?.unwrap_or_default();
+    Ok(windows(model, &texts).into_iter().map(|(digest, _)| digest).collect())
+}
+
+/// Opens the vector file of a model for searching. `None` if there is none yet.
+pub fn open_vectors(app: &App, model: &EmbeddingModel) -> Result<Option<Vectors>, Failure> {
+    let path = claude_mem_vectors::file(&app.paths.data, &model.id().0);
+    Vectors::open(&path, model.id().0, &model.center()).map_err(|error| {
+        Failure::new(format!("{} cannot be read: {error}", path.display()))
+            .meaning("search goes by words alone")
+    })
+}
+
+/// Counts memories with and without a vector. `None` without a model.
+pub fn count(app: &App, store: &Store) -> Result<Option<VectorCounts>, Failure> {
+    let Some(model) = open_model(app)? else { return Ok(None) };
+    let names = store.embeddable_memories()?;
+    let vectors = open_vectors(app, model)?;
+    let has = |name: &&MemoryId| vectors.as_ref().is_some_and(|vectors| vectors.has(key(**name)));
+    let embedded = names.iter().filter(has).count();
+    Ok(Some(VectorCounts { memories: names.len(), missing: names.len() - embedded }))
+}

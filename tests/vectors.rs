@@ -1,0 +1,200 @@
+//! Vectors of memories: who makes them, and that they go with what they were made of.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use claude_mem_embed::{Model, Role};
+use claude_mem_vectors::{Vectors, directory, file, format::Record};
+use serde_json::Value;
+
+use crate::{
+    sandbox::{Run, Sandbox},
+    serving::{Serving, until},
+};
+
+/// Tests that are not about vectors do without them.
+pub(crate) const SEMANTIC: (&str, &str) = ("CLAUDE_MEM_SEMANTIC", "on");
+
+fn run(sandbox: &Sandbox, arguments: &[&str]) -> Run {
+    sandbox.run_with(arguments, &[SEMANTIC], "")
+}
+
+fn model() -> Model<'static> {
+    Model::parse(claude_mem_model::bytes()).unwrap()
+}
+
+/// The vectors of the built-in model.
+fn vectors(data: &Path) -> Option<Vectors> {
+    let model = model();
+    Vectors::open(&file(data, &model.id().0), model.id().0, &model.center()).unwrap()
+}
+
+/// Demands that no vector in any file is that of one of these texts, or as near as a copy of one.
+pub(crate) fn assert_no_vector_of(data: &Path, texts: &[&str]) {
+    let Some(vectors) = vectors(data) else { return };
+    let model = model();
+    for text in texts {
+        let digest = claude_mem_vectors::digest(&model.id().0, text);
+        let scan = vectors.query(&model.embed(text, Role::Memory));
+        for (key, cosine) in scan.best(usize::MAX) {
+            assert!(cosine < 0.99, "{text:?} is as good as in the vector of {key:?}");
+            assert!(vectors.digests(key).all(|found| found != digest), "{text:?} is {key:?}");
+        }
+    }
+}
+
+/// What `status` says about vectors: memories, and how many lack one.
+fn counts(sandbox: &Sandbox) -> (u64, u64) {
+    let status: Value = serde_json::from_str(&run(sandbox, &["status", "--json"]).ok()).unwrap();
+    let vectors = &status["memory"]["vectors"];
+    (vectors["memories"].as_u64().unwrap(), vectors["missing"].as_u64().unwrap())
+}
+
+/// The records of all files, without their order.
+fn records(data: &Path) -> BTreeSet<Vec<u8>> {
+    let model = model();
+    let bytes = fs::read(file(data, &model.id().0)).unwrap();
+    let records = bytes[64..].chunks(40 + model.dimensions());
+    records.filter(|record| Record::decode(record).is_some()).map(<[u8]>::to_vec).collect()
+}
+
+const LIMITER: &str = "Each address may try five passwords a minute; then it gets status 429.";
+const COLOUR: &str = "The headline of the invoice is printed in dark green.";
+
+fn two_notes() -> Sandbox {
+    let sandbox = Sandbox::new();
+    for note in [LIMITER, COLOUR] {
+        sandbox.run(&["remember", note]).ok();
+    }
+    sandbox
+}
+
+#[test]
+fn index_makes_what_is_missing_and_deleting_it_costs_only_time() {
+    let sandbox = two_notes();
+    assert_eq!(counts(&sandbox), (2, 2));
+    let shown = run(&sandbox, &["status"]).ok();
+    assert!(shown.contains("2 of 2 memories lack one; `claude-mem index` adds them"), "{shown}");
+    let printed = run(&sandbox, &["index"]).ok();
+    assert!(printed.contains("2 memories embedded; 0 of 2 without a vector"), "{printed}");
+    assert_eq!(counts(&sandbox), (2, 0));
+    let printed = run(&sandbox, &["index"]).ok();
+    assert!(printed.contains("0 memories embedded"), "{printed}");
+
+    let model = model();
+    let found = vectors(&sandbox.data()).unwrap();
+    let question = "how do we keep people from logging in too often";
+    let best = found.query(&model.embed(question, Role::Query)).best(2);
+    assert_eq!(best[0].0.row, 1, "{best:?}");
+
+    let before = records(&sandbox.data());
+    assert_eq!(before.len(), 2);
+    fs::remove_dir_all(directory(&sandbox.data())).unwrap();
+    assert_eq!(counts(&sandbox), (2, 2));
+    let found = run(&sandbox, &["search", "passwords"]).ok();
+    assert!(found.contains("passwords"), "{found}");
+    run(&sandbox, &["index"]).ok();
+    assert_eq!(records(&sandbox.data()), before);
+}
+
+#[test]
+fn a_forgotten_or_edited_memory_loses_its_vector_at_once() {
+    let sandbox = two_notes();
+    run(&sandbox, &["index"]).ok();
+    sandbox.run(&["edit", "1", "--text", "The limit is ten a minute."]).ok();
+    assert_eq!(records(&sandbox.data()).len(), 1);
+    assert_no_vector_of(&sandbox.data(), &[LIMITER]);
+    run(&sandbox, &["index"]).ok();
+    assert_eq!((counts(&sandbox), records(&sandbox.data()).len()), ((2, 0), 2));
+
+    // Whoever forgets need not have a model.
+    sandbox.run(&["forget", "2", "--yes"]).ok();
+    assert_no_vector_of(&sandbox.data(), &[COLOUR]);
+    assert_eq!((counts(&sandbox), records(&sandbox.data()).len()), ((1, 0), 1));
+    sandbox.run(&["forget", "--undo"]).ok();
+    assert_eq!(counts(&sandbox), (2, 1));
+    sandbox.run(&["forget", "--text", "ten a minute", "--yes"]).ok();
+    assert!(records(&sandbox.data()).is_empty());
+}
+
+#[test]
+fn what_is_redacted_later_loses_its_vector() {
+    let sandbox = Sandbox::new();
+    let key = format!("AKIA{}", "Q7ZP3M5R8T2V6W4X");
+    let note = format!("The uploader logs in with {key}.");
+    sandbox.run_with(&["remember", &note], &[("CLAUDE_MEM_REDACT_SECRETS", "false")], "").ok();
+    sandbox.run(&["remember", COLOUR]).ok();
+    run(&sandbox, &["index"]).ok();
+    let before = records(&sandbox.data());
+    run(&sandbox, &["redact", "--yes"]).ok();
+    assert_no_vector_of(&sandbox.data(), &[&note]);
+    let left = records(&sandbox.data());
+    assert_eq!((left.len(), left.is_subset(&before)), (1, true));
+    run(&sandbox, &["index"]).ok();
+    assert_eq!((counts(&sandbox), records(&sandbox.data()).len()), ((2, 0), 2));
+}
+
+#[test]
+fn the_worker_embeds_by_itself_and_says_so() {
+    let sandbox = Sandbox::new();
+    let _serving = Serving::start(&sandbox, &[SEMANTIC]);
+    sandbox.run(&["remember", LIMITER]).ok();
+    until(|| counts(&sandbox) == (1, 0));
+    until(|| {
+        let status = run(&sandbox, &["worker", "status", "--json"]).ok();
+        let status: Value = serde_json::from_str(&status).unwrap();
+        status["vectors"]["missing"] == 0
+    });
+    let shown = run(&sandbox, &["doctor"]).stdout;
+    assert!(shown.contains("all 1 memory"), "{shown}");
+}
+
+#[test]
+fn distill_embeds_where_no_worker_runs() {
+    let sandbox = two_notes();
+    run(&sandbox, &["distill"]).ok();
+    assert_eq!(counts(&sandbox), (2, 0));
+}
+
+#[test]
+fn a_model_that_cannot_be_used_is_reported_and_search_goes_on() {
+    let sandbox = two_notes();
+    let broken = sandbox.write("broken.bin", "no model");
+    let other = [SEMANTIC, ("CLAUDE_MEM_EMBEDDING_MODEL", broken.to_str().unwrap())];
+    let with = |arguments: &[&str]| sandbox.run_with(arguments, &other, "");
+    for command in ["status", "doctor"] {
+        let shown = with(&[command]).stdout;
+        assert!(shown.contains("broken.bin cannot be used"), "{command}: {shown}");
+    }
+    let error = with(&["index"]).fails(1);
+    assert!(error.contains("settings unset EMBEDDING_MODEL"), "{error}");
+    let found = with(&["search", "headline"]).ok();
+    assert!(found.contains("dark green"), "{found}");
+    assert!(!directory(&sandbox.data()).exists());
+}
+
+#[test]
+fn vectors_stay_on_this_machine() {
+    let sandbox = two_notes();
+    run(&sandbox, &["index"]).ok();
+    let remote = sandbox.home().join("remote");
+    run(&sandbox, &["ship", "--to", remote.to_str().unwrap()]).ok();
+    let exported = run(&sandbox, &["export"]).ok();
+    assert!(!exported.contains("CMVECTOR"));
+    let mut names = Vec::new();
+    each_file(&remote, &mut |path| {
+        names.push(path.display().to_string());
+        let bytes = fs::read(path).unwrap();
+        assert!(!bytes.windows(8).any(|window| window == b"CMVECTOR"), "{names:?}");
+    });
+    assert!(!names.is_empty() && names.iter().all(|name| !name.contains("vectors")), "{names:?}");
+}
+
+fn each_file(dir: &Path, visit: &mut dyn FnMut(&Path)) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => each_file(&path, visit),
+            false => visit(&path),
+        }
+    }
+}
