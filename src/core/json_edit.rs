@@ -1,7 +1,10 @@
 //! Edits one member of another program's JSON file and keeps every other byte.
 //!
 //! A parser would not write numbers and the order of keys back as they were. So only the outermost object is parsed;
-//! its members stay text.
+//! its members stay text. In a file with comments, which some programs allow, the text itself is changed
+//! (`commented.rs`).
+
+mod commented;
 
 use std::{
     fmt, io,
@@ -48,6 +51,8 @@ pub struct Document {
     original: Option<String>,
     members: Vec<(String, Box<RawValue>)>,
     indent: Option<String>,
+    /// The text with all changes, if it has comments.
+    commented: Option<String>,
     is_changed: bool,
 }
 
@@ -56,9 +61,17 @@ impl Document {
     pub fn open(file: &Path) -> Result<Self, Unusable> {
         let original = read(file)?;
         let text = original.as_deref().unwrap_or_default().trim_start_matches(BYTE_ORDER_MARK);
-        let members = if text.trim().is_empty() { Vec::new() } else { parse(file, text)? };
+        let mut commented = None;
+        let members = match parse(file, text) {
+            _ if text.trim().is_empty() => Vec::new(),
+            Ok(members) => members,
+            Err(error) => {
+                commented = Some(text.to_owned());
+                parse(file, &commented::blanked(text)).map_err(|_| error)?
+            }
+        };
         let indent = indent(text);
-        Ok(Self { file: file.into(), original, members, indent, is_changed: false })
+        Ok(Self { file: file.into(), original, members, indent, commented, is_changed: false })
     }
 
     /// The path of the file.
@@ -74,6 +87,11 @@ impl Document {
     /// Whether it has no members.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
+    }
+
+    /// The names of its members.
+    pub fn members(&self) -> Vec<&str> {
+        self.members.iter().map(|(name, _)| name.as_str()).collect()
     }
 
     /// Whether saving would write anything.
@@ -93,6 +111,12 @@ impl Document {
             return;
         }
         self.is_changed = true;
+        if let Some(text) = self.commented.take() {
+            let rendered = (!value.is_null()).then(|| self.rendered(value));
+            let rendered = rendered.as_deref().map(RawValue::get);
+            let indent = self.indent.as_deref();
+            self.commented = Some(commented::set(&text, key, rendered, indent));
+        }
         if value.is_null() {
             self.members.retain(|(name, _)| name != key);
             return;
@@ -117,6 +141,9 @@ impl Document {
             .collect();
         let original = self.original.as_deref().unwrap_or("\n");
         let mark = if original.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK } else { "" };
+        if let Some(text) = &self.commented {
+            return format!("{mark}{text}");
+        }
         let end = if original.ends_with('\n') { "\n" } else { "" };
         if members.is_empty() {
             return format!("{mark}{{}}{end}");
