@@ -11,6 +11,7 @@ mod broken_settings;
 mod browser;
 mod channels;
 mod client;
+mod clients;
 mod command_line;
 mod compact;
 mod concurrency;

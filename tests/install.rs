@@ -154,7 +154,7 @@ fn installing_again_writes_nothing() {
     sandbox.run(&["install"]).ok();
     let after = fs::metadata(sandbox.home().join(".claude/settings.json")).unwrap();
     assert_eq!(before.modified().unwrap(), after.modified().unwrap());
-    let backups = ["20260301T120000Z-claude.json", "20260301T120000Z-settings.json"];
+    let backups = ["20260301T120000Z-claude-settings.json", "20260301T120000Z-home-claude.json"];
     assert_eq!(names(&sandbox.data().join("backups")), backups);
 }
 

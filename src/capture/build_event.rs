@@ -11,7 +11,7 @@ use claude_mem_events::{
 use crate::{
     clients::{self, Client},
     incoming::{Incoming, LastMessages, Prompt, SessionEnd, SessionStart, Skip, Stop, ToolUse},
-    payload::Payload,
+    payload::{Payload, text as json_text},
     private_turn::PrivateTurn,
     remarks::{Refusal, Remarks},
     transcript::{self, TurnPart},
@@ -66,7 +66,7 @@ impl EventBuilder<'_, '_> {
             Incoming::SessionStart(start) => Ok(self.session_started(&start).into()),
             Incoming::Prompt(prompt) => self.prompt_submitted(&prompt).map(Event::from),
             Incoming::FileUse(_) => Err(Skip::NotForUs.into()),
-            Incoming::ToolUse(tool_use) => Ok(self.tool_used(&tool_use)?.into()),
+            Incoming::ToolUse(tool_use) => Ok(self.tool_used(tool_use)?.into()),
             Incoming::Stop(stop) => Ok(self.summary_requested(stop)?.into()),
             Incoming::SessionEnd(end) => Ok(self.session_ended(&end).into()),
         }
@@ -115,7 +115,7 @@ impl EventBuilder<'_, '_> {
         Ok(PromptSubmitted { prompt, is_private, submitter, prompt_id, cwd, extra })
     }
 
-    fn tool_used(&mut self, tool_use: &ToolUse<'_>) -> Result<ToolUsed, Skip> {
+    fn tool_used(&mut self, mut tool_use: ToolUse<'_>) -> Result<ToolUsed, Skip> {
         let tool = self.text(&tool_use.tool);
         if self.turn.is_on() {
             return Err(Skip::Private);
@@ -123,6 +123,7 @@ impl EventBuilder<'_, '_> {
         if let Some(skip) = self.skip(&tool) {
             return Err(skip);
         }
+        self.find_exit_code(&mut tool_use);
         Ok(ToolUsed {
             tool,
             input: self.json(&tool_use.input),
@@ -138,6 +139,22 @@ impl EventBuilder<'_, '_> {
             duration_ms: tool_use.duration_ms,
             extra: self.extra(),
         })
+    }
+
+    /// A command that failed is reported like any other by a client whose transcript alone has the exit code.
+    fn find_exit_code(&self, tool_use: &mut ToolUse<'_>) {
+        let find = self.transcripts_of.and_then(|client| client.exit_code);
+        let (Some(find), Some(path)) = (find, self.rest.peek_text("transcript_path")) else {
+            return;
+        };
+        if tool_use.tool != "Bash" || tool_use.has_failed || tool_use.tool_use_id.is_empty() {
+            return;
+        }
+        let read_line = |line: &[u8]| find(line, &tool_use.tool_use_id);
+        if let Some(exit_code) = transcript::find_latest(Path::new(&*path), read_line) {
+            let output = json_text(&tool_use.output).into_owned();
+            clients::command_result(tool_use, exit_code, &output);
+        }
     }
 
     /// Why uses of this tool are not recorded, if they are not.
@@ -170,7 +187,9 @@ impl EventBuilder<'_, '_> {
                 let last = match (path, read_line) {
                     (Some(path), Some(read_line)) => {
                         let read_line = |line: &[u8]| read_line(line, stop.scope);
-                        transcript::last_messages(Path::new(&*path), read_line)
+                        let lag = self.transcripts_of.map(|client| client.transcript_lag);
+                        let lag = lag.unwrap_or_default();
+                        transcript::last_messages_within(Path::new(&*path), lag, read_line)
                     }
                     _ => transcript::Last::default(),
                 };

@@ -84,7 +84,7 @@ pub struct ToolUse<'a> {
 }
 
 /// The assistant stopped.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Stop<'a> {
     pub scope: StopScope,
     pub last_messages: LastMessages<'a>,
@@ -108,6 +108,12 @@ pub enum LastMessages<'a> {
     },
     /// To be read from the end of this transcript, once it is known that the event is recorded.
     InTranscript(Option<Cow<'a, str>>),
+}
+
+impl Default for LastMessages<'_> {
+    fn default() -> Self {
+        Self::Given { user: Cow::Borrowed(""), assistant: Cow::Borrowed("") }
+    }
 }
 
 /// A session ended.

@@ -20,9 +20,10 @@ pub mod redaction;
 mod remarks;
 mod transcript;
 pub mod transcript_rows;
+mod unused_start;
 
 pub use build_event::{MEDIA, submitter};
-pub use clients::{CLAUDE_CODE, Client, HookCommand, Response};
+pub use clients::{CLAUDE_CODE, CODEX, Client, HookCommand, Response};
 pub use dropped::Dropped;
 pub use envelope::{bounded, envelope};
 pub use exclusion::excluded_by;
@@ -40,6 +41,7 @@ pub use recorder::{
 pub use recorder_cache::RecorderCache;
 pub use remarks::{Refusal, Remarks};
 pub use transcript::{Message as TranscriptMessage, Speaker, TurnPart, TurnRow};
+pub use unused_start::sweep as sweep_unused_starts;
 
 /// Our name among Claude Code's plugins, where names that begin with `claude-` are reserved.
 pub const PLUGIN: &str = "mem";

@@ -19,7 +19,7 @@ pub(super) struct PrivateTurn {
 
 impl PrivateTurn {
     pub(super) fn of(data: &Path, session: &str) -> Self {
-        Self { file: data.join(format!("private/{:016x}", hash(session))) }
+        Self { file: data.join(format!("private/{:016x}", session_hash(session))) }
     }
 
     /// Whether the session is in a private turn. In an ordinary one this is one failed `open`. A marker
@@ -58,7 +58,12 @@ const AGE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Removes markers of sessions that were killed.
 pub fn sweep(data: &Path) -> io::Result<()> {
-    let entries = match fs::read_dir(data.join("private")) {
+    remove_old(&data.join("private"))
+}
+
+/// Removes files of this folder that are older than any turn.
+pub(super) fn remove_old(dir: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
     };
@@ -73,7 +78,7 @@ pub fn sweep(data: &Path) -> io::Result<()> {
 
 /// FNV-1a: stable, and too short to be worth a library. Session ids are not chosen by attackers, and two
 /// sessions with the same hash only share their privacy.
-fn hash(session: &str) -> u64 {
+pub(super) fn session_hash(session: &str) -> u64 {
     session.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })

@@ -9,23 +9,25 @@ use std::{
 
 use claude_mem_events::{
     Envelope, Event, EventLog, Id, InputUnreadable, MemoryInjected, PromptSubmitted,
-    SessionStarted, Submitter,
+    SessionStarted, StopScope, Submitter,
 };
 use claude_mem_log::{Options, sync_is_due};
 
 use crate::{
     build_event::{EventBuilder, NotBuilt},
-    clients::{Client, HookCommand},
+    clients::{Client, HookCommand, evidence},
     dropped::Dropped,
     envelope::{bounded, envelope},
     exclusion::excluded_by,
-    incoming::{FileUse, Incoming, IncomingKind, Skip},
+    incoming::{FileUse, Incoming, IncomingKind, Skip, Stop},
     input::Input,
     occasion::{Occasion, Subject},
     payload::{Malformed, Payload},
     private_turn::PrivateTurn,
     project::{GitHead, ProjectId},
     redaction::{self, redact_envelope},
+    transcript,
+    unused_start::UnusedStart,
 };
 use claude_mem_core::{
     clock::Clock,
@@ -63,7 +65,7 @@ pub struct Recorder {
 }
 
 /// Where an event comes from.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Source<'a> {
     /// The client's name.
     pub client: &'a str,
@@ -73,7 +75,7 @@ pub struct Source<'a> {
 }
 
 /// Whether paths in an event may be opened.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Access {
     /// A hook runs as the user in the session's own directory: the project is looked up on disk, and the
     /// client's transcript may be read.
@@ -97,9 +99,12 @@ pub enum Captured {
 /// What a hook did.
 #[derive(Debug, Default)]
 pub struct HookOutcome {
+    /// The client that ran the hook, which may not be the one it was registered for. `None` if the payload could
+    /// not be read.
+    pub client: Option<&'static Client>,
     /// The event, as far as it is known.
     pub kind: Option<IncomingKind>,
-    /// Set if a session was started or resumed.
+    /// Set if a session was started or resumed, or with its first prompt, if memory of the start is given then.
     pub begun: Option<SessionBegun>,
     /// Set if memories may concern what happened.
     pub occasion: Option<Occasion>,
@@ -220,11 +225,20 @@ impl Recorder {
             .map_or_else(|_| String::from_utf8_lossy(&input.bytes), Cow::Borrowed);
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let (mut payload, malformed) = Payload::read(text);
-        let (has_session, source) = self.hook_source(hook.client, &mut payload);
+        let client = evidence::judge(hook.client, &payload, &self.environment);
+        outcome.client = Some(client);
+        let home = self.paths.home.as_deref();
+        let is_other = client.name != hook.client.name;
+        if is_other && evidence::has_own_hooks(client, hook.client, &self.environment, home) {
+            outcome.kind = None;
+            return Ok(());
+        }
+        let expected = hook.expected.filter(|_| !is_other);
+        let (has_session, source) = self.hook_source(client, &mut payload);
         let parsed = match malformed {
             Some(malformed) => Err(malformed),
             None if !has_session => Err(Malformed::new("no session id")),
-            None => match (hook.client.parse)(&mut payload, hook.expected) {
+            None => match (client.parse)(&mut payload, expected) {
                 Ok(incoming) => Ok(incoming),
                 Err(Skip::UnknownEvent(name)) if name.is_empty() => {
                     Err(Malformed::new("it names no event"))
@@ -232,7 +246,10 @@ impl Recorder {
                 Err(Skip::UnknownEvent(name)) => {
                     Err(Malformed::new(format!("`{name}` is not an event that is recorded")))
                 }
-                Err(_) => return Ok(()),
+                Err(_) => {
+                    outcome.kind = None;
+                    return Ok(());
+                }
             },
         };
         let captured = match parsed {
@@ -243,6 +260,11 @@ impl Recorder {
             }
             Ok(incoming) => {
                 outcome.kind = Some(incoming.kind());
+                if let Incoming::Stop(stop) = &incoming
+                    && client.hides_failures
+                {
+                    self.record_hidden_failures(client, &source, stop)?;
+                }
                 self.capture(source, incoming, payload)?
             }
             Err(malformed) => self.capture_unreadable(source, hook.name, &malformed, input),
@@ -253,11 +275,19 @@ impl Recorder {
         match event {
             // A session gets its memory, recorded or not.
             Event::SessionStarted(SessionStarted { source, .. }) => {
+                if client.starts_with_prompt() {
+                    UnusedStart::of(&self.paths.data, &envelope.session).keep(&source);
+                }
                 outcome.begun = Some(SessionBegun { envelope, source });
             }
             Event::PromptSubmitted(PromptSubmitted {
                 prompt, submitter: Submitter::User, ..
             }) if !prompt.is_empty() => {
+                if client.starts_with_prompt() {
+                    let unused = UnusedStart::of(&self.paths.data, &envelope.session).take();
+                    let begun = |source| SessionBegun { envelope: envelope.clone(), source };
+                    outcome.begun = unused.map(begun);
+                }
                 let subject = Subject::Prompt { text: prompt };
                 outcome.occasion = Some(Occasion { envelope, subject });
             }
@@ -271,6 +301,29 @@ impl Recorder {
             _ => {}
         }
         appended.map(|_| ())
+    }
+
+    /// Records tools that failed in the turn and that no hook reported. The client's id makes each count once,
+    /// however often the turn stops.
+    fn record_hidden_failures(
+        &self,
+        client: &Client,
+        source: &Source<'_>,
+        stop: &Stop<'_>,
+    ) -> Result<(), Problem> {
+        let (Some(path), Some(read_row), StopScope::Turn) =
+            (&stop.transcript, client.turn_row, stop.scope)
+        else {
+            return Ok(());
+        };
+        for used in transcript::failed_calls(Path::new(&**path), &stop.prompt_id, read_row) {
+            let incoming = Incoming::ToolUse(used);
+            let captured = self.capture(source.clone(), incoming, Payload::default())?;
+            if let Captured::Event { envelope, event } = captured {
+                self.append(&envelope, &event)?;
+            }
+        }
+        Ok(())
     }
 
     /// A file use is not recorded, but what is not recorded is not given memories either.

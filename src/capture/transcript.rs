@@ -6,13 +6,17 @@
 //! do not wait for them. What a line means is the client's knowledge; what may be used is decided here.
 
 use std::{
+    collections::HashMap,
     fs::{File, OpenOptions},
     io::Read as _,
     path::Path,
+    thread,
+    time::{Duration, Instant},
 };
 
 use memchr::{memchr_iter, memrchr};
 
+use crate::incoming::ToolUse;
 use claude_mem_core::os::{FileExt as _, Opening as _};
 use claude_mem_privacy::{Policy, redact_text};
 
@@ -40,7 +44,33 @@ pub enum Speaker {
 pub(super) struct Last {
     pub(super) user: String,
     pub(super) assistant: String,
+    /// Whether the assistant spoke last.
+    pub(super) is_answered: bool,
 }
+
+/// The last messages, from a transcript whose end may come up to `lag` after the event. An answer to an earlier
+/// prompt does not count there.
+pub(super) fn last_messages_within(
+    path: &Path,
+    lag: Duration,
+    read_line: impl Fn(&[u8]) -> Option<Message>,
+) -> Last {
+    let begun = Instant::now();
+    loop {
+        let mut last = last_messages(path, &read_line);
+        if last.is_answered || lag.is_zero() {
+            return last;
+        }
+        if begun.elapsed() >= lag {
+            last.assistant.clear();
+            return last;
+        }
+        thread::sleep(LAG_PAUSE);
+    }
+}
+
+/// How long to wait before a transcript is read again.
+const LAG_PAUSE: Duration = Duration::from_millis(20);
 
 /// The last messages in this transcript, of which `read_line` understands one line.
 ///
@@ -56,6 +86,7 @@ pub(super) fn last_messages(path: &Path, read_line: impl Fn(&[u8]) -> Option<Mes
         match speaker {
             Speaker::Assistant if last.assistant.is_empty() => {
                 is_public = last.user.is_empty();
+                last.is_answered = is_public;
                 last.assistant = text;
             }
             Speaker::Assistant => {}
@@ -162,6 +193,50 @@ pub(super) fn turn_parts(
     parts.reverse();
     parts
 }
+
+/// The calls of the last turn that failed, as tool uses.
+pub(super) fn failed_calls(
+    path: &Path,
+    prompt_id: &str,
+    read_row: fn(&[u8]) -> TurnRow,
+) -> Vec<ToolUse<'static>> {
+    let mut calls: HashMap<String, (String, String)> = HashMap::new();
+    let mut failed = Vec::new();
+    for part in turn_parts(path, prompt_id, read_row) {
+        match part {
+            TurnPart::Called { tool_use_id, tool, input } => {
+                calls.insert(tool_use_id, (tool, input));
+            }
+            TurnPart::Failed { tool_use_id, error } => {
+                let Some((tool, input)) = calls.remove(&tool_use_id) else { continue };
+                failed.push(ToolUse {
+                    tool: tool.into(),
+                    input: input.into(),
+                    error: error.into(),
+                    has_failed: true,
+                    tool_use_id: tool_use_id.into(),
+                    prompt_id: prompt_id.to_owned().into(),
+                    ..ToolUse::default()
+                });
+            }
+            _ => {}
+        }
+    }
+    failed
+}
+
+/// The latest line that says something, among those of a command that has just ended.
+pub(super) fn find_latest<T>(path: &Path, read_line: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
+    let mut lines = Lines::open(path)?;
+    while lines.read <= LATEST_BYTES_MAX {
+        if let Some(found) = read_line(lines.next_back()?) {
+            return Some(found);
+        }
+    }
+    None
+}
+
+const LATEST_BYTES_MAX: usize = 1 << 20;
 
 /// A longer transcript is not searched, and counts as one with private text.
 const SEARCHED_BYTES_MAX: u64 = 256 << 20;
@@ -282,7 +357,8 @@ mod tests {
     }
 
     fn messages(user: &str, assistant: &str) -> Last {
-        Last { user: user.into(), assistant: assistant.into() }
+        let is_answered = !assistant.is_empty();
+        Last { user: user.into(), assistant: assistant.into(), is_answered }
     }
 
     #[test]
@@ -308,7 +384,8 @@ mod tests {
         let later = said("user", "\"go on\"") + &said("assistant", "[{\"type\":\"tool_use\"}]");
         assert_eq!(read((secret + &later).as_bytes()), messages("go on", ""));
         let public = said("user", "\"hi\"") + &said("assistant", "\"hello\"");
-        assert_eq!(read((public + &later).as_bytes()), messages("go on", "hello"));
+        let earlier = Last { is_answered: false, ..messages("go on", "hello") };
+        assert_eq!(read((public + &later).as_bytes()), earlier);
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub(crate) struct OfClient {
     client: &'static Client,
 }
 
-fn known_client(name: &str) -> Result<&'static Client, String> {
+pub(super) fn known_client(name: &str) -> Result<&'static Client, String> {
     clients::find(name).ok_or_else(|| {
         let names: Vec<&str> = CLIENTS.iter().map(|client| client.name).collect();
         format!("known clients: {}", names.join(", "))

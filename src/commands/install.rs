@@ -1,4 +1,4 @@
-//! `claude-mem install`: register with Claude Code.
+//! `claude-mem install`: register with the coding agents on this machine.
 
 use std::{
     env,
@@ -8,29 +8,52 @@ use std::{
 use clap::Args;
 use serde_json::json;
 
+use super::hook::known_client;
+use claude_mem_capture::{CLAUDE_CODE, Client, clients::CLIENTS};
 use claude_mem_core::{
     NAME,
     app::App,
     failure::Failure,
     json_edit::Document,
     os::{canonicalize, path_in_commands},
+    user_file::Readers,
 };
 use claude_mem_distill::{providers::client_version, setup};
 use claude_mem_install::{
-    self, Targets, is_our_program, manifest::Manifest, quoted_for_shell, rival,
+    self, Targets,
+    client_config::{Place, Plan},
+    client_status::ClientHooks,
+    is_our_program,
+    manifest::{Manifest, TextChange},
+    quoted_for_shell,
+    registered::Hooks,
+    rival,
 };
 
-/// Set up claude-mem in Claude Code
+/// Set up claude-mem in your coding agents
 ///
-/// Registers hooks, an MCP server, the mem-search skill and the /mem command, for all sessions or for one project.
-/// Everything else in Claude Code's files stays unchanged, and `claude-mem uninstall` removes exactly what was
-/// added. Run it again to update.
+/// Registers hooks and an MCP server with Claude Code and with every tested client that is found on this machine; with
+/// Claude Code also the mem-search skill and the /mem command. Everything else in their files stays unchanged, and
+/// `claude-mem uninstall` removes exactly what was added. Run it again to update.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct Install {
-    /// Only for sessions in this folder
+    /// Only this client, found or not; repeat it for several
+    #[arg(long, value_name = "NAME", value_parser = known_client, conflicts_with = "all")]
+    client: Vec<&'static Client>,
+    /// Also clients that were never tested, if they are found
     #[arg(long)]
+    all: bool,
+    /// List the clients: found, registered, tested
+    #[arg(long, conflicts_with_all = ["client", "all", "project", "print"])]
+    list: bool,
+    /// Approve the hooks in Codex, which otherwise asks you at its next start
+    #[arg(long)]
+    trust: bool,
+    /// Only for sessions of Claude Code in this folder
+    #[arg(long, conflicts_with_all = ["client", "all"])]
     project: bool,
-    /// Also show a status line, unless you have one
+    /// Also show a status line in Claude Code, unless you have one
     #[arg(long)]
     statusline: bool,
     /// Print what would be registered, and write nothing
@@ -39,17 +62,80 @@ pub(crate) struct Install {
 }
 
 impl Install {
-    /// Reads and checks every file before it writes the first, so that a failure changes nothing.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        if self.list {
+            return list(app);
+        }
         let program = program(&app.environment.text("PATH").unwrap_or_default())?;
-        let shell_program = quoted_for_shell(&program);
+        let clients = self.clients(app);
+        if self.print {
+            return self.print(app, &program, &clients);
+        }
+        let is_only = clients.len() == 1;
+        for client in clients {
+            let installed = if client.name == CLAUDE_CODE.name {
+                self.claude_code(app, &program)
+            } else {
+                self.other(app, client, &program)
+            };
+            match installed {
+                Err(failure) if is_only => return Err(failure),
+                // One file that cannot be changed does not keep the other clients from being set up.
+                Err(failure) => app.output.say(format_args!(
+                    "warning: {} was not set up: {}",
+                    client.title,
+                    failure.in_one_line()
+                )),
+                Ok(()) => {}
+            }
+        }
+        app.output.say("Start a new session to begin recording.");
+        Ok(())
+    }
+
+    /// The chosen clients. Without a choice: Claude Code and the tested clients, as far as they are found, or
+    /// Claude Code if none is.
+    fn clients(&self, app: &App) -> Vec<&'static Client> {
+        if !self.client.is_empty() {
+            return self.client.clone();
+        }
+        if self.project {
+            return vec![&CLAUDE_CODE];
+        }
+        let is_wanted = |client: &&&Client| (client.is_tested || self.all) && is_found(app, client);
+        let found: Vec<&'static Client> = CLIENTS.iter().filter(is_wanted).copied().collect();
+        if found.is_empty() { vec![&CLAUDE_CODE] } else { found }
+    }
+
+    fn print(
+        &self,
+        app: &mut App,
+        program: &str,
+        clients: &[&'static Client],
+    ) -> Result<(), Failure> {
+        for client in clients {
+            if client.name == CLAUDE_CODE.name {
+                let version = client_version(&setup(app));
+                let hooks = claude_mem_install::hooks(&quoted_for_shell(program), version);
+                let server = claude_mem_install::server(program);
+                let registered = json!({"hooks": hooks, "mcpServers": {NAME: server}});
+                app.output.line(format_args!("{registered:#}"))?;
+                continue;
+            }
+            let Plan { changes, files } = place(app, client).plan(program, self.trust)?;
+            let changes = changes.into_iter().map(|(_, change)| (change.file, change.text));
+            for (file, text) in changes.chain(files.into_iter().map(|own| (own.file, own.text))) {
+                app.output.line(format_args!("# {}\n{}", file.display(), text.trim_end()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads and checks every file before it writes the first, so that a failure changes nothing.
+    fn claude_code(&self, app: &mut App, program: &str) -> Result<(), Failure> {
+        let shell_program = quoted_for_shell(program);
         // Claude Code prints it in 0.3 s. Without it, only hooks that all versions know are registered.
         let version = client_version(&setup(app));
-        if self.print {
-            let registered = json!({"hooks": claude_mem_install::hooks(&shell_program, version),
-                "mcpServers": {NAME: claude_mem_install::server(&program)}});
-            return app.output.line(format_args!("{registered:#}"));
-        }
         let targets =
             if self.project { Targets::of_project(&here()?) } else { Targets::of_user(app)? };
         let mut manifest = Manifest::load(&app.paths)?;
@@ -58,16 +144,14 @@ impl Install {
         let has_status_line =
             !self.statusline || claude_mem_install::add_status_line(&mut settings, &shell_program);
         let mut servers = Document::open(&targets.servers)?;
-        claude_mem_install::add_server(&mut servers, &program)?;
+        claude_mem_install::add_server(&mut servers, program)?;
 
-        let stamp = app.clock.now().strftime("%Y%m%dT%H%M%SZ").to_string();
-        manifest.program = program;
-        manifest.installed_at.clone_from(&stamp);
-        app.paths.create_data().map_err(|error| not_created(app, &error))?;
+        let stamp = begin(app, &mut manifest, program)?;
+        let [settings, servers] = [&settings, &servers].map(TextChange::from);
         manifest.edit(&app.paths, &settings, &stamp)?;
         manifest.edit(&app.paths, &servers, &stamp)?;
-        print_change(app, "hooks", &settings);
-        print_change(app, "MCP server", &servers);
+        print_change(app, &CLAUDE_CODE, "hooks", &settings);
+        print_change(app, &CLAUDE_CODE, "MCP server", &servers);
         if !has_status_line {
             app.output.say("note: you have another status line, which is kept");
         }
@@ -77,19 +161,87 @@ impl Install {
             app.output
                 .say("note: these files contain the local path of claude-mem; do not share them");
         }
-        app.output.say("Start a new Claude Code session to begin recording.");
+        Ok(())
+    }
+
+    fn other(&self, app: &mut App, client: &'static Client, program: &str) -> Result<(), Failure> {
+        let Plan { changes, files } = place(app, client).plan(program, self.trust)?;
+        let mut manifest = Manifest::load(&app.paths)?;
+        let stamp = begin(app, &mut manifest, program)?;
+        for (what, change) in &changes {
+            manifest.edit(&app.paths, change, &stamp)?;
+            print_change(app, client, what, change);
+        }
+        for own in files {
+            let shown = own.file.display();
+            if manifest.write(&app.paths, &own.file, &own.text, own.readers)? {
+                app.output.say(format_args!("{}: hooks: written to {shown}", client.title));
+            } else {
+                let text = format_args!("{}: note: {shown} is yours and is kept", client.title);
+                app.output.say(text);
+            }
+        }
+        if !client.is_tested {
+            app.output.say(format_args!(
+                "{}: note: written after its documentation, and never tested",
+                client.title
+            ));
+        }
+        if !client.config.after.is_empty() && !self.trust {
+            app.output.say(format_args!("{}: {}", client.title, client.config.after));
+        }
         Ok(())
     }
 }
 
-fn print_change(app: &mut App, what: &str, document: &Document) {
-    let done = if document.is_changed() { "written to" } else { "already in" };
-    app.output.say(format_args!("{what}: {done} {}", document.file().display()));
+/// Where a client's files are.
+pub(crate) fn place<'a>(app: &'a App, client: &'static Client) -> Place<'a> {
+    Place { client, environment: &app.environment, home: app.paths.home.as_deref() }
+}
+
+fn is_found(app: &App, client: &Client) -> bool {
+    client.config.is_found(&app.environment, app.paths.home.as_deref())
+}
+
+fn list(app: &mut App) -> Result<(), Failure> {
+    let word = |is: bool, word: &'static str| if is { word } else { "-" };
+    let mut lines =
+        vec![format!("{:<20} {:<12} {:<6} {:<11} tested", "client", "name", "found", "registered")];
+    for client in CLIENTS {
+        let is_registered = if client.name == CLAUDE_CODE.name {
+            Hooks::look(app).is_installed
+        } else {
+            ClientHooks::look(place(app, client)).is_some()
+        };
+        lines.push(format!(
+            "{:<20} {:<12} {:<6} {:<11} {}",
+            client.title,
+            client.name,
+            word(is_found(app, client), "found"),
+            word(is_registered, "registered"),
+            if client.is_tested { "tested" } else { "untested" }
+        ));
+    }
+    app.output.line(lines.join("\n"))
+}
+
+/// Notes in the manifest what is installed now. Returns the time for names of backups.
+fn begin(app: &App, manifest: &mut Manifest, program: &str) -> Result<String, Failure> {
+    let stamp = app.clock.now().strftime("%Y%m%dT%H%M%SZ").to_string();
+    program.clone_into(&mut manifest.program);
+    manifest.installed_at.clone_from(&stamp);
+    app.paths.create_data().map_err(|error| not_created(app, &error))?;
+    Ok(stamp)
+}
+
+fn print_change(app: &mut App, client: &Client, what: &str, change: &TextChange) {
+    let done = if change.is_changed() { "written to" } else { "already in" };
+    app.output.say(format_args!("{}: {what}: {done} {}", client.title, change.file.display()));
 }
 
 fn write_texts(app: &mut App, targets: &Targets, manifest: &mut Manifest) -> Result<(), Failure> {
     for (file, text) in targets.texts() {
-        if !manifest.write(&app.paths, &file, text)? {
+        if !manifest.write(&app.paths, &file, text, Readers::Owner)? {
             app.output.say(format_args!("note: {} was changed by you and is kept", file.display()));
         }
     }

@@ -1,4 +1,4 @@
-//! `claude-mem uninstall`: remove our registration from Claude Code.
+//! `claude-mem uninstall`: remove our registration from coding agents.
 
 use std::{
     fs, io,
@@ -7,7 +7,12 @@ use std::{
 
 use clap::Args;
 
-use super::{confirm::confirm, install::here};
+use super::{
+    confirm::confirm,
+    hook::known_client,
+    install::{here, place},
+};
+use claude_mem_capture::{CLAUDE_CODE, Client, clients::CLIENTS};
 use claude_mem_core::{
     app::App,
     failure::Failure,
@@ -15,18 +20,24 @@ use claude_mem_core::{
     paths::data_dir::{OURS, SHARED, UPSTREAM_DATABASE},
     user_file,
 };
-use claude_mem_install::{self, Targets, manifest::Manifest};
+use claude_mem_install::{
+    self, Targets,
+    manifest::{Edited, Manifest, TextChange, Written},
+};
 use claude_mem_server::worker::{
     client,
     service::{Manager, Service},
 };
 
-/// Remove claude-mem from Claude Code
+/// Remove claude-mem from your coding agents
 ///
 /// Removes exactly what `claude-mem install` registered, and stops the worker. Your memories are kept unless you
 /// pass `--purge`.
 #[derive(Debug, Args)]
 pub(crate) struct Uninstall {
+    /// Only from this client, which need not be Claude Code; the worker goes on
+    #[arg(long, value_name = "NAME", value_parser = known_client, conflicts_with = "purge")]
+    client: Option<&'static Client>,
     /// Also delete all recorded data and settings
     #[arg(long)]
     purge: bool,
@@ -41,7 +52,10 @@ impl Uninstall {
         if self.purge && !self.yes {
             confirm_purge(app)?;
         }
-        unregister(app)?;
+        if let Some(chosen) = self.client {
+            return unregister(app, Some(chosen));
+        }
+        unregister(app, None)?;
         if client::stop(&app.paths.data)? {
             app.output.say("stopped the worker");
         }
@@ -77,29 +91,98 @@ fn confirm_purge(app: &mut App) -> Result<(), Failure> {
     confirm(app, &what, &question)
 }
 
-fn unregister(app: &mut App) -> Result<(), Failure> {
+/// Undoes everything that was installed, or what was installed for one client.
+fn unregister(app: &mut App, only: Option<&'static Client>) -> Result<(), Failure> {
     let mut manifest = Manifest::load(&app.paths)?;
-    for edited in std::mem::take(&mut manifest.edited) {
+    let of_claude_code = claude_code_files(app)?;
+    let is_chosen = |client: &&Client| only.is_none_or(|only| only.name == client.name);
+    let clients: Vec<&'static Client> = CLIENTS.iter().copied().filter(is_chosen).collect();
+    let chosen_files: Option<Vec<PathBuf>> =
+        only.map(|client| files_of(app, client, &of_claude_code, &manifest));
+    let is_ours = |file: &PathBuf| chosen_files.as_ref().is_none_or(|files| files.contains(file));
+    // Before anything is restored: what to remove from one file depends on another.
+    let mut removals: Vec<TextChange> =
+        clients.iter().flat_map(|client| place(app, client).removal()).collect();
+    let (edited, kept): (Vec<Edited>, _) =
+        std::mem::take(&mut manifest.edited).into_iter().partition(|edited| is_ours(&edited.file));
+    manifest.edited = kept;
+    for edited in edited {
         if edited.restore().map_err(|error| not_restored(&edited.file, &error))? {
             app.output.say(format_args!("restored {}", edited.file.display()));
+            // A backup file from between two installations contains what the first one wrote.
+            removals.retain(|removal| removal.file != edited.file);
+            let again = clients.iter().flat_map(|client| place(app, client).removal());
+            removals.extend(again.filter(|removal| removal.file == edited.file).take(1));
         }
-        // A backup file from between two installations contains what the first one wrote.
-        clean(app, &edited.file, edited.backup.is_none())?;
+        if edited.file.extension().is_some_and(|extension| extension == "json") {
+            removals.retain(|removal| removal.file != edited.file);
+            clean(app, &edited.file, edited.backup.is_none())?;
+        } else if let Some(at) = removals.iter().position(|removal| removal.file == edited.file) {
+            save(app, &removals.remove(at), edited.backup.is_none())?;
+        }
+    }
+    for removal in removals {
+        save(app, &removal, false)?;
     }
     // Without a manifest, or if settings were copied, some of our hooks may be left.
-    let user = Targets::of_user(app)?;
-    let project = Targets::of_project(&here()?);
-    for file in [user.settings(), user.servers, project.settings(), project.servers] {
-        clean(app, &file, false)?;
+    if only.is_none_or(|client| client.name == CLAUDE_CODE.name) {
+        for file in &of_claude_code {
+            clean(app, file, false)?;
+        }
     }
-    for written in std::mem::take(&mut manifest.written) {
+    let (written, kept): (Vec<Written>, _) =
+        std::mem::take(&mut manifest.written).into_iter().partition(|it| is_ours(&it.file));
+    manifest.written = kept;
+    for written in written {
         if !written.remove().map_err(|error| not_restored(&written.file, &error))? {
             app.output
                 .say(format_args!("note: {} was changed and is kept", written.file.display()));
         }
     }
     manifest.remove_folders();
+    if only.is_none() {
+        // What others put there keeps the folder.
+        manifest.folders.clear();
+    }
     Ok(manifest.save(&app.paths)?)
+}
+
+/// The files of Claude Code that may have entries of ours.
+fn claude_code_files(app: &App) -> Result<Vec<PathBuf>, Failure> {
+    let user = Targets::of_user(app)?;
+    let project = Targets::of_project(&here()?);
+    Ok(vec![user.settings(), user.servers, project.settings(), project.servers])
+}
+
+/// The files that an installation for this client changes or writes.
+fn files_of(
+    app: &App,
+    client: &'static Client,
+    of_claude_code: &[PathBuf],
+    manifest: &Manifest,
+) -> Vec<PathBuf> {
+    let place = place(app, client);
+    let written = manifest.written.iter().map(|written| written.file.clone());
+    if client.name == CLAUDE_CODE.name {
+        let dir = of_claude_code[0].parent().map(Path::to_owned).unwrap_or_default();
+        let written = written.filter(|file| file.starts_with(&dir));
+        return of_claude_code.iter().cloned().chain(written).collect();
+    }
+    let hooks = place.hooks_file();
+    let is_own = |file: &PathBuf| hooks.as_ref().is_some_and(|hooks| file.starts_with(hooks));
+    let written: Vec<PathBuf> = written.filter(is_own).collect();
+    hooks.iter().cloned().chain(place.server_file()).chain(written).collect()
+}
+
+/// Writes a file without our entries; deletes it if it was ours alone.
+fn save(app: &mut App, removal: &TextChange, is_our_file: bool) -> Result<(), Failure> {
+    if removal.text.trim().is_empty() && is_our_file {
+        user_file::remove(&removal.file).map_err(|error| not_restored(&removal.file, &error))?;
+    } else {
+        removal.save()?;
+    }
+    app.output.say(format_args!("removed from {}", removal.file.display()));
+    Ok(())
 }
 
 /// Removes our entries from a file that others changed, too.
@@ -111,7 +194,8 @@ fn clean(app: &mut App, file: &Path, is_our_file: bool) -> Result<(), Failure> {
     if !document.is_changed() {
         return Ok(());
     }
-    if document.is_empty() && is_our_file {
+    let is_empty = document.is_empty() || document.members() == ["version"];
+    if is_empty && is_our_file {
         user_file::remove(file).map_err(|error| not_restored(file, &error))?;
     } else {
         document.save()?;

@@ -1,7 +1,7 @@
 //! The commands that clients run as hooks.
 //!
 //! Whatever happens here, the user's session goes on: exit code 0, nothing on stderr, and on stdout one
-//! response in the client's form. A hook reads stdin, appends at most one event, responds, appends what it gave, and
+//! response in the client's form, or nothing. A hook reads stdin, appends at most one event, responds, appends what it gave, and
 //! exits.
 
 mod added;
@@ -18,7 +18,7 @@ use std::{
 };
 
 use claude_mem_capture::{
-    Client, HookCommand, IncomingKind, Recorder, Response,
+    Client, HookCommand, IncomingKind, Occasion, Recorder, Response, SessionBegun,
     clients::{self, HOOK},
     read_input,
 };
@@ -30,6 +30,7 @@ use claude_mem_core::{
     settings::table::WORKER_AUTOSTART,
     worker_process,
 };
+use claude_mem_events::MemoryInjected;
 use claude_mem_install::registered::is_duplicate_of_installed;
 
 /// Whether the response was written. A second JSON object on stdout would turn both into plain text.
@@ -98,17 +99,20 @@ fn is_at_terminal() -> bool {
 
 /// Runs one hook.
 pub(crate) fn run(hook: HookCommand) -> u8 {
-    let client = hook.client;
     respond_even_in_panic(hook);
     let Some(recorder) = Recorder::from_process().filter(|it| !is_duplicate(it, hook)) else {
-        respond(client, &Response::default());
+        respond(hook.client, &Response::default());
         return 0;
     };
     let outcome = recorder.record_hook(hook, &read_input());
+    let client = outcome.client.unwrap_or(hook.client);
     let kind = outcome.kind.filter(|kind| client.context_at.contains(kind));
     let (response, injected) = match (kind, &outcome.occasion) {
         (Some(IncomingKind::SessionStart), _) => {
-            session_start::response(&recorder, outcome.begun.as_ref())
+            session_start::response(&recorder, client, outcome.begun.as_ref())
+        }
+        (Some(IncomingKind::Prompt), Some(occasion)) if outcome.begun.is_some() => {
+            first_prompt(&recorder, client, outcome.begun.as_ref(), occasion)
         }
         (Some(_), Some(occasion)) => added::response(&recorder, occasion),
         _ => (Response::default(), None),
@@ -127,6 +131,25 @@ pub(crate) fn run(hook: HookCommand) -> u8 {
         worker_process::start_if_due(&recorder.paths.data);
     }
     0
+}
+
+/// The response to the first prompt of a client that takes no memory at the start of a session: the memory of the
+/// start, then what concerns the prompt. What the start gives is recorded first, so that it is not given twice.
+fn first_prompt(
+    recorder: &Recorder,
+    client: &Client,
+    begun: Option<&SessionBegun>,
+    occasion: &Occasion,
+) -> (Response, Option<MemoryInjected>) {
+    let (start, injected) = session_start::response(recorder, client, begun);
+    if let (Some(injected), Some(begun)) = (injected, begun) {
+        recorder.record_injection(&begun.envelope, injected);
+    }
+    let (added, injected) = added::response(recorder, occasion);
+    let texts: Vec<String> = [start.context, added.context].into_iter().flatten().collect();
+    let texts: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
+    let context = (!texts.is_empty()).then(|| texts.join("\n\n"));
+    (Response { context, notice: None, event: Some(IncomingKind::Prompt) }, injected)
 }
 
 /// Whether this hook is the plugin's, and the same one is registered by `claude-mem install`.

@@ -13,7 +13,7 @@ use claude_mem_log::{Item, Log, Options};
 use claude_mem_projections::{Error, Store};
 
 use claude_mem_capture::project::ProjectId;
-use claude_mem_capture::{IncomingKind, Recorder, Response, SessionBegun};
+use claude_mem_capture::{CLAUDE_CODE, Client, IncomingKind, Recorder, Response, SessionBegun};
 use claude_mem_core::{
     clock::Clock,
     diagnostics::{self, Level},
@@ -35,10 +35,11 @@ const LOOK_BYTES_MAX: usize = 2 << 20;
 /// The memory for a session, and messages for the user.
 pub(super) fn response(
     recorder: &Recorder,
+    client: &Client,
     begun: Option<&SessionBegun>,
 ) -> (Response, Option<MemoryInjected>) {
     let given = begun.map_or_else(Given::default, |begun| {
-        memory_for(recorder, begun).unwrap_or_else(|error| {
+        memory_for(recorder, client, begun).unwrap_or_else(|error| {
             // While another process creates or replaces the database there is no memory to give.
             if !matches!(error, Error::Rebuilding { .. }) {
                 let message = format_args!("context: no memory was given: {error}");
@@ -54,8 +55,21 @@ pub(super) fn response(
     let messages: Vec<String> = problems.chain(notice).chain(loaded).collect();
     let notice = (!messages.is_empty()).then(|| clean(&messages.join("\n")).to_string());
     let event = Some(IncomingKind::SessionStart);
-    let context = page.map_or_else(String::new, |page| page.text);
+    let context = page.map_or_else(String::new, |page| with_tool_names(&page.text, client));
     (Response { context: Some(context), notice, event }, injected)
+}
+
+/// Our tools under the names that the client gives them. Claude Code finds them by their bare names.
+fn with_tool_names(text: &str, client: &Client) -> String {
+    if client.name == CLAUDE_CODE.name {
+        return text.to_owned();
+    }
+    let prefix = client.tool_prefix;
+    text.replacen(
+        "`search` and `get_observations`",
+        &format!("`{prefix}search` and `{prefix}get_observations`"),
+        1,
+    )
 }
 
 /// What a session is given, and what the user is told about it.
@@ -73,7 +87,7 @@ struct Given {
 /// The memory that fits this session, and a notice about the provider. After a resume the old context is
 /// still in the session's history, so only what other sessions added since is given. After a compaction
 /// the session needs to know where it stands.
-fn memory_for(recorder: &Recorder, begun: &SessionBegun) -> Result<Given, Error> {
+fn memory_for(recorder: &Recorder, client: &Client, begun: &SessionBegun) -> Result<Given, Error> {
     let log = Log::open(&recorder.paths.log(), Options::default())?;
     let mut store = Store::open_snapshot(&recorder.paths.memory())?;
     let position = store
@@ -105,11 +119,13 @@ fn memory_for(recorder: &Recorder, begun: &SessionBegun) -> Result<Given, Error>
         return Ok(Given { loaded, ..Given::default() });
     };
     let project = ProjectId::of(Path::new(root));
+    // A token has about four bytes.
+    let budget = recorder.settings.get(&CONTEXT_TOKENS_MAX).min(client.context_bytes_max / 4);
     let request = Request {
         project: &ProjectId { key: key.clone(), ..project },
         now: Clock::new(&recorder.environment).now(),
         moment,
-        budget: None,
+        budget: Some(budget),
     };
     let setup = Setup {
         settings: &recorder.settings,
@@ -117,7 +133,12 @@ fn memory_for(recorder: &Recorder, begun: &SessionBegun) -> Result<Given, Error>
         environment: &recorder.environment,
     };
     let notice = status::notice(&store, &setup).ok().flatten();
-    let page = compose(&store, &recorder.settings, &request)?;
+    let mut page = compose(&store, &recorder.settings, &request)?;
+    // Text with more bytes per token than usual.
+    if page.as_ref().is_some_and(|page| page.text.len() > client.context_bytes_max) {
+        let request = Request { budget: Some(budget / 2), ..request };
+        page = compose(&store, &recorder.settings, &request)?;
+    }
     let loaded = match &page {
         Some(page) => Some(format!(
             "claude-mem: {} (about {} tokens)",

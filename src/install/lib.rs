@@ -1,17 +1,22 @@
-//! Registration in Claude Code's settings: hooks, MCP server, skill and slash command.
+//! Registration with coding agents: hooks and MCP server, for Claude Code also a skill and a slash command.
 
+pub mod client_config;
+pub mod client_status;
+pub mod codex_trust;
 pub mod manifest;
 pub mod registered;
 pub mod rival;
+mod toml_file;
 
 use std::{
+    collections::BTreeSet,
     env::consts::EXE_SUFFIX,
     path::{Path, PathBuf},
 };
 
 use claude_mem_capture::{
     CLAUDE_CODE, PLUGIN,
-    clients::{CLIENTS, HOOK, Registration, Version, claude_code},
+    clients::{CLIENTS, HOOK, Registration, Version, claude_code, config::TimeoutUnit},
 };
 use claude_mem_core::NAME;
 use serde_json::{Map, Value, json};
@@ -72,16 +77,29 @@ impl Targets {
 /// The hooks in Claude Code's form, as far as its version knows their events. `program` is put between double quotes
 /// for the shell as it is.
 pub fn hooks(program: &str, version: Option<Version>) -> Map<String, Value> {
-    let group = |hook: &Registration| {
-        let command = format!("\"{program}\" {}", hook.command);
-        let command =
-            json!({"type": "command", "command": command, "timeout": hook.timeout_seconds});
-        let mut group = Map::new();
-        group.extend(hook.matcher.map(|matcher| ("matcher".into(), matcher.into())));
-        group.insert("hooks".into(), json!([command]));
-        (hook.event.to_owned(), json!([group]))
+    let known = CLAUDE_CODE.hooks.iter().filter(|hook| hook.is_known_to(version));
+    known.map(|hook| grouped(program, hook, TimeoutUnit::Seconds)).collect()
+}
+
+/// One hook as a group of its event.
+fn grouped(program: &str, hook: &Registration, unit: TimeoutUnit) -> (String, Value) {
+    let command = command_line(program, hook);
+    let command = match unit {
+        TimeoutUnit::Seconds => {
+            json!({"type": "command", "command": command, "timeout": hook.timeout_seconds})
+        }
+        // The client with this unit shows the name while the hook runs.
+        TimeoutUnit::Milliseconds => json!({"type": "command", "name": NAME, "command": command,
+            "timeout": hook.timeout_seconds * 1000}),
     };
-    CLAUDE_CODE.hooks.iter().filter(|hook| hook.is_known_to(version)).map(group).collect()
+    let mut group = Map::new();
+    group.extend(hook.matcher.map(|matcher| ("matcher".into(), matcher.into())));
+    group.insert("hooks".into(), json!([command]));
+    (hook.event.to_owned(), json!([group]))
+}
+
+fn command_line(program: &str, hook: &Registration) -> String {
+    format!("\"{program}\" {}", hook.command)
 }
 
 /// The MCP server in Claude Code's form. Without `alwaysLoad` the model sees only the names of its tools.
@@ -107,9 +125,13 @@ pub fn add_hooks(
     program: &str,
     version: Option<Version>,
 ) -> Result<(), Failure> {
+    add_groups(settings, hooks(program, version))
+}
+
+/// Adds groups of hooks, each to its event.
+fn add_groups(settings: &mut Document, wanted: Map<String, Value>) -> Result<(), Failure> {
     let mut registered = object(settings, "hooks")?;
     let before = registered.clone();
-    let wanted = hooks(program, version);
     for (event, groups) in &mut registered {
         let kept = wanted.get(event).map(|groups| &groups[0]);
         retain_groups(groups, kept);
@@ -153,6 +175,10 @@ fn retain_groups(groups: &mut Value, kept: Option<&Value>) {
         if Some(&*group) == kept {
             return true;
         }
+        // Some clients have no groups: the hook itself is in the list of its event.
+        if group["command"].as_str().is_some_and(is_our_hook) {
+            return false;
+        }
         let Some(hooks) = group.get_mut("hooks").and_then(Value::as_array_mut) else { return true };
         let count = hooks.len();
         hooks.retain(|hook| !hook["command"].as_str().is_some_and(is_our_hook));
@@ -188,17 +214,22 @@ pub fn is_our_program(program: impl AsRef<Path>) -> bool {
 
 /// Adds our MCP server. Keeps what the user added to its entry.
 pub fn add_server(servers: &mut Document, program: &str) -> Result<(), Failure> {
-    let mut registered = object(servers, "mcpServers")?;
+    add_server_entry(servers, "mcpServers", &server(program))
+}
+
+/// Adds our entry to the MCP servers below `key`.
+fn add_server_entry(servers: &mut Document, key: &str, server: &Value) -> Result<(), Failure> {
+    let mut registered = object(servers, key)?;
     let entry = registered.entry(NAME).or_insert_with(|| json!({}));
     let is_free = *entry == json!({}) || is_our_server(entry);
     let Some(fields) = entry.as_object_mut().filter(|_| is_free) else {
         let file = servers.file().display();
         return Err(Failure::new(format!("{file} already has another MCP server `{NAME}`"))
             .meaning("nothing was changed")
-            .remedy(format!("remove it with `claude mcp remove {NAME}`, then install again")));
+            .remedy("remove it, then install again"));
     };
-    fields.extend(server(program).as_object().cloned().unwrap_or_default());
-    servers.set("mcpServers", &Value::Object(registered));
+    fields.extend(server.as_object().cloned().unwrap_or_default());
+    servers.set(key, &Value::Object(registered));
     Ok(())
 }
 
@@ -226,17 +257,25 @@ fn is_our_status_line(entry: &Value) -> bool {
 
 /// Removes our MCP server, and nothing else.
 pub fn remove_server(servers: &mut Document) {
-    let Value::Object(mut registered) = servers.get("mcpServers") else { return };
-    if !registered.get(NAME).is_some_and(is_our_server) {
-        return;
+    let keys = CLIENTS.iter().filter_map(|client| client.config.server.as_ref());
+    for key in keys.map(|server| server.key).collect::<BTreeSet<&str>>() {
+        let Value::Object(mut registered) = servers.get(key) else { continue };
+        if !registered.get(NAME).is_some_and(is_our_server) {
+            continue;
+        }
+        registered.shift_remove(NAME);
+        let is_ours_alone = registered.is_empty();
+        servers.set(key, &if is_ours_alone { Value::Null } else { Value::Object(registered) });
     }
-    registered.shift_remove(NAME);
-    let is_ours_alone = registered.is_empty();
-    servers.set("mcpServers", &if is_ours_alone { Value::Null } else { Value::Object(registered) });
 }
 
 fn is_our_server(entry: &Value) -> bool {
-    entry["command"].as_str().is_some_and(is_our_program) && entry["args"] == json!(["mcp"])
+    let command = entry["command"].as_str().map(|program| (program, &entry["args"]));
+    let is_list = entry["command"].as_array().is_some_and(|list| {
+        list.len() == 2 && list[0].as_str().is_some_and(is_our_program) && list[1] == "mcp"
+    });
+    is_list
+        || command.is_some_and(|(program, args)| is_our_program(program) && *args == json!(["mcp"]))
 }
 
 fn object(document: &Document, key: &str) -> Result<Map<String, Value>, Failure> {

@@ -1,6 +1,7 @@
 //! `install.json`: what was written where, so that uninstalling removes exactly that.
 
 use std::{
+    ffi::OsStr,
     fs, io,
     path::{Path, PathBuf},
 };
@@ -51,6 +52,40 @@ pub struct Written {
     pub sha256: String,
 }
 
+/// A changed file of another owner, not yet written.
+#[derive(Debug)]
+pub struct TextChange {
+    pub file: PathBuf,
+    /// `None` if there was no file.
+    pub original: Option<String>,
+    pub text: String,
+}
+
+impl TextChange {
+    pub fn is_changed(&self) -> bool {
+        self.original.as_ref() != Some(&self.text)
+    }
+
+    /// Replaces the file. Creates its directory if necessary.
+    pub fn save(&self) -> Result<(), Unusable> {
+        let dir = self.file.parent().unwrap_or(Path::new("/"));
+        os::create_dirs_for_all(dir)
+            .and_then(|()| user_file::write(&self.file, self.text.as_bytes(), Readers::Owner))
+            .map_err(|error| Unusable::new(&self.file, error))
+    }
+}
+
+impl From<&Document> for TextChange {
+    fn from(document: &Document) -> Self {
+        let original = document.original().map(str::to_owned);
+        let text = match (document.is_changed(), &original) {
+            (false, Some(original)) => original.clone(),
+            _ => document.text(),
+        };
+        Self { file: document.file().into(), original, text }
+    }
+}
+
 impl Manifest {
     /// Path of the manifest.
     pub fn file(paths: &Paths) -> PathBuf {
@@ -83,35 +118,41 @@ impl Manifest {
         saved.map_err(|error| Unusable::new(&file, error))
     }
 
-    /// Saves a changed document, and records how to undo it. The manifest is written first, then the backup, then the
-    /// file: after a crash there is at most too much to undo.
+    /// Saves a changed file of another owner, and records how to undo it. The manifest is written first, then the
+    /// backup, then the file: after a crash there is at most too much to undo.
     pub fn edit(
         &mut self,
         paths: &Paths,
-        document: &Document,
+        change: &TextChange,
         stamp: &str,
     ) -> Result<(), Unusable> {
-        if !document.is_changed() {
+        if !change.is_changed() {
             return Ok(());
         }
-        let known = self.edited.iter().position(|edited| edited.file == document.file());
+        let known = self.edited.iter().position(|edited| edited.file == change.file);
         let is_untouched = |edited: &Edited| {
-            document.original().is_some_and(|text| hash(text.as_bytes()) == edited.sha256)
+            change.original.as_ref().is_some_and(|text| hash(text.as_bytes()) == edited.sha256)
         };
         // The file was changed since: the old backup would undo that, too.
         let backup = match known.map(|at| self.edited.remove(at)) {
             Some(edited) if is_untouched(&edited) => edited.backup,
-            _ => backed_up(paths, document, stamp)?,
+            _ => backed_up(paths, change, stamp)?,
         };
-        let sha256 = hash(document.text().as_bytes());
-        self.edited.push(Edited { file: document.file().into(), backup, sha256 });
-        self.note_folders(document.file());
+        let sha256 = hash(change.text.as_bytes());
+        self.edited.push(Edited { file: change.file.clone(), backup, sha256 });
+        self.note_folders(&change.file);
         self.save(paths)?;
-        document.save()
+        change.save()
     }
 
     /// Writes a file of ours, unless a file of another owner exists. Returns whether it is ours now.
-    pub fn write(&mut self, paths: &Paths, file: &Path, text: &str) -> Result<bool, Unusable> {
+    pub fn write(
+        &mut self,
+        paths: &Paths,
+        file: &Path,
+        text: &str,
+        readers: Readers,
+    ) -> Result<bool, Unusable> {
         let known = self.written.iter().position(|written| written.file == file);
         let current = match user_file::read(file) {
             Ok(bytes) => Some(hash(&bytes)),
@@ -131,7 +172,7 @@ impl Manifest {
         self.note_folders(file);
         self.save(paths)?;
         let written = os::create_dirs_for_all(file.parent().unwrap_or(file))
-            .and_then(|()| user_file::write(file, text.as_bytes(), Readers::Owner));
+            .and_then(|()| user_file::write(file, text.as_bytes(), readers));
         written.map_err(|error| Unusable::new(file, error)).map(|()| true)
     }
 
@@ -143,11 +184,12 @@ impl Manifest {
         self.folders.extend(new.collect::<Vec<_>>());
     }
 
-    /// Removes created folders that are empty. The user keeps the others.
+    /// Removes created folders that are empty.
     pub fn remove_folders(&mut self) {
-        for folder in self.folders.drain(..).rev() {
+        for folder in self.folders.iter().rev() {
             let _ = fs::remove_dir(folder);
         }
+        self.folders.retain(|folder| folder.exists());
     }
 }
 
@@ -178,11 +220,16 @@ impl Written {
     }
 }
 
-fn backed_up(paths: &Paths, document: &Document, stamp: &str) -> Result<Option<PathBuf>, Unusable> {
-    let Some(text) = document.original() else { return Ok(None) };
+fn backed_up(paths: &Paths, change: &TextChange, stamp: &str) -> Result<Option<PathBuf>, Unusable> {
+    let Some(text) = &change.original else { return Ok(None) };
     let dir = paths.data.join("backups");
-    let name = document.file().file_name().unwrap_or_default().to_string_lossy();
-    let backup = dir.join(format!("{stamp}-{}", name.trim_start_matches('.')));
+    let name = |path: Option<&OsStr>| {
+        let name = path.unwrap_or_default().to_string_lossy();
+        name.trim_start_matches('.').to_owned()
+    };
+    // Files of several clients have the same name.
+    let folder = name(change.file.parent().and_then(Path::file_name));
+    let backup = dir.join(format!("{stamp}-{folder}-{}", name(change.file.file_name())));
     create_private(&dir)
         .and_then(|()| user_file::write(&backup, text.as_bytes(), Readers::Owner))
         .map_err(|error| Unusable::new(&backup, error))?;

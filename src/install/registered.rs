@@ -87,7 +87,7 @@ fn is_basic(hook: &Registration) -> bool {
 }
 
 /// The program of one of our hooks.
-fn program_of(hook: &str) -> &str {
+pub(crate) fn program_of(hook: &str) -> &str {
     hook.trim_start_matches('"').split("\" ").next().unwrap_or_default()
 }
 

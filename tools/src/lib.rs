@@ -6,6 +6,7 @@
 pub mod azure;
 pub mod bucket;
 pub mod client;
+pub mod client_fixtures;
 pub mod crash;
 pub mod model;
 pub mod placeholders;

@@ -5,13 +5,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use claude_mem_core::{NAME, environment::Environment};
+use claude_mem_core::environment::Environment;
 use claude_mem_events::StopScope;
 use serde_json::json;
 
-use super::{Client, Registration, Response, SessionFields};
+use super::{
+    BASE, Client, Registration, Response, SessionFields,
+    config::{Config, Dir, HooksForm, ServerFile, ServerForm, TimeoutUnit},
+    evidence::Evidence,
+};
 use crate::{
-    PLUGIN,
     incoming::{
         FileUse, Incoming, IncomingKind, LastMessages, Prompt, SessionEnd, SessionStart, Skip,
         Stop, ToolUse,
@@ -23,13 +26,14 @@ use crate::{
 
 pub static CLAUDE_CODE: Client = Client {
     name: "claude-code",
+    title: "Claude Code",
+    evidence: Evidence { fields: &[], transcript: &["/.claude/"], variables: &[] },
     session_variable: Some("CLAUDE_CODE_SESSION_ID"),
     project_variable: Some("CLAUDE_PROJECT_DIR"),
     session,
     parse,
     transcript_line: Some(transcript_line),
     turn_row: Some(turn_row),
-    is_our_tool,
     context_at: &[
         IncomingKind::SessionStart,
         IncomingKind::Prompt,
@@ -38,6 +42,20 @@ pub static CLAUDE_CODE: Client = Client {
     ],
     respond,
     hooks: HOOKS,
+    config: Config {
+        dir: Dir { variable: Some(CONFIG_DIR), default: ".claude" },
+        signs: &[],
+        hooks: HooksForm::Groups { file: "settings.json", unit: TimeoutUnit::Seconds },
+        registered_as: None,
+        server: Some(ServerFile {
+            dir: Dir { variable: Some(CONFIG_DIR), default: "" },
+            file: ".claude.json",
+            key: "mcpServers",
+            form: ServerForm::Plain(&[]),
+        }),
+        after: "",
+    },
+    ..BASE
 };
 
 /// Replaces `~/.claude`.
@@ -91,7 +109,7 @@ pub fn config_dir(environment: &Environment, home: Option<&Path>) -> Option<Path
     }
 }
 
-fn session<'a>(payload: &mut Payload<'a>) -> SessionFields<'a> {
+pub(super) fn session<'a>(payload: &mut Payload<'a>) -> SessionFields<'a> {
     let mut take = |name| payload.take_text(name).filter(|text| !text.is_empty());
     SessionFields { id: take("session_id"), cwd: take("cwd") }
 }
@@ -103,7 +121,44 @@ pub(crate) fn parse<'a>(
     expected: Option<IncomingKind>,
 ) -> Result<Incoming<'a>, Skip> {
     let name = payload.text("hook_event_name");
-    let kind = match &*name {
+    parse_event(payload, &name, expected)
+}
+
+/// Events that other clients with these hooks have, and that are nothing to remember.
+const IGNORED: &[&str] = &[
+    "ErrorOccurred",
+    "Interrupt",
+    "Notification",
+    "PermissionRequest",
+    "PermissionResult",
+    "PostCompact",
+    "PostToolBatch",
+    "PreCompact",
+    "PreToolUse",
+    "SubagentStart",
+    "TaskStarted",
+    "TurnStarted",
+];
+
+/// Parses an event of another client that has these hooks.
+pub(super) fn parse_relative<'a>(
+    payload: &mut Payload<'a>,
+    expected: Option<IncomingKind>,
+) -> Result<Incoming<'a>, Skip> {
+    let name = payload.text("hook_event_name");
+    if IGNORED.contains(&&*name) {
+        return Err(Skip::NotForUs);
+    }
+    parse_event(payload, &name, expected)
+}
+
+/// Parses an event of this name; the expected one counts if it is empty.
+pub(super) fn parse_event<'a>(
+    payload: &mut Payload<'a>,
+    name: &str,
+    expected: Option<IncomingKind>,
+) -> Result<Incoming<'a>, Skip> {
+    let kind = match name {
         "SessionStart" => IncomingKind::SessionStart,
         "UserPromptSubmit" => IncomingKind::Prompt,
         "PreToolUse" => IncomingKind::FileUse,
@@ -124,8 +179,8 @@ pub(crate) fn parse<'a>(
             prompt_id: payload.text("prompt_id"),
         }),
         IncomingKind::FileUse => Incoming::FileUse(file_use(payload).ok_or(Skip::NotForUs)?),
-        IncomingKind::ToolUse => Incoming::ToolUse(tool_use(payload, &name)),
-        IncomingKind::Stop => Incoming::Stop(stop(payload, &name)),
+        IncomingKind::ToolUse => Incoming::ToolUse(tool_use(payload, name)),
+        IncomingKind::Stop => Incoming::Stop(stop(payload, name)),
         IncomingKind::SessionEnd => {
             Incoming::SessionEnd(SessionEnd { reason: payload.text("reason") })
         }
@@ -212,13 +267,6 @@ fn stop<'a>(payload: &mut Payload<'a>, event: &str) -> Stop<'a> {
         agent_type: agent_type.unwrap_or_default(),
         prompt_id: payload.text("prompt_id"),
     }
-}
-
-/// `mcp__claude-mem__search`, or `mcp__plugin_mem_claude-mem__search` where we are a plugin.
-fn is_our_tool(name: &str) -> bool {
-    let rest = name.strip_prefix("mcp__");
-    let server = rest.and_then(|rest| rest.rsplit_once("__")).map(|(server, _)| server);
-    server.is_some_and(|server| server == NAME || server == format!("plugin_{PLUGIN}_{NAME}"))
 }
 
 /// The response of a hook that has nothing to add.
@@ -309,18 +357,6 @@ fn spoken(block: &Block<'_>) -> Option<TurnPart> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn our_tools_are_known_by_both_of_their_names() {
-        for name in ["mcp__claude-mem__search", "mcp__plugin_mem_claude-mem__get_observations"] {
-            assert!(is_our_tool(name), "{name}");
-        }
-        for name in
-            ["search", "mcp__mem__search", "mcp__claude-mem-two__search", "Bash", "mcp__claude-mem"]
-        {
-            assert!(!is_our_tool(name), "{name}");
-        }
-    }
 
     #[test]
     fn an_input_given_as_text_is_read_as_json_and_a_result_has_two_names() {

@@ -2,12 +2,10 @@
 //! calls, transcripts in plain text, empty responses. It shows what a new client takes: this file, the
 //! payloads in `tests/fixtures/clients/example` and one line in `CLIENTS`.
 
-use std::borrow::Cow;
-
 use claude_mem_events::StopScope;
 use serde_json::Value;
 
-use super::{Client, Response, SessionFields};
+use super::{BASE, Client, Response, SessionFields, evidence::Evidence};
 use crate::{
     incoming::{
         Incoming, IncomingKind, LastMessages, Prompt, SessionEnd, SessionStart, Skip, Stop, ToolUse,
@@ -18,16 +16,15 @@ use crate::{
 
 pub(super) static EXAMPLE: Client = Client {
     name: "example",
+    evidence: Evidence { fields: &[("chatId", None)], ..Evidence::NONE },
     session_variable: Some("EXAMPLE_CHAT"),
-    project_variable: None,
     session,
     parse,
     transcript_line: Some(transcript_line),
-    turn_row: None,
-    is_our_tool: |name| name.starts_with("claude-mem_"),
+    tool_prefix: "claude-mem_",
     context_at: &[IncomingKind::Prompt],
     respond,
-    hooks: &[],
+    ..BASE
 };
 
 fn session<'a>(payload: &mut Payload<'a>) -> SessionFields<'a> {
@@ -72,15 +69,9 @@ fn parse<'a>(
             }))
         }
         "chat.idle" => Ok(Incoming::Stop(Stop {
-            scope: StopScope::Turn,
             last_messages: LastMessages::InTranscript(payload.take_text("record")),
-            api_error: Cow::Borrowed(""),
-            transcript: None,
-            is_stop_hook_active: false,
-            background_tasks: 0,
-            agent_id: Cow::Borrowed(""),
-            agent_type: Cow::Borrowed(""),
             prompt_id: payload.text("turn"),
+            ..Stop::default()
         })),
         "chat.closed" => Ok(Incoming::SessionEnd(SessionEnd { reason: payload.text("reason") })),
         other => Err(Skip::UnknownEvent(other.to_owned())),

@@ -1,13 +1,28 @@
 //! The coding agents whose sessions are recorded: one file each, and one line in [`CLIENTS`].
 
 pub mod claude_code;
+mod cline;
+mod codex;
+pub mod config;
+mod copilot;
+mod cursor;
+mod droid;
+pub(crate) mod evidence;
 #[cfg(test)]
 mod example;
+mod gemini;
+mod kimi;
+mod normalize;
+mod opencode;
+mod qwen;
+mod respond;
+mod windsurf;
 
-use std::{borrow::Cow, ffi::OsString};
+use std::{borrow::Cow, ffi::OsString, time::Duration};
 
 use claude_mem_events::StopScope;
 
+use crate::PLUGIN;
 use crate::{
     incoming::{Incoming, IncomingKind, Skip},
     payload::Payload,
@@ -15,12 +30,21 @@ use crate::{
 };
 pub use claude_code::CLAUDE_CODE;
 use claude_mem_core::environment::Environment;
+pub use codex::CODEX;
+use config::{Config, Dir, HooksForm};
+pub use evidence::Evidence;
+pub(crate) use normalize::command_result;
 
 /// One coding agent whose sessions are recorded.
 #[derive(Debug)]
 pub struct Client {
     /// Stored with every event: `claude-code`.
     pub name: &'static str,
+    /// For people: `Claude Code`.
+    pub title: &'static str,
+    /// Whether claude-mem was tried with the real client. Otherwise it follows the client's documentation.
+    pub is_tested: bool,
+    pub evidence: Evidence,
     /// Environment variable with the session id, set for hooks and for programs the assistant runs.
     pub session_variable: Option<&'static str>,
     /// Environment variable with the directory in which the session was started. It decides the project,
@@ -37,22 +61,86 @@ pub struct Client {
     /// Reads one line of a transcript for what is said in its turn. `None` if nothing but the last messages
     /// is read.
     pub turn_row: Option<fn(&[u8]) -> TurnRow>,
-    /// Whether the client means a tool of our MCP server by this name.
-    pub is_our_tool: fn(&str) -> bool,
-    /// Events whose response carries memory.
+    /// How long after the stop event the last answer may be missing in the transcript.
+    pub transcript_lag: Duration,
+    /// Whether no hook reports tools that fail. They are then read from the transcript at the end of a turn, with
+    /// `turn_row`.
+    pub hides_failures: bool,
+    /// Finds the exit code of a tool use in a line of the transcript, if the hook does not tell it.
+    pub exit_code: Option<FindExitCode>,
+    /// What the client puts before the names of our MCP server's tools; empty if its model sees the bare names.
+    pub tool_prefix: &'static str,
+    /// Events whose response carries memory. If they include prompts and not the start of a session, the first
+    /// prompt brings the memory of the start.
     pub context_at: &'static [IncomingKind],
+    /// The longest context that the client takes as it is.
+    pub context_bytes_max: usize,
     /// Renders a response in the client's own form, as written to stdout.
     pub respond: fn(&Response) -> String,
     /// Hooks that `claude-mem install` registers.
     pub hooks: &'static [Registration],
+    pub config: Config,
 }
+
+impl Client {
+    /// Whether memory of a session's start is given with its first prompt.
+    pub fn starts_with_prompt(&self) -> bool {
+        self.context_at.contains(&IncomingKind::Prompt)
+            && !self.context_at.contains(&IncomingKind::SessionStart)
+    }
+}
+
+/// What most clients have in common: Claude Code's field names, no output unless there is memory to give.
+const BASE: Client = Client {
+    name: "",
+    title: "",
+    is_tested: true,
+    evidence: Evidence::NONE,
+    session_variable: None,
+    project_variable: None,
+    session: claude_code::session,
+    parse: claude_code::parse_relative,
+    transcript_line: None,
+    turn_row: None,
+    transcript_lag: Duration::ZERO,
+    hides_failures: false,
+    exit_code: None,
+    tool_prefix: "mcp__claude-mem__",
+    context_at: &[IncomingKind::SessionStart, IncomingKind::Prompt],
+    context_bytes_max: usize::MAX,
+    respond: respond::nested,
+    hooks: &[],
+    config: Config {
+        dir: Dir::of_home(""),
+        signs: &[],
+        hooks: HooksForm::Scripts { dir: "" },
+        registered_as: None,
+        server: None,
+        after: "",
+    },
+};
+
+/// Finds the exit code of the tool use with this id in one line of a transcript.
+pub type FindExitCode = fn(&[u8], &str) -> Option<i64>;
 
 /// Reads one line of a transcript that is searched for the last messages of this scope.
 pub type ReadLine = fn(&[u8], StopScope) -> Option<Message>;
 
-/// All clients.
+/// All clients. Where two could send the same payload, the first counts.
 pub static CLIENTS: &[&Client] = &[
     &CLAUDE_CODE,
+    &codex::CODEX,
+    &cursor::CURSOR,
+    &cline::CLINE,
+    &copilot::COPILOT,
+    &copilot::VSCODE,
+    &qwen::QWEN,
+    &droid::DROID,
+    &gemini::ANTIGRAVITY,
+    &gemini::GEMINI,
+    &kimi::KIMI,
+    &opencode::OPENCODE,
+    &windsurf::WINDSURF,
     #[cfg(test)]
     &example::EXAMPLE,
 ];
@@ -101,6 +189,24 @@ impl Registration {
     }
 }
 
+/// A hook for an event without tools.
+const fn for_event(
+    event: &'static str,
+    command: &'static str,
+    timeout_seconds: u32,
+) -> Registration {
+    Registration { event, matcher: None, command, timeout_seconds, since: None }
+}
+
+/// A hook for an event of all tools.
+const fn for_all_tools(
+    event: &'static str,
+    command: &'static str,
+    timeout_seconds: u32,
+) -> Registration {
+    Registration { matcher: Some("*"), ..for_event(event, command, timeout_seconds) }
+}
+
 /// The command that serves every client: `claude-mem hook --client NAME`.
 pub const HOOK: &str = "hook";
 
@@ -132,11 +238,31 @@ pub fn find(name: &str) -> Option<&'static Client> {
     CLIENTS.iter().copied().find(|client| client.name == name)
 }
 
-/// Whether any client means a tool of our MCP server by this name. Memory that was just read must not be
-/// recorded as something new.
+/// Whether a client means a tool of our MCP server by this name. Memory that was just read must not be recorded as
+/// something new. Clients put the server's name before the tool's in their own ways: `mcp__claude-mem__search`,
+/// `mcp__claude_mem__search`, `mcp_claude-mem_search`, `claude-mem-search`, `claude-mem_search`,
+/// `claude-mem__search`, `claude-mem___search`, and for a plugin `mcp__plugin_mem_claude-mem__search`.
 pub fn is_our_tool(name: &str) -> bool {
-    CLIENTS.iter().any(|client| (client.is_our_tool)(name))
+    let separated = |name: &str| name.starts_with(['_', '-']);
+    let rest = name.strip_prefix("mcp").filter(|rest| separated(rest)).unwrap_or(name);
+    let rest = rest.trim_start_matches('_');
+    let rest = rest.strip_prefix(&format!("plugin_{PLUGIN}_")).unwrap_or(rest);
+    let tool = ["claude-mem", "claude_mem"].iter().find_map(|server| rest.strip_prefix(server));
+    // A server with a longer name is another one.
+    tool.filter(|tool| separated(tool))
+        .is_some_and(|tool| OUR_TOOLS.contains(&tool.trim_start_matches(['_', '-'])))
 }
+
+/// The tools of our MCP server.
+const OUR_TOOLS: [&str; 7] = [
+    "search",
+    "timeline",
+    "get_observations",
+    "remember",
+    "revise",
+    "forget",
+    "session_start_context",
+];
 
 /// The session that this process was started in by a client, if it was.
 pub fn session_of_process(environment: &Environment) -> Option<String> {
@@ -148,4 +274,33 @@ pub fn session_of_process(environment: &Environment) -> Option<String> {
 pub fn project_dir_of_process(environment: &Environment) -> Option<OsString> {
     let mut variables = CLIENTS.iter().filter_map(|client| client.project_variable);
     variables.find_map(|variable| environment.get(variable))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_tools_are_known_in_the_spelling_of_every_client() {
+        for client in CLIENTS {
+            for tool in OUR_TOOLS {
+                let name = format!("{}{tool}", client.tool_prefix);
+                assert!(is_our_tool(&name) || client.tool_prefix.is_empty(), "{name}");
+            }
+        }
+        for name in ["mcp__plugin_mem_claude-mem__get_observations", "claude-mem___search"] {
+            assert!(is_our_tool(name), "{name}");
+        }
+        for name in [
+            "search",
+            "mcp__mem__search",
+            "mcp__claude-mem-two__search",
+            "Bash",
+            "mcp__claude-mem",
+            "claude-memsearch",
+            "claude-mem-status",
+        ] {
+            assert!(!is_our_tool(name), "{name}");
+        }
+    }
 }

@@ -84,6 +84,17 @@ impl<'a> Payload<'a> {
         self.take(name).map_or(Cow::Borrowed(""), Cow::Borrowed)
     }
 
+    /// Whether there is a field of this name, be it null.
+    pub fn has(&self, name: &str) -> bool {
+        self.fields.iter().any(|(known, _)| known == name)
+    }
+
+    /// Takes a field out that is an object, as its fields; none if it is anything else.
+    #[must_use]
+    pub fn take_object(&mut self, name: &str) -> Self {
+        self.take(name).map(|json| Self::read(json).0).unwrap_or_default()
+    }
+
     /// A field as JSON, which is not taken.
     pub fn peek(&self, name: &str) -> Option<&'a str> {
         let (_, value) = self.fields.iter().find(|(known, _)| known == name)?;

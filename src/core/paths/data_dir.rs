@@ -32,6 +32,7 @@ pub const OURS: &[&str] = &[
     "worker.attempts",
     "ask.lock",
     "private",
+    "starts",
     "dropped-events",
     "observer-sessions",
     "logs",

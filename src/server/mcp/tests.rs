@@ -148,6 +148,10 @@ fn every_tool_has_a_title_a_schema_and_truthful_hints() {
         ("session_start_context", true, false),
     ];
     assert_eq!(hints, expected);
+    for (name, ..) in expected {
+        let used = format!("mcp__claude-mem__{name}");
+        assert!(claude_mem_capture::clients::is_our_tool(&used), "{name} would be recorded");
+    }
     assert_eq!(
         tools::named("serch").unwrap_err(),
         "there is no tool `serch`: did you mean `search`?"

@@ -1,6 +1,7 @@
 //! The subcommands, one file each.
 
 mod bench;
+mod clients;
 mod crash;
 mod dump;
 mod inspect;
@@ -38,6 +39,7 @@ pub(crate) fn main() -> ExitCode {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Bench(bench::Bench),
+    Clients(clients::Clients),
     Crash(crash::Crash),
     Storm(storm::Storm),
     #[command(subcommand)]
@@ -53,6 +55,7 @@ impl Command {
     fn run(self) -> Result<ExitCode, Box<dyn Error>> {
         match self {
             Self::Bench(command) => command.run(),
+            Self::Clients(command) => command.run(),
             Self::Crash(command) => command.run(),
             Self::Storm(command) => command.run(),
             Self::Inspect(command) => command.run(),

@@ -1,0 +1,261 @@
+//! GitHub Copilot CLI, and the agent of VS Code, which runs the same hooks and those of Claude Code. A subagent has
+//! a session of its own in Copilot, and its task comes as a prompt.
+
+use std::{borrow::Cow, time::Duration};
+
+use claude_mem_events::StopScope;
+use serde_json::Value;
+
+use super::{
+    BASE, Client, Registration, SessionFields, claude_code,
+    config::{Config, Dir, Extra, HooksForm, ServerFile, ServerForm},
+    evidence::Evidence,
+    for_event,
+    normalize::{self, ToolNames},
+    respond,
+};
+use crate::{
+    incoming::{
+        Incoming, IncomingKind, LastMessages, Prompt, SessionEnd, SessionStart, Skip, Stop, ToolUse,
+    },
+    payload::Payload,
+    transcript::{Message, Speaker},
+};
+
+pub(super) static COPILOT: Client = Client {
+    name: "copilot",
+    title: "GitHub Copilot CLI",
+    evidence: Evidence {
+        fields: &[("initial_prompt", None), ("tool_result", None)],
+        transcript: &["/session-state/"],
+        variables: &["COPILOT_CLI"],
+    },
+    session_variable: Some("COPILOT_AGENT_SESSION_ID"),
+    project_variable: Some("COPILOT_PROJECT_DIR"),
+    session,
+    parse,
+    transcript_line: Some(transcript_line),
+    // Measured: about 80 ms after the stop event.
+    transcript_lag: Duration::from_millis(200),
+    tool_prefix: "claude-mem-",
+    respond: respond::top_level,
+    hooks: HOOKS,
+    config: Config {
+        dir: Dir { variable: Some("COPILOT_HOME"), default: ".copilot" },
+        signs: &[],
+        hooks: FORM,
+        registered_as: None,
+        server: Some(ServerFile {
+            dir: Dir { variable: Some("COPILOT_HOME"), default: ".copilot" },
+            file: "mcp-config.json",
+            key: "mcpServers",
+            form: ServerForm::Plain(&[("type", Extra::Text("local")), ("tools", Extra::All)]),
+        }),
+        after: "",
+    },
+    ..BASE
+};
+
+pub(super) static VSCODE: Client = Client {
+    name: "vscode",
+    title: "VS Code",
+    is_tested: false,
+    evidence: Evidence { fields: &[("hookEventName", None)], transcript: &[], variables: &[] },
+    session: |payload| SessionFields {
+        id: payload.take_text("sessionId").filter(|id| !id.is_empty()),
+        cwd: payload.take_text("cwd").filter(|cwd| !cwd.is_empty()),
+    },
+    parse: parse_vscode,
+    tool_prefix: "claude-mem-",
+    context_at: &[IncomingKind::SessionStart],
+    respond: respond::nested,
+    hooks: HOOKS,
+    config: Config {
+        dir: Dir { variable: Some("COPILOT_HOME"), default: ".copilot" },
+        signs: &[".vscode", ".config/Code", "Library/Application Support/Code"],
+        hooks: FORM,
+        registered_as: Some("copilot"),
+        server: Some(ServerFile {
+            dir: Dir::of_home(".config/Code/User"),
+            file: "mcp.json",
+            key: "servers",
+            form: ServerForm::Plain(&[("type", Extra::Text("stdio"))]),
+        }),
+        after: "",
+    },
+    ..BASE
+};
+
+/// A file of our own, so that nothing has to be merged.
+const FORM: HooksForm = HooksForm::Entries {
+    file: "hooks/claude-mem.json",
+    timeout: Some("timeoutSec"),
+    has_version: true,
+    extra: &[("type", Extra::Text("command"))],
+};
+
+const COMMAND: &str = "hook --client copilot";
+const HOOKS: &[Registration] = &[
+    for_event("SessionStart", COMMAND, 10),
+    for_event("UserPromptSubmit", COMMAND, 5),
+    for_event("PostToolUse", COMMAND, 5),
+    for_event("PostToolUseFailure", COMMAND, 5),
+    for_event("Stop", COMMAND, 10),
+    for_event("SubagentStop", COMMAND, 10),
+    for_event("SessionEnd", COMMAND, 5),
+];
+
+const TOOLS: ToolNames = &[
+    ("bash", "Bash"),
+    ("view", "Read"),
+    ("edit", "Edit"),
+    ("create", "Write"),
+    ("editFiles", "Edit"),
+    ("runInTerminal", "Bash"),
+    ("run_in_terminal", "Bash"),
+    ("readFile", "Read"),
+    ("read_file", "Read"),
+];
+
+/// Events of a subagent belong to the session that started it.
+fn session<'a>(payload: &mut Payload<'a>) -> SessionFields<'a> {
+    let SessionFields { id, cwd } = claude_code::session(payload);
+    let id = id.or_else(|| payload.take_text("sessionId"));
+    let parent = payload.peek_text("parent_agent_id").filter(|id| !id.is_empty());
+    SessionFields { id: parent.or(id), cwd }
+}
+
+fn parse<'a>(
+    payload: &mut Payload<'a>,
+    expected: Option<IncomingKind>,
+) -> Result<Incoming<'a>, Skip> {
+    payload.take("timestamp");
+    if !payload.has("hook_event_name") {
+        return parse_unnamed(payload);
+    }
+    let is_subagent = payload.take("parent_agent_id").is_some();
+    let mut incoming = claude_code::parse_relative(payload, expected)?;
+    match &mut incoming {
+        // Its task is in the call that started it, and its end in an event of its own.
+        Incoming::Prompt(_) | Incoming::Stop(Stop { scope: StopScope::Turn, .. })
+            if is_subagent =>
+        {
+            return Err(Skip::NotForUs);
+        }
+        Incoming::SessionStart(start) => {
+            payload.take("initial_prompt");
+            startup(&mut start.source);
+        }
+        Incoming::ToolUse(used) => {
+            let mut result = payload.take_object("tool_result");
+            if let Some(text) = result.take("text_result_for_llm") {
+                used.output = Cow::Borrowed(text);
+            }
+            tool_use(used);
+        }
+        _ => {}
+    }
+    Ok(incoming)
+}
+
+/// Events that are registered under names in camel case, which we do not do, have other fields and no name.
+fn parse_unnamed<'a>(payload: &mut Payload<'a>) -> Result<Incoming<'a>, Skip> {
+    // Named by `hookName`, or of a subagent: these are never recorded.
+    let is_other = ["hookName", "agentName", "transformedPrompt", "parent_agent_id"];
+    if is_other.iter().any(|name| payload.has(name)) {
+        return Err(Skip::NotForUs);
+    }
+    if payload.has("toolName") {
+        let error = payload.text("error");
+        if error.is_empty() && !payload.has("toolResult") {
+            return Err(Skip::NotForUs);
+        }
+        let mut used = ToolUse {
+            tool: payload.text("toolName"),
+            input: payload.json("toolArgs"),
+            output: payload.take_object("toolResult").json("textResultForLlm"),
+            has_failed: !error.is_empty(),
+            error,
+            ..ToolUse::default()
+        };
+        tool_use(&mut used);
+        return Ok(Incoming::ToolUse(used));
+    }
+    if payload.has("stopReason") {
+        let path = payload.peek_text("transcriptPath");
+        let last_messages = LastMessages::InTranscript(path);
+        return Ok(Incoming::Stop(Stop { last_messages, ..Stop::default() }));
+    }
+    if payload.has("source") {
+        payload.take("initialPrompt");
+        let mut source = payload.text("source");
+        startup(&mut source);
+        return Ok(Incoming::SessionStart(SessionStart { source, ..SessionStart::default() }));
+    }
+    if payload.has("prompt") {
+        return Ok(Incoming::Prompt(Prompt { text: payload.text("prompt"), ..Prompt::default() }));
+    }
+    if payload.has("reason") {
+        return Ok(Incoming::SessionEnd(SessionEnd { reason: payload.text("reason") }));
+    }
+    Err(Skip::UnknownEvent(String::new()))
+}
+
+fn startup(source: &mut Cow<'_, str>) {
+    if source == "new" {
+        *source = Cow::Borrowed("startup");
+    }
+}
+
+fn tool_use(used: &mut ToolUse<'_>) {
+    normalize::rename(used, TOOLS);
+    let input = crate::payload::text(&used.input).into_owned();
+    if used.input.starts_with('"') && input.starts_with("*** Begin Patch") {
+        normalize::patch(used, &input);
+    }
+    if used.tool != "Bash" || used.has_failed {
+        return;
+    }
+    let text = crate::payload::text(&used.output).into_owned();
+    if let Some((exit_code, output)) = shell_output(&text) {
+        normalize::command_result(used, exit_code, output);
+    }
+}
+
+/// The output of a command, which ends with `<shellId: 0 completed with exit code 3>`.
+fn shell_output(text: &str) -> Option<(i64, &str)> {
+    let (output, end) = text.trim_end().rsplit_once("<shellId: ")?;
+    let (_, code) = end.strip_suffix('>')?.split_once(" completed with exit code ")?;
+    Some((code.parse().ok()?, output))
+}
+
+fn parse_vscode<'a>(
+    payload: &mut Payload<'a>,
+    _: Option<IncomingKind>,
+) -> Result<Incoming<'a>, Skip> {
+    payload.take("timestamp");
+    let name = payload.text("hookEventName");
+    let mut incoming = claude_code::parse_event(payload, &name, None)?;
+    match &mut incoming {
+        Incoming::SessionStart(start) => startup(&mut start.source),
+        Incoming::ToolUse(used) => normalize::rename(used, TOOLS),
+        _ => {}
+    }
+    Ok(incoming)
+}
+
+/// Only an answer without tool calls ends a turn. The rows of subagents are in the same file.
+fn transcript_line(line: &[u8], _: StopScope) -> Option<Message> {
+    let row: Value = serde_json::from_slice(line).ok()?;
+    let data = &row["data"];
+    let speaker = match row["type"].as_str()? {
+        "user.message" => Speaker::User,
+        "assistant.message" => Speaker::Assistant,
+        _ => return None,
+    };
+    let calls_tools = data["toolRequests"].as_array().is_some_and(|calls| !calls.is_empty());
+    if calls_tools || !data["parentToolCallId"].is_null() {
+        return None;
+    }
+    Some(Message { speaker, text: data["content"].as_str()?.to_owned() })
+}

@@ -1,0 +1,169 @@
+//! Cursor, after its documentation: event names in camel case, one turn id, tool results as JSON in a string.
+
+use claude_mem_events::StopScope;
+use serde_json::Value;
+
+use super::{
+    BASE, Client, Registration, SessionFields,
+    config::{Config, Dir, HooksForm, ServerFile, ServerForm},
+    evidence::Evidence,
+    for_event,
+    normalize::{self, ToolNames},
+    respond,
+};
+use crate::{
+    incoming::{
+        Incoming, IncomingKind, LastMessages, Prompt, SessionEnd, SessionStart, Skip, Stop, ToolUse,
+    },
+    payload::Payload,
+    transcript::{Message, Speaker},
+};
+
+pub(super) static CURSOR: Client = Client {
+    name: "cursor",
+    title: "Cursor",
+    is_tested: false,
+    evidence: Evidence {
+        fields: &[("cursor_version", None)],
+        transcript: &["/.cursor/"],
+        variables: &["CURSOR_VERSION"],
+    },
+    project_variable: Some("CURSOR_PROJECT_DIR"),
+    session,
+    parse,
+    transcript_line: Some(transcript_line),
+    // The model sees the bare names.
+    tool_prefix: "",
+    context_bytes_max: 10_000,
+    respond: respond::snake_case,
+    hooks: HOOKS,
+    config: Config {
+        dir: Dir::of_home(".cursor"),
+        signs: &[],
+        hooks: HooksForm::Entries {
+            file: "hooks.json",
+            timeout: Some("timeout"),
+            has_version: true,
+            extra: &[],
+        },
+        registered_as: None,
+        server: Some(ServerFile {
+            dir: Dir::of_home(".cursor"),
+            file: "mcp.json",
+            key: "mcpServers",
+            form: ServerForm::Plain(&[]),
+        }),
+        after: "",
+    },
+    ..BASE
+};
+
+const COMMAND: &str = "hook --client cursor";
+/// Only the events for all tools: those for shell, files and MCP report the same uses again.
+const HOOKS: &[Registration] = &[
+    for_event("sessionStart", COMMAND, 10),
+    for_event("beforeSubmitPrompt", COMMAND, 5),
+    for_event("postToolUse", COMMAND, 5),
+    for_event("postToolUseFailure", COMMAND, 5),
+    for_event("stop", COMMAND, 10),
+    for_event("subagentStop", COMMAND, 10),
+    for_event("sessionEnd", COMMAND, 5),
+];
+
+const TOOLS: ToolNames = &[("Shell", "Bash"), ("Task", "Agent")];
+
+fn session<'a>(payload: &mut Payload<'a>) -> SessionFields<'a> {
+    let id = payload.take_text("conversation_id").or_else(|| payload.take_text("session_id"));
+    let roots: Vec<String> =
+        serde_json::from_str(&payload.json("workspace_roots")).unwrap_or_default();
+    let cwd = payload.take_text("cwd").filter(|cwd| !cwd.is_empty());
+    SessionFields {
+        id: id.filter(|id| !id.is_empty()),
+        cwd: cwd.or_else(|| roots.into_iter().next().map(Into::into)),
+    }
+}
+
+fn parse<'a>(payload: &mut Payload<'a>, _: Option<IncomingKind>) -> Result<Incoming<'a>, Skip> {
+    // Nobody needs to be named.
+    payload.take("user_email");
+    payload.take("session_id");
+    let turn = payload.text("generation_id");
+    let stop = |scope, last_messages| Stop { scope, last_messages, ..Stop::default() };
+    match &*payload.text("hook_event_name") {
+        "sessionStart" => Ok(Incoming::SessionStart(SessionStart {
+            source: "startup".into(),
+            model: payload.text("model"),
+            transcript_path: payload.text("transcript_path"),
+        })),
+        "beforeSubmitPrompt" => {
+            Ok(Incoming::Prompt(Prompt { text: payload.text("prompt"), prompt_id: turn }))
+        }
+        "postToolUse" | "postToolUseFailure" => {
+            let error = payload.text("error_message");
+            let mut used = ToolUse {
+                tool: payload.text("tool_name"),
+                input: payload.json("tool_input"),
+                output: payload.json("tool_output"),
+                has_failed: !error.is_empty() || payload.has("failure_type"),
+                error,
+                is_interrupt: payload.take_flag("is_interrupt"),
+                tool_use_id: payload.text("tool_use_id"),
+                prompt_id: turn,
+                duration_ms: payload.take_number("duration"),
+                ..ToolUse::default()
+            };
+            tool_use(&mut used);
+            Ok(Incoming::ToolUse(used))
+        }
+        "stop" => {
+            let transcript = payload.peek_text("transcript_path");
+            let last = LastMessages::InTranscript(transcript);
+            Ok(Incoming::Stop(Stop { prompt_id: turn, ..stop(StopScope::Turn, last) }))
+        }
+        "subagentStop" => {
+            let assistant = payload.text("summary");
+            let last = LastMessages::Given { user: "".into(), assistant };
+            let agent_type = payload.text("subagent_type");
+            let stop = stop(StopScope::Subagent, last);
+            Ok(Incoming::Stop(Stop { agent_type, prompt_id: turn, ..stop }))
+        }
+        "sessionEnd" => Ok(Incoming::SessionEnd(SessionEnd { reason: payload.text("reason") })),
+        "afterAgentResponse"
+        | "afterAgentThought"
+        | "afterFileEdit"
+        | "afterShellExecution"
+        | "afterMCPExecution"
+        | "beforeShellExecution"
+        | "beforeMCPExecution"
+        | "beforeReadFile"
+        | "preToolUse"
+        | "preCompact"
+        | "subagentStart" => Err(Skip::NotForUs),
+        other => Err(Skip::UnknownEvent(other.to_owned())),
+    }
+}
+
+fn tool_use(used: &mut ToolUse<'_>) {
+    normalize::rename(used, TOOLS);
+    if let Some(tool) = used.tool.strip_prefix("MCP:") {
+        used.tool = format!("mcp__{tool}").into();
+    }
+    let text = crate::payload::text(&used.output).into_owned();
+    let Ok(result) = serde_json::from_str::<Value>(&text) else { return };
+    match (result["exitCode"].as_i64(), result["stdout"].as_str()) {
+        (Some(exit_code), Some(output)) => normalize::command_result(used, exit_code, output),
+        _ => used.output = text.into(),
+    }
+}
+
+fn transcript_line(line: &[u8], _: StopScope) -> Option<Message> {
+    let row: Value = serde_json::from_slice(line).ok()?;
+    let speaker = match row["role"].as_str()? {
+        "user" => Speaker::User,
+        "assistant" => Speaker::Assistant,
+        _ => return None,
+    };
+    let blocks = row["message"]["content"].as_array()?.iter();
+    let texts: Vec<&str> = blocks.filter_map(|block| block["text"].as_str()).collect();
+    Some(Message { speaker, text: texts.join("\n") })
+}

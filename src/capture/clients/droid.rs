@@ -1,0 +1,149 @@
+//! Factory droid: Claude Code's hooks without ids, and without events for failed tools, which are in the transcript.
+
+use claude_mem_events::StopScope;
+use serde_json::Value;
+
+use super::{
+    BASE, Client, Registration, claude_code,
+    config::{Config, Dir, Extra, HooksForm, ServerFile, ServerForm, TimeoutUnit},
+    evidence::Evidence,
+    for_all_tools, for_event,
+    normalize::{self, ToolNames},
+    respond,
+};
+use crate::{
+    incoming::{Incoming, IncomingKind, Skip, ToolUse},
+    payload::Payload,
+    transcript::{Message, Speaker, TurnPart, TurnRow},
+};
+
+pub(super) static DROID: Client = Client {
+    name: "droid",
+    title: "Factory droid",
+    evidence: Evidence {
+        fields: &[],
+        transcript: &["/.factory/"],
+        variables: &["DROID_PROJECT_DIR"],
+    },
+    project_variable: Some("DROID_PROJECT_DIR"),
+    parse,
+    transcript_line: Some(transcript_line),
+    turn_row: Some(turn_row),
+    hides_failures: true,
+    tool_prefix: "claude-mem___",
+    respond: respond::nested,
+    hooks: HOOKS,
+    config: Config {
+        dir: Dir::of_home(".factory"),
+        signs: &[],
+        hooks: HooksForm::Groups { file: "settings.json", unit: TimeoutUnit::Seconds },
+        registered_as: None,
+        server: Some(ServerFile {
+            dir: Dir::of_home(".factory"),
+            file: "mcp.json",
+            key: "mcpServers",
+            form: ServerForm::Plain(&[("type", Extra::Text("stdio"))]),
+        }),
+        after: "",
+    },
+    ..BASE
+};
+
+const COMMAND: &str = "hook --client droid";
+const HOOKS: &[Registration] = &[
+    for_event("SessionStart", COMMAND, 10),
+    for_event("UserPromptSubmit", COMMAND, 5),
+    for_all_tools("PostToolUse", COMMAND, 5),
+    for_event("Stop", COMMAND, 10),
+    for_event("SubagentStop", COMMAND, 10),
+    for_event("SessionEnd", COMMAND, 5),
+];
+
+const TOOLS: ToolNames = &[("Execute", "Bash"), ("Create", "Write")];
+
+fn parse<'a>(
+    payload: &mut Payload<'a>,
+    expected: Option<IncomingKind>,
+) -> Result<Incoming<'a>, Skip> {
+    payload.take("CLAUDE_ENV_FILE");
+    let mut incoming = claude_code::parse_relative(payload, expected)?;
+    if let Incoming::ToolUse(used) = &mut incoming {
+        tool_use(used);
+    }
+    Ok(incoming)
+}
+
+fn tool_use(used: &mut ToolUse<'_>) {
+    normalize::rename(used, TOOLS);
+    if let Some((server, tool)) = used.tool.split_once("___") {
+        used.tool = format!("mcp__{server}__{tool}").into();
+    }
+}
+
+/// The blocks of a message that the model has seen, with its speaker.
+fn message(line: &[u8]) -> Option<(Speaker, Vec<Value>)> {
+    let mut row: Value = serde_json::from_slice(line).ok()?;
+    let message = &mut row["message"];
+    let speaker = match message["role"].as_str()? {
+        "user" if message["visibility"] != "user_only" => Speaker::User,
+        "assistant" => Speaker::Assistant,
+        _ => return None,
+    };
+    match message["content"].take() {
+        Value::Array(blocks) => Some((speaker, blocks)),
+        _ => None,
+    }
+}
+
+fn text(blocks: &[Value]) -> String {
+    let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
+    texts.join("\n")
+}
+
+fn is_added(text: &str) -> bool {
+    text.trim_start().starts_with("<system-reminder>")
+}
+
+fn transcript_line(line: &[u8], _: StopScope) -> Option<Message> {
+    let (speaker, blocks) = message(line)?;
+    Some(Message { speaker, text: text(&blocks) }).filter(|message| !is_added(&message.text))
+}
+
+fn turn_row(line: &[u8]) -> TurnRow {
+    let Some((speaker, blocks)) = message(line) else { return TurnRow::Other };
+    let part = |block: &Value| {
+        let field = |name: &str| block[name].as_str().unwrap_or_default().to_owned();
+        match block["type"].as_str()? {
+            "text" => Some(TurnPart::Said(field("text"))),
+            "tool_use" => {
+                let input = block["input"].to_string();
+                let mut used = ToolUse {
+                    tool: field("name").into(),
+                    input: input.into(),
+                    ..ToolUse::default()
+                };
+                tool_use(&mut used);
+                let (tool, input) = (used.tool.into_owned(), used.input.into_owned());
+                Some(TurnPart::Called { tool_use_id: field("id"), tool, input })
+            }
+            "tool_result" if block["is_error"] == true => {
+                let error = match &block["content"] {
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                Some(TurnPart::Failed { tool_use_id: field("tool_use_id"), error })
+            }
+            _ => None,
+        }
+    };
+    let is_result = blocks.iter().any(|block| block["type"] == "tool_result");
+    if speaker == Speaker::User && !is_result {
+        let text = text(&blocks);
+        if text.trim().is_empty() || is_added(&text) {
+            return TurnRow::Other;
+        }
+        return TurnRow::Prompt { text, prompt_id: String::new() };
+    }
+    let parts = blocks.iter().filter_map(part).collect();
+    TurnRow::Parts { parts, prompt_id: String::new() }
+}

@@ -1,0 +1,194 @@
+//! Gemini CLI, and Antigravity, which reads the same settings. In a session without a terminal, memory given at the
+//! start comes back in front of the prompt.
+
+use std::borrow::Cow;
+
+use claude_mem_events::StopScope;
+use serde_json::Value;
+
+use super::{
+    BASE, Client, Registration,
+    config::{Config, Dir, Extra, HooksForm, ServerFile, ServerForm, TimeoutUnit},
+    evidence::Evidence,
+    for_all_tools, for_event,
+    normalize::{self, ToolNames},
+    respond,
+};
+use crate::{
+    incoming::{
+        Incoming, IncomingKind, LastMessages, Prompt, SessionEnd, SessionStart, Skip, Stop, ToolUse,
+    },
+    payload::Payload,
+};
+
+pub(super) static GEMINI: Client = Client {
+    name: "gemini",
+    title: "Gemini CLI",
+    evidence: Evidence {
+        fields: &[],
+        transcript: &["/.gemini/"],
+        variables: &["GEMINI_SESSION_ID"],
+    },
+    session_variable: Some("GEMINI_SESSION_ID"),
+    project_variable: Some("GEMINI_PROJECT_DIR"),
+    parse,
+    tool_prefix: "mcp_claude-mem_",
+    respond: |response| respond::nested_as(response, "BeforeAgent", "AfterTool"),
+    hooks: HOOKS,
+    config: Config {
+        dir: Dir::of_home(".gemini"),
+        signs: &[],
+        hooks: HooksForm::Groups { file: "settings.json", unit: TimeoutUnit::Milliseconds },
+        registered_as: None,
+        server: Some(SERVER),
+        after: "",
+    },
+    ..BASE
+};
+
+pub(super) static ANTIGRAVITY: Client = Client {
+    name: "antigravity",
+    title: "Antigravity",
+    is_tested: false,
+    evidence: Evidence { fields: &[], transcript: &["/antigravity"], variables: &[] },
+    config: Config {
+        dir: Dir::of_home(".gemini"),
+        signs: &[".gemini/antigravity", ".antigravity"],
+        hooks: HooksForm::Groups { file: "settings.json", unit: TimeoutUnit::Milliseconds },
+        registered_as: Some("gemini"),
+        server: Some(ServerFile {
+            dir: Dir::of_home(".gemini"),
+            file: "config/mcp_config.json",
+            key: "mcpServers",
+            form: ServerForm::Plain(&[]),
+        }),
+        after: "",
+    },
+    project_variable: Some("GEMINI_PROJECT_DIR"),
+    parse,
+    tool_prefix: "mcp_claude-mem_",
+    respond: |response| respond::nested_as(response, "BeforeAgent", "AfterTool"),
+    hooks: HOOKS,
+    ..BASE
+};
+
+const SERVER: ServerFile = ServerFile {
+    dir: Dir::of_home(".gemini"),
+    file: "settings.json",
+    key: "mcpServers",
+    form: ServerForm::Plain(&[("trust", Extra::Flag(true))]),
+};
+
+const COMMAND: &str = "hook --client gemini";
+const HOOKS: &[Registration] = &[
+    for_event("SessionStart", COMMAND, 10),
+    for_event("BeforeAgent", COMMAND, 5),
+    for_all_tools("AfterTool", COMMAND, 5),
+    for_event("AfterAgent", COMMAND, 10),
+    for_event("SessionEnd", COMMAND, 5),
+];
+
+/// Names of tools; Qwen Code has the same.
+pub(super) const TOOLS: ToolNames = &[
+    ("run_shell_command", "Bash"),
+    ("read_file", "Read"),
+    ("replace", "Edit"),
+    ("edit", "Edit"),
+    ("write_file", "Write"),
+    ("grep_search", "Grep"),
+    ("search_file_content", "Grep"),
+    ("glob", "Glob"),
+    ("list_directory", "LS"),
+    ("web_fetch", "WebFetch"),
+    ("google_web_search", "WebSearch"),
+    ("invoke_agent", "Agent"),
+    ("agent", "Agent"),
+];
+
+fn parse<'a>(payload: &mut Payload<'a>, _: Option<IncomingKind>) -> Result<Incoming<'a>, Skip> {
+    let name = payload.text("hook_event_name");
+    payload.take("timestamp");
+    match &*name {
+        "SessionStart" => Ok(Incoming::SessionStart(SessionStart {
+            source: payload.text("source"),
+            model: Cow::Borrowed(""),
+            transcript_path: payload.text("transcript_path"),
+        })),
+        "BeforeAgent" => {
+            let text = without_memory(payload.text("prompt"));
+            Ok(Incoming::Prompt(Prompt { text, ..Prompt::default() }))
+        }
+        "AfterTool" => Ok(Incoming::ToolUse(tool_use(payload))),
+        "AfterAgent" => {
+            let assistant = payload.text("prompt_response").trim().to_owned().into();
+            let user = without_memory(payload.text("prompt"));
+            Ok(Incoming::Stop(Stop {
+                scope: StopScope::Turn,
+                last_messages: LastMessages::Given { user, assistant },
+                is_stop_hook_active: payload.take_flag("stop_hook_active"),
+                ..Stop::default()
+            }))
+        }
+        "SessionEnd" => Ok(Incoming::SessionEnd(SessionEnd { reason: payload.text("reason") })),
+        // `PreCompress` comes before every request to the model, whether or not anything is compressed.
+        "BeforeTool"
+        | "PreCompress"
+        | "BeforeModel"
+        | "AfterModel"
+        | "BeforeToolSelection"
+        | "Notification" => Err(Skip::NotForUs),
+        other => Err(Skip::UnknownEvent(other.to_owned())),
+    }
+}
+
+/// A prompt without what hooks put in front of it. The client escapes the text inside, so the first end is the
+/// end.
+fn without_memory(prompt: Cow<'_, str>) -> Cow<'_, str> {
+    const END: &str = "</hook_context>";
+    let mut rest = &*prompt;
+    while rest.starts_with("<hook_context>")
+        && let Some(end) = rest.find(END)
+    {
+        rest = rest[end + END.len()..].trim_start();
+    }
+    if rest.len() == prompt.len() { prompt } else { Cow::Owned(rest.to_owned()) }
+}
+
+fn tool_use<'a>(payload: &mut Payload<'a>) -> ToolUse<'a> {
+    let mut server = payload.take_object("mcp_context");
+    let mut used = ToolUse {
+        tool: payload.text("tool_name"),
+        input: payload.json("tool_input"),
+        output: payload.json("tool_response"),
+        ..ToolUse::default()
+    };
+    if let (Some(server), Some(tool)) =
+        (server.take_text("server_name"), server.take_text("tool_name"))
+    {
+        used.tool = format!("mcp__{server}__{tool}").into();
+    }
+    normalize::rename(&mut used, TOOLS);
+    result(&mut used);
+    used
+}
+
+/// Replaces the response to a tool by what the model is given, or by the error.
+pub(super) fn result(used: &mut ToolUse<'_>) {
+    let Ok(Value::Object(response)) = serde_json::from_str(&used.output) else { return };
+    let Some(content) = response.get("llmContent") else { return };
+    if let Some(message) = response.get("error").and_then(|error| error["message"].as_str()) {
+        used.has_failed = true;
+        used.error = message.to_owned().into();
+        used.output = Cow::Borrowed("");
+        return;
+    }
+    let Some(text) = content.as_str() else {
+        used.output = content.to_string().into();
+        return;
+    };
+    let text = normalize::without_wrapper(text, "untrusted_context");
+    match normalize::command_report(text).filter(|_| used.tool == "Bash") {
+        Some((exit_code, output)) => normalize::command_result(used, exit_code, output),
+        None => used.output = Value::from(text).to_string().into(),
+    }
+}

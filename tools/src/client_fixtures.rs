@@ -1,0 +1,207 @@
+//! Runs captured hook payloads of a client through the built binary and describes what was recorded.
+//!
+//! A folder holds payloads as `NN.Event.json`, in order, or below `hooks/` as `scenario.NN.Event.json`. `FIXTURES` in a
+//! payload stands for the folder, and `/scratch` for a folder of the run, into which the scenario's file of
+//! `transcripts/` is copied where the payload expects a transcript.
+
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use claude_mem_events::{Envelope, Event, EventItem, EventReader, Seq};
+use claude_mem_log::{Log, Options};
+use serde_json::Value;
+
+/// What one payload came to.
+#[derive(Debug)]
+pub struct Row {
+    /// The name of the payload's file.
+    pub file: String,
+    pub payload: Value,
+    /// The recorded events, one line each.
+    pub events: Vec<String>,
+    pub stdout: String,
+    /// Anything but a silent success.
+    pub problem: Option<String>,
+}
+
+/// Runs all payloads in a folder, one session after the other, in a data directory of their own.
+pub fn run(binary: &Path, client: &str, folder: &Path) -> io::Result<Vec<Row>> {
+    let scratch = tempfile::tempdir()?;
+    let home = scratch.path().join("home");
+    fs::create_dir_all(&home)?;
+    fs::create_dir_all(scratch.path().join("project"))?;
+    let mut at = Seq::START;
+    let mut rows = Vec::new();
+    for file in payloads(folder)? {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let text = fs::read_to_string(&file)?;
+        let text = text.replace("FIXTURES", &folder.to_string_lossy());
+        let text = text.replace("/scratch", &scratch.path().to_string_lossy());
+        let Ok(payload) = serde_json::from_str::<Value>(&text) else { continue };
+        provide_transcript(folder, &name, &payload)?;
+        let output = hook(binary, client, &home, &text)?;
+        let data = home.join(".claude-mem");
+        let events = events_since(&data, &mut at)?;
+        let strip = |text: String| text.replace(&*scratch.path().to_string_lossy(), "/scratch");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        let is_fine = output.status.success() && stderr.is_empty();
+        let problem = (!is_fine).then(|| format!("{} {stderr}", output.status));
+        let events = events.into_iter().map(strip).collect();
+        rows.push(Row { file: name, payload, events, stdout, problem });
+    }
+    Ok(rows)
+}
+
+fn payloads(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let places = ["hooks", "documented", ""].map(|name| folder.join(name));
+    let place = places.iter().find(|place| place.is_dir()).unwrap_or(&places[2]);
+    let files = fs::read_dir(place)?.map(|entry| entry.map(|entry| entry.path()));
+    let mut files: Vec<PathBuf> = files.collect::<io::Result<_>>()?;
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
+    files.retain(|file| !file.to_string_lossy().ends_with("hooks.json.json"));
+    files.sort();
+    Ok(files)
+}
+
+fn provide_transcript(folder: &Path, name: &str, payload: &Value) -> io::Result<()> {
+    let Some(wanted) = payload["transcript_path"].as_str().map(PathBuf::from) else {
+        return Ok(());
+    };
+    let Ok(found) = fs::read_dir(folder.join("transcripts")) else { return Ok(()) };
+    let scenario = name.split('.').next().unwrap_or_default();
+    let mut files: Vec<PathBuf> = found.flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    let is_of_scenario = |file: &&PathBuf| {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        name.split('.').next() == Some(scenario)
+    };
+    if let Some(file) = files.iter().find(is_of_scenario)
+        && !wanted.exists()
+    {
+        fs::create_dir_all(wanted.parent().unwrap_or(&wanted))?;
+        fs::copy(file, wanted)?;
+    }
+    Ok(())
+}
+
+fn hook(binary: &Path, client: &str, home: &Path, text: &str) -> io::Result<std::process::Output> {
+    let mut child = Command::new(binary)
+        .args(["hook", "--client", client])
+        .env_clear()
+        .env("HOME", home)
+        .env("CLAUDE_MEM_WORKER_AUTOSTART", "false")
+        .current_dir(home)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(text.as_bytes()))?;
+    child.wait_with_output()
+}
+
+fn events_since(data: &Path, at: &mut Seq) -> io::Result<Vec<String>> {
+    let dir = data.join("log");
+    if !dir.exists() {
+        return Ok(Vec::new());
+    }
+    let log = Log::open(&dir, Options::default()).map_err(io::Error::other)?;
+    let mut reader = EventReader::from(&log, Seq::START);
+    let mut events = Vec::new();
+    let mut last = *at;
+    while let Some(item) = reader.next().map_err(io::Error::other)? {
+        let EventItem::Event(read) = item else { continue };
+        if read.seq < *at {
+            continue;
+        }
+        last = Seq::from_raw(read.seq.raw() + 1);
+        events.push(describe(&read.envelope, &read.event));
+    }
+    *at = last;
+    Ok(events)
+}
+
+/// One line: the kind, the client, the session, and what matters of the event.
+fn describe(envelope: &Envelope, event: &Event) -> String {
+    let what = match event {
+        Event::SessionStarted(it) => format!("SessionStarted {}", it.source),
+        Event::PromptSubmitted(it) => format!("PromptSubmitted {:?}", it.prompt),
+        Event::ToolUsed(it) => {
+            let agent = if it.agent_id.is_empty() { "" } else { " by a subagent" };
+            let result = if it.has_failed { &it.error } else { &it.output };
+            let failed = if it.has_failed { "failed" } else { "gave" };
+            let input = serde_json::from_str::<Value>(&it.input).unwrap_or_default();
+            format!("ToolUsed{agent} {} {input} {failed} {:?}", it.tool, clip(result))
+        }
+        Event::SummaryRequested(it) => {
+            format!("SummaryRequested {:?} {:?}", it.scope, it.last_assistant_message)
+        }
+        Event::SessionEnded(it) => format!("SessionEnded {}", it.reason),
+        Event::InputUnreadable(it) => format!("InputUnreadable {}", it.error),
+        other => format!("{other:?}"),
+    };
+    format!("{} {} {what}", envelope.platform, envelope.session)
+}
+
+fn clip(text: &str) -> String {
+    text.chars().take(120).collect()
+}
+
+/// The events, one line for each payload and event, with `-` for none.
+pub fn table(rows: &[Row]) -> String {
+    let none = ["-".to_owned()];
+    let lines = rows.iter().flat_map(|row| {
+        let events = if row.events.is_empty() { &none[..] } else { &row.events[..] };
+        events.iter().map(|event| format!("{}: {event}\n", row.file))
+    });
+    lines.collect()
+}
+
+/// The kind of event that a payload must give, by the name of the client's event in its file name. `None` if it is
+/// nothing to record.
+pub fn expected_kind(row: &Row) -> Option<&'static str> {
+    let has = |name: &str| !row.payload[name].is_null();
+    let parts: Vec<&str> = row.file.split('.').collect();
+    let is_number = |part: &&str| part.parse::<u32>().is_ok();
+    let at = (1..parts.len()).find(|at| is_number(&parts[at - 1]) && !is_number(&parts[*at]))?;
+    if parts[at + 1..].iter().any(|part| part.contains("claude-mem") || part.contains("claude_mem"))
+    {
+        return None;
+    }
+    if row.payload["tool_info"]["mcp_server_name"] == "claude-mem" {
+        return None;
+    }
+    let kind = match parts[at] {
+        "SessionStart" | "TaskStart" | "sessionStart" => "SessionStarted",
+        "UserPromptSubmit"
+        | "BeforeAgent"
+        | "beforeSubmitPrompt"
+        | "pre_user_prompt"
+        | "userPromptSubmitted" => "PromptSubmitted",
+        "PostToolUse" | "PostToolUseFailure" | "AfterTool" | "postToolUse"
+        | "postToolUseFailure" | "post_run_command" | "post_write_code" | "post_mcp_tool_use" => {
+            "ToolUsed"
+        }
+        "Stop"
+        | "SubagentStop"
+        | "AfterAgent"
+        | "TaskComplete"
+        | "stop"
+        | "subagentStop"
+        | "post_cascade_response"
+        | "agentStop" => "SummaryRequested",
+        "SessionEnd" | "sessionEnd" => "SessionEnded",
+        _ => return None,
+    };
+    let is_of_subagent = has("parent_agent_id") && row.payload["hook_event_name"] != "SubagentStop";
+    match kind {
+        // Before a further request to the model.
+        "PromptSubmitted" if row.payload["prompt"] == "" && !has("submitted_prompt") => None,
+        "PromptSubmitted" | "SummaryRequested" if is_of_subagent && has("hook_event_name") => None,
+        kind => Some(kind),
+    }
+}
