@@ -12,6 +12,7 @@ mod browser;
 mod channels;
 mod client;
 mod clients;
+mod codex;
 mod command_line;
 mod compact;
 mod concurrency;

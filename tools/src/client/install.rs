@@ -10,6 +10,9 @@ use std::process::{Command, Output, Stdio};
 /// The version that was measured and that tests expect.
 pub const VERSION: &str = "2.1.325";
 
+/// The version of Codex that tests use.
+const CODEX_VERSION: &str = "0.166.0";
+
 /// The version of the official MCP client that tests use.
 const ESBUILD_VERSION: &str = "0.28.2";
 const MCP_SDK_VERSION: &str = "1.32.2";
@@ -94,6 +97,19 @@ pub fn executable() -> Result<PathBuf, ClientError> {
 /// them. It takes about 350 MB.
 pub fn executable_of(version: &str) -> Result<PathBuf, ClientError> {
     let package = claude_code(version);
+    Ok(install(&cache(), &package, Path::new("npm"))?.join(package.program))
+}
+
+/// The Codex CLI, installed and kept like Claude Code. It takes about 440 MB.
+pub fn codex() -> Result<PathBuf, ClientError> {
+    let package = Package {
+        name: "codex",
+        registered_as: "@openai/codex",
+        version: CODEX_VERSION.into(),
+        program: "node_modules/.bin/codex",
+        args: &["--version"],
+        prints: format!("codex-cli {CODEX_VERSION}"),
+    };
     Ok(install(&cache(), &package, Path::new("npm"))?.join(package.program))
 }
 

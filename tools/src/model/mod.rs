@@ -1,7 +1,8 @@
 //! A model server that answers from a script, over the real wire protocols.
 //!
-//! It implements the Anthropic Messages API (`POST /v1/messages`, streaming or not, and `count_tokens`) and
-//! the `OpenAI` chat completions API (`POST /v1/chat/completions`, not streaming). It is as strict as the
+//! It implements the Anthropic Messages API (`POST /v1/messages`, streaming or not, and `count_tokens`),
+//! the `OpenAI` chat completions API (`POST /v1/chat/completions`, not streaming) and its Responses API
+//! (`POST /v1/responses`, streaming). It is as strict as the
 //! real services about keys and required fields, so that a client which would be refused there is refused
 //! here. What it says is decided by a [`Script`] or by a closure:
 //!
@@ -29,6 +30,7 @@ mod gate;
 mod http;
 mod openai;
 mod request;
+mod responses;
 mod script;
 mod server;
 

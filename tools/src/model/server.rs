@@ -11,7 +11,7 @@ use super::gate::Gate;
 use super::http::{self, Body, Response};
 use super::request::Request;
 use super::script::Script;
-use super::{anthropic, openai};
+use super::{anthropic, openai, responses};
 
 /// Answers on a free port of the loopback interface until it is dropped; then every connection is closed
 /// and every thread has ended.
@@ -184,6 +184,9 @@ impl Conversation<'_> {
             }
             "POST" if path.ends_with("/chat/completions") => {
                 self.ask(openai::refusal(request), openai::respond)
+            }
+            "POST" if path.ends_with("/v1/responses") => {
+                self.ask(responses::refusal(request), responses::respond)
             }
             "POST" if path.ends_with("/v1/messages/count_tokens") => {
                 let counted = || anthropic::count_tokens(request);
