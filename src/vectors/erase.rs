@@ -1,6 +1,6 @@
 //! Erasing records: zeros over what is forgotten, in every vector file, at once.
 //!
-//! A vector tells what its text was about, so it goes when the text goes. Every file in the directory is treated, whichever
+//! A vector reveals what its text was about, so it goes when the text goes. Every file in the directory is treated, whichever
 //! model it belongs to, because the setting may name that model again.
 
 use std::{

@@ -58,7 +58,7 @@ fn observation(row: i64) -> MemoryKey {
     MemoryKey { kind: 0, row }
 }
 
-/// A unit vector drawn from the text.
+/// A unit vector built from the text.
 fn vector(text: &str) -> Vec<f32> {
     let mut bytes = vec![0; DIMENSIONS];
     let mut hasher = blake3::Hasher::new();
