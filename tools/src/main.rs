@@ -6,6 +6,8 @@ mod bench;
 mod commands;
 #[cfg(unix)]
 mod inspect;
+#[cfg(unix)]
+mod pack;
 
 use std::process::ExitCode;
 

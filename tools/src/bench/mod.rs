@@ -8,6 +8,7 @@ pub(crate) mod all;
 mod ask;
 mod compact;
 mod contest;
+mod embed;
 mod fold;
 mod hooks;
 mod import;
@@ -57,6 +58,7 @@ pub(crate) const GROUPS: &[Group] = &[
     worker::GROUP,
     ship::GROUP,
     vectors::GROUP,
+    embed::GROUP,
 ];
 
 /// How to measure.

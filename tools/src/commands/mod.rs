@@ -6,6 +6,7 @@ mod crash;
 mod dump;
 mod inspect;
 mod model_server;
+mod pack_model;
 mod requests;
 mod secrets;
 mod soak;
@@ -45,6 +46,7 @@ enum Command {
     #[command(subcommand)]
     Inspect(inspect::Inspect),
     ModelServer(model_server::ModelServer),
+    PackModel(pack_model::PackModel),
     Requests(requests::Requests),
     Dump(dump::Dump),
     Soak(soak::Soak),
@@ -60,6 +62,7 @@ impl Command {
             Self::Storm(command) => command.run(),
             Self::Inspect(command) => command.run(),
             Self::ModelServer(command) => command.run(),
+            Self::PackModel(command) => command.run(),
             Self::Requests(command) => command.run(),
             Self::Dump(command) => command.run(),
             Self::Soak(command) => command.run(),
