@@ -213,7 +213,8 @@ fn few_blocks_are_not_run_and_each_has_a_reason() {
     let mut not_run = 0;
     for page in guides() {
         for (before, language, _) in page.blocks() {
-            let known = ["sh", "console", "text"].contains(&language);
+            // TypeScript is the example that `tests/http/extension.rs` runs.
+            let known = ["sh", "console", "text", "ts"].contains(&language);
             assert!(known, "{}: a block of `{language}`: use sh, console or text", page.path);
             if let Some(reason) = before.strip_prefix(NOT_RUN) {
                 let reason = reason.strip_suffix(" -->").unwrap();

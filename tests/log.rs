@@ -157,7 +157,7 @@ fn an_empty_log_is_no_failure_and_looking_at_it_writes_nothing() {
     let sandbox = Sandbox::new();
     assert_eq!(sandbox.run(&["log"]).ok(), "");
     assert_eq!(sandbox.run(&["log", "--json"]).ok(), "");
-    let status = sandbox.run(&["status"]).ok();
+    let status = sandbox.run(&["status", "-v"]).ok();
     assert!(status.contains("nothing yet") && status.contains("claude-mem install"), "{status}");
     assert!(!sandbox.data().exists());
 }
@@ -179,9 +179,18 @@ fn status_counts_events() {
     assert_eq!(status["hooks"]["is_installed"], false);
     sandbox.run(&["install"]).ok();
     let shown = sandbox.run_with(&["status"], &now, "").ok();
+    assert_eq!(shown.lines().next(), Some("recording"));
+    assert!(!shown.contains("3 events"), "{shown}");
+    let shown = sandbox.run_with(&["status", "-v"], &now, "").ok();
     assert!(
         shown.contains("3 events in 2 sessions of 1 project, 2026-03-01 10:00 to 2026-03-03 10:00"),
         "{shown}"
     );
     assert!(shown.contains("installed in"), "{shown}");
+    sandbox.run(&["distill"]).ok();
+    let shown = sandbox.run(&["status"]).ok();
+    assert!(
+        shown.starts_with("recording · 1 memory · distilled by the built-in rules\n"),
+        "{shown}"
+    );
 }

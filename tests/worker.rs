@@ -157,7 +157,7 @@ fn start_stop_restart_and_logs_do_what_they_say() {
     assert_ne!(first, second);
     let shown = sandbox.run(&["worker", "status"]).ok();
     assert!(shown.contains(&format!("process  {second}, for")), "{shown}");
-    let shown = sandbox.run(&["status"]).ok();
+    let shown = sandbox.run(&["status", "-v"]).ok();
     assert!(shown.contains(&format!("running (pid {second}), healthy")), "{shown}");
     sandbox.run(&["worker", "stop"]).ok();
     let logs = sandbox.run(&["worker", "logs"]).ok();

@@ -2,7 +2,7 @@
 
 use claude_mem_log::{Item, Log};
 use claude_mem_projections::{RequestFailure as Unanswered, Store};
-use jiff::Timestamp;
+use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 
 use claude_mem_core::{app::App, failure::Failure};
@@ -37,6 +37,8 @@ pub(super) struct Memory {
 pub(super) struct Counts {
     pub(super) observations: u64,
     pub(super) summaries: u64,
+    /// Observations since midnight.
+    pub(super) observations_today: u64,
     /// Events not indexed yet.
     pub(super) unfolded: u64,
     pub(super) outstanding: u64,
@@ -63,6 +65,7 @@ impl Memory {
         let counts = store.counts().ok().map(|counts| Counts {
             observations: counts.observations,
             summaries: counts.summaries,
+            observations_today: observations_today(app, &store).unwrap_or_default(),
             unfolded: unfolded(&store, log).unwrap_or_default(),
             outstanding: counts.outstanding,
             parked: counts.parked,
@@ -86,6 +89,14 @@ impl Memory {
             vectors_problem,
         }
     }
+}
+
+fn observations_today(app: &App, store: &Store) -> Result<u64, Failure> {
+    let now = app.clock.now().to_zoned(TimeZone::system());
+    let midnight = now.start_of_day().map_or(now.timestamp(), |midnight| midnight.timestamp());
+    let offset = i64::from(now.offset().seconds());
+    let days = store.daily_stats(midnight.as_microsecond().max(0).cast_unsigned(), offset, None)?;
+    Ok(days.iter().map(|day| day.observations).sum())
 }
 
 fn unfolded(store: &Store, log: &Log) -> Result<u64, Failure> {

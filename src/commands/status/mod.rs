@@ -38,6 +38,9 @@ use claude_mem_sync::ship::{backup::Backup, status::ShipStatus};
 /// Show what is recorded, where, and whether everything works
 #[derive(Debug, Args)]
 pub(crate) struct Status {
+    /// Show all details: paths, counts, durability, disk
+    #[arg(short, long)]
+    verbose: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -122,7 +125,7 @@ impl Status {
         let found = StatusReport::look(app)?;
         match self.json {
             true => app.output.json(&found),
-            false => app.output.line(show::page(&found, &app.output).trim_end()),
+            false => app.output.line(show::page(&found, &app.output, self.verbose).trim_end()),
         }
     }
 }

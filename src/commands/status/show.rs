@@ -9,36 +9,36 @@ use claude_mem_core::{
     app::Output,
     format::{bytes, count, number},
 };
-use claude_mem_distill::{prompts::InstructionsSource, status::Redo};
+use claude_mem_distill::{prompts::InstructionsSource, providers::auto::RULES, status::Redo};
 
 const GOOD: &str = "32";
 const BAD: &str = "31";
 const WARNING: &str = "33";
 
-pub(super) fn page(found: &StatusReport, output: &Output) -> String {
-    let mut page = Page { text: String::new(), output };
-    page.line("data", &place(found, output));
-    page.line("recorded", &recorded(found));
-    page.line("", &kinds(found));
-    page.line(
-        "today",
-        &format!(
-            "{} in {}",
-            events(found.counted.today.events),
-            count(found.counted.today.sessions, "session")
-        ),
-    );
+/// The line that matters first, then problems and what the user set up; everything with `is_verbose`.
+pub(super) fn page(found: &StatusReport, output: &Output, is_verbose: bool) -> String {
+    let mut page = Page { text: format!("{}\n", headline(found, output)), output };
+    let detail = |text: String| if is_verbose { text } else { String::new() };
+    if is_verbose || !found.is_writable {
+        page.line("data", &place(found, output));
+    }
+    page.line("recorded", &detail(recorded(found)));
+    page.line("", &detail(kinds(found)));
+    page.line("today", &detail(today(found)));
     for problem in &found.settings_problems {
         page.line("settings", &output.paint(BAD, problem));
     }
-    page.line("project", &project(found, output));
-    page.line("durability", &durability(found));
-    page.line("damage", &damage(found, output));
+    if is_verbose || !is_recorded(found) {
+        page.line("project", &project(found, output));
+    }
+    page.line("durability", &detail(durability(found)));
+    let damage = damage(found, output);
+    page.line("damage", &damage.unwrap_or_else(|| detail(output.paint(GOOD, "none"))));
     page.line("dropped", &dropped(found, output));
-    page.line("removed", &removed(found));
-    page.line("disk", &disk(found));
-    for line in hooks(&found.hooks, output) {
-        page.line("hooks", &line);
+    page.line("removed", &detail(removed(found)));
+    page.line("disk", &detail(disk(found)));
+    for (line, is_good) in hooks(&found.hooks, output) {
+        page.line("hooks", if is_verbose || !is_good { &line } else { "" });
     }
     page.line("memory", &memory(&found.memory));
     page.line("vectors", &vectors(found, output));
@@ -47,7 +47,9 @@ pub(super) fn page(found: &StatusReport, output: &Output) -> String {
         page.line("provider", &line);
     }
     page.line("prompt", prompt(found.prompt));
-    page.line("worker", &worker(&found.worker, output));
+    if is_verbose || found.worker.status.as_deref() != Some("ok") {
+        page.line("worker", &worker(&found.worker, output));
+    }
     page.line("shipping", &shipping(found, output));
     page.line("backup", &backup(found, output));
     page.line("repaired", &repaired(found));
@@ -56,6 +58,54 @@ pub(super) fn page(found: &StatusReport, output: &Output) -> String {
     }
     page.line("diagnostics", &diagnostics(found));
     page.text
+}
+
+/// `recording · 3 memories from today's 2 sessions · distilled by claude`
+fn headline(found: &StatusReport, output: &Output) -> String {
+    let mut parts = vec![match obstacle(found) {
+        None => output.paint(GOOD, "recording"),
+        Some(why) => output.paint(BAD, &format!("not recording: {why}")),
+    }];
+    if let Some(counts) = &found.memory.counts {
+        let sessions = found.counted.today.sessions;
+        parts.push(match counts.observations_today {
+            0 => count(counts.observations, "memory"),
+            new => {
+                format!("{} from today's {}", count(new, "memory"), count(sessions, "session"))
+            }
+        });
+    }
+    let provider = found.memory.distilling.as_ref().and_then(|status| status.provider.as_deref());
+    parts.extend(provider.map(|provider| match provider {
+        RULES => "distilled by the built-in rules".into(),
+        provider => format!("distilled by {provider}"),
+    }));
+    parts.join(" · ")
+}
+
+/// What keeps the sessions of this project from being recorded.
+fn obstacle(found: &StatusReport) -> Option<String> {
+    if !found.is_writable {
+        return Some(format!("{} is not writable", found.data_dir.display()));
+    }
+    if let Some(setting) = found.project.excluded_by {
+        return Some(format!("{setting} excludes this project"));
+    }
+    if !found.is_enabled {
+        return Some("CLAUDE_MEM_ENABLED is off".into());
+    }
+    let has_hooks =
+        found.hooks.is_plugin || found.hooks.registered.iter().any(|file| file.is_program_there);
+    (!has_hooks).then(|| "the hooks are not installed (`claude-mem install`)".into())
+}
+
+fn is_recorded(found: &StatusReport) -> bool {
+    found.is_enabled && found.project.excluded_by.is_none()
+}
+
+fn today(found: &StatusReport) -> String {
+    let today = &found.counted.today;
+    format!("{} in {}", events(today.events), count(today.sessions, "session"))
 }
 
 /// Empty for the built-in prompt.
@@ -280,7 +330,8 @@ fn durability(found: &StatusReport) -> String {
     )
 }
 
-fn damage(found: &StatusReport, output: &Output) -> String {
+/// `None` without damage.
+fn damage(found: &StatusReport, output: &Output) -> Option<String> {
     let damage = &found.counted.damage;
     let counts = [
         (damage.damaged, "damaged place"),
@@ -296,9 +347,9 @@ fn damage(found: &StatusReport, output: &Output) -> String {
         .map(|(number, what)| count(number, what))
         .collect();
     match (parts.is_empty(), damage.is_loss()) {
-        (true, _) => output.paint(GOOD, "none"),
-        (false, true) => output.paint(BAD, &parts.join(", ")),
-        (false, false) => parts.join(", "),
+        (true, _) => None,
+        (false, true) => Some(output.paint(BAD, &parts.join(", "))),
+        (false, false) => Some(parts.join(", ")),
     }
 }
 
@@ -328,30 +379,32 @@ fn disk(found: &StatusReport) -> String {
     )
 }
 
-fn hooks(hooks: &Hooks, output: &Output) -> Vec<String> {
+/// Each line with whether it reports no problem.
+fn hooks(hooks: &Hooks, output: &Output) -> Vec<(String, bool)> {
     let mut lines = Vec::new();
     if hooks.is_plugin {
-        lines.push(output.paint(GOOD, "installed as a plugin"));
+        lines.push((output.paint(GOOD, "installed as a plugin"), true));
     }
     for found in &hooks.registered {
         let file = found.file.display();
         lines.push(match (found.is_program_there, found.missing.as_slice()) {
-            (false, _) => output.paint(
-                BAD,
-                &format!(
-                    "in {file}, but {} does not exist: run `claude-mem install`",
-                    found.program
-                ),
-            ),
-            (true, []) => format!("{} in {file}", output.paint(GOOD, "installed")),
-            (true, missing) => output.paint(
-                WARNING,
-                &format!("in {file}, without {}: run `claude-mem install`", missing.join(", ")),
-            ),
+            (false, _) => {
+                let program = &found.program;
+                let text =
+                    format!("in {file}, but {program} does not exist: run `claude-mem install`");
+                (output.paint(BAD, &text), false)
+            }
+            (true, []) => (format!("{} in {file}", output.paint(GOOD, "installed")), true),
+            (true, missing) => {
+                let missing = missing.join(", ");
+                let text = format!("in {file}, without {missing}: run `claude-mem install`");
+                (output.paint(WARNING, &text), false)
+            }
         });
     }
     if lines.is_empty() {
-        lines.push(output.paint(WARNING, "not installed: run `claude-mem install`"));
+        // The first line says so already.
+        lines.push((output.paint(WARNING, "not installed: run `claude-mem install`"), true));
     }
     lines
 }
