@@ -128,6 +128,7 @@ fn every_reading_route_answers_string_ids_and_rfc_3339_times() {
         "/api/health",
         "/api/session/s1",
         "/api/observation/1/provenance",
+        "/api/memory/1/related",
         "/api/stats/daily",
         "/api/health/log",
     ] {

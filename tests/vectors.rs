@@ -156,6 +156,27 @@ fn distill_embeds_where_no_worker_runs() {
 }
 
 #[test]
+fn memories_about_the_same_thing_are_related() {
+    let sandbox = two_notes();
+    let office = "Ten passwords a minute are allowed from addresses of the office.";
+    sandbox.run(&["remember", office]).ok();
+    let shown = run(&sandbox, &["show", "1"]).ok();
+    assert!(!shown.contains("related"), "{shown}");
+    run(&sandbox, &["index"]).ok();
+    let shown = run(&sandbox, &["show", "1"]).ok();
+    assert!(shown.contains(&format!("related:\n  - 3  {office}\n")), "{shown}");
+    let shown: Value = serde_json::from_str(&run(&sandbox, &["show", "3", "--json"]).ok()).unwrap();
+    let related = shown["related"].as_array().unwrap();
+    assert_eq!((related.len(), &related[0]["id"]), (1, &Value::from("1")), "{shown:#}");
+    let shown = run(&sandbox, &["show", "2"]).ok();
+    assert!(!shown.contains("related"), "{shown}");
+    // Forgotten, it is no longer related to anything.
+    sandbox.run(&["forget", "1", "--yes"]).ok();
+    let shown = run(&sandbox, &["show", "3"]).ok();
+    assert!(!shown.contains("related"), "{shown}");
+}
+
+#[test]
 fn a_model_that_cannot_be_used_is_reported_and_search_goes_on() {
     let sandbox = two_notes();
     let broken = sandbox.write("broken.bin", "no model");

@@ -19,12 +19,16 @@ use claude_mem_core::{
     format::count,
     time_arg::local,
 };
-use claude_mem_memory::{memory_json::DetailsJson, store};
+use claude_mem_memory::{
+    memory_json::DetailsJson,
+    semantic::{RelatedMemory, related},
+    store,
+};
 
 /// Show memories in full, with their provenance
 ///
-/// Each memory is printed with its source events, with the model, prompt and cost of the response that contains
-/// it, and with the number of sessions that used it.
+/// Each memory is printed with up to five related memories of its project, with its source events, with the model,
+/// prompt and cost of the response that contains it, and with the number of sessions that used it.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     /// Observations (`12`), summaries (`S3`) or prompts (`P9`)
@@ -44,14 +48,16 @@ impl Show {
         let found = store.details(&self.ids)?;
         for (at, details) in found.iter().enumerate() {
             let events = if self.raw { Some(sources(app, &details.provenance)?) } else { None };
+            // A model that cannot be used is no reason not to show a memory; `doctor` reports it.
+            let related = related(app, &store, details.name, &details.project).unwrap_or_default();
             if self.json {
-                print_json(app, details, events.as_deref())?;
+                print_json(app, details, events.as_deref(), &related)?;
                 continue;
             }
             if at > 0 {
                 app.output.line("")?;
             }
-            print(app, details, events.as_deref().unwrap_or_default())?;
+            print(app, details, events.as_deref().unwrap_or_default(), &related)?;
         }
         missing(&self.ids, &found)
     }
@@ -87,22 +93,32 @@ fn print_json(
     app: &mut App,
     details: &MemoryDetails,
     events: Option<&[Recorded]>,
+    related: &[RelatedMemory],
 ) -> Result<(), Failure> {
     #[derive(Serialize)]
     struct Raw<'a> {
         #[serde(flatten)]
         details: DetailsJson<'a>,
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        related: &'a [RelatedMemory],
         #[serde(skip_serializing_if = "Option::is_none")]
         events: Option<Vec<log::json::Shown<'a>>>,
     }
     let events =
         events.map(|events| events.iter().map(|event| log::json::event(event, true)).collect());
-    app.output.json(&Raw { details: details.into(), events })
+    app.output.json(&Raw { details: details.into(), related, events })
 }
 
-fn print(app: &mut App, details: &MemoryDetails, events: &[Recorded]) -> Result<(), Failure> {
+fn print(
+    app: &mut App,
+    details: &MemoryDetails,
+    events: &[Recorded],
+    related: &[RelatedMemory],
+) -> Result<(), Failure> {
     let mut text = heading(details, &app.output);
     body(&mut text, &app.output, &details.body);
+    let related = related.iter().map(|other| format!("{}  {}", other.id, other.title));
+    many(&mut text, &app.output, "related", &related.collect::<Vec<_>>());
     provenance(&mut text, &app.output, &details.provenance);
     usage(&mut text, &app.output, details.usage.unwrap_or_default());
     for event in events {

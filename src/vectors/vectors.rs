@@ -105,6 +105,14 @@ impl Vectors {
         self.records_of(key).iter().map(|number| self.record(*number as usize).digest())
     }
 
+    /// The vector of one text of a memory. `None` if it has none.
+    pub fn vector(&self, key: MemoryKey, digest: &Digest) -> Option<Vec<f32>> {
+        let numbers = if self.is_readable() { self.records_of(key) } else { &[] };
+        let mut records = numbers.iter().map(|number| self.record(*number as usize));
+        let record = records.find(|record| record.digest() == *digest)?;
+        Some(record.vector(&self.center))
+    }
+
     /// Whether the mapping can be read: somebody else may have truncated the file, and then reading would end the process.
     pub(crate) fn is_readable(&self) -> bool {
         self.file.metadata().is_ok_and(|found| found.len() >= self.map.len() as u64)

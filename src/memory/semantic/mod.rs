@@ -5,10 +5,12 @@
 mod embed_missing;
 mod erase;
 mod model;
+mod related;
 
 pub use embed_missing::{Depth, Embedded, embed_missing};
 pub use erase::{erase_changed, erase_hidden, erase_memory};
 pub use model::{EmbeddingModel, open_model};
+pub use related::{RelatedMemory, related};
 
 use std::collections::HashSet;
 

@@ -24,6 +24,7 @@ mod memories;
 mod parameters;
 mod projects;
 mod provenance;
+mod related;
 mod replays;
 mod revisions;
 mod search;
@@ -94,6 +95,7 @@ fn router(state: &Arc<AppState>) -> Router {
         .merge(feed::routes())
         .merge(memories::routes())
         .merge(provenance::routes())
+        .merge(related::routes())
         .merge(sessions::routes())
         .merge(legacy_sessions::routes())
         .merge(search::routes())

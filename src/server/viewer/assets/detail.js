@@ -8,7 +8,7 @@ import { markdown } from "./markdown.js";
 import { provenance } from "./provenance.js";
 import * as revise from "./revise.js";
 import { go, trouble, waiting } from "./router.js";
-import { item, label, marks, story } from "./rows.js";
+import { address, item, label, marks, story } from "./rows.js";
 import { toast } from "./toast.js";
 
 const KINDS = { S: "summary", P: "prompt" };
@@ -22,6 +22,10 @@ export default async function detail(main, { wanted: name }) {
   const take = () => forget(memory, away);
   main.classList.add("detail", `is-${family(kind, memory.type)}`);
   main.append(head(memory, copy, take), h("article", { class: "prose" }, BODIES[kind](memory)));
+  const others = h("section", { class: "related", "aria-label": "Related" });
+  main.append(others);
+  // Without vectors there is nothing to show, and nothing to complain about.
+  get(`/api/memory/${name}/related`).then((found) => fill(others, related(found)), () => {});
   if (kind !== "prompt") {
     const place = h("section", { class: "provenance", "aria-label": "Where it comes from" }, waiting());
     main.append(place);
@@ -31,6 +35,26 @@ export default async function detail(main, { wanted: name }) {
     );
   }
   return { title: memory.headline ?? label(kind), keys: { y: copy, x: take }, up: "/" };
+}
+
+/** Memories of the same project that are about the same thing. */
+function related(found) {
+  if (found.length === 0) return null;
+  return [
+    h("h2", { class: "rule" }, "Related"),
+    h(
+      "ul",
+      { class: "points" },
+      found.map(({ id, kind, title }) =>
+        h(
+          "li",
+          null,
+          h("span", { class: "hidden" }, `${label(kind)}: `),
+          h("a", { href: address(id) }, prose(title || "Untitled")),
+        ),
+      ),
+    ),
+  ];
 }
 
 function head(memory, copy, take) {
