@@ -52,6 +52,7 @@ mod report;
 mod repository;
 mod sandbox;
 mod secrets;
+mod semantic_search;
 mod serving;
 mod session;
 mod settings;

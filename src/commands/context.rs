@@ -10,7 +10,7 @@ use claude_mem_core::{app::App, failure::Failure, time_arg::When};
 use claude_mem_memory::{
     context::{
         AddedContext, FileOfProject, Moment, Page, Recipient, Request, compose, for_failure,
-        for_file, for_prompt, rank,
+        for_file, for_prompt, rank_by_meaning,
     },
     resolve, store,
 };
@@ -80,7 +80,7 @@ impl Context {
         let mut added = [("prompt", None), ("file", None), ("failure", None)];
         if let Some(prompt) = &self.prompt {
             added[0].1 = keep(for_prompt(&store, settings, &recipient, prompt, |recall| {
-                rank(&store, recall)
+                rank_by_meaning(app, &store, recall)
             })?);
         }
         if let Some(path) = &self.file {

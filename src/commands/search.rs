@@ -13,14 +13,15 @@ use claude_mem_core::{app::App, failure::Failure, time_arg::Between};
 use claude_mem_memory::{
     memory_json::HitJson,
     search::{ProjectScope, SearchRequest, matches, search},
+    semantic::Ranking,
     store,
 };
 
-/// Find memories by their words
+/// Find memories by their words and by meaning
 ///
-/// Searches observations, summaries and prompts of all projects. Ranks by matching words; rare words count more.
-/// Natural questions work. `"two words"` is a phrase, `+word` is required, `-word` is excluded, `migr*` matches any
-/// word that starts with migr. Each turn is listed once, by its best observation. Without words, lists the newest
+/// Searches observations, summaries and prompts of all projects. Ranks by matching words, where rare words count more,
+/// and by meaning. Natural questions work. `"two words"` is a phrase, `+word` is required, `-word` is excluded, `migr*`
+/// matches any word that starts with migr; with any of these, and for a name alone, only words count. Each turn is listed once, by its best observation. Without words, lists the newest
 /// memories that pass the filters.
 #[derive(Debug, Args)]
 pub(crate) struct Search {
@@ -95,14 +96,22 @@ impl Search {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let store = store::read_folded(app)?;
         let (is_json, is_explained) = (self.json, self.explain);
-        let found = search(app, &store, &self.into_request())?.results;
+        let response = search(app, &store, &self.into_request())?;
+        let found = response.results;
+        let is_without_vectors = response.ranking == Ranking::WordsWithoutVectors;
         let hint = found.hint.clone();
+        let is_empty = found.hits.is_empty();
         match is_json {
             true => print_json(app, found)?,
             false => print(app, &found, is_explained)?,
         }
         if let Some(hint) = hint {
             app.output.say(format_args!("hint: {hint}"));
+        }
+        if is_empty && is_without_vectors {
+            app.output.say(
+                "note: searched by words alone; `claude-mem index` prepares the search by meaning",
+            );
         }
         Ok(())
     }
@@ -163,16 +172,22 @@ fn print(app: &mut App, found: &SearchResults, is_explained: bool) -> Result<(),
             let mut parts: Vec<String> =
                 found.query.terms.iter().zip(&score.terms).map(term).collect();
             parts.push(format!("together {:.2}", score.together));
-            let mut line = format!(
-                "{:1$}score {2:.2} = ({3}) × {4:.2}",
-                "",
-                widths.name + 2,
-                hit.score,
-                parts.join(" + "),
-                score.met
-            );
+            let mut line = format!("{:1$}score {2:.2}", "", widths.name + 2, hit.score);
+            match (score.cosine, score.coverage) {
+                (_, None) => line += " = ",
+                (cosine, Some(coverage)) => {
+                    let cosine =
+                        cosine.map_or("not embedded yet".into(), |cosine| format!("{cosine:.3}"));
+                    let _ = write!(
+                        line,
+                        ": cosine {cosine}, coverage {coverage:.2}, words {:.2} = ",
+                        score.words
+                    );
+                }
+            }
+            let _ = write!(line, "({}) × {:.2}", parts.join(" + "), score.met);
             if hit.score < score.total {
-                let _ = write!(line, " × {:.2}: only its prompt matches", hit.score / score.total);
+                let _ = write!(line, "; × {:.2}: only its prompt matches", hit.score / score.total);
             }
             app.output.line(app.output.dim(&line))?;
         }

@@ -3,10 +3,13 @@
 use claude_mem_core::{app::App, failure::Failure, format, time_arg::When};
 use claude_mem_projections::{
     Store,
-    search::{Kind, Order, Search, SearchResults},
+    search::{Kind, Meaning, Order, Search, SearchResults},
 };
 
-use crate::resolve;
+use crate::{
+    resolve,
+    semantic::{Ranking, with_meaning},
+};
 
 /// Which projects a request covers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -73,24 +76,46 @@ pub struct SearchResponse {
     pub no_match_in: Option<String>,
     /// How many more memories match in other projects, if only the current one was searched.
     pub matches_elsewhere: usize,
+    /// By what they are ranked.
+    pub ranking: Ranking,
 }
 
-/// `1 match`, `275 matches`, `2,000+ matches`.
+/// `1 match`, `275 matches`, `2,000+ matches`; `3 matches and 20 by meaning`.
 pub fn matches(results: &SearchResults) -> String {
     let count = format::count(results.matched, "match");
-    match count.split_once(' ') {
+    let count = match count.split_once(' ') {
         Some((number, _)) if results.is_capped => format!("{number}+ matches"),
         _ => count,
+    };
+    match results.near {
+        0 => count,
+        near => format!("{count} and {near} by meaning"),
     }
 }
 
-/// Finds memories by their words.
+/// Finds memories by their words, and by meaning if they have vectors.
 pub fn search(
     app: &App,
     store: &Store,
     request: &SearchRequest,
 ) -> Result<SearchResponse, Failure> {
-    let mut query = query(app, request);
+    let query = query(app, request);
+    if !query.has_meaning() {
+        return search_by(app, store, request, query, None);
+    }
+    with_meaning(app, store, &request.query, |meaning, ranking| {
+        let found = search_by(app, store, request, query, meaning)?;
+        Ok(SearchResponse { ranking, ..found })
+    })
+}
+
+fn search_by(
+    app: &App,
+    store: &Store,
+    request: &SearchRequest,
+    mut query: Search,
+    meaning: Option<&dyn Meaning>,
+) -> Result<SearchResponse, Failure> {
     let current = || resolve::current_project(app);
     let mut project = None;
     match &request.scope {
@@ -105,14 +130,20 @@ pub fn search(
             project = Some(current.label);
         }
     }
-    let results = store.search(&query)?;
-    let mut response = SearchResponse { results, project, no_match_in: None, matches_elsewhere: 0 };
+    let results = store.search_by(&query, meaning)?;
+    let mut response = SearchResponse {
+        results,
+        project,
+        no_match_in: None,
+        matches_elsewhere: 0,
+        ranking: Ranking::default(),
+    };
     if request.scope != ProjectScope::CurrentFirst {
         return Ok(response);
     }
     let everywhere = Search { project: None, ..query };
     if response.results.hits.is_empty() && response.results.query.hint.is_none() {
-        response.results = store.search(&everywhere)?;
+        response.results = store.search_by(&everywhere, meaning)?;
         response.no_match_in = response.project.take();
     } else if !everywhere.query.is_empty() {
         let all = store.search(&Search { limit: 1, offset: 0, ..everywhere })?;

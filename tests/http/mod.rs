@@ -42,7 +42,7 @@ impl Site {
         Self::with(&[])
     }
 
-    fn with(environment: &[(&str, &str)]) -> Self {
+    pub(crate) fn with(environment: &[(&str, &str)]) -> Self {
         let sandbox = Sandbox::new();
         let serving = Serving::start(&sandbox, environment);
         Self { sandbox, serving }

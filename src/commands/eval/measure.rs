@@ -1,16 +1,18 @@
 //! Measures recall and latency of search.
 
-use std::{collections::HashMap, time::Instant};
+use std::{collections::HashMap, path::Path, time::Instant};
 
 use claude_mem_events::{Envelope, Event, Id, MemoryAdded, Project, Recorded, Seq};
-use claude_mem_projections::{
-    Store,
-    search::{Kind, Search},
-};
+use claude_mem_projections::{Store, search::Kind};
 use serde::Serialize;
 
 use super::set::{Document, EvalQuery, Set};
-use claude_mem_core::failure::Failure;
+use crate::commands::index::embed;
+use claude_mem_core::{app::App, failure::Failure, paths::Paths};
+use claude_mem_memory::{
+    search::{ProjectScope, SearchRequest, search},
+    semantic::Depth,
+};
 
 #[derive(Debug, Serialize)]
 pub(super) struct Figures {
@@ -30,21 +32,28 @@ const HITS: usize = 10;
 /// Documents indexed per transaction.
 const BATCH: usize = 1000;
 
-/// Indexes the documents in a temporary database, like any memory, and runs the queries.
-pub(super) fn measure(set: &Set) -> Result<Figures, Failure> {
+/// Indexes the documents in a temporary database, like any memory, and runs the queries. Vectors are kept in
+/// a folder, because making them takes minutes.
+pub(super) fn measure(user: &App, set: &Set, vectors: Option<&Path>) -> Result<Figures, Failure> {
     let store = load(&set.documents)?;
+    let data = vectors.map_or_else(|| user.paths.data.join("none"), |dir| dir.join(&set.name));
+    let paths = Paths { home: user.paths.home.clone(), data };
+    let app = App::new(user.environment.clone(), paths);
+    if vectors.is_some() {
+        embed(&app, &store, Depth::Texts)?;
+    }
     let mut sums = [0.0; 4];
     let mut times = Vec::new();
     for query in &set.queries {
-        let search = Search {
+        let request = SearchRequest {
             query: query.text.clone(),
             kinds: vec![Kind::Observation],
-            project: Some(key(&query.corpus)),
+            scope: ProjectScope::Named(key(&query.corpus)),
             limit: HITS,
-            ..Search::default()
+            ..SearchRequest::default()
         };
         let began = Instant::now();
-        let found = store.search(&search)?;
+        let found = search(&app, &store, &request)?.results;
         times.push(began.elapsed().as_secs_f64() * 1e3);
         let answers = found.hits.iter().map(|hit| &set.documents[hit.name.id as usize - 1].id);
         for (sum, figure) in sums.iter_mut().zip(grade(query, answers)) {

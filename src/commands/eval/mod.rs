@@ -36,6 +36,9 @@ pub(crate) struct Eval {
     /// Queries: lines of `{"corpus","id","text","gold":[ids of documents]}`, plain or gzip
     #[arg(long, value_name = "FILE", requires = "docs")]
     queries: Option<PathBuf>,
+    /// Rank by meaning, too: embed the documents, and keep their vectors in this folder for the next run
+    #[arg(long, value_name = "DIR", conflicts_with = "sessions")]
+    vectors: Option<PathBuf>,
     /// A folder with transcripts of Claude Code
     #[arg(long, value_name = "DIR", requires = "labels", conflicts_with = "docs")]
     sessions: Option<PathBuf>,
@@ -70,7 +73,7 @@ impl Eval {
         };
         let mut figures = Vec::new();
         for set in sets.iter().filter(|set| !set.queries.is_empty()) {
-            figures.push(measure(set)?);
+            figures.push(measure(app, set, self.vectors.as_deref())?);
         }
         if figures.is_empty() {
             return Err(Failure::new("there is nothing to measure yet")

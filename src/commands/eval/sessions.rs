@@ -19,6 +19,7 @@ use jiff::{SignedDuration, civil::DateTime, tz::TimeZone};
 use regex::Regex;
 use serde_json::Value;
 
+use crate::commands::index::embed;
 use claude_mem_capture::redaction;
 use claude_mem_core::{
     app::App,
@@ -32,10 +33,11 @@ use claude_mem_core::{
 use claude_mem_distill::{self, RunOptions, prompts::adopt};
 use claude_mem_import::{self, From, Scope, Sink, transcript_files};
 use claude_mem_memory::{
-    context::{Moment, Recipient, Request, compose, for_prompt, rank},
+    context::{Moment, Recipient, Request, compose, for_prompt, rank_by_meaning},
     memory_json::DetailsJson,
     resolve,
     search::{ProjectScope, SearchRequest, search},
+    semantic::Depth,
     store,
 };
 
@@ -113,6 +115,7 @@ impl Sessions {
                 .say(format_args!("warning: {parked} failed; their events are not distilled"));
         }
         let (store, _) = store::open_whole(&mut app)?;
+        embed(&app, &store, Depth::Rows)?;
         let (provider, model) = (distilled.provider, distilled.model);
         Ok(Self { app, store, began, _dir: dir, provider, model })
     }
@@ -199,9 +202,9 @@ impl Sessions {
             Recipient { project: &project.key, root: &root, session: "", now, given: &given };
         let with_prompt = match prompt {
             None => None,
-            Some(prompt) => {
-                for_prompt(store, settings, &recipient, prompt, |recall| rank(store, recall))?
-            }
+            Some(prompt) => for_prompt(store, settings, &recipient, prompt, |recall| {
+                rank_by_meaning(&self.app, store, recall)
+            })?,
         };
         let texts = [page.map(|page| page.text), with_prompt.map(|context| context.text)];
         let texts: Vec<String> = texts.into_iter().flatten().collect();

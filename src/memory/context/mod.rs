@@ -26,7 +26,7 @@ pub use commands::WORKS_HERE;
 pub use failure::for_failure;
 pub use file::{FileOfProject, for_file};
 pub use freshness::FileState;
-pub use prompt::{for_prompt, rank};
+pub use prompt::{for_prompt, rank, rank_by_meaning};
 pub use sheet::Page;
 
 use claude_mem_capture::project::ProjectId;

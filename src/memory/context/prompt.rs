@@ -1,22 +1,31 @@
 //! The memories that are added to a prompt.
 
-use claude_mem_core::settings::{Settings, table::CONTEXT_PROMPT_TOKENS_MAX};
+use claude_mem_core::{
+    app::App,
+    settings::{Settings, table::CONTEXT_PROMPT_TOKENS_MAX},
+};
 use claude_mem_projections::{
     Result, Store,
     search::{Kind, MemoryId, Recall},
 };
 
 use super::added::{AddedContext, Recipient, compose, lines};
+use crate::semantic::with_meaning;
 
 /// Maximum number of memories for one prompt.
 const MEMORIES_MAX: usize = 5;
 
 const HEADING: &str = "Notes from earlier sessions that may concern this prompt.";
 
-/// The observations that a prompt is about, best first: the one ranking, of hooks, of the command line,
-/// and of the worker, which hooks ask first.
+/// The observations that a prompt is about, best first, by words alone: for hooks, which open no model.
 pub fn rank(store: &Store, recall: &Recall<'_>) -> Result<Vec<i64>> {
-    store.recall(recall)
+    store.recall(recall, None)
+}
+
+/// The observations that a prompt is about, best first, by words and meaning: what the worker tells
+/// hooks, and what the command line shows.
+pub fn rank_by_meaning(app: &App, store: &Store, recall: &Recall<'_>) -> Result<Vec<i64>> {
+    with_meaning(app, store, recall.prompt, |meaning, _| store.recall(recall, meaning))
 }
 
 /// The memories that a prompt is about, ranked by `ranking`; `None` if there are none.

@@ -5,11 +5,13 @@
 mod embed_missing;
 mod erase;
 mod model;
+mod nearness;
 mod related;
 
 pub use embed_missing::{Depth, Embedded, embed_missing};
 pub use erase::{erase_changed, erase_hidden, erase_memory};
 pub use model::{EmbeddingModel, open_model};
+pub use nearness::{Ranking, with_meaning};
 pub use related::{RelatedMemory, related};
 
 use std::collections::HashSet;

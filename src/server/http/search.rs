@@ -23,6 +23,7 @@ use claude_mem_core::app::App;
 use claude_mem_memory::{
     memory_json::HitJson,
     search::{ProjectScope, SearchRequest, kinds_and_types, search},
+    semantic::Ranking,
 };
 
 const LIMIT: usize = 20;
@@ -79,8 +80,12 @@ struct SearchParams {
 #[serde(rename_all = "camelCase")]
 struct Results {
     query: String,
-    /// Number of memories that match. There is one hit per turn, so there can be fewer hits.
+    /// By what the hits are ranked.
+    ranking: Ranking,
+    /// Number of memories that contain a word of the query. There is one hit per turn, so there can be fewer hits.
     total_results: usize,
+    /// Number of further memories that are near by meaning.
+    near_results: usize,
     /// Whether `totalResults` is a lower bound.
     is_capped: bool,
     /// Whether more hits follow.
@@ -162,10 +167,13 @@ fn find(
     let is_text = params.format.as_deref() == Some("text");
     let has_rows = params.rows.unwrap_or(true) && !is_text;
     let request = request(params, kinds)?;
-    let found = search(app, store, &request)?.results;
+    let response = search(app, store, &request)?;
+    let found = response.results;
     let mut results = Results {
         query: request.query,
+        ranking: response.ranking,
         total_results: found.matched,
+        near_results: found.near,
         is_capped: found.is_capped,
         has_more: found.has_more,
         hint: found.hint,

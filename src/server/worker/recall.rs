@@ -5,7 +5,7 @@
 use std::{borrow::Cow, path::Path, sync::Arc, sync::mpsc, thread, time::Duration};
 
 use claude_mem_core::os;
-use claude_mem_memory::context::rank;
+use claude_mem_memory::context::rank_by_meaning;
 use claude_mem_projections::search::Recall;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::jsonl::{SOCKET, failed};
 use crate::shared::Shared;
 
-/// Maximum time that a prompt waits for the worker.
-const RESPONSE_MAX: Duration = Duration::from_millis(30);
+/// Maximum time that a prompt waits for the worker. Embedding it takes some tens of milliseconds.
+const RESPONSE_MAX: Duration = Duration::from_millis(100);
 
 /// A prompt, and among which memories to look.
 #[derive(Debug, Serialize, Deserialize)]
@@ -79,7 +79,10 @@ impl RecallMessage<'static> {
                 limit: self.limit,
             };
             let _searching = shared.searching();
-            shared.read(|store| Ok(store.map_or(Ok(Vec::new()), |store| rank(store, &recall))?))
+            let app = shared.app();
+            shared.read(|store| {
+                Ok(store.map_or(Ok(Vec::new()), |store| rank_by_meaning(&app, store, &recall))?)
+            })
         });
         match ranked.await {
             Ok(Ok(observations)) => json!({"status": "ok", "observations": observations}),

@@ -99,7 +99,7 @@ fn what_is_retired_is_found_and_not_told() {
         let prompt = "do the tests need redis on port 6379?";
         let until_us = i64::MAX as u64;
         let recall = Recall { prompt, project: "k", until_us, limit: 5, ..Recall::default() };
-        store.recall(&recall).unwrap()
+        store.recall(&recall, None).unwrap()
     };
     assert_eq!(told(&scene.fold()), [1]);
     revise(&mut scene, named(reply, 1), wrong("no"));

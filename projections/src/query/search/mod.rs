@@ -1,15 +1,17 @@
-//! Full-text search.
+//! Search by words, and by meaning if there are vectors.
 //!
 //! A query is parsed (`query.rs`), the index selects candidates (`candidates.rs`), those are scored
-//! with all words (`score.rs`), the memories of a turn become one hit (`turns.rs`), and close scores
-//! are ordered by time. Age and project only count if a filter names them. Words that no memory
-//! contains are compared with the vocabulary (`spelling.rs`).
+//! with all words (`score.rs`), memories that are near by meaning join them (`meaning.rs`), the
+//! memories of a turn become one hit (`turns.rs`), and close scores are ordered by time. Age and
+//! project only count if a filter names them. Words that no memory contains are compared with the
+//! vocabulary (`spelling.rs`).
 
 mod candidates;
 mod failure_terms;
 mod filter;
 mod hit;
 mod kind;
+mod meaning;
 mod prompt_terms;
 mod query;
 mod recall;
@@ -27,6 +29,7 @@ mod turns;
 pub(crate) use filter::Filter;
 pub use hit::Hit;
 pub use kind::{InvalidMemoryId, Kind, MemoryId};
+pub use meaning::Meaning;
 pub use query::{Query, Shape, Term};
 pub use recall::{FailureRecall, Recall};
 pub use score::Score;
@@ -106,8 +109,13 @@ pub struct SearchResults {
     pub hits: Vec<Hit>,
     /// Whether more hits follow.
     pub has_more: bool,
-    /// Number of memories that match.
+    /// Number of memories that contain a word of the query.
     pub matched: usize,
+    /// Number of hits' memories that contain no word of the query and are near by meaning. They are
+    /// not counted in `matched`: every memory is near to some degree.
+    pub near: usize,
+    /// Whether meaning counted. If not, the ranking is by words alone.
+    pub is_by_meaning: bool,
     /// Whether `matched` is a lower bound, because counting them all would take too long.
     pub is_capped: bool,
     /// The parsed query.
@@ -147,5 +155,7 @@ pub struct WeightedTerm {
 
 #[cfg(test)]
 mod language_tests;
+#[cfg(test)]
+mod meaning_tests;
 #[cfg(test)]
 mod tests;

@@ -260,7 +260,7 @@ fn characters(text: &str) -> String {
 }
 
 /// A part of the query between spaces or quotes.
-struct Clause<'a> {
+pub(super) struct Clause<'a> {
     sign: Option<char>,
     text: &'a str,
     is_quoted: bool,
@@ -269,7 +269,7 @@ struct Clause<'a> {
 }
 
 impl<'a> Clause<'a> {
-    fn next(text: &'a str) -> Option<(Self, &'a str)> {
+    pub(super) fn next(text: &'a str) -> Option<(Self, &'a str)> {
         let text = text.trim_start();
         let first = text.chars().next()?;
         let sign = matches!(first, '+' | '-').then_some(first);
@@ -287,6 +287,11 @@ impl<'a> Clause<'a> {
         // A flag such as `--json` is searched for; only a single dash excludes a word.
         let sign = sign.filter(|_| text.starts_with(|c: char| c.is_alphanumeric() || c == '_'));
         Some((Self { sign, text, is_quoted: false, is_open }, after))
+    }
+
+    /// Whether it asks for words as they are.
+    pub(super) fn is_operator(&self) -> bool {
+        self.sign.is_some() || self.is_quoted || self.is_open
     }
 
     /// Whether the last word may be the start of a longer one. `is_alone` says that it is the first

@@ -1,11 +1,12 @@
 //! The memories that a prompt or a failure is about, or none.
 //!
 //! A person reads search results and tries again. These are added to a prompt that asked for
-//! nothing, so a hit needs evidence: two words of the prompt that few memories contain, or one name.
-//! Of a failed command, at least one word must be from its error.
+//! nothing, so a hit needs evidence: two words of the prompt that few memories contain, or one name,
+//! or a meaning that is clearly nearer to the prompt than usual in the project. Of a failed command,
+//! at least one word must be from its error.
 
 use super::{
-    Kind, Search,
+    Kind, Meaning, MemoryId, Search,
     candidates::Gathering,
     filter::Filter,
     prompt_terms::PromptTerms,
@@ -24,6 +25,10 @@ const SCORED_ROWS: usize = 60;
 const EVIDENCE_MIN: f64 = 1.0;
 /// The same if one of the words is a name.
 const EVIDENCE_OF_NAME_MIN: f64 = 0.5;
+/// Maximum number of memories that are found by meaning.
+const NEAR_ROWS: usize = 20;
+/// How much nearer than usual a memory must be to need no other evidence.
+const CLEARLY_NEARER: f64 = 0.15;
 /// Maximum number of notes of other projects that are scored, and of those that are hits.
 const WIDE_SCORED: i64 = 100;
 const WIDE_HITS: usize = 2;
@@ -70,8 +75,8 @@ const LESSONS: &str = "concepts : (\"gotcha\" OR \"problem solution\")";
 impl Store {
     /// The ids of the observations that a prompt is about, best first. Empty if there is too little
     /// evidence.
-    pub fn recall(&self, recall: &Recall<'_>) -> Result<Vec<i64>> {
-        self.recall_by(&PromptTerms::of(recall.prompt), recall, None)
+    pub fn recall(&self, recall: &Recall<'_>, meaning: Option<&dyn Meaning>) -> Result<Vec<i64>> {
+        self.recall_by(&PromptTerms::of(recall.prompt), recall, None, meaning)
     }
 
     /// The ids of the observations about failures like this one, best first. Empty if there is too
@@ -79,7 +84,7 @@ impl Store {
     pub fn recall_failure(&self, failure: &FailureRecall<'_>) -> Result<Vec<i64>> {
         let FailureRecall { command, error, project, until_us, session, limit } = *failure;
         let recall = Recall { prompt: "", project, root: "", until_us, session, limit };
-        self.recall_by(&PromptTerms::of_failure(command, error), &recall, Some(LESSONS))
+        self.recall_by(&PromptTerms::of_failure(command, error), &recall, Some(LESSONS), None)
     }
 
     fn recall_by(
@@ -87,6 +92,7 @@ impl Store {
         terms: &PromptTerms,
         recall: &Recall<'_>,
         also: Option<&str>,
+        meaning: Option<&dyn Meaning>,
     ) -> Result<Vec<i64>> {
         if !terms.is_enough() {
             return Ok(Vec::new());
@@ -124,10 +130,22 @@ impl Store {
         };
         searching.score(&scorer, kind, rows)?;
         searching.score(&scorer, kind, wide.clone())?;
+        let is_near: Box<dyn Fn(&Score) -> bool> = match meaning {
+            None => Box::new(|_| false),
+            Some(meaning) => {
+                let near = searching.near(meaning, &[(kind, filter)].into(), NEAR_ROWS)?;
+                let is_new = |name: &MemoryId| !searching.scored.contains_key(name);
+                let near = near.into_iter().filter(is_new).map(|name| name.id).collect();
+                searching.score_near(&scorer, kind, near)?;
+                let fusion = searching.fuse(meaning)?;
+                let is_clear = move |cosine| fusion.nearness(cosine) >= CLEARLY_NEARER;
+                Box::new(move |score| score.cosine.is_some_and(is_clear))
+            }
+        };
         let mut hits: Vec<_> = searching
             .scored
             .iter()
-            .filter(|(_, (score, _))| evidence.is_enough(score))
+            .filter(|(_, (score, _))| evidence.is_enough(score) || is_near(score))
             .map(|(name, (score, _))| (*name, score.total))
             .collect();
         hits.sort_by(|left, right| right.1.total_cmp(&left.1).then(right.0.cmp(&left.0)));
@@ -233,7 +251,7 @@ mod tests {
         let until_us = i64::MAX as u64;
         let recall =
             Recall { prompt, project: PROJECT, root: PROJECT, until_us, session, limit: 5 };
-        store.recall(&recall).unwrap()
+        store.recall(&recall, None).unwrap()
     }
 
     const NOTES: [&str; 8] = [
@@ -279,7 +297,7 @@ mod tests {
         assert_eq!(recalled(&store, prompt, "old"), [0; 0]);
         let elsewhere =
             Recall { prompt, project: "/q", until_us: i64::MAX as u64, ..Recall::default() };
-        assert_eq!(store.recall(&Recall { limit: 5, ..elsewhere }).unwrap(), [0; 0]);
+        assert_eq!(store.recall(&Recall { limit: 5, ..elsewhere }, None).unwrap(), [0; 0]);
     }
 
     #[test]
@@ -301,9 +319,8 @@ mod tests {
         let recalled = |project, root| {
             let prompt = "why did we move off Postgres?";
             let until_us = i64::MAX as u64;
-            let mut ids = store
-                .recall(&Recall { prompt, project, root, until_us, session: "", limit: 5 })
-                .unwrap();
+            let recall = Recall { prompt, project, root, until_us, session: "", limit: 5 };
+            let mut ids = store.recall(&recall, None).unwrap();
             ids.sort_unstable();
             ids
         };

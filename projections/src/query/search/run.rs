@@ -1,8 +1,9 @@
 //! Runs a search.
 
 use super::{
-    Explanation, Hit, Kind, MemoryId, Order, Query, Search, SearchResults, WeightedTerm,
+    Explanation, Hit, Kind, Meaning, MemoryId, Order, Query, Search, SearchResults, WeightedTerm,
     candidates::{self, Candidates, Gathering},
+    meaning::NEAR_ROWS,
     score::Scorer,
     searching::Searching,
     statistics::Statistics,
@@ -11,12 +12,28 @@ use super::{
 use crate::{Store, error::Result};
 use rusqlite::{params_from_iter, types::Value};
 
+/// The weights of a query's terms for one kind.
+struct Weights {
+    kind: Kind,
+    worths: Vec<f64>,
+    average_words: f64,
+}
+
 /// Number of rows that are scored. Two or three times as many found no more in any measured set.
 const SCORED_ROWS: usize = 150;
 
 impl Store {
-    /// Searches memories.
+    /// Searches memories by words.
     pub fn search(&self, search: &Search) -> Result<SearchResults> {
+        self.search_by(search, None)
+    }
+
+    /// Searches memories by words, and by meaning if the query has one.
+    pub fn search_by(
+        &self,
+        search: &Search,
+        meaning: Option<&dyn Meaning>,
+    ) -> Result<SearchResults> {
         let query = match search.is_typing {
             true => Query::parse_typing(&search.query),
             false => Query::parse(&search.query),
@@ -38,7 +55,10 @@ impl Store {
             return Ok(found);
         }
         searching.complete_typed(&mut found.query)?;
-        let mut unknown = searching.by_words(&mut found)?;
+        let (mut unknown, weights) = searching.by_words(&mut found)?;
+        if let Some(meaning) = meaning.filter(|_| search.has_meaning()) {
+            searching.by_meaning(meaning, &weights, &mut found)?;
+        }
         let hits = searching.hits()?;
         if hits.is_empty() {
             found.query.typed.into_iter().for_each(|at| unknown[at] = true);
@@ -93,9 +113,10 @@ fn no_hits(search: &Search, matched: usize, is_empty: bool) -> &'static str {
 }
 
 impl Searching<'_> {
-    /// Returns which terms no memory contains.
-    fn by_words(&mut self, found: &mut SearchResults) -> Result<Vec<bool>> {
+    /// Returns which terms no memory contains, and the weights of the terms for each kind.
+    fn by_words(&mut self, found: &mut SearchResults) -> Result<(Vec<bool>, Vec<Weights>)> {
         let mut unknown = vec![true; found.query.terms.len()];
+        let mut weights = Vec::new();
         for (kind, filter) in self.kinds() {
             let statistics = Statistics::of(&self.store.connection, kind)?;
             let gathering = Gathering {
@@ -119,14 +140,39 @@ impl Searching<'_> {
                 let expression = gathering.within(&candidates::any(&found.query, &all));
                 found.explanation.push(explain(kind, &found.query, &candidates, expression));
             }
-            let worths = candidates.terms.iter().map(|(_, worth)| *worth).collect();
-            let scorer = Scorer::new(&found.query, worths, statistics.average_words);
+            let worths: Vec<f64> = candidates.terms.iter().map(|(_, worth)| *worth).collect();
+            let average_words = statistics.average_words;
+            let scorer = Scorer::new(&found.query, worths.clone(), average_words);
             self.score(&scorer, kind, candidates.rows)?;
+            weights.push(Weights { kind, worths, average_words });
         }
-        Ok(unknown)
+        Ok((unknown, weights))
     }
 
-    fn projects_sql(&self) -> String {
+    /// Adds memories that are near, and ranks all by words and meaning.
+    fn by_meaning(
+        &mut self,
+        meaning: &dyn Meaning,
+        weights: &[Weights],
+        found: &mut SearchResults,
+    ) -> Result<()> {
+        let filters = self.kinds().into_iter().collect();
+        let wanted = NEAR_ROWS.max(self.search.offset.saturating_add(self.search.limit));
+        let near = self.near(meaning, &filters, wanted)?;
+        for Weights { kind, worths, average_words } in weights {
+            let is_new =
+                |memory: &&MemoryId| memory.kind == *kind && !self.scored.contains_key(memory);
+            let ids = near.iter().filter(is_new).map(|memory| memory.id).collect();
+            let scorer = Scorer::new(&found.query, worths.clone(), *average_words);
+            self.score_near(&scorer, *kind, ids)?;
+        }
+        self.fuse(meaning)?;
+        found.near = self.scored.values().filter(|(score, _)| score.words <= 0.0).count();
+        found.is_by_meaning = true;
+        Ok(())
+    }
+
+    pub(super) fn projects_sql(&self) -> String {
         let Some(projects) = &self.projects else { return String::new() };
         let ids: Vec<String> = projects.iter().map(ToString::to_string).collect();
         format!(" and row.project in ({})", ids.join(", "))

@@ -26,14 +26,25 @@ const APART_MAX: usize = 4;
 /// The score of a row, and its parts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Score {
-    /// The total.
+    /// The total: of the words, or of words and meaning.
     pub total: f64,
+    /// The score of the words.
+    pub words: f64,
     /// The score of each term.
     pub terms: Vec<f64>,
     /// The bonus for adjacent words.
     pub together: f64,
     /// The factor for the share of words that are present.
     pub met: f64,
+    /// That share, by the weight of the words.
+    pub share: f64,
+    /// How near the row is to the query by meaning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cosine: Option<f64>,
+    /// The share of the query's words that the best rows contain, if meaning counts: so much do the
+    /// words count beside it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<f64>,
 }
 
 /// Scores rows for one query.
@@ -91,7 +102,8 @@ impl<'a> Scorer<'a> {
         let share = there.map(|(_, worth)| worth).sum::<f64>() / all.max(f64::MIN_POSITIVE);
         let is_complete = counts.len() > 1 && counts.iter().all(|count| *count > 0.0);
         let met = 1.0 - MISSED + MISSED * share + if is_complete { COMPLETE } else { 0.0 };
-        Score { total: (terms.iter().sum::<f64>() + together) * met, terms, together, met }
+        let words = (terms.iter().sum::<f64>() + together) * met;
+        Score { total: words, words, terms, together, met, share, ..Score::default() }
     }
 
     fn count(&self, term: usize, seen: &Seen, column: &Column<'_>) -> usize {

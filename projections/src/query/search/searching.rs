@@ -31,7 +31,28 @@ impl<'a> Searching<'a> {
         kinds.filter_map(|kind| Some((kind, Filter::of(self.search, kind)?))).collect()
     }
 
+    /// Scores rows that the index found.
     pub(super) fn score(&mut self, scorer: &Scorer<'_>, kind: Kind, ids: Vec<i64>) -> Result<()> {
+        self.score_rows(scorer, kind, ids, true)
+    }
+
+    /// Scores rows that need not contain a word.
+    pub(super) fn score_near(
+        &mut self,
+        scorer: &Scorer<'_>,
+        kind: Kind,
+        ids: Vec<i64>,
+    ) -> Result<()> {
+        self.score_rows(scorer, kind, ids, false)
+    }
+
+    fn score_rows(
+        &mut self,
+        scorer: &Scorer<'_>,
+        kind: Kind,
+        ids: Vec<i64>,
+        must_have_words: bool,
+    ) -> Result<()> {
         let columns = kind.columns();
         let turn = match kind {
             Kind::Prompt => "turn",
@@ -65,7 +86,8 @@ impl<'a> Searching<'a> {
             let score = scorer.score(&texts);
             // The index also contains the words of placeholders, which are not recorded text.
             let has_placeholder = || texts.iter().any(|column| column.text.contains("[redacted:"));
-            if score.total > 0.0 || !(is_typing || has_placeholder()) {
+            let is_by_words = || score.total > 0.0 || !(is_typing || has_placeholder());
+            if !must_have_words || is_by_words() {
                 let name = MemoryId { kind, id };
                 self.scored.insert(name, (score, number(row, 0)?));
                 let turn = (row.get(columns.len() + 2)?, row.get(columns.len() + 3)?);

@@ -55,7 +55,8 @@ impl Searching<'_> {
         for hit in hits.iter_mut().filter(|hit| hit.best.kind == Kind::Prompt) {
             if let Some(made) = self.made_of(hit.best)? {
                 hit.also.insert(0, std::mem::replace(&mut hit.shown, made));
-                hit.score *= ONLY_ASKED;
+                // With meaning, the score of a distant memory is below zero.
+                hit.score *= if hit.score > 0.0 { ONLY_ASKED } else { 1.0 };
             }
         }
         let time = |name: &MemoryId| self.scored.get(name).map_or(0, |(_, at_us)| *at_us);

@@ -128,7 +128,9 @@ class Feed {
     return {
       items: found.hits.map(hit),
       next: found.hasMore && found.hits.length ? behind : null,
-      total: many(found.totalResults, "match", "matches").replace(" ", found.isCapped ? "+ " : " "),
+      total:
+        many(found.totalResults, "match", "matches").replace(" ", found.isCapped ? "+ " : " ") +
+        (found.nearResults ? ` and ${found.nearResults} by meaning` : ""),
       hint: found.hint,
       suggestion: found.suggestion,
     };

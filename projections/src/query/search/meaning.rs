@@ -1,0 +1,214 @@
+//! Ranking by meaning: memories whose vectors are near that of the query, and one score of meaning
+//! and words.
+//!
+//! Vectors and the model are none of this crate's business; [`Meaning`] is what it needs to know.
+//! The score is `cosine − usual + weight · coverage · words / best words`. Where no memory contains
+//! the words of the query, they count less. The usual cosine is the median in the searched projects:
+//! all memories of a project are somewhat alike.
+
+use super::{Filter, Kind, MemoryId, Query, Score, Search, query::Clause, searching::Searching};
+use crate::error::Result;
+use rusqlite::{params_from_iter, types::Value};
+use std::collections::{HashMap, HashSet};
+
+/// Number of memories that are found by meaning. Of more, none was among the first ten.
+pub(super) const NEAR_ROWS: usize = 100;
+/// So many of the nearest memories are passed through the filters before the filters are asked for
+/// all that pass.
+const TRIED_ROWS: usize = 1000;
+/// A memory without a word of the query must be nearer than usual by this much.
+const NEARER_THAN_USUAL: f64 = 0.05;
+/// So many of the newest memories tell which cosine is usual.
+const SAMPLED_ROWS: i64 = 200;
+/// A smaller sample is filled up with unrelated texts.
+const SAMPLE_MIN: usize = 20;
+/// How much more words count than the model's own measure of them says: that was taken with plain
+/// BM25, and the score of words here also knows which of them stand together.
+const WORDS_TRUST: f64 = 1.5;
+/// So many of the best memories by words decide how well the words are covered.
+const COVERING_ROWS: usize = 10;
+
+/// How near memories are to a query.
+pub trait Meaning {
+    /// The nearest of the memories that are accepted, nearest first. They may have changed since
+    /// their vectors were made.
+    fn nearest(
+        &self,
+        count: usize,
+        accept: &mut dyn FnMut(MemoryId) -> bool,
+    ) -> Vec<(MemoryId, f64)>;
+
+    /// The cosine of a memory as it is now; `None` without a vector for it.
+    fn cosine(&self, memory: MemoryId) -> Result<Option<f64>>;
+
+    /// The cosine of a memory as it was when its vector was made.
+    fn past_cosine(&self, memory: MemoryId) -> Option<f64>;
+
+    /// The cosine of the query and an unrelated text.
+    fn noise(&self) -> f64;
+
+    /// How much words count beside the cosine.
+    fn words_weight(&self) -> f64;
+}
+
+/// How words and meaning make one score.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fusion {
+    weight: f64,
+    coverage: f64,
+    best_words: f64,
+    usual: f64,
+}
+
+impl Fusion {
+    /// Takes coverage and the best score from the memories with the best scores by words.
+    fn new<'a>(weight: f64, usual: f64, scores: impl Iterator<Item = &'a Score>) -> Self {
+        let mut by_words: Vec<&Score> = scores.filter(|score| score.words > 0.0).collect();
+        by_words.sort_by(|left, right| right.words.total_cmp(&left.words));
+        let best_words = by_words.first().map_or(1.0, |best| best.words);
+        let covering = by_words.iter().take(COVERING_ROWS).map(|score| score.share);
+        let coverage = covering.fold(0.0, f64::max);
+        Self { weight, coverage, best_words, usual }
+    }
+
+    /// How much nearer than usual.
+    pub(super) fn nearness(&self, cosine: f64) -> f64 {
+        cosine - self.usual
+    }
+
+    /// Makes the score one of words and meaning.
+    pub(super) fn apply(&self, score: &mut Score, cosine: f64) {
+        score.coverage = Some(self.coverage);
+        score.total =
+            self.nearness(cosine) + self.weight * self.coverage * score.words / self.best_words;
+    }
+}
+
+impl Search {
+    /// Whether the query has a meaning to look for. Quotes, `+`, `-` and `*` ask for words, as does
+    /// a name alone, a word that is being typed, and an order by time.
+    pub fn has_meaning(&self) -> bool {
+        if self.is_typing || self.order != super::Order::Relevance || self.query.trim().is_empty() {
+            return false;
+        }
+        let mut rest = self.query.as_str();
+        while let Some((clause, after)) = Clause::next(rest) {
+            if clause.is_operator() {
+                return false;
+            }
+            rest = after;
+        }
+        !is_name(self.query.trim()) && Query::parse(&self.query).hint.is_none()
+    }
+}
+
+/// Whether a query is one identifier, path or address.
+fn is_name(text: &str) -> bool {
+    let is_camel = || {
+        let mut pairs = text.chars().zip(text.chars().skip(1));
+        pairs.any(|(left, right)| left.is_lowercase() && right.is_uppercase())
+    };
+    let inner = text.trim_end_matches(['.', '?', '!', ':', ',']);
+    !text.contains(char::is_whitespace)
+        && (inner.contains(['_', '/', '.', ':', '\\']) || is_camel())
+}
+
+impl Searching<'_> {
+    /// The nearest memories that pass the filters of their kind, nearest first.
+    pub(super) fn near(
+        &self,
+        meaning: &dyn Meaning,
+        filters: &HashMap<Kind, Filter>,
+        wanted: usize,
+    ) -> Result<Vec<MemoryId>> {
+        let tried = TRIED_ROWS.max(wanted);
+        let nearest = meaning.nearest(tried, &mut |memory| filters.contains_key(&memory.kind));
+        let is_all = nearest.len() < tried;
+        let mut near = Vec::new();
+        for (memory, _) in nearest {
+            if near.len() == wanted {
+                break;
+            }
+            if self.passes(memory, &filters[&memory.kind])? {
+                near.push(memory);
+            }
+        }
+        if near.len() == wanted || is_all {
+            return Ok(near);
+        }
+        let mut passing = HashSet::new();
+        for (kind, filter) in filters {
+            passing.extend(self.all_passing(*kind, filter)?);
+        }
+        let nearest = meaning.nearest(wanted, &mut |memory| passing.contains(&memory));
+        Ok(nearest.into_iter().map(|(memory, _)| memory).collect())
+    }
+
+    fn passing_sql(&self, kind: Kind, filter: &Filter, condition: &str) -> String {
+        let (table, filter, projects) = (kind.table(), filter.sql(), self.projects_sql());
+        format!("select row.id from visible_{table} row where {condition}{filter}{projects}")
+    }
+
+    fn passes(&self, memory: MemoryId, filter: &Filter) -> Result<bool> {
+        let sql = self.passing_sql(memory.kind, filter, "row.id = ?");
+        let values = [Value::Integer(memory.id)].into_iter().chain(filter.values.iter().cloned());
+        let mut statement = self.store.connection.prepare_cached(&sql)?;
+        Ok(statement.exists(params_from_iter(values))?)
+    }
+
+    fn all_passing(&self, kind: Kind, filter: &Filter) -> Result<Vec<MemoryId>> {
+        let sql = self.passing_sql(kind, filter, "1");
+        let mut statement = self.store.connection.prepare_cached(&sql)?;
+        let ids = statement.query_map(params_from_iter(&filter.values), |row| row.get(0))?;
+        Ok(ids.map(|id| Ok(MemoryId { kind, id: id? })).collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The median cosine in the searched projects.
+    fn usual_cosine(&self, meaning: &dyn Meaning) -> Result<f64> {
+        let sql = format!(
+            "select row.id from visible_observations row where 1{} order by row.at_us desc, row.id desc limit ?1",
+            self.projects_sql()
+        );
+        let mut statement = self.store.connection.prepare_cached(&sql)?;
+        let ids = statement.query_map([SAMPLED_ROWS], |row| row.get(0))?;
+        let kind = Kind::Observation;
+        let mut cosines = Vec::new();
+        for id in ids {
+            cosines.extend(meaning.past_cosine(MemoryId { kind, id: id? }));
+        }
+        cosines.resize(cosines.len().max(SAMPLE_MIN), meaning.noise());
+        cosines.sort_by(f64::total_cmp);
+        Ok(cosines[cosines.len() / 2])
+    }
+
+    /// Gives every scored memory one score of words and meaning. Those that have no word of the query
+    /// and are not near are left out.
+    pub(super) fn fuse(&mut self, meaning: &dyn Meaning) -> Result<Fusion> {
+        let scores = self.scored.values().map(|(score, _)| score);
+        let fusion =
+            Fusion::new(WORDS_TRUST * meaning.words_weight(), self.usual_cosine(meaning)?, scores);
+        for (name, (score, _)) in &mut self.scored {
+            score.cosine = meaning.cosine(*name)?;
+        }
+        // A memory that has no vector yet is taken to be as near as others that have its words.
+        let known: Vec<f64> = self
+            .scored
+            .values()
+            .filter(|(score, _)| score.words > 0.0)
+            .filter_map(|(score, _)| score.cosine)
+            .collect();
+        let typical = match known.len() {
+            0 => fusion.usual,
+            count => known.iter().sum::<f64>() / count as f64,
+        };
+        self.scored.retain(|_, (score, _)| {
+            let is_near = |cosine: f64| fusion.nearness(cosine) >= NEARER_THAN_USUAL;
+            score.words > 0.0 || score.cosine.is_some_and(is_near)
+        });
+        for (score, _) in self.scored.values_mut() {
+            let cosine = score.cosine.unwrap_or(typical);
+            fusion.apply(score, cosine);
+        }
+        Ok(fusion)
+    }
+}

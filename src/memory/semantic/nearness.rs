@@ -1,0 +1,186 @@
+//! Ranking by meaning: the vector of a query, and how near memories are to it.
+//!
+//! The vector file stays open for the next search of the process. A query is embedded on a thread of
+//! its own, while the index is searched for its words.
+
+use std::{
+    cell::{OnceCell, RefCell},
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    thread::{self, ScopedJoinHandle},
+};
+
+use claude_mem_core::{
+    app::App,
+    diagnostics::{self, Level},
+    failure::Failure,
+};
+use claude_mem_embed::Role;
+use claude_mem_projections::{
+    Error, Store,
+    search::{Kind, Meaning, MemoryId},
+};
+use claude_mem_vectors::{MemoryKey, Scan, Vectors, file};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{EmbeddingModel, current_digests, key, open_model, open_vectors};
+
+/// By what memories are ranked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Ranking {
+    /// By the words of the query and by its meaning.
+    WordsAndMeaning,
+    /// By words: the query asks for them, or the model cannot read its language.
+    #[default]
+    Words,
+    /// By words, because no memory has a vector yet.
+    WordsWithoutVectors,
+    /// By words, because search by meaning is switched off.
+    WordsOnly,
+}
+
+/// The vector file that the last search used.
+static OPEN: Mutex<Option<(PathBuf, Arc<Vectors>)>> = Mutex::new(None);
+
+/// More words of a query add time, and little meaning.
+const QUERY_WORDS_MAX: usize = 64;
+
+/// Runs `work` with how near memories are to a text. Without vectors, or without a model that can
+/// read the text, `work` gets none.
+pub fn with_meaning<T>(
+    app: &App,
+    store: &Store,
+    text: &str,
+    work: impl FnOnce(Option<&dyn Meaning>, Ranking) -> T,
+) -> T {
+    let text = beginning(text);
+    let (model, vectors) = match prepare(app, text) {
+        Ok(Ok(prepared)) => prepared,
+        Ok(Err(ranking)) => return work(None, ranking),
+        Err(failure) => {
+            diagnostics::record(&app.paths.data, Level::Warn, failure.in_one_line());
+            return work(None, Ranking::WordsWithoutVectors);
+        }
+    };
+    thread::scope(|scope| {
+        let embedding = scope.spawn(|| Embedded::new(model, &vectors, text));
+        let meaning = QueryMeaning {
+            model,
+            store,
+            embedding: RefCell::new(Some(embedding)),
+            embedded: OnceCell::new(),
+        };
+        work(Some(&meaning), Ranking::WordsAndMeaning)
+    })
+}
+
+/// What is needed to embed a text and to compare it, or how to rank without.
+fn prepare(
+    app: &App,
+    text: &str,
+) -> Result<Result<(&'static EmbeddingModel, Arc<Vectors>), Ranking>, Failure> {
+    let Some(model) = open_model(app)? else { return Ok(Err(Ranking::WordsOnly)) };
+    if !model.can_read(text) {
+        return Ok(Err(Ranking::Words));
+    }
+    let vectors = opened(app, model)?.filter(|vectors| !vectors.is_empty());
+    Ok(vectors.map(|vectors| (model, vectors)).ok_or(Ranking::WordsWithoutVectors))
+}
+
+fn beginning(text: &str) -> &str {
+    let end = text.split_whitespace().nth(QUERY_WORDS_MAX);
+    &text[..end.map_or(text.len(), |word| word.as_ptr().addr() - text.as_ptr().addr())]
+}
+
+/// The vectors of this data directory and model, with all that was added meanwhile. While another
+/// search uses them, they stay as they are.
+fn opened(app: &App, model: &EmbeddingModel) -> Result<Option<Arc<Vectors>>, Failure> {
+    let path = file(&app.paths.data, &model.id().0);
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, vectors)) = open.as_mut().filter(|(known, _)| *known == path) {
+        if let Some(vectors) = Arc::get_mut(vectors) {
+            vectors.refresh().map_err(|error| {
+                Failure::new(format!("{} cannot be read: {error}", path.display()))
+            })?;
+        }
+        return Ok(Some(Arc::clone(vectors)));
+    }
+    let vectors = open_vectors(app, model)?.map(Arc::new);
+    *open = vectors.clone().map(|vectors| (path, vectors));
+    Ok(vectors)
+}
+
+/// A query, compared with all vectors.
+struct Embedded<'a> {
+    scan: Scan<'a>,
+    noise: f64,
+}
+
+impl<'a> Embedded<'a> {
+    fn new(model: &EmbeddingModel, vectors: &'a Vectors, text: &str) -> Self {
+        let vector = model.embed(text, Role::Query);
+        // The center is an ordinary text.
+        let noise =
+            vector.iter().zip(model.center()).map(|(left, right)| left * right).sum::<f32>();
+        Self { scan: vectors.query(&vector), noise: f64::from(noise) }
+    }
+}
+
+struct QueryMeaning<'scope, 'a> {
+    model: &'static EmbeddingModel,
+    store: &'a Store,
+    embedding: RefCell<Option<ScopedJoinHandle<'scope, Embedded<'a>>>>,
+    embedded: OnceCell<Option<Embedded<'a>>>,
+}
+
+impl<'a> QueryMeaning<'_, 'a> {
+    /// Waits for the other thread at first.
+    fn embedded(&self) -> Option<&Embedded<'a>> {
+        let wait = || self.embedding.take().and_then(|thread| thread.join().ok());
+        self.embedded.get_or_init(wait).as_ref()
+    }
+}
+
+impl Meaning for QueryMeaning<'_, '_> {
+    fn nearest(
+        &self,
+        count: usize,
+        accept: &mut dyn FnMut(MemoryId) -> bool,
+    ) -> Vec<(MemoryId, f64)> {
+        let Some(embedded) = self.embedded() else { return Vec::new() };
+        let name =
+            |key: MemoryKey| Kind::of_number(key.kind).map(|kind| MemoryId { kind, id: key.row });
+        let nearest = embedded.scan.best_of(count, |key| name(key).is_some_and(&mut *accept));
+        nearest
+            .into_iter()
+            .filter_map(|(key, cosine)| Some((name(key)?, f64::from(cosine))))
+            .collect()
+    }
+
+    fn cosine(&self, memory: MemoryId) -> Result<Option<f64>, Error> {
+        let Some(embedded) = self.embedded() else { return Ok(None) };
+        let found = embedded.scan.digests(key(memory));
+        if found.is_empty() {
+            return Ok(None);
+        }
+        // A vector of a text that the memory no longer has does not count.
+        let current = current_digests(self.model, self.store, memory)?;
+        let cosines = found.into_iter().filter(|(digest, _)| current.contains(digest));
+        let best = cosines.map(|(_, cosine)| f64::from(cosine)).reduce(f64::max);
+        Ok(best)
+    }
+
+    fn past_cosine(&self, memory: MemoryId) -> Option<f64> {
+        self.embedded()?.scan.cosine(key(memory)).map(f64::from)
+    }
+
+    fn noise(&self) -> f64 {
+        self.embedded().map_or(0.0, |embedded| embedded.noise)
+    }
+
+    fn words_weight(&self) -> f64 {
+        f64::from(self.model.words_weight())
+    }
+}
