@@ -1,6 +1,6 @@
 //! The ranking of memories for a prompt, over `worker.sock`: what a hook sends, and how the worker responds.
 //!
-//! A hook has a ranking of its own, so the worker has little time, and its absence is no error.
+//! A hook has a ranking of its own, so the worker has little time, and its absence is not an error.
 
 use std::{borrow::Cow, path::Path, sync::Arc, sync::mpsc, thread, time::Duration};
 
