@@ -2,6 +2,7 @@
 
 mod compactions;
 mod corrections;
+mod decision_text;
 mod duplicates;
 pub(crate) mod files_touched;
 pub(crate) mod forgettings;
@@ -15,6 +16,7 @@ pub(crate) mod projection;
 mod projects;
 pub(crate) mod prompts;
 pub(crate) mod rebuild;
+mod replacements;
 mod replies;
 mod reprocesses;
 mod revisions;
@@ -47,6 +49,7 @@ pub const ALL: &[&dyn Projection] = &[
     &replies::Replies,
     &observations::Observations,
     &corrections::Corrections,
+    &replacements::Replacements,
     &summaries::Summaries,
     &reprocesses::Reprocesses,
     &forgettings::Forgettings,

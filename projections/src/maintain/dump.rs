@@ -168,7 +168,7 @@ fn shared_columns() -> Vec<(&'static str, String)> {
             "{LOG}, {event}, row.id % 1000000000, row.number, row.at_us, {PLACE}, row.prompt_number, row.origin,
              row.type, {}, row.agent_type, row.provider, row.model, row.prompt_version, {GENERATION},
              row.tokens, row.is_visible, row.superseded_by % 1000000, row.upstream_id, row.is_pinned,
-             row.is_edited, row.verdict, row.is_corrected, row.repeats % 1000000000",
+             row.is_edited, row.verdict, row.is_corrected, row.repeats % 1000000000, row.is_replaced",
             texts(&["title", "subtitle", "narrative", "facts", "concepts", "files_read",
                 "files_modified", "metadata"]))),
         ("summaries", format!(
@@ -179,6 +179,7 @@ fn shared_columns() -> Vec<(&'static str, String)> {
                 "files_read", "files_edited"]))),
         ("corrections", format!(
             "{}, row.number, {}, row.target % 1000000000", by("seq"), text("title"))),
+        ("replacements", "row.target % 1000000000, row.observation % 1000000000".into()),
         ("revisions", format!(
             "{event}, row.at_us, hex(row.target), row.number, row.what, row.type, {}, hex(row.by_event),
              row.by_number", texts(&["title", "narrative", "because"]))),

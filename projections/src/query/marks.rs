@@ -102,7 +102,13 @@ impl Store {
                 Some(wrong) => Ok(Some(wrong)),
                 None => Ok(Some(Retired::Superseded(self.superseded_by(other)?))),
             },
-            (None, None) => Ok(self.corrected(id)?.map(Retired::Superseded)),
+            (None, None) => {
+                let correction = match self.corrected(id)? {
+                    None => self.replaced(id)?,
+                    corrected => corrected,
+                };
+                Ok(correction.map(Retired::Superseded))
+            }
         }
     }
 
@@ -136,6 +142,14 @@ impl Store {
         let sql = "select corrections.at_us, observation, observations.title from corrections
                        left join observations on observations.id = corrections.observation
                    where target = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        Ok(statement.query_row([id], correction).optional()?)
+    }
+
+    /// The last observation that replaces this one by rule.
+    fn replaced(&self, id: i64) -> Result<Option<Correction>> {
+        let sql = "select at_us, observation, title from current_replacements where target = ?1
+                   order by at_us desc, observation desc limit 1";
         let mut statement = self.connection.prepare_cached(sql)?;
         Ok(statement.query_row([id], correction).optional()?)
     }

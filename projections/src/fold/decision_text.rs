@@ -1,0 +1,326 @@
+//! Whether a decision gives up what an earlier one chose, according to the words of both.
+//!
+//! A false yes hides a memory that is true, so it takes much: the later title says what it gives up, all
+//! of that was chosen by the earlier title, and both are about a further common word. The lists are part of
+//! the fold: after a change, raise the version of the projection.
+
+use std::collections::BTreeSet;
+
+/// Longer titles and texts are cut.
+const TITLE_CHARS_MAX: usize = 300;
+const TEXT_CHARS_MAX: usize = 2000;
+/// Maximum number of words that name what is given up.
+const PHRASE_WORDS_MAX: usize = 6;
+
+/// Before what was in use until then.
+const GIVES_UP: &[&str] = &[
+    "replaced",
+    "replaces",
+    "replace",
+    "dropped",
+    "drop",
+    "removed",
+    "remove",
+    "abandoned",
+    "reverted",
+    "retired",
+    "stopped using",
+    "stop using",
+    "no longer use",
+    "no longer uses",
+    "got rid of",
+];
+
+/// Verbs of change: `from` or `off` soon behind them is before what was in use.
+const CHANGES: &[&str] = &[
+    "changed",
+    "converted",
+    "migrate",
+    "migrated",
+    "move",
+    "moved",
+    "ported",
+    "switch",
+    "switched",
+];
+const CHANGED_WORDS_MAX: usize = 6;
+
+/// Before an alternative, which may never have been in use.
+const ALTERNATIVES: &[&str] = &[
+    "instead of",
+    "rather than",
+    "in place of",
+    "not",
+    "statt",
+    "anstelle von",
+    "au lieu de",
+    "en lugar de",
+    "en vez de",
+    "вместо",
+];
+
+/// Before what was not chosen, without saying that it ever was.
+const REJECTS: &[&str] =
+    &["over", "without", "no", "never", "against", "avoid", "avoids", "avoided"];
+
+/// Words that end what is given up.
+const BOUNDARIES: &[&str] = &[
+    "to", "with", "by", "because", "since", "so", "for", "as", "when", "while", "and", "or", "in",
+    "on", "at", "from", "which", "that", "after", "due", "into", "until", "than", "but", "of",
+    "before", "if",
+];
+
+/// Words that say nothing about the subject of a decision.
+const COMMON: &[&str] = &[
+    "about", "all", "also", "always", "and", "any", "are", "because", "been", "both", "but", "can",
+    "change", "changed", "choice", "choose", "chose", "chosen", "code", "could", "decided",
+    "decision", "default", "does", "done", "each", "every", "existing", "file", "files", "for",
+    "from", "had", "has", "have", "into", "its", "just", "keep", "keeps", "kept", "made", "make",
+    "more", "need", "needs", "new", "not", "now", "old", "one", "only", "our", "own", "per",
+    "picked", "project", "same", "should", "since", "some", "such", "test", "tests", "than",
+    "that", "the", "their", "them", "then", "there", "they", "this", "use", "used", "user", "uses",
+    "using", "want", "was", "were", "what", "when", "where", "which", "while", "will", "with",
+    "without", "work", "works", "would", "you", "your",
+];
+
+/// What a decision says.
+#[derive(Debug, Default)]
+pub(super) struct DecisionText {
+    /// The words of its title that say what holds from then on.
+    chosen: BTreeSet<String>,
+    given_up: Vec<GivenUp>,
+    /// The words of its title and narrative.
+    all: BTreeSet<String>,
+}
+
+/// Something that a decision does not choose.
+#[derive(Debug)]
+struct GivenUp {
+    words: BTreeSet<String>,
+    /// One of the words is a name of something.
+    has_name: bool,
+    kind: Marker,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Marker {
+    GivesUp,
+    Alternative,
+    Rejects,
+}
+
+/// One word of a title.
+struct Word<'a> {
+    lower: String,
+    text: &'a str,
+    /// The sentence or clause ends behind it.
+    is_last: bool,
+}
+
+impl DecisionText {
+    pub(super) fn of(title: &str, narrative: &str) -> Self {
+        let title: String = title.chars().take(TITLE_CHARS_MAX).collect();
+        // The question behind an answer names all options.
+        let answer = title.split(" — ").next().unwrap_or_default();
+        let words = words(answer);
+        let mut text = Self::default();
+        let (mut at, mut changed_at) = (0, None);
+        while at < words.len() {
+            let word = words[at].lower.as_str();
+            if CHANGES.contains(&word) {
+                changed_at = Some(at);
+            }
+            let is_soon = changed_at.is_some_and(|start| at - start <= CHANGED_WORDS_MAX);
+            let marker = match word {
+                "from" | "off" if is_soon => Some((Marker::GivesUp, 1)),
+                _ => marker(&words[at..]),
+            };
+            if let Some((kind, length)) = marker {
+                let start = at + length;
+                let given_up = GivenUp::read(&words[start..], kind, start == 0);
+                at = start + given_up.1;
+                text.given_up.push(given_up.0);
+                continue;
+            }
+            text.chosen.extend(rare(&words[at]));
+            at += 1;
+        }
+        let narrative: String = narrative.chars().take(TEXT_CHARS_MAX).collect();
+        text.all = self::words(&title).iter().filter_map(rare).collect();
+        text.all.extend(self::words(&narrative).iter().filter_map(rare));
+        text
+    }
+
+    /// Whether it says that something no longer holds: only then it can replace a decision.
+    pub(super) fn gives_something_up(&self) -> bool {
+        self.given_up.iter().any(GivenUp::is_definite)
+    }
+
+    /// Whether it gives up what `earlier` chose.
+    pub(super) fn replaces(&self, earlier: &Self) -> bool {
+        self.given_up.iter().any(|given_up| {
+            let words = &given_up.words;
+            let is_new = |word: &&String| !words.contains(*word);
+            let is_common_subject = match given_up.kind {
+                Marker::GivesUp => self.all.intersection(&earlier.all).any(|word| is_new(&word)),
+                _ => self.chosen.intersection(&earlier.chosen).any(|word| is_new(&word)),
+            };
+            given_up.is_definite()
+                && words.is_subset(&earlier.chosen)
+                && words.is_disjoint(&self.chosen)
+                && is_common_subject
+        })
+    }
+}
+
+impl GivenUp {
+    /// Reads it from the words behind its marker. Returns the number of words that it takes.
+    fn read(words: &[Word<'_>], kind: Marker, is_start: bool) -> (Self, usize) {
+        let mut given_up = Self { words: BTreeSet::new(), has_name: false, kind };
+        let mut count = 0;
+        for word in words.iter().take(PHRASE_WORDS_MAX) {
+            if count > 0 && BOUNDARIES.contains(&word.lower.as_str()) {
+                break;
+            }
+            count += 1;
+            if let Some(rare) = rare(word) {
+                given_up.has_name |= is_name(word.text, is_start && count == 1);
+                given_up.words.insert(rare);
+            }
+            if word.is_last {
+                break;
+            }
+        }
+        (given_up, count)
+    }
+
+    /// Whether it names one thing clearly, as something that no longer holds.
+    fn is_definite(&self) -> bool {
+        self.kind != Marker::Rejects && (self.has_name || self.words.len() > 1)
+    }
+}
+
+fn words(text: &str) -> Vec<Word<'_>> {
+    text.split_whitespace()
+        .filter_map(|text| {
+            let word = text.trim_matches(|c: char| !c.is_alphanumeric());
+            let lower = word.to_lowercase();
+            let is_last = text.ends_with([',', ';', '.', ':', ')', '!', '?', '。', '，']);
+            (!word.is_empty()).then_some(Word { lower, text, is_last })
+        })
+        .collect()
+}
+
+fn marker(words: &[Word<'_>]) -> Option<(Marker, usize)> {
+    let lists = [
+        (Marker::GivesUp, GIVES_UP),
+        (Marker::Alternative, ALTERNATIVES),
+        (Marker::Rejects, REJECTS),
+    ];
+    lists.into_iter().find_map(|(kind, list)| {
+        let found = list.iter().find(|marker| {
+            let mut count = 0;
+            marker.split(' ').all(|part| {
+                count += 1;
+                words.get(count - 1).is_some_and(|word| word.lower == part)
+            })
+        });
+        found.map(|marker| (kind, marker.split(' ').count()))
+    })
+}
+
+/// The word, if it says something about a subject: without the `s` of a plural.
+fn rare(word: &Word<'_>) -> Option<String> {
+    let lower = word.lower.as_str();
+    let is_long = lower.chars().count() > 2;
+    if !is_long || COMMON.binary_search(&lower).is_ok() {
+        return None;
+    }
+    let singular = lower.strip_suffix('s').filter(|stem| stem.len() > 3 && !stem.ends_with('s'));
+    Some(singular.unwrap_or(lower).to_owned())
+}
+
+/// A name of something: with a capital letter, a digit, or a character that words do not have.
+fn is_name(text: &str, is_first: bool) -> bool {
+    let inner = text.trim_end_matches([',', ';', '.', ':', ')', '!', '?']);
+    let starts_large = inner.chars().next().is_some_and(char::is_uppercase);
+    starts_large && !is_first
+        || inner.chars().skip(1).any(char::is_uppercase)
+        || inner.contains(|c: char| c.is_ascii_digit() || matches!(c, '_' | '.' | '/' | '`' | '-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replaces(later: &str, earlier: &str) -> bool {
+        let text = |text: &str| {
+            let (title, narrative) = text.split_once(" | ").unwrap_or((text, ""));
+            DecisionText::of(title, narrative)
+        };
+        text(later).gives_something_up() && text(later).replaces(&text(earlier))
+    }
+
+    #[test]
+    fn the_list_of_common_words_is_sorted() {
+        assert!(COMMON.is_sorted());
+    }
+
+    #[test]
+    fn a_decision_that_gives_up_what_an_earlier_one_chose_replaces_it() {
+        for (later, earlier) in [
+            (
+                "Moved off Postgres to SQLite | Backups of the ledger",
+                "Chose Postgres for the ledger",
+            ),
+            (
+                "Switched the ledger from Postgres to SQLite",
+                "We decided on Postgres for the ledger",
+            ),
+            ("Use SQLite for the ledger instead of Postgres", "Use Postgres for the ledger"),
+            ("The ledger lives in SQLite, not Postgres.", "The ledger lives in Postgres"),
+            ("Dropped the retry queue for webhooks", "Send webhooks through a retry queue"),
+            (
+                "Replaced `moment.js` with `date-fns` in the calendar",
+                "Use moment.js in the calendar",
+            ),
+            (
+                "Revert to polling: removed the websocket feed for prices",
+                "Prices come by a websocket feed",
+            ),
+            ("Для корзины SQLite вместо Redis", "Для корзины выбран Redis"),
+        ] {
+            assert!(replaces(later, earlier), "{later} / {earlier}");
+            assert!(!replaces(earlier, later), "{earlier} / {later}");
+        }
+    }
+
+    #[test]
+    fn what_only_sounds_alike_replaces_nothing() {
+        for (later, earlier) in [
+            // It was never chosen.
+            (
+                "Use Redis for the ledger cache instead of Postgres",
+                "Use SQLite for the ledger over Postgres",
+            ),
+            ("Use SQLite rather than Postgres for the ledger", "The ledger avoids Postgres"),
+            ("Use Vitest, not Jest — Jest or Vitest?", "Use Mocha for units — Jest or Mocha?"),
+            // Something else is given up.
+            ("Dropped the Postgres port in the ledger", "Use Postgres for the ledger"),
+            ("Replaced the ledger icon", "Use Postgres for the ledger"),
+            // Another subject.
+            ("Moved off Postgres to SQLite | For search", "Chose Postgres for the ledger"),
+            ("Use SQLite for carts instead of Postgres", "Use Postgres for the ledger"),
+            // One ordinary word says too little.
+            ("Dropped support for the ledger", "Support the ledger in exports"),
+            // Nothing is given up.
+            ("Use SQLite for the ledger", "Use Postgres for the ledger"),
+            ("Keep Postgres for the ledger", "Use Postgres for the ledger"),
+            // It holds still.
+            ("Replaced Postgres 15 by Postgres 16 in the ledger", "Use Postgres for the ledger"),
+            ("", ""),
+        ] {
+            assert!(!replaces(later, earlier), "{later} / {earlier}");
+        }
+    }
+}
