@@ -7,6 +7,7 @@ use claude_mem_projections::ContextObservation;
 use super::{
     freshness::{FileState, Files},
     names::names,
+    text::units,
 };
 
 /// A selected observation.
@@ -16,6 +17,8 @@ pub(super) struct Chosen<'a> {
     /// Its line on the page.
     pub(super) line: String,
     line_chars: usize,
+    /// What the line takes from the budget.
+    pub(super) line_units: usize,
     score: f64,
     /// The names in its title and files, as indexes.
     names: Vec<usize>,
@@ -89,8 +92,9 @@ impl<'a> Choice<'a> {
             names.sort_unstable();
             names.dedup();
             let line = line(memory, state);
-            let line_chars = line.chars().count();
-            Chosen { memory, line, line_chars, score: score(memory, state, now_us), names }
+            let (line_chars, line_units) = (line.chars().count(), units(&line));
+            let score = score(memory, state, now_us);
+            Chosen { memory, line, line_chars, line_units, score, names }
         });
         Self {
             left: left.collect(),
@@ -100,8 +104,9 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Removes and returns the one with the highest value per letter. Names on the page add no value.
-    pub(super) fn take_best(&mut self) -> Option<Chosen<'a>> {
+    /// Removes and returns the one with the highest value per letter whose line is short enough. Names on
+    /// the page add no value.
+    pub(super) fn take_best(&mut self, units_max: usize) -> Option<Chosen<'a>> {
         let value = |one: &Chosen<'_>| {
             let new: f64 = one.names.iter().map(|name| self.weights[*name]).sum();
             (one.score + NAME_SHARE * new) / (LINE_CHARS + one.line_chars as f64)
@@ -110,9 +115,17 @@ impl<'a> Choice<'a> {
             sources(one.memory)
                 .all(|source| self.taken.get(&source).is_none_or(|taken| *taken < self.share_max))
         };
-        let open = self.left.iter().enumerate().filter(|(_, one)| is_open(one));
-        let valued = open.map(|(at, one)| (value(one), one.memory.id, at));
-        let best = valued.max_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
+        let mut best: Option<(f64, i64, usize)> = None;
+        for (at, one) in self.left.iter().enumerate().filter(|(_, one)| one.line_units <= units_max)
+        {
+            let (value, id) = (value(one), one.memory.id);
+            let is_better =
+                best.is_none_or(|best| value.total_cmp(&best.0).then(id.cmp(&best.1)).is_gt());
+            // Only few get here.
+            if is_better && is_open(one) {
+                best = Some((value, id, at));
+            }
+        }
         Some(self.left.swap_remove(best?.2))
     }
 
@@ -139,7 +152,8 @@ fn sources(memory: &ContextObservation) -> impl Iterator<Item = Source> {
 #[derive(Debug, Default)]
 struct NameIndex {
     places: HashMap<String, usize>,
-    sessions: Vec<HashSet<Option<i64>>>,
+    /// Without repetitions; few sessions name the same.
+    sessions: Vec<Vec<Option<i64>>>,
     last_us: Vec<u64>,
 }
 
@@ -151,16 +165,18 @@ impl NameIndex {
             let next = self.sessions.len();
             let at = *self.places.entry(name).or_insert(next);
             if at == next {
-                self.sessions.push(HashSet::new());
+                self.sessions.push(Vec::new());
                 self.last_us.push(0);
             }
-            self.sessions[at].insert(memory.session);
+            if !self.sessions[at].contains(&memory.session) {
+                self.sessions[at].push(memory.session);
+            }
             self.last_us[at] = self.last_us[at].max(memory.at_us);
         }
     }
 
     fn weights(&self, now_us: u64) -> Vec<f64> {
-        let weight = |(sessions, last_us): (&HashSet<Option<i64>>, &u64)| {
+        let weight = |(sessions, last_us): (&Vec<Option<i64>>, &u64)| {
             let count = sessions.len();
             let alone = if count == 1 { NAME_OF_ONE_SESSION } else { 1.0 };
             let age = NAME_MIN + (1.0 - NAME_MIN) * recency(*last_us, now_us);
@@ -237,10 +253,17 @@ fn identity(memory: &ContextObservation) -> Option<Identity<'_>> {
 
 /// A title without differences that mean nothing; `None` if it is empty.
 pub(super) fn plain_title(title: &str) -> Option<String> {
-    let words: Vec<&str> = title.split_whitespace().collect();
-    let title = words.join(" ");
-    let mut letters = title.trim_end_matches('.').chars();
-    Some(letters.next()?.to_lowercase().chain(letters).collect())
+    let mut plain = String::with_capacity(title.len());
+    for word in title.split_whitespace() {
+        let is_first = plain.is_empty();
+        let mut letters = word.chars();
+        match letters.next() {
+            Some(first) if is_first => plain.extend(first.to_lowercase().chain(letters)),
+            _ => plain.extend([" ", word]),
+        }
+    }
+    plain.truncate(plain.trim_end_matches('.').len());
+    (!plain.is_empty()).then_some(plain)
 }
 
 #[cfg(test)]
@@ -270,7 +293,7 @@ mod tests {
             });
         let mut ids = Vec::new();
         while ids.len() < count
-            && let Some(one) = choice.take_best()
+            && let Some(one) = choice.take_best(usize::MAX)
         {
             choice.show(&one);
             ids.push(one.memory.id);

@@ -5,7 +5,7 @@ use std::{
     collections::HashMap,
     fs,
     io::{Read, Seek, SeekFrom},
-    path::{Path, PathBuf},
+    path::Path,
     time::{Duration, Instant, UNIX_EPOCH},
 };
 
@@ -29,7 +29,8 @@ pub(crate) struct Files<'a> {
     is_root_there: bool,
     /// Times at which git wrote unmodified files.
     rewritten: Vec<Rewrite>,
-    seen: RefCell<HashMap<PathBuf, Option<u64>>>,
+    /// By path as the memories name it.
+    seen: RefCell<HashMap<String, Option<u64>>>,
     looks: Cell<u32>,
     /// Time spent on checks.
     spent: Cell<Duration>,
@@ -66,27 +67,28 @@ impl<'a> Files<'a> {
 
     /// State of `file` compared with `at_us`.
     pub(crate) fn state(&self, file: &str, at_us: u64) -> FileState {
-        let path = self.root.join(file);
-        if !self.is_root_there || !path.starts_with(self.root) || file.contains("..") {
-            return FileState::Unknown;
-        }
-        let Some(written_s) = self.written_s(path) else { return FileState::Unknown };
-        match written_s {
-            None => FileState::Gone,
-            Some(written_s) if written_s <= at_us / 1_000_000 + SLACK_S => FileState::Same,
-            Some(written_s) if self.is_by_git(written_s) => FileState::Same,
-            Some(_) => FileState::Changed,
+        match self.written_s(file) {
+            None => FileState::Unknown,
+            Some(None) => FileState::Gone,
+            Some(Some(written_s)) if written_s <= at_us / 1_000_000 + SLACK_S => FileState::Same,
+            Some(Some(written_s)) if self.is_by_git(written_s) => FileState::Same,
+            Some(Some(_)) => FileState::Changed,
         }
     }
 
-    /// Modification time in seconds since 1970; `Some(None)` if the file does not exist.
+    /// Modification time in seconds since 1970; `Some(None)` if the file does not exist, `None` if it is
+    /// outside the project or there is no time to look.
     #[expect(
         clippy::option_option,
         reason = "not looked at, not there, and a time are three answers"
     )]
-    fn written_s(&self, path: PathBuf) -> Option<Option<u64>> {
-        if let Some(known) = self.seen.borrow().get(&path) {
+    fn written_s(&self, file: &str) -> Option<Option<u64>> {
+        if let Some(known) = self.seen.borrow().get(file) {
             return Some(*known);
+        }
+        let path = self.root.join(file);
+        if !self.is_root_there || !path.starts_with(self.root) || file.contains("..") {
+            return None;
         }
         let looks = self.looks.get();
         if looks >= LOOKS_MAX || (looks >= LOOKS_MIN && self.spent.get() > TIME_MAX) {
@@ -99,7 +101,7 @@ impl<'a> Files<'a> {
             .map(|since| since.as_secs());
         self.looks.set(looks + 1);
         self.spent.set(self.spent.get() + began.elapsed());
-        self.seen.borrow_mut().insert(path, written_s);
+        self.seen.borrow_mut().insert(file.to_owned(), written_s);
         Some(written_s)
     }
 

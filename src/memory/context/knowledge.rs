@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use claude_mem_projections::ContextObservation;
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::tz::TimeZone;
 
 use super::{
     choice::{Choice, Chosen},
@@ -17,6 +17,8 @@ const TITLE: &str = "Known";
 const FULL_CHARS_MAX: usize = 420;
 /// Files named behind a title, in characters.
 const FILES_CHARS_MAX: usize = 60;
+/// What a line and a day take beyond their texts.
+const LINE_FRAME_UNITS: usize = 6;
 /// With less left, no title fits.
 const LINE_UNITS_MIN: usize = 40;
 
@@ -38,24 +40,26 @@ pub(super) fn add(
     let mut choice = Choice::new(left, files, now_us, layout.observations_max, sheet.text(), line);
     let mut part = sheet.part(ALL);
     part.reserve(heading_units(TITLE));
-    let mut lines: Vec<Chosen<'_>> = Vec::new();
+    let year = layout.now.to_zoned(zone.clone()).year();
+    let mut lines: Vec<(Chosen<'_>, String)> = Vec::new();
     let mut days = HashSet::new();
     while lines.len() < layout.observations_max
         && part.left() > LINE_UNITS_MIN
-        && let Some(one) = choice.take_best()
+        && let Some(one) = choice.take_best(part.left().saturating_sub(LINE_FRAME_UNITS + 1))
     {
-        let day = date(one.memory.at_us, layout.now, zone);
+        let day = date(one.memory.at_us, year, zone);
         let heading = if days.contains(&day) { "" } else { day.as_str() };
-        if part.left() > units(&one.line) + units(heading) + 6 && part.take(&one.line) {
+        let units = one.line_units + units(heading) + LINE_FRAME_UNITS;
+        if part.left() > units && part.take(&one.line) {
             if days.insert(day.clone()) {
                 part.take(&day);
             }
             choice.show(&one);
-            lines.push(one);
+            lines.push((one, day));
         }
     }
     let mut full = HashSet::new();
-    for one in lines.iter_mut().take(layout.full_count) {
+    for (one, _) in lines.iter_mut().take(layout.full_count) {
         let text = format!("\n  {}", clipped(&whole(one.memory), FULL_CHARS_MAX));
         if text.len() > 4 && part.take(&text) {
             one.line.push_str(&text);
@@ -64,11 +68,10 @@ pub(super) fn add(
             }
         }
     }
-    lines.sort_by_key(|one| std::cmp::Reverse((one.memory.at_us, one.memory.id)));
+    lines.sort_by_key(|(one, _)| std::cmp::Reverse((one.memory.at_us, one.memory.id)));
     let mut last = String::new();
     let mut entries = Vec::new();
-    for Chosen { memory, line, .. } in lines {
-        let day = date(memory.at_us, layout.now, zone);
+    for (Chosen { memory, line, .. }, day) in lines {
         if last != day {
             entries.push(Entry::plain(format!("{day}:")));
             last = day;
@@ -92,10 +95,9 @@ fn whole(memory: &ContextObservation) -> String {
 }
 
 /// A day, with the year if it is not this one.
-fn date(at_us: u64, now: Timestamp, zone: &TimeZone) -> String {
+fn date(at_us: u64, this_year: i16, zone: &TimeZone) -> String {
     let at = moment(at_us, zone);
-    let is_this_year = at.year() == now.to_zoned(zone.clone()).year();
-    at.strftime(if is_this_year { "%b %-d" } else { "%b %-d, %Y" }).to_string()
+    at.strftime(if at.year() == this_year { "%b %-d" } else { "%b %-d, %Y" }).to_string()
 }
 
 /// A title with its files in brackets, unless it names one. Only the types `decision` and `security_alert` are named.

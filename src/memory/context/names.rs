@@ -6,12 +6,20 @@ pub(super) fn names(text: &str) -> impl Iterator<Item = String> {
 }
 
 fn is_between(letter: char) -> bool {
-    letter.is_whitespace() || "`'\"“”‘’()[]{}<>‹›,;=|→…".contains(letter)
+    match letter {
+        '`' | '\'' | '"' | '“' | '”' | '‘' | '’' | '(' | ')' | '[' | ']' | '{' | '}' | '<'
+        | '>' | '‹' | '›' | ',' | ';' | '=' | '|' | '→' | '…' => true,
+        letter => letter.is_whitespace(),
+    }
 }
 
 /// The name that a word is: something a person would not write in plain prose.
 fn name(word: &str) -> Option<String> {
     let word = word.trim_matches(|letter: char| !letter.is_alphanumeric());
+    // Nearly all words: letters, of which at most the first is a capital.
+    if word.bytes().skip(1).all(|byte| byte.is_ascii_lowercase()) {
+        return None;
+    }
     let last = word.rsplit(['/', '\\']).next().unwrap_or(word);
     let mut letters = last.chars();
     let has_inner_capital = letters.next().is_some()
