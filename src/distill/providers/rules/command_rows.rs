@@ -72,7 +72,13 @@ fn earlier_failures(parsed: &ParsedTurn<'_>, is_meant: impl Fn(&str) -> bool) ->
 
 /// Which command to use, and which one not.
 pub(super) fn detours<'s>(parsed: &'s ParsedTurn<'_>) -> impl Iterator<Item = Observation> + 's {
-    parsed.evidence.detours().into_iter().take(2).map(|Detour { wrong, why, right }| {
+    // A title that names the same single word twice says nothing.
+    let is_said = |detour: &Detour<'_>| {
+        let (wrong, right) = (head(&detour.wrong.core, 30), head(&detour.right.core, 44));
+        wrong != right || wrong.contains(' ')
+    };
+    let detours = parsed.evidence.detours().into_iter().filter(is_said).take(2);
+    detours.map(|Detour { wrong, why, right }| {
         let place = if right.folder.is_empty() {
             String::new()
         } else {
@@ -282,6 +288,30 @@ mod tests {
         assert!(!reply(&[failed, commit], None).contains("` fails: "));
         let all = ("go test ./...", "Exit code 1\n--- FAIL: TestTotal (0.00s)");
         assert!(reply(&[all, commit], None).contains("` fails: "));
+    }
+
+    #[test]
+    fn a_line_that_tests_several_times_tells_nothing_of_the_last_time() {
+        let red = "FAIL\tshop/cart 0.1s\n=== restored ===\nok  \tshop/cart 0.1s";
+        let twice = "cp a.go /x; go test ./cart -run T | tail -5; cp /x a.go; go test ./cart -run T | tail -2";
+        let in_loop = "for m in 1 2; do sh break.sh $m; go test ./cart | tail -1; done; git status";
+        for command in [twice, in_loop] {
+            assert!(!reply(&[(command, red)], None).contains("` fails: "), "{command}");
+        }
+        let once = "go test ./cart -run T | tail -5";
+        assert!(reply(&[(once, "FAIL\tshop/cart 0.1s")], None).contains("` fails: "));
+    }
+
+    #[test]
+    fn scripts_given_in_the_command_are_no_lesson() {
+        let refused =
+            "Exit code 1\nModuleNotFoundError: No module named 'yaml'\nerror: unknown option";
+        for (wrong, right) in [
+            ("node /tmp/x/t.js --all", "node /tmp/x/t2.js --all"),
+            ("python -c \"import yaml,sys; print(1)\"", "python -c \"import yaml; print(1)\""),
+        ] {
+            assert!(!reply(&[(wrong, refused), (right, "1")], None).contains("<title>Use "));
+        }
     }
 
     #[test]

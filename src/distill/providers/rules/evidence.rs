@@ -6,7 +6,7 @@ use super::answer::Answer;
 use super::choices::Choice;
 use super::commands::{Commit, Purpose, Run};
 use super::files::{self, FileChange};
-use super::text::{add, clip, code, relative, words};
+use super::text::{add, clip, code, holds, relative, words};
 use crate::turn_prompt::{ToolView, Turn};
 
 const LIST_MAX: usize = 30;
@@ -213,7 +213,8 @@ impl Evidence {
     pub(super) fn detours(&self) -> Vec<Detour<'_>> {
         let mut found: Vec<Detour<'_>> = Vec::new();
         for (number, wrong) in self.runs.iter().enumerate() {
-            let Some(why) = wrong.refusal.as_deref().filter(|_| !wrong.is_plain_look) else {
+            let is_telling = !wrong.is_plain_look && !is_one_off(wrong);
+            let Some(why) = wrong.refusal.as_deref().filter(|_| is_telling) else {
                 continue;
             };
             let is_near = |run: &&Run| run.at <= wrong.at + DETOUR_TOOLS_MAX;
@@ -221,6 +222,7 @@ impl Evidence {
             let right = later.take_while(|run| !self.is_changed(wrong.at, run.at)).find(|run| {
                 (run.has_passed() || run.has_begun())
                     && !run.is_plain_look
+                    && !is_one_off(run)
                     && run.whole != wrong.whole
                     && is_alike(wrong, run)
             });
@@ -306,6 +308,11 @@ impl Evidence {
     pub(super) fn shown_read(&self, cwd: &str) -> Vec<String> {
         self.only_read().iter().map(|path| code(relative(path, cwd))).collect()
     }
+}
+
+/// A script given in the command itself, or in a temporary file: nobody runs it again.
+fn is_one_off(run: &Run) -> bool {
+    holds(&run.whole, "/tmp/|<<| -c \"| -c '| -e \"| -e '")
 }
 
 /// Whether two commands do the same: they share two words and two of five.

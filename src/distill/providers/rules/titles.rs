@@ -69,6 +69,12 @@ const REFERENCES: &str = " this | that | it | it's | these | those | both | they
      also | which | then | same | such | now | however | instead | otherwise | except | not | just | yes | no | that's | one | \
      another | all | its | if | once | only ";
 
+/// Announce what comes next, and say nothing of what was done.
+const ANNOUNCEMENTS: &str = " i'll | i will | i'm going | i am going | let me | let's | let us | now i | now i'll | now let | now let's | \
+     now please | now add | next i | next i'll | next, | next step | first i'll | first, let | going to | about to | starting | \
+     looking at | looking into | checking | i'm stopping | i'm waiting | jetzt werde | je vais | voy a | сейчас | теперь я | \
+     şimdi ";
+
 const FIRST_PERSON: &str = " i | i'm | i've | i'd | i'll | my | let | we'll | you | your | you're | please | sorry | want ";
 
 /// Causes and effects.
@@ -116,6 +122,7 @@ impl Context {
             - i32::from(statement.is_item)
             - 4 * i32::from(holds(&text, STATUS))
             - 2 * i32::from(begins(&text, FIRST_PERSON))
+            - 4 * i32::from(begins(&text, ANNOUNCEMENTS))
             - 3 * i32::from(begins(&text, REFERENCES))
             - 3 * i32::from(statement.text.ends_with([':', '：']))
             - 3 * i32::from(is_short)

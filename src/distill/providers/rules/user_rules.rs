@@ -42,6 +42,10 @@ const LIMITS: &str = " don't | do not | dont | never | instead of | rather than 
 const COMMAND_LIMITS: &str = " only | without | avoid | stop | no more | exactly | just a | no longer | nur | seulement | solo | \
      только | sadece ";
 
+/// Holds only for the moment, or only for what lies on the table.
+const PASSING: &str = " yet | just yet | right now | for now | at the moment | for the moment | not now | vorerst | pour l'instant | \
+     por ahora | пока | şimdilik ";
+
 /// Orders of work, in commands.
 const ORDERS: &str = " first | before you | before starting | begin by | begin with | start with | start by | follow ";
 
@@ -139,6 +143,7 @@ fn strength(sentence: &str) -> u8 {
         () if begins(&text, QUESTIONS) => 0,
         () if is_report || holds(&text, " never mind | nevermind | don't worry ") => 0,
         () if is_standing => 4,
+        () if holds(&text, PASSING) => 0,
         () if holds(&text, NO_DEMANDS) || holds(&lower, NO_DEMANDS_WIDE) => {
             u8::from(is_limit && is_command)
         }
@@ -214,6 +219,8 @@ mod tests {
             "Does the cart keep its items in the future?",
             "So from now on every order is mailed?",
             "You have been changing the cart one hour before!",
+            "Do not change the code just yet.",
+            "I don't care about the total right now.",
         ] {
             assert_eq!(rules(text), Vec::<String>::new(), "{text}");
         }
