@@ -222,6 +222,25 @@ fn names(memories: &[MemoryId]) -> String {
 }
 
 #[test]
+fn a_superseded_observation_stands_for_a_turn_only_if_nothing_else_matches() {
+    let mut scene = TestLog::new();
+    let turn = |scene: &mut TestLog, reply: &str| {
+        scene.prompt("go");
+        let tool = scene.tool("Bash", "{}");
+        scene.reply(&[tool], reply);
+    };
+    turn(&mut scene, &(titled("The walrus walrus leaks") + &titled("One walrus in the parser")));
+    turn(&mut scene, &titled("The otter otter leaks"));
+    turn(&mut scene, &titled("In the parser, an otter was seen among many other animals"));
+    let corrects =
+        "<corrects>The walrus walrus leaks</corrects><corrects>The otter otter leaks</corrects>";
+    turn(&mut scene, corrects);
+    let store = scene.fold();
+    assert_eq!(searched(&store, "walrus"), "2");
+    assert_eq!(searched(&store, "otter"), "4 3", "it is found, behind what holds");
+}
+
+#[test]
 fn a_prompt_of_a_running_turn_belongs_to_that_turn() {
     let mut scene = TestLog::new();
     let prompt = |scene: &mut TestLog, text: &str| {

@@ -10,10 +10,15 @@ use super::{
 };
 use crate::error::Result;
 use rusqlite::{OptionalExtension, params_from_iter, types::Value};
-use std::{cmp::Reverse, collections::HashMap};
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, HashSet},
+};
 
 /// The factor for a turn that only its prompt matches, if something else is known of it.
 const ONLY_ASKED: f64 = 0.5;
+/// The factor for a turn of which only a wrong or superseded observation matches.
+const ONLY_RETIRED: f64 = 0.5;
 
 /// A turn as a hit, or a memory that belongs to none.
 #[derive(Debug)]
@@ -37,12 +42,12 @@ impl TurnHit {
         Self::new(name, 0.0)
     }
 
-    /// Adds a memory with a lower score.
-    fn add(&mut self, name: MemoryId, score: f64) {
+    /// Adds a memory with a lower score, or a retired one.
+    fn add(&mut self, name: MemoryId, score: f64, is_retired: bool) {
         if self.best.kind == Kind::Prompt && name.kind != Kind::Prompt {
             (self.best, self.score) = (name, score);
         }
-        let is_better = name.kind < self.shown.kind;
+        let is_better = name.kind < self.shown.kind && !is_retired;
         let other = if is_better { std::mem::replace(&mut self.shown, name) } else { name };
         self.also.push(other);
     }
@@ -51,7 +56,7 @@ impl TurnHit {
 impl Searching<'_> {
     /// The hits in order.
     pub(super) fn hits(&self) -> Result<Vec<TurnHit>> {
-        let mut hits = self.by_turn();
+        let mut hits = self.by_turn()?;
         for hit in hits.iter_mut().filter(|hit| hit.best.kind == Kind::Prompt) {
             if let Some(made) = self.made_of(hit.best)? {
                 hit.also.insert(0, std::mem::replace(&mut hit.shown, made));
@@ -75,33 +80,51 @@ impl Searching<'_> {
         Ok(hits)
     }
 
-    fn by_turn(&self) -> Vec<TurnHit> {
+    fn by_turn(&self) -> Result<Vec<TurnHit>> {
+        let retired = self.retired()?;
         let mut rows: Vec<(MemoryId, f64)> =
             self.scored.iter().map(|(name, (score, _))| (*name, score.total)).collect();
         sort_by_score(&mut rows);
+        // A retired memory stands for a turn only if nothing else of it matches.
+        rows.sort_by_key(|(name, _)| retired.contains(name));
         let mut hits: Vec<TurnHit> = Vec::new();
         let mut places = HashMap::new();
         for (name, score) in rows {
             let turn = self.turns.get(&name);
             let place = turn.and_then(|turn| places.get(turn)).copied();
             if let Some(hit) = place.and_then(|place: usize| hits.get_mut(place)) {
-                hit.add(name, score);
+                hit.add(name, score, retired.contains(&name));
             } else {
                 places.extend(turn.map(|turn| (*turn, hits.len())));
-                hits.push(TurnHit::new(name, score));
+                let is_lower = retired.contains(&name) && score > 0.0;
+                hits.push(TurnHit::new(name, if is_lower { score * ONLY_RETIRED } else { score }));
             }
         }
-        hits
+        Ok(hits)
+    }
+
+    /// The scored observations that are wrong or superseded.
+    fn retired(&self) -> Result<HashSet<MemoryId>> {
+        let sql = "select is_retired from observations where id = ?1";
+        let mut statement = self.store.connection.prepare_cached(sql)?;
+        let mut retired = HashSet::new();
+        for name in self.scored.keys().filter(|name| name.kind == Kind::Observation) {
+            if statement.query_row([name.id], |row| row.get(0)).optional()? == Some(true) {
+                retired.insert(*name);
+            }
+        }
+        Ok(retired)
     }
 
     /// The first observation of the turn of a prompt, or its summary, if the filters allow it.
     fn made_of(&self, prompt: MemoryId) -> Result<Option<MemoryId>> {
         let Some((session, turn)) = self.turns.get(&prompt) else { return Ok(None) };
         for (kind, filter) in self.kinds().into_iter().filter(|(kind, _)| *kind != Kind::Prompt) {
+            let live = if kind == Kind::Observation { "and not row.is_retired" } else { "" };
             let sql = format!(
                 "select row.id from visible_{} row
                  where row.session = ? and row.prompt_number in
-                     (select number from prompts where session = ? and turn = ?){}
+                     (select number from prompts where session = ? and turn = ?){} {live}
                  order by row.id limit 1",
                 kind.table(),
                 filter.sql()
