@@ -355,6 +355,23 @@ fn a_prompt_brings_the_memory_it_is_about_once() {
 }
 
 #[test]
+fn what_a_compaction_removed_is_given_again() {
+    let past = Past::with_decisions();
+    past.begin("two", "resume");
+    assert!(past.prompt("two", WHY).is_some());
+    past.begin("two", "resume");
+    assert_eq!(past.prompt("two", WHY), None, "a resumed session has its history");
+    past.begin("two", "compact");
+    assert!(past.prompt("two", WHY).is_some());
+    assert_eq!(past.prompt("two", WHY), None);
+    past.sandbox.run(&["distill"]).ok();
+    assert_eq!(past.prompt("two", WHY), None, "indexed");
+    past.begin("two", "compact");
+    past.sandbox.run(&["distill"]).ok();
+    assert!(past.prompt("two", WHY).is_some(), "the compaction is indexed");
+}
+
+#[test]
 fn what_the_start_of_a_session_showed_in_full_is_not_given_again() {
     let past = Past::with_decisions();
     let page = past.begin("two", "startup");

@@ -45,6 +45,10 @@ fn a_global_note_is_given_in_every_project_and_one_of_a_tree_below_its_folder() 
     check();
     fs::remove_file(sandbox.data().join("memory.db")).unwrap();
     check();
+    let shown = sandbox.run(&["show", "1", "2", "3"]).ok();
+    let expected = format!("  (for all projects in {})", folder.display());
+    assert!(shown.contains("  (for all projects)\n") && shown.contains(&expected), "{shown}");
+    assert_eq!(shown.matches("for all projects").count(), 2, "{shown}");
     let event = &sandbox.events()[1]["event"];
     assert_eq!(event["scope"], json!({"tree": folder}), "{event}");
     assert_eq!(sandbox.run(&["remember", "--global", "--tree", ".", "x"]).code, 2);

@@ -343,3 +343,19 @@ fn the_markdown_is_ready_for_a_note() {
     let short = report(&sandbox, &["--project", "shop", "--limit", "1"]);
     assert!(short.contains("### Commits\n\n- ") && short.contains("\n- and 1 more\n"), "{short}");
 }
+
+#[test]
+fn a_session_is_shown_with_its_commits() {
+    let sandbox = worked();
+    let show = |arguments: &[&str]| sandbox.run_with(arguments, &[("TZ", "UTC")], "").ok();
+    let shown = show(&["show", "fir"]);
+    assert!(shown.starts_with("# Session first\n\n1 session, 2 prompts"), "{shown}");
+    for part in ["fix the total", "Round once, after summing (main)", "unused import"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(!shown.contains("commit quietly"), "{shown}");
+    let json: Value = serde_json::from_str(&show(&["show", "second", "--json"])).unwrap();
+    assert_eq!((&json["session"], &json["total"]["commits"]), (&json!("second"), &json!(1)));
+    let unknown = sandbox.run(&["show", "nowhere"]).fails(2);
+    assert!(unknown.contains("nothing is recorded of a session `nowhere`"), "{unknown}");
+}

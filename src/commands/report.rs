@@ -112,6 +112,15 @@ impl Report {
     }
 }
 
+/// A session, with every entry of each section.
+pub(super) fn session_text(session: &str, report: &report::Report) -> String {
+    let mut text = format!("# Session {}\n\n{}", plain(session), numbers(&report.total));
+    for group in &report.groups {
+        write_group(&mut text, group, &report.total, usize::MAX);
+    }
+    text
+}
+
 fn write_group(text: &mut String, group: &Group, total: &Totals, limit: usize) {
     let _ = write!(text, "\n## {}\n\n", plain(&group.name));
     // The numbers of the only group are those above.

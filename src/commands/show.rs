@@ -1,18 +1,18 @@
 //! `claude-mem show`: memories in full, with provenance.
 
-use std::fmt::Write as _;
+use std::{convert::Infallible, fmt::Write as _, str::FromStr};
 
 use clap::Args;
 use claude_mem_events::{Recorded, Seq};
 use claude_mem_projections::{
-    Correction, Retired, Usage,
+    Correction, EventFilter, Retired, Store, Usage,
     details::{MemoryBody, MemoryDetails, Provenance, SourceEvent},
     local_seq,
     search::MemoryId,
 };
 use serde::Serialize;
 
-use super::{log, recall};
+use super::{log, recall, report::session_text};
 use claude_mem_core::{
     app::{App, Output},
     failure::Failure,
@@ -21,19 +21,22 @@ use claude_mem_core::{
 };
 use claude_mem_memory::{
     memory_json::DetailsJson,
+    report::{GroupBy, report},
+    resolve,
     semantic::{RelatedMemory, related},
     store,
 };
 
-/// Show memories in full, with their provenance
+/// Show memories in full, with their provenance, or a session with its commits
 ///
 /// Each memory is printed with up to five related memories of its project, with its source events, with the model,
-/// prompt and cost of the response that contains it, and with the number of sessions that used it.
+/// prompt and cost of the response that contains it, and with the number of sessions that used it. A session is
+/// printed with what was asked, done, failed, left open and committed in it.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// Observations (`12`), summaries (`S3`) or prompts (`P9`)
+    /// Observations (`12`), summaries (`S3`), prompts (`P9`), or ids of sessions, as far as they are unique
     #[arg(value_name = "ID", required = true)]
-    ids: Vec<MemoryId>,
+    ids: Vec<Target>,
     /// Print the source events as recorded
     #[arg(long)]
     raw: bool,
@@ -42,10 +45,36 @@ pub(crate) struct Show {
     json: bool,
 }
 
+/// What to show.
+#[derive(Debug, Clone)]
+enum Target {
+    Memory(MemoryId),
+    /// The client's id of a session, or its beginning.
+    Session(String),
+}
+
+impl FromStr for Target {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(text.parse().map_or_else(|_| Self::Session(text.to_owned()), Self::Memory))
+    }
+}
+
 impl Show {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let store = store::read_folded(app)?;
-        let found = store.details(&self.ids)?;
+        let (mut memories, mut sessions) = (Vec::new(), Vec::new());
+        for target in &self.ids {
+            match target {
+                Target::Memory(name) => memories.push(*name),
+                Target::Session(name) => sessions.push(resolve::session(&store, name)?),
+            }
+        }
+        for session in &sessions {
+            self.print_session(app, &store, session)?;
+        }
+        let found = store.details(&memories)?;
         for (at, details) in found.iter().enumerate() {
             let events = if self.raw { Some(sources(app, &details.provenance)?) } else { None };
             // A model that cannot be used is no reason not to show a memory; `doctor` reports it.
@@ -54,12 +83,28 @@ impl Show {
                 print_json(app, details, events.as_deref(), &related)?;
                 continue;
             }
-            if at > 0 {
+            if at + sessions.len() > 0 {
                 app.output.line("")?;
             }
             print(app, details, events.as_deref().unwrap_or_default(), &related)?;
         }
-        missing(&self.ids, &found)
+        missing(&memories, &found)
+    }
+
+    fn print_session(&self, app: &mut App, store: &Store, session: &str) -> Result<(), Failure> {
+        #[derive(Serialize)]
+        struct SessionJson<'a> {
+            session: &'a str,
+            #[serde(flatten)]
+            report: claude_mem_memory::report::Report,
+        }
+        let filter = EventFilter { session: Some(session.to_owned()), ..EventFilter::default() };
+        let report = report(app, store, &filter, GroupBy::Branch)?;
+        if self.json {
+            return app.output.json(&SessionJson { session, report });
+        }
+        let text = session_text(session, &report);
+        app.output.line(app.output.page(text.trim_end()))
     }
 }
 
@@ -139,7 +184,12 @@ fn heading(details: &MemoryDetails, output: &Output) -> String {
     let name = output.paint("1", &details.name.to_string());
     let kind = output.paint("34", kind);
     let place = output.dim(&format!("{time}  {}", recall::plain(&details.project)));
-    format!("{name}  {kind}  {place}{pinned}{edited}{superseded}\n")
+    let scope = match details.tree.as_deref() {
+        None => String::new(),
+        Some("") => "  (for all projects)".into(),
+        Some(folder) => format!("  (for all projects in {})", recall::plain(folder)),
+    };
+    format!("{name}  {kind}  {place}{scope}{pinned}{edited}{superseded}\n")
 }
 
 /// Whether it is wrong or superseded, and by what.

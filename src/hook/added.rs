@@ -6,7 +6,8 @@ use claude_mem_core::{
     diagnostics::{self, Level},
 };
 use claude_mem_events::{
-    Event, InjectionMoment, MemoryInjected, ObservationRef, Recorded, Versioned as _,
+    Event, InjectionMoment, MemoryInjected, ObservationRef, Recorded, Seq, SessionStarted,
+    Versioned as _,
 };
 use claude_mem_log::{Item, Log, Options};
 use claude_mem_memory::context::{
@@ -88,11 +89,14 @@ fn memories_for(
     found
 }
 
-/// What the session was given, also according to events that are not indexed yet: without a worker,
-/// indexing waits for the next session.
+/// More starts than this are not searched for a compaction.
+const STARTS_MAX: u32 = 20;
+
+/// What the session was given since its last compaction, which removed the rest from its history. Events
+/// that are not indexed yet count, too: without a worker, indexing waits for the next session.
 fn given(recorder: &Recorder, store: &Store, session: &str) -> Result<Vec<ObservationRef>, Error> {
-    let mut given = store.injected_in(session)?;
     let log = Log::open(&recorder.paths.log(), Options::default())?;
+    let mut given = store.injected_in(session, last_compaction(&log, store, session)?)?;
     let mut reader = log.read_from(store.checkpoint()?.position);
     let mut bytes = 0;
     while let Some(item) = reader.next()?
@@ -100,15 +104,36 @@ fn given(recorder: &Recorder, store: &Store, session: &str) -> Result<Vec<Observ
     {
         let Item::Record(entry) = item else { continue };
         bytes += entry.payload.len();
-        if entry.kind != MemoryInjected::KIND {
+        if ![MemoryInjected::KIND, SessionStarted::KIND].contains(&entry.kind) {
             continue;
         }
         let found = Recorded::from_entry(&entry);
-        if let Event::MemoryInjected(injected) = found.event
-            && found.envelope.session == session
-        {
-            given.extend(injected.observations);
+        match found.event {
+            _ if found.envelope.session != session => {}
+            Event::MemoryInjected(injected) => given.extend(injected.observations),
+            Event::SessionStarted(started) if is_compaction(&started) => given.clear(),
+            _ => {}
         }
     }
     Ok(given)
+}
+
+/// Where the session went on after its last compaction, as far as it is indexed.
+fn last_compaction(log: &Log, store: &Store, session: &str) -> Result<Seq, Error> {
+    for start in store.session_starts(session, STARTS_MAX)? {
+        let mut reader = log.read_from(start);
+        let Some(Item::Record(entry)) = reader.next()? else { continue };
+        let found = Recorded::from_entry(&entry);
+        if let Event::SessionStarted(started) = &found.event
+            && found.seq == start
+            && is_compaction(started)
+        {
+            return Ok(start);
+        }
+    }
+    Ok(Seq::START)
+}
+
+fn is_compaction(started: &SessionStarted) -> bool {
+    started.source == "compact"
 }

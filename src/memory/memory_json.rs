@@ -94,6 +94,12 @@ pub struct DetailsJson<'a> {
     project: &'a str,
     session: Option<&'a str>,
     prompt_number: Option<u32>,
+    /// For a note that counts in more than its project: `global` or `tree`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope: Option<&'static str>,
+    /// The folder in whose projects it counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tree: Option<&'a str>,
     #[serde(flatten)]
     body: &'a MemoryBody,
     is_superseded: bool,
@@ -175,6 +181,11 @@ impl<'a> From<&'a MemoryDetails> for DetailsJson<'a> {
             project: &details.project,
             session: details.session.as_deref(),
             prompt_number: details.prompt_number,
+            scope: details
+                .tree
+                .as_deref()
+                .map(|tree| if tree.is_empty() { "global" } else { "tree" }),
+            tree: details.tree.as_deref().filter(|tree| !tree.is_empty()),
             body: &details.body,
             is_superseded: details.is_superseded,
             marks: details.marks.clone().into(),

@@ -20,11 +20,31 @@ pub(crate) fn shell_command(input: &str) -> Option<String> {
     Some(input["command"].as_str()?.trim().to_owned()).filter(|command| !command.is_empty())
 }
 
+/// What build tools print while nothing is wrong yet.
+const PROGRESS: [&str; 14] = [
+    "Blocking ",
+    "Building ",
+    "Checking ",
+    "Compiling ",
+    "Documenting ",
+    "Downloaded ",
+    "Downloading ",
+    "Finished ",
+    "Fresh ",
+    "Installing ",
+    "Locking ",
+    "Resolving ",
+    "Running ",
+    "Updating ",
+];
+
 /// The first line of an error that says something. Claude Code puts `Exit code 1` before the output.
 pub(crate) fn first_error(error: &str) -> String {
-    let lines = error.lines().map(str::trim).filter(|line| !line.is_empty());
-    let mut lines = lines.skip_while(|line| line.starts_with("Exit code "));
-    lines.next().unwrap_or_else(|| error.trim()).to_owned()
+    let mut lines = error.lines().map(str::trim).filter(|line| {
+        let is_progress = PROGRESS.iter().any(|start| line.starts_with(start));
+        !line.is_empty() && !line.starts_with("Exit code ") && !is_progress
+    });
+    lines.next().unwrap_or_else(|| error.trim().lines().next().unwrap_or_default()).to_owned()
 }
 
 /// The commits that a command made: those that git printed; else the new HEAD, if the command is a quiet `git commit`.
@@ -130,5 +150,7 @@ mod tests {
     fn the_first_line_of_an_error_says_what_is_wrong() {
         assert_eq!(first_error("Exit code 1\n\n  no such test\nmore"), "no such test");
         assert_eq!(first_error("Exit code 1"), "Exit code 1");
+        let built = "Exit code 101\n   Compiling shop v0.1.0\n    Checking cart\nerror[E0308]: mismatched types";
+        assert_eq!(first_error(built), "error[E0308]: mismatched types");
     }
 }

@@ -50,7 +50,7 @@ pub fn status_line(
         line.memories = counts.memories;
         line.pending = counts.pending;
         line.problem = (counts.parked > 0).then(|| format!("{} parked", counts.parked));
-        given = store.injected_in(request.session)?;
+        given = store.injected_in(request.session, Seq::START)?;
         position = store.checkpoint()?.position;
     }
     if app.paths.log().exists() {

@@ -61,6 +61,26 @@ fn observations_are_revised_and_say_so() {
 }
 
 #[test]
+fn projects_are_renamed_merged_and_split() {
+    let site = Site::new();
+    site.remember_turn("s1", "fix the cart", "cart.rs");
+    site.post("/api/memory/save", &json!({"text": "the walrus prefers tabs", "project": "zoo"}));
+    let names = || site.get("/api/projects")["projects"].clone();
+    assert_eq!(names(), json!(["shop", "zoo"]));
+    let renamed = site.post("/api/projects/rename", &json!({"project": "shop", "name": "store"}));
+    assert_eq!((&renamed["success"], names()), (&json!(true), json!(["store", "zoo"])));
+    let merged = site.post("/api/projects/merge", &json!({"from": "zoo", "into": "store"}));
+    assert_eq!((&merged["into"], names()), (&renamed["key"], json!(["store"])));
+    site.post("/api/projects/split", &json!({"project": "zoo"}));
+    assert_eq!(names(), json!(["store", "zoo"]));
+    let ask = |path: &str, body: &Value| site.ask("POST", path, Some(body)).status;
+    assert_eq!(ask("/api/projects/rename", &json!({"project": "no", "name": "x"})), 404);
+    assert_eq!(ask("/api/projects/rename", &json!({"project": "zoo", "name": " "})), 400);
+    assert_eq!(ask("/api/projects/merge", &json!({"from": "zoo", "into": "zoo"})), 400);
+    assert_eq!(ask("/api/projects/split", &json!({"project": "zoo"})), 400);
+}
+
+#[test]
 fn a_forgetting_is_recorded_in_the_project_it_affects() {
     let site = Site::new();
     site.remember_turn("s1", "fix the cart", "cart.rs");

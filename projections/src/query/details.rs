@@ -30,6 +30,8 @@ pub struct MemoryDetails {
     pub session: Option<String>,
     /// The number of its prompt in the session.
     pub prompt_number: Option<u32>,
+    /// For a note that counts in more than its project: the folder, or empty for every project.
+    pub tree: Option<String>,
     /// Its content.
     pub body: MemoryBody,
     /// True if a later reprocessing or correction superseded it.
@@ -138,7 +140,8 @@ impl Store {
     }
 
     fn detail(&self, name: MemoryId) -> Result<Option<MemoryDetails>> {
-        let sql = select(name.kind, "row.event, row.seq, sessions.branch");
+        let tree = if name.kind == Kind::Observation { "row.tree" } else { "null" };
+        let sql = select(name.kind, &format!("row.event, row.seq, sessions.branch, {tree}"));
         let mut statement = self.connection.prepare_cached(&sql)?;
         let found = statement.query_row([name.id], |row| read(row, name)).optional()?;
         let Some(mut details) = found else { return Ok(None) };
@@ -258,7 +261,8 @@ fn read(row: &Row<'_>, name: MemoryId) -> rusqlite::Result<MemoryDetails> {
         project: row.get(1)?,
         session: row.get(2)?,
         prompt_number: row.get(3)?,
-        body: MemoryBody::read(row, name.kind, 9)?,
+        tree: row.get(9)?,
+        body: MemoryBody::read(row, name.kind, 10)?,
         is_superseded: row.get(5)?,
         marks: Marks::default(),
         usage: None,

@@ -1,7 +1,11 @@
 //! Reads which sessions received which observations.
 
-use crate::{Store, error::Result, store::sql_values::number};
-use claude_mem_events::ObservationRef;
+use crate::{
+    Store,
+    error::Result,
+    store::sql_values::{number, seq},
+};
+use claude_mem_events::{ObservationRef, Seq, SessionStarted, Versioned as _};
 use rusqlite::OptionalExtension;
 use serde::Serialize;
 
@@ -39,16 +43,28 @@ impl Store {
         Ok(refs)
     }
 
-    /// The observations that a session was given in full, by the client's id of the session.
-    pub fn injected_in(&self, session: &str) -> Result<Vec<ObservationRef>> {
+    /// The observations that a session was given in full behind a place in the log, by the client's id of
+    /// the session.
+    pub fn injected_in(&self, session: &str, since: Seq) -> Result<Vec<ObservationRef>> {
         let sql = "select injections.event, injections.number from injections
                        join sessions on sessions.id = injections.session
-                   where sessions.session = ?1 and sessions.log = 0";
+                   where sessions.session = ?1 and sessions.log = 0 and injections.seq > ?2";
         let mut statement = self.connection.prepare_cached(sql)?;
-        let refs = statement.query_map([session], |row| {
+        let refs = statement.query_map((session, since.raw() as i64), |row| {
             Ok(ObservationRef { event: row.get(0)?, number: row.get(1)? })
         })?;
         Ok(refs.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The last starts of a session in our log, latest first: also those after a compaction.
+    pub fn session_starts(&self, session: &str, limit: u32) -> Result<Vec<Seq>> {
+        let sql = "select events.seq from events join sessions on sessions.id = events.session
+                   where sessions.session = ?1 and sessions.log = 0 and events.kind = ?2
+                   order by events.seq desc limit ?3";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let values = (session, SessionStarted::KIND, limit);
+        let starts = statement.query_map(values, |row| seq(row, 0))?;
+        Ok(starts.collect::<rusqlite::Result<_>>()?)
     }
 
     /// What the assistant fetched, with the prompt before it: judgements of what a prompt needed.

@@ -189,6 +189,7 @@ impl Store {
                      max(counted.at_us)) as last_us
              from ({}) counted join projects on projects.id = counted.project
                  join projects owners on owners.id = projects.owner
+             where owners.key != ''
              group by owners.id order by last_us desc, owners.id",
             shared(within)
         );
@@ -217,8 +218,8 @@ impl Store {
                    from projects join projects owners on owners.id = projects.owner
                        left join sessions on sessions.project = projects.id
                            and sessions.forgotten_by is null
-                   where sessions.id is not null
-                       or exists (select 1 from visible_observations where project = projects.id)
+                   where owners.key != '' and (sessions.id is not null
+                       or exists (select 1 from visible_observations where project = projects.id))
                    group by 1 order by lower(1), 1";
         let mut statement = self.connection.prepare_cached(sql)?;
         let names = statement.query_map((), |row| Ok((row.get(0)?, words(row, 1)?)))?;

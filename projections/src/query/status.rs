@@ -77,9 +77,9 @@ impl Store {
         let sql =
             "select count(*) filter (where not is_parked), min(at_us) filter (where not is_parked),
                        count(*) filter (where is_parked), (select count(*) from gaps)
-                   from (select at_us, is_parked from tool_uses where answered_by is null
+                   from (select at_us, is_parked from tool_uses where answered_by is null and host = 0
                        union all select at_us, is_parked from stops
-                       where answered_by is null and scope = 'turn')";
+                       where answered_by is null and scope = 'turn' and host = 0)";
         let lag = self.connection.prepare_cached(sql)?.query_row((), |row| {
             Ok(PendingCounts {
                 outstanding: number(row, 0)?,

@@ -4,16 +4,16 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{Json, extract::State};
 use claude_mem_projections::Store;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    error::{ApiError, ApiResult, Problem},
+    error::{ApiError, ApiResult, JsonBody, Problem},
     state::AppState,
     time_params::{epoch, rfc3339},
 };
-use claude_mem_memory::modes::mode;
+use claude_mem_memory::{modes::mode, projects as service, resolve};
 
 /// Projects.
 #[derive(Debug, Default, Serialize, ToSchema)]
@@ -71,8 +71,96 @@ struct VocabularyTerm {
     icon: String,
 }
 
+/// A new name of a project.
+#[derive(Debug, Deserialize, ToSchema)]
+struct RenameRequest {
+    /// Name or key.
+    project: String,
+    name: String,
+}
+
+/// A project whose memories, now and later, belong to another one.
+#[derive(Debug, Deserialize, ToSchema)]
+struct MergeRequest {
+    /// Name or key.
+    from: String,
+    /// Name or key.
+    into: String,
+}
+
+/// A merge to undo.
+#[derive(Debug, Deserialize, ToSchema)]
+struct SplitRequest {
+    /// Name or key of the project that was merged.
+    project: String,
+}
+
+/// A changed project.
+#[derive(Debug, Serialize, ToSchema)]
+struct ProjectChanged {
+    success: bool,
+    key: String,
+    /// Key of the project that it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    into: Option<String>,
+}
+
 pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
-    OpenApiRouter::new().routes(routes!(projects)).routes(routes!(types))
+    OpenApiRouter::new()
+        .routes(routes!(projects))
+        .routes(routes!(rename))
+        .routes(routes!(merge))
+        .routes(routes!(split))
+        .routes(routes!(types))
+}
+
+/// Gives a project another name.
+#[utoipa::path(post, path = "/api/projects/rename", tag = "writing", security(("token" = [])),
+    request_body = RenameRequest,
+    responses((status = 200, body = ProjectChanged), (status = "4XX", body = Problem)))]
+async fn rename(
+    State(state): State<Arc<AppState>>,
+    JsonBody(request): JsonBody<RenameRequest>,
+) -> ApiResult<ProjectChanged> {
+    let renamed = state.write(move |store, app| {
+        let key = recorded(store, &request.project)?;
+        Ok(service::rename(app, store, &key, &request.name)?)
+    });
+    Ok(Json(ProjectChanged { success: true, key: renamed.await?, into: None }))
+}
+
+/// Moves everything of a project, now and later, to another one.
+#[utoipa::path(post, path = "/api/projects/merge", tag = "writing", security(("token" = [])),
+    request_body = MergeRequest,
+    responses((status = 200, body = ProjectChanged), (status = "4XX", body = Problem)))]
+async fn merge(
+    State(state): State<Arc<AppState>>,
+    JsonBody(request): JsonBody<MergeRequest>,
+) -> ApiResult<ProjectChanged> {
+    let merged = state.write(move |store, app| {
+        let (from, into) = (recorded(store, &request.from)?, recorded(store, &request.into)?);
+        Ok(service::merge(app, store, &from, &into)?)
+    });
+    let (key, into) = merged.await?;
+    Ok(Json(ProjectChanged { success: true, key, into: Some(into) }))
+}
+
+/// Undoes a merge.
+#[utoipa::path(post, path = "/api/projects/split", tag = "writing", security(("token" = [])),
+    request_body = SplitRequest,
+    responses((status = 200, body = ProjectChanged), (status = "4XX", body = Problem)))]
+async fn split(
+    State(state): State<Arc<AppState>>,
+    JsonBody(request): JsonBody<SplitRequest>,
+) -> ApiResult<ProjectChanged> {
+    let key = state.write(move |store, app| Ok(service::split(app, store, &request.project)?));
+    Ok(Json(ProjectChanged { success: true, key: key.await?, into: None }))
+}
+
+/// The key of a recorded project. A request opens no folder.
+fn recorded(store: &Store, name: &str) -> Result<String, ApiError> {
+    resolve::only_recorded_project(store, name)?
+        .ok_or_else(|| ApiError::not_found(format!("nothing is recorded of a project `{name}`")))
 }
 
 /// Lists projects, latest first.

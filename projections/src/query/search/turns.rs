@@ -103,13 +103,18 @@ impl Searching<'_> {
         Ok(hits)
     }
 
-    /// The scored observations that are wrong or superseded.
+    /// The scored observations that are wrong or superseded. What replaces one later than the searched time
+    /// does not count.
     fn retired(&self) -> Result<HashSet<MemoryId>> {
-        let sql = "select is_retired from observations where id = ?1";
+        let sql = "select is_retired and (verdict is not null or is_corrected or repeats is not null
+                       or exists (select 1 from current_replacements where target = ?1 and at_us < ?2))
+                   from observations where id = ?1";
+        let until_us = self.search.until_us.map_or(i64::MAX, |until_us| until_us as i64);
         let mut statement = self.store.connection.prepare_cached(sql)?;
         let mut retired = HashSet::new();
         for name in self.scored.keys().filter(|name| name.kind == Kind::Observation) {
-            if statement.query_row([name.id], |row| row.get(0)).optional()? == Some(true) {
+            if statement.query_row((name.id, until_us), |row| row.get(0)).optional()? == Some(true)
+            {
                 retired.insert(*name);
             }
         }

@@ -233,6 +233,8 @@ function showFreshness(states) {
   for (const { file, state } of states) {
     const place = document.querySelector(`.files [data-file="${CSS.escape(file)}"]`);
     if (!place || !STATES[state]) continue;
+    // Two answers for one memory may arrive: the last one counts.
+    place.querySelector(".fresh")?.remove();
     place.append(h("span", { class: `fresh ${state}` }, state === "same" && icon("check"), STATES[state]));
   }
 }
