@@ -28,7 +28,7 @@ alter table observations add column is_retired integer generated always as
     (coalesce(verdict != 'restored',
         is_corrected or repeats is not null or is_replaced and not is_pinned and not is_edited)) virtual;
 
--- The later ones that hold: neither wrong, nor taken back, nor of another generation.
+-- The later ones that hold: neither wrong, nor withdrawn, nor of another generation.
 create view current_replacements as
     select target, observation, at_us, title from replacements
         join observations on observations.id = observation
