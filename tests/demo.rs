@@ -25,6 +25,8 @@ fn the_demo_shows_all_steps_and_leaves_nothing() {
     ] {
         assert!(shown.contains(expected), "{expected}\n{shown}");
     }
+    let meant = shown.split("$ claude-mem search how do we keep people").nth(1).unwrap();
+    assert!(meant.lines().nth(1).unwrap().contains("Login: limit attempts per IP"), "{meant}");
     assert!(!shown.contains("correct-horse"), "{shown}");
     assert_eq!(fs::read_dir(scratch).unwrap().count(), 0);
     assert!(!sandbox.data().exists());

@@ -62,6 +62,11 @@ impl Demo {
             &["context"],
         )?;
         demo_dir.show(app, "Search finds it by a few words.", &["search", "rounding", "cents"])?;
+        demo_dir.show(
+            app,
+            "And by what is meant: no word of this question is in the memory.",
+            &["search", "how do we keep people from logging in too often", "--limit", "1"],
+        )?;
         demo_dir.show(app, "Every memory names its sources.", &["show", "1"])?;
 
         heading(app, "Try other settings on past sessions, and compare before you switch.")?;
