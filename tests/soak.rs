@@ -7,11 +7,13 @@ use claude_mem_tools::soak::{Soak, soak};
 
 use crate::sandbox::{Sandbox, binary};
 
-/// The runtime, the projecting and the appending thread, eight that may block, and two for each of two agents.
-const THREADS_MAX: usize = 3 + 8 + 2 * 2;
+/// The runtime, the distilling, the appending and the embedding thread, eight that may block, and two for each of two
+/// providers.
+const THREADS_MAX: usize = 4 + 8 + 2 * 2;
 /// SQLite keeps a descriptor open that is closed while another connection holds a lock, and uses it again. A leak of
-/// one in each round would be ten times as many.
-const DESCRIPTORS_SPARE: usize = 4;
+/// one in each round would be ten times as many. Embedding begins some seconds later, with a database (3), the vector
+/// file and its locks (3), and the vector file of searches.
+const DESCRIPTORS_SPARE: usize = 4 + 7;
 /// Samples until everything that is kept for reuse is there.
 const WARM: usize = 3;
 

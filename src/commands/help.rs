@@ -12,7 +12,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
     ("Recall", &["viewer", "search", "timeline", "show", "why", "context", "projects"]),
     ("Correct", &["remember", "edit", "pin", "unpin", "wrong", "supersede", "forget"]),
     ("Inspect", &["status", "doctor", "log", "costs", "report", "worker"]),
-    ("Process", &["distill", "replay", "diff", "retry"]),
+    ("Process", &["distill", "index", "replay", "diff", "retry"]),
     ("Maintain", &["compact", "redact", "verify", "import", "export"]),
     ("Backup and sync", &["ship", "restore", "pull", "hosts", "key"]),
     ("Integrate", &["mcp", "statusline", "plugin", "eval", "completions", "man"]),
