@@ -44,13 +44,23 @@ impl Distill {
 }
 
 /// Gives new memories their vectors. The worker does that by itself, and a failure changes nothing about the memories.
+/// After an import there may be thousands, which would take many times as long as distilling them.
 fn embed_without_worker(app: &mut App) {
+    const TIME_MAX: Duration = Duration::from_secs(60);
     if is_worker_running(&app.paths.data) {
         return;
     }
-    let embedded = store::open_whole(app).and_then(|(store, _)| embed(app, &store, Depth::Rows));
-    if let Err(failure) = embedded {
-        app.output.say(format_args!("warning: {}", failure.in_one_line()));
+    let embedded =
+        store::open_whole(app).and_then(|(store, _)| embed(app, &store, Depth::Rows, TIME_MAX));
+    match embedded {
+        Ok(Some(done)) if done.counts.missing > 0 && !done.is_claimed => {
+            let missing = count(done.counts.missing, "memory");
+            app.output.say(format_args!(
+                "note: search goes by words alone for {missing} without a vector; the worker or `claude-mem index` makes them"
+            ));
+        }
+        Ok(_) => {}
+        Err(failure) => app.output.say(format_args!("warning: {}", failure.in_one_line())),
     }
 }
 

@@ -1,5 +1,7 @@
 //! `claude-mem index`: bring the database and the vectors up to date, in the foreground.
 
+use std::time::{Duration, Instant};
+
 use clap::Args;
 use claude_mem_projections::Store;
 use serde_json::json;
@@ -28,7 +30,7 @@ pub(crate) struct Index {
 impl Index {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         let (store, _) = store::open_whole(app)?;
-        let done = embed(app, &store, Depth::Texts)?;
+        let done = embed(app, &store, Depth::Texts, Duration::MAX)?;
         if self.json {
             let found = done.map(|done| {
                 json!({"embedded": done.embedded, "memories": done.counts.memories,
@@ -53,11 +55,16 @@ impl Index {
     }
 }
 
-/// Embeds what is missing, with progress.
-pub(crate) fn embed(app: &App, store: &Store, depth: Depth) -> Result<Option<Embedded>, Failure> {
-    let mut progress = None;
+/// Embeds what is missing for about `time_max`, with progress.
+pub(crate) fn embed(
+    app: &App,
+    store: &Store,
+    depth: Depth,
+    time_max: Duration,
+) -> Result<Option<Embedded>, Failure> {
+    let (mut progress, began) = (None, Instant::now());
     embed_missing(app, store, depth, |done, total, _| {
         progress.get_or_insert_with(|| Progress::new("embedding", total)).show(done, "memories");
-        true
+        began.elapsed() < time_max
     })
 }

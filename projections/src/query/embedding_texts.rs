@@ -25,12 +25,13 @@ fn prompts() -> String {
 }
 
 impl Store {
-    /// All memories that should have a vector, newest first. Hidden ones are left out, and prompts that are short answers.
+    /// All memories that should have a vector: observations first, then summaries, then prompts, each newest first.
+    /// Hidden ones are left out, and prompts that are short answers.
     pub fn embeddable_memories(&self) -> Result<Vec<MemoryId>> {
         let sql = format!(
             "select 0, id, at_us from {OBSERVATIONS} union all
              select 1, id, at_us from {SUMMARIES} union all
-             select 2, id, at_us from {} order by 3 desc, 1, 2 desc",
+             select 2, id, at_us from {} order by 1, 3 desc, 2 desc",
             prompts()
         );
         let mut statement = self.connection.prepare_cached(&sql)?;

@@ -1,6 +1,10 @@
 //! Measures recall and latency of search.
 
-use std::{collections::HashMap, path::Path, time::Instant};
+use std::{
+    collections::HashMap,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use claude_mem_events::{Envelope, Event, Id, MemoryAdded, Project, Recorded, Seq};
 use claude_mem_projections::{Store, search::Kind};
@@ -40,7 +44,7 @@ pub(super) fn measure(user: &App, set: &Set, vectors: Option<&Path>) -> Result<F
     let paths = Paths { home: user.paths.home.clone(), data };
     let app = App::new(user.environment.clone(), paths);
     if vectors.is_some() {
-        embed(&app, &store, Depth::Texts)?;
+        embed(&app, &store, Depth::Texts, Duration::MAX)?;
     }
     let mut sums = [0.0; 4];
     let mut times = Vec::new();

@@ -115,7 +115,7 @@ impl Sessions {
                 .say(format_args!("warning: {parked} failed; their events are not distilled"));
         }
         let (store, _) = store::open_whole(&mut app)?;
-        embed(&app, &store, Depth::Rows)?;
+        embed(&app, &store, Depth::Rows, Duration::MAX)?;
         let (provider, model) = (distilled.provider, distilled.model);
         Ok(Self { app, store, began, _dir: dir, provider, model })
     }
