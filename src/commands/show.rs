@@ -144,13 +144,15 @@ fn print_json(
     struct Raw<'a> {
         #[serde(flatten)]
         details: DetailsJson<'a>,
-        #[serde(skip_serializing_if = "<[_]>::is_empty")]
-        related: &'a [RelatedMemory],
+        /// IDs alone: titles of other memories are no part of this one.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        related: Vec<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         events: Option<Vec<log::json::Shown<'a>>>,
     }
     let events =
         events.map(|events| events.iter().map(|event| log::json::event(event, true)).collect());
+    let related = related.iter().map(|other| other.id.as_str()).collect();
     app.output.json(&Raw { details: details.into(), related, events })
 }
 
