@@ -46,7 +46,7 @@ impl Distill {
 /// Gives new memories their vectors. The worker does that by itself, and a failure changes nothing about the memories.
 /// After an import there may be thousands, which would take many times as long as distilling them.
 fn embed_without_worker(app: &mut App) {
-    const TIME_MAX: Duration = Duration::from_secs(60);
+    const TIME_MAX: Duration = Duration::from_secs(300);
     if is_worker_running(&app.paths.data) {
         return;
     }
