@@ -1,7 +1,7 @@
-//! Whether a decision gives up what an earlier one chose, according to the words of both.
+//! Compares the words of two decisions: does the later one replace what the earlier one chose?
 //!
-//! A false yes hides a memory that is true, so it takes much: the later title says what it gives up, all
-//! of that was chosen by the earlier title, and both are about a further common word. The lists are part of
+//! A false match hides a true memory, so three conditions must hold: the later title names what it
+//! replaces, the earlier title chose all of that, and both share a further word. The lists are part of
 //! the fold: after a change, raise the version of the projection.
 
 use std::collections::BTreeSet;
@@ -83,7 +83,7 @@ const COMMON: &[&str] = &[
     "without", "work", "works", "would", "you", "your",
 ];
 
-/// What a decision says.
+/// The words of a decision, by role.
 #[derive(Debug, Default)]
 pub(super) struct DecisionText {
     /// The words of its title that say what holds from then on.
@@ -151,12 +151,12 @@ impl DecisionText {
         text
     }
 
-    /// Whether it says that something no longer holds: only then it can replace a decision.
+    /// True if it withdraws something. Only then can it replace a decision.
     pub(super) fn gives_something_up(&self) -> bool {
         self.given_up.iter().any(GivenUp::is_definite)
     }
 
-    /// Whether it gives up what `earlier` chose.
+    /// True if it withdraws what `earlier` chose.
     pub(super) fn replaces(&self, earlier: &Self) -> bool {
         self.given_up.iter().any(|given_up| {
             let words = &given_up.words;
@@ -194,7 +194,7 @@ impl GivenUp {
         (given_up, count)
     }
 
-    /// Whether it names one thing clearly, as something that no longer holds.
+    /// True if it withdraws one named thing.
     fn is_definite(&self) -> bool {
         self.kind != Marker::Rejects && (self.has_name || self.words.len() > 1)
     }

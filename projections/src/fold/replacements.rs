@@ -46,7 +46,7 @@ impl Projection for Replacements {
     }
 }
 
-/// What an observation says, as far as a later one can make it obsolete.
+/// The part of an observation that a later one can replace.
 enum Content {
     Decision(DecisionText),
     /// `Use B, not A`.
@@ -131,7 +131,7 @@ impl Replaceable {
         Ok(found)
     }
 
-    /// Whether it makes an earlier one with a common subject obsolete.
+    /// True if it replaces an earlier one with a common subject.
     fn replaces(&self, earlier: &Self) -> bool {
         match (&self.content, &earlier.content) {
             (Content::Decision(text), Content::Decision(earlier_text)) => {

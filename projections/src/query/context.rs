@@ -72,7 +72,7 @@ pub struct ContextObservation {
     pub files: Vec<String>,
     /// Whether a subagent did all of the work.
     pub is_of_subagent: bool,
-    /// Whether its session is automated: no user typed its prompts.
+    /// True if no user typed the prompts of its session.
     pub is_automated: bool,
 }
 

@@ -13,7 +13,7 @@ const PROMPT_CHARS_MIN: u32 = 20;
 /// More texts of one memory are left out.
 const TEXTS_MAX: usize = 16;
 
-/// What every kind with a vector is selected from.
+/// The rows of each kind that get vectors.
 const OBSERVATIONS: &str = "observations where is_visible
     and trim(coalesce(title, '') || coalesce(subtitle, '') || coalesce(narrative, '') || coalesce(facts, '')) != ''";
 const SUMMARIES: &str = "summaries where is_visible

@@ -85,8 +85,8 @@ impl Fusion {
 }
 
 impl Search {
-    /// Whether the query has a meaning to look for. Quotes, `+`, `-` and `*` ask for words, as does
-    /// a name alone, a word that is being typed, and an order by time.
+    /// True if vectors rank this query. Quotes, `+`, `-`, `*`, a lone identifier, a word that is being
+    /// typed and an order by time need exact words.
     pub fn has_meaning(&self) -> bool {
         if self.is_typing || self.order != super::Order::Relevance || self.query.trim().is_empty() {
             return false;
@@ -102,7 +102,7 @@ impl Search {
     }
 }
 
-/// Whether a query is one identifier, path or address.
+/// True for a single identifier, path or address.
 fn is_name(text: &str) -> bool {
     let is_camel = || {
         let mut pairs = text.chars().zip(text.chars().skip(1));

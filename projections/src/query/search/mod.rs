@@ -114,7 +114,7 @@ pub struct SearchResults {
     /// Number of hits' memories that contain no word of the query and are near by meaning. They are
     /// not counted in `matched`: every memory is near to some degree.
     pub near: usize,
-    /// Whether meaning counted. If not, the ranking is by words alone.
+    /// True if vectors were used. Otherwise the ranking is by words alone.
     pub is_by_meaning: bool,
     /// Whether `matched` is a lower bound, because counting them all would take too long.
     pub is_capped: bool,
