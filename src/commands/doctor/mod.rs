@@ -1,6 +1,7 @@
 //! `claude-mem doctor`: find problems and suggest fixes.
 
 mod checks;
+mod clients;
 
 use clap::Args;
 use serde::Serialize;
