@@ -20,6 +20,7 @@ pub mod redaction;
 mod remarks;
 mod transcript;
 pub mod transcript_rows;
+mod unreadable;
 mod unused_start;
 
 pub use build_event::{MEDIA, submitter};

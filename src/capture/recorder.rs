@@ -8,8 +8,8 @@ use std::{
 };
 
 use claude_mem_events::{
-    Envelope, Event, EventLog, Id, InputUnreadable, MemoryInjected, PromptSubmitted,
-    SessionStarted, StopScope, Submitter,
+    Envelope, Event, EventLog, Id, MemoryInjected, PromptSubmitted, SessionStarted, StopScope,
+    Submitter,
 };
 use claude_mem_log::{Options, sync_is_due};
 
@@ -27,6 +27,7 @@ use crate::{
     project::{GitHead, ProjectId},
     redaction::{self, redact_envelope},
     transcript,
+    unreadable::unreadable,
     unused_start::UnusedStart,
 };
 use claude_mem_core::{
@@ -39,7 +40,7 @@ use claude_mem_core::{
     worker_process::wake,
 };
 use claude_mem_privacy::{
-    Policy, redact_bytes, redact_text,
+    Policy, redact_text,
     work::{EVENT_BYTES_MAX, Scope},
 };
 
@@ -444,26 +445,9 @@ impl Recorder {
             Err(skip) => Captured::Skipped(skip),
             Ok(admitted) if admitted.turn.is_on() => Captured::Skipped(Skip::Private),
             Ok(Admitted { envelope, .. }) => {
-                let event = self.unreadable(hook, malformed, input).into();
+                let event = unreadable(hook, malformed, input, self.policy).into();
                 Captured::Event { envelope, event }
             }
-        }
-    }
-
-    /// A payload as text. The last word of a truncated one is left out: it may be the first half of a
-    /// secret, which no rule would recognize.
-    fn unreadable(&self, hook: &str, malformed: &Malformed, input: &Input) -> InputUnreadable {
-        let is_cut = malformed.is_truncated || input.cut.is_some();
-        let bytes = if is_cut { without_last_word(&input.bytes) } else { &input.bytes };
-        let error = match input.cut {
-            Some(cut) => format!("{} ({cut})", malformed.error),
-            None => malformed.error.clone(),
-        };
-        InputUnreadable {
-            hook: hook.into(),
-            error: redact_text(&error, self.policy).text,
-            text: redact_bytes(bytes, self.policy),
-            bytes: input.len,
         }
     }
 }
@@ -479,26 +463,11 @@ pub fn is_internal(data: &Path, dir: &Path) -> bool {
     real(parent) == real(data)
 }
 
-/// The bytes up to the last one that cannot be part of a key or a password.
-fn without_last_word(bytes: &[u8]) -> &[u8] {
-    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"_+/=.-%~".contains(byte);
-    let end = bytes.iter().rposition(|byte| !is_word(byte)).map_or(0, |at| at + 1);
-    &bytes[..end]
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
 
     use super::*;
-
-    #[test]
-    fn half_a_secret_at_the_end_is_left_out() {
-        let cases = [("{\"key\":\"sk-ant-ab", "{\"key\":\""), ("a b ", "a b "), ("word", "")];
-        for (text, expected) in cases {
-            assert_eq!(without_last_word(text.as_bytes()), expected.as_bytes());
-        }
-    }
 
     #[test]
     fn past_the_work_limit_an_event_is_stored_cut_and_the_diagnostics_say_so() {

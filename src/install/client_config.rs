@@ -72,7 +72,8 @@ impl Place<'_> {
             HooksForm::Groups { unit, .. } => {
                 let mut document = Document::open(&file)?;
                 let hooks = self.client.hooks.iter();
-                let groups = hooks.map(|hook| grouped(&shell_program, hook, *unit)).collect();
+                let groups =
+                    hooks.map(|hook| grouped(&shell_program, self.client, hook, *unit)).collect();
                 add_groups(&mut document, groups)?;
                 documents.push(("hooks", document));
             }
@@ -84,7 +85,10 @@ impl Place<'_> {
             HooksForm::Tables { .. } => {
                 let hooks = self.client.hooks.iter();
                 let hooks: Vec<_> = hooks
-                    .map(|it| (it.event, command_line(&shell_program, it), it.timeout_seconds))
+                    .map(|hook| {
+                        let command = command_line(&shell_program, self.client, hook);
+                        (hook.event, command, hook.timeout_seconds)
+                    })
                     .collect();
                 let mut toml = TomlFile::open(&file)?;
                 toml.set_hooks(&hooks)?;
@@ -93,7 +97,10 @@ impl Place<'_> {
             HooksForm::Scripts { .. } => {
                 plan.files.extend(self.client.hooks.iter().map(|hook| OwnFile {
                     file: file.join(hook.event),
-                    text: format!("#!/bin/sh\nexec {}\n", command_line(&shell_program, hook)),
+                    text: format!(
+                        "#!/bin/sh\nexec {}\n",
+                        command_line(&shell_program, self.client, hook)
+                    ),
                     readers: Readers::EveryoneRuns,
                 }));
             }
@@ -128,7 +135,7 @@ impl Place<'_> {
         for hook in self.client.hooks {
             let mut entry = Map::new();
             add_extra(&mut entry, extra);
-            entry.insert("command".into(), command_line(program, hook).into());
+            entry.insert("command".into(), command_line(program, self.client, hook).into());
             entry.extend(timeout.map(|name| (name.to_owned(), hook.timeout_seconds.into())));
             let list = events.entry(hook.event).or_insert_with(|| json!([]));
             let Some(list) = list.as_array_mut() else {

@@ -15,7 +15,7 @@ use std::{
 };
 
 use claude_mem_capture::{
-    CLAUDE_CODE, PLUGIN,
+    CLAUDE_CODE, Client, PLUGIN,
     clients::{CLIENTS, HOOK, Registration, Version, claude_code, config::TimeoutUnit},
 };
 use claude_mem_core::NAME;
@@ -78,12 +78,17 @@ impl Targets {
 /// for the shell as it is.
 pub fn hooks(program: &str, version: Option<Version>) -> Map<String, Value> {
     let known = CLAUDE_CODE.hooks.iter().filter(|hook| hook.is_known_to(version));
-    known.map(|hook| grouped(program, hook, TimeoutUnit::Seconds)).collect()
+    known.map(|hook| grouped(program, &CLAUDE_CODE, hook, TimeoutUnit::Seconds)).collect()
 }
 
 /// One hook as a group of its event.
-fn grouped(program: &str, hook: &Registration, unit: TimeoutUnit) -> (String, Value) {
-    let command = command_line(program, hook);
+fn grouped(
+    program: &str,
+    client: &Client,
+    hook: &Registration,
+    unit: TimeoutUnit,
+) -> (String, Value) {
+    let command = command_line(program, client, hook);
     let command = match unit {
         TimeoutUnit::Seconds => {
             json!({"type": "command", "command": command, "timeout": hook.timeout_seconds})
@@ -98,8 +103,8 @@ fn grouped(program: &str, hook: &Registration, unit: TimeoutUnit) -> (String, Va
     (hook.event.to_owned(), json!([group]))
 }
 
-fn command_line(program: &str, hook: &Registration) -> String {
-    format!("\"{program}\" {}", hook.command)
+fn command_line(program: &str, client: &Client, hook: &Registration) -> String {
+    format!("\"{program}\" {}", client.hook_command(hook))
 }
 
 /// The MCP server in Claude Code's form. Without `alwaysLoad` the model sees only the names of its tools.
@@ -190,7 +195,7 @@ fn retain_groups(groups: &mut Value, kept: Option<&Value>) {
 /// installed.
 pub fn is_our_hook(command: &str) -> bool {
     command_of(command).is_some_and(|name| {
-        CLAUDE_CODE.hooks.iter().any(|hook| hook.command == name)
+        CLAUDE_CODE.hooks.iter().any(|hook| hook.alias == Some(name))
             || CLIENTS.iter().any(|client| is_hook_of(name, client.name))
     })
 }

@@ -73,11 +73,11 @@ fn registers(file: &Path, command: &str) -> bool {
             .flatten()
             .filter_map(|hook| hook["command"].as_str());
         hooks.any(|hook| {
-            let runs = |name| name == wanted.command || is_hook_of(name, CLAUDE_CODE.name);
+            let runs = |name| wanted.alias == Some(name) || is_hook_of(name, CLAUDE_CODE.name);
             command_of(hook).is_some_and(runs) && is_there(hook)
         })
     };
-    let is_for = |hook: &&Registration| command == HOOK || hook.command == command;
+    let is_for = |hook: &&Registration| command == HOOK || hook.alias == Some(command);
     CLAUDE_CODE.hooks.iter().filter(is_for).filter(|hook| is_basic(hook)).all(is_registered)
 }
 
@@ -186,7 +186,7 @@ mod tests {
         assert!(!yields(&copy, "save"), "nothing is installed");
         let all = Value::Object(crate::hooks(installed.to_str().unwrap(), None));
         register(all.clone());
-        for command in CLAUDE_CODE.hooks.iter().map(|hook| hook.command).chain([HOOK]) {
+        for command in CLAUDE_CODE.hooks.iter().filter_map(|hook| hook.alias).chain([HOOK]) {
             assert!(yields(&copy, command), "{command}");
             assert!(!yields(&installed, command), "{command}: the installed one records");
         }
@@ -201,7 +201,8 @@ mod tests {
         assert!(!yields(&copy, "save"), "other tools would be lost");
         let one_command = all.to_string();
         let one_command = CLAUDE_CODE.hooks.iter().fold(one_command, |text, hook| {
-            text.replace(&format!("\\\" {}\"", hook.command), "\\\" hook --client claude-code\"")
+            let command = CLAUDE_CODE.hook_command(hook);
+            text.replace(&format!("\\\" {command}\""), "\\\" hook --client claude-code\"")
         });
         register(serde_json::from_str(&one_command).unwrap());
         assert!(yields(&copy, "save") && yields(&copy, HOOK), "{one_command}");

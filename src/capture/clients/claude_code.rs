@@ -13,6 +13,7 @@ use super::{
     BASE, Client, Registration, Response, SessionFields,
     config::{Config, Dir, HooksForm, ServerFile, ServerForm, TimeoutUnit},
     evidence::Evidence,
+    for_event,
 };
 use crate::{
     incoming::{
@@ -80,7 +81,7 @@ pub const ALIASES: [(&str, IncomingKind); 5] = [
 const HOOKS: &[Registration] = &[
     registration("SessionStart", None, "context", 10),
     registration("UserPromptSubmit", None, "new", 5),
-    registration("PreToolUse", Some(FILE_TOOLS), "hook --client claude-code", 5),
+    Registration { matcher: Some(FILE_TOOLS), ..for_event("PreToolUse", 5) },
     registration("PostToolUse", Some("*"), "save", 5),
     registration("PostToolUseFailure", Some("*"), "save", 5),
     registration("Stop", None, "summary", 10),
@@ -95,10 +96,10 @@ const FILE_TOOLS: &str = "Read|Edit|Write|MultiEdit|NotebookEdit";
 const fn registration(
     event: &'static str,
     matcher: Option<&'static str>,
-    command: &'static str,
+    alias: &'static str,
     timeout_seconds: u32,
 ) -> Registration {
-    Registration { event, matcher, command, timeout_seconds, since: None }
+    Registration { matcher, alias: Some(alias), ..for_event(event, timeout_seconds) }
 }
 
 /// Claude Code's own directory.
@@ -150,6 +151,22 @@ pub(super) fn parse_relative<'a>(
         return Err(Skip::NotForUs);
     }
     parse_event(payload, &name, expected)
+}
+
+/// Parses an event of another client that has these hooks, and its own names of tools. The field `unused` is not
+/// recorded.
+pub(super) fn parse_with_tools<'a>(
+    payload: &mut Payload<'a>,
+    expected: Option<IncomingKind>,
+    unused: &str,
+    rename: fn(&mut ToolUse<'_>),
+) -> Result<Incoming<'a>, Skip> {
+    payload.take(unused);
+    let mut incoming = parse_relative(payload, expected)?;
+    if let Incoming::ToolUse(used) = &mut incoming {
+        rename(used);
+    }
+    Ok(incoming)
 }
 
 /// Parses an event of this name; the expected one counts if it is empty.
@@ -377,13 +394,10 @@ mod tests {
     }
 
     #[test]
-    fn every_registered_command_is_an_alias_or_names_the_client() {
-        let of_client = format!("{} --client {}", super::super::HOOK, CLAUDE_CODE.name);
+    fn every_registered_alias_is_known_and_reads_the_same_event() {
         for hook in HOOKS {
-            if hook.command == of_client {
-                continue;
-            }
-            let alias = ALIASES.iter().find(|(command, _)| *command == hook.command);
+            let Some(name) = hook.alias else { continue };
+            let alias = ALIASES.iter().find(|(command, _)| *command == name);
             assert!(alias.is_some(), "{hook:?}");
             let (mut payload, _) = Payload::read("{}");
             let named = format!("{{\"hook_event_name\":\"{}\"}}", hook.event);

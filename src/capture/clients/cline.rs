@@ -43,12 +43,11 @@ pub(super) static CLINE: Client = Client {
     ..BASE
 };
 
-const COMMAND: &str = "hook --client cline";
 const HOOKS: &[Registration] = &[
-    for_event("TaskStart", COMMAND, 10),
-    for_event("PostToolUse", COMMAND, 5),
-    for_event("TaskComplete", COMMAND, 10),
-    for_event("SessionShutdown", COMMAND, 5),
+    for_event("TaskStart", 10),
+    for_event("PostToolUse", 5),
+    for_event("TaskComplete", 10),
+    for_event("SessionShutdown", 5),
 ];
 
 fn session<'a>(payload: &mut Payload<'a>) -> SessionFields<'a> {

@@ -50,14 +50,13 @@ pub static CODEX: Client = Client {
     ..BASE
 };
 
-const COMMAND: &str = "hook --client codex";
 const HOOKS: &[Registration] = &[
-    for_event("SessionStart", COMMAND, 10),
-    for_event("UserPromptSubmit", COMMAND, 5),
-    for_all_tools("PostToolUse", COMMAND, 5),
-    for_event("Stop", COMMAND, 10),
-    for_event("SubagentStop", COMMAND, 10),
-    for_event("SessionEnd", COMMAND, 3),
+    for_event("SessionStart", 10),
+    for_event("UserPromptSubmit", 5),
+    for_all_tools("PostToolUse", 5),
+    for_event("Stop", 10),
+    for_event("SubagentStop", 10),
+    for_event("SessionEnd", 3),
 ];
 
 fn parse<'a>(

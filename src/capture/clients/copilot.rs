@@ -94,15 +94,14 @@ const FORM: HooksForm = HooksForm::Entries {
     extra: &[("type", Extra::Text("command"))],
 };
 
-const COMMAND: &str = "hook --client copilot";
 const HOOKS: &[Registration] = &[
-    for_event("SessionStart", COMMAND, 10),
-    for_event("UserPromptSubmit", COMMAND, 5),
-    for_event("PostToolUse", COMMAND, 5),
-    for_event("PostToolUseFailure", COMMAND, 5),
-    for_event("Stop", COMMAND, 10),
-    for_event("SubagentStop", COMMAND, 10),
-    for_event("SessionEnd", COMMAND, 5),
+    for_event("SessionStart", 10),
+    for_event("UserPromptSubmit", 5),
+    for_event("PostToolUse", 5),
+    for_event("PostToolUseFailure", 5),
+    for_event("Stop", 10),
+    for_event("SubagentStop", 10),
+    for_event("SessionEnd", 5),
 ];
 
 const TOOLS: ToolNames = &[

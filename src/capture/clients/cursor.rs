@@ -58,16 +58,15 @@ pub(super) static CURSOR: Client = Client {
     ..BASE
 };
 
-const COMMAND: &str = "hook --client cursor";
 /// Only the events for all tools: those for shell, files and MCP report the same uses again.
 const HOOKS: &[Registration] = &[
-    for_event("sessionStart", COMMAND, 10),
-    for_event("beforeSubmitPrompt", COMMAND, 5),
-    for_event("postToolUse", COMMAND, 5),
-    for_event("postToolUseFailure", COMMAND, 5),
-    for_event("stop", COMMAND, 10),
-    for_event("subagentStop", COMMAND, 10),
-    for_event("sessionEnd", COMMAND, 5),
+    for_event("sessionStart", 10),
+    for_event("beforeSubmitPrompt", 5),
+    for_event("postToolUse", 5),
+    for_event("postToolUseFailure", 5),
+    for_event("stop", 10),
+    for_event("subagentStop", 10),
+    for_event("sessionEnd", 5),
 ];
 
 const TOOLS: ToolNames = &[("Shell", "Bash"), ("Task", "Agent")];

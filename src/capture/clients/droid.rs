@@ -12,8 +12,7 @@ use super::{
     respond,
 };
 use crate::{
-    incoming::{Incoming, IncomingKind, Skip, ToolUse},
-    payload::Payload,
+    incoming::ToolUse,
     transcript::{Message, Speaker, TurnPart, TurnRow},
 };
 
@@ -26,7 +25,9 @@ pub(super) static DROID: Client = Client {
         variables: &["DROID_PROJECT_DIR"],
     },
     project_variable: Some("DROID_PROJECT_DIR"),
-    parse,
+    parse: |payload, expected| {
+        claude_code::parse_with_tools(payload, expected, "CLAUDE_ENV_FILE", tool_use)
+    },
     transcript_line: Some(transcript_line),
     turn_row: Some(turn_row),
     hides_failures: true,
@@ -49,29 +50,16 @@ pub(super) static DROID: Client = Client {
     ..BASE
 };
 
-const COMMAND: &str = "hook --client droid";
 const HOOKS: &[Registration] = &[
-    for_event("SessionStart", COMMAND, 10),
-    for_event("UserPromptSubmit", COMMAND, 5),
-    for_all_tools("PostToolUse", COMMAND, 5),
-    for_event("Stop", COMMAND, 10),
-    for_event("SubagentStop", COMMAND, 10),
-    for_event("SessionEnd", COMMAND, 5),
+    for_event("SessionStart", 10),
+    for_event("UserPromptSubmit", 5),
+    for_all_tools("PostToolUse", 5),
+    for_event("Stop", 10),
+    for_event("SubagentStop", 10),
+    for_event("SessionEnd", 5),
 ];
 
 const TOOLS: ToolNames = &[("Execute", "Bash"), ("Create", "Write")];
-
-fn parse<'a>(
-    payload: &mut Payload<'a>,
-    expected: Option<IncomingKind>,
-) -> Result<Incoming<'a>, Skip> {
-    payload.take("CLAUDE_ENV_FILE");
-    let mut incoming = claude_code::parse_relative(payload, expected)?;
-    if let Incoming::ToolUse(used) = &mut incoming {
-        tool_use(used);
-    }
-    Ok(incoming)
-}
 
 fn tool_use(used: &mut ToolUse<'_>) {
     normalize::rename(used, TOOLS);

@@ -79,13 +79,12 @@ const SERVER: ServerFile = ServerFile {
     form: ServerForm::Plain(&[("trust", Extra::Flag(true))]),
 };
 
-const COMMAND: &str = "hook --client gemini";
 const HOOKS: &[Registration] = &[
-    for_event("SessionStart", COMMAND, 10),
-    for_event("BeforeAgent", COMMAND, 5),
-    for_all_tools("AfterTool", COMMAND, 5),
-    for_event("AfterAgent", COMMAND, 10),
-    for_event("SessionEnd", COMMAND, 5),
+    for_event("SessionStart", 10),
+    for_event("BeforeAgent", 5),
+    for_all_tools("AfterTool", 5),
+    for_event("AfterAgent", 10),
+    for_event("SessionEnd", 5),
 ];
 
 /// Names of tools; Qwen Code has the same.

@@ -6,10 +6,10 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::{
-    BASE, Client, Registration, claude_code,
+    BASE, CLAUDE_CODE_EVENTS, Client, claude_code,
     config::{Config, Dir, HooksForm, ServerFile, ServerForm},
     evidence::Evidence,
-    for_all_tools, for_event, normalize, respond,
+    normalize, respond,
 };
 use crate::{
     incoming::{Incoming, IncomingKind, LastMessages, Skip, ToolUse},
@@ -28,7 +28,7 @@ pub(super) static KIMI: Client = Client {
     tool_prefix: "mcp__claude-mem__",
     context_at: &[IncomingKind::Prompt],
     respond: respond::plain,
-    hooks: HOOKS,
+    hooks: CLAUDE_CODE_EVENTS,
     config: Config {
         dir: Dir::of_home(".kimi-code"),
         signs: &[],
@@ -44,17 +44,6 @@ pub(super) static KIMI: Client = Client {
     },
     ..BASE
 };
-
-const COMMAND: &str = "hook --client kimi";
-const HOOKS: &[Registration] = &[
-    for_event("SessionStart", COMMAND, 10),
-    for_event("UserPromptSubmit", COMMAND, 5),
-    for_all_tools("PostToolUse", COMMAND, 5),
-    for_all_tools("PostToolUseFailure", COMMAND, 5),
-    for_event("Stop", COMMAND, 10),
-    for_event("SubagentStop", COMMAND, 10),
-    for_event("SessionEnd", COMMAND, 5),
-];
 
 fn parse<'a>(
     payload: &mut Payload<'a>,

@@ -83,6 +83,12 @@ pub struct Client {
 }
 
 impl Client {
+    /// The command of a hook, without the program: `hook --client codex`, or an alias.
+    pub fn hook_command(&self, hook: &Registration) -> Cow<'static, str> {
+        let owner = self.config.registered_as.unwrap_or(self.name);
+        hook.alias.map_or_else(|| format!("{HOOK} --client {owner}").into(), Cow::Borrowed)
+    }
+
     /// Whether memory of a session's start is given with its first prompt.
     pub fn starts_with_prompt(&self) -> bool {
         self.context_at.contains(&IncomingKind::Prompt)
@@ -172,8 +178,8 @@ pub struct Registration {
     pub event: &'static str,
     /// Which tools; `None` for events without tools.
     pub matcher: Option<&'static str>,
-    /// Our command, without the program.
-    pub command: &'static str,
+    /// A command from before there was `hook`, without the program.
+    pub alias: Option<&'static str>,
     pub timeout_seconds: u32,
     /// The first version of the client that knows the event; `None` if all versions do.
     pub since: Option<Version>,
@@ -190,22 +196,25 @@ impl Registration {
 }
 
 /// A hook for an event without tools.
-const fn for_event(
-    event: &'static str,
-    command: &'static str,
-    timeout_seconds: u32,
-) -> Registration {
-    Registration { event, matcher: None, command, timeout_seconds, since: None }
+const fn for_event(event: &'static str, timeout_seconds: u32) -> Registration {
+    Registration { event, matcher: None, alias: None, timeout_seconds, since: None }
 }
 
 /// A hook for an event of all tools.
-const fn for_all_tools(
-    event: &'static str,
-    command: &'static str,
-    timeout_seconds: u32,
-) -> Registration {
-    Registration { matcher: Some("*"), ..for_event(event, command, timeout_seconds) }
+const fn for_all_tools(event: &'static str, timeout_seconds: u32) -> Registration {
+    Registration { matcher: Some("*"), ..for_event(event, timeout_seconds) }
 }
+
+/// Hooks of clients that have Claude Code's events.
+const CLAUDE_CODE_EVENTS: &[Registration] = &[
+    for_event("SessionStart", 10),
+    for_event("UserPromptSubmit", 5),
+    for_all_tools("PostToolUse", 5),
+    for_all_tools("PostToolUseFailure", 5),
+    for_event("Stop", 10),
+    for_event("SubagentStop", 10),
+    for_event("SessionEnd", 5),
+];
 
 /// The command that serves every client: `claude-mem hook --client NAME`.
 pub const HOOK: &str = "hook";

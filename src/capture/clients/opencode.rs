@@ -9,10 +9,7 @@ use super::{
     normalize::{self, ToolNames},
     respond,
 };
-use crate::{
-    incoming::{Incoming, IncomingKind, Skip, ToolUse},
-    payload::Payload,
-};
+use crate::incoming::ToolUse;
 
 pub(super) static OPENCODE: Client = Client {
     name: "opencode",
@@ -22,7 +19,9 @@ pub(super) static OPENCODE: Client = Client {
         transcript: &[],
         variables: &[],
     },
-    parse,
+    parse: |payload, expected| {
+        claude_code::parse_with_tools(payload, expected, "platform", tool_use)
+    },
     tool_prefix: "claude-mem_",
     respond: respond::nested,
     config: Config {
@@ -57,18 +56,6 @@ const TOOLS: ToolNames = &[
     ("task", "Agent"),
     ("todowrite", "TodoWrite"),
 ];
-
-fn parse<'a>(
-    payload: &mut Payload<'a>,
-    expected: Option<IncomingKind>,
-) -> Result<Incoming<'a>, Skip> {
-    payload.take("platform");
-    let mut incoming = claude_code::parse_relative(payload, expected)?;
-    if let Incoming::ToolUse(used) = &mut incoming {
-        tool_use(used);
-    }
-    Ok(incoming)
-}
 
 fn tool_use(used: &mut ToolUse<'_>) {
     normalize::rename(used, TOOLS);

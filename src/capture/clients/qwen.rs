@@ -2,10 +2,10 @@
 //! model, then without a prompt.
 
 use super::{
-    BASE, Client, Registration, claude_code,
+    BASE, CLAUDE_CODE_EVENTS, Client, claude_code,
     config::{Config, Dir, Extra, HooksForm, ServerFile, ServerForm, TimeoutUnit},
     evidence::Evidence,
-    for_all_tools, for_event, gemini, normalize, respond,
+    gemini, normalize, respond,
 };
 use crate::{
     incoming::{Incoming, IncomingKind, Skip, ToolUse},
@@ -25,7 +25,7 @@ pub(super) static QWEN: Client = Client {
     parse,
     tool_prefix: "mcp__claude-mem__",
     respond: respond::nested,
-    hooks: HOOKS,
+    hooks: CLAUDE_CODE_EVENTS,
     config: Config {
         dir: Dir::of_home(".qwen"),
         signs: &[],
@@ -41,17 +41,6 @@ pub(super) static QWEN: Client = Client {
     },
     ..BASE
 };
-
-const COMMAND: &str = "hook --client qwen";
-const HOOKS: &[Registration] = &[
-    for_event("SessionStart", COMMAND, 10),
-    for_event("UserPromptSubmit", COMMAND, 5),
-    for_all_tools("PostToolUse", COMMAND, 5),
-    for_all_tools("PostToolUseFailure", COMMAND, 5),
-    for_event("Stop", COMMAND, 10),
-    for_event("SubagentStop", COMMAND, 10),
-    for_event("SessionEnd", COMMAND, 5),
-];
 
 fn parse<'a>(
     payload: &mut Payload<'a>,

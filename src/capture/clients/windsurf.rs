@@ -46,13 +46,12 @@ pub(super) static WINDSURF: Client = Client {
     ..BASE
 };
 
-const COMMAND: &str = "hook --client windsurf";
 const HOOKS: &[Registration] = &[
-    for_event("pre_user_prompt", COMMAND, 0),
-    for_event("post_run_command", COMMAND, 0),
-    for_event("post_write_code", COMMAND, 0),
-    for_event("post_mcp_tool_use", COMMAND, 0),
-    for_event("post_cascade_response", COMMAND, 0),
+    for_event("pre_user_prompt", 0),
+    for_event("post_run_command", 0),
+    for_event("post_write_code", 0),
+    for_event("post_mcp_tool_use", 0),
+    for_event("post_cascade_response", 0),
 ];
 
 /// Only commands name their directory; otherwise the hook's own counts.
