@@ -1,5 +1,6 @@
 //! Events to rows: the projections, folding new events into the database, and rebuilding it.
 
+mod batch;
 mod compactions;
 mod corrections;
 mod decision_text;

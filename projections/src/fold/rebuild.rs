@@ -3,8 +3,9 @@
 use crate::{
     error::{Error, Result},
     fold::{
+        batch::{Batch, LogSource},
         fts_rebuild::Indexing,
-        incremental::{Batch, FoldState, Folded, LogSource, RebuildReason, fold_within},
+        incremental::{FoldState, Folded, RebuildReason, fold_within},
     },
     store::{
         Options, Store,
