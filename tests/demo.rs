@@ -2,7 +2,10 @@
 
 use std::fs;
 
-use crate::sandbox::Sandbox;
+use crate::{
+    sandbox::{AtTerminal, Sandbox},
+    terminal::too_wide,
+};
 
 #[test]
 fn the_demo_shows_all_steps_and_leaves_nothing() {
@@ -20,7 +23,7 @@ fn the_demo_shows_all_steps_and_leaves_nothing() {
         " Always use the existing redis client, never open a second one",
         "decision: Counted per IP instead of per account",
         "SQLite instead of Postgres for the order history",
-        "- decision: Counted per IP instead of per account",
+        "-  decision  Counted per IP instead of per account",
         "43 events indexed: 6 observations and 3 summaries",
     ] {
         assert!(shown.contains(expected), "{expected}\n{shown}");
@@ -35,8 +38,11 @@ fn the_demo_shows_all_steps_and_leaves_nothing() {
 #[test]
 fn the_demo_writes_only_to_its_directory() {
     let sandbox = Sandbox::new();
-    let shown = sandbox.run(&["demo", "--keep", "kept"]).ok();
-    assert!(shown.contains("claude-mem viewer"), "{shown}");
+    let demo = AtTerminal::start(sandbox.command(&["demo", "--keep", "kept"]), 80, 24);
+    let (pieces, code) = demo.finish();
+    let shown = pieces.concat();
+    assert!(code == 0 && shown.contains("claude-mem viewer"), "{shown}");
+    assert_eq!(too_wide("demo", &shown, 80), Vec::<String>::new());
     let data = sandbox.home().join("kept/data");
     let environment = [("CLAUDE_MEM_DATA_DIR", data.to_str().unwrap())];
     let found = sandbox.run_with(&["search", "redis", "--json"], &environment, "").ok();

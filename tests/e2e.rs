@@ -59,6 +59,7 @@ mod settings;
 mod ship;
 mod soak;
 mod statusline;
+mod terminal;
 mod tls;
 mod vectors;
 mod verify;

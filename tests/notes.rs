@@ -68,7 +68,7 @@ fn forgotten_memories_are_hidden_until_undone() {
     let ids = ["the walrus sleeps", "the otter swims"].map(|text| remember(&sandbox, text));
     assert_eq!(ids, ["1", "2"]);
     let error = sandbox.run(&["forget", "1"]).fails(2);
-    assert!(error.contains("1 | note | home | the walrus sleeps"), "{error}");
+    assert!(error.contains("1  home  note  the walrus sleeps"), "{error}");
     assert!(error.contains("1 memory would be forgotten") && error.contains("`--yes`"), "{error}");
     assert!(output(&sandbox).contains("walrus"), "a refusal changes nothing");
     let forgot: Value =

@@ -63,7 +63,7 @@ fn past_work_is_found_by_half_remembered_words() {
         objects(&sandbox, &["search", "--file", "coupon.rs", "--kind", "observation", "--json"]);
     assert_eq!(by_file.len(), 1, "{by_file:#?}");
     let lines = run(&sandbox, &["search", "applied twice", "--kind", "prompt"]).ok();
-    assert_eq!(lines, "P1    1d  shop  prompt  coupons are applied twice\n");
+    assert_eq!(lines, "P1  1d  shop  prompt  coupons are applied twice\n");
 }
 
 #[test]
@@ -111,9 +111,7 @@ fn a_timeline_shows_events_before_and_after() {
     }
     let lines = run(&sandbox, &["timeline", "1", "--before", "1", "--after", "0"]).ok();
     assert!(
-        lines.starts_with(
-            "2026-03-02\n  P1  10:00  prompt       coupons are applied twice\n▶  1  10:0"
-        ),
+        lines.starts_with("2026-03-02\n  P1  10:00  prompt  coupons are applied twice\n▶  1  10:0"),
         "{lines}"
     );
     let latest = run(&sandbox, &["timeline", "--before", "1"]).ok();

@@ -259,7 +259,7 @@ fn a_shadow_is_compared_before_it_is_shown() {
     let head =
         "generation 1 against the previous memories: 0 gone, 0 new, 3 reworded, 0 the same\n";
     assert!(before.starts_with(head), "{before}");
-    let pair = "~ feature: saw work 1 of a\n  feature: new work 1 of a\n";
+    let pair = "~  feature  saw work 1 of a\n   feature  new work 1 of a\n";
     assert!(before.contains(pair), "{before}");
     sandbox.run(&["replay", "--adopt", "1"]).ok();
     assert!(titles(&sandbox).iter().all(|title| title.starts_with("new")));

@@ -4,9 +4,9 @@ use std::{
     env,
     ffi::OsStr,
     fs,
-    io::Write,
+    io::{Read as _, Write},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     sync::OnceLock,
 };
 
@@ -206,4 +206,44 @@ pub(crate) fn terminal() -> (fs::File, String) {
     unlockpt(&shown).unwrap();
     let name = ptsname(&shown, Vec::new()).unwrap().into_string().unwrap();
     (shown.into(), name)
+}
+
+/// A command at a terminal of this size.
+pub(crate) struct AtTerminal {
+    child: Child,
+    /// The end of the terminal that a person has.
+    screen: fs::File,
+}
+
+impl AtTerminal {
+    /// Starts the command with all its streams at the terminal.
+    pub(crate) fn start(mut command: Command, columns: u16, rows: u16) -> Self {
+        let (screen, name) = terminal();
+        let size =
+            rustix::termios::Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        rustix::termios::tcsetwinsize(&screen, size).unwrap();
+        let open = || fs::OpenOptions::new().read(true).write(true).open(&name).unwrap();
+        command.env("TERM", "xterm-256color").env("PAGER", "cat");
+        let child = command.stdin(open()).stdout(open()).stderr(open()).spawn().unwrap();
+        Self { child, screen }
+    }
+
+    /// Types keys.
+    pub(crate) fn keys(&mut self, keys: &str) {
+        self.screen.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Reads each piece that is written until the command ends, then its exit code.
+    pub(crate) fn finish(mut self) -> (Vec<String>, i32) {
+        let mut pieces = Vec::new();
+        let mut piece = [0; 8192];
+        // It ends with an error once nobody has the other end open.
+        while let Ok(length) = self.screen.read(&mut piece) {
+            if length == 0 {
+                break;
+            }
+            pieces.push(String::from_utf8_lossy(&piece[..length]).into_owned());
+        }
+        (pieces, self.child.wait().unwrap().code().unwrap())
+    }
 }

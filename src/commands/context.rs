@@ -15,7 +15,7 @@ use claude_mem_memory::{
     resolve, store,
 };
 
-/// Show the context that Claude receives at session start; also the `SessionStart` hook
+/// Show the context that Claude receives at session start
 ///
 /// Claude Code runs this without arguments and with JSON on stdin: then it records the session and responds with
 /// its context. On a terminal, or with any option, it prints the context and records nothing.

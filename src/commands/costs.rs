@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use clap::{Args, ValueEnum};
 use claude_mem_projections::Cost;
 use jiff::tz::TimeZone;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::table::{Column, Table};
 use claude_mem_core::{app::App, failure::Failure, time_arg::When};
 use claude_mem_distill::{dollars, tokens};
 use claude_mem_memory::store;
@@ -57,50 +58,57 @@ impl Costs {
         if lines.is_empty() && !self.json {
             return app.output.line("no requests yet");
         }
-        let width = lines.keys().map(|name| name.chars().count()).max().unwrap_or(0).max(5);
-        if !self.json {
-            app.output.line(app.output.dim(&format!(
-                "{:<width$}  {:>9}  {:>8}  {:>9}  {:>6}  {:>12}  {:>9}",
-                "", "cost", "tokens", "responses", "failed", "observations", "cost each"
-            )))?;
+        let total = (lines.len() > 1 || self.json).then(|| ("total".to_owned(), all));
+        let lines = lines.into_iter().chain(total);
+        if self.json {
+            return lines
+                .into_iter()
+                .try_for_each(|(name, cost)| app.output.json(&self.to_json(&name, &cost)));
         }
-        for (name, cost) in &lines {
-            self.print(app, name, cost, width)?;
+        let mut table = Table::new([
+            Column::text(""),
+            Column::number("cost"),
+            Column::number("tokens"),
+            Column::number("responses"),
+            Column::number("failed"),
+            Column::number("memories"),
+            Column::number("each"),
+        ]);
+        for (name, cost) in lines {
+            table.row([
+                name,
+                dollars(cost.cost_micros),
+                tokens(cost.tokens_in + cost.tokens_out),
+                cost.replies.to_string(),
+                cost.failures.to_string(),
+                cost.observations.to_string(),
+                each(&cost).map_or_else(|| "-".to_owned(), dollars),
+            ]);
         }
-        if lines.len() > 1 || self.json {
-            self.print(app, "total", &all, width)?;
-        }
-        Ok(())
+        table.print(app)
     }
 
-    fn print(&self, app: &mut App, name: &str, cost: &Cost, width: usize) -> Result<(), Failure> {
-        let each = cost.cost_micros.checked_div(cost.observations);
-        if self.json {
-            let key = match self.by {
-                By::Day => "day",
-                By::Project => "project",
-                By::Model => "model",
-            };
-            return app.output.json(&json!({
-                key: name,
-                "replies": cost.replies,
-                "failures": cost.failures,
-                "observations": cost.observations,
-                "tokens_in": cost.tokens_in,
-                "tokens_cached": cost.tokens_cached,
-                "tokens_out": cost.tokens_out,
-                "cost_usd": cost.cost_micros as f64 / 1e6,
-                "cost_usd_per_observation": each.map(|micros| micros as f64 / 1e6),
-            }));
-        }
-        let each = each.map_or_else(|| "-".to_owned(), dollars);
-        app.output.line(format_args!(
-            "{name:<width$}  {:>9}  {:>8}  {:>9}  {:>6}  {:>12}  {each:>9}",
-            dollars(cost.cost_micros),
-            tokens(cost.tokens_in + cost.tokens_out),
-            cost.replies,
-            cost.failures,
-            cost.observations,
-        ))
+    fn to_json(&self, name: &str, cost: &Cost) -> Value {
+        let key = match self.by {
+            By::Day => "day",
+            By::Project => "project",
+            By::Model => "model",
+        };
+        json!({
+            key: name,
+            "replies": cost.replies,
+            "failures": cost.failures,
+            "observations": cost.observations,
+            "tokens_in": cost.tokens_in,
+            "tokens_cached": cost.tokens_cached,
+            "tokens_out": cost.tokens_out,
+            "cost_usd": cost.cost_micros as f64 / 1e6,
+            "cost_usd_per_observation": each(cost).map(|micros| micros as f64 / 1e6),
+        })
     }
+}
+
+/// The average cost of an observation, in millionths of a dollar.
+fn each(cost: &Cost) -> Option<u64> {
+    cost.cost_micros.checked_div(cost.observations)
 }

@@ -4,6 +4,7 @@ use clap::Args;
 use claude_mem_projections::{ComparedObservation, Generation, Store};
 use serde_json::{Value, json};
 
+use super::memory_rows::{MemoryRow, memory_lines};
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_distill::{Change, changes};
 use claude_mem_memory::store;
@@ -118,20 +119,27 @@ fn print(app: &mut App, changes: &[Change]) -> Result<(), Failure> {
             app.output.line(heading)?;
             place = here;
         }
-        match change {
-            Change::Gone(old) => app.output.line(format_args!("- {}", name(old)))?,
-            Change::New(new) => app.output.line(format_args!("+ {}", name(new)))?,
-            Change::Reworded(old, new) => {
-                app.output.line(format_args!("~ {}\n  {}", name(old), name(new)))?;
-            }
-            Change::Same(_) => {}
-        }
+        let rows = match change {
+            Change::Gone(old) => vec![row("-", "31", old)],
+            Change::New(new) => vec![row("+", "32", new)],
+            Change::Reworded(old, new) => vec![row("~", "33", old), row("", "33", new)],
+            Change::Same(_) => Vec::new(),
+        };
+        let columns = app.output.columns();
+        let lines = memory_lines(&app.output, columns, &rows, |_, text| text.to_owned());
+        lines.iter().flatten().try_for_each(|line| app.output.line(line))?;
     }
     Ok(())
 }
 
-fn name(observation: &ComparedObservation) -> String {
-    format!("{}: {}", observation.kind, observation.title)
+fn row(sign: &str, colour: &'static str, observation: &ComparedObservation) -> MemoryRow {
+    MemoryRow {
+        id: sign.into(),
+        label: observation.kind.clone(),
+        colour,
+        title: observation.title.clone(),
+        ..MemoryRow::default()
+    }
 }
 
 fn to_json(change: &Change) -> Value {

@@ -3,10 +3,16 @@
 use std::collections::BTreeSet;
 
 use clap::Args;
-use claude_mem_projections::{Store, search::MemoryId};
+use claude_mem_projections::{
+    MemorySource, Store,
+    search::{Kind, MemoryId},
+};
 use serde_json::json;
 
-use super::confirm::confirm;
+use super::{
+    confirm::confirm,
+    memory_rows::{MemoryRow, memory_lines},
+};
 use claude_mem_core::{app::App, failure::Failure, format, time_arg::Between};
 use claude_mem_maintenance::compact::{self, Options};
 use claude_mem_memory::{
@@ -79,13 +85,12 @@ impl Forget {
                 return Err(nothing(&meant.projects));
             }
             let count = meant.memories.len();
-            self.ask(app, forget::lines(&meant.memories), count, meant.events)?;
+            self.ask(app, &meant.memories.iter().collect::<Vec<_>>(), meant.events)?;
             (count, meant.events, forget::forget_meant(app, &mut store, &meant, &reason)?)
         } else {
             let taken = forget::find(&store, &self.ids)?;
             let count = taken.named.len() + taken.also.len();
-            let lines = forget::lines(&taken.named).chain(forget::lines(&taken.also));
-            self.ask(app, lines, count, 0)?;
+            self.ask(app, &taken.named.iter().chain(&taken.also).collect::<Vec<_>>(), 0)?;
             (count, 0, forget::forget(app, &mut store, &taken, &reason)?)
         };
         drop(store);
@@ -127,16 +132,12 @@ impl Forget {
         Ok(condition)
     }
 
-    fn ask(
-        &self,
-        app: &mut App,
-        lines: impl Iterator<Item = String>,
-        count: usize,
-        events: u64,
-    ) -> Result<(), Failure> {
-        for line in lines.take(LINES_MAX) {
-            app.output.say(line);
-        }
+    fn ask(&self, app: &mut App, memories: &[&MemorySource], events: u64) -> Result<(), Failure> {
+        let count = memories.len();
+        let rows: Vec<MemoryRow> = memories.iter().copied().take(LINES_MAX).map(row).collect();
+        let columns = app.output.stderr_columns();
+        let lines = memory_lines(&app.output, columns, &rows, |_, text| text.to_owned());
+        lines.iter().flatten().for_each(|line| app.output.say(line));
         if count > LINES_MAX {
             app.output.say(format_args!("… and {} more", count - LINES_MAX));
         }
@@ -150,6 +151,18 @@ impl Forget {
             &format!("{what} would be forgotten{for_good}"),
             &format!("Forget {what}{for_good}?"),
         )
+    }
+}
+
+fn row(memory: &MemorySource) -> MemoryRow {
+    let MemorySource { name, type_, title, project, .. } = memory;
+    MemoryRow {
+        id: name.to_string(),
+        project: project.clone(),
+        label: if name.kind == Kind::Prompt { "prompt".into() } else { type_.clone() },
+        colour: "34",
+        title: title.clone(),
+        ..MemoryRow::default()
     }
 }
 

@@ -19,11 +19,11 @@ const GROUPS: [(&str, &[&str]); 8] = [
 ];
 
 const EXAMPLES: &str = "\
-Examples:
-  claude-mem demo                          try it without changing any of your files
+  claude-mem                               search while you type
+  claude-mem demo                          try it without changing your files
   claude-mem install                       set up Claude Code
   claude-mem search why sqlite             find a memory
-  claude-mem replay --since 30d --dry-run  estimate the cost of reprocessing a month
+  claude-mem replay --since 30d --dry-run  estimate the cost of a reprocessing
 
 `claude-mem COMMAND --help` shows the options of a command.
 Exit codes: 0 success, 1 failure, 2 wrong usage.
@@ -33,15 +33,23 @@ Exit codes: 0 success, 1 failure, 2 wrong usage.
 pub(super) fn command() -> Command {
     let command = CommandLine::command();
     let commands = grouped(&command);
+    let [usage, examples, options] =
+        ["Usage:", "Examples:", "Options:"].map(|text| title(&command, text));
     command.help_template(format!(
-        "{{about}}\n\nUsage: claude-mem COMMAND\n\n{commands}{EXAMPLES}\nOptions:\n{{options}}\n"
+        "{{about}}\n\n{usage} claude-mem COMMAND\n\n{commands}{examples}\n{EXAMPLES}\n{options}\n{{options}}\n"
     ))
+}
+
+/// In the style that the help of each command has. The parser removes it where there is no terminal.
+fn title(command: &Command, title: &str) -> String {
+    let style = command.get_styles().get_header();
+    format!("{style}{title}{style:#}")
 }
 
 fn grouped(command: &Command) -> String {
     let mut text = String::new();
-    for (title, names) in GROUPS {
-        let _ = writeln!(text, "{title}:");
+    for (group, names) in GROUPS {
+        let _ = writeln!(text, "{}", title(command, &format!("{group}:")));
         for name in names {
             let about = command.find_subcommand(name).and_then(Command::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
@@ -51,7 +59,8 @@ fn grouped(command: &Command) -> String {
     }
     let _ = writeln!(
         text,
-        "Hooks, called by Claude Code:\n  {}\n",
+        "{}\n  {}\n",
+        title(command, "Hooks, called by Claude Code:"),
         hooks().collect::<Vec<_>>().join(", ")
     );
     text
@@ -83,7 +92,7 @@ mod tests {
     fn the_first_page_fits_a_terminal() {
         let page = command().render_help().to_string();
         for line in page.lines() {
-            assert!(line.chars().count() <= 100, "{line}");
+            assert!(line.chars().count() <= 80, "{line}");
         }
     }
 }

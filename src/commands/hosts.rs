@@ -7,7 +7,11 @@ use claude_mem_events::{Event, EventItem, EventReader, Forgotten, Seq};
 use claude_mem_projections::{Host, HostState, Store};
 use serde_json::json;
 
-use super::{confirm::confirm, recall::ago};
+use super::{
+    confirm::confirm,
+    recall::ago,
+    table::{Column, Table},
+};
 use claude_mem_core::{app::App, failure::Failure, format::count, time_arg::rfc3339};
 use claude_mem_memory::{
     remember::{record, session},
@@ -85,6 +89,12 @@ fn list(app: &mut App, is_json: bool) -> Result<(), Failure> {
     if all.is_empty() && !is_json {
         return app.output.line("no memories of other machines; see `claude-mem pull --help`");
     }
+    let mut table = Table::new([
+        Column::number("log"),
+        Column::text("name"),
+        Column::text("id"),
+        Column::text("state"),
+    ]);
     for KnownHost { id, host } in all {
         let state = folded.iter().find(|state| state.id == id.0);
         let Host { number, name, is_hidden, is_dropped } = &host;
@@ -103,10 +113,9 @@ fn list(app: &mut App, is_json: bool) -> Result<(), Failure> {
             (_, true) => "hidden".into(),
             _ => shown(app, state),
         };
-        let id = app.output.dim(&id.to_string()[..8]);
-        app.output.line(format_args!("{number:>3}  {name}  {id}  {line}"))?;
+        table.row([&number.to_string(), name, &id.to_string()[..8], &line]);
     }
-    Ok(())
+    if is_json { Ok(()) } else { table.print(app) }
 }
 
 fn shown(app: &App, state: Option<&HostState>) -> String {

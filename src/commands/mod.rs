@@ -23,6 +23,7 @@ mod key;
 mod log;
 mod man;
 mod mcp;
+mod memory_rows;
 mod plugin;
 mod progress;
 mod projects;
@@ -41,6 +42,7 @@ pub(crate) mod ship;
 mod show;
 mod status;
 pub(crate) mod statusline;
+mod table;
 mod timeline;
 mod uninstall;
 mod verify;
@@ -59,8 +61,10 @@ use claude_mem_core::{
     app::{App, is_coloured},
     environment::Environment,
     failure::{Failure, nearest},
+    os::stderr_columns,
     pager::Pager,
     safe_text::clean,
+    wrap::wrap,
 };
 
 /// Long-term memory for Claude Code
@@ -220,7 +224,8 @@ pub(crate) fn main() -> u8 {
 }
 
 fn report(failure: &Failure) -> u8 {
-    let text = failure.render(is_coloured(&Environment::of_process(), &io::stderr()));
+    let is_coloured = is_coloured(&Environment::of_process(), &io::stderr());
+    let text = failure.render_wrapped(is_coloured, stderr_columns());
     // If stderr is closed, the exit code still reports the failure.
     let _ = io::stderr().write_all(text.as_bytes());
     failure.exit_code()
@@ -235,7 +240,13 @@ fn explain(error: &clap::Error) -> u8 {
     }
     if error.use_stderr() {
         // The message quotes what was typed, which may contain control characters.
-        let _ = io::stderr().write_all(clean(&error.render().to_string()).as_bytes());
+        let text = error.render().to_string();
+        let text = clean(&text);
+        let text = match stderr_columns() {
+            Some(columns) => wrap(&text, columns),
+            None => text.into_owned(),
+        };
+        let _ = io::stderr().write_all(text.as_bytes());
     } else {
         let _ = error.print();
     }

@@ -3,7 +3,10 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::recall::{ago, cut, plain};
+use super::{
+    recall::ago,
+    table::{Column, Table},
+};
 use claude_mem_core::{app::App, failure::Failure, time_arg::rfc3339};
 use claude_mem_memory::{
     projects::{self, ListedProject},
@@ -82,9 +85,6 @@ impl Projects {
     }
 }
 
-/// Longer names are cut.
-const NAME_CHARS_MAX: usize = 24;
-
 fn list(app: &mut App, listed: &[ListedProject], is_json: bool) -> Result<(), Failure> {
     if is_json {
         return listed.iter().try_for_each(|project| app.output.json(&to_json(project)));
@@ -93,25 +93,26 @@ fn list(app: &mut App, listed: &[ListedProject], is_json: bool) -> Result<(), Fa
         app.output.say("no project is recorded yet");
         return Ok(());
     }
-    let width = listed.iter().map(|project| project.stats.label.chars().count()).max().unwrap_or(0);
-    let width = width.clamp(4, NAME_CHARS_MAX);
-    let head = format!("{:width$}  sessions  memories  last  folder", "name");
-    app.output.line(app.output.dim(&head))?;
+    let mut table = Table::new([
+        Column::text("name"),
+        Column::number("sessions"),
+        Column::number("memories"),
+        Column::number("last"),
+        Column::text("folder"),
+    ]);
     for ListedProject { stats, aliases } in listed {
-        let name = cut(&plain(&stats.label), width);
-        let last = stats.at_us.map(|at_us| ago(at_us, app.clock.now())).unwrap_or_default();
-        let memories = stats.observations + stats.summaries;
-        let place = plain(stats.root.as_deref().unwrap_or(&stats.key));
-        app.output.line(format_args!(
-            "{name:width$}  {:>8}  {memories:>8}  {last:>4}  {place}",
-            stats.sessions
-        ))?;
+        table.row([
+            stats.label.clone(),
+            stats.sessions.to_string(),
+            (stats.observations + stats.summaries).to_string(),
+            stats.at_us.map(|at_us| ago(at_us, app.clock.now())).unwrap_or_default(),
+            stats.root.as_ref().unwrap_or(&stats.key).clone(),
+        ]);
         for alias in aliases {
-            let line = format!("{:width$}  also {}", "", plain(&alias.key));
-            app.output.line(app.output.dim(&line))?;
+            table.row(["", "", "", "also", alias.key.as_str()]);
         }
     }
-    Ok(())
+    table.print(app)
 }
 
 fn to_json(ListedProject { stats, aliases }: &ListedProject) -> serde_json::Value {

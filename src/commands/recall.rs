@@ -42,13 +42,6 @@ pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-pub(crate) fn cut(text: &str, chars_max: usize) -> String {
-    match text.char_indices().nth(chars_max) {
-        Some(_) => text.chars().take(chars_max.saturating_sub(1)).chain(['…']).collect(),
-        None => text.into(),
-    }
-}
-
 /// The text with the query's words in bold.
 pub(crate) fn marked(query: &Query, text: &str, output: &Output) -> String {
     let mut out = String::new();
@@ -80,6 +73,5 @@ mod tests {
     #[test]
     fn lines_hold_nothing_that_moves_the_cursor() {
         assert_eq!(plain("a\u{1b}[31m\nb"), "a [31m b");
-        assert_eq!((cut("abcd", 4), cut("abcde", 4)), ("abcd".into(), "abc…".into()));
     }
 }

@@ -1,7 +1,7 @@
 //! `claude-mem replay`: rebuild the database, or reprocess the log with another prompt or model.
 
 use std::{
-    io::{self, BufRead, IsTerminal},
+    io::{self, IsTerminal},
     path::PathBuf,
 };
 
@@ -10,7 +10,7 @@ use claude_mem_log::Log;
 use claude_mem_projections::{EventFilter, Store};
 use serde_json::json;
 
-use super::{diff::no_generation, progress::Progress};
+use super::{confirm::ask, diff::no_generation, progress::Progress};
 use claude_mem_core::{
     app::App, failure::Failure, format::count, settings::ProviderName, time_arg::Between,
 };
@@ -161,7 +161,7 @@ impl Replay {
     ) -> Result<(), Failure> {
         let is_beyond = prepared.is_beyond_cap(app, store)?;
         if is_beyond && !self.yes {
-            confirm(&prepared.estimate)?;
+            confirm(app, &prepared.estimate)?;
         }
         let is_limited = !self.yes && !is_beyond;
         let threads = self.concurrency.map_or_else(|| concurrency(app), usize::from);
@@ -319,21 +319,14 @@ fn outcome(generation: u32, is_shadow: bool) -> String {
     }
 }
 
-fn confirm(estimate: &Estimate) -> Result<(), Failure> {
-    let refusal = || {
-        let sum = tokens(estimate.spent.tokens_in + estimate.spent.tokens_out);
-        Failure::new(format!("about {sum} tokens exceed the daily cap"))
-            .meaning("no request was sent")
-            .remedy("exceed the cap with `--yes`")
-    };
+fn confirm(app: &mut App, estimate: &Estimate) -> Result<(), Failure> {
     if !io::stdin().is_terminal() {
-        return Err(refusal());
+        let sum = tokens(estimate.spent.tokens_in + estimate.spent.tokens_out);
+        return Err(Failure::new(format!("about {sum} tokens exceed the daily cap"))
+            .meaning("no request was sent")
+            .remedy("exceed the cap with `--yes`"));
     }
-    // On stderr, so that stdout has only the result.
-    eprint!("This exceeds the daily cap. Continue? [y/N] ");
-    let mut answer = String::new();
-    let _ = io::stdin().lock().read_line(&mut answer);
-    if answer.trim().eq_ignore_ascii_case("y") { Ok(()) } else { Err(refusal()) }
+    ask(app, "This exceeds the daily cap. Continue?")
 }
 
 /// Makes a complete generation the current one.

@@ -6,12 +6,13 @@ use clap::{Args, ValueEnum};
 use claude_mem_projections::EventFilter;
 use serde::Serialize;
 
-use super::recall::{cut, plain};
+use super::recall::plain;
 use claude_mem_core::{
     app::App,
     failure::Failure,
     format::count,
     time_arg::{When, local, micros, rfc3339},
+    wrap::{cut, wrap_hanging},
 };
 use claude_mem_distill::{dollars, tokens};
 use claude_mem_memory::{
@@ -154,7 +155,7 @@ fn numbers(total: &Totals) -> String {
             tokens(total.tokens)
         ),
     ];
-    wrapped("", "", &parts.join(", "))
+    wrapped("", &parts.join(", "))
 }
 
 fn micro_dollars(total: &Totals) -> u64 {
@@ -173,7 +174,7 @@ fn section(
     }
     let _ = write!(text, "### {title}\n\n");
     for item in items.take(limit) {
-        text.push_str(&wrapped("- ", "  ", &cut(&item, ITEM_CHARS_MAX)));
+        text.push_str(&wrapped("- ", &cut(&item, ITEM_CHARS_MAX)));
     }
     if total > limit {
         let _ = writeln!(text, "- and {} more", total - limit);
@@ -220,26 +221,9 @@ fn code(text: &str) -> String {
     if text.contains('`') { text.to_owned() } else { format!("`{text}`") }
 }
 
-/// Breaks a text between words. Words that are longer than a line stay whole.
-fn wrapped(first: &str, rest: &str, text: &str) -> String {
-    let mut lines = String::from(first);
-    let (mut columns, mut is_start) = (first.len(), true);
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if !is_start && columns + 1 + length > COLUMNS {
-            lines.push('\n');
-            lines.push_str(rest);
-            (columns, is_start) = (rest.len(), true);
-        }
-        if !is_start {
-            lines.push(' ');
-            columns += 1;
-        }
-        lines.push_str(word);
-        (columns, is_start) = (columns + length, false);
-    }
-    lines.push('\n');
-    lines
+/// Breaks a text between words, below its start.
+fn wrapped(start: &str, text: &str) -> String {
+    wrap_hanging(&format!("{start}{text}"), COLUMNS, start.len()) + "\n"
 }
 
 #[cfg(test)]
@@ -247,15 +231,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_broken_between_words() {
-        let text = "word ".repeat(40);
-        let lines = wrapped("- ", "  ", &text);
-        assert!(
-            lines.lines().all(|line| line.len() <= COLUMNS && line.ends_with("word")),
-            "{lines}"
-        );
-        assert_eq!(lines.split_whitespace().filter(|word| *word == "word").count(), 40);
-        assert_eq!(wrapped("- ", "  ", &"x".repeat(90)).lines().count(), 1);
+    fn entries_are_wrapped_and_commands_quoted() {
+        let lines = wrapped("- ", "word ".repeat(40).trim_end());
+        assert!(lines.lines().skip(1).all(|line| line.starts_with("  word")), "{lines}");
         assert_eq!((code("ls"), code("echo `ls`")), ("`ls`".into(), "echo `ls`".into()));
     }
 }

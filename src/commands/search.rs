@@ -6,9 +6,14 @@ use clap::{Args, ValueEnum};
 use claude_mem_projections::search::{
     self as query, Explanation, Hit, InvalidMemoryId, Kind, SearchResults,
 };
+use jiff::Timestamp;
 use serde::Serialize;
 
-use super::recall::{ago, colour, cut, label, marked, plain};
+use super::{
+    memory_rows::{MemoryRow, memory_lines},
+    recall::{ago, colour, label, marked},
+    table::GAP,
+};
 use claude_mem_core::{app::App, failure::Failure, time_arg::Between};
 use claude_mem_memory::{
     memory_json::HitJson,
@@ -162,17 +167,20 @@ fn print(app: &mut App, found: &SearchResults, is_explained: bool) -> Result<(),
     for explanation in &found.explanation {
         print_explanation(app, explanation)?;
     }
-    let widths = Widths::of(&found.hits);
-    for hit in &found.hits {
-        for line in lines(app, found, hit, &widths) {
-            app.output.line(line)?;
-        }
+    let now = app.clock.now();
+    let rows: Vec<MemoryRow> = found.hits.iter().map(|hit| row(hit, now)).collect();
+    let output = &app.output;
+    let mark = |_: &MemoryRow, text: &str| marked(&found.query, text, output);
+    let lines = memory_lines(output, output.columns(), &rows, mark);
+    let indent = rows.iter().map(|row| row.id.len()).max().unwrap_or(0) + GAP;
+    for (hit, lines) in found.hits.iter().zip(lines) {
+        lines.into_iter().try_for_each(|line| app.output.line(line))?;
         if let Some(score) = hit.explanation.as_ref().filter(|_| is_explained) {
             let term = |(term, part): (&query::Term, &f64)| format!("{} {part:.2}", term.text);
             let mut parts: Vec<String> =
                 found.query.terms.iter().zip(&score.terms).map(term).collect();
             parts.push(format!("together {:.2}", score.together));
-            let mut line = format!("{:1$}score {2:.2}", "", widths.name + 2, hit.score);
+            let mut line = format!("{:indent$}score {:.2}", "", hit.score);
             match (score.cosine, score.coverage) {
                 (_, None) => line += " = ",
                 (cosine, Some(coverage)) => {
@@ -212,52 +220,20 @@ fn print_explanation(app: &mut App, explanation: &Explanation) -> Result<(), Fai
     Ok(())
 }
 
-struct Widths {
-    name: usize,
-    project: usize,
-    label: usize,
-}
-
-impl Widths {
-    fn of(hits: &[Hit]) -> Self {
-        let widest = |of: &dyn Fn(&Hit) -> usize| hits.iter().map(of).max().unwrap_or(0);
-        Self {
-            name: widest(&|hit| hit.name.to_string().len()),
-            project: widest(&|hit| place(hit).chars().count()).min(24),
-            label: widest(&|hit| label(hit).chars().count()).min(14),
-        }
-    }
-}
-
 /// The project, and the host if it is not this one.
 fn place(hit: &Hit) -> String {
     let host = hit.host.as_ref().map(|host| format!("@{host}")).unwrap_or_default();
     format!("{}{host}", hit.project)
 }
 
-/// ID, age, project, kind and title; below them a snippet, unless the title has all words.
-fn lines(app: &App, found: &SearchResults, hit: &Hit, widths: &Widths) -> Vec<String> {
-    let output = &app.output;
-    let name = format!("{:>1$}", hit.name.to_string(), widths.name);
-    let age = format!("{:>4}", ago(hit.at_us, app.clock.now()));
-    let project = format!("{:1$}", cut(&plain(&place(hit)), widths.project), widths.project);
-    let kind = format!("{:1$}", cut(&plain(label(hit)), widths.label), widths.label);
-    let columns = output.columns().unwrap_or(usize::MAX);
-    let taken = widths.name + widths.project + widths.label + 4 + 8;
-    let title = cut(&plain(&hit.marked_title()), columns.saturating_sub(taken).max(20));
-    let first = format!(
-        "{}  {}  {}  {}  {}",
-        output.paint("1", &name),
-        output.dim(&age),
-        output.dim(&project),
-        output.paint(colour(hit), &kind),
-        marked(&found.query, &title, output)
-    );
-    let mut lines = vec![first.trim_end().to_owned()];
-    let snippet = plain(&hit.snippet);
-    if !snippet.is_empty() && snippet != title {
-        let snippet = cut(&snippet, columns.saturating_sub(widths.name + 2).max(40));
-        lines.push(format!("{:1$}  {2}", "", widths.name, marked(&found.query, &snippet, output)));
+fn row(hit: &Hit, now: Timestamp) -> MemoryRow {
+    MemoryRow {
+        id: hit.name.to_string(),
+        time: ago(hit.at_us, now),
+        project: place(hit),
+        label: label(hit).to_owned(),
+        colour: colour(hit),
+        title: hit.marked_title(),
+        snippet: hit.snippet.clone(),
     }
-    lines
 }

@@ -106,7 +106,8 @@ fn list(app: &mut App, is_json: bool) -> Result<(), Failure> {
             let (label, description) = (setting.label(), setting.description());
             let about = format!("  # {label}{unit}: {description}{}", source_label(source));
             let about = app.output.dim(&about);
-            app.output.line(format_args!("{}={shown}{about}", setting.name()))?;
+            let line = format!("{}={shown}{about}", setting.name());
+            app.output.line(app.output.hanging(4, &line))?;
         }
         if let Some(Refused { given: text, accepted }) = app.settings.refused(setting) {
             let text = masked(setting, &text);

@@ -27,7 +27,7 @@ use claude_mem_memory::{
     store,
 };
 
-/// Show memories in full, with their provenance, or a session with its commits
+/// Show memories with their provenance, or a whole session
 ///
 /// Each memory is printed with up to five related memories of its project, with its source events, with the model,
 /// prompt and cost of the response that contains it, and with the number of sessions that used it. A session is

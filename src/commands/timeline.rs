@@ -7,7 +7,10 @@ use claude_mem_projections::{
 };
 use serde::Serialize;
 
-use super::recall::{colour, cut, label, plain};
+use super::{
+    memory_rows::{MemoryRow, memory_lines},
+    recall::{colour, label},
+};
 use claude_mem_core::{app::App, failure::Failure, time_arg::local};
 use claude_mem_memory::{
     memory_json::HitJson,
@@ -41,6 +44,9 @@ pub(crate) struct Timeline {
     #[arg(long)]
     json: bool,
 }
+
+/// Before the anchor.
+const ANCHOR: &str = "▶ ";
 
 impl Timeline {
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
@@ -87,12 +93,20 @@ fn print_json(app: &mut App, found: TimelineWindow) -> Result<(), Failure> {
     })
 }
 
-/// A heading per day, a line per memory; an arrow marks the anchor.
+/// A heading per day, a row per memory; an arrow marks the anchor.
 fn print(app: &mut App, found: &TimelineWindow) -> Result<(), Failure> {
-    let width = found.moments.iter().map(|hit| hit.name.to_string().len()).max().unwrap_or(0);
+    let ids = found.moments.iter().map(|hit| hit.name.to_string().len());
+    let width = ids.max().unwrap_or(0);
+    let rows: Vec<MemoryRow> = found.moments.iter().map(|hit| row(hit, found, width)).collect();
+    let output = &app.output;
+    let mark = |row: &MemoryRow, title: &str| match row.id.starts_with(ANCHOR) {
+        true => output.paint("1", title),
+        false => title.to_owned(),
+    };
+    let lines = memory_lines(output, output.columns(), &rows, mark);
     let mut day = String::new();
     let mut is_behind = found.anchor.is_some();
-    for hit in &found.moments {
+    for (hit, lines) in found.moments.iter().zip(lines) {
         if !is_behind && hit.at_us >= found.at_us {
             is_behind = true;
             print_moment(app, found.at_us)?;
@@ -102,32 +116,30 @@ fn print(app: &mut App, found: &TimelineWindow) -> Result<(), Failure> {
             app.output.line(app.output.paint("1", &date))?;
             day = date;
         }
-        app.output.line(line(app, hit, found, width))?;
+        lines.into_iter().try_for_each(|line| app.output.line(line))?;
     }
-    if !is_behind {
+    if !is_behind && !found.moments.is_empty() {
         print_moment(app, found.at_us)?;
+    }
+    if found.moments.is_empty() {
+        app.output.say("no memories yet");
     }
     Ok(())
 }
 
 fn print_moment(app: &mut App, at_us: u64) -> Result<(), Failure> {
     let moment = local(at_us, "%Y-%m-%d %H:%M");
-    app.output.line(app.output.paint("1;33", &format!("▶ {moment}")))
+    app.output.line(app.output.paint("1;33", &format!("{ANCHOR}{moment}")))
 }
 
-fn line(app: &App, hit: &Hit, found: &TimelineWindow, width: usize) -> String {
-    const LABEL: usize = 11;
-    let output = &app.output;
-    let is_anchor = Some(hit.name) == found.anchor;
-    let room = output.columns().unwrap_or(usize::MAX).saturating_sub(width + LABEL + 14).max(20);
-    let title = cut(&plain(&hit.marked_title()), room);
-    let text = format!(
-        "{} {}  {}  {}  {}",
-        output.paint("1;33", if is_anchor { "▶" } else { " " }),
-        output.paint("1", &format!("{:>width$}", hit.name.to_string())),
-        output.dim(&local(hit.at_us, "%H:%M")),
-        output.paint(colour(hit), &format!("{:LABEL$}", cut(&plain(label(hit)), LABEL))),
-        if is_anchor { output.paint("1", &title) } else { title }
-    );
-    text.trim_end().to_owned()
+fn row(hit: &Hit, found: &TimelineWindow, width: usize) -> MemoryRow {
+    let anchor = if Some(hit.name) == found.anchor { ANCHOR } else { "  " };
+    MemoryRow {
+        id: format!("{anchor}{:>width$}", hit.name.to_string()),
+        time: local(hit.at_us, "%H:%M"),
+        label: label(hit).to_owned(),
+        colour: colour(hit),
+        title: hit.marked_title(),
+        ..MemoryRow::default()
+    }
 }

@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use super::recall::{cut, plain};
-use claude_mem_core::{app::App, failure::Failure, format::count, time_arg::local};
+use super::recall::plain;
+use claude_mem_core::{app::App, failure::Failure, format::count, time_arg::local, wrap::cut};
 use claude_mem_memory::{
     store,
     why::{Turn, WhyFile, WhyLine, split_line},

@@ -13,10 +13,11 @@ use crate::{
     clock::Clock,
     environment::Environment,
     failure::Failure,
-    os::{self, columns},
+    os::{self, columns, stderr_columns},
     paths::{Paths, data_dir},
     safe_text::{clean, write_json},
     settings::Settings,
+    wrap,
 };
 
 /// The context of a command.
@@ -54,7 +55,7 @@ impl App {
         let settings = Settings::load(&paths, &environment);
         let style_mark = is_coloured(&environment, &io::stdout())
             .then(|| format!("{STYLE_START}{}", Id::random(0)));
-        let output = Output { style_mark, columns: columns() };
+        let output = Output { style_mark, columns: columns(), stderr_columns: stderr_columns() };
         let clock = Clock::new(&environment);
         Self { environment, paths, settings, clock, output }
     }
@@ -65,6 +66,7 @@ const STYLE_START: char = '\u{fdd0}';
 const STYLE_END: char = '\u{fdd1}';
 
 /// Data goes to stdout, messages to stderr. Control and invisible characters are removed here; JSON escapes them.
+/// Lines are wrapped to the terminal's width; without a terminal they stay as they are.
 #[derive(Debug)]
 pub struct Output {
     /// Marks our own colours until they are printed, to distinguish them from escape sequences in recorded text.
@@ -72,12 +74,13 @@ pub struct Output {
     style_mark: Option<String>,
     /// Read before a pager replaces stdout.
     columns: Option<usize>,
+    stderr_columns: Option<usize>,
 }
 
 impl Output {
     /// Prints one line of data.
     pub fn line(&mut self, text: impl std::fmt::Display) -> Result<(), Failure> {
-        let text = self.printable(&text.to_string());
+        let text = wrapped(self.printable(&text.to_string()), self.columns);
         finish(writeln!(io::stdout().lock(), "{text}"))
     }
 
@@ -89,7 +92,7 @@ impl Output {
 
     /// Prints a message for people to stderr.
     pub fn say(&mut self, text: impl std::fmt::Display) {
-        let text = self.printable(&text.to_string());
+        let text = wrapped(self.printable(&text.to_string()), self.stderr_columns);
         // A closed stderr must not stop the work.
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
@@ -148,6 +151,26 @@ impl Output {
     pub fn columns(&self) -> Option<usize> {
         self.columns
     }
+
+    /// The terminal's width, if stderr is a terminal.
+    pub fn stderr_columns(&self) -> Option<usize> {
+        self.stderr_columns
+    }
+
+    /// Wraps a text for stdout such that all but its first line is indented.
+    pub fn hanging(&self, indent: usize, text: &str) -> String {
+        match self.columns {
+            Some(columns) => wrap::wrap_hanging(text, columns, indent),
+            None => text.into(),
+        }
+    }
+}
+
+fn wrapped(text: String, columns: Option<usize>) -> String {
+    match columns {
+        Some(columns) => wrap::wrap(&text, columns),
+        None => text,
+    }
 }
 
 /// A reader such as `| head` may close the pipe early. That is not an error.
@@ -172,7 +195,8 @@ mod tests {
 
     #[test]
     fn our_colours_are_printed_and_those_of_others_are_not() {
-        let coloured = Output { style_mark: Some("\u{fdd0}secret".into()), columns: None };
+        let output = |style_mark| Output { style_mark, columns: None, stderr_columns: None };
+        let coloured = output(Some("\u{fdd0}secret".into()));
         let painted = coloured.paint("31", "\x1b[8mhid\u{202e}den");
         assert_eq!(
             coloured.printable(&format!("a\x1b]0;x\x07 {painted} b")),
@@ -180,7 +204,7 @@ mod tests {
         );
         let forged = "\u{fdd0}guess31\u{fdd1}red";
         assert_eq!(coloured.printable(forged), "guess31red");
-        let plain = Output { style_mark: None, columns: None };
+        let plain = output(None);
         assert_eq!(plain.printable(&plain.paint("31", "\x1b[8mx")), "[8mx");
     }
 }

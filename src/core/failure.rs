@@ -6,6 +6,7 @@ use crate::{
     json_edit::Unusable,
     paths::{NoHome, data_dir::OtherOwner},
     safe_text::clean,
+    wrap::wrap_hanging,
 };
 
 /// An error of a command. Libraries say what happened; the advice is added here, because only the binary knows its
@@ -16,17 +17,29 @@ pub struct Failure {
     meaning: Option<String>,
     remedy: Option<String>,
     is_usage: bool,
+    is_cancelled: bool,
 }
 
 impl Failure {
     /// A failed operation: exit code 1.
     pub fn new(what: impl Into<String>) -> Self {
-        Self { what: what.into(), meaning: None, remedy: None, is_usage: false }
+        Self {
+            what: what.into(),
+            meaning: None,
+            remedy: None,
+            is_usage: false,
+            is_cancelled: false,
+        }
     }
 
     /// Wrong usage: exit code 2.
     pub fn usage(what: impl Into<String>) -> Self {
         Self { is_usage: true, ..Self::new(what) }
+    }
+
+    /// The user declined: not an error, but not done either, so exit code 1.
+    pub fn cancelled() -> Self {
+        Self { is_cancelled: true, ..Self::new("cancelled") }
     }
 
     /// The data directory cannot be created.
@@ -70,8 +83,20 @@ impl Failure {
         (&self.what, self.meaning.as_deref(), self.remedy.as_deref())
     }
 
+    /// The lines for stderr, wrapped to a terminal's width.
+    pub fn render_wrapped(&self, is_coloured: bool, columns: Option<usize>) -> String {
+        let text = self.render(is_coloured);
+        match columns {
+            Some(columns) => wrap_hanging(&text, columns, "note: ".len()),
+            None => text,
+        }
+    }
+
     /// The lines for stderr.
     pub fn render(&self, is_coloured: bool) -> String {
+        if self.is_cancelled {
+            return format!("{}\n", self.what);
+        }
         let mut text = String::new();
         let parts = [
             ("error", "1;31", Some(&self.what)),

@@ -16,6 +16,7 @@ pub mod settings;
 pub mod time_arg;
 pub mod user_file;
 pub mod worker_process;
+pub mod wrap;
 
 /// The name of this program, and of its MCP server in a client's configuration.
 pub const NAME: &str = "claude-mem";

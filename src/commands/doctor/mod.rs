@@ -95,8 +95,9 @@ fn shown(app: &App, finding: &Finding) -> String {
         Verdict::Problem => ("problem", "31"),
     };
     let line = format!("{} {}: {}", app.output.paint(colour, mark), finding.check, finding.what);
-    match &finding.remedy {
+    let text = match &finding.remedy {
         Some(remedy) => format!("{line}\n        {remedy}"),
         None => line,
-    }
+    };
+    app.output.hanging(8, &text)
 }

@@ -16,10 +16,11 @@ use score::Score;
 use sessions::{DistillOptions, Sessions};
 use set::Set;
 
+use super::table::{Column, Table};
 use claude_mem_core::{app::App, failure::Failure, settings::ProviderName};
 use claude_mem_memory::store;
 
-/// Measure search quality, and what is remembered of labelled sessions
+/// Measure search quality, and memory of labelled sessions
 ///
 /// On your own memories: searches observations by their hidden titles and facts, by the prompts after which
 /// Claude fetched them, and sessions by the subjects of their commits. Or on a benchmark of yours, whose documents become observations in a temporary database. Recall is
@@ -102,28 +103,22 @@ impl Eval {
 }
 
 fn print(app: &mut App, figures: &[Figures]) -> Result<(), Failure> {
-    let width = figures.iter().map(|figures| figures.set.chars().count()).max().unwrap_or(0).max(3);
-    let head = format!(
-        "{:width$}  {:>7} {:>7}  {:>8} {:>9} {:>6} {:>7}  {:>8} {:>8}",
-        "set", "docs", "queries", "recall@5", "recall@10", "MRR@10", "nDCG@10", "p50", "p95"
-    );
-    app.output.line(app.output.dim(&head))?;
-    for Figures {
-        set,
-        documents,
-        queries,
-        recall_at_5,
-        recall_at_10,
-        mrr_at_10,
-        ndcg_at_10,
-        p50_ms,
-        p95_ms,
-    } in figures
-    {
-        app.output.line(format_args!(
-            "{set:width$}  {documents:>7} {queries:>7}  {recall_at_5:>8.3} {recall_at_10:>9.3} {mrr_at_10:>6.3} \
-             {ndcg_at_10:>7.3}  {p50_ms:>5.2} ms {p95_ms:>5.2} ms"
-        ))?;
+    let titles =
+        ["docs", "queries", "recall@5", "recall@10", "MRR@10", "nDCG@10", "p50 ms", "p95 ms"];
+    let columns = [Column::text("set")].into_iter().chain(titles.map(Column::number));
+    let mut table = Table::new(columns.collect::<Vec<_>>());
+    for figures in figures {
+        table.row([
+            figures.set.clone(),
+            figures.documents.to_string(),
+            figures.queries.to_string(),
+            format!("{:.3}", figures.recall_at_5),
+            format!("{:.3}", figures.recall_at_10),
+            format!("{:.3}", figures.mrr_at_10),
+            format!("{:.3}", figures.ndcg_at_10),
+            format!("{:.2}", figures.p50_ms),
+            format!("{:.2}", figures.p95_ms),
+        ]);
     }
-    Ok(())
+    table.print(app)
 }

@@ -44,7 +44,7 @@ pub(crate) struct Log {
     #[arg(long)]
     kind: Vec<String>,
     /// Maximum number of events, newest first; 0 for all [default: 50; all with --json]
-    #[arg(long, value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N")]
     limit: Option<usize>,
 }
 

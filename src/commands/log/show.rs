@@ -10,45 +10,56 @@ use super::{
     describe::subject,
     json::{compact, fields},
 };
-use claude_mem_core::app::Output;
+use crate::commands::table::GAP;
+use claude_mem_core::{
+    app::Output,
+    wrap::{cut, fit, width},
+};
 
 /// Fits the longest name among the common kinds.
 const KIND_COLUMNS: usize = 16;
 const PLACE_COLUMNS: usize = 9;
 const LABEL_COLUMNS: usize = 14;
-/// Minimum width of the subject on a narrow terminal.
-const SUBJECT_COLUMNS_MIN: usize = 20;
+/// With less room than this next to the other columns, the subject gets a line of its own.
+const SUBJECT_COLUMNS_MIN: usize = 60;
 
-/// One line: place, time, session, project, kind, subject, and the ID of a tool use.
+/// Place, time, session, project, kind, subject, and the ID of a tool use: on one line, or two on a narrow terminal.
 pub(super) fn row(recorded: &Recorded, output: &Output) -> String {
     let place = format!("{:>PLACE_COLUMNS$}", recorded.seq.to_string());
     let time = time(recorded, "%Y-%m-%d %H:%M:%S");
     let session: String = plain(&recorded.envelope.session).chars().take(8).collect();
-    let session = format!("{session:8}");
-    let label = cut(&recorded.envelope.project.label, LABEL_COLUMNS);
-    let label = format!("{label:LABEL_COLUMNS$}");
-    let kind = format!("{:KIND_COLUMNS$}", recorded.event.name());
+    let label = &recorded.envelope.project.label;
+    let kind = recorded.event.name();
     let tool_use = match &recorded.event {
         Event::ToolUsed(used) => plain(&used.tool_use_id),
         _ => String::new(),
     };
-    let taken = place.len() + time.len() + 8 + LABEL_COLUMNS + kind.len() + 10;
-    let room = output
-        .columns()
-        .map(|columns| columns.saturating_sub(taken + tool_use.len() + 2).max(SUBJECT_COLUMNS_MIN));
-    let mut subject = subject(&recorded.event);
-    if let Some(room) = room {
-        subject = format!("{:room$}", cut(&subject, room));
-    }
+    let taken = width(&place) + width(&time) + 8 + LABEL_COLUMNS + KIND_COLUMNS + 5 * GAP;
+    let mut subject = one_line(&subject(&recorded.event));
+    let mut is_below = false;
+    let label = match output.columns() {
+        Some(columns) => {
+            is_below = columns.saturating_sub(taken) < SUBJECT_COLUMNS_MIN;
+            let taken = if is_below { PLACE_COLUMNS + GAP } else { taken };
+            let room = columns.saturating_sub(taken + width(&tool_use) + GAP);
+            subject = cut(&subject, room);
+            fit(&one_line(label), LABEL_COLUMNS)
+        }
+        None => format!("{:LABEL_COLUMNS$}", one_line(label)),
+    };
     let line = format!(
-        "{}  {}  {}  {label}  {}  {subject}  {}",
+        "{}  {}  {}  {label}  {}",
         output.dim(&place),
         output.dim(&time),
-        output.dim(&session),
-        output.paint(colour(&recorded.event), &kind),
-        output.dim(&tool_use),
+        output.dim(&format!("{session:8}")),
+        output.paint(colour(&recorded.event), &format!("{kind:KIND_COLUMNS$}")),
     );
-    line.trim_end().to_owned()
+    let subject = format!("{subject}  {}", output.dim(&tool_use));
+    let text = match is_below {
+        true => format!("{line}\n{:1$}{subject}", "", PLACE_COLUMNS + GAP),
+        false => format!("{line}  {subject}"),
+    };
+    text.trim_end().to_owned()
 }
 
 /// All fields of an event.
@@ -89,10 +100,11 @@ fn field(text: &mut String, output: &Output, name: &str, value: &str) {
         return;
     }
     let padded = output.dim(&format!("{name:>22}"));
-    let mut lines = value.lines();
-    let _ = writeln!(text, "{padded}  {}", lines.next().unwrap_or_default());
-    for line in lines {
-        let _ = writeln!(text, "{:22}  {line}", "");
+    let mut start = padded.as_str();
+    for line in value.lines() {
+        let line = output.hanging(24, &format!("{start:22}  {line}"));
+        let _ = writeln!(text, "{line}");
+        start = "";
     }
 }
 
@@ -127,12 +139,8 @@ fn plain(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-fn cut(text: &str, columns: usize) -> String {
-    let plain: String = plain(text).replace(['\n', '\t'], " ");
-    if plain.chars().count() <= columns {
-        return plain;
-    }
-    plain.chars().take(columns.saturating_sub(1)).chain(['…']).collect()
+fn one_line(text: &str) -> String {
+    plain(text).replace(['\n', '\t'], " ")
 }
 
 fn colour(event: &Event) -> &'static str {

@@ -129,7 +129,8 @@ impl Page<'_> {
     fn line(&mut self, name: &str, value: &str) {
         if !value.is_empty() {
             let name = self.output.dim(&format!("{name:>11}"));
-            let _ = writeln!(self.text, "{name}  {value}");
+            let line = self.output.hanging(13, &format!("{name}  {value}"));
+            let _ = writeln!(self.text, "{line}");
         }
     }
 }

@@ -241,7 +241,16 @@ pub fn redirect_stdout(to: impl Into<OwnedFd>) -> io::Result<()> {
 
 /// The width of the terminal on stdout.
 pub fn columns() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    columns_of(io::stdout())
+}
+
+/// The width of the terminal on stderr.
+pub fn stderr_columns() -> Option<usize> {
+    columns_of(io::stderr())
+}
+
+fn columns_of(terminal: impl Source) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(terminal).ok()?;
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 

@@ -228,7 +228,16 @@ pub fn redirect_stdout(_to: impl Into<OwnedHandle>) -> io::Result<()> {
 
 /// How many columns the terminal has that stdout is.
 pub fn columns() -> Option<usize> {
-    let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
+    columns_of(io::stdout())
+}
+
+/// How many columns the terminal has that stderr is.
+pub fn stderr_columns() -> Option<usize> {
+    columns_of(io::stderr())
+}
+
+fn columns_of(terminal: impl Source) -> Option<usize> {
+    let (width, _) = terminal_size::terminal_size_of(terminal)?;
     Some(usize::from(width.0)).filter(|columns| *columns > 0)
 }
 

@@ -1,0 +1,232 @@
+//! Commands at a real terminal: nothing is wider than it, and declining is no error.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::sandbox::{AtTerminal, Sandbox};
+
+const PROMPT: &str = "Please find out why the invoice of a customer in another time zone has the date of the \
+    previous day, and add a test that fails without the fix, as the nightly export depends on this date.";
+
+/// A memory of one session with long texts, wide letters, long names and a commit.
+fn remembering() -> Sandbox {
+    let sandbox = Sandbox::new();
+    let project = sandbox.home().join("a-project-with-a-rather-long-name-请求");
+    std::fs::create_dir(&project).unwrap();
+    let hook = |name: &str, event: &str, fields: Value| {
+        let mut payload = json!({"session_id": "b7c1fd90-6a0f-4c8c-9d33-0a1b2c3d4e5f", "cwd": project,
+            "hook_event_name": event});
+        payload.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        sandbox.hook_with(name, &[("CLAUDE_MEM_PROVIDER", "extract")], payload.to_string());
+    };
+    hook("context", "SessionStart", json!({"source": "startup"}));
+    hook(
+        "new",
+        "UserPromptSubmit",
+        json!({"prompt": format!("{PROMPT} {}", "请求超时的时候".repeat(20))}),
+    );
+    for number in 0..3 {
+        let file = project.join(format!("services/billing/src/invoices/time_zone_{number}.rs"));
+        let edit = json!({"file_path": file, "old_string": "let day = now;", "new_string": PROMPT});
+        let command = format!(
+            "cargo test --package billing --test invoices_{number} -- {}",
+            "time_zone ".repeat(12)
+        );
+        hook(
+            "save",
+            "PostToolUse",
+            json!({"tool_name": "Edit", "tool_input": edit,
+            "tool_response": {"filePath": file}, "tool_use_id": format!("toolu_01EditOfAFile0000000{number}")}),
+        );
+        hook(
+            "save",
+            "PostToolUse",
+            json!({"tool_name": "Bash", "tool_input": {"command": command},
+            "tool_response": {"stdout": "3 passed", "stderr": ""}, "tool_use_id": format!("toolu_01Bash{number}")}),
+        );
+    }
+    hook("summary", "Stop", json!({"last_assistant_message": format!("Fixed: {PROMPT}")}));
+    for title in [PROMPT, "short"] {
+        let note = ["remember", PROMPT, "--title", title];
+        sandbox.run(&note).ok();
+    }
+    sandbox.run_with(&["distill"], &[("CLAUDE_MEM_PROVIDER", "extract")], "").ok();
+    sandbox
+}
+
+/// What a command shows at a terminal of this width; a question is answered with no.
+fn shown(sandbox: &Sandbox, arguments: &[&str], columns: u16) -> String {
+    let mut command = sandbox.command(arguments);
+    command.env("CLAUDE_MEM_PROVIDER", "extract");
+    let mut terminal = AtTerminal::start(command, columns, 24);
+    terminal.keys("n\n");
+    let (pieces, _) = terminal.finish();
+    pieces.concat().replace("\r\n", "\n")
+}
+
+/// Without colours.
+fn plain(shown: &str) -> String {
+    let mut pieces = shown.split("\x1b[");
+    let first = pieces.next().unwrap().to_owned();
+    let after = |piece: &str| {
+        piece.split_once(|c: char| c.is_ascii_alphabetic()).map(|(_, text)| text.to_owned())
+    };
+    first + &pieces.filter_map(after).collect::<String>()
+}
+
+/// The columns of a line in which Han characters take two.
+fn columns_of(line: &str) -> usize {
+    line.chars().map(|c| if ('\u{2e80}'..='\u{ffef}').contains(&c) { 2 } else { 1 }).sum()
+}
+
+/// Lines that are wider than the terminal. A word that is wider, such as a path or an address, stays whole, so that it
+/// can be copied.
+pub(crate) fn too_wide(what: &str, text: &str, columns: u16) -> Vec<String> {
+    let text = plain(text);
+    let is_too_wide = |line: &&str| {
+        columns_of(line) > usize::from(columns)
+            && line.trim().trim_start_matches("- ").contains(' ')
+    };
+    let lines = text.split(['\n', '\r']).filter(is_too_wide);
+    lines.map(|line| format!("{what} at {columns}: {line}")).collect()
+}
+
+/// Each command at least once, with what it prints and with its errors.
+const COMMANDS: &str = "\
+status
+status -v
+doctor
+log
+log -n 3
+log --raw
+costs
+costs --by project
+costs --by model
+report
+worker status
+worker logs
+settings
+settings project
+settings get no_such_setting
+settings set provider nobody
+search invoice
+search invoice --explain
+search
+search nothing-like-it
+timeline
+timeline 1
+show 1 2 P1 S1
+show 1 --raw
+show b7c1fd90
+show 4711
+why a-project-with-a-rather-long-name-请求/services/billing/src/invoices/time_zone_1.rs
+why no/such/file.rs
+context
+context --budget 4000
+projects
+projects split nothing
+remember a-note
+remember
+edit 4711 --title x
+pin 1
+unpin 1
+wrong 2 --reason because
+supersede 4711 4712
+forget 1
+forget --text invoice
+forget
+redact
+distill
+index
+replay --dry-run
+replay --offline
+diff
+retry
+compact --dry-run
+verify
+export --output export.jsonl
+import export.jsonl
+import
+ship --to copy
+ship
+verify --remote
+restore
+restore --from copy --into elsewhere
+pull
+hosts
+hosts hide nobody
+key show
+eval
+statusline
+man pages
+plugin a-plugin
+install
+uninstall
+viewer --help
+mcp --help
+completions
+no-such-command
+status --no-such-option
+save
+--help
+--version";
+
+#[test]
+fn every_command_fits_the_terminal() {
+    let sandbox = remembering();
+    let mut found = Vec::new();
+    for columns in [80, 160] {
+        for line in COMMANDS.lines() {
+            let arguments: Vec<&str> = line.split_whitespace().collect();
+            found.extend(too_wide(line, &shown(&sandbox, &arguments, columns), columns));
+        }
+    }
+
+    let help = shown(&sandbox, &["--help"], 80);
+    let help = plain(&help);
+    let listed = help.lines().filter_map(|line| line.strip_prefix("  "));
+    let names: BTreeSet<&str> = listed
+        .filter(|line| {
+            line.starts_with(|c: char| c.is_ascii_lowercase()) && line.get(11..13) == Some("  ")
+        })
+        .map(|line| line.split(' ').next().unwrap())
+        .collect();
+    assert!(names.len() > 30, "{names:?}");
+    // It takes seconds, so its own test looks at it.
+    let elsewhere = ["demo"];
+    for name in names {
+        let is_tried = COMMANDS.lines().any(|line| line.split(' ').next() == Some(name))
+            || elsewhere.contains(&name);
+        assert!(is_tried, "`{name}` is not tried at a terminal");
+        found.extend(too_wide(name, &shown(&sandbox, &[name, "--help"], 80), 80));
+    }
+    assert!(found.is_empty(), "{} lines:\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
+fn nothing_is_cut_without_a_terminal() {
+    let sandbox = remembering();
+    let title = sandbox.run(&["search", "invoice"]).ok();
+    assert!(title.lines().any(|line| line.contains(PROMPT)), "{title}");
+    let log = sandbox.run(&["log"]).ok();
+    assert!(log.contains("a-project-with-a-rather-long-name-请求"), "{log}");
+}
+
+#[test]
+fn a_list_says_the_same_text_once() {
+    let sandbox = remembering();
+    let found = sandbox.run(&["search", "invoice", "--kind", "prompt"]).ok();
+    assert_eq!(found.matches("nightly export").count(), 1, "{found}");
+    let narrow = plain(&shown(&sandbox, &["search", "invoice", "--kind", "prompt"], 80));
+    assert_eq!(narrow.matches("Please find out").count(), 1, "{narrow}");
+}
+
+#[test]
+fn declining_is_no_error() {
+    let sandbox = remembering();
+    let shown = plain(&shown(&sandbox, &["forget", "1"], 80));
+    assert!(shown.contains("[y/N]") && shown.ends_with("cancelled\n"), "{shown}");
+    assert!(!shown.contains("error"), "{shown}");
+    sandbox.run(&["show", "1"]).ok();
+}
