@@ -57,10 +57,11 @@ fn unparsable_payloads_are_acknowledged_logged_and_kept() {
 fn nothing_on_stdin_is_a_line_in_the_diagnostics_and_no_event() {
     for stdin in ["", " \n\t"] {
         let sandbox = Sandbox::new();
-        for hook in HOOKS {
+        // Without a payload, `context` is a command and no hook.
+        for hook in &HOOKS[1..] {
             sandbox.hook(hook, stdin);
         }
-        assert_eq!(sandbox.diagnostics().matches("nothing on stdin").count(), HOOKS.len());
+        assert_eq!(sandbox.diagnostics().matches("nothing on stdin").count(), HOOKS.len() - 1);
         assert!(!sandbox.data().join("log").exists());
     }
 }

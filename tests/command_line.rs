@@ -5,7 +5,7 @@ use crate::sandbox::Sandbox;
 #[test]
 fn a_hook_prints_one_json_object_and_nothing_else() {
     let sandbox = Sandbox::new();
-    for hook in ["context", "new", "save", "summary", "cleanup"] {
+    for hook in ["new", "save", "summary", "cleanup"] {
         let run = sandbox.run(&[hook]);
         let answer: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
         assert_eq!((run.code, run.stderr.as_str()), (0, ""));
@@ -56,7 +56,7 @@ fn completions_and_manual_pages_are_made_from_the_commands() {
 }
 
 /// Runs a shell's command line at a terminal, and gives what would be seen there.
-fn at_a_terminal(sandbox: &Sandbox, line: &str) -> String {
+pub(crate) fn at_a_terminal(sandbox: &Sandbox, line: &str) -> String {
     let mut command = std::process::Command::new("script");
     command.args(["-qec", line, "/dev/null"]).current_dir(sandbox.home());
     command.env_clear().env("HOME", sandbox.home()).env("TERM", "xterm");

@@ -25,6 +25,7 @@ mod distill;
 mod doctor;
 mod documentation;
 mod eval;
+mod first_run;
 mod full_disk;
 mod google;
 mod hooks;

@@ -1,5 +1,7 @@
 //! Hooks as the command-line parser sees them: for help, and for a person at a terminal.
 
+use std::io::{self, Write as _};
+
 use clap::{Args, Subcommand};
 
 use claude_mem_capture::{
@@ -41,6 +43,24 @@ pub(super) fn known_client(name: &str) -> Result<&'static Client, String> {
 }
 
 impl Hook {
+    /// Tells a person what this is for. The exit code is that of every hook.
+    pub(crate) fn explain(&self) -> u8 {
+        let HookCommand { name, client, .. } = self.command();
+        let instead = match self {
+            Self::Client(_) => "`claude-mem install` registers it",
+            Self::New | Self::Save => "write a memory yourself with `claude-mem remember TEXT`",
+            Self::Summary => "list summaries with `claude-mem search --kind summary`",
+            Self::Cleanup => "delete old events with `claude-mem compact`",
+        };
+        let text = format!(
+            "`claude-mem {name}` is a hook: {} runs it and sends JSON on stdin\n\
+             note: nothing was recorded\nhint: {instead}\n",
+            client.title
+        );
+        let _ = io::stderr().write_all(text.as_bytes());
+        0
+    }
+
     pub(crate) fn command(&self) -> HookCommand {
         let alias = |name, kind| HookCommand { name, client: &CLAUDE_CODE, expected: Some(kind) };
         match self {

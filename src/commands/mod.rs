@@ -207,7 +207,10 @@ pub(crate) fn main() -> u8 {
     let parsed = help::command().try_get_matches();
     let command = match parsed.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
         Ok(CommandLine { command: Command::Hook(hook) }) => {
-            return crate::hook::run(hook.command());
+            return match crate::hook::is_at_terminal() {
+                true => hook.explain(),
+                false => crate::hook::run(hook.command()),
+            };
         }
         Ok(CommandLine { command: Command::Statusline(_) }) => return statusline::run(),
         Ok(CommandLine { command }) => command,

@@ -16,8 +16,12 @@ use claude_mem_capture::{CLAUDE_CODE, Client, clients::CLIENTS};
 use claude_mem_core::{
     app::App,
     failure::Failure,
+    format::bytes,
     json_edit::Document,
-    paths::data_dir::{OURS, SHARED, UPSTREAM_DATABASE},
+    paths::{
+        data_dir::{OURS, SHARED, UPSTREAM_DATABASE},
+        with_tilde,
+    },
     user_file,
 };
 use claude_mem_install::{
@@ -57,31 +61,49 @@ impl Uninstall {
         }
         unregister(app, None)?;
         if client::stop(&app.paths.data)? {
-            app.output.say("stopped the worker");
+            print_done(app, "stopped the worker")?;
         }
         if self.purge {
             purge(app)?;
         } else if app.paths.data.exists() {
-            app.output.say(format_args!(
-                "kept {}: everything recorded, and the settings; delete it with \
-                 `claude-mem uninstall --purge`",
-                app.paths.data.display()
-            ));
+            let size = bytes(size(&app.paths.data));
+            let data = shown(app, &app.paths.data);
+            app.output.line(format_args!(
+                "kept {data} ({size}): everything recorded, and the settings\n\
+                 delete it with `claude-mem uninstall --purge`"
+            ))?;
         }
-        mention_service(app);
-        Ok(())
+        mention_service(app)
     }
 }
 
 /// A service would start the worker again at the next login.
-fn mention_service(app: &mut App) {
+fn mention_service(app: &mut App) -> Result<(), Failure> {
     let service = Manager::here().and_then(|manager| Service::new(app, manager));
-    if let Some(service) = service.ok().filter(|service| service.file.exists()) {
-        app.output.say(format_args!(
-            "kept {}: remove it with `claude-mem worker uninstall-service`",
-            service.file.display()
-        ));
-    }
+    let Some(service) = service.ok().filter(|service| service.file.exists()) else { return Ok(()) };
+    let file = shown(app, &service.file);
+    app.output
+        .line(format_args!("kept {file}: remove it with `claude-mem worker uninstall-service`"))
+}
+
+fn print_done(app: &mut App, what: &str) -> Result<(), Failure> {
+    let tick = app.output.paint("32", "✓");
+    app.output.line(format_args!("{tick} {what}"))
+}
+
+fn shown(app: &App, path: &Path) -> String {
+    with_tilde(path, app.paths.home.as_deref())
+}
+
+/// Bytes of the files in a directory. Links are not followed.
+fn size(dir: &Path) -> u64 {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let size_of = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(found) if found.is_dir() => size(&entry.path()),
+        Ok(found) => found.len(),
+        Err(_) => 0,
+    };
+    entries.map(size_of).sum()
 }
 
 fn confirm_purge(app: &mut App) -> Result<(), Failure> {
@@ -108,7 +130,8 @@ fn unregister(app: &mut App, only: Option<&'static Client>) -> Result<(), Failur
     manifest.edited = kept;
     for edited in edited {
         if edited.restore().map_err(|error| not_restored(&edited.file, &error))? {
-            app.output.say(format_args!("restored {}", edited.file.display()));
+            let verb = if edited.backup.is_some() { "restored" } else { "deleted" };
+            print_done(app, &format!("{verb} {}", shown(app, &edited.file)))?;
             // A backup file from between two installations contains what the first one wrote.
             removals.retain(|removal| removal.file != edited.file);
             let again = clients.iter().flat_map(|client| place(app, client).removal());
@@ -134,9 +157,11 @@ fn unregister(app: &mut App, only: Option<&'static Client>) -> Result<(), Failur
         std::mem::take(&mut manifest.written).into_iter().partition(|it| is_ours(&it.file));
     manifest.written = kept;
     for written in written {
-        if !written.remove().map_err(|error| not_restored(&written.file, &error))? {
-            app.output
-                .say(format_args!("note: {} was changed and is kept", written.file.display()));
+        let is_removed = written.remove().map_err(|error| not_restored(&written.file, &error))?;
+        let file = shown(app, &written.file);
+        match is_removed {
+            true => print_done(app, &format!("deleted {file}"))?,
+            false => app.output.line(format_args!("kept {file}, which you changed"))?,
         }
     }
     manifest.remove_folders();
@@ -176,13 +201,13 @@ fn files_of(
 
 /// Writes a file without our entries; deletes it if it was ours alone.
 fn save(app: &mut App, removal: &TextChange, is_our_file: bool) -> Result<(), Failure> {
-    if removal.text.trim().is_empty() && is_our_file {
+    let is_deleted = removal.text.trim().is_empty() && is_our_file;
+    if is_deleted {
         user_file::remove(&removal.file).map_err(|error| not_restored(&removal.file, &error))?;
     } else {
         removal.save()?;
     }
-    app.output.say(format_args!("removed from {}", removal.file.display()));
-    Ok(())
+    print_removal(app, &removal.file, is_deleted)
 }
 
 /// Removes our entries from a file that others changed, too.
@@ -195,13 +220,18 @@ fn clean(app: &mut App, file: &Path, is_our_file: bool) -> Result<(), Failure> {
         return Ok(());
     }
     let is_empty = document.is_empty() || document.members() == ["version"];
-    if is_empty && is_our_file {
+    let is_deleted = is_empty && is_our_file;
+    if is_deleted {
         user_file::remove(file).map_err(|error| not_restored(file, &error))?;
     } else {
         document.save()?;
     }
-    app.output.say(format_args!("removed from {}", file.display()));
-    Ok(())
+    print_removal(app, file, is_deleted)
+}
+
+fn print_removal(app: &mut App, file: &Path, is_deleted: bool) -> Result<(), Failure> {
+    let verb = if is_deleted { "deleted" } else { "removed our entries from" };
+    print_done(app, &format!("{verb} {}", shown(app, file)))
 }
 
 fn not_restored(file: &Path, error: &io::Error) -> Failure {
@@ -226,15 +256,14 @@ fn purge(app: &mut App) -> Result<(), Failure> {
     }
     let left: Vec<PathBuf> =
         fs::read_dir(&data).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let folder = shown(app, &data);
     if left.is_empty() {
         let _ = fs::remove_dir(&data);
-        app.output.say(format_args!("deleted {}", data.display()));
-    } else {
-        app.output
-            .say(format_args!("deleted the files of claude-mem in {}; left:", data.display()));
-        for path in left {
-            app.output.say(format_args!("  {}", path.display()));
-        }
+        return print_done(app, &format!("deleted {folder}"));
+    }
+    print_done(app, &format!("deleted the files of claude-mem in {folder}"))?;
+    for path in left {
+        app.output.line(format_args!("kept {}", shown(app, &path)))?;
     }
     Ok(())
 }

@@ -24,6 +24,7 @@ mod request;
 mod spend;
 pub mod status;
 mod tool_render;
+mod trial;
 mod turn_input;
 pub mod turn_prompt;
 
@@ -39,6 +40,7 @@ pub use plan::Plan;
 pub use replay::{Prepared, ReplayRequest, adopt};
 pub use request::RunReport;
 pub use spend::{caps, dollars, spent_today, tokens};
+pub use trial::{configured_providers, test_provider};
 
 use std::{sync::Arc, time::Duration};
 

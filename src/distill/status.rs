@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::providers::{
     Setup,
-    auto::{RULES, changed_us, remedy, retry_at_us},
+    auto::{RULES, changed_us, first_step, remedy, retry_at_us},
     model,
 };
 use claude_mem_core::{
@@ -71,8 +71,9 @@ impl DistillStatus {
 pub fn notice(store: &Store, setup: &Setup<'_>) -> Result<Option<String>> {
     let Some((outage, what)) = failing(store, setup)? else { return Ok(None) };
     let (who, why) = (&outage.provider, &outage.message);
+    let help = first_step(who, &outage.class);
     Ok(Some(format!(
-        "claude-mem: {who} fails ({why}); {what}. Run `claude-mem status` for the remedy"
+        "claude-mem: {who} fails ({why}); {what}. {help}; `claude-mem status` shows more"
     )))
 }
 

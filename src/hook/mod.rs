@@ -33,6 +33,8 @@ use claude_mem_core::{
 use claude_mem_events::MemoryInjected;
 use claude_mem_install::registered::is_duplicate_of_installed;
 
+use crate::commands;
+
 /// Whether the response was written. A second JSON object on stdout would turn both into plain text.
 static HAS_RESPONDED: AtomicBool = AtomicBool::new(false);
 
@@ -55,10 +57,10 @@ impl Called {
         let rest: Vec<OsString> = rest.collect();
         if first != HOOK {
             let command = HookCommand::alias(first)?;
-            // `claude-mem context` at a terminal shows what a session is given.
-            let is_by_hand =
-                command.expected == Some(IncomingKind::SessionStart) && is_at_terminal();
-            return (rest.is_empty() && !is_by_hand).then_some(Self::Command(command));
+            return (rest.is_empty() && !is_at_terminal()).then_some(Self::Command(command));
+        }
+        if is_at_terminal() {
+            return None;
         }
         let arguments: Vec<&str> = rest.iter().filter_map(|argument| argument.to_str()).collect();
         let name = match arguments[..] {
@@ -70,7 +72,7 @@ impl Called {
             return Some(Self::Command(HookCommand::of(client)));
         }
         let is_help = arguments.iter().any(|argument| matches!(*argument, "--help" | "-h"));
-        (!is_help && !is_at_terminal()).then(|| Self::Unusable(rest.join(OsStr::new(" "))))
+        (!is_help).then(|| Self::Unusable(rest.join(OsStr::new(" "))))
     }
 
     pub(crate) fn run(self) -> u8 {
@@ -93,7 +95,8 @@ impl Called {
     }
 }
 
-fn is_at_terminal() -> bool {
+/// Whether a person typed the command. Clients send the payload through a pipe.
+pub(crate) fn is_at_terminal() -> bool {
     io::stdin().is_terminal()
 }
 
@@ -104,7 +107,13 @@ pub(crate) fn run(hook: HookCommand) -> u8 {
         respond(hook.client, &Response::default());
         return 0;
     };
-    let outcome = recorder.record_hook(hook, &read_input());
+    let input = read_input();
+    // A script or an editor ran `claude-mem context` to see what a session is given.
+    let is_context = hook.expected == Some(IncomingKind::SessionStart);
+    if is_context && input.bytes().trim_ascii().is_empty() {
+        return commands::main();
+    }
+    let outcome = recorder.record_hook(hook, &input);
     let client = outcome.client.unwrap_or(hook.client);
     let kind = outcome.kind.filter(|kind| client.context_at.contains(kind));
     let (response, injected) = match (kind, &outcome.occasion) {

@@ -13,7 +13,7 @@ mod upstream_rows;
 
 pub use home::transcripts_dir;
 pub use sink::{Report, Scope, Sink};
-pub use transcripts::transcript_files;
+pub use transcripts::{importable_sessions, transcript_files};
 
 use std::{
     fs::{self, File},

@@ -52,6 +52,20 @@ pub enum FailureClass {
     Unreadable,
 }
 
+impl FailureClass {
+    /// As tables store it and users read it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Transient => "transient",
+            Self::RateLimit => "rate limit",
+            Self::Quota => "quota",
+            Self::Auth => "auth",
+            Self::Invalid => "invalid",
+            Self::Unreadable => "unreadable",
+        }
+    }
+}
+
 impl Versioned for AgentFailed {
     const KIND: u16 = 7;
     const VERSION: u16 = 1;

@@ -256,7 +256,7 @@ fn fail(rows: &Rows<'_>, event: &Recorded, failed: &AgentFailed) -> Result<()> {
             failed.model,
             failed.prompt_version,
             failed.generation,
-            class(failed.class),
+            failed.class.name(),
             some(&failed.message),
             failed.attempt,
             bounded(failed.retry_after_ms),
@@ -274,18 +274,6 @@ fn fail(rows: &Rows<'_>, event: &Recorded, failed: &AgentFailed) -> Result<()> {
             count_attempt(rows, &failed.answers, class, failed.attempt)
         }
         _ => Ok(()),
-    }
-}
-
-/// The stored name of a failure class.
-fn class(class: FailureClass) -> &'static str {
-    match class {
-        FailureClass::Transient => "transient",
-        FailureClass::RateLimit => "rate limit",
-        FailureClass::Quota => "quota",
-        FailureClass::Auth => "auth",
-        FailureClass::Invalid => "invalid",
-        FailureClass::Unreadable => "unreadable",
     }
 }
 

@@ -109,6 +109,14 @@ pub fn expand_tilde(path: &Path, home: Option<&Path>) -> PathBuf {
     }
 }
 
+/// The path as users write it: `~` for their home directory.
+pub fn with_tilde(path: &Path, home: Option<&Path>) -> String {
+    match home.and_then(|home| path.strip_prefix(home).ok()) {
+        Some(rest) => Path::new("~").join(rest).display().to_string(),
+        None => path.display().to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -66,6 +66,20 @@ fn modified_us(file: &Path) -> Option<u64> {
     u64::try_from(modified.duration_since(UNIX_EPOCH).ok()?.as_micros()).ok()
 }
 
+/// The shortest remedy for an outage, for one line at session start.
+pub fn first_step(provider: &str, class: &str) -> String {
+    match (ProviderName::find(provider), class) {
+        (Some(ProviderName::Claude), "auth") => "Log in with `claude /login`".into(),
+        (Some(ProviderName::Anthropic), "auth") => {
+            "Set a key with `claude-mem settings set ANTHROPIC_API_KEY KEY`".into()
+        }
+        (Some(ProviderName::OpenAi), "auth") => {
+            "Set a key with `claude-mem settings set OPENAI_API_KEY KEY`".into()
+        }
+        _ => "Try again with `claude-mem retry`".into(),
+    }
+}
+
 /// The remedy for an outage, with commands ready to paste.
 pub fn remedy(provider: &str, class: &str) -> String {
     let help = match (ProviderName::find(provider), class) {

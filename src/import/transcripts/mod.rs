@@ -46,6 +46,24 @@ pub(super) fn import(app: &App, sink: &mut Sink<'_>, path: &Path) -> Result<(), 
     Ok(())
 }
 
+/// How many sessions below a directory an import would add: of projects that are not excluded, and without an event in
+/// the database.
+pub fn importable_sessions(
+    app: &App,
+    store: Option<&Store>,
+    path: &Path,
+) -> Result<usize, Failure> {
+    let sessions = find::sessions(path).map_err(|error| cannot_read(path, &error))?;
+    let mut home = Home::new(app);
+    let mut importable = 0;
+    for session in sessions {
+        let seen_us = store.map(|store| store.last_seen_us(&session.id, i64::MAX as u64));
+        let is_known = seen_us.transpose()?.flatten().is_some();
+        importable += usize::from(!is_known && home.project_in(&session.cwd).is_some());
+    }
+    Ok(importable)
+}
+
 /// Takes in one session, with its subagents.
 fn take(
     sink: &mut Sink<'_>,

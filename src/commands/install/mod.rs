@@ -1,7 +1,10 @@
 //! `claude-mem install`: register with the coding agents on this machine.
 
+mod report;
+
 use std::{
     env,
+    io::{self, IsTerminal},
     path::{Path, PathBuf},
 };
 
@@ -16,7 +19,7 @@ use claude_mem_core::{
     failure::Failure,
     json_edit::Document,
     os::{canonicalize, path_in_commands},
-    user_file::Readers,
+    user_file::{self, Readers},
 };
 use claude_mem_distill::{providers::client_version, setup};
 use claude_mem_install::{
@@ -29,12 +32,16 @@ use claude_mem_install::{
     registered::Hooks,
     rival,
 };
+use report::Step;
 
 /// Set up claude-mem in your coding agents
 ///
 /// Registers hooks and an MCP server with Claude Code and with every tested client that is found on this machine; with
 /// Claude Code also the mem-search skill and the /mem command. Everything else in their files stays unchanged, and
 /// `claude-mem uninstall` removes exactly what was added. Run it again to update.
+///
+/// Then reports who distills your sessions and at what cost, how many past sessions can be imported, and the next
+/// step. On a terminal it sends one short request to the model, to see whether it answers.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct Install {
@@ -56,6 +63,12 @@ pub(crate) struct Install {
     /// Also show a status line in Claude Code, unless you have one
     #[arg(long)]
     statusline: bool,
+    /// Send a test request to the model, also without a terminal
+    #[arg(long, overrides_with = "no_test")]
+    test: bool,
+    /// Send no test request
+    #[arg(long)]
+    no_test: bool,
     /// Print what would be registered, and write nothing
     #[arg(long)]
     print: bool,
@@ -72,13 +85,14 @@ impl Install {
             return self.print(app, &program, &clients);
         }
         let is_only = clients.len() == 1;
+        let mut installed = Vec::new();
         for client in clients {
-            let installed = if client.name == CLAUDE_CODE.name {
+            let steps = if client.name == CLAUDE_CODE.name {
                 self.claude_code(app, &program)
             } else {
                 self.other(app, client, &program)
             };
-            match installed {
+            match steps {
                 Err(failure) if is_only => return Err(failure),
                 // One file that cannot be changed does not keep the other clients from being set up.
                 Err(failure) => app.output.say(format_args!(
@@ -86,11 +100,20 @@ impl Install {
                     client.title,
                     failure.in_one_line()
                 )),
-                Ok(()) => {}
+                Ok(steps) => {
+                    report::print_client(app, client, &steps)?;
+                    installed.push(client);
+                }
             }
         }
-        app.output.say("Start a new session to begin recording.");
-        Ok(())
+        if installed.is_empty() {
+            return Err(Failure::new("no client was set up")
+                .remedy("fix the files named above and install again"));
+        }
+        let is_at_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+        report::print_distilling(app, self.test || is_at_terminal && !self.no_test)?;
+        report::print_past_sessions(app)?;
+        report::print_next_step(app, &installed)
     }
 
     /// The chosen clients. Without a choice: Claude Code and the tested clients, as far as they are found, or
@@ -132,7 +155,7 @@ impl Install {
     }
 
     /// Reads and checks every file before it writes the first, so that a failure changes nothing.
-    fn claude_code(&self, app: &mut App, program: &str) -> Result<(), Failure> {
+    fn claude_code(&self, app: &mut App, program: &str) -> Result<Vec<Step>, Failure> {
         let shell_program = quoted_for_shell(program);
         // Claude Code prints it in 0.3 s. Without it, only hooks that all versions know are registered.
         let version = client_version(&setup(app));
@@ -150,47 +173,56 @@ impl Install {
         let [settings, servers] = [&settings, &servers].map(TextChange::from);
         manifest.edit(&app.paths, &settings, &stamp)?;
         manifest.edit(&app.paths, &servers, &stamp)?;
-        print_change(app, &CLAUDE_CODE, "hooks", &settings);
-        print_change(app, &CLAUDE_CODE, "MCP server", &servers);
-        if !has_status_line {
-            app.output.say("note: you have another status line, which is kept");
+        let mut steps = vec![Step::of("hooks", &settings), Step::of("MCP server", &servers)];
+        if self.statusline {
+            steps.push(match has_status_line {
+                true => Step::of("status line", &settings),
+                false => Step::Note("you have another status line, which is kept".into()),
+            });
         }
-        write_texts(app, &targets, &mut manifest)?;
-        warn_of_rivals(app, &targets.dir);
+        for ((file, text), what) in targets.texts().into_iter().zip(["skill", "/mem"]) {
+            let is_new = !user_file::read(&file).is_ok_and(|bytes| bytes == text.as_bytes());
+            steps.push(match manifest.write(&app.paths, &file, text, Readers::Owner)? {
+                true => Step::Registered { what, file, is_new },
+                false => Step::Kept(file),
+            });
+        }
         if self.project {
-            app.output
-                .say("note: these files contain the local path of claude-mem; do not share them");
+            let note = "these files contain the local path of claude-mem; do not share them";
+            steps.push(Step::Note(note.into()));
         }
-        Ok(())
+        warn_of_rivals(app, &targets.dir);
+        Ok(steps)
     }
 
-    fn other(&self, app: &mut App, client: &'static Client, program: &str) -> Result<(), Failure> {
+    fn other(
+        &self,
+        app: &mut App,
+        client: &'static Client,
+        program: &str,
+    ) -> Result<Vec<Step>, Failure> {
         let Plan { changes, files } = place(app, client).plan(program, self.trust)?;
         let mut manifest = Manifest::load(&app.paths)?;
         let stamp = begin(app, &mut manifest, program)?;
+        let mut steps = Vec::new();
         for (what, change) in &changes {
             manifest.edit(&app.paths, change, &stamp)?;
-            print_change(app, client, what, change);
+            steps.push(Step::of(what, change));
         }
         for own in files {
-            let shown = own.file.display();
-            if manifest.write(&app.paths, &own.file, &own.text, own.readers)? {
-                app.output.say(format_args!("{}: hooks: written to {shown}", client.title));
-            } else {
-                let text = format_args!("{}: note: {shown} is yours and is kept", client.title);
-                app.output.say(text);
-            }
+            let is_new = !user_file::read(&own.file).is_ok_and(|it| it == own.text.as_bytes());
+            steps.push(match manifest.write(&app.paths, &own.file, &own.text, own.readers)? {
+                true => Step::Registered { what: "hooks", file: own.file, is_new },
+                false => Step::Kept(own.file),
+            });
         }
         if !client.is_tested {
-            app.output.say(format_args!(
-                "{}: note: written after its documentation, and never tested",
-                client.title
-            ));
+            steps.push(Step::Note("written after its documentation, and never tested".into()));
         }
         if !client.config.after.is_empty() && !self.trust {
-            app.output.say(format_args!("{}: {}", client.title, client.config.after));
+            steps.push(Step::Note(client.config.after.into()));
         }
-        Ok(())
+        Ok(steps)
     }
 }
 
@@ -232,20 +264,6 @@ fn begin(app: &App, manifest: &mut Manifest, program: &str) -> Result<String, Fa
     manifest.installed_at.clone_from(&stamp);
     app.paths.create_data().map_err(|error| not_created(app, &error))?;
     Ok(stamp)
-}
-
-fn print_change(app: &mut App, client: &Client, what: &str, change: &TextChange) {
-    let done = if change.is_changed() { "written to" } else { "already in" };
-    app.output.say(format_args!("{}: {what}: {done} {}", client.title, change.file.display()));
-}
-
-fn write_texts(app: &mut App, targets: &Targets, manifest: &mut Manifest) -> Result<(), Failure> {
-    for (file, text) in targets.texts() {
-        if !manifest.write(&app.paths, &file, text, Readers::Owner)? {
-            app.output.say(format_args!("note: {} was changed by you and is kept", file.display()));
-        }
-    }
-    Ok(())
 }
 
 fn warn_of_rivals(app: &mut App, dir: &Path) {
