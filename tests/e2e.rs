@@ -48,6 +48,7 @@ mod projects;
 mod projects_apart;
 mod prompt_ranking;
 mod recall;
+mod release;
 mod replay;
 mod report;
 mod repository;

@@ -23,6 +23,8 @@ use claude_mem_install::{self, MARKETPLACE, SKILL, SLASH_COMMAND, quoted_for_she
 const PROGRAM: &str = "${CLAUDE_PLUGIN_ROOT}/bin/claude-mem";
 const DESCRIPTION: &str = "Long-term memory for Claude Code";
 const README: &str = include_str!("../install/plugin.md");
+/// Takes the place of the binary, and runs the one of an npm package.
+const NPM_LAUNCHER: &str = include_str!("../install/npm-plugin.sh");
 
 /// Write a Claude Code plugin to a folder
 ///
@@ -30,21 +32,46 @@ const README: &str = include_str!("../install/plugin.md");
 /// `claude plugin marketplace add ./DIR` and `claude plugin install mem@mem-local`, or try it with
 /// `claude --plugin-dir DIR/plugin`. If `claude-mem install` has registered hooks, too, those record and the
 /// plugin's hooks do nothing.
+///
+/// With `--npm`, the plugin has no binary: npm fetches the package of this version when the first session starts. Such
+/// a folder is small, runs on Linux and macOS, and can be shared as a git repository.
 #[derive(Debug, Args)]
 pub(crate) struct Plugin {
     /// A new or empty folder, or one that this command wrote before
     #[arg(value_name = "DIR")]
     dir: PathBuf,
+    /// Fetch the binary from this npm package instead of copying it
+    #[arg(long, value_name = "PACKAGE", value_parser = npm_package)]
+    npm: Option<String>,
+}
+
+/// The name goes into a script.
+fn npm_package(name: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "@/._-".contains(c);
+    match !name.is_empty() && name.chars().all(is_plain) {
+        true => Ok(name.to_owned()),
+        false => Err("a name such as `claude-mem` or `@scope/claude-mem`".into()),
+    }
 }
 
 impl Plugin {
     /// Replaces each file atomically, so that a plugin in use never sees half a file.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
         check(&self.dir)?;
-        for (path, text) in texts() {
+        let suffix = if self.npm.is_some() { "" } else { EXE_SUFFIX };
+        for (path, text) in texts(suffix) {
             write(&self.dir.join(path), text.as_bytes(), Readers::Everyone)?;
         }
-        copy_program(&self.dir.join("plugin/bin").join(format!("{NAME}{EXE_SUFFIX}")))?;
+        let program = self.dir.join("plugin/bin").join(format!("{NAME}{suffix}"));
+        match &self.npm {
+            None => copy_program(&program)?,
+            Some(package) => {
+                let launcher = NPM_LAUNCHER
+                    .replace("@PACKAGE@", package)
+                    .replace("@VERSION@", env!("CARGO_PKG_VERSION"));
+                write(&program, launcher.as_bytes(), Readers::EveryoneRuns)?;
+            }
+        }
         // The client reads a relative path without `./` as the name of a repository.
         let dir = std::path::absolute(&self.dir).unwrap_or(self.dir);
         app.output.say(format_args!(
@@ -58,9 +85,9 @@ impl Plugin {
 }
 
 /// Files of the plugin, with their paths in its folder.
-fn texts() -> Vec<(&'static str, String)> {
+fn texts(suffix: &str) -> Vec<(&'static str, String)> {
     let version = env!("CARGO_PKG_VERSION");
-    let program = format!("{PROGRAM}{EXE_SUFFIX}");
+    let program = format!("{PROGRAM}{suffix}");
     let author = json!({"name": NAME});
     let marketplace = json!({"name": MARKETPLACE, "description": DESCRIPTION, "owner": author,
         "plugins": [{"name": PLUGIN, "source": "./plugin", "version": version, "description": DESCRIPTION}]});

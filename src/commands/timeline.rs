@@ -95,6 +95,10 @@ fn print_json(app: &mut App, found: TimelineWindow) -> Result<(), Failure> {
 
 /// A heading per day, a row per memory; an arrow marks the anchor.
 fn print(app: &mut App, found: &TimelineWindow) -> Result<(), Failure> {
+    if found.moments.is_empty() {
+        app.output.say("no memories near this time");
+        return Ok(());
+    }
     let ids = found.moments.iter().map(|hit| hit.name.to_string().len());
     let width = ids.max().unwrap_or(0);
     let rows: Vec<MemoryRow> = found.moments.iter().map(|hit| row(hit, found, width)).collect();

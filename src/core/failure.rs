@@ -70,7 +70,9 @@ impl Failure {
 
     /// All parts on one line, for the diagnostics.
     pub fn in_one_line(&self) -> String {
-        self.render(false).trim_end().replace('\n', "; ")
+        let (what, meaning, remedy) = self.parts();
+        let parts: Vec<&str> = [Some(what), meaning, remedy].into_iter().flatten().collect();
+        clean(&parts.join("; ")).into_owned()
     }
 
     /// Whether the command was used wrongly.

@@ -91,8 +91,9 @@ pub const DATABASE: &str = "claude-mem.db";
 fn cannot_read(path: &Path, error: &std::io::Error) -> Failure {
     let failure = Failure::new(format!("{} cannot be read: {error}", path.display()));
     match error.kind() {
-        std::io::ErrorKind::NotFound => failure
-            .remedy("name the file or folder behind the command, as in `claude-mem import FILE`"),
+        std::io::ErrorKind::NotFound => {
+            failure.remedy("pass the path of a file or folder: `claude-mem import FILE`")
+        }
         _ => failure,
     }
 }

@@ -3,7 +3,7 @@
 mod report;
 
 use std::{
-    env,
+    env::{self, consts::EXE_SUFFIX},
     io::{self, IsTerminal},
     path::{Path, PathBuf},
 };
@@ -19,6 +19,7 @@ use claude_mem_core::{
     failure::Failure,
     json_edit::Document,
     os::{canonicalize, path_in_commands},
+    paths::{create_private, with_tilde},
     user_file::{self, Readers},
 };
 use claude_mem_distill::{providers::client_version, setup};
@@ -79,10 +80,14 @@ impl Install {
         if self.list {
             return list(app);
         }
-        let program = program(&app.environment.text("PATH").unwrap_or_default())?;
+        let found = program(&app.environment.text("PATH").unwrap_or_default())?;
+        let program = kept_program(app, &found)?;
         let clients = self.clients(app);
         if self.print {
             return self.print(app, &program, &clients);
+        }
+        if program != found {
+            copy_program(app, &program)?;
         }
         let is_only = clients.len() == 1;
         let mut installed = Vec::new();
@@ -301,6 +306,41 @@ pub(crate) fn program(path: &str) -> Result<String, Failure> {
             .meaning("Claude Code's settings cannot hold it")
             .remedy("move the binary to another folder and install again")),
     }
+}
+
+/// The path that hooks call. What `npx` and the like run is deleted some day, so a copy in our directory is called.
+fn kept_program(app: &App, found: &str) -> Result<String, Failure> {
+    if !is_in_runner_cache(Path::new(found)) {
+        return Ok(found.to_owned());
+    }
+    let copy = app.paths.data.join("bin").join(format!("{NAME}{EXE_SUFFIX}"));
+    let text = copy.into_os_string().into_string().map_err(|path| {
+        Failure::new(format!("the path {} is not Unicode", path.display()))
+            .meaning("Claude Code's settings cannot hold it")
+    })?;
+    Ok(path_in_commands(text))
+}
+
+/// Whether a package runner keeps the program only for a while: `npx`, `pnpm dlx`, `bunx`.
+fn is_in_runner_cache(program: &Path) -> bool {
+    let mut folders = program.components().filter_map(|part| part.as_os_str().to_str());
+    folders.any(|folder| ["_npx", "dlx"].contains(&folder) || folder.starts_with("bunx-"))
+}
+
+fn copy_program(app: &mut App, program: &str) -> Result<(), Failure> {
+    let file = Path::new(program);
+    let copied = app.paths.create_data().and_then(|()| {
+        create_private(file.parent().unwrap_or(file))?;
+        let bytes = env::current_exe().and_then(std::fs::read)?;
+        user_file::write(file, &bytes, Readers::EveryoneRuns)
+    });
+    copied.map_err(|error| {
+        Failure::new(format!("{program} cannot be written: {error}"))
+            .meaning("nothing was installed")
+    })?;
+    let shown = with_tilde(file, app.paths.home.as_deref());
+    let tick = app.output.paint("32", "✓");
+    app.output.line(format_args!("{tick} copied the program to {shown}, where hooks call it"))
 }
 
 /// The current directory.

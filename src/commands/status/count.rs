@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use claude_mem_events::{Event, Recorded};
+use claude_mem_events::{
+    Event, PromptSubmitted, Recorded, SessionEnded, SessionStarted, SummaryRequested, ToolUsed,
+    Versioned as _,
+};
 use claude_mem_log::{GapReason, Item, Log};
 use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
@@ -21,7 +24,16 @@ pub(super) struct LogCounts {
     pub(super) damage: Damage,
 }
 
-/// Since midnight, local time.
+/// Kinds of events that hooks record. Responses to requests about old sessions are not work of today.
+const CAPTURED: [u16; 5] = [
+    SessionStarted::KIND,
+    PromptSubmitted::KIND,
+    ToolUsed::KIND,
+    SummaryRequested::KIND,
+    SessionEnded::KIND,
+];
+
+/// What hooks recorded since midnight, local time.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Today {
     pub(super) events: u64,
@@ -65,7 +77,7 @@ impl LogCounts {
             times = Some(times.map_or((at, at), |(first, last)| (first.min(at), last.max(at))));
             counted.count(entry.kind, entry.is_tombstone);
             let envelope = Recorded::envelope_of(&entry);
-            if at >= midnight_us {
+            if at >= midnight_us && CAPTURED.contains(&entry.kind) {
                 counted.today.events += 1;
                 today.insert(envelope.session.clone());
             }

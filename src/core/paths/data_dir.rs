@@ -14,6 +14,7 @@ use crate::os;
 
 /// Entries of the data directory that are ours alone.
 pub const OURS: &[&str] = &[
+    "bin",
     "log",
     "foreign",
     "memory.db",

@@ -1,0 +1,102 @@
+#!/bin/sh
+# Installs claude-mem @VERSION@ below ~/.local: downloads the archive for this machine, checks its SHA-256, and copies
+# the binary, manual pages and completions. Run it again to upgrade. Needs no root, compiler or Node.
+#
+#   sh install.sh [--from ADDRESS_OR_FOLDER] [--prefix FOLDER]
+set -eu
+
+version=@VERSION@
+from=@URL@
+prefix=${HOME:-}/.local
+
+fail() {
+  printf 'error: %s\n' "$1" >&2
+  [ -z "${2-}" ] || printf 'hint: %s\n' "$2" >&2
+  exit 1
+}
+
+# The Rust name of this machine.
+target() {
+  case "$(uname -s)-$(uname -m)" in
+    Linux-x86_64 | Linux-amd64) echo x86_64-unknown-linux-gnu ;;
+    Linux-aarch64 | Linux-arm64) echo aarch64-unknown-linux-gnu ;;
+    Darwin-x86_64) echo x86_64-apple-darwin ;;
+    Darwin-arm64) echo aarch64-apple-darwin ;;
+    *) fail "there is no binary for $(uname -s) on $(uname -m)" "build it with Rust, as the README describes" ;;
+  esac
+}
+
+fetch() {
+  case $from in
+    http://* | https://*)
+      if command -v curl >/dev/null 2>&1; then
+        curl -fsSL -o "$work/$1" "$from/$1" || fail "cannot download $from/$1"
+      elif command -v wget >/dev/null 2>&1; then
+        wget -qO "$work/$1" "$from/$1" || fail "cannot download $from/$1"
+      else
+        fail "neither curl nor wget is installed"
+      fi
+      ;;
+    *) cp "$from/$1" "$work/$1" 2>/dev/null || fail "there is no $1 in $from" ;;
+  esac
+}
+
+sha256() {
+  if command -v sha256sum >/dev/null 2>&1; then
+    sha256sum "$1"
+  elif command -v shasum >/dev/null 2>&1; then
+    shasum -a 256 "$1"
+  else
+    fail "neither sha256sum nor shasum is installed" "without one, the download cannot be checked"
+  fi
+}
+
+# copy FILE TO: creates the folder, and replaces a file that is in use.
+copy() {
+  mkdir -p "${2%/*}"
+  cp "$1" "$2.new"
+  mv -f "$2.new" "$2"
+}
+
+main() {
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --from) from=${2:?} && shift 2 ;;
+      --prefix) prefix=${2:?} && shift 2 ;;
+      *) fail "unknown option $1" "sh install.sh [--from ADDRESS_OR_FOLDER] [--prefix FOLDER]" ;;
+    esac
+  done
+  name=claude-mem-v$version-$(target)
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+  fetch SHA256SUMS
+  fetch "$name.tar.gz"
+  expected=$(sed -n "s/^\([0-9a-f]*\)  *[*]\{0,1\}$name\.tar\.gz\$/\1/p" "$work/SHA256SUMS")
+  found=$(sha256 "$work/$name.tar.gz")
+  if [ -z "$expected" ] || [ "${found%% *}" != "$expected" ]; then
+    fail "$name.tar.gz has another checksum than SHA256SUMS" "nothing was installed; download it again"
+  fi
+  tar -C "$work" -xzf "$work/$name.tar.gz"
+  unpacked=$work/$name
+  "$unpacked/claude-mem" --version >/dev/null || fail "the binary does not run on this machine" "nothing was installed"
+
+  before=$("$prefix/bin/claude-mem" --version 2>/dev/null || true)
+  copy "$unpacked/claude-mem" "$prefix/bin/claude-mem"
+  for page in "$unpacked"/man/*.1; do copy "$page" "$prefix/share/man/man1/${page##*/}"; done
+  copy "$unpacked/completions/claude-mem.bash" "$prefix/share/bash-completion/completions/claude-mem"
+  copy "$unpacked/completions/claude-mem.zsh" "$prefix/share/zsh/site-functions/_claude-mem"
+  copy "$unpacked/completions/claude-mem.fish" "$prefix/share/fish/vendor_completions.d/claude-mem.fish"
+  printf '✓ claude-mem %s in %s\n' "$version" "$prefix/bin"
+  [ -z "$before" ] || printf '  it replaces %s; your memories stay\n' "$before"
+  case ":${PATH:-}:" in
+    *":$prefix/bin:"*) program=claude-mem ;;
+    *)
+      program=$prefix/bin/claude-mem
+      printf 'note: %s is not on your PATH; add it in the file that your shell reads\n' "$prefix/bin"
+      ;;
+  esac
+  printf 'Next: set it up in your coding agents with\n  %s install\n' "$program"
+}
+
+# The whole script is read before anything is done, so that half a download does nothing.
+main "$@"
