@@ -53,6 +53,11 @@ fn later(minutes: i64) -> (String, String) {
     ("CLAUDE_MEM_NOW".into(), then.to_string())
 }
 
+fn run_hook(sandbox: &Sandbox, name: &str, variables: &Variables, payload: &Value) -> Value {
+    let variables: Vec<_> = variables.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+    sandbox.hook_with(name, &variables, payload.to_string())
+}
+
 fn project(sandbox: &Sandbox, variables: &Variables) -> (Value, Run) {
     let run = run(sandbox, &["distill", "--json"], variables);
     (serde_json::from_str(&run.stdout).unwrap(), run)
@@ -105,6 +110,7 @@ fn a_client_that_is_not_logged_in_falls_back_to_the_rules_and_it_is_reported() {
     let message = answer["systemMessage"].as_str().unwrap();
     assert!(message.starts_with("claude-mem: claude fails (Not logged in"), "{message}");
     assert!(message.contains("memories come from the built-in rules"), "{message}");
+    assert!(message.contains("Log in with `claude /login`"), "{message}");
 }
 
 #[test]
@@ -183,6 +189,13 @@ fn retry_distills_what_waits_for_a_login_and_the_worker_continues_at_once() {
     assert!(error.contains("claude-mem settings set CLAUDE_MEM_ANTHROPIC_API_KEY"), "{error}");
     let error = run(&sandbox, &["retry"], &variables).fails(1);
     assert!(error.contains("authentication failed"), "{error}");
+    let start = json!({"session_id": "b", "hook_event_name": "SessionStart", "source": "startup",
+        "cwd": sandbox.home()});
+    let answer = run_hook(&sandbox, "context", &variables, &start);
+    let message = answer["systemMessage"].as_str().unwrap();
+    let help =
+        "events stay pending. Set a key with `claude-mem settings set ANTHROPIC_API_KEY KEY`";
+    assert!(message.contains(help), "{message}");
     let borrowed: Vec<_> = variables.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
     let _serving = Serving::start(&sandbox, &borrowed);
     until(|| {

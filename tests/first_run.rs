@@ -2,12 +2,15 @@
 
 use std::{fs, path::Path};
 
-use claude_mem_tools::model::{Answer, Server};
+use claude_mem_tools::{
+    client::executable,
+    model::{Answer, Server},
+};
 
 use crate::{
     command_line::at_a_terminal,
     model::{answering, provider_at, run},
-    sandbox::{Sandbox, binary},
+    sandbox::{Sandbox, binary, real_client},
 };
 
 /// No Claude Code, wherever the machine has one.
@@ -98,6 +101,30 @@ Distilling
     );
     assert!(fallback.contains("  until then: the built-in rules: no model"), "{fallback}");
     assert_eq!(refusing.requests().len(), 2, "one request each, and no retry");
+}
+
+/// The client answers as it will when it distills: logged in by a key, and not at all without.
+#[test]
+fn install_tests_the_users_own_client() {
+    let server = Server::answering(|_| Answer::text("OK")).unwrap();
+    let client = real_client(&server.url());
+    let path = client.environment().iter().find(|(name, _)| name == "PATH").unwrap();
+    let sandbox = newcomer();
+    let mut variables = vec![
+        ("CLAUDE_CODE_PATH".to_owned(), executable().unwrap().to_str().unwrap().to_owned()),
+        ("PATH".to_owned(), path.1.to_str().unwrap().to_owned()),
+    ];
+    let refused = run(&sandbox, &["install", "--test"], &variables).ok();
+    let expected = "  ✗ Claude Code: Not logged in";
+    assert!(refused.contains(expected) && refused.contains("`claude /login`"), "{refused}");
+    sandbox.use_gateway(&server.url());
+    variables.push(("CLAUDE_MEM_CLAUDE_AUTH_METHOD".into(), "api-key".into()));
+    let answered = run(&sandbox, &["install", "--test"], &variables).ok();
+    assert!(
+        answered.contains("  Claude Code with claude-haiku-4-5, billed per token"),
+        "{answered}"
+    );
+    assert!(answered.contains("  ✓ answered a test request in "), "{answered}");
 }
 
 #[test]

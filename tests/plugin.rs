@@ -21,13 +21,16 @@ const NO_MODEL: &str = "http://127.0.0.1:9";
 fn the_real_client_accepts_the_plugin() {
     let sandbox = Sandbox::new();
     sandbox.run(&["plugin", "market"]).ok();
+    sandbox.run(&["plugin", "npm", "--npm", "@scope/claude-mem"]).ok();
     let market = sandbox.home().join("market");
     let client = real_client(NO_MODEL);
     let market = market.to_str().unwrap();
     let plugin = format!("{market}/plugin");
+    let of_npm = sandbox.home().join("npm/plugin");
     for arguments in [
         &["plugin", "validate", market, "--strict"][..],
         &["plugin", "validate", &plugin, "--strict"],
+        &["plugin", "validate", of_npm.to_str().unwrap(), "--strict"],
         &["plugin", "marketplace", "add", market],
         &["plugin", "install", "mem@mem-local"],
     ] {

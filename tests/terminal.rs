@@ -1,4 +1,4 @@
-//! Commands at a real terminal: nothing is wider than it, and declining is no error.
+//! Commands at a real terminal: nothing is wider than it, and declining is not an error.
 
 use std::collections::BTreeSet;
 

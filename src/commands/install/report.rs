@@ -14,7 +14,7 @@ use claude_mem_distill::{
     caps, configured_providers, dollars,
     providers::{
         Refusal,
-        auto::{RULES, remedy},
+        auto::{RULES, fix},
         model,
     },
     test_provider,
@@ -86,8 +86,8 @@ pub(super) fn print_distilling(app: &mut App, is_tested: bool) -> Result<(), Fai
     app.output.line("\nDistilling")?;
     for (provider, refusal) in &failed {
         let (who, cross) = (name(app, provider), app.output.paint(BAD, "✗"));
-        let remedy = remedy(provider, refusal.class.name());
-        app.output.line(format_args!("  {cross} {who}: {}\n    {remedy}", refusal.message))?;
+        let fix = fix(provider, refusal.class.name());
+        app.output.line(format_args!("  {cross} {who}: {}\n    {fix}", refusal.message))?;
     }
     let until_then = if failed.is_empty() { "" } else { "until then: " };
     let provider = match answered {

@@ -82,7 +82,12 @@ pub fn first_step(provider: &str, class: &str) -> String {
 
 /// The remedy for an outage, with commands ready to paste.
 pub fn remedy(provider: &str, class: &str) -> String {
-    let help = match (ProviderName::find(provider), class) {
+    format!("{}; then `claude-mem retry`", fix(provider, class))
+}
+
+/// What to change so that a provider works.
+pub fn fix(provider: &str, class: &str) -> &'static str {
+    match (ProviderName::find(provider), class) {
         (Some(ProviderName::Claude), "auth") => {
             "log in with `claude /login`, or use an API key: `claude-mem settings set \
              CLAUDE_MEM_ANTHROPIC_API_KEY KEY` and `claude-mem settings set \
@@ -103,8 +108,7 @@ pub fn remedy(provider: &str, class: &str) -> String {
              `claude-mem settings set CLAUDE_MEM_PROVIDER NAME`"
         }
         _ => "choose another provider with `claude-mem settings set CLAUDE_MEM_PROVIDER NAME`",
-    };
-    format!("{help}; then `claude-mem retry`")
+    }
 }
 
 #[cfg(test)]
