@@ -88,7 +88,7 @@ pub(super) fn start(
     let waker = Arc::clone(shared);
     // No thread waits for a failing provider; the loop plans again later.
     let options = RunOptions { is_due_only: true, turns_max: TURNS_MAX, ..RunOptions::default() };
-    let projecting = MainLoop {
+    let main_loop = MainLoop {
         shared: Arc::clone(shared),
         bell,
         settings: settings_time(&app),
@@ -104,8 +104,8 @@ pub(super) fn start(
         problem: None,
     };
     thread::Builder::new()
-        .name("project".into())
-        .spawn(move || projecting.run())
+        .name("main-loop".into())
+        .spawn(move || main_loop.run())
         .map_err(|error| Failure::new(format!("cannot start a thread: {error}")))
 }
 

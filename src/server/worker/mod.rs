@@ -118,11 +118,11 @@ fn serve_all(app: &App, sockets: Sockets, presence: Presence) -> Result<End, Fai
         .build()
         .map_err(|error| broken("start", &error))?;
     embedding::start(&shared)?;
-    let projecting = main_loop::start(&shared, sockets.wake)?;
+    let main_loop = main_loop::start(&shared, sockets.wake)?;
     let served = runtime.block_on(serve(sockets.http, sockets.lines, Arc::clone(&shared)));
     shared.end();
     // The thread ends within a bounded time. If it panicked, nothing is lost: the log has everything.
-    let _ = projecting.join();
+    let _ = main_loop.join();
     runtime.shutdown_timeout(Duration::from_millis(100));
     served.map_err(|error| broken("serve", &error))?;
     Ok(shared.ending().unwrap_or(End::Requested))
