@@ -3,6 +3,7 @@
 mod config;
 mod head;
 mod remote;
+mod worktree_path;
 
 pub use head::GitHead;
 
@@ -65,6 +66,17 @@ impl ProjectId {
         }
     }
 
+    /// The project of a worktree that was removed since.
+    fn of_removed_worktree(dir: &Path) -> Option<Self> {
+        let repository = worktree_path::repository_of(&dir.to_string_lossy())?;
+        let is_removed = !dir.is_dir();
+        is_removed.then(|| Self {
+            root: dir.into(),
+            git_dir: None,
+            ..Self::of(repository.as_ref())
+        })
+    }
+
     /// The project of this folder, by its name alone: nothing is looked up on disk. For folders named by
     /// whoever may not make us open files.
     pub fn unseen(dir: &str) -> Self {
@@ -103,6 +115,9 @@ impl ProjectId {
     }
 
     fn of_folder(dir: PathBuf) -> Self {
+        if let Some(project) = Self::of_removed_worktree(&dir) {
+            return project;
+        }
         let label = name(&dir).unwrap_or_else(|| shown(&dir));
         Self { key: shown(&dir), label, root: dir, remote: None, common_dir: None, git_dir: None }
     }
@@ -112,6 +127,9 @@ impl ProjectId {
     fn of_foreign(path: &str) -> Self {
         let key = path.trim().replace('\\', "/");
         let key = key.trim_end_matches('/');
+        if let Some(repository) = worktree_path::repository_of(key) {
+            return Self { root: path.into(), ..Self::of_foreign(&repository) };
+        }
         let label = match key.rsplit('/').find(|part| !part.is_empty()) {
             None => UNKNOWN.into(),
             Some(drive) if drive.len() == 2 && drive.ends_with(':') => {

@@ -98,6 +98,11 @@ fn a_worktree_belongs_to_its_parent() {
     assert_eq!(worktree.common_dir, parent.common_dir);
     fs::remove_dir_all(place.join("shop/.git/worktrees")).unwrap();
     assert_eq!(place.identify("elsewhere/fix-1").key, parent.key, "also when it was pruned");
+    let removed = place.identify("worktrees/shop/fix-1/shop");
+    assert_eq!((removed.key, removed.label), (parent.key, "shop".into()));
+    assert_eq!(removed.root, place.join("worktrees/shop/fix-1/shop"));
+    let folder = place.folder("worktrees/notes/a/notes");
+    assert_eq!(ProjectId::of(&folder).root, folder, "a folder that exists and has no repository");
 }
 
 #[test]
@@ -175,6 +180,7 @@ fn paths_of_other_systems_are_taken_as_they_are() {
     let cases = [
         (r"C:\Users\ada\shop", "C:/Users/ada/shop", "shop"),
         (r"C:\Users\ada\shop\", "C:/Users/ada/shop", "shop"),
+        (r"C:\ada\shop\.claude\worktrees\fix", "C:/ada/shop", "shop"),
         (r"D:\", "D:", "drive-D"),
         (r"\\server\share\shop", "//server/share/shop", "shop"),
         ("", "unknown-project", "unknown-project"),
