@@ -83,6 +83,91 @@ fn secret_at(text: &[u8], start: usize) -> Option<Found> {
     if length == VALUE_BYTES_MAX {
         return None;
     }
-    let found = Found { start, end: start + length, rule: Kind::Password.rule() };
-    is_spoken_secret(&rest[..length], quote.is_some()).then_some(found)
+    let (from, to) = match std::str::from_utf8(&rest[..length]) {
+        Ok(value) if quote.is_none() => outside_of_prose(value)?,
+        _ => (0, length),
+    };
+    let found = Found { start: start + from, end: start + to, rule: Kind::Password.rule() };
+    is_spoken_secret(&rest[from..to], quote.is_some()).then_some(found)
+}
+
+/// The part of an unquoted value that can be a password: no word of a sentence. Chinese and Japanese have no spaces
+/// between words, so what begins with a letter of theirs is a sentence. Its end may be a password, nothing else of it.
+fn outside_of_prose(value: &str) -> Option<(usize, usize)> {
+    let value = &value[..value.find(is_wide_punctuation).unwrap_or(value.len())];
+    if value.chars().all(char::is_alphabetic) {
+        return None;
+    }
+    if !value.starts_with(is_wide_letter) {
+        return Some((0, value.len()));
+    }
+    let end = value.trim_end_matches(|letter: char| letter.is_ascii_graphic()).len();
+    (end < value.len()).then_some((end, value.len()))
+}
+
+/// Letters of scripts without spaces between words: Han, Hiragana and Katakana.
+fn is_wide_letter(letter: char) -> bool {
+    matches!(letter, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{20000}'..='\u{3ffff}')
+}
+
+/// Punctuation of these scripts. A password that is typed has none.
+fn is_wide_punctuation(letter: char) -> bool {
+    matches!(
+        letter,
+        '、' | '。'
+            | '，'
+            | '；'
+            | '：'
+            | '！'
+            | '？'
+            | '（'
+            | '）'
+            | '「'
+            | '」'
+            | '《'
+            | '》'
+            | '“'
+            | '”'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Policy, redact_text};
+
+    #[test]
+    fn sentences_about_passwords_are_kept() {
+        for text in [
+            "密码：使用Argon2id哈希",
+            "密码使用Argon2id哈希",
+            "密码为空时返回错误",
+            "密码是必填项，不能少于8位",
+            "パスワードは必須です。",
+            "パスワードはbcryptでハッシュ化する",
+            "пароль: обязательное",
+            "Passwort: müssen",
+        ] {
+            assert_eq!(redact_text(text, Policy::default()).unless_private(), text);
+        }
+    }
+
+    #[test]
+    fn passwords_behind_and_in_such_sentences_are_removed() {
+        for text in [
+            "密码：Sommer2024!",
+            "密码是Sommer2024!",
+            "密码：已改成Sommer2024!",
+            "密码：Sommer2024!，请保密",
+            "パスワードは「x」ではなく、パスワード：Sommer2024!",
+            "密码：\"夏天Sommer\"",
+            "пароль: Лето2024!",
+            "Passwort ist Sömmer2024",
+        ] {
+            let redacted = redact_text(text, Policy::default()).unless_private();
+            let has_secret = ["2024", "夏天Sommer"].iter().any(|part| redacted.contains(part));
+            assert!(redacted.contains("[redacted:") && !has_secret, "{text}: {redacted}");
+        }
+        let kept = redact_text("密码：Sommer2024!，请保密", Policy::default()).unless_private();
+        assert!(kept.ends_with("，请保密"), "{kept}");
+    }
 }
