@@ -74,6 +74,8 @@ pub struct ContextObservation {
     pub is_of_subagent: bool,
     /// True if no user typed the prompts of its session.
     pub is_automated: bool,
+    /// Whether its concepts call it a pattern: a way to work that holds again.
+    pub is_pattern: bool,
 }
 
 /// A note with its author.
@@ -386,6 +388,7 @@ fn memory(row: &Row<'_>) -> Result<ContextObservation> {
         files,
         is_of_subagent: row.get::<_, Option<String>>(11)?.is_some(),
         is_automated: false,
+        is_pattern: list(row, 8)?.iter().any(|concept| concept == "pattern"),
     })
 }
 

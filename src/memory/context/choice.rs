@@ -77,7 +77,10 @@ impl<'a> Choice<'a> {
             .collect();
         let mut index = NameIndex::default();
         for memory in &observations {
-            index.add(memory);
+            index.add_titles(memory);
+        }
+        for memory in &observations {
+            index.count(memory);
         }
         let mut weights = index.weights(now_us);
         for name in names(shown) {
@@ -148,7 +151,7 @@ fn sources(memory: &ContextObservation) -> impl Iterator<Item = Source> {
     [Some(session), memory.is_of_subagent.then_some(Source::Subagents)].into_iter().flatten()
 }
 
-/// In which sessions a name occurs, and when last. What several sessions name will be named again.
+/// In which sessions a name of a title occurs, and when last. What several sessions name will be named again.
 #[derive(Debug, Default)]
 struct NameIndex {
     places: HashMap<String, usize>,
@@ -158,16 +161,21 @@ struct NameIndex {
 }
 
 impl NameIndex {
-    fn add(&mut self, memory: &ContextObservation) {
+    /// Only names in titles are ever shown.
+    fn add_titles(&mut self, memory: &ContextObservation) {
+        for name in title_names(memory) {
+            let next = self.places.len();
+            self.places.entry(name).or_insert(next);
+        }
+        self.sessions.resize_with(self.places.len(), Vec::new);
+        self.last_us.resize(self.places.len(), 0);
+    }
+
+    fn count(&mut self, memory: &ContextObservation) {
         let texts = memory.facts.iter().chain([&memory.narrative]);
         let inner = texts.flat_map(|text| names(text));
         for name in title_names(memory).chain(inner) {
-            let next = self.sessions.len();
-            let at = *self.places.entry(name).or_insert(next);
-            if at == next {
-                self.sessions.push(Vec::new());
-                self.last_us.push(0);
-            }
+            let Some(at) = self.places.get(&name).copied() else { continue };
             if !self.sessions[at].contains(&memory.session) {
                 self.sessions[at].push(memory.session);
             }

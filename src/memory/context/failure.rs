@@ -36,6 +36,6 @@ pub fn for_failure(
     })?;
     let name = |id| MemoryId { kind: Kind::Observation, id };
     let names: Vec<MemoryId> = ids.into_iter().map(name).collect();
-    let lines = lines(HEADING, &store.list_rows(&names)?, tokens_max);
+    let lines = lines(HEADING, &store.list_rows(&names)?, tokens_max, error);
     Ok(compose(HEADING, &recipient.only_new(store, lines, MEMORIES_MAX, |line| line.id)?))
 }

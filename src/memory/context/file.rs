@@ -52,7 +52,7 @@ pub fn for_file(
     }
     let name = file_name(file.path);
     let heading = format!("Notes from earlier sessions about {name}.");
-    let lines = lines(&heading, &rows, tokens_max);
+    let lines = lines(&heading, &rows, tokens_max, name);
     Ok(compose(&heading, &recipient.only_new(store, lines, MEMORIES_MAX, |line| line.id)?))
 }
 

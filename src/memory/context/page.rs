@@ -13,7 +13,7 @@ use super::{
     failed_command::FailedCommand,
     freshness::Files,
     knowledge,
-    sheet::{ALL, Entry, Layout, Page, Sheet},
+    sheet::{ALL, Entry, Layout, Page, Sheet, heading_units},
     text::{TITLE_CHARS_MAX, clipped, day},
     turns,
 };
@@ -46,7 +46,7 @@ pub(super) fn write(layout: &Layout<'_>, material: &ContextMaterial, files: &Fil
     if let Some(last) = material.sessions.first() {
         let title = format!("The last session, {}", turns::when(last, &zone, layout.now));
         let mut part = sheet.part(LAST_SESSION_SHARE);
-        let lines = turns::lines(last, part.left());
+        let lines = turns::lines(last, part.left().saturating_sub(heading_units(&title)));
         sheet.section_in(&title, &mut part, lines);
     }
     knowledge::add(&mut sheet, layout, &material.observations, files, &zone);
@@ -65,8 +65,9 @@ pub(super) fn write_compacted(
     by_the_user(&mut sheet, material, &zone);
     sheet.section("Where this session stands", ALL, turns::state(state, failed));
     let mut part = sheet.part(LAST_SESSION_SHARE);
-    let lines = turns::lines(&state.session, part.left());
-    sheet.section_in("Done in this session", &mut part, lines);
+    let title = "Done in this session";
+    let lines = turns::lines(&state.session, part.left().saturating_sub(heading_units(title)));
+    sheet.section_in(title, &mut part, lines);
     what_works(&mut sheet, &material.observations);
     sheet.finish(layout, material.observations_total, &zone)
 }
@@ -79,7 +80,9 @@ fn by_the_user(sheet: &mut Sheet, material: &ContextMaterial, zone: &TimeZone) {
     sheet.section("Written down by the user", NOTES_SHARE, notes);
     let mut seen = HashSet::new();
     let rules = material.rules.iter().filter(|rule| seen.insert(plain_title(&rule.title)));
-    sheet.section("Said by the user", RULES_SHARE, rules.map(rule));
+    // Latest first, but what was said about how to work comes before wishes that were fulfilled since.
+    let (lasting, other): (Vec<_>, Vec<_>) = rules.partition(|rule| rule.is_pattern);
+    sheet.section("Said by the user", RULES_SHARE, lasting.into_iter().chain(other).map(rule));
 }
 
 fn of_others(sheet: &mut Sheet, notes: &[ContextNote], zone: &TimeZone) {

@@ -51,5 +51,5 @@ pub fn for_prompt(
     let new = recipient.only_new(store, ids, MEMORIES_MAX, |id| *id)?;
     let name = |id| MemoryId { kind: Kind::Observation, id };
     let names: Vec<MemoryId> = new.into_iter().map(name).collect();
-    Ok(compose(HEADING, &lines(HEADING, &store.list_rows(&names)?, tokens_max)))
+    Ok(compose(HEADING, &lines(HEADING, &store.list_rows(&names)?, tokens_max, prompt)))
 }

@@ -8,7 +8,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use super::{
     failed_command::FailedCommand,
     sheet::Entry,
-    text::{clipped, day, moment},
+    text::{clipped, day, moment, units},
 };
 
 const OPEN_CHARS_MAX: usize = 200;
@@ -16,6 +16,10 @@ const STATE_CHARS_MAX: usize = 400;
 /// Limits of the text of one turn.
 const TURN_CHARS_MIN: usize = 170;
 const TURN_CHARS_MAX: usize = 600;
+/// What a line takes beyond its text.
+const LINE_UNITS: usize = 2;
+/// For the line that counts the turns that are left out.
+const GAP_UNITS: usize = 20;
 /// The share of a turn's line that the request may take.
 const REQUEST_PART: usize = 3;
 
@@ -53,29 +57,34 @@ fn ago(at_us: u64, now: Timestamp) -> String {
     }
 }
 
-/// One line per turn. If there is no room for all, the first one, which says what the session is
-/// about, and the last ones.
-pub(super) fn lines(session: &ContextSession, units: usize) -> Vec<Entry> {
+/// One line per turn. If there is no room for all: the last one, where the next session goes on, the first one, which
+/// says what the session is about, and those before the last.
+pub(super) fn lines(session: &ContextSession, units_max: usize) -> Vec<Entry> {
     let turns: Vec<&ContextSummary> =
         session.turns.iter().filter(|turn| !result(turn).is_empty()).collect();
     let turns = if turns.is_empty() { session.turns.iter().collect() } else { turns };
-    if turns.is_empty() {
-        return Vec::new();
-    }
-    let count_max = (units / TURN_CHARS_MIN).max(1);
-    let chars_max = (units / turns.len()).clamp(TURN_CHARS_MIN, TURN_CHARS_MAX);
-    let one = |turn: &&ContextSummary| Entry::plain(line(turn, chars_max));
-    if turns.len() <= count_max {
-        return turns.iter().map(one).collect();
-    }
-    let last = turns.len() - (count_max - 1);
-    let left_out = last - 1;
-    let mut lines: Vec<Entry> = turns[..1].iter().map(one).collect();
-    if left_out > 0 {
+    let [earlier @ .., last] = &turns[..] else { return Vec::new() };
+    let chars_max = (units_max / turns.len()).clamp(TURN_CHARS_MIN, TURN_CHARS_MAX);
+    let mut left = units_max.saturating_sub(GAP_UNITS);
+    let mut fitting = |turn: &ContextSummary, chars_max: usize| {
+        let text = line(turn, chars_max);
+        let rest = left.checked_sub(units(&text) + LINE_UNITS)?;
+        left = rest;
+        Some(Entry::plain(text))
+    };
+    let mut lines: Vec<Entry> =
+        fitting(last, (2 * chars_max).min(TURN_CHARS_MAX)).into_iter().collect();
+    let Some((first, between)) = earlier.split_first() else { return lines };
+    let first = fitting(first, chars_max);
+    let shown = between.iter().rev().map_while(|turn| fitting(turn, chars_max));
+    lines.extend(shown);
+    let left_out = turns.len() - lines.len() - usize::from(first.is_some());
+    if left_out > 0 && first.is_some() {
         let turns = if left_out == 1 { "turn" } else { "turns" };
         lines.push(Entry::plain(format!("- … {left_out} {turns}")));
     }
-    lines.extend(turns[last..].iter().map(one));
+    lines.extend(first);
+    lines.reverse();
     lines
 }
 

@@ -20,6 +20,7 @@ mod score;
 mod searching;
 mod spans;
 mod spelling;
+mod statements;
 mod statistics;
 mod stem;
 mod stop_words;
@@ -33,6 +34,7 @@ pub use meaning::Meaning;
 pub use query::{Query, Shape, Term};
 pub use recall::{FailureRecall, Recall};
 pub use score::Score;
+pub use statements::words_in_common;
 
 use serde::Serialize;
 

@@ -1,6 +1,6 @@
 //! The words of a prompt that can point to a memory.
 
-use super::{Query, Term, stop_words::is_stop_word, tokens};
+use super::{Query, Term, query::link_path, stop_words::is_stop_word, tokens};
 use std::collections::HashSet;
 
 /// Longer prompts are pasted text; what they are about is said at their start.
@@ -23,7 +23,7 @@ impl PromptTerms {
         let mut names = HashSet::new();
         let mut is_first = true;
         for word in prompt.split_whitespace() {
-            let word = after_host(word);
+            let word = if word.contains("://") { link_path(word).unwrap_or("") } else { word };
             if let Some(name) = name(word, is_first) {
                 names.insert(name);
             }
@@ -62,14 +62,6 @@ pub(super) fn shorten(terms: &mut Vec<Term>, is_name: impl Fn(&Term) -> bool) {
 pub(super) fn beginning(text: &str, bytes_max: usize) -> &str {
     let end = (0..=text.len().min(bytes_max)).rfind(|at| text.is_char_boundary(*at));
     &text[..end.unwrap_or(0)]
-}
-
-/// The part of an address behind its host, or the whole word.
-fn after_host(word: &str) -> &str {
-    match word.split_once("://") {
-        Some((_, address)) => address.split_once('/').map_or("", |(_, path)| path),
-        None => word,
-    }
 }
 
 /// The name that a word is, in lower case: an identifier, the name of a file, a number of three or
@@ -139,6 +131,7 @@ const CONVERSATION: &[&str] = &[
     "implement",
     "investigate",
     "issue",
+    "issues",
     "just",
     "know",
     "last",
@@ -165,6 +158,7 @@ const CONVERSATION: &[&str] = &[
     "plan",
     "please",
     "problem",
+    "pull",
     "review",
     "run",
     "see",
@@ -219,7 +213,13 @@ mod tests {
             ("continue", ""),
             ("option 1", ""),
             ("The cache is slow again.", "cache slow"),
-            ("see https://git.example.com/acme/shop/issues/7668", "acme shop issues [7668]"),
+            ("see https://git.example.com/acme/shop/issues/7668", "[7668]"),
+            (
+                "https://git.example.com/acme/shop/blob/main/src/color/gradient.go",
+                "color [gradient]",
+            ),
+            ("open https://shop.example.com/assistant/", "open assistant"),
+            ("http://shop.example.com", ""),
             ("fix src/color/gradient.go", "src color [gradient]"),
             ("rename readReply to read_reply", "rename [readreply] read reply"),
             ("-x \"a b\" +must", "x b must"),

@@ -143,7 +143,7 @@ impl Query {
     }
 
     fn add_words(&mut self, clause: &Clause<'_>) {
-        let text = without_host(clause.text);
+        let text = end_of_link(clause.text);
         let parts = fts_terms::identifiers(text);
         let mut words = tokens::words(text).map(|(_, word)| word).collect::<Vec<_>>();
         if clause.is_open
@@ -225,14 +225,20 @@ impl Term {
     }
 }
 
-/// An address without its scheme, and without its host if a path follows: every link into one
-/// repository has the same host.
-fn without_host(text: &str) -> &str {
+/// The last two parts of the path of an address; its host if it has no path. A link begins with where something is: the
+/// host, the owner and the repository are the same in every link of a project.
+fn end_of_link(text: &str) -> &str {
     let Some((_, address)) = text.split_once("://") else { return text };
-    match address.split_once('/') {
-        Some((_, path)) if path.contains(char::is_alphanumeric) => path,
-        _ => address,
-    }
+    link_path(text).unwrap_or(address)
+}
+
+/// The last two parts of the path of an address, if it has one.
+pub(super) fn link_path(text: &str) -> Option<&str> {
+    let (_, address) = text.split_once("://")?;
+    let (_, path) = address.split_once('/')?;
+    let path = path.trim_end_matches('/');
+    let start = path.rmatch_indices('/').nth(1).map_or(0, |(at, _)| at + 1);
+    Some(&path[start..]).filter(|path| path.contains(char::is_alphanumeric))
 }
 
 fn folded(word: &str, is_beginning: bool) -> String {
@@ -364,7 +370,7 @@ mod tests {
             ("path/to/file.rs", r#""path", "file", "rs""#),
             ("a-b.c", r#""b", "c", "ab""#),
             ("--json", r#""json""#),
-            ("https://git.example.com/acme/pull/7668", r#""acme", "pull", "7668""#),
+            ("https://git.example.com/acme/pull/7668", r#""pull", "7668""#),
             ("http://wiki.example.com/", r#""wiki", "example", "com""#),
             ("fail fails failed", r#""fail""#),
             ("Café", r#""café""#),

@@ -228,6 +228,11 @@ impl<'a> Matcher<'a> {
         seen
     }
 
+    /// The terms whose words a text contains, some of them several times.
+    pub(crate) fn terms_in(&self, text: &str) -> impl Iterator<Item = usize> {
+        self.look(text).stems.into_iter().map(|(_, stem)| self.stems[stem].term)
+    }
+
     /// The positions of the query's words in a text.
     pub(crate) fn marks(&self, query: &Query, text: &str) -> Vec<Range<usize>> {
         let mut folded = Folded::default();

@@ -47,6 +47,8 @@ impl TurnHit {
         if self.best.kind == Kind::Prompt && name.kind != Kind::Prompt {
             (self.best, self.score) = (name, score);
         }
+        // The turn is about it, though something else is shown.
+        self.score = if is_retired { self.score.max(score) } else { self.score };
         let is_better = name.kind < self.shown.kind && !is_retired;
         let other = if is_better { std::mem::replace(&mut self.shown, name) } else { name };
         self.also.push(other);
