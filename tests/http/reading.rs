@@ -167,7 +167,7 @@ fn figures_agree_with_what_happened() {
     let costs = site.get("/api/costs");
     assert_eq!(
         (&costs["total"]["calls"], &costs["days"][0]["model"]),
-        (&json!(1), &json!("extract-2"))
+        (&json!(1), &json!("extract-3"))
     );
     let log = site.get("/api/health/log");
     assert_eq!((&log["events"], &log["gaps"], &log["parked"]), (&json!(5), &json!([]), &json!(0)));

@@ -60,6 +60,9 @@ enum Section {
     Lessons,
 }
 
+/// A longer sentence says more than that a list follows.
+const INTRODUCTION_WORDS_MAX: usize = 14;
+
 const NEXT_HEADINGS: &str = "next|todo|to do|to-do|remaining|follow-up|follow up|left to do|what's left|whats left|\
     not done|still open|still to|outstanding|future|open item|pending|recommend|suggest|nächste schritte|offen|\
     prochaines étapes|próximos pasos|siguientes pasos|prossimi passi|下一步|后续|次のステップ|残り|今後|다음|\
@@ -150,6 +153,7 @@ impl Reader {
             _ => (self.about, text),
         };
         let mut before = "";
+        self.about = if introduces_next(text) { Section::Next } else { self.about };
         for (number, sentence) in sentences(text).into_iter().enumerate() {
             // Under a heading such as "Decisions" the first sentence states the choice, the rest explains it.
             let is_detail = about == Section::Decisions && number > 0;
@@ -310,11 +314,20 @@ const PAST: &str = "made|wrote|ran|found|built|set|put|split|cut|rewrote|got|too
 /// Announces or closes without a statement.
 fn is_courtesy(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
-    let always = "let me |now let|let's |feel free|happy to|glad |thanks|thank you|sorry|hope |以下|looking at |\
+    let always = "let me |now let|let's |waiting on |waiting for |feel free|happy to|glad |thanks|thank you|sorry|hope |以下|looking at |\
         hier ist|voici|aquí está|good question|i'll |i’ll |i will ";
     let if_short =
         "here's|here is|here are|i'm |if you|this is ready|everything is|everything works";
     begins(&lower, always) && words(&lower) <= 25 || begins(&lower, if_short) && words(&lower) <= 9
+}
+
+/// A paragraph whose last words announce a list of what is left to do.
+fn introduces_next(text: &str) -> bool {
+    let announces = "next step|what's left|what is left|what remains|remaining work|still open|left to do|do next|\
+        nächste schritte|prochaines étapes|próximos pasos|下一步|次のステップ|следующие шаги|следующий шаг|\
+        sıradaki adım|sonraki adım";
+    let last = sentences(text).last().map(|sentence| sentence.to_lowercase()).unwrap_or_default();
+    last.ends_with([':', '：']) && words(&last) <= INTRODUCTION_WORDS_MAX && holds(&last, announces)
 }
 
 fn is_next(sentence: &str) -> bool {

@@ -33,6 +33,17 @@ fn the_most_telling_program_says_what_a_command_is_for() {
 }
 
 #[test]
+fn folders_of_a_project_on_a_drive_are_relative_in_every_form() {
+    for to in ["D:/shop/src", "d:/shop/src", "/d/shop/src", "src"] {
+        let steps = shell::steps(&format!("cd {to} && go test"));
+        assert_eq!(folder(&steps[..1], "", "D:\\shop"), "src", "{to}");
+    }
+    let steps = shell::steps("cd /d/shop && go test");
+    assert_eq!(folder(&steps[..1], "", "D:\\shop"), "");
+    assert_eq!(folder(&steps[..1], "", "/home/ada"), "/d/shop");
+}
+
+#[test]
 fn a_failure_hidden_by_a_pipe_is_seen() {
     let hidden = run("cargo test | tail -1", "test result: FAILED. 3 passed; 1 failed; 0 ignored");
     assert!(hidden.has_failed());

@@ -349,7 +349,8 @@ fn whole(steps: &[Step], number: usize, cwd: &str) -> String {
 
 /// The folder a step runs in, as seen from the project.
 fn folder(before: &[Step], at: &str, project: &str) -> String {
-    let mut folder = if at.is_empty() { project.to_owned() } else { at.replace('\\', "/") };
+    let project = &project.replace('\\', "/");
+    let mut folder = if at.is_empty() { project.clone() } else { at.replace('\\', "/") };
     for step in before.iter().filter(|step| is_among(program(&step.words), "cd|pushd")) {
         let Some(to) = step.words.get(1).map(|to| to.trim_end_matches('/').replace('\\', "/"))
         else {
@@ -365,12 +366,26 @@ fn folder(before: &[Step], at: &str, project: &str) -> String {
             to => folder = format!("{folder}/{}", to.trim_start_matches("./")),
         }
     }
+    let folder = with_drive(folder, project);
     let shown = relative(&folder, project);
     if shown.trim_end_matches('/') == project.trim_end_matches('/') {
         String::new()
     } else {
         shown.to_owned()
     }
+}
+
+/// `D:/shop` for `/d/shop`, as Git Bash writes it, and for `d:/shop`, if the project is on a drive.
+fn with_drive(folder: String, project: &str) -> String {
+    let Some((drive, _)) = project.split_once(':').filter(|(drive, _)| drive.len() == 1) else {
+        return folder;
+    };
+    let rest = match folder.split_at_checked(2) {
+        Some((start, rest)) if start.eq_ignore_ascii_case(&format!("/{drive}")) => rest,
+        Some((start, rest)) if start.eq_ignore_ascii_case(&format!("{drive}:")) => rest,
+        _ => return folder,
+    };
+    format!("{drive}:{rest}")
 }
 
 /// What a command changes, with the address it printed of what it made.

@@ -30,6 +30,8 @@ const AGREEMENTS: &str =
 pub(super) struct Corrections {
     passages: Vec<String>,
     is_open: bool,
+    /// The assistant says of its own fix that it changes nothing.
+    finds_no_effect: bool,
 }
 
 impl Corrections {
@@ -46,6 +48,7 @@ impl Corrections {
     /// Reads the next sentence of the assistant.
     pub(super) fn read(&mut self, sentence: &str) {
         let starts = is_correction(sentence);
+        self.finds_no_effect |= is_without_effect(sentence);
         if starts && self.passages.len() < PASSAGES_MAX {
             self.passages.push(clip(sentence, PASSAGE_CHARS_MAX));
         } else if let Some(passage) = self.passages.last_mut().filter(|_| self.is_open) {
@@ -71,6 +74,17 @@ fn is_correction(sentence: &str) -> bool {
     holds(&lower, own)
 }
 
+/// "The fix I just made won't affect the server."
+fn is_without_effect(sentence: &str) -> bool {
+    let text = padded(&sentence.to_lowercase().replace('’', "'"));
+    let own = " i just made | i made | i've made | my fix | my last fix | my previous fix | my earlier fix | my first fix | \
+         my change | my last change | my previous change | my earlier change ";
+    let effect = " won't affect | doesn't affect | does not affect | didn't affect | won't help | doesn't help | didn't help | \
+         did not help | won't fix | doesn't fix | didn't fix | did not fix | has no effect | had no effect | changes nothing | \
+         changed nothing | makes no difference | made no difference ";
+    holds(&text, own) && holds(&text, effect)
+}
+
 /// Titles of the earlier memories that this turn takes back.
 pub(super) fn corrected_titles<'t>(parsed: &ParsedTurn<'t>) -> Vec<&'t str> {
     let mut titles: Vec<&'t str> = Vec::new();
@@ -78,6 +92,7 @@ pub(super) fn corrected_titles<'t>(parsed: &ParsedTurn<'t>) -> Vec<&'t str> {
         .into_iter()
         .chain(taken_back(parsed))
         .chain(not_mended(parsed))
+        .chain(without_effect(parsed))
         .chain(denied(parsed));
     for title in found {
         if !titles.contains(&title) {
@@ -186,6 +201,16 @@ fn not_mended<'t>(parsed: &ParsedTurn<'t>) -> Vec<&'t str> {
             && matches!(row.kind, "discovery" | "bugfix" | "change")
             && shared(&format!("{} {}", row.title, body(row)), &said) >= SUBJECT_SHARED_MIN
     };
+    statements(parsed).filter(is_meant).map(|row| row.title).collect()
+}
+
+/// The last fix, if the assistant says that it changes nothing.
+fn without_effect<'t>(parsed: &ParsedTurn<'t>) -> Vec<&'t str> {
+    let is_said = [&parsed.answer.corrections, &parsed.remarks.corrections]
+        .iter()
+        .any(|corrections| corrections.finds_no_effect);
+    let latest = statements(parsed).map(|row| row.at).max().filter(|_| is_said);
+    let is_meant = |row: &&EarlierRow<'_>| Some(row.at) == latest && row.kind == "bugfix";
     statements(parsed).filter(is_meant).map(|row| row.title).collect()
 }
 
@@ -357,6 +382,18 @@ mod tests {
             corrected_by_work("Still the same", "Let me look.", earlier()).is_empty(),
             "no other cause"
         );
+    }
+
+    #[test]
+    fn a_fix_that_the_assistant_finds_without_effect_is_withdrawn() {
+        let title = "The problem was in the prompts of both examples";
+        let earlier = || vec![row("bugfix", title)];
+        let prompt = "As far as I know the examples are not on the server. Is that correct?";
+        let said = "You're absolutely correct! The examples are **not** deployed. The fixes I just made there \
+                    **won't affect** the server.";
+        assert_eq!(corrected_by_work(prompt, said, earlier()), [title]);
+        let other = "You're absolutely correct! The examples are **not** deployed.";
+        assert!(corrected_by_work(prompt, other, earlier()).is_empty());
     }
 
     #[test]

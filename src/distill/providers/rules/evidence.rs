@@ -312,7 +312,9 @@ impl Evidence {
 
 /// A script given in the command itself, or in a temporary file: nobody runs it again.
 fn is_one_off(run: &Run) -> bool {
-    holds(&run.whole, "/tmp/|<<| -c \"| -c '| -e \"| -e '")
+    // A text that is given as an argument is no script: `git commit -m "$(cat <<'EOF'`.
+    let whole = run.whole.replace("$(cat <<", "");
+    holds(&whole, "/tmp/|<<| -c \"| -c '| -e \"| -e '")
 }
 
 /// Whether two commands do the same: they share two words and two of five.

@@ -45,7 +45,7 @@ use claude_mem_memory::modes::Mode;
 use parsed_turn::ParsedTurn;
 
 /// Recorded in place of a model's name. The number rises with changes of the rules.
-pub const MODEL: &str = "extract-2";
+pub const MODEL: &str = "extract-3";
 
 /// Replies to a turn that is over: observations and a summary.
 pub fn extract(turn: &Turn<'_>, mode: &Mode, verbosity: Verbosity) -> String {

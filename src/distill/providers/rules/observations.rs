@@ -15,6 +15,7 @@ use super::text::{
     TITLE_CHARS_MAX, add, clip, code, holds, listing, padded, sentence_case, title, words,
 };
 use super::titles;
+use super::user_rules;
 use claude_mem_core::settings::Verbosity;
 use claude_mem_memory::modes::Mode;
 
@@ -261,7 +262,7 @@ fn user_rule(parsed: &ParsedTurn<'_>) -> Option<Observation> {
         subtitle: "Said by the user".to_owned(),
         narrative: if is_told { String::new() } else { format!("The user: “{said}”") },
         facts,
-        concepts: vec!["pattern".to_owned()],
+        concepts: user_rules::is_lasting(rule).then(|| "pattern".to_owned()).into_iter().collect(),
         ..Observation::default()
     })
 }

@@ -88,7 +88,7 @@ pub(super) fn rules(prompt: &str) -> Vec<String> {
             found.push((strength, sentence));
         }
     }
-    found.sort_by_key(|(strength, _)| std::cmp::Reverse(*strength));
+    found.sort_by_key(|(strength, sentence)| std::cmp::Reverse((is_lasting(sentence), *strength)));
     let mut rules = Vec::new();
     for (_, sentence) in found {
         add(&mut rules, clip(sentence, RULE_CHARS_MAX), RULES_MAX);
@@ -153,6 +153,31 @@ fn strength(sentence: &str) -> u8 {
         () if is_order && is_command => 1,
         () => 0,
     }
+}
+
+/// Whether a rule is about how to work, and so holds again: what is always or never done, what the user forbids, what
+/// the user had to complain about. A wish for one result is fulfilled once: "The total should be bold".
+pub(super) fn is_lasting(rule: &str) -> bool {
+    let lower = rule.to_lowercase().replace('’', "'");
+    let text = padded(&lower);
+    if holds(&text, COMPLAINTS) || holds(&text, STANDING_QUESTIONS) {
+        return true;
+    }
+    if rule.ends_with(['?', '？']) || holds(&text, NO_DEMANDS) {
+        return false;
+    }
+    // "So that it is always visible" describes a result.
+    let customs = " should always | must always | you always | we always | never | from now on | going forward | next time | in future | \
+         remember that | remember to | in this repo we | in this project we | we don't use | we do not use | i prefer | \
+         ab jetzt | immer | künftig | niemals | toujours | désormais | jamais | siempre | nunca | всегда | впредь | никогда | \
+         her zaman | bundan sonra | asla ";
+    let prohibitions = " don't | do not | dont | avoid | stop | no need to | nicht | kein | keine | ne pas | не надо | не нужно | \
+         не делай | не используй | kullanma | yapma ";
+    begins(&text, " always | please always | we use | prefer ")
+        || holds(&text, customs)
+        || is_command(&text) && holds(&text, prohibitions)
+        || holds(&lower, STANDING_WIDE)
+        || holds(&lower, "不要|别用|禁止|しないで|하지 마")
 }
 
 /// "The callback never fires": what happens, not what shall happen.
@@ -224,6 +249,34 @@ mod tests {
         ] {
             assert_eq!(rules(text), Vec::<String>::new(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_rule_about_how_to_work_lasts_and_a_wish_for_a_result_does_not() {
+        for text in [
+            "Always use pnpm here.",
+            "Don't open a pull request, just a commit.",
+            "Yes and do not wrap lines in comments.",
+            "Why are you still using jest?",
+            "Internal names are never breaking changes, only the API is.",
+            "不要用 npm。",
+        ] {
+            assert!(is_lasting(text), "{text}");
+        }
+        for text in [
+            "The total should be bold, not red.",
+            "We should not show carts to guests.",
+            "Find a way to make the total always visible.",
+            "On this page: i don't see the button.",
+            "Can't we reuse the cart instead of a new one?",
+            "Put the notes into a file instead of the page.",
+            "Make sure the modal covers the page.",
+            "I want a button in the header.",
+        ] {
+            assert!(!is_lasting(text), "{text}");
+        }
+        let both = "The total should be bold, not red. Never use npm here.";
+        assert_eq!(rules(both)[0], "Never use npm here.");
     }
 
     #[test]
