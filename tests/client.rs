@@ -1,6 +1,10 @@
 //! The whole path with the real Claude Code: as the session that is watched, and as the agent that distils.
 
-use std::fs;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+};
 
 use claude_mem_tools::{
     client::{Client, executable},
@@ -11,6 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     model::{Session, reply, titles},
     sandbox::{Sandbox, ours, real_client},
+    serving::until,
 };
 
 #[test]
@@ -63,6 +68,60 @@ fn the_users_own_client_distils_and_two_sessions_never_share_a_conversation() {
     }
     let third = questions.iter().find(|r| r.last_user_text().contains("work 3 of alpha")).unwrap();
     assert!(third.all_text().contains("work 2 of alpha"), "the conversation goes on");
+}
+
+/// A form that the user answers, and a tool use that the user rejects with words.
+#[test]
+fn answers_to_forms_and_rejections_are_remembered() {
+    const WORDS: &str = "Never put notes into the root, use docs";
+    let home: Arc<OnceLock<PathBuf>> = Arc::default();
+    let home_of_client = Arc::clone(&home);
+    let server = Server::answering(move |request: &Request| match request.tool_results().pop() {
+        None => {
+            let option = |label: &str| json!({"label": label, "description": label});
+            let question = json!({
+                "question": "Which database do we use?", "header": "Database", "multiSelect": false,
+                "options": [option("SQLite"), option("Postgres")],
+            });
+            Answer::tools([("AskUserQuestion", json!({"questions": [question]}))])
+        }
+        Some((_, answer)) if answer.contains("SQLite") => {
+            Answer::tools([("Write", json!({"file_path": "notes.md", "content": "# Notes\n"}))])
+        }
+        Some(_) => {
+            // No model is so fast that the client has not written its transcript yet.
+            until(|| home_of_client.get().is_some_and(|home| is_in_transcript(home, WORDS)));
+            Answer::text("All done.")
+        }
+    });
+    let server = server.unwrap();
+    let client = real_client(&server.url());
+    home.set(client.home()).unwrap();
+    let claude_mem = |arguments: &[&str]| ours(&client, arguments);
+    claude_mem(&["install"]);
+    claude_mem(&["settings", "set", "PROVIDER", "extract"]);
+    claude_mem(&["settings", "set", "WORKER_AUTOSTART", "false"]);
+    let permitted = |tool: &str, input: &Value| match tool {
+        "AskUserQuestion" => {
+            let mut answered = input.clone();
+            answered["answers"] = json!({"Which database do we use?": "SQLite"});
+            json!({"behavior": "allow", "updatedInput": answered})
+        }
+        _ => json!({"behavior": "deny", "message": WORDS}),
+    };
+    let result = client.converse("pick a database", permitted).unwrap();
+    assert_eq!(result["subtype"], "success", "{result}");
+    claude_mem(&["distill"]);
+    let found = claude_mem(&["search", "--kind", "observation", "--json", ""]);
+    assert!(found.contains("SQLite — Which database do we use?"), "{found}");
+    assert!(found.contains(WORDS), "{found}");
+}
+
+fn is_in_transcript(home: &Path, text: &str) -> bool {
+    let projects = fs::read_dir(home.join(".claude/projects")).into_iter().flatten().flatten();
+    let files = projects.filter_map(|project| fs::read_dir(project.path()).ok()).flatten();
+    let mut texts = files.flatten().filter_map(|file| fs::read_to_string(file.path()).ok());
+    texts.any(|transcript| transcript.contains(text))
 }
 
 /// Memories reach the real client at the moment they concern, once, and otherwise nothing does.

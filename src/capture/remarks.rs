@@ -157,6 +157,11 @@ const NOTE: &str = "\n\nNote: The user's next message may contain";
 const DENIED: [&str; 3] =
     ["Permission to use ", "Permission for this action ", "Claude requested permissions to "];
 
+/// The result of a tool use that the user rejected with these words.
+pub(crate) fn rejected_with(words: &str) -> String {
+    format!("{} To tell you how to proceed, {}\n{words}", REJECTED[0], WORDS[0])
+}
+
 impl<'a> Refusal<'a> {
     /// Reads the error of a tool use; `None` if it was not refused.
     pub fn of(error: &'a str) -> Option<Self> {

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::payload::text as json_text;
+use crate::remarks::{Refusal, rejected_with};
 
 type Json<'a> = Option<&'a RawValue>;
 
@@ -47,7 +48,16 @@ pub struct Row<'a> {
     #[serde(borrow)]
     tool_use_result: Json<'a>,
     #[serde(borrow)]
+    permission_decision: Json<'a>,
+    #[serde(borrow)]
     attachment: Json<'a>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct PermissionDecision<'a> {
+    #[serde(borrow)]
+    source: Json<'a>,
 }
 
 #[derive(Deserialize, Default)]
@@ -216,6 +226,16 @@ impl<'a> Row<'a> {
         self.tool_use_result.map(RawValue::get).filter(|json| *json != "null")
     }
 
+    /// The error of a result. If the user rejects a tool use in an editor or an app, the result is nothing but the user's
+    /// words; they get the form that they have in a terminal.
+    pub fn error_of(&self, result: &Block<'_>) -> String {
+        let error = result.words();
+        let decision = self.permission_decision.map_or("{}", RawValue::get);
+        let decision: PermissionDecision<'_> = serde_json::from_str(decision).unwrap_or_default();
+        let is_rejected = text(decision.source) == "user_reject";
+        if is_rejected && Refusal::of(&error).is_none() { rejected_with(&error) } else { error }
+    }
+
     /// Text that the user typed while the assistant was working.
     pub fn queued_prompt(&self) -> Option<Cow<'a, str>> {
         let attachment: Attachment<'a> = serde_json::from_str(self.attachment?.get()).ok()?;
@@ -307,6 +327,25 @@ fn between<'a>(text: &'a str, begin: &str, end: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_words_of_a_rejection_are_known_in_every_form() {
+        let row = |content: &str, source: &str| {
+            format!(
+                r#"{{"type":"user","message":{{"role":"user","content":[{{"type":"tool_result","content":"{content}","is_error":true}}]}},"permissionDecision":{{"source":"{source}"}}}}"#
+            )
+        };
+        let terminal = rejected_with("use docs");
+        let table = [
+            (row("use docs", "user_reject"), Some(Refusal::Words("use docs"))),
+            (row(&terminal.replace('\n', "\\n"), "user_reject"), Some(Refusal::Words("use docs"))),
+            (row("Exit code 1", "user_temporary"), None),
+        ];
+        for (line, expected) in table {
+            let row = Row::read(&line).unwrap();
+            assert_eq!(Refusal::of(&row.error_of(&row.blocks()[0])), expected, "{line}");
+        }
+    }
 
     #[test]
     fn slash_commands_are_kept_as_typed_and_client_messages_are_not_prompts() {

@@ -350,7 +350,7 @@ fn turn_row(line: &[u8]) -> TurnRow {
             failed
                 .map(|result| TurnPart::Failed {
                     tool_use_id: result.call_id().into_owned(),
-                    error: result.words(),
+                    error: row.error_of(result),
                 })
                 .collect()
         }

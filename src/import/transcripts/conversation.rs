@@ -289,7 +289,7 @@ impl<'a> Conversation<'a> {
         let call_id = result.call_id();
         let Some(call) = self.calls.remove(call_id.as_ref()) else { return Ok(()) };
         let Some(time_us) = row.time_us() else { return Ok(()) };
-        let error = if result.is_error() { result.words() } else { String::new() };
+        let error = if result.is_error() { row.error_of(result) } else { String::new() };
         let id = stable_id(time_us, &["transcript", &call_id]);
         let refusal = Refusal::of(&error);
         let reason = match (self.reason(&call.tool), &refusal) {

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{self, Seek, Write};
+use std::io::{self, BufRead as _, BufReader, Seek, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::install::{ClientError, executable};
@@ -153,6 +153,58 @@ impl Client {
         command.arg("--allowedTools").arg(allowed.join(","));
         command.args(&self.args).arg("--").arg(prompt);
         self.run(&mut command)
+    }
+
+    /// Puts one prompt to it as an editor does: `permitted` answers whether a tool may be used, from its name and its input.
+    /// Returns the last message.
+    pub fn converse(
+        &self,
+        prompt: &str,
+        permitted: impl Fn(&str, &Value) -> Value,
+    ) -> io::Result<Value> {
+        let mut command = self.command();
+        command.args(["-p", "--input-format", "stream-json", "--output-format", "stream-json"]);
+        command.args(["--verbose", "--permission-prompt-tool", "stdio"]).args(&self.args);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let (Some(mut stdin), Some(stdout)) = (stdin, stdout) else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
+        let pid = Pid::from_child(&child);
+        let (done, ended) = mpsc::channel::<()>();
+        let limit = self.limit;
+        let guard = thread::spawn(move || {
+            if ended.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let _ = kill_process_group(pid, Signal::KILL);
+            }
+        });
+        writeln!(
+            stdin,
+            "{}",
+            json!({"type": "user", "message": {"role": "user", "content": prompt}})
+        )?;
+        let mut result = Value::Null;
+        for line in BufReader::new(stdout).lines() {
+            let message: Value = serde_json::from_str(&line?).unwrap_or_default();
+            let request = &message["request"];
+            if request["subtype"] == "can_use_tool" {
+                let tool = request["tool_name"].as_str().unwrap_or_default();
+                let response = permitted(tool, &request["input"]);
+                let response = json!({"subtype": "success", "request_id": message["request_id"], "response": response});
+                writeln!(stdin, "{}", json!({"type": "control_response", "response": response}))?;
+            }
+            if message["type"] == "result" {
+                result = message;
+                break;
+            }
+        }
+        // It ends when its input does, after the hooks of the end of a session.
+        drop(stdin);
+        child.wait()?;
+        drop(done);
+        drop(guard.join());
+        Ok(result)
     }
 
     /// Runs it with the given arguments alone, such as `plugin validate DIR`, and waits for the end.
