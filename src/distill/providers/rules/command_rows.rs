@@ -241,6 +241,15 @@ mod tests {
         let passed = ("bun run test", " 12 pass\n 0 fail");
         assert!(!reply(&[refused, ("edit /p/a.ts", "{}"), passed], None).contains("<title>Use "));
         assert!(!reply(&[refused, ("cargo doc --open", "")], None).contains("<title>Use "));
+        let unknown = "Exit code 129\nerror: unknown option `cached'";
+        let (add, commit) = (("git add web/cart", unknown), ("git commit -m web/cart", ""));
+        assert!(!reply(&[add, commit], None).contains("<title>Use "));
+        let (test, lint) =
+            (("bun run test", "Exit code 1\nCannot find module 'x'"), ("bun run lint", ""));
+        assert!(!reply(&[test, lint], None).contains("<title>Use "));
+        let other = ("bun run tests", "Exit code 1\nerror: Script not found \"tests\"");
+        let found = reply(&[other, ("bun run test", " 12 pass\n 0 fail")], None);
+        assert!(found.contains("<title>Use `bun run test`, not `bun run tests`"), "{found}");
         let begun = format!("Exit code 1\n{}ls: x: No such file or directory", "line\n".repeat(40));
         assert!(!reply(&[("bun run test all", &begun), passed], None).contains("<title>Use "));
         assert!(

@@ -225,6 +225,7 @@ impl Evidence {
                     && !is_one_off(run)
                     && run.whole != wrong.whole
                     && is_alike(wrong, run)
+                    && is_same_task(wrong, why, run)
             });
             let is_known =
                 |right: &Run| found.iter().any(|detour| detour.right.whole == right.whole);
@@ -315,6 +316,28 @@ fn is_one_off(run: &Run) -> bool {
     // A text that is given as an argument is no script: `git commit -m "$(cat <<'EOF'`.
     let whole = run.whole.replace("$(cat <<", "");
     holds(&whole, "/tmp/|<<| -c \"| -c '| -e \"| -e '")
+}
+
+/// Whether two commands of one program have the same subcommand: `git commit` is not how to `git add`. The refused one may
+/// have none that exists.
+fn is_same_task(wrong: &Run, why: &str, right: &Run) -> bool {
+    let unknown =
+        "unrecognized subcommand|unknown command|no such command|missing script|script not found";
+    let task = |run: &Run| -> Vec<String> {
+        let words = run.core.split_whitespace().skip_while(|word| word.contains('='));
+        words.take(3).map(str::to_owned).collect()
+    };
+    let is_name = |word: &String| word.bytes().all(|byte| byte.is_ascii_lowercase());
+    match (&task(wrong)[..], &task(right)[..]) {
+        ([one, ..], [other, ..]) if one != other => true,
+        ([_, one, script, ..], [_, other, other_script, ..]) if one == other => {
+            one != "run" || script == other_script || holds(&why.to_lowercase(), unknown)
+        }
+        ([_, one, ..], [_, other, ..]) if one != other && is_name(one) && is_name(other) => {
+            holds(&why.to_lowercase(), unknown)
+        }
+        _ => true,
+    }
 }
 
 /// Whether two commands do the same: they share two words and two of five.
