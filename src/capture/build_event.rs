@@ -32,6 +32,13 @@ pub fn submitter(text: &str) -> Submitter {
     }
 }
 
+/// Whether one text is the end of another, whatever the white space in them.
+fn ends_with_words(text: &str, end: &str) -> bool {
+    let backwards =
+        |text: &str| text.chars().rev().filter(|c| !c.is_whitespace()).collect::<Vec<_>>();
+    backwards(text).starts_with(&backwards(end))
+}
+
 /// Builds one event of a session that is recorded.
 pub(super) struct EventBuilder<'r, 'a> {
     pub(super) settings: &'r Settings,
@@ -183,17 +190,13 @@ impl EventBuilder<'_, '_> {
         let (user, assistant) = match stop.last_messages {
             LastMessages::Given { user, assistant } => (user, assistant),
             LastMessages::InTranscript(path) => {
-                let read_line = self.transcripts_of.and_then(|client| client.transcript_line);
-                let last = match (path, read_line) {
-                    (Some(path), Some(read_line)) => {
-                        let read_line = |line: &[u8]| read_line(line, stop.scope);
-                        let lag = self.transcripts_of.map(|client| client.transcript_lag);
-                        let lag = lag.unwrap_or_default();
-                        transcript::last_messages_within(Path::new(&*path), lag, read_line)
-                    }
-                    _ => transcript::Last::default(),
-                };
+                let last = self.last_in_transcript(path.as_deref(), stop.scope);
                 (Cow::Owned(last.user), Cow::Owned(last.assistant))
+            }
+            LastMessages::Joined { user, assistant, transcript } => {
+                let last = self.last_in_transcript(transcript.as_deref(), stop.scope).assistant;
+                let is_end = !last.is_empty() && ends_with_words(&assistant, &last);
+                (user, if is_end { Cow::Owned(last) } else { assistant })
             }
         };
         Ok(SummaryRequested {
@@ -209,6 +212,15 @@ impl EventBuilder<'_, '_> {
             extra: self.extra(),
             remarks: self.cleaned_remarks(remarks, &assistant),
         })
+    }
+
+    fn last_in_transcript(&self, path: Option<&str>, scope: StopScope) -> transcript::Last {
+        let Some((client, path)) = self.transcripts_of.zip(path) else {
+            return transcript::Last::default();
+        };
+        let Some(read_line) = client.transcript_line else { return transcript::Last::default() };
+        let read_line = |line: &[u8]| read_line(line, scope);
+        transcript::last_messages_within(Path::new(path), client.transcript_lag, read_line)
     }
 
     /// What the transcript says about the turn, beside its last message.

@@ -108,6 +108,13 @@ pub enum LastMessages<'a> {
     },
     /// To be read from the end of this transcript, once it is known that the event is recorded.
     InTranscript(Option<Cow<'a, str>>),
+    /// Given, but with everything that was said in the turn, and with white space between and within the pieces. The
+    /// last of them is as it was in the transcript.
+    Joined {
+        user: Cow<'a, str>,
+        assistant: Cow<'a, str>,
+        transcript: Option<Cow<'a, str>>,
+    },
 }
 
 impl Default for LastMessages<'_> {

@@ -379,6 +379,26 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_comes_after_the_event_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("t.jsonl");
+        fs::write(&file, said("assistant", r#""earlier""#) + &said("user", r#""and now?""#))
+            .unwrap();
+        let read_line = CLAUDE_CODE.transcript_line.unwrap();
+        let is_written = std::cell::Cell::new(false);
+        // The answer is written while the transcript is read for the first time.
+        let read = |line: &[u8]| {
+            if !is_written.replace(true) {
+                let mut file = fs::OpenOptions::new().append(true).open(&file).unwrap();
+                file.write_all(said("assistant", r#""late""#).as_bytes()).unwrap();
+            }
+            read_line(line, StopScope::Turn)
+        };
+        let last = last_messages_within(&file, Duration::from_secs(60), read);
+        assert_eq!(last, messages("and now?", "late"));
+    }
+
+    #[test]
     fn the_answer_of_a_private_turn_is_not_taken_for_a_later_one() {
         let secret = said("user", "\"<private>x</private>\"") + &said("assistant", "\"hush\"");
         let later = said("user", "\"go on\"") + &said("assistant", "[{\"type\":\"tool_use\"}]");

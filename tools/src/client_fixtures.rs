@@ -205,3 +205,57 @@ pub fn expected_kind(row: &Row) -> Option<&'static str> {
         kind => Some(kind),
     }
 }
+
+/// What of the payload is missing in its event: the session, the prompt, the command, the file, the answer. They are
+/// looked up under all names that clients have for them, without the parsers of claude-mem.
+pub fn missing(row: &Row) -> Vec<String> {
+    let Some(event) = row.events.last() else { return Vec::new() };
+    let first = |paths: &[&str]| {
+        paths.iter().find_map(|path| row.payload.pointer(path)?.as_str()).unwrap_or_default()
+    };
+    let session = first(&[
+        "/parent_agent_id",
+        "/session_id",
+        "/sessionId",
+        "/conversation_id",
+        "/trajectory_id",
+        "/sessionContext/rootSessionId",
+    ]);
+    let mut wanted = vec![session.to_owned()];
+    let kind = event.split(' ').nth(2).unwrap_or_default();
+    if kind == "PromptSubmitted" {
+        let prompt = first(&["/submitted_prompt", "/prompt", "/tool_info/user_prompt"]);
+        let prompt = prompt.rsplit("</hook_context>").next().unwrap_or_default();
+        wanted.push(in_quotes(prompt.trim()));
+    }
+    if kind == "ToolUsed" {
+        let inputs = ["tool_input", "toolArgs", "tool_info", "postToolUse/parameters"];
+        let of_input = |names: &[&str]| {
+            let paths = inputs
+                .iter()
+                .flat_map(|input| names.iter().map(move |name| format!("/{input}/{name}")));
+            let paths: Vec<String> = paths.collect();
+            first(&paths.iter().map(String::as_str).collect::<Vec<_>>()).to_owned()
+        };
+        let command = of_input(&["command", "command_line"]);
+        if !command.starts_with("*** Begin Patch") {
+            let quoted = Value::from(command).to_string();
+            wanted.push(quoted[1..quoted.len() - 1].to_owned());
+        }
+        wanted.push(of_input(&["file_path", "filePath", "path", "absolute_path"]));
+        let has_error = !first(&["/error", "/error/message", "/error_message"]).is_empty();
+        wanted.push(if has_error { " failed ".into() } else { String::new() });
+    }
+    if kind == "SummaryRequested" {
+        let said = first(&["/last_assistant_message", "/turn/outputText", "/tool_info/response"]);
+        wanted.push(in_quotes(said.trim()));
+    }
+    let is_missing = |part: &String| !part.is_empty() && !event.contains(part.as_str());
+    wanted.into_iter().filter(is_missing).collect()
+}
+
+/// As in the line of an event, without the marks themselves.
+fn in_quotes(text: &str) -> String {
+    let quoted = format!("{text:?}");
+    quoted[1..quoted.len() - 1].to_owned()
+}

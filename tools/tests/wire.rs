@@ -402,3 +402,39 @@ fn raw(server: &Server, path: &str, body: &Value) -> String {
     send(server, path, body).read_to_string(&mut all).unwrap();
     all
 }
+
+#[test]
+fn chat_completions_and_gemini_stream_the_same_answer() {
+    let call = Block::Tool { name: "Bash".into(), input: json!({"command": "ls"}) };
+    let server = always(Answer::blocks([Block::Text("Go.".into()), call]).usage(usage()));
+    let chat = json!({"model": "local", "stream": true,
+        "messages": [{"role": "user", "content": "hi"}]});
+    let data = |text: &str| -> Vec<Value> {
+        let lines = text.lines().filter_map(|line| line.strip_prefix("data: "));
+        lines.filter_map(|line| serde_json::from_str(line).ok()).collect()
+    };
+    let text = post(&server, "/v1/chat/completions", &[], &chat).text.unwrap();
+    let chunks = data(&text);
+    let delta = &chunks[0]["choices"][0]["delta"];
+    assert_eq!((&delta["role"], &delta["content"]), (&json!("assistant"), &json!("Go.")));
+    assert_eq!(delta["tool_calls"][0]["index"], 0);
+    assert_eq!(delta["tool_calls"][0]["function"]["arguments"], "{\"command\":\"ls\"}");
+    assert_eq!(chunks[1]["choices"][0]["finish_reason"], "tool_calls");
+    assert_eq!(chunks[2]["usage"]["completion_tokens"], 7);
+    assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
+
+    let body = json!({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]});
+    let (key, path) = ([("x-goog-api-key", "k")], "/v1beta/models/m:generateContent");
+    assert_eq!(post(&server, path, &[], &body).status, 403);
+    assert_eq!(post(&server, path, &key, &json!({})).status, 400);
+    let whole = post(&server, path, &key, &body).json();
+    let parts = &whole["candidates"][0]["content"]["parts"];
+    assert_eq!(parts[0]["text"], "Go.");
+    assert_eq!(parts[1]["functionCall"], json!({"name": "Bash", "args": {"command": "ls"}}));
+    assert_eq!(whole["usageMetadata"]["totalTokenCount"], 26);
+    let path = path.replace("generate", "streamGenerate");
+    let events = data(&post(&server, &path, &key, &body).text.unwrap());
+    let part = |at: usize| &events[at]["candidates"][0]["content"]["parts"][0];
+    assert_eq!((part(0), part(1)), (&parts[0], &parts[1]));
+    assert_eq!(events[2]["candidates"][0]["finishReason"], "STOP");
+}

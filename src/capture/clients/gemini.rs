@@ -19,6 +19,7 @@ use crate::{
         Incoming, IncomingKind, LastMessages, Prompt, SessionEnd, SessionStart, Skip, Stop, ToolUse,
     },
     payload::Payload,
+    transcript::{Message, Speaker},
 };
 
 pub(super) static GEMINI: Client = Client {
@@ -32,6 +33,7 @@ pub(super) static GEMINI: Client = Client {
     session_variable: Some("GEMINI_SESSION_ID"),
     project_variable: Some("GEMINI_PROJECT_DIR"),
     parse,
+    transcript_line: Some(transcript_line),
     tool_prefix: "mcp_claude-mem_",
     respond: |response| respond::nested_as(response, "BeforeAgent", "AfterTool"),
     hooks: HOOKS,
@@ -121,9 +123,10 @@ fn parse<'a>(payload: &mut Payload<'a>, _: Option<IncomingKind>) -> Result<Incom
         "AfterAgent" => {
             let assistant = payload.text("prompt_response").trim().to_owned().into();
             let user = without_memory(payload.text("prompt"));
+            let transcript = payload.peek_text("transcript_path");
             Ok(Incoming::Stop(Stop {
                 scope: StopScope::Turn,
-                last_messages: LastMessages::Given { user, assistant },
+                last_messages: LastMessages::Joined { user, assistant, transcript },
                 is_stop_hook_active: payload.take_flag("stop_hook_active"),
                 ..Stop::default()
             }))
@@ -151,6 +154,17 @@ fn without_memory(prompt: Cow<'_, str>) -> Cow<'_, str> {
         rest = rest[end + END.len()..].trim_start();
     }
     if rest.len() == prompt.len() { prompt } else { Cow::Owned(rest.to_owned()) }
+}
+
+fn transcript_line(line: &[u8], _: StopScope) -> Option<Message> {
+    let row: Value = serde_json::from_slice(line).ok()?;
+    let (speaker, text) = match row["type"].as_str()? {
+        "gemini" => (Speaker::Assistant, &row["content"]),
+        // Results of tools have no text.
+        "user" => (Speaker::User, &row["content"][0]["text"]),
+        _ => return None,
+    };
+    Some(Message { speaker, text: text.as_str()?.to_owned() })
 }
 
 fn tool_use<'a>(payload: &mut Payload<'a>) -> ToolUse<'a> {

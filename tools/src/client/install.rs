@@ -10,9 +10,6 @@ use std::process::{Command, Output, Stdio};
 /// The version that was measured and that tests expect.
 pub const VERSION: &str = "2.1.325";
 
-/// The version of Codex that tests use.
-const CODEX_VERSION: &str = "0.166.0";
-
 /// The version of the official MCP client that tests use.
 const ESBUILD_VERSION: &str = "0.28.2";
 const MCP_SDK_VERSION: &str = "1.32.2";
@@ -72,17 +69,18 @@ impl fmt::Display for ClientError {
 impl std::error::Error for ClientError {}
 
 /// Something that npm installs, and how to see that it runs.
-struct Package {
+#[derive(Debug)]
+pub(super) struct Package<'v> {
     /// What its directory is called, in front of the version.
-    name: &'static str,
+    pub(super) name: &'static str,
     /// As the registry has it.
-    registered_as: &'static str,
-    version: String,
+    pub(super) registered_as: &'static str,
+    pub(super) version: &'v str,
     /// The program to try, below the directory that it is installed in.
-    program: &'static str,
-    args: &'static [&'static str],
+    pub(super) program: &'static str,
+    pub(super) args: &'static [&'static str],
     /// What that prints first.
-    prints: String,
+    pub(super) prints: &'v str,
 }
 
 /// The client of [`VERSION`], installed if need be.
@@ -97,20 +95,12 @@ pub fn executable() -> Result<PathBuf, ClientError> {
 /// them. It takes about 350 MB.
 pub fn executable_of(version: &str) -> Result<PathBuf, ClientError> {
     let package = claude_code(version);
-    Ok(install(&cache(), &package, Path::new("npm"))?.join(package.program))
+    Ok(install_package(&package)?.join(package.program))
 }
 
-/// The Codex CLI, installed and kept like Claude Code. It takes about 440 MB.
-pub fn codex() -> Result<PathBuf, ClientError> {
-    let package = Package {
-        name: "codex",
-        registered_as: "@openai/codex",
-        version: CODEX_VERSION.into(),
-        program: "node_modules/.bin/codex",
-        args: &["--version"],
-        prints: format!("codex-cli {CODEX_VERSION}"),
-    };
-    Ok(install(&cache(), &package, Path::new("npm"))?.join(package.program))
+/// Gives the directory that a package is installed in, which takes a while the first time.
+pub(super) fn install_package(package: &Package<'_>) -> Result<PathBuf, ClientError> {
+    install(&cache(), package, Path::new("npm"))
 }
 
 /// The `node_modules` of the official MCP client for JavaScript, installed and kept like the other one, for
@@ -161,12 +151,12 @@ fn modules(
     let package = Package {
         name,
         registered_as,
-        version: version.into(),
+        version,
         program: "/usr/bin/env",
         args: probe,
-        prints: "object".into(),
+        prints: "object",
     };
-    Ok(install(&cache(), &package, Path::new("npm"))?.join("node_modules"))
+    Ok(install_package(&package)?.join("node_modules"))
 }
 
 /// Where what was installed is kept.
@@ -175,19 +165,19 @@ pub(crate) fn cache() -> PathBuf {
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join(".cache"), PathBuf::from)
 }
 
-fn claude_code(version: &str) -> Package {
+pub(super) const fn claude_code(version: &str) -> Package<'_> {
     Package {
         name: "claude-code",
         registered_as: "@anthropic-ai/claude-code",
-        version: version.into(),
+        version,
         program: "node_modules/.bin/claude",
         args: &["--version"],
-        prints: version.into(),
+        prints: version,
     }
 }
 
 /// Gives the directory that it is installed in.
-fn install(cache: &Path, package: &Package, npm: &Path) -> Result<PathBuf, ClientError> {
+fn install(cache: &Path, package: &Package<'_>, npm: &Path) -> Result<PathBuf, ClientError> {
     let name = format!("{}-{}", package.name, package.version);
     let finished = cache.join(&name);
     let _alone = lock(cache, &name).map_err(|source| directory(cache, source))?;
@@ -211,7 +201,7 @@ pub(super) fn lock(cache: &Path, name: &str) -> io::Result<File> {
     Ok(file)
 }
 
-fn install_into(prefix: &Path, package: &Package, npm: &Path) -> Result<(), ClientError> {
+fn install_into(prefix: &Path, package: &Package<'_>, npm: &Path) -> Result<(), ClientError> {
     let mut npm = Command::new(npm);
     npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(prefix);
     npm.arg(format!("{}@{}", package.registered_as, package.version));

@@ -1,17 +1,18 @@
-//! The real Claude Code client, and Codex, run against a model server in a world of its own.
+//! The real Claude Code client, and other coding agents, run against a model server in a world of its own.
 //!
 //! The client is the published npm package, installed once (see [`executable`]). It runs with a fresh
 //! home, a dummy key and none of the caller's environment but `PATH`, talks to the given server alone and
 //! ends within a limit of time.
 
+mod agents;
 mod install;
 mod pypi;
 mod run;
 
+pub use agents::{AGENTS, Agent, Work};
 pub(crate) use install::cache;
 pub use install::{
-    ClientError, VERSION, axe, azurite, codex, esbuild, executable, executable_of, mcp_sdk,
-    playwright,
+    ClientError, VERSION, axe, azurite, esbuild, executable, executable_of, mcp_sdk, playwright,
 };
 pub use pypi::schemathesis;
 pub use run::{Client, Outcome};

@@ -2,14 +2,15 @@
 
 use std::{error::Error, fs, path::PathBuf, process::ExitCode};
 
-use claude_mem_tools::client_fixtures::{Row, expected_kind, run, table};
+use claude_mem_tools::client_fixtures::{Row, expected_kind, missing, run, table};
 
 use super::say;
 
 /// Run captured hook payloads of clients through claude-mem
 ///
 /// The directory has a folder for each client. Prints a line for each payload and fails if one gives another kind of
-/// event than its name says, or if the hook is not a silent success.
+/// event than its name says, if its prompt, command, file or answer is not in the event, or if the hook is not a silent
+/// success.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Clients {
     /// The directory
@@ -73,5 +74,9 @@ fn problem(row: &Row) -> Option<String> {
     let kind = |event: &String| event.split(' ').nth(2).unwrap_or_default().to_owned();
     let recorded = row.events.last().map(kind);
     let expected = expected_kind(row);
-    (recorded.as_deref() != expected).then(|| format!("expected {expected:?}"))
+    if recorded.as_deref() != expected {
+        return Some(format!("expected {expected:?}"));
+    }
+    let missing = missing(row);
+    (!missing.is_empty()).then(|| format!("without {missing:?}"))
 }

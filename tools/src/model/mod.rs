@@ -1,10 +1,9 @@
 //! A model server that answers from a script, over the real wire protocols.
 //!
 //! It implements the Anthropic Messages API (`POST /v1/messages`, streaming or not, and `count_tokens`),
-//! the `OpenAI` chat completions API (`POST /v1/chat/completions`, not streaming) and its Responses API
-//! (`POST /v1/responses`, streaming). It is as strict as the
-//! real services about keys and required fields, so that a client which would be refused there is refused
-//! here. What it says is decided by a [`Script`] or by a closure:
+//! the `OpenAI` chat completions API (`POST /v1/chat/completions`, streaming or not), its Responses API
+//! (`POST /v1/responses`, streaming) and Gemini's `generateContent`. It is as strict as the real services
+//! about keys and required fields, so that a client which would be refused there is refused here. What it says is decided by a [`Script`] or by a closure:
 //!
 //! ```
 //! use claude_mem_tools::model::{Answer, Script, Server, When};
@@ -27,6 +26,7 @@
 mod answer;
 mod anthropic;
 mod gate;
+mod gemini;
 mod http;
 mod openai;
 mod request;

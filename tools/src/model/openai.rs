@@ -12,8 +12,6 @@ pub(super) fn refusal(request: &Request) -> Option<Response> {
         "you must provide a model parameter"
     } else if request.body["messages"].as_array().is_none_or(Vec::is_empty) {
         "messages must be an array with at least one message"
-    } else if request.wants_stream() {
-        "this server does not stream chat completions"
     } else {
         return None;
     };
@@ -37,8 +35,38 @@ pub(super) fn respond(request: &Request, answer: &Answer) -> Option<Response> {
             Response::whole(200, "application/json", "{\"object\":\"chat.completion\",".into())
         }
         (Kind::Message(_), Ending::Error { kind, message }) => error(503, kind, message),
-        (Kind::Message(blocks), _) => Response::json(200, &completion(request, answer, blocks)),
+        (Kind::Message(blocks), _) => {
+            let whole = completion(request, answer, blocks);
+            if request.wants_stream() {
+                Response::events(chunks(whole))
+            } else {
+                Response::json(200, &whole)
+            }
+        }
     })
+}
+
+/// The same completion in pieces: the message, the reason for its end, what it cost.
+fn chunks(mut whole: Value) -> Vec<String> {
+    let mut choice = whole["choices"][0].take();
+    let mut delta = choice["message"].take();
+    for (index, call) in delta["tool_calls"].as_array_mut().into_iter().flatten().enumerate() {
+        call["index"] = index.into();
+    }
+    let usage = whole["usage"].take();
+    let event = |choices: Value, usage: &Value| {
+        let (id, model) = (&whole["id"], &whole["model"]);
+        let chunk = json!({"id": id, "object": "chat.completion.chunk", "created": 0,
+            "model": model, "choices": choices, "usage": usage});
+        format!("data: {chunk}\n\n")
+    };
+    let none = Value::Null;
+    vec![
+        event(json!([{"index": 0, "delta": delta, "finish_reason": null}]), &none),
+        event(json!([{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]), &none),
+        event(json!([]), &usage),
+        "data: [DONE]\n\n".to_owned(),
+    ]
 }
 
 fn completion(request: &Request, answer: &Answer, blocks: &[Block]) -> Value {

@@ -81,21 +81,47 @@ impl Request {
         !self.tool_results().is_empty()
     }
 
+    /// How many results of tools the whole conversation has so far, in any of the protocols.
+    pub fn tool_results_so_far(&self) -> usize {
+        let is_result = |part: &&Value| {
+            let kind = part["type"].as_str().unwrap_or_default();
+            part["role"] == "tool"
+                || kind == "tool_result"
+                || kind.ends_with("_call_output")
+                || part["functionResponse"].is_object()
+        };
+        let items =
+            ["messages", "input", "contents"].into_iter().flat_map(|it| list(&self.body[it]));
+        let parts = |item: &Value| {
+            let parts = list(&item["content"]).iter().chain(list(&item["parts"]));
+            parts.filter(is_result).count()
+        };
+        items.map(|item| usize::from(is_result(&item)) + parts(item)).sum()
+    }
+
     /// The names of the tools the model may call.
     pub fn tool_names(&self) -> Vec<&str> {
-        let tools = self.body["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let names =
-            tools.iter().map(|tool| tool["name"].as_str().or(tool["function"]["name"].as_str()));
+        let tools = list(&self.body["tools"]).iter();
+        let tools = tools.flat_map(|tool| match list(&tool["functionDeclarations"]) {
+            [] => std::slice::from_ref(tool),
+            declared => declared,
+        });
+        let names = tools.map(|tool| tool["name"].as_str().or(tool["function"]["name"].as_str()));
         names.flatten().collect()
     }
 
     fn messages(&self) -> &[Value] {
-        self.body["messages"].as_array().map(Vec::as_slice).unwrap_or_default()
+        list(&self.body["messages"])
     }
 
     fn last_of_user(&self) -> Option<&Value> {
         self.messages().iter().rev().find(|message| message["role"] == "user")
     }
+}
+
+/// The elements of an array; of anything else, none.
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 /// Text is a string, or the `text` of blocks of type `text`.
@@ -115,8 +141,8 @@ fn results_of(message: &Value) -> Vec<(String, String)> {
     if message["role"] == "tool" {
         return vec![result(&message["tool_call_id"], &message["content"])];
     }
-    let blocks = message["content"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let results = blocks.iter().rev().filter(|block| block["type"] == "tool_result");
+    let results =
+        list(&message["content"]).iter().rev().filter(|block| block["type"] == "tool_result");
     results.map(|block| result(&block["tool_use_id"], &block["content"])).collect()
 }
 
@@ -164,6 +190,24 @@ mod tests {
             {"role": "tool", "tool_call_id": "a", "content": "1"},
             {"role": "tool", "tool_call_id": "b", "content": "2"}]}));
         assert_eq!(openai.tool_results(), expected);
+    }
+
+    #[test]
+    fn results_and_tools_are_counted_in_every_protocol() {
+        for body in [
+            json!({"messages": [{"role": "tool", "content": "1"}, {"role": "assistant"},
+                {"role": "tool", "content": "2"}], "tools": [{"function": {"name": "a"}}]}),
+            json!({"messages": [{"role": "user", "content": [{"type": "text"}, {"type": "tool_result"},
+                {"type": "tool_result"}]}], "tools": [{"name": "a"}]}),
+            json!({"input": [{"type": "function_call_output"}, {"type": "message"},
+                {"type": "custom_tool_call_output"}], "tools": [{"type": "custom", "name": "a"}]}),
+            json!({"contents": [{"parts": [{"functionResponse": {}}, {"functionResponse": {}}]}],
+                "tools": [{"functionDeclarations": [{"name": "a"}]}]}),
+        ] {
+            let request = asking(body);
+            let found = (request.tool_results_so_far(), request.tool_names());
+            assert_eq!(found, (2, vec!["a"]), "{}", request.body);
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::gate::Gate;
 use super::http::{self, Body, Response};
 use super::request::Request;
 use super::script::Script;
-use super::{anthropic, openai, responses};
+use super::{anthropic, gemini, openai, responses};
 
 /// Answers on a free port of the loopback interface until it is dropped; then every connection is closed
 /// and every thread has ended.
@@ -188,6 +188,7 @@ impl Conversation<'_> {
             "POST" if path.ends_with("/v1/responses") => {
                 self.ask(responses::refusal(request), responses::respond)
             }
+            "POST" if gemini::is_for(path) => self.ask(gemini::refusal(request), gemini::respond),
             "POST" if path.ends_with("/v1/messages/count_tokens") => {
                 let counted = || anthropic::count_tokens(request);
                 self.settle(&anthropic::refusal(request).unwrap_or_else(counted))

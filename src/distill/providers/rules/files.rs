@@ -155,11 +155,13 @@ fn requested(edit: &Value) -> Hunk<'_> {
     let new: Vec<&str> = new.unwrap_or_default().lines().collect();
     // The input repeats the lines around a change, to say where it is.
     let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
-    let (old, new) = (&old[same..], &new[same..]);
+    let (around, old) = old.split_at(same);
+    let new = &new[same..];
     let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
     let minus = old[..old.len() - tail].iter().map(|line| ('-', *line));
     let plus = new[..new.len() - tail].iter().map(|line| ('+', *line));
-    Hunk { start: 0, lines: minus.chain(plus).collect() }
+    let around = around.iter().map(|line| (' ', *line));
+    Hunk { start: 0, lines: around.chain(minus).chain(plus).collect() }
 }
 
 impl FileChange {

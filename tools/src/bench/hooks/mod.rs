@@ -1,6 +1,7 @@
 //! The figures of the hooks.
 
 mod added;
+mod clients;
 mod context;
 mod memory;
 mod parallel;
@@ -23,6 +24,7 @@ pub(super) const GROUP: Group = Group {
         ("memory", memory::measure),
         ("private", private::measure),
         ("context", context::measure),
+        ("clients", clients::measure),
     ],
 };
 

@@ -1,0 +1,164 @@
+//! What is peculiar to single clients. Each fact has a test, here or elsewhere:
+//!
+//! | fact | tests |
+//! |---|---|
+//! | 1 output that is not memory is an error or shown to the model | `every_payload_of_every_client_becomes_the_event_in_its_table` |
+//! | 2 memory has another form in each | `memory_comes_in_the_form_and_with_the_tool_names_of_each_client`, `memory_is_given_only_where_it_is_asked_for` |
+//! | 3 other clients run Claude Code's hooks | `hooks_of_claude_code_that_another_client_runs_are_that_clients` |
+//! | 4 `CLAUDE_PROJECT_DIR` proves nothing | the same, and `then_the_transcript_counts_and_last_the_environment` |
+//! | 5 memory comes back in front of the prompt | payloads 02 and 11 of Gemini |
+//! | 6 a prompt may not be a user's | payloads 05 of Qwen, 10 of Copilot; `memory_is_given_only_where_it_is_asked_for` |
+//! | 7 subagents have sessions of their own | payloads 11 to 13 of Copilot, 07 and 09 of `OpenCode`, 09 and 10 of Codex |
+//! | 8 failed tools are reported in many ways, or not | payloads; `the_same_session_is_recorded_alike_in_every_agent_and_told_to_the_next` |
+//! | 9 the last answer is in the event, or late in the transcript | payloads; `an_answer_that_comes_after_the_event_is_waited_for` |
+//! | 10 a session may never end, or end three times | `a_session_may_end_three_times_and_all_clients_share_a_project`, real sessions of Qwen and `OpenCode` |
+//! | 11 hooks of Codex have the environment of another terminal | `variables_of_another_terminal_decide_nothing` |
+//! | 12 Codex runs approved hooks, word for word | `the_doctor_says_whether_codex_runs_the_hooks_and_how_to_approve_them`, `what_is_installed_for_all_clients_is_removed_byte_for_byte` |
+//! | 13 an entry that is not known may disable all | `only_known_events_and_keys_are_registered` |
+//! | 14 exit code 2 blocks or loops | `a_hook_never_fails` |
+//! | 15 our tools have many names | `our_tools_are_known_in_the_spelling_of_every_client` |
+//! | 16 the model must be told the names of our tools | as 2; `readOnlyHint` in the tests of the server |
+//! | 17 commands with blanks in the path, and variables of the user | `a_registered_command_works_from_a_path_with_blanks` |
+
+use std::{collections::BTreeSet, fs, process::Stdio};
+
+use claude_mem_capture::clients::{CLIENTS, find};
+use serde_json::{Value, json};
+
+use crate::{
+    clients::{hook, payload, with_all_clients, with_note},
+    sandbox::{Sandbox, binary},
+};
+
+#[test]
+fn memory_is_given_only_where_it_is_asked_for() {
+    for (client, event, is_given) in [
+        ("qwen", "SessionStart", true),
+        ("copilot", "SessionStart", true),
+        ("cline", "TaskStart", false),
+        ("windsurf", "pre_user_prompt", false),
+        ("codex", "PostToolUse", false),
+        ("gemini", "AfterAgent", false),
+    ] {
+        let sandbox = with_note();
+        let stdout = hook(&sandbox, client, &payload(&sandbox, client, event)).stdout;
+        assert_eq!(!stdout.is_empty(), is_given, "{client} {event}: {stdout}");
+    }
+    // Before a further request of the model, and the task of a subagent.
+    let sandbox = with_note();
+    let cwd = sandbox.home();
+    let again = json!({"hook_event_name": "UserPromptSubmit", "session_id": "q", "prompt": "",
+        "transcript_path": "/h/.qwen/projects/p/chats/q.jsonl", "cwd": cwd});
+    let task = json!({"hook_event_name": "UserPromptSubmit", "session_id": "a", "agent_id": "a",
+        "parent_agent_id": "p", "prompt": "How are cents stored?", "cwd": cwd});
+    for (client, payload) in [("qwen", again), ("copilot", task)] {
+        assert_eq!(hook(&sandbox, client, &payload).stdout, "", "{client}");
+    }
+}
+
+#[test]
+fn variables_of_another_terminal_decide_nothing() {
+    let sandbox = Sandbox::new();
+    let elsewhere = [
+        ("CLAUDE_PROJECT_DIR", "/elsewhere"),
+        ("CLAUDE_CODE_SESSION_ID", "other"),
+        ("GEMINI_PROJECT_DIR", "/elsewhere"),
+        ("QWEN_CODE_SESSION_ID", "other"),
+        ("COPILOT_CLI", "1"),
+    ];
+    let prompt = payload(&sandbox, "codex", "UserPromptSubmit");
+    let run = sandbox.run_with(&["hook", "--client", "codex"], &elsewhere, prompt.to_string());
+    assert_eq!((run.code, run.stdout.as_str()), (0, ""));
+    let event = &sandbox.events()[0];
+    let root = sandbox.home().to_string_lossy().into_owned();
+    let found = ["platform", "session", "root"].map(|name| event[name].as_str().unwrap());
+    assert_eq!(found, ["codex", prompt["session_id"].as_str().unwrap(), &root]);
+}
+
+/// One event that Kimi does not know disables all hooks, and so does a key or a kind of hook that Codex does not know.
+#[test]
+fn only_known_events_and_keys_are_registered() {
+    let known = "SessionStart SessionEnd UserPromptSubmit PreToolUse PostToolUse PostToolUseFailure \
+                 Stop SubagentStop PreCompact PostCompact Notification";
+    for hook in find("kimi").unwrap().hooks {
+        assert!(known.split(' ').any(|event| event == hook.event), "{}", hook.event);
+    }
+    let sandbox = with_all_clients();
+    sandbox.run(&["install", "--client", "codex"]).ok();
+    let file: Value = serde_json::from_str(&sandbox.read(".codex/hooks.json")).unwrap();
+    let keys: Vec<&String> = file.as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["hooks"]);
+    let groups = file["hooks"].as_object().unwrap().values().flat_map(|it| it.as_array().unwrap());
+    let handlers = groups.flat_map(|group| group["hooks"].as_array().unwrap());
+    let types: BTreeSet<&str> = handlers.map(|it| it["type"].as_str().unwrap()).collect();
+    assert_eq!(types, BTreeSet::from(["command"]));
+}
+
+#[test]
+fn a_hook_never_fails() {
+    let sandbox = Sandbox::new();
+    for client in CLIENTS.iter().filter(|client| client.name != "claude-code") {
+        for input in ["", "{", "[]", "{\"hook_event_name\":\"Stop\",\"session_id\":7}"] {
+            let run = sandbox.run_with(&["hook", "--client", client.name], &[], input);
+            let said = (run.code, run.stdout.as_str(), run.stderr.as_str());
+            assert_eq!(said, (0, "", ""), "{} {input}", client.name);
+        }
+    }
+}
+
+#[test]
+fn a_registered_command_works_from_a_path_with_blanks() {
+    let sandbox = with_all_clients();
+    let program = sandbox.home().join("two words/claude-mem");
+    fs::create_dir(program.parent().unwrap()).unwrap();
+    fs::hard_link(binary(), &program).or_else(|_| fs::copy(binary(), &program).map(drop)).unwrap();
+    let mut install = std::process::Command::new(&program);
+    install.args(["install", "--all"]).env_clear().env("HOME", sandbox.home());
+    assert!(install.output().unwrap().status.success());
+    let command = |file: &str, pointer: &str| -> String {
+        let file: Value = serde_json::from_str(&sandbox.read(file)).unwrap();
+        file.pointer(pointer).unwrap().as_str().unwrap().to_owned()
+    };
+    for (client, file, pointer) in [
+        ("codex", ".codex/hooks.json", "/hooks/UserPromptSubmit/0/hooks/0/command"),
+        ("copilot", ".copilot/hooks/claude-mem.json", "/hooks/UserPromptSubmit/0/command"),
+        ("cursor", ".cursor/hooks.json", "/hooks/beforeSubmitPrompt/0/command"),
+    ] {
+        let event = if client == "cursor" { "beforeSubmitPrompt" } else { "UserPromptSubmit" };
+        let mut shell = std::process::Command::new("sh");
+        shell.arg("-c").arg(command(file, pointer)).env_clear().env("HOME", sandbox.home());
+        shell.env("CLAUDE_MEM_DATA_DIR", sandbox.home().join("of the user"));
+        shell.env("CLAUDE_MEM_WORKER_AUTOSTART", "false").stdin(Stdio::piped());
+        let mut child = shell.spawn().unwrap();
+        let text = payload(&sandbox, client, event).to_string();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), text.as_bytes()).unwrap();
+        assert!(child.wait().unwrap().success(), "{client}");
+    }
+    let dir = sandbox.home().join("of the user");
+    let dir = [("CLAUDE_MEM_DATA_DIR", dir.to_str().unwrap())];
+    let events = sandbox.run_with(&["log", "--json", "--raw"], &dir, "").ok();
+    for client in ["codex", "copilot", "cursor"] {
+        assert!(events.contains(&format!("\"platform\":\"{client}\"")), "{client}: {events}");
+    }
+}
+
+/// Codex replaces more by its start, its end and the name of a file.
+#[test]
+fn codex_is_given_at_most_ten_thousand_bytes() {
+    let sandbox = Sandbox::new();
+    let maximum = ("CLAUDE_MEM_CONTEXT_TOKENS_MAX", "20000");
+    for number in 0..60 {
+        let text =
+            format!("Rule {number}: 金額は常に整数のセントで保存します。{}", "端数は".repeat(60));
+        sandbox.run(&["remember", "--type", "rule", &text]).ok();
+    }
+    let given = |client: &str| -> usize {
+        let start = payload(&sandbox, client, "SessionStart").to_string();
+        let run = sandbox.run_with(&["hook", "--client", client], &[maximum], start);
+        let answer: Value = serde_json::from_str(&run.stdout).unwrap();
+        answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap().len()
+    };
+    let (codex, other) = (given("codex"), given("qwen"));
+    assert!(codex > 1_000 && codex <= 10_000, "{codex} bytes");
+    assert!(other > 10_000, "there is more to give: {other} bytes");
+}
