@@ -135,7 +135,9 @@ fn memory_for(recorder: &Recorder, client: &Client, begun: &SessionBegun) -> Res
     let notice = status::notice(&store, &setup).ok().flatten();
     let mut page = compose(&store, &recorder.settings, &request)?;
     // Text with more bytes per token than usual.
-    if page.as_ref().is_some_and(|page| page.text.len() > client.context_bytes_max) {
+    let is_long =
+        |page: &Page| with_tool_names(&page.text, client).len() > client.context_bytes_max;
+    if page.as_ref().is_some_and(is_long) {
         let request = Request { budget: Some(budget / 2), ..request };
         page = compose(&store, &recorder.settings, &request)?;
     }

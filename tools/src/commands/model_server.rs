@@ -12,7 +12,7 @@ use super::say;
 
 /// Answer as a model from a script, over the real wire protocols
 ///
-/// Serves the Anthropic Messages API, OpenAI's chat completions and Responses APIs and Gemini's on 127.0.0.1. The
+/// Serves the Anthropic Messages API, the chat completions and Responses APIs, and Gemini's, on 127.0.0.1. The
 /// first line on stdout is the base URL; after it comes every request as one line of JSON. Runs until it
 /// is killed.
 #[derive(Debug, clap::Args)]
