@@ -38,12 +38,12 @@ pub use maintain::{
 pub use query::{
     Alternative, ComparedObservation, ContextMaterial, ContextNote, ContextObservation,
     ContextQuery, ContextSession, ContextSummary, Correction, Cost, Counts, DamagedRange, DayStats,
-    EventFilter, ExportBody, ExportEntry, ExportQuery, FeedChange, FeedEntry, FeedPosition,
-    FetchedAfter, FileQuery, Generation, InvalidFeedPosition, InvalidPageCursor, ListRow, Marks,
-    NoteAuthor, Outage, PageCursor, PendingCounts, PendingEvent, PendingKind, PendingTurn,
-    ProjectAlias, ProjectStats, RecapEntry, Reprocessing, RequestFailure, Retired, RulesUsage,
-    SessionProgress, SessionQuery, SessionState, SessionStatus, SessionView, Spending,
-    ToolUseCount, Usage, details, file_edits, report, search, timeline,
+    EventFilter, EventQuery, EventRow, ExportBody, ExportEntry, ExportQuery, FeedChange, FeedEntry,
+    FeedPosition, FetchedAfter, FileCount, FileQuery, Generation, InvalidFeedPosition,
+    InvalidPageCursor, ListRow, Marks, NoteAuthor, Outage, PageCursor, PendingCounts, PendingEvent,
+    PendingKind, PendingTurn, ProjectAlias, ProjectStats, RecapEntry, Reprocessing, RequestFailure,
+    Retired, RulesUsage, SessionProgress, SessionQuery, SessionState, SessionStatus, SessionView,
+    Spending, ToolUseCount, Usage, details, file_edits, report, search, timeline,
 };
 pub use store::{Checkpoint, KINDS, Options, Store};
 pub use upstream::{Upstream, UpstreamRow, UpstreamTable};

@@ -137,6 +137,7 @@ impl Search {
             since: filters.between.since,
             until: filters.between.until,
             session: filters.session,
+            host: None,
             limit: self.limit,
             offset: self.offset,
             order: match self.order {

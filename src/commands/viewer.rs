@@ -19,6 +19,7 @@ use claude_mem_core::{
     paths::Paths,
     user_file::{self, Readers},
 };
+use claude_mem_projections::search::MemoryId;
 use claude_mem_server::{
     instance::Presence,
     worker::client::{self, Started},
@@ -29,11 +30,14 @@ const RESPONSE_MAX: Duration = Duration::from_secs(5);
 
 /// Open the viewer in your browser
 ///
-/// Starts the worker if needed, and opens a link that works once, within a minute. The browser then has a key that is
+/// Opens the feed, a memory (`42`, `S3`, `P9`) or a page: `stats`, `sessions`, `settings`, `health`. Starts the worker if needed, and opens a link that works once, within a minute. The browser then has a key that is
 /// valid until the worker exits. The link is passed in a file that only you can read, because other users can see
 /// command lines.
 #[derive(Debug, Args)]
 pub(crate) struct Viewer {
+    /// A memory, a page, or a path of the viewer [default: the feed]
+    #[arg(value_name = "PAGE")]
+    page: Option<String>,
     /// Print the link instead of opening it
     #[arg(long)]
     print: bool,
@@ -42,11 +46,12 @@ pub(crate) struct Viewer {
 impl Viewer {
     /// Prints the link if no browser can be opened.
     pub(crate) fn run(self, app: &mut App) -> Result<(), Failure> {
+        let path = self.page.as_deref().map(path).transpose()?.unwrap_or_default();
         let dir = &app.paths.data;
         app.paths.create_data().map_err(|error| Failure::no_directory(dir, &error))?;
         let (Started::New(worker) | Started::InsteadOf(worker, _) | Started::AlreadyThere(worker)) =
             client::ensure(&app.paths.data)?;
-        let link = link(&worker)?;
+        let link = link(&worker)? + &path;
         if self.print {
             return app.output.line(link);
         }
@@ -62,6 +67,38 @@ impl Viewer {
             }
         }
     }
+}
+
+/// Pages by name, and their paths.
+const PAGES: [(&str, &str); 12] = [
+    ("feed", "/"),
+    ("sessions", "/s"),
+    ("projects", "/p"),
+    ("decisions", "/decisions"),
+    ("files", "/files"),
+    ("stats", "/stats"),
+    ("context", "/context"),
+    ("replay", "/replay"),
+    ("settings", "/settings"),
+    ("health", "/log"),
+    ("log", "/events"),
+    ("events", "/events"),
+];
+
+/// The path of a page. It goes behind the secret of the link, where the page looks for it.
+fn path(page: &str) -> Result<String, Failure> {
+    if page.starts_with('/') && !page.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Ok(page.to_owned());
+    }
+    if let Ok(memory) = page.trim_start_matches('#').parse::<MemoryId>() {
+        return Ok(format!("/m/{memory}"));
+    }
+    let known = PAGES.iter().find(|(name, _)| *name == page);
+    known.map(|(_, path)| (*path).to_owned()).ok_or_else(|| {
+        let names: Vec<&str> = PAGES.iter().map(|(name, _)| *name).collect();
+        Failure::usage(format!("there is no page `{page}`"))
+            .remedy(format!("pass the ID of a memory, or one of {}", names.join(", ")))
+    })
 }
 
 /// Requests a link from the worker, authorized by the token in worker.json.
@@ -128,6 +165,22 @@ mod tests {
         if cfg!(target_os = "linux") {
             assert_eq!(with(&[]), None);
             assert_eq!(with(&[("WAYLAND_DISPLAY", "wayland-0")]), Some("xdg-open".into()));
+        }
+    }
+
+    #[test]
+    fn a_page_is_named_by_a_memory_a_name_or_a_path() {
+        for (page, expected) in [
+            ("42", "/m/42"),
+            ("#42", "/m/42"),
+            ("S3", "/m/S3"),
+            ("stats", "/stats"),
+            ("/s?project=a", "/s?project=a"),
+        ] {
+            assert_eq!(path(page).unwrap(), expected);
+        }
+        for page in ["nowhere", "", "/a b"] {
+            assert!(path(page).is_err(), "{page}");
         }
     }
 

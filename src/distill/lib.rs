@@ -40,6 +40,7 @@ pub use plan::Plan;
 pub use replay::{Prepared, ReplayRequest, adopt};
 pub use request::RunReport;
 pub use spend::{caps, dollars, spent_today, tokens};
+pub use status::{Failing, failing};
 pub use trial::{configured_providers, test_provider};
 
 use std::{sync::Arc, time::Duration};

@@ -69,31 +69,39 @@ impl DistillStatus {
 /// A one-line warning for a new session, if a provider fails. Usually there is none, which costs
 /// one query.
 pub fn notice(store: &Store, setup: &Setup<'_>) -> Result<Option<String>> {
-    let Some((outage, what)) = failing(store, setup)? else { return Ok(None) };
+    let Some(Failing { outage, meanwhile }) = failing(store, setup)? else { return Ok(None) };
     let (who, why) = (&outage.provider, &outage.message);
     let help = first_step(who, &outage.class);
     Ok(Some(format!(
-        "claude-mem: {who} fails ({why}); {what}. {help}; `claude-mem status` shows more"
+        "claude-mem: {who} fails ({why}); {meanwhile}. {help}; `claude-mem status` shows more"
     )))
 }
 
 /// The same in few words, for a status line: `claude fails`.
 pub fn short_notice(store: &Store, setup: &Setup<'_>) -> Result<Option<String>> {
-    Ok(failing(store, setup)?.map(|(outage, _)| format!("{} fails", outage.provider)))
+    Ok(failing(store, setup)?.map(|found| format!("{} fails", found.outage.provider)))
 }
 
-/// The failing provider that matters to the user, and what happens meanwhile.
-fn failing(store: &Store, setup: &Setup<'_>) -> Result<Option<(Outage, &'static str)>> {
+/// A failing provider, and what happens meanwhile.
+#[derive(Debug)]
+pub struct Failing {
+    pub outage: ProviderOutage,
+    pub meanwhile: &'static str,
+}
+
+/// The failing provider that matters to the user.
+pub fn failing(store: &Store, setup: &Setup<'_>) -> Result<Option<Failing>> {
     if store.outages(0)?.is_empty() {
         return Ok(None);
     }
     let outages = outages(store, setup)?;
-    let what = match store.last_provider()?.as_deref() {
+    let meanwhile = match store.last_provider()?.as_deref() {
         Some(RULES) => "memories come from the built-in rules",
         Some(other) if outages.iter().all(|outage| outage.provider != other) => return Ok(None),
         _ => "events stay pending",
     };
-    Ok(outages.into_iter().next().map(|outage| (outage, what)))
+    let outage = outages.into_iter().next().map(ProviderOutage::of);
+    Ok(outage.map(|outage| Failing { outage, meanwhile }))
 }
 
 /// Failing providers that the settings allow, best first.

@@ -3,6 +3,7 @@
 //! A front end parses its own arguments into a request, calls one function here, and renders the response.
 
 pub mod context;
+pub mod event_subject;
 pub mod fetches;
 pub mod forget;
 pub mod memory_json;

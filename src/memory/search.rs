@@ -55,6 +55,8 @@ pub struct SearchRequest {
     pub until: Option<When>,
     /// Only the session whose id begins with this.
     pub session: Option<String>,
+    /// Only from the machine with this number; 0 is this one.
+    pub host: Option<u8>,
     /// Maximum number of hits.
     pub limit: usize,
     /// Skip this many hits.
@@ -165,6 +167,7 @@ fn query(app: &App, request: &SearchRequest) -> Search {
         since_us: request.since.as_ref().map(|when| when.start_us(now)),
         until_us: request.until.as_ref().map(|when| when.end_us(now)),
         session: request.session.clone(),
+        host: request.host,
         limit: request.limit,
         offset: request.offset,
         order: request.order,

@@ -69,6 +69,15 @@ await open(async (stage) => {
   await sees(second.locator("main"), "claude-mem settings set CLAUDE_MEM_SHIP_TO VALUE");
   await shot(second, "settings-protected", true);
 
+  // A link can name a page; nothing outside this origin.
+  const chosen = run(["viewer", "--print", "stats"]).trim();
+  assert.ok(chosen.endsWith("/stats"), chosen);
+  await second.goto(chosen);
+  await second.waitForURL(`${origin}/stats`);
+  await sees(second.locator("h1"), "Stats");
+  await second.goto(`${run(["viewer", "--print"]).trim()}//127.0.0.1:1/`);
+  await second.waitForURL(`${origin}/`);
+
   // Under another name of this machine a server of another user could share the page's storage.
   const fresh = run(["viewer", "--print"]).trim();
   await second.goto(fresh.replace("127.0.0.1", "localhost"));

@@ -28,7 +28,16 @@ await open(async (stage) => {
   assert.equal(new URL(link).port, String(port));
   await sees(page.locator("#live"), "Locked");
 
-  await page.goto(stage.origin + link.slice(new URL(link).origin.length));
+  // The page asked for is named by the command, and the tab continues there once another one has access.
+  await sees(page.locator(".command"), "claude-mem viewer stats");
+  await shot(page, "locked");
+  const other = await stage.context.newPage();
+  await other.goto(`${link}/m/P1`);
+  await sees(other.locator("h1"), "Prompt");
+  assert.equal(new URL(other.url()).pathname, "/m/P1");
+  await sees(page.locator("h1"), "Stats");
+  await other.close();
+  await page.getByRole("navigation").getByRole("link", { name: "Feed" }).click();
   await sees(rows, "sent without a worker");
   await counts(rows, 4);
   await sees(page.locator("#live"), "Live");

@@ -40,12 +40,30 @@ await open(async (stage) => {
   await sees(page.locator(".toast"), "Forgotten");
   await stage.go("/log");
   await sees(page.locator(".card"), "undone");
+  await sees(page.locator(".card"), "Deploys are on Tuesdays");
   await shot(page, "log");
+  // Its own address says so, too, and has the way back.
+  await page.goto(address);
+  await sees(page.locator("h1"), "You forgot this memory");
+  await shot(page, "forgotten-address");
   await page.getByRole("button", { name: "Undo" }).first().click();
-  await counts(page.locator(".card", { hasText: "undone" }), 2);
+  await sees(page.locator("h1"), "Deploys are on Tuesdays");
   await stage.go("/?q=Tuesdays");
   await sees(rows, "Deploys are on Tuesdays");
   assert.equal(await written.count(), 1);
   // Taking something back draws tables again; a worker that has to wait for that says so to the page of the log.
-  forgive(stage, /status of 503/);
+  forgive(stage, /status of (410|503)/);
+
+  // Several at once.
+  await stage.go("/?kind=observation");
+  await counts(rows, 2);
+  for (const key of ["j", "v", "j", "v"]) await page.keyboard.press(key);
+  await sees(page.locator(".selection"), "2 memories selected");
+  await shot(page, "selected");
+  await page.keyboard.press("x");
+  await sees(page.locator(".toast"), "2 memories forgotten");
+  await counts(rows, 0);
+  await page.locator(".toast", { hasText: "forgotten" }).getByRole("button", { name: "Undo" }).click();
+  await counts(rows, 2);
+  forgive(stage, /status of (410|503)/);
 });

@@ -40,10 +40,23 @@ await open(async (stage) => {
   await sees(page.locator("h1"), "VACUUM FULL");
 
   await press("?");
-  await sees(page.getByRole("dialog"), "Next memory");
+  await sees(page.getByRole("dialog"), "Next row");
   await shot(page, "keys");
   await press("Escape");
   await page.getByRole("dialog").waitFor({ state: "detached" });
+
+  // The palette goes to pages, projects and memories.
+  await press("Control+k");
+  await page.keyboard.type("walr");
+  await sees(page.getByRole("option"), "walrus");
+  await press("Enter");
+  await page.waitForURL("**/p/walrus");
+  await press("Control+k");
+  await page.keyboard.type("retry policy");
+  await sees(page.getByRole("option", { selected: true }), "One retry policy");
+  await shot(page, "palette");
+  await press("Enter");
+  await sees(page.locator("h1"), "One retry policy");
 
   await press("g", "s");
   await sees(page.locator("h1"), "Sessions");

@@ -28,10 +28,15 @@ await open(async (stage) => {
     observation: `/m/${observation}`,
     summary: `/m/${summary}`,
     prompt: `/m/${prompt}`,
+    projects: "/p",
+    project: "/p/ledger",
+    decisions: "/decisions",
+    files: "/files",
     stats: "/stats",
     context: "/context?project=ledger",
     replays: "/replay",
     settings: "/settings",
+    events: "/events",
     health: "/log",
   };
   const views = [
@@ -54,6 +59,19 @@ await open(async (stage) => {
       await shot(page, `${view}-${name}`, !["feed", "found"].includes(name));
     }
   }
+
+  // Compact: one line for each memory, and at least twelve of them on a screen.
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await stage.go("/");
+  await page.getByRole("button", { name: "Compact list" }).click();
+  const seen = await page
+    .locator(".row:not(.kind-prompt)")
+    .evaluateAll((rows) => rows.filter((row) => row.getBoundingClientRect().bottom <= innerHeight).length);
+  assert.ok(seen >= 12, `${seen} memories on a screen`);
+  await isOpenToAll(page, "feed, compact");
+  await shot(page, "light-compact");
+  await page.getByRole("button", { name: "Compact list" }).click();
+  await page.setViewportSize({ width: 390, height: 844 });
 
   // On a phone, a setting has the whole width for its description.
   await stage.go("/settings");
@@ -112,6 +130,9 @@ await open(async (stage) => {
   await budget.getByRole("textbox").fill("many");
   await budget.getByRole("textbox").press("Tab");
   await sees(budget.getByRole("alert"), "CONTEXT_TOKENS_MAX");
+  await page.getByLabel("Changed only").check();
+  assert.ok((await page.locator(".setting:visible").count()) < 12, "changed settings at a glance");
+  await page.getByLabel("Changed only").uncheck();
   stage.troubles.length = 0; // The browser itself reports that the worker refused it.
   await stage.go("/context?project=ledger");
   await sees(page.locator(".budget"), "of 900 tokens");

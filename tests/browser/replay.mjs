@@ -19,7 +19,7 @@ await open(async (stage) => {
   const start = form.getByRole("button", { name: "Start" });
   assert.equal(await start.isDisabled(), true);
   await form.getByRole("button", { name: "Estimate" }).click();
-  await sees(form.locator(".estimate"), "Calls");
+  await sees(form.locator(".estimate div", { hasText: "Requests" }), "3");
   await sees(form.locator(".estimate"), "claude-sonnet-5");
   await shot(page, "estimate");
 

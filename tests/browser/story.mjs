@@ -14,11 +14,23 @@ await open(async (stage) => {
   const first = turns.nth(0);
   await sees(first.locator("blockquote"), ledger.turns[0].prompt);
   await sees(first.locator(".tools"), "Read ×2");
-  await sees(first, "Done");
+  await sees(first, "Result");
   await sees(first.locator(".observation-row"), "Invoice totals were rounded twice");
   await sees(first.locator(".learned"), "Both the line and the total were rounded");
   await sees(turns.nth(1).locator(".next"), "Run it on Tuesday");
   await shot(page, "story", true);
+
+  // The whole session as Markdown, with its prompts.
+  await page.keyboard.press("y");
+  await sees(page.locator(".toast"), "Session copied");
+  const whole = await page.evaluate(() => navigator.clipboard.readText());
+  assert.ok(whole.includes(`> ${ledger.turns[0].prompt.split("\n")[0]}`), whole);
+  assert.match(whole, /\*\*Next:\*\* Run it on Tuesday/);
+  const [saved] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name: "Download" }).click(),
+  ]);
+  assert.match(saved.suggestedFilename(), /^ledger-.*\.md$/);
 
   // The story goes on while it is read.
   session.prompt("and the same for credit notes");
@@ -33,10 +45,16 @@ await open(async (stage) => {
   await sees(from.locator(".path"), "4,812 → 611 tokens");
   await sees(from.locator(".path"), "one of 3");
   await sees(from.locator(".path"), "$0.00");
-  const bash = from.locator(".sources li", { hasText: "Bash" });
+  // Each event names its command or file; a command is shown as a terminal, an edit as a diff.
+  const bash = from.locator(".sources li", { hasText: "cargo test -p ledger invoice" });
   await bash.locator("summary").click();
-  await sees(bash.locator("pre"), "41 passed; 0 failed");
-  await from.locator(".raw", { hasText: "as it came" }).locator("summary").click();
+  await sees(bash.locator(".terminal"), "$ cargo test -p ledger invoice");
+  await sees(bash.locator(".terminal"), "41 passed; 0 failed");
+  const edit = from.locator(".sources li", { hasText: "Edit" }).filter({ hasText: "src/money.rs" });
+  await edit.locator("summary").click();
+  await sees(edit.locator(".diff .old"), "− round_half_up");
+  await sees(edit.locator(".diff .new"), "+ round_half_even");
+  await from.locator(".raw", { hasText: "characters, unchanged" }).locator("summary").click();
   await sees(from.locator("pre"), "<title>Invoice totals were rounded twice");
   const file = (name) => page.locator(".files li", { hasText: name });
   await sees(file("src/invoice.rs"), "unchanged since");
@@ -60,4 +78,12 @@ await open(async (stage) => {
 
   await page.locator(".crumbs").getByRole("link", { name: "ledger" }).click();
   await sees(page.locator(".row"), "118 of 20,431");
+
+  // The project at a glance.
+  await page.getByRole("navigation").getByRole("link", { name: "Overview" }).click();
+  await sees(page.locator(".ends"), "Run it on Tuesday");
+  await sees(page.locator(".brief-list"), "Amounts are rounded half to even");
+  await sees(page.locator(".file-list"), "src/invoice.rs");
+  await page.getByRole("navigation").getByRole("link", { name: "Decisions" }).click();
+  await counts(page.locator(".row"), 1);
 });

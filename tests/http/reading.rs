@@ -109,6 +109,7 @@ fn a_memory_has_its_sources() {
         told["sources"].as_array().unwrap().iter().map(|source| &source["kind"]).collect();
     assert_eq!(kinds, ["ToolUsed", "SummaryRequested"]);
     assert!(told["sources"][0]["input"].as_str().unwrap().contains("cart.rs"));
+    assert!(told["sources"][0]["subject"].as_str().unwrap().ends_with("shop/cart.rs"), "{told}");
     assert_eq!(told["reply"]["provider"], "extract");
     assert_eq!(told["usage"], json!({"sessions": 0, "fetches": 0}));
     assert!(
@@ -161,6 +162,11 @@ fn figures_agree_with_what_happened() {
         ["events", "prompts", "tool_uses", "observations", "summaries"].map(|name| &day[name]);
     assert_eq!(counts, [5, 1, 1, 1, 1].map(|count| json!(count)).each_ref());
     assert_eq!(site.get("/api/stats/daily?project=elsewhere")["days"], json!([]));
+    let session = &site.get("/api/sessions")["items"][0];
+    assert!(session["outcome"].is_string(), "{session}");
+    let file = &site.get("/api/files?project=shop")["items"][0];
+    assert_eq!((&file["file"], &file["changes"]), (&json!("cart.rs"), &json!(1)));
+    events_can_be_read(&site);
     let projects = site.get("/api/projects");
     assert_eq!(projects["projectsBySource"], json!({"claude-code": ["shop"]}));
     assert_eq!(projects["details"][0]["observations"], 1);
@@ -190,6 +196,27 @@ fn figures_agree_with_what_happened() {
     );
     assert_eq!(site.ask("GET", "/api/context/preview?project=nowhere", None).status, 404);
     assert_eq!(site.get("/health")["status"], "ok");
+}
+
+/// The log, newest first, by kind, by place, and one event in full.
+fn events_can_be_read(site: &Site) {
+    let list = |filter: &str| site.get(&format!("/api/events?{filter}"))["items"].clone();
+    let all = list("");
+    let kinds: Vec<_> = all.as_array().unwrap().iter().map(|event| &event["kind"]).collect();
+    let expected =
+        ["AgentReplied", "SummaryRequested", "ToolUsed", "PromptSubmitted", "SessionStarted"];
+    assert_eq!(kinds, expected);
+    let used = &list("kind=ToolUsed&session=s1&project=shop")[0];
+    assert_eq!((&used["tool"], &used["seq"]), (&json!("Edit"), &all[2]["seq"]));
+    let place = used["seq"].as_str().unwrap();
+    assert_eq!(list(&format!("before={place}&limit=1"))[0]["kind"], "PromptSubmitted");
+    assert_eq!(list(&format!("after={place}")).as_array().unwrap().len(), 2);
+    let text = site.get(&format!("/api/events/{place}"));
+    assert!(text["input"].as_str().unwrap().contains("old_string"), "{text}");
+    for wrong in ["?kind=Thing", "?before=7", "/9:9"] {
+        let status = site.ask("GET", &format!("/api/events{wrong}"), None).status;
+        assert!(status == 400 || status == 404, "{wrong}: {status}");
+    }
 }
 
 #[test]

@@ -13,11 +13,18 @@ fn forgotten_memories_disappear_at_once_and_return_when_undone() {
     let before = site.get("/api/feed");
     let forgot = site.ask("DELETE", "/api/observation/1", None).ok();
     assert_eq!((&forgot["success"], &forgot["kind"]), (&json!(true), &json!("observation")));
-    assert_eq!(site.ask("GET", "/api/observation/1", None).status, 404);
     assert_eq!(site.ask("DELETE", "/api/observation/1", None).status, 404);
     assert_eq!(site.get("/api/search?query=cart&type=observations")["hits"], json!([]));
     let id = forgot["forgetting"].as_str().unwrap();
-    assert_eq!(site.get("/api/forgettings")["items"][0]["id"], id);
+    let listed = &site.get("/api/forgettings")["items"][0];
+    assert_eq!(
+        (&listed["id"], &listed["titles"]),
+        (&json!(id), &json!(["Fix the cart (cart.rs)"]))
+    );
+    // Its address says that it was forgotten, and by what.
+    let gone = site.ask("GET", "/api/observation/1", None);
+    assert_eq!((gone.status, &gone.json()["forgetting"]), (410, &json!(id)));
+    assert_eq!(site.ask("GET", "/api/observation/99", None).status, 404);
     let undo = format!("/api/forgettings/{id}/undo");
     assert_eq!(site.ask("POST", &undo, None).ok(), json!({"success": true, "memories": 1}));
     assert_eq!(site.get("/api/feed"), before);

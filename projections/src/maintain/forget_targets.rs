@@ -2,6 +2,7 @@
 
 use crate::{
     error::Result,
+    hosts::ROWS_PER_HOST,
     query::search::{Kind, MemoryId},
     store::{
         Store,
@@ -114,6 +115,45 @@ impl Store {
         Ok(names)
     }
 
+    /// Whether a memory with this id existed and is gone, and by which forgetting, if that is
+    /// certain.
+    ///
+    /// Ids are given out in the order of the log, so a forgotten observation lies between its
+    /// neighbors. Of other kinds only the last id is known.
+    pub fn forgotten_memory(&self, name: MemoryId) -> Result<Option<Option<Id>>> {
+        let host = name.id / ROWS_PER_HOST;
+        let table = name.kind.table();
+        let sql = format!(
+            "select not exists (select 1 from {table} where id = ?1) and ?1 > 0
+                 and exists (select 1 from {table} where id > ?1 and host = ?2
+                     union all select 1 from counters where name = ?3 and last >= ?1)"
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let is_gone: bool = statement.query_row((name.id, host, table), |row| row.get(0))?;
+        if !is_gone {
+            return Ok(None);
+        }
+        if name.kind != Kind::Observation {
+            return Ok(Some(None));
+        }
+        let sql = "select distinct forgettings.event from forgotten_observations as gone
+                       join events on events.event = gone.event and events.host = ?2
+                       join forgettings on forgettings.seq = gone.forgetting
+                   where not forgettings.is_void
+                       and events.seq >= coalesce((select seq from observations
+                           where id < ?1 and host = ?2 order by id desc limit 1), 0)
+                       and events.seq <= coalesce((select seq from observations
+                           where id > ?1 and host = ?2 order by id limit 1), events.seq)
+                   limit 2";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let found = statement.query_map((name.id, host), |row| Ok(Id::from_bytes(row.get(0)?)))?;
+        let found = found.collect::<rusqlite::Result<Vec<Id>>>()?;
+        Ok(Some(match &found[..] {
+            [one] => Some(*one),
+            _ => None,
+        }))
+    }
+
     /// The forgettings whose id starts with this, latest first.
     pub fn forgettings(&self, beginning: &str) -> Result<Vec<Forgetting>> {
         let sql = "select event, at_us, memories, is_void, undoes is not null, seq,
@@ -181,5 +221,7 @@ mod tests {
         let found = store.forgettings(&id.to_string()[..20]).unwrap();
         assert_eq!((found[0].event, found[0].memories, found[0].is_void), (id, 1, false));
         assert_eq!(store.forgettings("ffff").unwrap(), []);
+        assert_eq!(store.forgotten_memory(name("1")).unwrap(), Some(Some(id)));
+        assert_eq!(store.forgotten_memory(name("2")).unwrap(), None, "there never was one");
     }
 }

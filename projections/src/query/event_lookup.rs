@@ -1,10 +1,110 @@
-//! Looks up which events are folded already, for imports.
+//! Looks up folded events: by id, by session, and by their place in the order of the log.
 
-use crate::{error::Result, store::Store};
-use claude_mem_events::Id;
-use rusqlite::OptionalExtension;
+use crate::{
+    error::Result,
+    hosts::FIRST_FOREIGN_SEQ,
+    store::{
+        Store,
+        sql_values::{number, seq},
+    },
+};
+use claude_mem_events::{Event, Id, Seq};
+use rusqlite::{OptionalExtension, named_params};
+
+/// Selects events of our own log.
+#[derive(Debug, Clone, Default)]
+pub struct EventQuery {
+    /// The name of a kind, such as `ToolUsed`.
+    pub kind: Option<String>,
+    /// The name or the key of a project.
+    pub project: Option<String>,
+    /// The client's id of a session, or the start of it.
+    pub session: Option<String>,
+    /// Only those before this place.
+    pub before: Option<Seq>,
+    /// Only those after this place.
+    pub after: Option<Seq>,
+    /// Maximum number.
+    pub limit: u32,
+}
+
+/// An event in a list. Its content is in the log, at `seq`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventRow {
+    /// Its place in the log.
+    pub seq: Seq,
+    /// Its id.
+    pub event: Id,
+    /// The name of its kind.
+    pub kind: &'static str,
+    /// Its time, in microseconds since 1970.
+    pub at_us: u64,
+    /// The client's id of its session.
+    pub session: Option<String>,
+    /// The name of its project.
+    pub project: Option<String>,
+}
 
 impl Store {
+    /// Events of our own log that are not forgotten, newest first.
+    pub fn event_rows(&self, query: &EventQuery) -> Result<Vec<EventRow>> {
+        // Kinds are numbers in the table.
+        let kinds = (0..=u16::from(u8::MAX))
+            .filter(|kind| query.kind.as_deref().is_some_and(|name| name == Event::name_of(*kind)));
+        let kinds = kinds.map(|kind| kind.to_string()).collect::<Vec<_>>().join(",");
+        let mut conditions = String::new();
+        for (is_set, condition) in [
+            (query.kind.is_some(), "and events.kind in (select value from json_each(:kinds))"),
+            (
+                query.project.is_some(),
+                "and events.project in (select id from projects where owner in
+                     (select owner from projects where label = :project or key = :project))",
+            ),
+            (
+                query.session.is_some(),
+                "and events.session in
+                     (select id from sessions where substr(session, 1, length(:session)) = :session)",
+            ),
+        ] {
+            conditions += if is_set { condition } else { "" };
+        }
+        let sql = format!(
+            "select seq, event, kind, at_us,
+                 (select session from sessions where id = events.session),
+                 (select coalesce(owners.label, owners.key) from projects
+                      join projects owners on owners.id = projects.owner
+                      where projects.id = events.project and owners.key != '')
+             from events where host = 0 and forgotten_by is null and seq < :before and seq > :after
+                 and coalesce(:kinds, :project, :session, '') is not null {conditions}
+             order by seq desc limit :limit"
+        );
+        let place = |seq: Option<Seq>, other: i64| seq.map_or(other, |seq| seq.raw() as i64);
+        let values = named_params! {
+            ":kinds": format!("[{kinds}]"), ":project": query.project, ":session": query.session,
+            ":before": place(query.before, FIRST_FOREIGN_SEQ), ":after": place(query.after, -1),
+            ":limit": query.limit,
+        };
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let rows = statement.query_map(values, |row| {
+            Ok(EventRow {
+                seq: seq(row, 0)?,
+                event: Id::from_bytes(row.get(1)?),
+                kind: Event::name_of(row.get(2)?),
+                at_us: number(row, 3)?,
+                session: row.get(4)?,
+                project: row.get(5)?,
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The place of an event, even if it was forgotten since.
+    pub fn event_place(&self, event: Id) -> Result<Option<Seq>> {
+        let sql = "select seq from events where event = ?1 order by seq limit 1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        Ok(statement.query_row([event.as_bytes()], |row| seq(row, 0)).optional()?)
+    }
+
     /// Whether this event of our own log was folded, even if it was forgotten since.
     pub fn has_event(&self, event: Id) -> Result<bool> {
         let sql = "select 1 from events where event = ?1 and host = 0";
@@ -30,8 +130,34 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
+    use super::EventQuery;
     use crate::test_log::TestLog;
-    use claude_mem_events::Id;
+    use claude_mem_events::{Forgotten, Id};
+
+    #[test]
+    fn events_are_listed_newest_first_without_forgotten_ones() {
+        let mut scene = TestLog::new();
+        let prompt = scene.prompt("hello");
+        let tool = scene.tool("Bash", "{}");
+        let secret = scene.tool("Bash", "{}");
+        scene.add(Forgotten { events: vec![secret], ..Forgotten::default() });
+        let store = scene.fold();
+        let list = |query: &EventQuery| {
+            let rows = store.event_rows(&EventQuery { limit: 9, ..query.clone() }).unwrap();
+            rows.into_iter().map(|row| (row.kind, *row.event.as_bytes())).collect::<Vec<_>>()
+        };
+        let all = list(&EventQuery::default());
+        assert_eq!(all[0].0, "Forgotten");
+        assert_eq!(all[1..], [("ToolUsed", tool), ("PromptSubmitted", prompt)]);
+        let kind = Some("ToolUsed".into());
+        let project = Some("p".into());
+        assert_eq!(list(&EventQuery { kind, project, ..EventQuery::default() }), all[1..2]);
+        let before = store.event_place(Id::from_bytes(tool)).unwrap();
+        assert_eq!(list(&EventQuery { before, ..EventQuery::default() }), all[2..]);
+        assert_eq!(list(&EventQuery { after: before, ..EventQuery::default() }), all[..1]);
+        let session = Some("unknown".into());
+        assert_eq!(list(&EventQuery { session, ..EventQuery::default() }), []);
+    }
 
     #[test]
     fn what_was_folded_is_known_by_its_id_and_its_session() {

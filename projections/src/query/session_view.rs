@@ -50,6 +50,10 @@ pub struct SessionView {
     pub summaries: u32,
     /// Number of pending tool uses and stops.
     pub outstanding: u32,
+    /// What its last summary says was done or learned.
+    pub outcome: Option<String>,
+    /// What its last summary says is left to do.
+    pub next_steps: Option<String>,
 }
 
 /// The use of a tool under one prompt.
@@ -99,6 +103,8 @@ impl Store {
             SessionQuery::Number(number) => (None, number, 0, 1),
             SessionQuery::Id(id) => (Some(id), 0, 0, 1),
         };
+        let last =
+            "summaries.session = sessions.id and is_visible order by at_us desc, id desc limit 1";
         let sql = format!(
             "select sessions.id, session, platform, memory_session,
                  (select coalesce(owners.label, owners.key) from projects
@@ -113,7 +119,9 @@ impl Store {
                       and answered_by is null and not is_parked)
                  + (select count(*) from stops where stops.session = sessions.id and scope = 'turn'
                       and answered_by is null and not is_parked),
-                 branch, first_commit, last_commit
+                 branch, first_commit, last_commit,
+                 (select coalesce(completed, learned, request) from summaries where {last}),
+                 (select next_steps from summaries where {last})
              from (select * from sessions where forgotten_by is null and {condition}
                    order by {order} limit :limit offset :offset) sessions
              where coalesce(:name, '') is not null and :number is not null"
@@ -175,6 +183,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<SessionView> {
         branch: row.get(16)?,
         first_commit: row.get(17)?,
         last_commit: row.get(18)?,
+        outcome: row.get(19)?,
+        next_steps: row.get(20)?,
     })
 }
 
@@ -189,7 +199,10 @@ mod tests {
         let read = scene.tool("Read", "{}");
         scene.tool("Read", "{}");
         scene.tool("Bash", "{}");
-        scene.reply(&[read], &(titled("a") + "<summary><request>r</request></summary>"));
+        scene.reply(
+            &[read],
+            &(titled("a") + "<summary><request>r</request><next_steps>n</next_steps></summary>"),
+        );
         scene.envelope.branch = "main".into();
         scene.envelope.commit = "a1".into();
         scene.prompt("and now?");
@@ -212,6 +225,8 @@ mod tests {
         assert_eq!(session.title.as_deref(), Some("fix it"));
         assert_eq!((session.prompts, session.tool_uses, session.observations), (2, 4, 1));
         assert_eq!((session.outstanding, session.status.as_str()), (3, "active"));
+        let end = (session.outcome.as_deref(), session.next_steps.as_deref());
+        assert_eq!(end, (Some("r"), Some("n")));
         let git = [&session.branch, &session.first_commit, &session.last_commit];
         assert_eq!(git.map(Option::as_deref), [Some("main"), Some("a1"), Some("b2")]);
         assert_eq!(told(SessionQuery::Id("t"))[0].last_commit, None);

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Value, value::RawValue};
 
-use super::describe::subject;
+use claude_mem_memory::event_subject::subject;
 
 /// Fields that contain JSON, in events from hooks.
 const JSON_FIELDS: [&str; 3] = ["input", "output", "extra"];

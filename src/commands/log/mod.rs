@@ -1,6 +1,5 @@
 //! `claude-mem log`: show recorded events.
 
-mod describe;
 pub(super) mod json;
 mod select;
 pub(super) mod show;

@@ -6,15 +6,13 @@ use claude_mem_events::{Event, Gap, Recorded};
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::Value;
 
-use super::{
-    describe::subject,
-    json::{compact, fields},
-};
+use super::json::{compact, fields};
 use crate::commands::table::GAP;
 use claude_mem_core::{
     app::Output,
     wrap::{cut, fit, width},
 };
+use claude_mem_memory::event_subject::subject;
 
 /// Fits the longest name among the common kinds.
 const KIND_COLUMNS: usize = 16;

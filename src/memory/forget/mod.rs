@@ -4,8 +4,10 @@
 //! compacted.
 
 mod conditions;
+mod forgotten;
 
 pub use conditions::{Condition, forget_meant, select};
+pub use forgotten::titles;
 
 use claude_mem_events::{Event, Forgotten, Id};
 use claude_mem_projections::{

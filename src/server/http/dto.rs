@@ -231,6 +231,10 @@ pub(super) struct Session {
     summaries: u32,
     /// Pending tool uses and stops.
     pub(super) queue_depth: u32,
+    /// What its last summary says was done.
+    outcome: Option<String>,
+    /// What its last summary says is left to do.
+    next_steps: Option<String>,
     started_at: String,
     /// Milliseconds since 1970.
     started_at_epoch: u64,
@@ -261,6 +265,8 @@ impl From<SessionView> for Session {
             observations: view.observations,
             summaries: view.summaries,
             queue_depth: view.outstanding,
+            outcome: view.outcome,
+            next_steps: view.next_steps,
             started_at: rfc3339(view.started_at_us),
             started_at_epoch: epoch(view.started_at_us),
             last_at: rfc3339(view.at_us),

@@ -11,6 +11,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use utoipa::ToSchema;
 
 use claude_mem_core::failure::Failure;
+use claude_mem_events::Id;
+use claude_mem_projections::search::MemoryId;
 
 /// Result of a route.
 pub(super) type ApiResult<T> = Result<Json<T>, ApiError>;
@@ -29,6 +31,9 @@ pub(super) struct Problem {
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<String>,
+    /// The forget operation that removed a memory, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forgetting: Option<String>,
 }
 
 /// An error response with its status.
@@ -40,7 +45,8 @@ pub(super) struct ApiError {
 
 impl ApiError {
     fn new(status: StatusCode, error: &'static str, message: impl Into<String>) -> Self {
-        let problem = Problem { error, message: message.into(), meaning: None, remedy: None };
+        let message = message.into();
+        let problem = Problem { error, message, meaning: None, remedy: None, forgetting: None };
         Self { status, problem }
     }
 
@@ -66,6 +72,22 @@ impl ApiError {
 
     pub(super) fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "NotFound", message)
+    }
+
+    /// The memory existed, and is gone.
+    pub(super) fn forgotten(name: MemoryId, forgetting: Option<Id>) -> Self {
+        let (message, meaning) = match forgetting {
+            Some(_) => {
+                (format!("memory {name} was forgotten"), "undo works until the log is compacted")
+            }
+            None => {
+                (format!("memory {name} is gone"), "it was forgotten, or erased by a compaction")
+            }
+        };
+        let mut gone = Self::new(StatusCode::GONE, "Gone", message);
+        gone.problem.meaning = Some(meaning.into());
+        gone.problem.forgetting = forgetting.map(|id| id.to_string());
+        gone
     }
 
     pub(super) fn method_not_allowed() -> Self {
@@ -127,7 +149,8 @@ impl ApiError {
         let (message, meaning, remedy) = failure.parts();
         let text = |part: Option<&str>| part.map(str::to_owned);
         let (meaning, remedy) = (text(meaning), text(remedy));
-        Self { status, problem: Problem { error, message: message.into(), meaning, remedy } }
+        let message = message.into();
+        Self { status, problem: Problem { error, message, meaning, remedy, forgetting: None } }
     }
 }
 

@@ -52,6 +52,8 @@ struct ListParams {
     since: Option<String>,
     /// End time; a date includes the whole day.
     until: Option<String>,
+    /// Number of the machine that recorded it; 0 is this one.
+    host: Option<u8>,
     /// Kinds in the feed: `observation`, `summary`, `prompt`, separated by commas.
     kinds: Option<String>,
 }
@@ -152,6 +154,7 @@ async fn page<T: Send + 'static>(
             until_us: time("until", params.until.as_deref())?
                 .map(|when| when.end_us(app.clock.now())),
             session: given(params.session),
+            host: params.host,
             // One extra row shows whether more follow.
             limit: limit + 1,
             offset,

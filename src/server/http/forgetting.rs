@@ -16,7 +16,9 @@ use super::{
 use claude_mem_memory::forget;
 
 /// Maximum number of listed forget operations.
-const LISTED_MAX: usize = 200;
+const LISTED_MAX: usize = 100;
+/// Titles of each.
+const TITLES_MAX: usize = 5;
 
 /// Result of forgetting a memory.
 #[derive(Debug, Serialize, ToSchema)]
@@ -45,8 +47,12 @@ struct Forgetting {
     created_at: String,
     /// Number of memories it removed.
     memories: u64,
+    /// The titles of up to five of them, or its conditions; empty after a compaction.
+    titles: Vec<String>,
     /// Whether it was undone.
     is_void: bool,
+    /// Whether a compaction followed, so that it cannot be undone.
+    is_final: bool,
 }
 
 /// Result of an undo.
@@ -125,17 +131,22 @@ async fn forget(state: &Arc<AppState>, name: MemoryId) -> ApiResult<ForgetResult
     responses((status = 200, body = Forgettings), (status = "4XX", body = Problem)))]
 async fn list(State(state): State<Arc<AppState>>) -> ApiResult<Forgettings> {
     state
-        .read(|store, _| {
+        .read(|store, app| {
             let mut found = store.forgettings("")?;
             found.retain(|forgetting| !forgetting.is_undoing);
             found.truncate(LISTED_MAX);
-            let item = |found: claude_mem_projections::Forgetting| Forgetting {
-                id: found.event.to_string(),
-                created_at: rfc3339(found.at_us),
-                memories: found.memories,
-                is_void: found.is_void,
-            };
-            Ok(Forgettings { items: found.into_iter().map(item).collect() })
+            let mut items = Vec::with_capacity(found.len());
+            for found in found {
+                items.push(Forgetting {
+                    id: found.event.to_string(),
+                    created_at: rfc3339(found.at_us),
+                    memories: found.memories,
+                    titles: forget::titles(app, store, &found, TITLES_MAX)?,
+                    is_void: found.is_void,
+                    is_final: found.is_final,
+                });
+            }
+            Ok(Forgettings { items })
         })
         .await
         .map(Json)

@@ -18,7 +18,9 @@ use super::{
     error::{ApiError, ApiResult, Problem},
     state::AppState,
 };
-use crate::shared::{health::Health, queue_history::Sample};
+use crate::shared::{Shared, health::Health, queue_history::Sample};
+use claude_mem_core::format::count;
+use claude_mem_distill::{failing, setup};
 
 /// Health of the worker. Details need the token.
 #[derive(Debug, Serialize, ToSchema)]
@@ -55,6 +57,17 @@ pub(super) struct Processing {
     pub(super) queue_depth: u64,
     /// Parked tool uses and stops.
     pub(super) parked: u64,
+    /// Why nothing is distilled, or only by the built-in rules; null if all is well.
+    pub(super) problem: Option<DistillProblem>,
+}
+
+/// Why distilling does not work, and what to do about it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct DistillProblem {
+    message: String,
+    /// What happens meanwhile.
+    meaning: String,
+    remedy: String,
 }
 
 /// Pending work, and its history.
@@ -167,7 +180,35 @@ pub(super) async fn pending_work(state: &Arc<AppState>) -> Result<Processing, Ap
                 is_processing: health.asking > 0,
                 queue_depth: health.unanswered.events,
                 parked: health.parked,
+                problem: problem(&shared, &health),
             })
         })
         .await
+}
+
+/// What the user should know about distilling: a failing provider, a reached cap, parked requests.
+fn problem(shared: &Shared, health: &Health) -> Option<DistillProblem> {
+    let app = shared.app();
+    let failing = shared.read(|store| {
+        store.map(|store| failing(store, &setup(&app))).transpose().map_err(Into::into)
+    });
+    if let Some(found) = failing.ok().flatten().flatten() {
+        return Some(DistillProblem {
+            message: format!("{} fails: {}", found.outage.provider, found.outage.message),
+            meaning: found.meanwhile.into(),
+            remedy: found.outage.remedy,
+        });
+    }
+    if let Some(why) = &health.provider.message {
+        return Some(DistillProblem {
+            message: why.clone(),
+            meaning: "events stay pending".into(),
+            remedy: "see `claude-mem doctor`".into(),
+        });
+    }
+    (health.parked > 0).then(|| DistillProblem {
+        message: format!("{} parked", count(health.parked, "event")),
+        meaning: "their requests failed repeatedly".into(),
+        remedy: "try them again with `claude-mem retry`".into(),
+    })
 }

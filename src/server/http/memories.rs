@@ -71,8 +71,14 @@ async fn one<T: Send + 'static>(
     name: MemoryId,
     pick: fn(Item) -> Option<T>,
 ) -> ApiResult<T> {
-    let found = state.read(move |store, _| Ok(store.list_rows(&[name])?.pop())).await?;
-    let found = found.map(Item::from).and_then(pick);
+    let found = move |store: &Store| match store.list_rows(&[name])?.pop() {
+        Some(row) => Ok(pick(Item::from(row))),
+        None => match store.forgotten_memory(name)? {
+            Some(forgetting) => Err(ApiError::forgotten(name, forgetting)),
+            None => Ok(None),
+        },
+    };
+    let found = state.read(move |store, _| found(store)).await?;
     found.map(Json).ok_or_else(|| ApiError::not_found(format!("there is no memory {name}")))
 }
 

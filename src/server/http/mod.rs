@@ -14,7 +14,9 @@ mod costs;
 mod diff;
 mod dto;
 mod error;
+mod events;
 mod feed;
+mod files;
 mod forgetting;
 mod generations;
 mod health;
@@ -93,6 +95,8 @@ fn router(state: &Arc<AppState>) -> Router {
         .merge(viewer_login::open_routes());
     let mut closed = OpenApiRouter::new()
         .merge(feed::routes())
+        .merge(events::routes())
+        .merge(files::routes())
         .merge(memories::routes())
         .merge(provenance::routes())
         .merge(related::routes())

@@ -13,6 +13,7 @@ use super::{
     state::AppState,
     time_params::{epoch, rfc3339},
 };
+use claude_mem_core::app::App;
 use claude_mem_memory::{modes::mode, projects as service, resolve};
 
 /// Projects.
@@ -54,11 +55,21 @@ struct ProjectList {
     details: Vec<Detail>,
 }
 
-/// Types and concepts of observations.
+/// Values to filter by.
 #[derive(Debug, Serialize, ToSchema)]
 struct Vocabulary {
     types: Vec<VocabularyTerm>,
     concepts: Vec<VocabularyTerm>,
+    /// Machines whose logs are here, this one first; empty if it is the only one.
+    hosts: Vec<HostName>,
+}
+
+/// A machine.
+#[derive(Debug, Serialize, ToSchema)]
+struct HostName {
+    /// 0 is this machine.
+    number: u8,
+    name: String,
 }
 
 /// A type or a concept.
@@ -202,17 +213,26 @@ pub(super) fn named(store: &Store) -> Result<Projects, ApiError> {
     Ok(known)
 }
 
-/// Lists types and concepts of observations in the current mode.
+/// Lists types and concepts of observations in the current mode, and machines.
 #[utoipa::path(get, path = "/api/types", tag = "reading", security(("token" = [])),
     responses((status = 200, body = Vocabulary), (status = "4XX", body = Problem)))]
 async fn types(State(state): State<Arc<AppState>>) -> ApiResult<Vocabulary> {
-    let shared = Arc::clone(&state.shared);
-    let found = move || {
-        let mode = mode(&shared.app())?;
+    let found = move |store: &Store, app: &App| {
+        let mode = mode(app)?;
         let types = mode.types.into_iter().map(|word| (word.id, word.means, word.icon));
         let concepts = mode.concepts.into_iter().map(|word| (word.id, word.means, word.icon));
         let word = |(id, means, icon)| VocabularyTerm { id, means, icon };
-        Ok(Vocabulary { types: types.map(word).collect(), concepts: concepts.map(word).collect() })
+        let others = store.hosts()?.into_iter().filter(|host| !host.is_hidden);
+        let mut hosts: Vec<HostName> =
+            others.map(|host| HostName { number: host.number, name: host.name }).collect();
+        if !hosts.is_empty() {
+            hosts.insert(0, HostName { number: 0, name: "this machine".into() });
+        }
+        Ok(Vocabulary {
+            types: types.map(word).collect(),
+            concepts: concepts.map(word).collect(),
+            hosts,
+        })
     };
-    state.block(found).await.map(Json)
+    state.read(found).await.map(Json)
 }

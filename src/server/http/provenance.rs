@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use claude_mem_events::{Event, EventItem, EventReader, Recorded, Seq};
+use claude_mem_events::{AgentReplied, Event, Seq};
 use claude_mem_log::Log;
 use claude_mem_projections::{
-    Store,
+    KINDS, Store,
     details::{MemoryBody, MemoryDetails, SourceEvent},
+    local_seq,
     search::{Kind, MemoryId},
+    xml::read_reply,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -23,6 +25,7 @@ use super::{
 use claude_mem_core::app::App;
 use claude_mem_memory::{
     context::{FileState, file_states},
+    event_subject::{input_subject, one_line, subject},
     memory_json::MarksJson,
     store,
 };
@@ -101,10 +104,14 @@ struct EventDetail {
     /// Milliseconds since 1970.
     created_at_epoch: u64,
     tool: Option<String>,
+    /// The command, file or first words on one line; empty if the event is gone.
+    subject: String,
     /// The tool's input, the prompt, or the last message.
     input: Option<String>,
     /// Output.
     output: Option<String>,
+    /// Whether the tool failed.
+    has_failed: bool,
     /// Whether the text is cut.
     is_clipped: bool,
 }
@@ -180,8 +187,8 @@ async fn of(state: &Arc<AppState>, name: MemoryId) -> ApiResult<Provenance> {
 }
 
 fn to_provenance(store: &Store, app: &App, details: MemoryDetails) -> Result<Provenance, ApiError> {
-    let log = store::open_log(app)?;
     let MemoryDetails { name, at_us, provenance, .. } = details;
+    let log = store::open_log_of(app, provenance.seq)?;
     let sources = match &provenance.reply {
         Some(_) => provenance.sources,
         // A memory without a response is its own source.
@@ -222,7 +229,7 @@ fn to_provenance(store: &Store, app: &App, details: MemoryDetails) -> Result<Pro
         kind: name.kind.name(),
         origin: provenance.origin,
         event: provenance.event,
-        seq: provenance.seq.to_string(),
+        seq: local_seq(provenance.seq).to_string(),
         created_at: rfc3339(at_us),
         is_superseded: details.is_superseded,
         marks: details.marks.into(),
@@ -236,54 +243,79 @@ fn to_provenance(store: &Store, app: &App, details: MemoryDetails) -> Result<Pro
     })
 }
 
-/// The event at a position, if it still exists.
-fn recorded(log: &Log, seq: Seq) -> Result<Option<Recorded>, ApiError> {
-    Ok(match EventReader::from(log, seq).next()? {
-        Some(EventItem::Event(recorded)) if recorded.seq == seq => Some(recorded),
-        _ => None,
-    })
-}
-
 fn response_text(log: &Log, seq: Seq) -> Result<Option<String>, ApiError> {
-    Ok(match recorded(log, seq)?.map(|recorded| recorded.event) {
+    Ok(match store::event_at(log, seq)?.map(|recorded| recorded.event) {
         Some(Event::AgentReplied(replied)) => Some(clipped(&replied.reply).0),
         _ => None,
     })
 }
 
 fn event_detail(log: &Log, source: SourceEvent) -> Result<EventDetail, ApiError> {
-    let recorded = recorded(log, source.seq)?;
-    let kind = recorded.as_ref().map_or(source.kind, |recorded| recorded.event.name());
-    let (input, output) = match recorded.map(|recorded| recorded.event) {
-        Some(Event::ToolUsed(used)) => {
-            let output = if used.output.is_empty() { used.error } else { used.output };
-            (Some(used.input), Some(output))
-        }
-        Some(Event::PromptSubmitted(said)) => (Some(said.prompt), None),
-        Some(Event::SummaryRequested(stop)) => {
-            (Some(stop.last_user_message), Some(stop.last_assistant_message))
-        }
-        Some(Event::MemoryAdded(added)) => (Some(added.text), None),
-        _ => (None, None),
-    };
+    let event = store::event_at(log, source.seq)?.map(|recorded| recorded.event);
+    let kind = event.as_ref().map_or(source.kind, Event::name);
+    let subject = event.as_ref().map(subject_of).unwrap_or_default();
+    let has_failed = matches!(&event, Some(Event::ToolUsed(used)) if used.has_failed);
+    let (input, output) = event.map(texts).unwrap_or_default();
     let clip =
         |part: Option<String>| part.filter(|part| !part.is_empty()).map(|part| clipped(&part));
     let (input, output) = (clip(input), clip(output));
     let is_clipped = [&input, &output].into_iter().flatten().any(|(_, is_clipped)| *is_clipped);
     Ok(EventDetail {
-        seq: source.seq.to_string(),
+        seq: local_seq(source.seq).to_string(),
         event: source.event,
         kind,
         created_at: rfc3339(source.at_us),
         created_at_epoch: epoch(source.at_us),
         tool: source.tool,
+        subject,
         input: input.map(|(text, _)| text),
         output: output.map(|(text, _)| text),
+        has_failed,
         is_clipped,
     })
 }
 
-fn clipped(text: &str) -> (String, bool) {
+/// The subject without the name of the tool, which has a field of its own.
+pub(super) fn subject_of(event: &Event) -> String {
+    match event {
+        Event::ToolUsed(used) => one_line(&input_subject(&used.input)),
+        Event::AgentReplied(replied) => one_line(&response_titles(replied)),
+        event => subject(event),
+    }
+}
+
+/// The titles in a response, which is XML.
+fn response_titles(replied: &AgentReplied) -> String {
+    let reply = read_reply(&replied.reply, KINDS);
+    let request = reply.summary.and_then(|summary| summary.request);
+    let titles = reply.observations.into_iter().filter_map(|observation| observation.title);
+    let titles: Vec<String> = titles.chain(request).collect();
+    match titles.is_empty() {
+        true => format!("{}: {}", replied.provider, replied.reply),
+        false => titles.join("; "),
+    }
+}
+
+/// Input and output of an event.
+pub(super) fn texts(event: Event) -> (Option<String>, Option<String>) {
+    match event {
+        Event::ToolUsed(used) => {
+            let output = if used.output.is_empty() { used.error } else { used.output };
+            (Some(used.input), Some(output))
+        }
+        Event::PromptSubmitted(said) => (Some(said.prompt), None),
+        Event::SummaryRequested(stop) => {
+            (Some(stop.last_user_message), Some(stop.last_assistant_message))
+        }
+        Event::MemoryAdded(added) => (Some(added.text), None),
+        Event::AgentReplied(replied) => (None, Some(replied.reply)),
+        Event::AgentFailed(failed) => (None, Some(failed.message)),
+        _ => (None, None),
+    }
+}
+
+/// The first characters of a text, and whether that is not all of it.
+pub(super) fn clipped(text: &str) -> (String, bool) {
     match text.char_indices().nth(TEXT_CHARS_MAX) {
         Some((end, _)) => (text[..end].to_owned(), true),
         None => (text.to_owned(), false),

@@ -55,6 +55,8 @@ struct SearchParams {
     project: Option<String>,
     /// Session ID of the client, or a prefix of it.
     session: Option<String>,
+    /// Number of the machine that recorded it; 0 is this one.
+    host: Option<u8>,
     /// Start time: `2026-03-01`, `3d`, or milliseconds since 1970.
     #[serde(rename = "dateStart", alias = "date_start", alias = "date_from")]
     #[param(rename = "dateStart")]
@@ -219,6 +221,7 @@ fn request(params: SearchParams, kinds: &[Kind]) -> Result<SearchRequest, ApiErr
         since: time("dateStart", params.date_start.as_deref())?,
         until: time("dateEnd", params.date_end.as_deref())?,
         session: given(params.session),
+        host: params.host,
         limit: params.limit.unwrap_or(LIMIT).min(LIMIT_MAX),
         offset: params.offset.unwrap_or(0).min(OFFSET_MAX),
         order,

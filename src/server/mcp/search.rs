@@ -120,6 +120,7 @@ fn request(arguments: &Arguments) -> Result<SearchRequest, Failure> {
         since: time(arguments, "dateStart")?,
         until: time(arguments, "dateEnd")?,
         session: arguments.text("session").map(Into::into),
+        host: None,
         limit: arguments.number("limit").unwrap_or(LIMIT),
         offset: arguments.number("offset").unwrap_or(0),
         order: match arguments.text("orderBy") {

@@ -60,17 +60,21 @@ macro_rules! files {
     };
 }
 
-static FILES: [File; 37] = files![
+static FILES: [File; 44] = files![
     "api.js",
     "app.js",
     "chart.js",
     "charts.css",
     "context.js",
     "controls.css",
+    "decisions.js",
     "detail.js",
     "diff.js",
     "dom.js",
+    "events.js",
+    "evidence.js",
     "feed.js",
+    "files.js",
     "filters.js",
     "forget.js",
     "format.js",
@@ -82,12 +86,15 @@ static FILES: [File; 37] = files![
     "markdown.js",
     "origin.css",
     "pages.css",
+    "palette.js",
+    "project.js",
     "provenance.js",
     "replay.js",
     "revise.js",
     "router.js",
     "rows.css",
     "rows.js",
+    "selection.js",
     "sessions.js",
     "settings.js",
     "sidebar.js",

@@ -27,12 +27,17 @@ const PLACES: &[&str] = &[
     "/s",
     "/s/{session}",
     "/m/{memory}",
+    "/p",
+    "/p/{project}",
+    "/decisions",
+    "/files",
     "/stats",
     "/context",
     "/replay",
     "/replay/{generation}",
     "/settings",
     "/log",
+    "/events",
     "/open",
 ];
 

@@ -33,6 +33,10 @@ impl Filter {
                 "row.session in (select id from sessions where substr(session, 1, length(?)) = ?)";
             filter.add(sql, [session.clone(), session.clone()]);
         }
+        if let Some(host) = search.host {
+            filter.conditions.push("row.host = ?".into());
+            filter.values.push(Value::Integer(host.into()));
+        }
         if !search.types.is_empty() {
             let marks = vec!["?"; search.types.len()].join(", ");
             filter.add(&format!("row.type in ({marks})"), search.types.clone());

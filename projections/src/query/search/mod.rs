@@ -61,6 +61,8 @@ pub struct Search {
     pub until_us: Option<u64>,
     /// The client's id of a session, or the start of it.
     pub session: Option<String>,
+    /// The number of the machine that recorded it; 0 is this one.
+    pub host: Option<u8>,
     /// Maximum number of results.
     pub limit: usize,
     /// Skip this many results.
@@ -84,6 +86,7 @@ impl Default for Search {
             since_us: None,
             until_us: None,
             session: None,
+            host: None,
             limit: 20,
             offset: 0,
             order: Order::default(),

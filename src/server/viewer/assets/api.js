@@ -11,24 +11,38 @@ function recall() {
   }
 }
 
-/** Exchanges the secret of a link, which is in the fragment, for a key. Says whether that worked. */
+/** Takes over the key that another tab got. */
+export function onKey(run) {
+  addEventListener("storage", (event) => {
+    if (event.key !== KEY || !event.newValue || event.newValue === key) return;
+    key = event.newValue;
+    run();
+  });
+}
+
+/**
+ * Exchanges the secret of a link, which is in the fragment, for a key. Gives the path behind the secret, which is
+ * the page to open; nothing if the link does not work.
+ */
 export async function enter() {
-  const link = location.hash.slice(1);
+  const [link, ...rest] = location.hash.slice(1).split("/");
+  const path = `/${rest.join("/")}`;
   history.replaceState(null, "", location.pathname);
-  if (!link) return false;
+  if (!link) return undefined;
   const answer = await fetch("/api/viewer/session", {
     method: "POST",
     headers: { "x-claude-mem-link": link },
     credentials: "omit",
   }).catch(() => undefined);
-  if (!answer?.ok) return false;
+  if (!answer?.ok) return undefined;
   ({ key } = await answer.json());
   try {
     localStorage.setItem(KEY, key);
   } catch {
     // Without storage the key lasts until the page is closed.
   }
-  return true;
+  // Two slashes would begin the address of another server.
+  return path.startsWith("//") ? "/" : path;
 }
 
 const authorization = () => (key ? { authorization: `Bearer ${key}` } : {});

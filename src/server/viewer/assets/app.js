@@ -1,19 +1,19 @@
 // The frame around every page: search, status, theme, and the stream of the worker.
-import { enter, follow, get } from "./api.js";
-import { calm, fill, h } from "./dom.js";
+import { enter, follow, get, onKey } from "./api.js";
+import { calm, fill, h, prose } from "./dom.js";
 import { many } from "./format.js";
 import { icon } from "./icons.js";
 import * as keys from "./keys.js";
 import { current, go, onRoute, reload, start, tell, withQuery } from "./router.js";
 import * as sidebar from "./sidebar.js";
-import { complain } from "./toast.js";
+import { complain, toast } from "./toast.js";
 
 const at = (id) => document.getElementById(id);
 const query = at("query");
-const state = { isOpen: undefined, isLocked: false, isProcessing: false, queueDepth: 0, parked: 0 };
+const state = { isOpen: undefined, isLocked: false, isProcessing: false, queueDepth: 0, parked: 0, problem: null };
 
 /** Typing searches, in the feed, wherever one is. The first letter is a step in the history, the others are not. */
-const look = calm(120, () => {
+const look = calm(60, () => {
   const words = query.value.trim();
   const isThere = location.pathname === "/";
   const had = isThere && new URLSearchParams(location.search).get("q");
@@ -79,16 +79,44 @@ const write = () => import("./write.js").then(({ open }) => open()).catch(compla
 at("write").addEventListener("click", write);
 fill(at("help"), icon("help"));
 at("help").addEventListener("click", keys.help);
-keys.listen({ write, theme: nextTheme, search: () => query.select() });
+const palette = () => import("./palette.js").then(({ open }) => open({ write, theme: nextTheme, keys: keys.help }), complain);
+keys.listen({ write, palette, theme: nextTheme, search: () => query.select() });
 
 function showState() {
   const [kind, text] = connection();
   fill(at("live"), h("span", { class: `dot ${kind}` }), h("span", { class: "word" }, text));
+  showProblem();
 }
+
+/** Why nothing is distilled, and the command that helps. Drawn once for each reason. */
+function showProblem() {
+  const problem = state.isOpen && !state.isLocked ? state.problem : null;
+  const text = problem ? [problem.message, problem.meaning, problem.remedy].join("\n") : "";
+  if (at("banner").dataset.text === text) return;
+  at("banner").dataset.text = text;
+  at("banner").hidden = !problem;
+  if (!problem) return fill(at("banner"));
+  const command = /`(claude-mem [^`]+)`/.exec(problem.remedy)?.[1];
+  const copy = () => navigator.clipboard.writeText(command).then(() => toast("Command copied"), () => {});
+  return fill(
+    at("banner"),
+    icon("alert"),
+    h(
+      "div",
+      null,
+      h("p", null, h("b", null, sentence(problem.message)), " ", sentence(problem.meaning)),
+      h("p", null, prose(sentence(problem.remedy))),
+    ),
+    command && h("button", { type: "button", class: "button", title: command, on: { click: copy } }, icon("copy"), "Copy"),
+  );
+}
+const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
+
 function connection() {
   if (state.isOpen === undefined) return ["waiting", "Connecting"];
   if (state.isLocked) return ["off", "Locked"];
-  if (!state.isOpen) return ["off", "Worker is not running"];
+  if (!state.isOpen) return ["alert", "Worker is not running"];
+  if (state.problem && !state.parked) return ["alert", "Not distilling"];
   if (state.parked) return ["alert", many(state.parked, "request parked", "requests parked")];
   if (state.isProcessing) return ["busy", "Distilling"];
   if (state.queueDepth) return ["busy", `${state.queueDepth} pending`];
@@ -138,8 +166,20 @@ async function listen() {
   showState();
 }
 
+// Another tab got a new key: this one continues where it is.
+onKey(async () => {
+  if (!state.isLocked) return;
+  await ask();
+  if (state.isOpen === false && !wasAway) await listen();
+  sidebar.refresh().catch(() => {});
+  reload();
+});
+
 showState();
-if (location.pathname === "/open" && (await enter())) history.replaceState(null, "", "/");
+if (location.pathname === "/open") {
+  const place = await enter();
+  if (place) history.replaceState(null, "", place);
+}
 sidebar.refresh().catch(() => {});
 await listen();
 start();

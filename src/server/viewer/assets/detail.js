@@ -2,23 +2,30 @@
 import { get } from "./api.js";
 import { fill, h, prose, time } from "./dom.js";
 import { dayName, hour, inFull } from "./format.js";
-import { forget } from "./forget.js";
+import { forget, undo } from "./forget.js";
 import { family, icon, mark } from "./icons.js";
 import { markdown } from "./markdown.js";
 import { provenance } from "./provenance.js";
 import * as revise from "./revise.js";
-import { go, trouble, waiting } from "./router.js";
-import { address, item, label, marks, story } from "./rows.js";
-import { toast } from "./toast.js";
+import { go, reload, trouble, waiting } from "./router.js";
+import { address, isSame, item, label, marks, story } from "./rows.js";
+import { copyText } from "./selection.js";
 
 const KINDS = { S: "summary", P: "prompt" };
 
 export default async function detail(main, { wanted: name }) {
   const kind = KINDS[name[0]] ?? "observation";
   const id = name.replace(/^\D/, "");
-  const memory = item(await get(`/api/${kind}/${id}`), kind);
+  let found;
+  try {
+    found = await get(`/api/${kind}/${id}`);
+  } catch (error) {
+    if (error.status !== 410) throw error;
+    return forgotten(main, name, error);
+  }
+  const memory = item(found, kind);
   const away = () => (history.state?.isInside ? history.back() : go("/"));
-  const copy = () => copied(markdown(memory));
+  const copy = () => copyText(markdown(memory), "Copied as Markdown");
   const take = () => forget(memory, away);
   main.classList.add("detail", `is-${family(kind, memory.type)}`);
   main.append(head(memory, copy, take), h("article", { class: "prose" }, BODIES[kind](memory)));
@@ -34,7 +41,34 @@ export default async function detail(main, { wanted: name }) {
       (error) => fill(place, trouble(error)),
     );
   }
-  return { title: memory.headline ?? label(kind), keys: { y: copy, x: take }, up: "/" };
+  const keys = { y: copy, x: take };
+  if (kind === "observation") {
+    keys.e = () => revise.edit(memory);
+    keys.p = () => (memory.is_pinned ? revise.unpin : revise.pin)(memory);
+  }
+  return { title: memory.headline ?? label(kind), keys, up: "/" };
+}
+
+/** A memory that was forgotten, with the way back if it is known. */
+function forgotten(main, name, { message, meaning, body }) {
+  const restore = async () => (await undo(body.forgetting, name)) && reload();
+  main.append(
+    h(
+      "div",
+      { class: "empty" },
+      icon("forget"),
+      h("h1", null, body.forgetting ? "You forgot this memory" : message),
+      h("p", null, `${body.forgetting ? name : "Probably"}: ${meaning}.`),
+      h(
+        "p",
+        { class: "actions" },
+        body.forgetting &&
+          h("button", { type: "button", class: "button primary", on: { click: restore } }, "Undo"),
+        h("a", { class: "button", href: "/log#forgotten" }, "All that was forgotten"),
+      ),
+    ),
+  );
+  return { title: "Forgotten", up: "/" };
 }
 
 /** Memories of the same project that are about the same thing. */
@@ -67,6 +101,7 @@ function head(memory, copy, take) {
       h("a", { href: "/" }, "Feed"),
       icon("next"),
       h("a", { href: `/?project=${encodeURIComponent(memory.project)}` }, memory.project),
+      h("a", { class: "side-link", href: `/p/${encodeURIComponent(memory.project)}` }, "Overview"),
     ),
     h(
       "p",
@@ -129,7 +164,7 @@ function corrections(memory) {
 
 const BODIES = {
   observation: (memory) => [
-    memory.narrative && h("p", null, prose(memory.narrative)),
+    memory.narrative && !isSame(memory.narrative, memory.headline) && h("p", null, prose(memory.narrative)),
     memory.facts.length > 0 &&
       h(
         "ul",
@@ -192,13 +227,4 @@ function files(title, paths) {
       ),
     )
   );
-}
-
-async function copied(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    toast("Copied as Markdown");
-  } catch {
-    toast("The browser did not allow copying");
-  }
 }

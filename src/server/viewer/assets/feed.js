@@ -1,10 +1,11 @@
 // The feed: prompts, observations and summaries, live; and search results.
 import { get } from "./api.js";
 import { fill, h, prose } from "./dom.js";
+import { Bar, forFeed, forSearch, hostNames, isNarrow, isSearch, knowValues, passes, read } from "./filters.js";
 import { count, many } from "./format.js";
-import { Bar, forFeed, forSearch, isNarrow, isSearch, passes, read } from "./filters.js";
 import { empty, trouble, waiting, withQuery } from "./router.js";
 import { Rows, hit, item } from "./rows.js";
+import { Selection } from "./selection.js";
 
 /** The first piece fills a screen; the others come before one has scrolled there. */
 const FIRST = 25;
@@ -20,6 +21,7 @@ export default async function feed(main, { query }) {
     },
     update: (next) => view.update(next),
     changed: (change) => view.changed(change),
+    keys: view.selection.keys,
     returned: () => !isSearch(view.filters) && view.show(new URLSearchParams(location.search)),
     leave: () => view.leave(),
   };
@@ -34,6 +36,7 @@ class Feed {
     this.now = h("ul", { class: "now", "aria-label": "Going on now" });
     this.status = h("p", { class: "search-status", role: "status" });
     this.list = h("div");
+    this.selection = new Selection(this.list);
     this.end = h("div", { class: "end" });
     this.pill = h("button", {
       class: "pill",
@@ -56,6 +59,7 @@ class Feed {
       this.pill,
       this.list,
       this.end,
+      this.selection.bar,
     );
   }
 
@@ -67,12 +71,13 @@ class Feed {
 
   /** Another address: the old list stays until the new one is there. */
   async update(query) {
-    if (query.get("q") !== (this.filters?.q || null)) scrollTo(0, 0);
+    scrollTo(0, 0);
+    this.selection.clear();
     document.title = query.get("q") ? `“${query.get("q")}” · claude-mem` : "claude-mem";
     const slow = setTimeout(() => this.list.classList.add("is-old"), 200);
     await this.show(query).catch((error) => error.name !== "AbortError" && fill(this.list, trouble(error)));
     clearTimeout(slow);
-    this.list.classList.remove("is-old");
+    this.list.classList.toggle("is-old", Boolean(this.isKept));
   }
 
   async show(query) {
@@ -82,23 +87,34 @@ class Feed {
     this.bar.draw(this.filters);
     const filters = this.filters;
     const isFound = isSearch(filters);
+    const received = (this.meanwhile = []);
+    const done = () => this.meanwhile === received && (this.meanwhile = undefined);
+    const [first] = await Promise.all([
+      this.#ask(filters, isFound ? 0 : undefined),
+      knowValues().catch(() => {}),
+    ]).catch((error) => {
+      done();
+      throw error;
+    });
     const rows = new Rows({
       words: filters.q,
       project: filters.project,
       session: filters.session,
+      hosts: hostNames(),
       isByDay: !isFound || filters.order === "date_desc",
-    });
-    const received = (this.meanwhile = []);
-    const done = () => this.meanwhile === received && (this.meanwhile = undefined);
-    const first = await this.#ask(filters, isFound ? 0 : undefined).catch((error) => {
-      done();
-      throw error;
+      // Where prompts are left out, every row tells its own project and session.
+      isByTurn: !isFound && ![filters.kind, filters.type, filters.concept, filters.file].some(Boolean),
     });
     rows.append(first.items);
-    this.rows = rows;
-    this.next = first.next;
+    // A word that is being typed matches nothing for a moment: the list before it stays.
+    const isTyping = document.activeElement?.id === "query";
+    this.isKept = isFound && isTyping && !rows.size && (this.rows?.size ?? 0) > 0;
     this.#tell(first, isFound);
-    fill(this.list, rows.size ? rows.element : this.#nothing(first));
+    if (!this.isKept) {
+      this.rows = rows;
+      fill(this.list, rows.size ? rows.element : this.#nothing(first));
+    }
+    this.next = first.next;
     // What happened while it was asked for may be in the answer or not.
     done();
     for (const change of received) this.changed(change);
@@ -165,6 +181,7 @@ class Feed {
     fill(
       this.status,
       isFound && first.items.length > 0 && first.total,
+      this.isKept && h("b", null, `No results for “${this.filters.q}”`),
       first.suggestion && [" ", h("span", { class: "hint" }, "Did you mean ", suggested(first), "?")],
       hint && [" ", h("span", { class: "hint" }, prose(hint))],
     );

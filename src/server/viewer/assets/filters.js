@@ -4,11 +4,11 @@ import { fill, h } from "./dom.js";
 import { cut, isoDay, tail } from "./format.js";
 import { icon } from "./icons.js";
 import { go, withQuery } from "./router.js";
+import { densitySwitch, hostOf } from "./rows.js";
 import { projects } from "./sidebar.js";
 
-const NAMES = ["q", "project", "kind", "type", "concept", "file", "since", "until", "session", "order"];
 const KINDS = [
-  ["", "Everything"],
+  ["", "All"],
   ["observation", "Observations"],
   ["summary", "Summaries"],
   ["prompt", "Prompts"],
@@ -27,7 +27,58 @@ const ORDERS = [
   ["date_asc", "Oldest first"],
 ];
 
-let types;
+/**
+ * Filters with a list of values, in the order in which they are shown. `values` are pairs of value and text, made of
+ * what the worker knows; without values the filter is not shown. `passes` tells whether a memory that has just
+ * happened belongs into the list. `feed` and `search` are the names of the parameters.
+ */
+const LISTS = [
+  {
+    name: "type",
+    label: "Type",
+    any: "Any type",
+    values: ({ types }) => types.map(({ id }) => [id, id.replaceAll("_", " ")]),
+    also: (type) => type && { kind: "observation" },
+    passes: (memory, value) => memory.type === value,
+    feed: "type",
+    search: "obs_type",
+    isAlways: true,
+  },
+  {
+    name: "host",
+    label: "Machine",
+    any: "All machines",
+    values: ({ hosts }) => hosts.map(({ number, name }) => [String(number), name]),
+    passes: (memory, value) => String(hostOf(memory)) === value,
+    feed: "host",
+    search: "host",
+    isAlways: true,
+  },
+  {
+    name: "concept",
+    label: "Concept",
+    any: "Any concept",
+    values: ({ concepts }) => concepts.map(({ id }) => [id, id]),
+    passes: (memory, value) => memory.concepts?.includes(value),
+    feed: "concepts",
+    search: "concepts",
+  },
+];
+const NAMES = ["q", "project", "kind", "file", "since", "until", "session", "order", ...LISTS.map(({ name }) => name)];
+
+/** What the worker knows of, to choose from. */
+let known = { types: [], concepts: [], hosts: [] };
+let isKnown = false;
+
+/** The names of machines by number, if there are several. */
+export const hostNames = () => Object.fromEntries(known.hosts.map(({ number, name }) => [number, name]));
+
+/** Asks once for the values to choose from. */
+export async function knowValues() {
+  if (isKnown) return;
+  known = { ...known, ...(await get("/api/types")) };
+  isKnown = true;
+}
 
 /** The filters of an address. */
 export function read(query) {
@@ -40,10 +91,13 @@ export const isNarrow = (filters) => NAMES.some((name) => name !== "order" && fi
 /** Whether words have to be looked up. */
 export const isSearch = (filters) => Boolean(filters.q);
 
+const listed = (filters, parameter) =>
+  Object.fromEntries(LISTS.map((list) => [list[parameter], filters[list.name]]));
+
 /** What to ask the feed for. */
 export function forFeed(filters) {
-  const { project, session, type, kind: kinds, concept: concepts, file: files, until } = filters;
-  return { project, session, type, kinds, concepts, files, since: moment(filters.since), until };
+  const { project, session, kind: kinds, file: files, until } = filters;
+  return { project, session, kinds, files, since: moment(filters.since), until, ...listed(filters, "feed") };
 }
 
 /** What to ask the index for. */
@@ -53,8 +107,6 @@ export function forSearch(filters) {
     query: filters.q,
     typing: true,
     type: filters.type ? "observations" : kinds[filters.kind],
-    obs_type: filters.type,
-    concepts: filters.concept,
     files: filters.file,
     project: filters.project,
     session: filters.session,
@@ -62,20 +114,19 @@ export function forSearch(filters) {
     dateEnd: filters.until,
     orderBy: filters.order,
     rows: false,
+    ...listed(filters, "search"),
   };
 }
 
 /** Whether something that has just happened belongs into the list. */
 export function passes(filters, memory) {
-  if (isSearch(filters) || filters.until) return false;
+  if (isSearch(filters) || filters.until || filters.file) return false;
   const is = (wanted, found) => !wanted || wanted === found;
   return (
     is(filters.project, memory.project) &&
     is(filters.session, memory.session) &&
     is(filters.kind, memory.kind) &&
-    is(filters.type, memory.type) &&
-    (!filters.concept || memory.concepts?.includes(filters.concept)) &&
-    !filters.file
+    LISTS.every((list) => !filters[list.name] || list.passes(memory, filters[list.name]))
   );
 }
 
@@ -87,21 +138,14 @@ function moment(since) {
 export class Bar {
   constructor() {
     this.element = h("div", { class: "filters", role: "group", "aria-label": "Filters" });
+    this.density = densitySwitch();
     this.isBetween = false;
     this.isMore = false;
   }
 
   draw(filters) {
     this.filters = filters;
-    if (!types) {
-      types = { types: [], concepts: [] };
-      get("/api/types")
-        .then((known) => {
-          types = known;
-          this.draw(this.filters);
-        })
-        .catch(() => (types = undefined));
-    }
+    if (!isKnown) knowValues().then(() => this.draw(this.filters), () => {});
     // Keep the focus on the control that was used.
     const focused = this.element.contains(document.activeElement) && document.activeElement.name;
     fill(
@@ -112,25 +156,6 @@ export class Bar {
       this.#chips(filters),
     );
     if (focused) this.element.querySelector(`[name="${focused}"]`)?.focus();
-  }
-
-  /** What is asked for more rarely. */
-  #more(filters) {
-    const concepts = types.concepts.map(({ id }) => id);
-    if (filters.concept && !concepts.includes(filters.concept)) concepts.push(filters.concept);
-    return h(
-      "div",
-      { class: "more" },
-      choice(
-        "concept",
-        "Concept",
-        [["", "Any concept"], ...concepts.map((id) => [id, id])],
-        filters.concept,
-        (concept) => go(withQuery({ concept })),
-      ),
-      words("file", "File or folder", filters.file),
-      words("session", "Session", filters.session),
-    );
   }
 
   #kinds(filters) {
@@ -154,21 +179,27 @@ export class Bar {
     );
   }
 
+  #lists(filters, isAlways) {
+    return LISTS.filter((list) => Boolean(list.isAlways) === isAlways).map((list) => {
+      const { name } = list;
+      const values = list.values(known);
+      if (filters[name] && !values.some(([value]) => value === filters[name]))
+        values.push([filters[name], filters[name]]);
+      if (!values.length) return null;
+      return choice(name, list.label, [["", list.any], ...values], filters[name], (value) =>
+        go(withQuery({ [name]: value, ...list.also?.(value) })),
+      );
+    });
+  }
+
   #choices(filters) {
-    const ids = types.types.map(({ id }) => id);
-    if (filters.type && !ids.includes(filters.type)) ids.push(filters.type);
     const names = projects.map(({ project }) => project);
     if (filters.project && !names.includes(filters.project)) names.push(filters.project);
-    const isKnown = SPANS.some(([span]) => span === filters.since);
-    const isBetween = this.isBetween || Boolean(filters.until) || !isKnown;
+    const isSpan = SPANS.some(([span]) => span === filters.since);
+    const isBetween = this.isBetween || Boolean(filters.until) || !isSpan;
     return [
-      choice(
-        "type",
-        "Type",
-        [["", "Any type"], ...ids.map((id) => [id, id.replaceAll("_", " ")])],
-        filters.type,
-        (type) => go(withQuery({ type, ...(type && { kind: "observation" }) })),
-      ),
+      filters.q && choice("order", "Order", ORDERS, filters.order, (order) => go(withQuery({ order }))),
+      this.#lists(filters, true),
       choice("span", "When", SPANS, isBetween ? "between" : filters.since, (since) => {
         this.isBetween = since === "between";
         if (this.isBetween) this.draw(this.filters);
@@ -187,24 +218,40 @@ export class Bar {
         ),
       ),
       h(
-        "button",
-        {
-          type: "button",
-          class: "icon",
-          name: "more",
-          "aria-label": "More filters",
-          "aria-expanded": String(this.isMore),
-          on: {
-            click: () => {
-              this.isMore = !this.isMore;
-              this.draw(this.filters);
+        "span",
+        { class: "tools-of-list" },
+        h(
+          "button",
+          {
+            type: "button",
+            class: "icon",
+            name: "more",
+            title: "More filters",
+            "aria-label": "More filters",
+            "aria-expanded": String(this.isMore),
+            on: {
+              click: () => {
+                this.isMore = !this.isMore;
+                this.draw(this.filters);
+              },
             },
           },
-        },
-        icon("settings"),
+          icon("settings"),
+        ),
+        this.density,
       ),
-      filters.q && choice("order", "Order", ORDERS, filters.order, (order) => go(withQuery({ order }))),
     ];
+  }
+
+  /** What is asked for more rarely. */
+  #more(filters) {
+    return h(
+      "div",
+      { class: "more" },
+      this.#lists(filters, false),
+      words("file", "File or folder", filters.file),
+      words("session", "Session", filters.session),
+    );
   }
 
   #chips(filters) {
@@ -225,6 +272,12 @@ export class Bar {
       chip("session", `session ${filters.session.slice(0, 8)}`),
       chip("concept", filters.concept),
       chip("file", tail(filters.file)),
+      filters.project &&
+        h(
+          "li",
+          null,
+          h("a", { class: "chip go", href: `/p/${encodeURIComponent(filters.project)}` }, "Overview", icon("next")),
+        ),
     ].filter(Boolean);
     return list.length > 0 && h("ul", { class: "chips" }, list);
   }

@@ -111,3 +111,9 @@ export function cut(text, length) {
 
 /** Enough of a prompt version to tell it from others. The rules put their own name before it. */
 export const version = (prompt) => (prompt ?? "").replace(/^extract-\d+-/, "").slice(0, 8);
+
+/** What is left to do, on one line; nothing where a summary says that nothing is. */
+export function openEnd(steps) {
+  const text = (steps ?? "").trim().replace(/\s*\n\s*/g, "; ");
+  return /^(nothing|none|n\/a|-)[\s.!]*$/i.test(text) ? "" : text;
+}

@@ -2,32 +2,63 @@
 import { h } from "./dom.js";
 import { current, go } from "./router.js";
 
-const PLACES = { f: "/", s: "/s", t: "/stats", c: "/context", r: "/replay", e: "/settings", l: "/log" };
-const HELP = [
-  ["/", "Search"],
-  ["j", "Next memory"],
-  ["k", "Previous memory"],
-  ["Enter", "Open it"],
-  ["Esc", "Back, or close"],
-  ["n", "Write a memory"],
-  ["y", "Copy as Markdown, where a memory is shown"],
-  ["x", "Forget it, where a memory is shown"],
-  ["d", "Light or dark"],
-  ["g f", "Feed"],
-  ["g s", "Sessions"],
-  ["g t", "Stats"],
-  ["g c", "Context"],
-  ["g r", "Replay"],
-  ["g e", "Settings"],
-  ["g l", "Log"],
-  ["?", "These keys"],
-];
+const PLACES = {
+  f: "/",
+  s: "/s",
+  p: "/p",
+  d: "/decisions",
+  i: "/files",
+  t: "/stats",
+  c: "/context",
+  r: "/replay",
+  e: "/settings",
+  l: "/events",
+  h: "/log",
+};
+const HELP = {
+  Move: [
+    ["/", "Search"],
+    ["Ctrl K", "Go to anything"],
+    ["j", "Next row"],
+    ["k", "Previous row"],
+    ["Enter", "Open it"],
+    ["Esc", "Back, or close"],
+    ["g g", "To the top"],
+    ["?", "These keys"],
+  ],
+  Act: [
+    ["n", "Write a memory"],
+    ["v", "Select a row, or no longer"],
+    ["y", "Copy as Markdown"],
+    ["x", "Forget"],
+    ["e", "Edit the memory"],
+    ["p", "Pin the memory"],
+    ["d", "Light or dark"],
+  ],
+  "Go to": [
+    ["g f", "Feed"],
+    ["g s", "Sessions"],
+    ["g p", "Projects"],
+    ["g d", "Decisions"],
+    ["g i", "Files"],
+    ["g t", "Stats"],
+    ["g c", "Context"],
+    ["g r", "Replay"],
+    ["g e", "Settings"],
+    ["g l", "Events"],
+    ["g h", "Health"],
+  ],
+};
 
 let isGoing = false;
 
-/** Listens for keys. `actions` are those of the frame: `search`, `write`, `theme`. */
+/** Listens for keys. `actions` are those of the frame: `search`, `write`, `theme`, `palette`. */
 export function listen(actions) {
   addEventListener("keydown", (event) => {
+    if ((event.metaKey || event.ctrlKey) && !event.altKey && event.key.toLowerCase() === "k") {
+      event.preventDefault();
+      return actions.palette();
+    }
     if (event.metaKey || event.ctrlKey || event.altKey || event.isComposing) return;
     const isTyping = event.target.closest?.("input, textarea, select, [contenteditable]");
     if (event.key === "Escape") return leave(event, isTyping);
@@ -43,6 +74,7 @@ export function listen(actions) {
 function found(key, actions) {
   if (isGoing) {
     isGoing = false;
+    if (key === "g") return () => scrollTo(0, 0);
     return PLACES[key] && (() => go(PLACES[key]));
   }
   const own = current().keys?.[key];
@@ -102,7 +134,7 @@ function firstSeen(rows) {
 /** Shows all keys. */
 export function help() {
   const close = h("button", { class: "button", type: "submit", value: "close", autofocus: true }, "Close");
-  const rows = HELP.map(([keys, does]) =>
+  const row = ([keys, does]) =>
     h(
       "div",
       null,
@@ -112,7 +144,9 @@ export function help() {
         keys.split(" ").map((key) => h("kbd", null, key)),
       ),
       h("dd", null, does),
-    ),
+    );
+  const columns = Object.entries(HELP).map(([title, rows]) =>
+    h("section", null, h("h3", null, title), h("dl", null, rows.map(row))),
   );
   const dialog = h(
     "dialog",
@@ -121,7 +155,7 @@ export function help() {
       "form",
       { method: "dialog" },
       h("h2", { id: "keys-title" }, "Keys"),
-      h("dl", null, rows),
+      h("div", { class: "columns" }, columns),
       h("p", { class: "actions" }, close),
     ),
   );

@@ -8,7 +8,7 @@ import { complain, toast } from "./toast.js";
 
 export default async function log(main) {
   const body = h("div");
-  main.append(h("header", { class: "head" }, h("h1", null, "Log")), body);
+  main.append(h("header", { class: "head" }, h("h1", null, "Health")), body);
 
   async function draw() {
     const [health, kept, now, diagnosticLines, { items }] = await Promise.all([
@@ -22,7 +22,7 @@ export default async function log(main) {
     const isOpen = body.querySelector(".diagnostics")?.open;
     fill(
       body,
-      verdict(isHealthy, health, kept),
+      verdict(isHealthy, health, kept, now.problem),
       figures(health, kept, now),
       gaps(kept.gaps),
       forgotten(items, draw),
@@ -30,9 +30,11 @@ export default async function log(main) {
     );
   }
   await draw();
+  if (location.hash === "#forgotten")
+    requestAnimationFrame(() => body.querySelector("#forgotten")?.scrollIntoView());
   const renew = calm(1_000, () => draw().catch(() => {}));
   return {
-    title: "Log",
+    title: "Health",
     changed: (change) => /^(new_|processing|forgotten|observation_)/.test(change.type) && renew(),
     up: "/",
   };
@@ -43,10 +45,12 @@ function condition() {
   return get("/health").catch((error) => (error.body?.status ? error.body : Promise.reject(error)));
 }
 
-function verdict(isHealthy, health, kept) {
+function verdict(isHealthy, health, kept, problem) {
   const troubles = [
     ...(health.problems ?? []),
-    health.status !== "ok" && !health.problems?.length && "The worker is stuck",
+    health.status === "unhealthy" && !health.problems?.length && "The worker is stuck",
+    // The banner above says what to do about it.
+    problem && !kept.parked && `${problem.message}; ${problem.meaning}`,
     kept.gaps.length > 0 && `${many(kept.gaps.length, "place")} in the log cannot be read`,
     kept.unreadable > 0 &&
       `${many(kept.unreadable, "reply", "replies")} are unreadable and kept`,
@@ -84,7 +88,7 @@ function figures(health, kept, now) {
       figure("Segments", count(kept.segments)),
       figure("Size", bytes(kept.bytes)),
       figure(
-        "Waiting",
+        "Pending",
         count(now.queueDepth),
         now.lag_s >= 1 ? `for ${duration(now.lag_s * 1000)}` : undefined,
       ),
@@ -92,9 +96,9 @@ function figures(health, kept, now) {
       figure("Parked", count(kept.parked)),
       health.vectors &&
         figure(
-          "Without a vector",
+          "Vectors missing",
           count(health.vectors.missing),
-          `of ${count(health.vectors.memories)} memories`,
+          `of ${count(health.vectors.memories)}`,
         ),
     ),
     h(
@@ -157,43 +161,40 @@ function gaps(all) {
 }
 
 function forgotten(items, draw) {
-  const row = ({ id, created_at: at, memories, is_void: isVoid }) =>
-    h(
+  const way = ({ id, is_void: isVoid, is_final: isFinal }) => {
+    if (isVoid) return h("span", { class: "badge" }, "undone");
+    if (isFinal) return h("span", { class: "badge" }, "erased");
+    const run = () => undo(id).then((isDone) => isDone && draw(), complain);
+    return h("button", { class: "button", type: "button", on: { click: run } }, "Undo");
+  };
+  const row = (each) => {
+    const { id, created_at: at, memories, titles } = each;
+    const [first, ...rest] = titles;
+    const more = memories - titles.length;
+    return h(
       "li",
       { class: "card" },
       h(
         "p",
         { class: "row-head" },
-        h("b", null, isVoid ? "Restored" : many(memories, "memory", "memories")),
-        isVoid
-          ? h("span", { class: "badge" }, "undone")
-          : h(
-              "button",
-              {
-                class: "button",
-                type: "button",
-                on: {
-                  click: () =>
-                    undo(id)
-                      .then((isDone) => isDone && draw())
-                      .catch(complain),
-                },
-              },
-              "Undo",
-            ),
+        h("b", null, first ?? many(memories, "memory", "memories")),
+        way(each),
       ),
+      rest.length > 0 && h("ul", { class: "points" }, rest.map((title) => h("li", null, title))),
       h(
         "p",
         { class: "meta" },
-        time(Date.parse(at), ago(Date.parse(at)), inFull(Date.parse(at))),
-        h("code", { title: id }, id.slice(0, 13)),
+        h("span", { title: id }, time(Date.parse(at), ago(Date.parse(at)), inFull(Date.parse(at)))),
+        memories > 1 && h("span", null, many(memories, "memory", "memories")),
+        titles.length > 1 && more > 0 && h("span", null, `${count(more)} more`),
       ),
     );
+  };
   return (
     items.length > 0 &&
     h(
       "section",
-      null,
+      { id: "forgotten" },
       h("h2", { class: "rule" }, "Forgotten"),
       h("p", { class: "hint" }, "Can be undone until the log is compacted."),
       h("ol", { class: "cards" }, items.slice(0, 30).map(row)),

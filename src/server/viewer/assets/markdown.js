@@ -1,4 +1,4 @@
-// A memory as Markdown, to be put into a note, an issue or a message.
+// Memories and sessions as Markdown, to be put into a note, an issue or a message.
 
 const list = (items) => items.map((text) => `- ${text}`).join("\n");
 const part = (heading, text) => text && `## ${heading}\n\n${text}`;
@@ -36,4 +36,31 @@ export function markdown(memory) {
     ],
   }[memory.kind]();
   return `${[...parts, files.length > 0 && part("Files", list(files.map((file) => `\`${file}\``))), from].filter(Boolean).join("\n\n")}\n`;
+}
+
+const quoted = (text) =>
+  (text || "(private)")
+    .split("\n")
+    .map((line) => `> ${line}`)
+    .join("\n");
+
+/** A whole session: every prompt, with what was learned and done. */
+export function sessionMarkdown({ session, turns }) {
+  const day = new Date(session.started_at_epoch).toISOString().slice(0, 16).replace("T", " ");
+  const about = [session.project, session.branch, day, `session ${session.content_session_id}`];
+  const turn = ({ prompt_number: number, prompt, observations, summary }) => [
+    `## ${number ? `Prompt ${number}` : "Before the first prompt"}`,
+    prompt && quoted(prompt.prompt_text),
+    observations.length > 0 &&
+      observations
+        .map(({ title, narrative, facts }) =>
+          [`- **${title ?? "Untitled"}**${narrative && narrative !== title ? ` ${narrative}` : ""}`, ...facts.map((fact) => `  - ${fact}`)].join("\n"),
+        )
+        .join("\n"),
+    summary?.completed && `**Result:** ${summary.completed}`,
+    summary?.learned && `**Learned:** ${summary.learned}`,
+    summary?.next_steps && `**Next:** ${summary.next_steps}`,
+  ];
+  const parts = [`# ${session.title ?? "Session"}`, `*${about.filter(Boolean).join(" · ")}*`, ...turns.flatMap(turn)];
+  return `${parts.filter(Boolean).join("\n\n")}\n`;
 }

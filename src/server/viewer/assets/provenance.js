@@ -1,5 +1,6 @@
 // Provenance of a memory: events, request, response, and other generations.
 import { h, prose, time } from "./dom.js";
+import { evidence, subject } from "./evidence.js";
 import { count, dayName, duration, hour, inFull, many, money, version } from "./format.js";
 import { icon, mark } from "./icons.js";
 import { address, item, label } from "./rows.js";
@@ -41,7 +42,7 @@ export function provenance(memory, from) {
         h(
           "details",
           { class: "raw" },
-          h("summary", null, `${count(from.reply.text.length)} characters, as it came`),
+          h("summary", null, `${count(from.reply.text.length)} characters, unchanged`),
           h("pre", { tabindex: 0 }, from.reply.text),
         ),
       ),
@@ -72,8 +73,7 @@ function path(memory, { reply, sources, origin, seq, event, created_at: at }) {
       step(
         "Event",
         line(ORIGINS[origin] ?? origin, "strong"),
-        line(`at ${seq}`),
-        h("code", { title: event }, event.slice(0, 13)),
+        h("span", { title: event }, `at ${seq} in the log`),
       ),
       step(
         "Memory",
@@ -90,7 +90,6 @@ function path(memory, { reply, sources, origin, seq, event, created_at: at }) {
       "Events",
       line(many(sources.length, "event"), "strong"),
       line(tools > 0 && many(tools, "tool")),
-      line(sources.length > 0 && `at ${sources[0].seq}`),
     ),
     step(
       "Asked",
@@ -111,13 +110,12 @@ function path(memory, { reply, sources, origin, seq, event, created_at: at }) {
           : "No tokens",
         "strong",
       ),
-      line(`${price(reply)}, ${duration(reply.duration_ms)}`),
-      line(`at ${seq}`),
+      h("span", { title: `at ${seq} in the log` }, `${price(reply)}, ${duration(reply.duration_ms)}`),
     ),
     step(
       "Memory",
       line(memory.kind === "observation" ? `#${memory.id}` : memory.name, "strong"),
-      line(reply.memories > 1 ? `one of ${reply.memories}` : "the only one"),
+      line(reply.memories > 1 ? `one of ${reply.memories} from this reply` : "the only one"),
       line(reply.generation ? `generation ${reply.generation}` : "during the session"),
     ),
   );
@@ -129,42 +127,12 @@ function price({ cost_usd: cost, tokens_in: read, tokens_out: written }) {
   return read + written > 0 ? "price unknown" : "free";
 }
 
-function source({ seq, event, kind, created_at_epoch: at, tool, input, output, is_clipped: isClipped }) {
-  const head = [
-    h("span", { class: "strong" }, tool || words(kind)),
-    h("span", { class: "seq" }, seq),
-    time(at, hour(at), inFull(at)),
-  ];
-  if (!input && !output) return h("li", { title: event }, h("p", null, head));
-  return h(
-    "li",
-    null,
-    h(
-      "details",
-      { class: "raw" },
-      h("summary", null, head),
-      input && [
-        h("p", { class: "label" }, kind === "ToolUsed" ? "Input" : "Text"),
-        h("pre", { tabindex: 0 }, pretty(input)),
-      ],
-      output && [h("p", { class: "label" }, "Output"), h("pre", { tabindex: 0 }, pretty(output))],
-      isClipped &&
-        h("p", { class: "hint" }, "Shortened. All of it: ", h("code", null, "claude-mem show --raw")),
-    ),
-  );
-}
-
-/** `ToolUsed` → `Tool used` */
-const words = (kind) => kind.replace(/(?<!^)([A-Z])/g, (letter) => ` ${letter.toLowerCase()}`);
-
-function pretty(text) {
-  if (typeof text !== "string") return JSON.stringify(text, null, 2);
-  try {
-    const value = JSON.parse(text);
-    return typeof value === "string" ? value : JSON.stringify(value, null, 2);
-  } catch {
-    return text;
-  }
+/** One event: what it was in a line, and what it holds. */
+function source(event) {
+  const { seq, created_at_epoch: at, input, output } = event;
+  const head = [subject(event), time(at, hour(at), `${inFull(at)}, at ${seq} in the log`)];
+  if (!input && !output) return h("li", null, h("p", null, head));
+  return h("li", null, h("details", { class: "raw" }, h("summary", null, head), evidence(event)));
 }
 
 /** What each generation made of the same events, side by side. */

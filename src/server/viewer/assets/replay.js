@@ -227,19 +227,20 @@ function figures(found) {
       "dl",
       { class: "figures" },
       figure("Events", brief(found.events)),
-      figure("Calls", brief(found.calls)),
+      figure("Requests", brief(found.questions)),
+      figure("Model calls", brief(found.calls)),
       figure("Tokens", `${brief(found.tokens_in)} → ${brief(found.tokens_out)}`),
       figure(
         "Money",
-        found.cost_usd === null ? "Unknown" : found.cost_usd ? `about ${money(found.cost_usd)}` : "None",
+        found.cost_usd === null && found.calls ? "Unknown" : found.cost_usd ? `about ${money(found.cost_usd)}` : "None",
       ),
     ),
     h(
       "p",
       { class: "hint" },
-      found.calls
+      found.questions
         ? [
-            found.model || found.provider,
+            found.calls ? found.model || found.provider : "The built-in rules, which call no model",
             ", prompt ",
             h("code", null, version(found.prompt_version)),
             ". ",

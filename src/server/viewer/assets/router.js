@@ -12,12 +12,17 @@ const PAGES = [
   [/^\/s$/, () => import("./sessions.js")],
   [/^\/s\/(.+)$/, () => import("./story.js")],
   [/^\/m\/([SP]?\d+)$/, () => import("./detail.js")],
+  [/^\/p$/, () => import("./project.js")],
+  [/^\/p\/(.+)$/, () => import("./project.js")],
+  [/^\/decisions$/, () => import("./decisions.js")],
+  [/^\/files$/, () => import("./files.js")],
   [/^\/stats$/, () => import("./stats.js")],
   [/^\/context$/, () => import("./context.js")],
   [/^\/replay$/, () => import("./replay.js")],
   [/^\/replay\/(\d+)$/, () => import("./diff.js")],
   [/^\/settings$/, () => import("./settings.js")],
   [/^\/log$/, () => import("./log.js")],
+  [/^\/events$/, () => import("./events.js")],
   [/^\/open$/, async () => ({ default: used })],
 ];
 
@@ -158,9 +163,7 @@ async function nowhere(main) {
 
 /** Shown for a link that was used before, or is too old. */
 async function used(main) {
-  main.append(
-    locked("This link has expired", "A link works once, within a minute. Create a new one:"),
-  );
+  main.append(locked("This link has expired", "A link works once, within a minute. Create a new one:", "/"));
   return { title: "Locked" };
 }
 
@@ -179,15 +182,31 @@ export function empty(title, text, ...more) {
   return h("div", { class: "empty" }, h("h2", null, title), h("p", null, text), more);
 }
 
-function locked(title, text) {
-  const command = h("pre", { class: "command" }, "claude-mem viewer");
+/** The argument of `claude-mem viewer` that opens this address. */
+function viewerArgument(path) {
+  const memory = /^\/m\/([SP]?\d+)$/.exec(path);
+  const page = /^\/(stats|files|decisions|context|replay|settings|events)$/.exec(path);
+  if (path === "/") return "";
+  return ` ${memory?.[1] ?? page?.[1] ?? `'${path.replaceAll("'", "%27")}'`}`;
+}
+
+/** Says that this browser has no access, and how to get it. Once another tab has it, this one continues by itself. */
+function locked(title, text, path) {
+  const command = `claude-mem viewer${viewerArgument(path)}`;
+  const copy = () => navigator.clipboard.writeText(command).catch(() => {});
   return h(
     "div",
     { class: "empty locked" },
     icon("alert"),
     h("h1", null, title),
     h("p", null, text),
-    command,
+    h("pre", { class: "command" }, command),
+    h(
+      "p",
+      { class: "actions" },
+      h("button", { type: "button", class: "button", on: { click: copy } }, icon("copy"), "Copy the command"),
+    ),
+    h("p", { class: "hint" }, "This tab continues by itself as soon as the viewer is open in another one."),
   );
 }
 
@@ -196,7 +215,8 @@ export function trouble(error) {
   if (error.isLocked) {
     return locked(
       "This page is locked",
-      "This browser has no access. Open the viewer from a terminal:",
+      "The worker was started again, or this browser was never let in. Open the viewer from a terminal:",
+      location.pathname + location.search,
     );
   }
   const again = h("button", { class: "button", type: "button", on: { click: reload } }, "Try again");

@@ -1,25 +1,38 @@
-// Memories in lists: one row each, and lists of them by day.
+// Memories in lists: one row each, grouped by turn and by day.
 import { h, prose, time } from "./dom.js";
-import { ago, cut, dayDate, dayName, dayOf, hour, inFull, many } from "./format.js";
-import { family, mark } from "./icons.js";
+import { ago, cut, dayDate, dayName, dayOf, hour, inFull, many, openEnd } from "./format.js";
+import { family, icon, mark } from "./icons.js";
+
+/** Row ids of other machines begin with the number of the machine. */
+const ROWS_PER_HOST = 1_000_000_000;
+export const hostOf = (memory) => Math.floor(Number(String(memory.name).replace(/^\D/, "")) / ROWS_PER_HOST);
 
 /** A row of the worker's, under the names that this page uses. */
 export function item(from, kind = from.kind) {
   const name = { observation: "", summary: "S", prompt: "P" }[kind] + from.id;
+  const headline = from.title ?? from.request ?? from.prompt_text ?? from.narrative;
+  const text = { observation: from.subtitle || from.narrative || from.facts?.[0], prompt: "" }[kind];
   return {
     ...from,
     kind,
     name,
     at: from.created_at_epoch,
     session: from.content_session_id,
-    headline: from.title ?? from.request ?? from.prompt_text ?? from.narrative,
-    text: { observation: from.subtitle || from.narrative || from.facts?.[0], prompt: "" }[kind],
+    headline,
+    text: isSame(text, headline) ? "" : text,
   };
 }
 
 /** A hit of a search, likewise. */
 export function hit(from) {
-  return { ...from, name: from.id, at: from.created_at_epoch, headline: from.title, text: from.snippet };
+  const { id: name, created_at_epoch: at, title: headline, snippet } = from;
+  return { ...from, name, at, headline, text: isSame(snippet, headline) ? "" : snippet };
+}
+
+/** Whether a text says no more than the title, which is cut from it where there was none. */
+export function isSame(text, title) {
+  const plain = (words) => (words ?? "").replace(/[\s.…]+/gu, " ").trim().toLowerCase();
+  return plain(text) === plain(title);
 }
 
 export const address = (name) => `/m/${name}`;
@@ -41,14 +54,19 @@ export function marks({ is_pinned: isPinned, is_edited: isEdited, is_superseded:
   ].filter(Boolean);
 }
 
-/** One memory in a list. `look` says what is searched for, and whether rows are by day. */
+/** One memory in a list. `look` says what is searched for, and whether rows are by day and by turn. */
 export function row(memory, look = {}) {
+  const isInTurn = look.isByTurn && isOfTurn(memory);
   const when = look.isByDay ? hour(memory.at) : ago(memory.at);
-  const headline = cut(memory.headline || "(private)", memory.kind === "prompt" ? 280 : 200);
+  const [headline, body] = isInTurn && memory.kind === "summary" ? ending(memory, look) : content(memory, look);
   return h(
     "li",
-    { class: `row is-${family(memory.kind, memory.type)} kind-${memory.kind}`, data: { name: memory.name } },
-    look.isByDay && h("span", { class: "when" }, time(memory.at, when, inFull(memory.at))),
+    {
+      class: `row is-${family(memory.kind, memory.type)} kind-${memory.kind}${isInTurn ? " in-turn" : ""}`,
+      data: { name: memory.name },
+    },
+    look.isByDay &&
+      h("span", { class: "when" }, time(memory.at, when, inFull(memory.at))),
     mark(memory.kind, memory.type),
     h(
       "div",
@@ -59,48 +77,71 @@ export function row(memory, look = {}) {
         h("span", { class: "hidden" }, `${label(memory.kind, memory.type)}: `),
         prose(headline, look.words),
       ),
-      memory.kind === "summary" && memory.learned !== undefined
-        ? outcome(memory, look)
-        : memory.text && h("p", { class: "text" }, prose(cut(memory.text, 260), look.words)),
-      meta(memory, look, when),
+      body,
+      meta(memory, look, when, isInTurn),
     ),
   );
 }
 
-/** What a turn came to, in a few words. */
-function outcome(summary, look) {
-  const part = (name, text) =>
-    text && h("p", { class: "text" }, h("b", null, name), " ", prose(cut(text, 200), look.words));
-  const steps = summary.next_steps?.trim().replace(/\s*\n\s*/g, "; ");
-  return [
-    part("Done", summary.completed),
-    part("Learned", summary.learned),
-    part("Next", steps),
-  ];
+/** Whether it belongs to a turn of a session. */
+const isOfTurn = (memory) => Boolean(memory.session && memory.prompt_number);
+
+/** A memory on its own. */
+function content(memory, look) {
+  const headline = cut(memory.headline || "(private)", memory.kind === "prompt" ? 280 : 200);
+  const body =
+    memory.kind === "summary" && memory.learned !== undefined
+      ? parts(memory, look, ["completed", "learned", "next_steps"])
+      : memory.text && h("p", { class: "text" }, prose(cut(memory.text, 260), look.words));
+  return [headline, body];
 }
 
-function meta(memory, look, when) {
+/** A summary below the prompt that it repeats: what the turn came to. */
+function ending(summary, look) {
+  const first = ["completed", "learned", "investigated", "request"].find((name) => summary[name]);
+  const rest = ["learned", "next_steps"].filter((name) => name !== first);
+  return [cut(summary[first] || "Summary", 260), parts(summary, look, rest)];
+}
+
+const PARTS = { completed: "Done", learned: "Learned", next_steps: "Next" };
+
+function parts(summary, look, names) {
+  return names.map((name) => {
+    const text = name === "next_steps" ? openEnd(summary[name]) : summary[name]?.trim().replace(/\s*\n\s*/g, "; ");
+    return (
+      text &&
+      h("p", { class: "text" }, h("b", null, PARTS[name]), " ", prose(cut(text, 200), look.words))
+    );
+  });
+}
+
+function meta(memory, look, when, isInTurn) {
   const files = new Set([
     ...(memory.files_modified ?? []),
     ...(memory.files_edited ?? []),
     ...(memory.files_read ?? []),
   ]).size;
+  const isHead = !isInTurn || memory.kind === "prompt";
   return h(
     "p",
     { class: "meta" },
-    h("span", { class: "type" }, label(memory.kind, memory.type)),
+    !(isInTurn && memory.kind !== "observation") &&
+      h("span", { class: "type" }, label(memory.kind, memory.type)),
     !look.isByDay && time(memory.at, when, inFull(memory.at)),
-    look.project !== memory.project &&
+    isHead &&
+      look.project !== memory.project &&
       memory.project &&
       h("a", { href: `/?project=${encodeURIComponent(memory.project)}` }, memory.project),
-    memory.session &&
+    isHead &&
+      memory.session &&
       !look.session &&
       h(
         "a",
         { href: story(memory.session, memory.name) },
-        memory.prompt_number ? `prompt ${memory.prompt_number}` : "session",
+        memory.prompt_number ? `Session, prompt ${memory.prompt_number}` : "Session",
       ),
-    files > 0 && h("span", null, many(files, "file")),
+    isHead && look.hosts?.[hostOf(memory)] && h("span", null, look.hosts[hostOf(memory)]),
+    files > 0 && !(isInTurn && memory.kind === "summary") && h("span", null, many(files, "file")),
     memory.origin === "user" && h("span", null, "written by hand"),
     memory.origin === "claude" && h("span", null, "written by Claude"),
     memory.origin === "program" && h("span", null, "written by a program"),
@@ -109,71 +150,117 @@ function meta(memory, look, when) {
   );
 }
 
-/** Rows below the headings of their days, the newest first; or one list as it comes. */
+/** Stands for a prompt that is private, or not loaded yet. */
+const turnOf = (memory, look) =>
+  h(
+    "p",
+    { class: "meta turn-of" },
+    look.project !== memory.project && h("span", null, memory.project),
+    h("a", { href: story(memory.session, memory.name) }, `Session, prompt ${memory.prompt_number}`),
+  );
+
+/** The order within a turn: the prompt, then what was learned, in time, then the summary. */
+const PLACES = { prompt: 0, observation: 1, summary: 2 };
+const isBefore = (one, other) => {
+  const place = PLACES[one.kind] - PLACES[other.kind];
+  return (place || one.at - other.at || Number(one.id) - Number(other.id)) < 0;
+};
+
+/** Rows below the headings of their days, the newest turn first; or one list as it comes. */
 export class Rows {
   constructor(look) {
     this.look = look;
     this.element = h("div", { class: "rows" });
-    this.names = new Set();
+    this.memories = new Map();
     this.days = new Map();
+    this.turns = new Map();
   }
 
   get size() {
-    return this.names.size;
+    return this.memories.size;
   }
 
   /** Adds those that come behind. */
   append(memories) {
     this.oldest = memories.at(-1)?.at ?? this.oldest;
-    for (const memory of memories) this.#put(memory, (list, made) => list.append(made));
+    for (const memory of memories) this.#put(memory, (day, group) => day.append(group));
   }
 
   /** Adds one that has just happened, where its time puts it. Tells whether it was new. */
   insert(memory) {
-    return this.#put(memory, (list, made) => {
-      const behind = [...list.children].find((other) => Number(other.dataset.at) <= memory.at);
-      made.classList.add("is-fresh");
-      list.insertBefore(made, behind ?? null);
-    });
+    return this.#put(
+      memory,
+      (day, group) => {
+        const behind = [...day.children].find(
+          (other) => other.matches(".turn-group") && Number(other.dataset.at) <= memory.at,
+        );
+        day.insertBefore(group, behind ?? null);
+      },
+      "is-fresh",
+    );
   }
 
-  remove(name) {
-    if (!this.names.delete(name)) return;
-    const found = this.element.querySelector(`[data-name="${CSS.escape(name)}"]`);
-    const day = found?.closest(".day");
-    found?.remove();
-    if (day && !day.querySelector("li")) {
-      day.remove();
-      this.days.delete(Number(day.dataset.day));
-    }
-  }
-
-  #put(memory, add) {
-    if (this.names.has(memory.name)) return false;
-    this.names.add(memory.name);
+  #put(memory, place, style) {
+    if (this.memories.has(memory.name)) return false;
+    this.memories.set(memory.name, memory);
     const made = row(memory, this.look);
-    made.dataset.at = memory.at;
-    add(this.#list(this.look.isByDay ? dayOf(memory.at) : 0), made);
+    if (style) made.classList.add(style);
+    const key =
+      this.look.isByTurn && isOfTurn(memory) ? `${memory.session} ${memory.prompt_number}` : memory.name;
+    const known = this.turns.get(key);
+    if (known) {
+      const behind = [...known.children].find((other) =>
+        isBefore(memory, this.memories.get(other.dataset.name)),
+      );
+      known.insertBefore(made, behind ?? null);
+      return true;
+    }
+    const list = h("ol", { class: "list" }, made);
+    this.turns.set(key, list);
+    const isTurn = key !== memory.name;
+    place(
+      this.#day(this.look.isByDay ? dayOf(memory.at) : 0),
+      h("div", { class: "turn-group", data: { at: memory.at } }, isTurn && turnOf(memory, this.look), list),
+    );
     return true;
   }
 
-  #list(day) {
+  #day(day) {
     const known = this.days.get(day);
     if (known) return known;
-    const list = h("ol", { class: "list" });
-    const heading =
-      this.look.isByDay &&
-      h(
-        "h2",
-        null,
-        dayName(day),
-        " ",
-        h("span", null, dayDate(day)),
-      );
-    const section = h("section", { class: "day", data: { day } }, heading, list);
+    const heading = this.look.isByDay && dayHeading(day);
+    const section = h("section", { class: "day", data: { day } }, heading);
     const older = [...this.days.keys()].filter((other) => other < day).sort((a, b) => b - a)[0];
-    this.element.insertBefore(section, older === undefined ? null : this.days.get(older).parentNode);
-    this.days.set(day, list);
-    return list;
+    this.element.insertBefore(section, older === undefined ? null : this.days.get(older));
+    this.days.set(day, section);
+    return section;
   }
+}
+
+/** The heading of a day. */
+export const dayHeading = (day) => h("h2", null, dayName(day), " ", h("span", null, dayDate(day)));
+
+/** The switch between one line for each memory and all that fits. */
+export function densitySwitch() {
+  const root = document.documentElement;
+  const isCompact = () => root.dataset.density === "compact";
+  const button = h("button", { type: "button", class: "icon", name: "density" });
+  const draw = () => {
+    button.replaceChildren(icon("compact"));
+    button.setAttribute("aria-pressed", String(isCompact()));
+    button.setAttribute("aria-label", "Compact list");
+    button.title = isCompact() ? "Show more of each memory" : "Show one line for each memory";
+  };
+  button.addEventListener("click", () => {
+    if (isCompact()) delete root.dataset.density;
+    else root.dataset.density = "compact";
+    try {
+      localStorage.setItem("density", isCompact() ? "compact" : "");
+    } catch {
+      // Without storage the choice lasts until the page is closed.
+    }
+    draw();
+  });
+  draw();
+  return button;
 }

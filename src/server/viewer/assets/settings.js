@@ -5,6 +5,16 @@ import { toast } from "./toast.js";
 
 export default async function settings(main) {
   const body = h("div");
+  const sections = h("ul", { class: "sections", "aria-label": "Sections" });
+  const words = h("input", {
+    type: "search",
+    name: "find",
+    placeholder: "Find a setting",
+    "aria-label": "Find a setting",
+    on: { input: show },
+  });
+  const changedOnly = h("input", { type: "checkbox", name: "changed", on: { change: show } });
+  const changedCount = h("span");
   main.append(
     h(
       "header",
@@ -18,19 +28,52 @@ export default async function settings(main) {
         ". Environment variables have priority. Settings for destinations, programs, secrets, privacy and budget can only be changed in a terminal.",
       ),
     ),
+    h(
+      "div",
+      { class: "settings-bar" },
+      words,
+      h("label", { class: "check" }, changedOnly, changedCount),
+      sections,
+    ),
     body,
   );
 
   function draw(all) {
     const titles = [...new Set(all.map(({ group }) => group))];
+    const changed = all.filter(isChanged).length;
+    fill(changedCount, `Changed only (${changed})`);
+    fill(
+      sections,
+      titles.map((title) => h("li", null, h("a", { href: `#${slug(title)}`, on: { click: jump } }, title))),
+    );
     const section = (title) =>
       h(
         "section",
-        { class: "group" },
+        { class: "group", id: slug(title) },
         h("h2", null, title),
         all.filter(({ group }) => group === title).map((setting) => row(setting, save)),
       );
-    fill(body, titles.map(section));
+    fill(body, titles.map(section), h("p", { class: "hint none", hidden: true }, "No setting matches."));
+    show();
+  }
+
+  /** Scrolls to a section; the address stays as it is. */
+  function jump(event) {
+    event.preventDefault();
+    document.getElementById(event.currentTarget.getAttribute("href").slice(1))?.scrollIntoView();
+  }
+
+  /** Hides what is not looked for. */
+  function show() {
+    const wanted = words.value.trim().toLowerCase();
+    for (const each of body.querySelectorAll(".setting"))
+      each.hidden =
+        !each.textContent.toLowerCase().includes(wanted) && !each.dataset.setting.toLowerCase().includes(wanted)
+          ? true
+          : changedOnly.checked && !each.matches(".is-changed");
+    for (const section of body.querySelectorAll(".group"))
+      section.hidden = !section.querySelector(".setting:not([hidden])");
+    body.querySelector(".none").hidden = Boolean(body.querySelector(".setting:not([hidden])"));
   }
 
   async function save(setting, value, wrong) {
@@ -50,6 +93,9 @@ export default async function settings(main) {
   return { title: "Settings", up: "/" };
 }
 
+const slug = (title) => `settings-${title.toLowerCase().replace(/\W+/g, "-")}`;
+const isChanged = ({ source, is_set: isSet }) => source !== "default" || isSet;
+
 function row(setting, save) {
   const { name, source, meaning, command } = setting;
   const isFixed = source === "environment" || setting.is_read_only;
@@ -60,7 +106,7 @@ function row(setting, save) {
   const hint = { environment: "from the environment", file: "chosen", default: "default" }[source];
   return h(
     "div",
-    { class: `setting is-${source}` },
+    { class: `setting is-${source}${isChanged(setting) ? " is-changed" : ""}`, data: { setting: name } },
     h(
       "div",
       { class: "about" },

@@ -5,16 +5,22 @@ import { brief } from "./format.js";
 import { icon } from "./icons.js";
 import { withQuery } from "./router.js";
 
-const PAGES = [
-  ["/", "feed", "Feed"],
-  ["/s", "sessions", "Sessions"],
-  ["/stats", "stats", "Stats"],
-  ["/context", "context", "Context"],
+/** Address, icon, name, and whether the page can be of one project. */
+export const PAGES = [
+  ["/", "feed", "Feed", true],
+  ["/s", "sessions", "Sessions", true],
+  ["/p", "projects", "Projects"],
+  ["/decisions", "decisions", "Decisions", true],
+  ["/files", "file", "Files", true],
+  ["/stats", "stats", "Stats", true],
+  ["/context", "context", "Context", true],
   ["/replay", "replay", "Replay"],
   ["/settings", "settings", "Settings"],
-  ["/log", "log", "Log"],
+  ["/events", "events", "Events", true],
+  ["/log", "log", "Health"],
 ];
 const SHOWN = 12;
+const only = (project) => `?project=${encodeURIComponent(project)}`;
 
 /** The projects by name, the most recently used first. */
 export let projects = [];
@@ -37,26 +43,27 @@ export async function refresh() {
 }
 
 function draw() {
-  const chosen = query.get("project");
+  const chosen = query.get("project") ?? /^\/p\/(.+)$/.exec(path)?.slice(1).map(decodeURIComponent)[0];
   const isPage = (page) =>
     page === "/" ? path === "/" || path.startsWith("/m/") : path === page || path.startsWith(`${page}/`);
-  const pages = PAGES.map(([page, sign, label]) =>
+  const pages = PAGES.map(([page, sign, label, isFiltered]) =>
     h(
       "li",
       null,
       h(
         "a",
-        { href: page, "aria-current": isPage(page) ? "page" : undefined },
+        { href: page + (chosen && isFiltered ? only(chosen) : ""), "aria-current": isPage(page) ? "page" : undefined },
         icon(sign),
         h("span", null, label),
       ),
     ),
   );
-  const filtered = ["/", "/s", "/stats", "/context"].includes(path) ? path : "/";
-  const address = (project) =>
-    filtered === path
-      ? withQuery({ project, session: "" }, path)
-      : `/${project ? `?project=${encodeURIComponent(project)}` : ""}`;
+  const isFiltered = PAGES.some(([page, , , isOfOne]) => isOfOne && page === path);
+  const address = (project) => {
+    if (isFiltered) return withQuery({ project, session: "" }, path);
+    if (path.startsWith("/p/") && project) return `/p/${encodeURIComponent(project)}`;
+    return project ? `/${only(project)}` : "/";
+  };
   const row = ({ project, observations }) =>
     h(
       "li",
@@ -71,6 +78,9 @@ function draw() {
         h("span", { class: "name" }, project),
         h("span", { class: "number" }, brief(observations)),
       ),
+      chosen === project &&
+        !path.startsWith("/p/") &&
+        h("a", { class: "overview", href: `/p/${encodeURIComponent(project)}` }, "Overview"),
     );
   const few = isWhole ? projects : projects.slice(0, SHOWN);
   const more =

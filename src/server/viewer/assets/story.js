@@ -3,20 +3,24 @@ import { get } from "./api.js";
 import { calm, fill, h, prose, time } from "./dom.js";
 import { count, cut, dayName, duration, hour, inFull, many, tail } from "./format.js";
 import { icon, mark } from "./icons.js";
-import { address, item, label } from "./rows.js";
+import { sessionMarkdown } from "./markdown.js";
+import { address, isSame, item, label } from "./rows.js";
+import { copyText } from "./selection.js";
 
 export default async function page(main, { wanted }) {
   const id = decodeURIComponent(wanted);
   const body = h("div");
   main.append(body);
   let session;
+  let story;
+  const copy = () => copyText(sessionMarkdown(story), "Session copied as Markdown");
 
   async function draw() {
-    const story = await get(`/api/session/${encodeURIComponent(id)}`);
+    story = await get(`/api/session/${encodeURIComponent(id)}`);
     session = story.session;
     fill(
       body,
-      head(session),
+      head(session, copy, () => download(story)),
       h(
         "ol",
         { class: "turns" },
@@ -41,11 +45,22 @@ export default async function page(main, { wanted }) {
     title: session.title ?? "Session",
     changed: (change) => isMine(change) && renew(),
     returned: renew,
+    keys: { y: copy },
     up: "/s",
   };
 }
 
-function head(session) {
+/** Saves the session as a file. */
+function download(story) {
+  const { project, content_session_id: id } = story.session;
+  const url = URL.createObjectURL(new Blob([sessionMarkdown(story)], { type: "text/markdown" }));
+  const name = `${project}-${id.slice(0, 8)}.md`.replace(/[^\w.-]+/g, "-");
+  const link = h("a", { href: url, download: name });
+  link.click();
+  URL.revokeObjectURL(url);
+}
+
+function head(session, copy, save) {
   const { started_at_epoch: from, last_at_epoch: to } = session;
   const isOpen = session.status === "active" || session.status === "initialized";
   const fact = (name, ...value) => h("div", null, h("dt", null, name), h("dd", null, value));
@@ -73,8 +88,38 @@ function head(session) {
       fact("Prompts", count(session.prompts)),
       fact("Tools", count(session.tool_uses)),
       fact("Observations", count(session.observations)),
-      fact("Session", h("code", null, session.content_session_id.slice(0, 8))),
+      fact("Session", h("code", { title: session.content_session_id }, session.content_session_id.slice(0, 8))),
     ),
+    h(
+      "p",
+      { class: "actions" },
+      h(
+        "button",
+        { type: "button", class: "button", "aria-keyshortcuts": "y", on: { click: copy } },
+        icon("copy"),
+        "Copy as Markdown",
+      ),
+      h("button", { type: "button", class: "button", on: { click: save } }, icon("download"), "Download"),
+      session.platform_source === "claude-code" && resume(session),
+      h(
+        "a",
+        { class: "button", href: `/events?session=${encodeURIComponent(session.content_session_id)}` },
+        icon("events"),
+        "Events",
+      ),
+    ),
+  );
+}
+
+/** Copies the command that continues it. */
+function resume({ cwd, content_session_id: id }) {
+  const quoted = cwd && `'${cwd.replaceAll("'", "'\\''")}'`;
+  const command = `${quoted ? `cd ${quoted} && ` : ""}claude --resume ${id}`;
+  return h(
+    "button",
+    { type: "button", class: "button", title: command, on: { click: () => copyText(command, "Command copied") } },
+    icon("copy"),
+    "Copy resume command",
   );
 }
 
@@ -144,9 +189,10 @@ function observationRow(memory) {
         { class: "headline", href: address(memory.name), data: { row: memory.name } },
         prose(memory.title || "Untitled"),
       ),
-      memory.narrative
-        ? h("p", null, prose(memory.narrative))
-        : memory.subtitle && h("p", null, prose(memory.subtitle)),
+      [memory.narrative, memory.subtitle]
+        .filter((text) => text && !isSame(text, memory.title))
+        .slice(0, 1)
+        .map((text) => h("p", null, prose(text))),
       memory.facts.length > 0 &&
         h(
           "ul",
@@ -178,10 +224,16 @@ function outcome(summary, isLast) {
   return h(
     "div",
     { class: "outcome", id: `S${summary.id}` },
-    part("Investigated", summary.investigated),
-    part("Completed", summary.completed),
+    part("Result", summary.completed),
     part("Learned", summary.learned, "learned"),
-    part("Notes", summary.notes),
+    (summary.investigated || summary.notes) &&
+      h(
+        "details",
+        { class: "raw" },
+        h("summary", null, "Investigated, and notes"),
+        part("Investigated", summary.investigated),
+        part("Notes", summary.notes),
+      ),
     part(isLast ? "Next" : "Planned next", summary.next_steps, "next"),
     h(
       "p",

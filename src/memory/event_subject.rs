@@ -1,4 +1,4 @@
-//! One-line descriptions of events.
+//! One-line descriptions of events: the command, the file, the first words.
 
 use claude_mem_core::format::count;
 use claude_mem_events::{Event, Revision, StopScope, Submitter};
@@ -18,7 +18,7 @@ const SUBJECT_FIELDS: [&str; 9] = [
 ];
 
 /// The subject of an event on one line, without terminal control characters.
-pub(super) fn subject(event: &Event) -> String {
+pub fn subject(event: &Event) -> String {
     let text = match event {
         Event::SessionStarted(started) => format!("{} in {}", started.source, started.cwd),
         Event::PromptSubmitted(submitted) => match (submitted.is_private, submitted.submitter) {
@@ -81,7 +81,7 @@ fn revision(revision: &Revision) -> String {
 }
 
 /// The most descriptive value of a tool's input.
-fn input_subject(input: &str) -> String {
+pub fn input_subject(input: &str) -> String {
     let Ok(Value::Object(fields)) = serde_json::from_str(input) else { return input.into() };
     let told = SUBJECT_FIELDS.iter().find_map(|name| fields.get(*name)?.as_str());
     told.map_or_else(|| if fields.is_empty() { String::new() } else { input.into() }, Into::into)
@@ -90,7 +90,8 @@ fn input_subject(input: &str) -> String {
 /// Enough for any terminal. The value may be a megabyte.
 const SUBJECT_CHARS_MAX: usize = 300;
 
-fn one_line(text: &str) -> String {
+/// The words of a text on one line, cut if there are many.
+pub fn one_line(text: &str) -> String {
     let mut line = String::new();
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|w| !w.is_empty())
     {

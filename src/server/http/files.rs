@@ -1,0 +1,73 @@
+//! Files that memories are about.
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use claude_mem_projections::FileCount;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    error::{ApiResult, Problem, QueryParams},
+    feed::given,
+    state::AppState,
+    time_params::{epoch, rfc3339},
+};
+
+/// Default and maximum number of files.
+const LIMIT: u32 = 200;
+const LIMIT_MAX: u32 = 1000;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct FileParams {
+    /// Project name or key.
+    project: Option<String>,
+    limit: Option<u32>,
+}
+
+/// Files, those with most memories first.
+#[derive(Debug, Serialize, ToSchema)]
+struct Files {
+    items: Vec<FileItem>,
+}
+
+/// A file.
+#[derive(Debug, Serialize, ToSchema)]
+struct FileItem {
+    file: String,
+    project: String,
+    /// Number of observations that name it.
+    observations: u64,
+    /// How many of them changed it.
+    changes: u64,
+    last_at: String,
+    /// Milliseconds since 1970.
+    last_at_epoch: u64,
+}
+
+pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
+    OpenApiRouter::new().routes(routes!(files))
+}
+
+/// Lists the files that most of the newest 20,000 observations name.
+#[utoipa::path(get, path = "/api/files", tag = "reading", params(FileParams), security(("token" = [])),
+    responses((status = 200, body = Files), (status = "4XX", body = Problem)))]
+async fn files(
+    State(state): State<Arc<AppState>>,
+    QueryParams(params): QueryParams<FileParams>,
+) -> ApiResult<Files> {
+    let limit = params.limit.unwrap_or(LIMIT).min(LIMIT_MAX);
+    let project = given(params.project);
+    let item = |found: FileCount| FileItem {
+        file: found.file,
+        project: found.project,
+        observations: found.observations,
+        changes: found.changes,
+        last_at: rfc3339(found.at_us),
+        last_at_epoch: epoch(found.at_us),
+    };
+    let found = state.read(move |store, _| Ok(store.file_counts(project.as_deref(), limit)?));
+    Ok(Json(Files { items: found.await?.into_iter().map(item).collect() }))
+}
