@@ -47,11 +47,13 @@ await open(async (stage) => {
 
   // The palette goes to pages, projects and memories.
   await press("Control+k");
+  await page.locator(".palette input").waitFor();
   await page.keyboard.type("walr");
   await sees(page.getByRole("option"), "walrus");
   await press("Enter");
   await page.waitForURL("**/p/walrus");
   await press("Control+k");
+  await page.locator(".palette input").waitFor();
   await page.keyboard.type("retry policy");
   await sees(page.getByRole("option", { selected: true }), "One retry policy");
   await shot(page, "palette");

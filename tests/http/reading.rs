@@ -165,7 +165,7 @@ fn figures_agree_with_what_happened() {
     let session = &site.get("/api/sessions")["items"][0];
     assert!(session["outcome"].is_string(), "{session}");
     let file = &site.get("/api/files?project=shop")["items"][0];
-    assert_eq!((&file["file"], &file["changes"]), (&json!("cart.rs"), &json!(1)));
+    assert!(file["file"].as_str().unwrap().ends_with("cart.rs") && file["changes"] == 1, "{file}");
     events_can_be_read(&site);
     let projects = site.get("/api/projects");
     assert_eq!(projects["projectsBySource"], json!({"claude-code": ["shop"]}));

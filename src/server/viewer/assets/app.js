@@ -142,7 +142,7 @@ function opened(isOpen) {
   if (isOpen && !wasAway) return;
   wasAway = !isOpen;
   // A new worker may be running, which does not know this browser's key.
-  ask().then(() => isOpen && current().returned?.());
+  ask().then(() => (isOpen || (state.isLocked && current().isGone)) && current().returned?.());
 }
 
 /** Asks how things are, which also tells whether the door is locked. */
@@ -183,3 +183,5 @@ if (location.pathname === "/open") {
 sidebar.refresh().catch(() => {});
 await listen();
 start();
+// Loaded while nothing else is going on: a key then opens them at once.
+(globalThis.requestIdleCallback ?? setTimeout)(() => Promise.all([import("./palette.js"), import("./write.js")]).catch(() => {}));

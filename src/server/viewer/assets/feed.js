@@ -146,6 +146,9 @@ class Feed {
       next: found.hasMore && found.hits.length ? behind : null,
       total:
         many(found.totalResults, "match", "matches").replace(" ", found.isCapped ? "+ " : " ") +
+        (!next && !found.hasMore && found.hits.length < found.totalResults
+          ? ` in ${many(found.hits.length, "turn")}`
+          : "") +
         (found.nearResults ? ` and ${found.nearResults} by meaning` : ""),
       hint: found.hint,
       suggestion: found.suggestion,

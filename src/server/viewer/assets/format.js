@@ -75,10 +75,10 @@ export function many(number, one, more = `${one}s`) {
   return `${count(number)} ${number === 1 ? one : more}`;
 }
 
-/** `$0.0012`, `$1.20`: small sums keep the digits that matter. */
+/** `$0.0012`, `$1.20`: less than a cent keeps the digits that matter. */
 export function money(dollars) {
   if (!dollars) return "$0";
-  if (dollars >= 0.1) return `$${dollars.toFixed(2)}`;
+  if (dollars >= 0.01) return `$${dollars.toFixed(2)}`;
   return `$${dollars.toFixed(4)}`;
 }
 

@@ -123,7 +123,7 @@ async function draw(scroll = 0) {
     settle(main);
   } catch (error) {
     if (mine !== turn || error.name === "AbortError") return;
-    shown = { page: error.isGone ? { returned: reload } : {}, path: undefined };
+    shown = { page: error.isGone ? { returned: reload, isGone: true } : {}, path: undefined };
     fill(main, trouble(error));
     document.title = "claude-mem";
   } finally {
