@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn files_are_counted_by_the_memories_that_name_them() {
         let mut scene = TestLog::new();
-        let tool = scene.tool("Edit", "{}");
+        let tool = scene.tool("Edit", r#"{"file_path":"/p/b.rs"}"#);
         let about = |read: &str, modified: &str| {
             format!(
                 "<observation><type>bugfix</type><title>t</title><files_read><file>{read}</file>\

@@ -57,7 +57,7 @@ pub(super) struct Processing {
     pub(super) queue_depth: u64,
     /// Parked tool uses and stops.
     pub(super) parked: u64,
-    /// Why nothing is distilled, or only by the built-in rules; null if all is well.
+    /// Why nothing is distilled, or only by the built-in rules; null without a problem.
     pub(super) problem: Option<DistillProblem>,
 }
 
