@@ -116,7 +116,7 @@ function connection() {
   if (state.isOpen === undefined) return ["waiting", "Connecting"];
   if (state.isLocked) return ["off", "Locked"];
   if (!state.isOpen) return ["alert", "Worker is not running"];
-  if (state.problem && !state.parked) return ["alert", "Not distilling"];
+  if (state.problem && !state.parked) return ["alert", "Provider fails"];
   if (state.parked) return ["alert", many(state.parked, "request parked", "requests parked")];
   if (state.isProcessing) return ["busy", "Distilling"];
   if (state.queueDepth) return ["busy", `${state.queueDepth} pending`];

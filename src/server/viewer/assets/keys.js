@@ -28,7 +28,7 @@ const HELP = {
   ],
   Act: [
     ["n", "Write a memory"],
-    ["v", "Select a row, or no longer"],
+    ["v", "Select or deselect"],
     ["y", "Copy as Markdown"],
     ["x", "Forget"],
     ["e", "Edit the memory"],

@@ -38,7 +38,7 @@ export function provenance(memory, from) {
       h(
         "section",
         null,
-        h("h3", null, "The reply"),
+        h("h3", null, "Response"),
         h(
           "details",
           { class: "raw" },
@@ -92,7 +92,7 @@ function path(memory, { reply, sources, origin, seq, event, created_at: at }) {
       line(tools > 0 && many(tools, "tool")),
     ),
     step(
-      "Asked",
+      "Request",
       line(reply.model || reply.provider, "strong"),
       line(reply.provider !== reply.model && `through ${reply.provider}`),
       h(
@@ -103,7 +103,7 @@ function path(memory, { reply, sources, origin, seq, event, created_at: at }) {
       ),
     ),
     step(
-      "Reply",
+      "Response",
       line(
         reply.tokens_in + reply.tokens_out > 0
           ? `${count(reply.tokens_in)} → ${count(reply.tokens_out)} tokens`
@@ -115,7 +115,7 @@ function path(memory, { reply, sources, origin, seq, event, created_at: at }) {
     step(
       "Memory",
       line(memory.kind === "observation" ? `#${memory.id}` : memory.name, "strong"),
-      line(reply.memories > 1 ? `one of ${reply.memories} from this reply` : "the only one"),
+      line(reply.memories > 1 ? `one of ${reply.memories} from this response` : "the only one"),
       line(reply.generation ? `generation ${reply.generation}` : "during the session"),
     ),
   );
