@@ -102,14 +102,10 @@ const SPENT: &[(&str, &str)] = &[
     ("cost_micros", "sum(cost_micros)"),
     ("bytes", "sum(bytes)"),
 ];
-/// The counted columns of each table.
-const COUNTED: [(&str, &[(&str, &str)]); 8] = [
-    ("events", &[("events", "count(*)")]),
+/// The counted columns of tables whose rows are read by time.
+const COUNTED: [(&str, &[(&str, &str)]); 4] = [
     ("visible_prompts", &[("prompts", "count(*)")]),
-    ("tool_uses", &[("tool_uses", "count(*)"), ("bytes", "sum(bytes)")]),
     ("stops", &[("bytes", "sum(bytes)")]),
-    ("visible_observations", &[("observations", "count(*)")]),
-    ("visible_summaries", &[("summaries", "count(*)")]),
     ("replies", SPENT),
     ("failures", SPENT),
 ];
@@ -128,11 +124,36 @@ fn counted((table, sums): (&str, &[(&str, &str)]), within: &str) -> String {
     )
 }
 
+/// Counts one day after the other in indexes, without reading a row: a tenth of the time of
+/// grouping all rows by day.
+fn counted_by_day(within: &str) -> String {
+    let of_day = "at_us >= max(:since, (day * 86400 - :offset) * 1000000)
+        and at_us < ((day + 1) * 86400 - :offset) * 1000000";
+    let counted = |name: &str| match name {
+        "events" => format!(
+            "(select sum((select count(*) from events where project is parts.id and {of_day})) from parts)"
+        ),
+        "bytes" => {
+            format!("coalesce((select sum(bytes) from tool_uses where {of_day} {within}), 0)")
+        }
+        "tool_uses" => format!("(select count(*) from tool_uses where {of_day} {within})"),
+        "observations" | "summaries" => {
+            format!("(select count(*) from visible_{name} where {of_day} {within})")
+        }
+        _ => "0".into(),
+    };
+    let amounts = AMOUNTS.map(|name| format!("{} as {name}", counted(name)));
+    format!("select day, {} from days", amounts.join(", "))
+}
+
 /// Sums by project. Without `within`, mostly from the indexes.
 fn shared(within: &str) -> String {
+    let events = "from events where events.project = projects.id and at_us >= :since";
     format!(
-        "select project, max(at_us) as at_us, count(*) as events, 0 as observations, 0 as summaries,
-             0 as tokens, 0 as cost_micros from events {within} group by project
+        "select id as project, (select max(at_us) {events}) as at_us,
+             (select count(*) {events}) as events, 0 as observations, 0 as summaries,
+             0 as tokens, 0 as cost_micros from projects
+             where exists (select 1 {events})
          union all select project, max(at_us), 0, count(*), 0, 0, 0
              from visible_observations {within} group by project
          union all select project, max(at_us), 0, 0, count(*), 0, 0
@@ -160,11 +181,32 @@ impl Store {
                      (select owner from projects where label = :project or key = :project))"
             }
         };
+        // Events outside of projects belong to all of them together only.
+        let parts = match project {
+            None => "select id from projects union all select null",
+            Some(_) => {
+                "select id from projects where owner in
+                     (select owner from projects where label = :project or key = :project)"
+            }
+        };
         let sql = format!(
-            "select date(day * 86400, 'unixepoch'), {} from ({})
-             where coalesce(:project, '') is not null group by day order by day",
-            AMOUNTS.map(|name| format!("sum({name})")).join(", "),
-            COUNTED.map(|table| counted(table, within)).join(" union all ")
+            "with recursive parts(id) as ({parts}),
+             ends(first, last) as (
+                 select min((select min(at_us) from events where project is parts.id and at_us >= :since)),
+                     max((select max(at_us) from events where project is parts.id)) from parts),
+             days(day) as (
+                 select (first / 1000000 + :offset) / 86400 from ends where first is not null
+                 union all select day + 1 from days, ends
+                     where day < (last / 1000000 + :offset) / 86400)
+             select date(day * 86400, 'unixepoch'), {sums} from ({tables})
+             where coalesce(:project, '') is not null group by day having {any} order by day",
+            sums = AMOUNTS.map(|name| format!("sum({name})")).join(", "),
+            any = AMOUNTS.map(|name| format!("sum({name}) > 0")).join(" or "),
+            tables = [counted_by_day(within)]
+                .into_iter()
+                .chain(COUNTED.map(|table| counted(table, within)))
+                .collect::<Vec<_>>()
+                .join(" union all "),
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
         let values = named_params! {

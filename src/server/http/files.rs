@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use axum::{Json, extract::State};
-use claude_mem_projections::FileCount;
+use axum::{extract::State, response::Response};
+use claude_mem_core::app::App;
+use claude_mem_projections::{FileCount, Store};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    error::{ApiResult, Problem, QueryParams},
+    error::{ApiError, Problem, QueryParams},
     feed::given,
     state::AppState,
     time_params::{epoch, rfc3339},
@@ -57,7 +58,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<AppState>> {
 async fn files(
     State(state): State<Arc<AppState>>,
     QueryParams(params): QueryParams<FileParams>,
-) -> ApiResult<Files> {
+) -> Result<Response, ApiError> {
     let limit = params.limit.unwrap_or(LIMIT).min(LIMIT_MAX);
     let project = given(params.project);
     let item = |found: FileCount| FileItem {
@@ -68,6 +69,10 @@ async fn files(
         last_at: rfc3339(found.at_us),
         last_at_epoch: epoch(found.at_us),
     };
-    let found = state.read(move |store, _| Ok(store.file_counts(project.as_deref(), limit)?));
-    Ok(Json(Files { items: found.await?.into_iter().map(item).collect() }))
+    let question = format!("files {limit} {}", project.as_deref().unwrap_or_default());
+    let found = move |store: &Store, _: &App| {
+        let found = store.file_counts(project.as_deref(), limit)?;
+        Ok(Files { items: found.into_iter().map(item).collect() })
+    };
+    state.read_cached(question, found).await
 }

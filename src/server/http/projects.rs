@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use axum::{Json, extract::State};
+use axum::{Json, extract::State, response::Response};
 use claude_mem_projections::Store;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -177,7 +177,7 @@ fn recorded(store: &Store, name: &str) -> Result<String, ApiError> {
 /// Lists projects, latest first.
 #[utoipa::path(get, path = "/api/projects", tag = "reading", security(("token" = [])),
     responses((status = 200, body = ProjectList), (status = "4XX", body = Problem)))]
-async fn projects(State(state): State<Arc<AppState>>) -> ApiResult<ProjectList> {
+async fn projects(State(state): State<Arc<AppState>>) -> Result<Response, ApiError> {
     let found = |store: &Store| {
         let details = store
             .project_stats(0)?
@@ -198,7 +198,7 @@ async fn projects(State(state): State<Arc<AppState>>) -> ApiResult<ProjectList> 
         });
         Ok(ProjectList { details: details.collect(), projects: named(store)? })
     };
-    state.read(move |store, _| found(store)).await.map(Json)
+    state.read_cached("projects".into(), move |store, _| found(store)).await
 }
 
 pub(super) fn named(store: &Store) -> Result<Projects, ApiError> {

@@ -3,9 +3,16 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
-use claude_mem_projections::{SessionQuery, Store};
+use axum::{
+    body::Bytes,
+    http::header::CONTENT_TYPE,
+    response::{IntoResponse, Response},
+};
+use claude_mem_projections::{FeedPosition, SessionQuery, Store};
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -24,8 +31,10 @@ const STORES_MAX: usize = 2;
 /// Page cache of each database. The system caches the file, too; a larger cache only made the
 /// worker grow with the database, to 64 MB.
 const CACHE_KB_MAX: u32 = 512;
-/// Maximum number of cached projects, and of cached clients.
+/// Maximum number of cached projects, of cached clients, and of cached answers.
 const CACHED_MAX: usize = 256;
+/// Maximum age of a cached answer.
+const ANSWER_AGE_MAX: Duration = Duration::from_secs(60);
 
 /// State shared by all requests.
 #[derive(Debug)]
@@ -38,8 +47,18 @@ pub(super) struct AppState {
     jobs: Semaphore,
     stores: Mutex<Vec<Store>>,
     projects: Mutex<HashMap<String, ProjectId>>,
+    /// Answers that take long to compute, by question.
+    answers: Mutex<HashMap<String, Answer>>,
     /// The clients of recent sessions.
     clients: Mutex<HashMap<String, String>>,
+}
+
+/// An answer, and the position of the database that it was read at.
+#[derive(Debug, Clone)]
+struct Answer {
+    position: FeedPosition,
+    at: Instant,
+    body: Bytes,
 }
 
 impl AppState {
@@ -52,6 +71,7 @@ impl AppState {
             jobs: Semaphore::new(JOBS_MAX),
             stores: Mutex::default(),
             projects: Mutex::default(),
+            answers: Mutex::default(),
             clients: Mutex::default(),
             shared,
         })
@@ -73,6 +93,32 @@ impl AppState {
             found
         })
         .await
+    }
+
+    /// Reads from the database, unless nothing was recorded since the same question was answered.
+    /// Hiding a host records nothing, so an answer counts for a short time only.
+    pub(super) async fn read_cached<T: Serialize>(
+        self: &Arc<Self>,
+        question: String,
+        work: impl FnOnce(&Store, &App) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<Response, ApiError> {
+        let state = Arc::clone(self);
+        let read = self.read(move |store, app| {
+            let position = store.feed_end()?;
+            let known = lock(&state.answers).get(&question).cloned();
+            if let Some(known) = known
+                && known.position == position
+                && known.at.elapsed() < ANSWER_AGE_MAX
+            {
+                return Ok(known.body);
+            }
+            let body = serde_json::to_vec(&work(store, app)?);
+            let body = Bytes::from(body.map_err(|error| ApiError::failed(error.to_string()))?);
+            let answer = Answer { position, at: Instant::now(), body: body.clone() };
+            remember(&state.answers, question, answer);
+            Ok(body)
+        });
+        Ok(([(CONTENT_TYPE, "application/json")], read.await?).into_response())
     }
 
     /// Appends events and indexes them.
@@ -152,6 +198,7 @@ impl AppState {
         let (links, keys) = self.viewers.entries();
         json!({
             "projects": lock(&self.projects).len(),
+            "answers": lock(&self.answers).len(),
             "clients": lock(&self.clients).len(),
             "databases": lock(&self.stores).len(),
             "links": links,

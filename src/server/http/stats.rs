@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, sync::Arc};
 
-use axum::{Json, extract::State};
+use axum::{Json, extract::State, response::Response};
 use claude_mem_projections::{DayStats, ProjectStats, Store};
 use jiff::{ToSpan, tz::TimeZone};
 use serde::{Deserialize, Serialize};
@@ -188,14 +188,16 @@ struct Day {
 async fn daily(
     State(state): State<Arc<AppState>>,
     QueryParams(params): QueryParams<DailyParams>,
-) -> ApiResult<Daily> {
+) -> Result<Response, ApiError> {
     let days = params.days.unwrap_or(DAYS).clamp(1, DAYS_MAX);
+    let project = given(params.project);
+    let today = state.shared.clock.now().to_zoned(TimeZone::system()).date();
+    let question = format!("daily {days} {today} {}", project.as_deref().unwrap_or_default());
     let found = move |store: &Store, app: &App| {
         let now = app.clock.now().to_zoned(TimeZone::system());
         let first = now.checked_sub((days - 1).days()).and_then(|day| day.start_of_day());
         let since_us = first.map_or(0, |first| first.timestamp().as_microsecond().max(0));
         let offset = i64::from(now.offset().seconds());
-        let project = given(params.project);
         let days = store.daily_stats(since_us.cast_unsigned(), offset, project.as_deref())?;
         let day = |day: DayStats| Day {
             day: day.day,
@@ -227,7 +229,7 @@ async fn daily(
                 .collect(),
         })
     };
-    state.read(found).await.map(Json)
+    state.read_cached(question, found).await
 }
 
 /// Health of the log.

@@ -12,6 +12,9 @@ const SPANS = [
   [365, "A year"],
 ];
 
+/** Below this, the size of the log needs no chart. */
+const LOG_BYTES_SHOWN = 100_000_000;
+
 export default async function stats(main, { query }) {
   const span = Number(query.get("days")) || 30;
   const project = query.get("project") ?? "";
@@ -52,7 +55,7 @@ export default async function stats(main, { query }) {
     );
   }
   await draw();
-  const renew = calm(2_000, () => draw().catch(() => {}));
+  const renew = calm(5_000, () => draw().catch(() => {}));
   return {
     title: "Stats",
     changed: (change) => /^(new_|forgotten|processing)/.test(change.type) && renew(),
@@ -148,6 +151,7 @@ function plots(days, { log }, projects, project) {
       series: [{ name: "Dollars", key: "cost_usd", style: "one" }],
     }),
     !project &&
+      log.size >= LOG_BYTES_SHOWN &&
       columns({
         title: "Size of the log",
         days: grown,
