@@ -20,6 +20,7 @@ use claude_mem_core::{
     time_arg::local,
 };
 use claude_mem_memory::{
+    event_subject::subject,
     memory_json::DetailsJson,
     report::{GroupBy, report},
     resolve,
@@ -166,7 +167,9 @@ fn print(
     body(&mut text, &app.output, &details.body);
     let related = related.iter().map(|other| format!("{}  {}", other.id, other.title));
     many(&mut text, &app.output, "related", &related.collect::<Vec<_>>());
-    provenance(&mut text, &app.output, &details.provenance);
+    // An event that a compaction erased is named by its kind alone.
+    let recorded = sources(app, &details.provenance).unwrap_or_default();
+    provenance(&mut text, &app.output, &details.provenance, &recorded);
     usage(&mut text, &app.output, details.usage.unwrap_or_default());
     for event in events {
         let _ = write!(text, "\n{}", log::show::whole(event, &app.output));
@@ -280,7 +283,7 @@ fn usage(text: &mut String, output: &Output, Usage { sessions, fetches }: Usage)
     }
 }
 
-fn provenance(text: &mut String, output: &Output, provenance: &Provenance) {
+fn provenance(text: &mut String, output: &Output, provenance: &Provenance, recorded: &[Recorded]) {
     let host = provenance.host.as_ref().map(|host| format!("  on {host}")).unwrap_or_default();
     let Provenance { origin, event, .. } = provenance;
     let branch = provenance.branch.as_ref().map(|branch| format!("  branch {branch}"));
@@ -301,9 +304,11 @@ fn provenance(text: &mut String, output: &Output, provenance: &Provenance) {
         ));
     }
     for source in &provenance.sources {
-        let tool = source.tool.as_deref().unwrap_or("");
-        let SourceEvent { seq, event, kind, .. } = source;
-        lines.push(format!("from {}  {event}  {kind} {tool}", local_seq(*seq)));
+        let SourceEvent { seq, kind, .. } = source;
+        let place = local_seq(*seq);
+        let found = recorded.iter().find(|recorded| recorded.seq == place);
+        let what = found.map(|recorded| subject(&recorded.event)).unwrap_or_default();
+        lines.push(format!("from {place}  {kind}  {what}"));
     }
     for line in lines {
         let _ = writeln!(text, "{}", output.dim(recall::plain(line.trim_end()).as_str()));
