@@ -173,6 +173,10 @@ mod tests {
         assert_eq!(names(&store.page(&search, None).unwrap()), ["S3", "S2", "S1"]);
         let search = Search { project: Some("a".into()), ..Search::default() };
         assert_eq!(names(&store.page(&search, None).unwrap()), ["S2", "4", "3", "P2"]);
+        for (host, count) in [(0, 12), (1, 0)] {
+            let search = Search { host: Some(host), ..Search::default() };
+            assert_eq!(store.page(&search, None).unwrap().len(), count, "host {host}");
+        }
         let search = Search { project: Some("unknown".into()), ..Search::default() };
         assert_eq!(names(&store.page(&search, None).unwrap()), [""; 0]);
         assert!("7".parse::<PageCursor>().is_err() && "x-3".parse::<PageCursor>().is_err());

@@ -26,7 +26,6 @@ export function onKey(run) {
  */
 export async function enter() {
   const [link, ...rest] = location.hash.slice(1).split("/");
-  const path = `/${rest.join("/")}`;
   history.replaceState(null, "", location.pathname);
   if (!link) return undefined;
   const answer = await fetch("/api/viewer/session", {
@@ -41,8 +40,17 @@ export async function enter() {
   } catch {
     // Without storage the key lasts until the page is closed.
   }
-  // Two slashes would begin the address of another server.
-  return path.startsWith("//") ? "/" : path;
+  return inside(`/${rest.join("/")}`);
+}
+
+/** The path, unless a browser would read it as the address of another server. */
+function inside(path) {
+  try {
+    const { origin, pathname, search } = new URL(path, location.origin);
+    return origin === location.origin ? pathname + search : "/";
+  } catch {
+    return "/";
+  }
 }
 
 const authorization = () => (key ? { authorization: `Bearer ${key}` } : {});
