@@ -69,15 +69,24 @@ const NAMES = ["q", "project", "kind", "file", "since", "until", "session", "ord
 /** What the worker knows of, to choose from. */
 let known = { types: [], concepts: [], hosts: [] };
 let isKnown = false;
+let asking;
 
 /** The names of machines by number, if there are several. */
 export const hostNames = () => Object.fromEntries(known.hosts.map(({ number, name }) => [number, name]));
 
-/** Asks once for the values to choose from. */
-export async function knowValues() {
-  if (isKnown) return;
-  known = { ...known, ...(await get("/api/types")) };
-  isKnown = true;
+/** Asks once for the values to choose from; after a failure again. */
+export function knowValues() {
+  asking ??= get("/api/types").then(
+    (values) => {
+      known = { ...known, ...values };
+      isKnown = true;
+    },
+    (error) => {
+      asking = undefined;
+      throw error;
+    },
+  );
+  return asking;
 }
 
 /** The filters of an address. */
