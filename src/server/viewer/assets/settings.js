@@ -116,7 +116,14 @@ function row(setting, save) {
         setting.unit ? `${setting.label} (${setting.unit})` : setting.label,
       ),
       h("p", { id: `${name}-meaning` }, prose(meaning)),
-      command && source !== "environment" && h("pre", { class: "command" }, command),
+      command &&
+        source !== "environment" &&
+        h(
+          "details",
+          { class: "raw" },
+          h("summary", null, "Change it in a terminal"),
+          h("pre", { class: "command", tabindex: 0 }, command),
+        ),
       wrong,
     ),
     h(
