@@ -22,6 +22,7 @@ target() {
     Linux-aarch64 | Linux-arm64) echo aarch64-unknown-linux-gnu ;;
     Darwin-x86_64) echo x86_64-apple-darwin ;;
     Darwin-arm64) echo aarch64-apple-darwin ;;
+    MINGW* | MSYS* | CYGWIN*) fail "this script is for Linux and macOS" "unpack the .zip, or run \`npx claude-mem install\`" ;;
     *) fail "there is no binary for $(uname -s) on $(uname -m)" "build it with Rust, as the README describes" ;;
   esac
 }
