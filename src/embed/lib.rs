@@ -1,4 +1,4 @@
-//! Turns text into vectors of its meaning: a BERT encoder over a model file, one text at a time.
+//! Turns text into vectors of its meaning: a BERT encoder over a model file.
 //!
 //! No I/O and no clock. The same text gives the same bits on every processor, so that vectors made on
 //! one machine can be compared with, and checked on, any other.
@@ -89,20 +89,32 @@ impl<'a> Model<'a> {
     ///
     /// A damaged model can give values that are not numbers; then every dimension is zero.
     pub fn embed(&self, text: &str, role: Role) -> Vec<f32> {
-        self.embed_by(text, role, Instructions::of_this_processor())
+        self.embed_all(&[text], role).into_iter().next().unwrap_or_default()
     }
 
-    fn embed_by(&self, text: &str, role: Role, instructions: Instructions) -> Vec<f32> {
-        let mut vector = self.encoder.encode(&self.tokens(text, role), instructions);
-        let length = kernel::dot(&vector, &vector).sqrt();
-        if length.is_normal() {
-            for value in &mut vector {
-                *value /= length;
-            }
-        } else {
-            vector.fill(0.0);
+    /// The vectors of several texts: faster than one after the other, with the same bits.
+    pub fn embed_all(&self, texts: &[&str], role: Role) -> Vec<Vec<f32>> {
+        self.embed_by(texts, role, Instructions::fastest())
+    }
+
+    fn embed_by(&self, texts: &[&str], role: Role, instructions: Instructions) -> Vec<Vec<f32>> {
+        let tokens: Vec<Vec<u32>> = texts.iter().map(|text| self.tokens(text, role)).collect();
+        let mut vectors = Vec::with_capacity(texts.len());
+        let mut rest = &tokens[..];
+        while !rest.is_empty() {
+            let mut total = 0;
+            let fits = rest.iter().take_while(|tokens| {
+                total += tokens.len();
+                total <= self.header.tokens_max
+            });
+            let (batch, after) = rest.split_at(fits.count().max(1));
+            vectors.extend(self.encoder.encode(batch, instructions));
+            rest = after;
         }
-        vector
+        for vector in &mut vectors {
+            normalize(vector);
+        }
+        vectors
     }
 
     /// The pieces of a text between the marks of its beginning and end.
@@ -134,6 +146,17 @@ impl<'a> Model<'a> {
     /// beginning with the last 40 words of the one before. A text without words has none.
     pub fn windows<'t>(&self, text: &'t str) -> Vec<&'t str> {
         windows::of(text)
+    }
+}
+
+fn normalize(vector: &mut [f32]) {
+    let length = kernel::dot(vector, vector).sqrt();
+    if length.is_normal() {
+        for value in vector {
+            *value /= length;
+        }
+    } else {
+        vector.fill(0.0);
     }
 }
 

@@ -57,16 +57,40 @@ fn vectors_are_those_of_the_reference_runtime() {
     }
 }
 
+/// The beginnings of the reference texts.
+fn beginnings(chars: usize) -> Vec<String> {
+    reference().iter().map(|(text, _)| text.chars().take(chars).collect()).collect()
+}
+
 #[test]
 fn vector_instructions_change_no_bit() {
     let model = model();
-    for (number, (text, _)) in reference().iter().enumerate() {
-        // Baseline code takes seconds for one long text.
-        let most = if number == 0 { usize::MAX } else { 12 };
-        let text: String = text.chars().take(most).collect();
-        let baseline = model.embed_by(&text, Role::Memory, Instructions::Baseline);
-        assert_eq!(bits(&baseline), bits(&model.embed(&text, Role::Memory)), "{text:?}");
+    // Baseline code takes seconds for one long text.
+    let mut texts = beginnings(8);
+    texts[0] = reference().swap_remove(0).0;
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let embed = |instructions| {
+        let vectors = model.embed_by(&texts, Role::Memory, instructions);
+        vectors.iter().map(|vector| bits(vector)).collect::<Vec<_>>()
+    };
+    let baseline = embed(Instructions::Baseline);
+    for instructions in Instructions::supported().into_iter().skip(1) {
+        assert_eq!(embed(instructions), baseline, "{instructions:?}");
     }
+}
+
+#[test]
+fn other_texts_beside_a_text_change_no_bit() {
+    let model = model();
+    // Together, more tokens than the model takes at once.
+    let texts = [beginnings(60), beginnings(61), beginnings(62)].concat();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let vectors = model.embed_all(&texts, Role::Memory);
+    assert_eq!(vectors.len(), texts.len());
+    for (text, vector) in texts.iter().zip(vectors) {
+        assert_eq!(bits(&model.embed(text, Role::Memory)), bits(&vector), "{text:?}");
+    }
+    assert_eq!(model.embed_all(&[], Role::Memory), Vec::<Vec<f32>>::new());
 }
 
 #[test]
