@@ -38,15 +38,16 @@ impl Distill {
         let wait_max = Duration::from_secs(self.wait);
         let options = RunOptions { is_due_only: self.due, wait_max, ..RunOptions::default() };
         let distilled = claude_mem_distill::distill(app, &options)?;
+        let reported = report(app, &distilled, self.json);
         embed_without_worker(app);
-        report(app, &distilled, self.json)
+        reported
     }
 }
 
 /// Gives new memories their vectors. The worker does that by itself, and a failure changes nothing about the memories.
-/// After an import there may be thousands, which would take many times as long as distilling them.
+/// After an import there may be tens of thousands, which would take longer than anybody waits for one command.
 fn embed_without_worker(app: &mut App) {
-    const TIME_MAX: Duration = Duration::from_secs(300);
+    const TIME_MAX: Duration = Duration::from_secs(30 * 60);
     if is_worker_running(&app.paths.data) {
         return;
     }

@@ -1,6 +1,10 @@
 //! `claude-mem index`: bring the database and the vectors up to date, in the foreground.
 
-use std::time::{Duration, Instant};
+use std::{
+    num::NonZero,
+    thread,
+    time::{Duration, Instant},
+};
 
 use clap::Args;
 use claude_mem_projections::Store;
@@ -55,7 +59,7 @@ impl Index {
     }
 }
 
-/// Embeds what is missing for about `time_max`, with progress.
+/// Embeds what is missing for about `time_max`, on all processors, with progress.
 pub(crate) fn embed(
     app: &App,
     store: &Store,
@@ -63,7 +67,8 @@ pub(crate) fn embed(
     time_max: Duration,
 ) -> Result<Option<Embedded>, Failure> {
     let (mut progress, began) = (None, Instant::now());
-    embed_missing(app, store, depth, |done, total, _| {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    embed_missing(app, store, depth, threads, |done, total, _| {
         progress.get_or_insert_with(|| Progress::new("embedding", total)).show(done, "memories");
         began.elapsed() < time_max
     })

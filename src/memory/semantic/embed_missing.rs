@@ -1,6 +1,11 @@
 //! Embeds memories that lack a vector, newest first.
 
-use std::collections::HashSet;
+use std::{
+    collections::HashSet,
+    panic::resume_unwind,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
 
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_embed::Role;
@@ -18,6 +23,11 @@ pub enum Depth {
     Texts,
 }
 
+/// Memories that are embedded together, if there are several threads: the weights are read once for all their texts.
+const TOGETHER: usize = 4;
+/// Memories that each thread embeds before they are written.
+const PER_THREAD: usize = 24;
+
 /// What was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Embedded {
@@ -31,12 +41,14 @@ pub struct Embedded {
 
 /// Embeds what is missing, and erases vectors of memories that are no longer visible. `None` without a model.
 ///
-/// Before each memory, `go_on` gets the number of memories done and to do in this run, and the counts; it can wait, or end the run
-/// with `false`. A run also ends when the database or the vector file is replaced; the next one does the rest.
+/// Before each memory, or before some memories per thread, `go_on` gets the number of memories done and to do in this run, and
+/// the counts; it can wait, or end the run with `false`. A run also ends when the database or the vector file is replaced; the
+/// next one does the rest.
 pub fn embed_missing(
     app: &App,
     store: &Store,
     depth: Depth,
+    threads: usize,
     mut go_on: impl FnMut(usize, usize, VectorCounts) -> bool,
 ) -> Result<Option<Embedded>, Failure> {
     let Some(model) = open_model(app)? else { return Ok(None) };
@@ -54,39 +66,104 @@ pub fn embed_missing(
         counts: VectorCounts { memories: names.len(), missing: missing.len() },
         ..Embedded::default()
     };
-    for (at, name) in missing.iter().enumerate() {
-        if !go_on(at, missing.len(), done.counts) || store.is_replaced() {
+    let turn = if threads > 1 { threads * PER_THREAD } else { 1 };
+    for (turns, names) in missing.chunks(turn).enumerate() {
+        if !go_on(turns * turn, missing.len(), done.counts) || store.is_replaced() {
             break;
         }
-        match embed(model, store, &mut writer, *name)? {
-            Put::Done => done.embedded += 1,
-            Put::Outdated => {}
-            Put::Replaced => break,
+        let texts = read(store, &writer, names)?;
+        for (memory, windows) in embed(model, &texts, threads) {
+            match put(store, &mut writer, memory, &windows)? {
+                Put::Done => done.embedded += 1,
+                Put::Outdated => {}
+                Put::Replaced => return Ok(Some(done)),
+            }
         }
-        done.counts.missing -= 1;
+        done.counts.missing -= names.len();
     }
     Ok(Some(done))
 }
 
-/// Gives a memory its vectors.
-fn embed(
-    model: &EmbeddingModel,
-    store: &Store,
-    writer: &mut VectorWriter,
+/// What a memory says, and which of its windows have a vector already.
+struct Unembedded {
     name: MemoryId,
-) -> Result<Put, Failure> {
-    let Some(texts) = store.embedding_texts(name)? else { return Ok(Put::Outdated) };
-    let known: Vec<Digest> = writer.vectors().digests(key(name)).collect();
-    let windows: Vec<Window> = windows(model, &texts)
-        .into_iter()
-        .map(|(digest, text)| {
-            let vector = (!known.contains(&digest)).then(|| model.embed(text, Role::Memory));
-            Window { digest, vector }
+    texts: Vec<String>,
+    known: Vec<Digest>,
+}
+
+/// The texts of those memories that are still there.
+fn read(
+    store: &Store,
+    writer: &VectorWriter,
+    names: &[MemoryId],
+) -> Result<Vec<Unembedded>, Failure> {
+    let mut found = Vec::new();
+    for name in names {
+        if let Some(texts) = store.embedding_texts(*name)? {
+            let known = writer.vectors().digests(key(*name)).collect();
+            found.push(Unembedded { name: *name, texts, known });
+        }
+    }
+    Ok(found)
+}
+
+/// Makes the vectors of some memories. This thread works, too.
+fn embed<'t>(
+    model: &EmbeddingModel,
+    memories: &'t [Unembedded],
+    threads: usize,
+) -> Vec<(&'t Unembedded, Vec<Window>)> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        while let Some(memories) =
+            memories.chunks(TOGETHER).nth(next.fetch_add(1, Ordering::Relaxed))
+        {
+            done.extend(memories.iter().zip(embed_windows(model, memories)));
+        }
+        done
+    };
+    thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut done = work();
+        for other in others {
+            done.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        done
+    })
+}
+
+/// The windows of each memory, with vectors for those that have none.
+fn embed_windows(model: &EmbeddingModel, memories: &[Unembedded]) -> Vec<Vec<Window>> {
+    let windows: Vec<_> = memories.iter().map(|memory| windows(model, &memory.texts)).collect();
+    let all = memories.iter().zip(&windows);
+    let new: Vec<&str> = all
+        .flat_map(|(memory, windows)| {
+            let new = windows.iter().filter(|(digest, _)| !memory.known.contains(digest));
+            new.map(|(_, text)| *text)
         })
         .collect();
-    // Asked under the lock of the file: it may have been forgotten meanwhile.
-    let is_current = || store.embedding_texts(name).is_ok_and(|now| now.as_ref() == Some(&texts));
-    writer.put(key(name), &windows, is_current).map_err(|error| failed(&error))
+    let mut vectors = model.embed_all(&new, Role::Memory).into_iter();
+    let mut window = |memory: &Unembedded, digest: Digest| {
+        let is_known = memory.known.contains(&digest);
+        Window { digest, vector: if is_known { None } else { vectors.next() } }
+    };
+    let windows = memories.iter().zip(windows).map(|(memory, windows)| {
+        windows.into_iter().map(|(digest, _)| window(memory, digest)).collect()
+    });
+    windows.collect()
+}
+
+/// Gives a memory its vectors, unless it was forgotten or changed meanwhile, which is asked under the lock of the file.
+fn put(
+    store: &Store,
+    writer: &mut VectorWriter,
+    memory: &Unembedded,
+    windows: &[Window],
+) -> Result<Put, Failure> {
+    let texts = Some(&memory.texts);
+    let is_current = || store.embedding_texts(memory.name).is_ok_and(|now| now.as_ref() == texts);
+    writer.put(key(memory.name), windows, is_current).map_err(|error| failed(&error))
 }
 
 fn missing(

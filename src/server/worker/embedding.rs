@@ -88,7 +88,7 @@ fn turn(shared: &Arc<Shared>, depth: Depth) -> Result<bool, Failure> {
     store.limit_cache(CACHE_KB)?;
     // A worker that still has something to embed is not idle.
     let mut busy = None;
-    let done = embed_missing(&app, &store, depth, |_, _, counts| {
+    let done = embed_missing(&app, &store, depth, 1, |_, _, counts| {
         busy.get_or_insert_with(|| shared.busy());
         shared.board.note(|progress| progress.vectors = Some(counts));
         while shared.is_searching() && !shared.is_ending() {
