@@ -3,7 +3,9 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 use claude_mem_embed::{Model, Role};
-use claude_mem_vectors::{Vectors, directory, file, format::Record};
+use claude_mem_vectors::{
+    MemoryKey, Put, VectorWriter, Vectors, Window, directory, erase, file, format::Record,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -94,6 +96,23 @@ fn index_makes_what_is_missing_and_deleting_it_costs_only_time() {
     assert!(found.contains("passwords"), "{found}");
     run(&sandbox, &["index"]).ok();
     assert_eq!(records(&sandbox.data()), before);
+
+    let checked = "vectors of 2 memories: made again and compared";
+    assert!(run(&sandbox, &["verify"]).ok().contains(checked));
+    exchange_vector(&sandbox.data(), best[0].0);
+    let failed = run(&sandbox, &["verify"]).fails(1);
+    assert!(failed.contains("the vectors of 1 are not of their texts"), "{failed}");
+}
+
+/// Gives a memory the vector of another text.
+fn exchange_vector(data: &Path, memory: MemoryKey) {
+    let model = model();
+    let digest = vectors(data).unwrap().digests(memory).next().unwrap();
+    erase(&directory(data), |_, record| record.key() == memory).unwrap();
+    let path = file(data, &model.id().0);
+    let mut writer = VectorWriter::open(&path, model.id().0, &model.center()).unwrap().unwrap();
+    let window = Window { digest, vector: Some(model.embed(COLOUR, Role::Memory)) };
+    assert_eq!(writer.put(memory, &[window], || true).unwrap(), Put::Done);
 }
 
 #[test]

@@ -125,6 +125,11 @@ impl<'a> Record<'a> {
         &self.0[RECORD_HEADER_BYTES..]
     }
 
+    /// Whether scale and components have the same bits.
+    pub(crate) fn has_vector_of(self, other: Record<'_>) -> bool {
+        self.0[32..] == other.0[32..]
+    }
+
     /// The vector, as exactly as the record has it.
     pub fn vector(self, center: &[f32]) -> Vec<f32> {
         let components = self.components().iter().zip(center);

@@ -10,7 +10,7 @@ use memmap2::Mmap;
 
 use crate::{
     Digest, MemoryKey, ModelId,
-    format::{HEADER_BYTES, Header, Record},
+    format::{HEADER_BYTES, Header, Record, encode_record},
 };
 
 /// The memory of a record that does not count.
@@ -111,6 +111,16 @@ impl Vectors {
         let mut records = numbers.iter().map(|number| self.record(*number as usize));
         let record = records.find(|record| record.digest() == *digest)?;
         Some(record.vector(&self.center))
+    }
+
+    /// Whether the record of a memory's text has exactly this vector.
+    pub fn is_vector_of(&self, key: MemoryKey, digest: &Digest, vector: &[f32]) -> bool {
+        let numbers = if self.is_readable() { self.records_of(key) } else { &[] };
+        let mut records = numbers.iter().map(|number| self.record(*number as usize));
+        let mut expected = Vec::new();
+        encode_record(&mut expected, key, 0, digest, vector, &self.center);
+        let expected = Record::unchecked(&expected);
+        records.any(|record| record.digest() == *digest && record.has_vector_of(expected))
     }
 
     /// Whether the mapping can be read: somebody else may have truncated the file, and then reading would end the process.

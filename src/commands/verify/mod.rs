@@ -15,11 +15,13 @@ use claude_mem_core::{
     failure::Failure,
     format::{bytes, count},
 };
+use claude_mem_memory::semantic::{CheckedVectors, check_vectors, vectors_directory};
 
 /// Check all stored data for damage
 ///
-/// Checks every byte of the log against its checksums, seals and links, and the integrity of the database. Damaged
-/// bytes are copied to `log/quarantine/`; the originals stay unchanged. Exits with code 1 if an event is lost.
+/// Checks every byte of the log against its checksums, seals and links, and the integrity of the database. Embeds some
+/// memories again and compares their vectors. Damaged bytes are copied to `log/quarantine/`; the originals stay
+/// unchanged. Exits with code 1 if an event is lost.
 /// `--remote` checks the backup, too.
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
@@ -47,18 +49,27 @@ impl Verify {
         };
         let quarantined = quarantine_damage(app, &report);
         let memory = damage_of_memory(app);
+        let vectors = sampled_vectors(app);
         let remote = match self.remote {
             true => Some(remote::look(app, self.from.as_deref(), &report, self.repair)?),
             false => None,
         };
         if self.json {
             let mut object = to_json(&report, &quarantined, &memory);
+            object["vectors"] = json!(vectors.as_ref().map(|found| {
+                let wrong: Vec<String> = found.wrong.iter().map(ToString::to_string).collect();
+                json!({"checked": found.checked, "wrong": wrong})
+            }));
             if let Some(remote) = &remote {
                 object["remote"] = remote.to_json();
             }
             app.output.json(&object)?;
         } else {
             print_report(app, &report, &quarantined, &memory)?;
+            if let Some(found) = &vectors {
+                let memories = count(found.checked, "memory");
+                app.output.line(format_args!("vectors of {memories}: made again and compared"))?;
+            }
             if let Some(remote) = &remote {
                 remote.print_report(app)?;
             }
@@ -67,7 +78,8 @@ impl Verify {
             Some(remote) => remote.verdict(&report)?,
             None => verdict(&report)?,
         }
-        verdict_of_memory(&memory)
+        verdict_of_memory(&memory)?;
+        verdict_of_vectors(app, vectors.as_ref())
     }
 }
 
@@ -101,6 +113,15 @@ fn damage_of_memory(app: &App) -> Vec<String> {
         Ok(Some(store)) => store.damage().unwrap_or_else(|error| vec![error.to_string()]),
         Err(error) => vec![error.to_string()],
     }
+}
+
+/// Vectors of some memories, compared with their texts. `None` if there are none, or if the database is damaged.
+fn sampled_vectors(app: &mut App) -> Option<CheckedVectors> {
+    let store = Store::open_read_only(&app.paths.memory()).ok().flatten()?;
+    check_vectors(app, &store).unwrap_or_else(|failure| {
+        app.output.say(format_args!("warning: {}", failure.in_one_line()));
+        None
+    })
 }
 
 fn to_json(report: &Report, gaps: &[(Gap, Option<PathBuf>)], memory: &[String]) -> Value {
@@ -182,4 +203,15 @@ fn verdict_of_memory(memory: &[String]) -> Result<(), Failure> {
             .remedy("rebuild it with `claude-mem replay`"));
     }
     Ok(())
+}
+
+fn verdict_of_vectors(app: &App, found: Option<&CheckedVectors>) -> Result<(), Failure> {
+    let Some(found) = found.filter(|found| !found.wrong.is_empty()) else { return Ok(()) };
+    let names: Vec<String> = found.wrong.iter().map(ToString::to_string).collect();
+    let dir = vectors_directory(app);
+    Err(Failure::new(format!("the vectors of {} are not of their texts", names.join(", ")))
+        .meaning(
+            "search by meaning may find the wrong memories; the memories themselves are intact",
+        )
+        .remedy(format!("make them again with `rm -r '{}' && claude-mem index`", dir.display())))
 }

@@ -2,23 +2,25 @@
 //!
 //! Vectors are a cache ([`claude_mem_vectors`]). Whoever deletes `vectors/` loses the time to make them again.
 
+mod check;
 mod embed_missing;
 mod erase;
 mod model;
 mod nearness;
 mod related;
 
+pub use check::{CheckedVectors, check_vectors};
 pub use embed_missing::{Depth, Embedded, embed_missing};
 pub use erase::{erase_changed, erase_hidden, erase_memory};
 pub use model::{EmbeddingModel, open_model};
 pub use nearness::{Ranking, with_meaning};
 pub use related::{RelatedMemory, related};
 
-use std::collections::HashSet;
+use std::{collections::HashSet, path::PathBuf};
 
 use claude_mem_core::{app::App, failure::Failure};
 use claude_mem_projections::{Store, search::MemoryId};
-use claude_mem_vectors::{Digest, MemoryKey, Vectors, digest};
+use claude_mem_vectors::{Digest, MemoryKey, Vectors, digest, directory};
 use serde::Serialize;
 
 /// How many memories have a vector.
@@ -28,6 +30,11 @@ pub struct VectorCounts {
     pub memories: usize,
     /// Those without one.
     pub missing: usize,
+}
+
+/// Where vectors are kept.
+pub fn vectors_directory(app: &App) -> PathBuf {
+    directory(&app.paths.data)
 }
 
 /// The key of a memory in vector files.

@@ -41,7 +41,7 @@ pub enum Ranking {
     WordsOnly,
 }
 
-/// The vector file that the last search used.
+/// The vector file of the last use.
 static OPEN: Mutex<Option<(PathBuf, Arc<Vectors>)>> = Mutex::new(None);
 
 /// More words of a query add time, and little meaning.
@@ -96,7 +96,7 @@ fn beginning(text: &str) -> &str {
 
 /// The vectors of this data directory and model, with all that was added meanwhile. While another
 /// search uses them, they stay as they are.
-fn opened(app: &App, model: &EmbeddingModel) -> Result<Option<Arc<Vectors>>, Failure> {
+pub(super) fn opened(app: &App, model: &EmbeddingModel) -> Result<Option<Arc<Vectors>>, Failure> {
     let path = file(&app.paths.data, &model.id().0);
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, vectors)) = open.as_mut().filter(|(known, _)| *known == path) {

@@ -10,7 +10,7 @@ use claude_mem_vectors::{MemoryKey, Vectors};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{EmbeddingModel, key, open_model, open_vectors, windows};
+use super::{EmbeddingModel, key, nearness::opened, open_model, windows};
 
 const RELATED_MAX: usize = 5;
 /// The nearest memories by cosine, of which the most similar ones are related.
@@ -43,7 +43,7 @@ pub fn related(
     project: &str,
 ) -> Result<Vec<RelatedMemory>, Failure> {
     let Some(model) = open_model(app)? else { return Ok(Vec::new()) };
-    let Some(vectors) = open_vectors(app, model)? else { return Ok(Vec::new()) };
+    let Some(vectors) = opened(app, model)? else { return Ok(Vec::new()) };
     let Some(own) = first_vector(model, &vectors, store, name)? else { return Ok(Vec::new()) };
     let projects = store.projects_named(project)?;
     let is_candidate = |key: MemoryKey| {

@@ -1,0 +1,47 @@
+//! Embeds some memories again and compares, because a checksum does not tell whether a vector is that of its text.
+
+use claude_mem_core::{app::App, failure::Failure};
+use claude_mem_embed::Role;
+use claude_mem_projections::{
+    Store,
+    search::{Kind, MemoryId},
+};
+
+use super::{open_model, open_vectors, windows};
+
+/// Memories that are embedded again: about a second of one core.
+const SAMPLE: usize = 8;
+
+/// What was compared.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CheckedVectors {
+    /// Number of memories that were embedded again.
+    pub checked: usize,
+    /// Those with a vector that is not of its text.
+    pub wrong: Vec<MemoryId>,
+}
+
+/// Checks the vectors of some memories, spread over all. `None` without a model or vectors.
+pub fn check_vectors(app: &App, store: &Store) -> Result<Option<CheckedVectors>, Failure> {
+    let Some(model) = open_model(app)? else { return Ok(None) };
+    let Some(vectors) = open_vectors(app, model)?.filter(|found| !found.is_empty()) else {
+        return Ok(None);
+    };
+    let mut done = CheckedVectors::default();
+    for key in vectors.keys().step_by(vectors.len().div_ceil(SAMPLE)) {
+        let name = Kind::of_number(key.kind).map(|kind| MemoryId { kind, id: key.row });
+        let Some(name) = name else { continue };
+        // A memory that was hidden or changed meanwhile has vectors of other texts.
+        let texts = store.embedding_texts(name)?.unwrap_or_default();
+        let known: Vec<_> = vectors.digests(key).collect();
+        let (digests, texts): (Vec<_>, Vec<_>) =
+            windows(model, &texts).into_iter().filter(|(digest, _)| known.contains(digest)).unzip();
+        let found = model.embed_all(&texts, Role::Memory);
+        let mut all = digests.iter().zip(&found);
+        done.checked += usize::from(!found.is_empty());
+        if !all.all(|(digest, vector)| vectors.is_vector_of(key, digest, vector)) {
+            done.wrong.push(name);
+        }
+    }
+    Ok(Some(done))
+}
