@@ -14,7 +14,7 @@ use super::{
 
 pub(super) const GROUP: Group = Group {
     name: "embed",
-    about: "The built-in embedding model, one text at a time on one thread. The weights are in memory. Times are processor \
+    about: "The built-in embedding model on one thread. The weights are in memory. Times are processor \
             time, because an embedding thread has the lowest priority and waits for all others.",
     figures: &[("speed", speed), ("memory", memory)],
 };
@@ -39,10 +39,28 @@ fn speed(settings: &Settings, _: &Scratch) -> Outcome<Vec<Figure>> {
         }
         Ok((processor_time()?.saturating_sub(start)) / TEXTS_PER_TURN)
     };
+    // Title and narrative, and five facts.
+    let texts =
+        [&SENTENCE.repeat(5), SENTENCE, SENTENCE, SENTENCE, &SENTENCE[..30], &SENTENCE[..50]];
+    let memory = |embed: &dyn Fn()| {
+        let start = processor_time()?;
+        embed();
+        Ok(processor_time()?.saturating_sub(start))
+    };
     let mut contestants = [
         Contestant::new("query of 24 tokens, prefix included", || embed(query, Role::Query)),
         Contestant::new("memory of 20 tokens", || embed(observation, Role::Memory)),
         Contestant::new("memory of 189 tokens", || embed(&note, Role::Memory)),
+        Contestant::new("memory of six texts, one after the other", || {
+            memory(&|| {
+                for text in texts {
+                    model.embed(text, Role::Memory);
+                }
+            })
+        }),
+        Contestant::new("memory of six texts, together", || {
+            memory(&|| drop(model.embed_all(&texts, Role::Memory)))
+        }),
     ];
     let samples = contest(settings.size(20, 1), &mut contestants)?;
     let parsed = time(|| Ok(Model::parse(&bytes)?.id()))?.0;

@@ -106,10 +106,10 @@ fn fill(path: &Path, center: &[f32], count: u64, random: &mut Random) -> Outcome
 }
 
 /// Pseudo-random unit vectors.
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    fn vector(&mut self) -> Vec<f32> {
+    pub(super) fn vector(&mut self) -> Vec<f32> {
         let mut component = || {
             self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (self.0 >> 40) as f32 / (1u64 << 23) as f32 - 1.0

@@ -1,5 +1,6 @@
 //! The figures of recall: how fast the right memory is found among many.
 
+mod meaning;
 mod rival;
 pub(super) mod sample;
 mod search;
@@ -12,5 +13,10 @@ pub(super) const GROUP: Group = Group {
             most frequent are in every other memory, most are in very few. A question is five words of one \
             memory, drawn as they come, between words that say nothing; one question in ten has nothing but \
             words that are in thousands of memories. The database is a file in the page cache, opened once.",
-    figures: &[("search", search::measure), ("million", search::measure_million)],
+    figures: &[
+        ("search", search::measure),
+        ("million", search::measure_million),
+        ("meaning", meaning::measure),
+        ("meaning-million", meaning::measure_million),
+    ],
 };

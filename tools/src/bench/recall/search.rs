@@ -15,7 +15,7 @@ use std::time::Duration;
 type Ask<'a> = dyn Fn(&Question) -> Outcome<Vec<i64>> + 'a;
 
 /// One way to search.
-struct Way<'a> {
+pub(super) struct Way<'a> {
     name: &'static str,
     ask: Box<Ask<'a>>,
     times: Vec<Duration>,
@@ -24,7 +24,10 @@ struct Way<'a> {
 }
 
 impl<'a> Way<'a> {
-    fn new(name: &'static str, ask: impl Fn(&Question) -> Outcome<Vec<i64>> + 'a) -> Self {
+    pub(super) fn new(
+        name: &'static str,
+        ask: impl Fn(&Question) -> Outcome<Vec<i64>> + 'a,
+    ) -> Self {
         Self { name, ask: Box::new(ask), times: Vec::new(), found: 0, asked: 0 }
     }
 
@@ -38,7 +41,7 @@ impl<'a> Way<'a> {
         Ok(())
     }
 
-    fn at(&mut self, share: f64) -> Duration {
+    pub(super) fn at(&mut self, share: f64) -> Duration {
         self.times.sort();
         self.times[((self.times.len() - 1) as f64 * share) as usize]
     }
@@ -108,7 +111,7 @@ pub(super) fn measure_million(settings: &Settings, scratch: &Scratch) -> Outcome
     Ok(vec![figure(format!("Search among {memories} memories"), &mut ways, verdict)])
 }
 
-fn figure(title: String, ways: &mut [Way<'_>], verdict: Verdict) -> Figure {
+pub(super) fn figure(title: String, ways: &mut [Way<'_>], verdict: Verdict) -> Figure {
     Figure {
         title,
         about: "Every question is put to all of them, one after the other. Recall counts the questions whose \
@@ -121,7 +124,7 @@ fn figure(title: String, ways: &mut [Way<'_>], verdict: Verdict) -> Figure {
 }
 
 /// The first questions are for warming up, and do not count.
-fn ask(ways: &mut [Way<'_>], memories: u64, asked: u64) -> Outcome<()> {
+pub(super) fn ask(ways: &mut [Way<'_>], memories: u64, asked: u64) -> Outcome<()> {
     let all = questions(memories, asked + asked / 10);
     let (warm, counted) = all.split_at((asked / 10) as usize);
     for question in warm {
@@ -138,7 +141,11 @@ fn ask(ways: &mut [Way<'_>], memories: u64, asked: u64) -> Outcome<()> {
     Ok(())
 }
 
-fn search(store: &Store, question: &Question, project: Option<String>) -> Outcome<Vec<i64>> {
+pub(super) fn search(
+    store: &Store,
+    question: &Question,
+    project: Option<String>,
+) -> Outcome<Vec<i64>> {
     let search = Search {
         query: question.text.clone(),
         kinds: vec![Kind::Observation],
