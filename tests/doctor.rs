@@ -41,6 +41,12 @@ fn a_missing_installation_is_a_problem_with_a_remedy() {
     sandbox.run(&["install"]).ok();
     prompt(&sandbox);
     assert_eq!(wrong(&findings(&sandbox, &[], 0)), [""; 0]);
+    fs::create_dir_all(sandbox.home().join(".claude/projects/-shop")).unwrap();
+    assert_eq!(wrong(&findings(&sandbox, &[], 0)), ["transcripts: warning"]);
+    let settings = sandbox.read(".claude/settings.json");
+    let kept = settings.replacen('{', "{\n  \"cleanupPeriodDays\": 3650,", 1);
+    sandbox.write(".claude/settings.json", &kept);
+    assert_eq!(wrong(&findings(&sandbox, &[], 0)), [""; 0]);
 }
 
 #[test]

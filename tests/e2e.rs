@@ -39,6 +39,7 @@ mod machines;
 mod mcp;
 mod model;
 mod notes;
+mod one_memory;
 mod output_files;
 mod oversized;
 mod past;

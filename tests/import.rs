@@ -1,5 +1,6 @@
 //! `claude-mem import` and `export`.
 
+mod clients;
 mod export;
 mod transcripts;
 pub(crate) mod upstream;

@@ -16,6 +16,7 @@ pub mod fold;
 pub mod fts_terms;
 mod hosts;
 pub mod maintain;
+mod opencode;
 pub mod query;
 #[cfg(test)]
 mod scan_counter;
@@ -35,15 +36,17 @@ pub use hosts::{HOSTS_MAX, Host, HostLog, HostState, host_logs, host_of, local_s
 pub use maintain::{
     Eraser, Erasure, ForgetPreview, ForgetTargets, Forgetting, MemorySource, Vacuumed,
 };
+pub use opencode::{OpenCodeRecords, OpenCodeSession};
 pub use query::{
-    Alternative, ComparedObservation, ContextMaterial, ContextNote, ContextObservation,
-    ContextQuery, ContextSession, ContextSummary, Correction, Cost, Counts, DamagedRange, DayStats,
-    EventFilter, EventQuery, EventRow, ExportBody, ExportEntry, ExportQuery, FeedChange, FeedEntry,
-    FeedPosition, FetchedAfter, FileCount, FileQuery, Generation, InvalidFeedPosition,
-    InvalidPageCursor, ListRow, Marks, NoteAuthor, Outage, PageCursor, PendingCounts, PendingEvent,
-    PendingKind, PendingTurn, ProjectAlias, ProjectStats, RecapEntry, Reprocessing, RequestFailure,
-    Retired, RulesUsage, SessionProgress, SessionQuery, SessionState, SessionStatus, SessionView,
-    Spending, ToolUseCount, Usage, details, file_edits, report, search, timeline,
+    Alternative, AutoMemoryNote, ComparedObservation, ContextMaterial, ContextNote,
+    ContextObservation, ContextQuery, ContextSession, ContextSummary, Correction, Cost, Counts,
+    DamagedRange, DayStats, EventFilter, EventQuery, EventRow, ExportBody, ExportEntry,
+    ExportQuery, FeedChange, FeedEntry, FeedPosition, FetchedAfter, FileCount, FileQuery,
+    Generation, InvalidFeedPosition, InvalidPageCursor, ListRow, Marks, NoteAuthor, Outage,
+    PageCursor, PendingCounts, PendingEvent, PendingKind, PendingTurn, ProjectAlias, ProjectStats,
+    RecapEntry, Reprocessing, RequestFailure, Retired, RulesUsage, SessionProgress, SessionQuery,
+    SessionState, SessionStatus, SessionView, Spending, ToolUseCount, Usage, details, file_edits,
+    report, search, timeline,
 };
 pub use store::{Checkpoint, KINDS, Options, Store};
 pub use upstream::{Upstream, UpstreamRow, UpstreamTable};

@@ -126,7 +126,7 @@ impl Upstream {
 }
 
 /// Checks the first bytes, because SQLite takes an empty file for a new database.
-fn check_file(path: &Path) -> Result<()> {
+pub(crate) fn check_file(path: &Path) -> Result<()> {
     let failed = |source| Error::Io { action: "read", path: path.into(), source };
     let unusable = |why: &str| Err(Error::Unusable { path: path.into(), why: why.into() });
     if !fs::metadata(path).map_err(failed)?.is_file() {
@@ -141,7 +141,7 @@ fn check_file(path: &Path) -> Result<()> {
     }
 }
 
-fn connect(path: &Path) -> Result<Connection> {
+pub(crate) fn connect(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let opened = Connection::open_with_flags(path, flags).and_then(begin);
     let is_unwritable = |error: &rusqlite::Error| {

@@ -259,6 +259,7 @@ impl EventBuilder<'_, '_> {
                         _ => {}
                     }
                 }
+                TurnPart::Done { .. } => {}
                 TurnPart::Compacted(text) => remarks.compacted(&text),
                 TurnPart::ApiError(text) => remarks.api_error(&text),
             }

@@ -132,6 +132,12 @@ pub enum TurnPart {
         /// JSON.
         input: String,
     },
+    /// A tool has run.
+    Done {
+        tool_use_id: String,
+        /// JSON.
+        output: String,
+    },
     /// A tool failed or did not run.
     Failed { tool_use_id: String, error: String },
     /// The client's summary of what came before.

@@ -27,6 +27,9 @@ pub(crate) struct Context {
     /// Show the context as of this time, such as `2026-03-01` or `3d`
     #[arg(long, value_name = "WHEN")]
     as_of: Option<When>,
+    /// Only memories of sessions of this client, such as `codex`
+    #[arg(long, value_name = "NAME")]
+    client: Option<String>,
     /// Maximum number of tokens [default: `CLAUDE_MEM_CONTEXT_TOKENS_MAX`]
     #[arg(long, value_name = "TOKENS")]
     budget: Option<usize>,
@@ -59,8 +62,14 @@ impl Context {
         let project = resolve::project(app, &store, self.project.as_deref())?;
         let now = app.clock.now();
         let now = self.as_of.as_ref().map_or(now, |when| when.end(now));
-        let request =
-            Request { project: &project, now, moment: Moment::Start, budget: self.budget };
+        let request = Request {
+            project: &project,
+            now,
+            moment: Moment::Start,
+            client: self.client.as_deref(),
+            reads_auto_memory: true,
+            budget: self.budget,
+        };
         let page = compose(&store, &app.settings, &request)?;
         let root = project.root.to_string_lossy();
         let given = RefCell::new(page.as_ref().map_or_else(Vec::new, |page| page.given.clone()));

@@ -10,12 +10,13 @@ use serde_json::json;
 use claude_mem_capture::redaction;
 use claude_mem_core::{app::App, failure::Failure, format::count, paths, time_arg::When};
 use claude_mem_distill::{self, Estimate, dollars, tokens};
-use claude_mem_import::{self, DATABASE, From, Report, Scope, Sink, transcripts_dir};
+use claude_mem_import::{self, From, Report, Scope, Sink};
 use claude_mem_memory::store;
 
 /// Import memories or past sessions
 ///
-/// Reads the database of the TypeScript claude-mem, Claude Code's transcripts, or a file of `claude-mem export`.
+/// Reads the database of the TypeScript claude-mem, what Claude Code, Codex, Copilot, Gemini, Qwen Code and `OpenCode` keep
+/// of past sessions, or a file of `claude-mem export`.
 /// Events that exist are skipped, so you can interrupt and repeat it. It sends no request: distill imported sessions
 /// with `claude-mem distill`. The output estimates what that costs.
 #[derive(Debug, Args)]
@@ -76,31 +77,22 @@ impl Import {
     fn source(&self, app: &App) -> Result<(From, PathBuf), Failure> {
         let path =
             self.path.as_ref().map(|path| paths::expand_tilde(path, app.paths.home.as_deref()));
-        let own_place = |from| match from {
-            From::Ts => Some(app.paths.data.join(DATABASE)),
-            From::Transcripts => transcripts_dir(app),
-            From::Export => None,
-        };
         match (self.from, path) {
             (Some(from), Some(path)) => Ok((from, path)),
             (None, Some(path)) => Ok((claude_mem_import::recognise(&path)?, path)),
-            (Some(from), None) => own_place(from).map(|path| (from, path)).ok_or_else(|| {
+            (Some(from), None) => from.usual_place(app).map(|path| (from, path)).ok_or_else(|| {
                 Failure::usage("no file to import").remedy("pass a path: `claude-mem import FILE`")
             }),
-            (None, None) => Err(nothing_named(
-                &[From::Ts, From::Transcripts]
-                    .map(|from| (from, own_place(from).filter(|path| path.exists()))),
-            )),
+            (None, None) => Err(nothing_named(app)),
         }
     }
 }
 
-fn nothing_named(places: &[(From, Option<PathBuf>)]) -> Failure {
-    let flag = |from: &From| if *from == From::Ts { "ts" } else { "transcripts" };
-    let found: Vec<String> = places
-        .iter()
-        .filter(|(_, path)| path.is_some())
-        .map(|(from, _)| format!("`claude-mem import --from {}`", flag(from)))
+fn nothing_named(app: &App) -> Failure {
+    let found: Vec<String> = From::WITH_PLACE
+        .into_iter()
+        .filter(|from| from.usual_place(app).is_some_and(|path| path.exists()))
+        .map(|from| format!("`claude-mem import --from {}`", from.flag()))
         .collect();
     let failure = Failure::usage("nothing to import: pass `--from` or a file");
     match found.is_empty() {

@@ -17,6 +17,8 @@ pub(super) struct MemoryRow {
     pub(super) id: String,
     pub(super) time: String,
     pub(super) project: String,
+    /// Empty unless the list has memories of several clients.
+    pub(super) client: String,
     /// Its type or kind, and the colour of that.
     pub(super) label: String,
     pub(super) colour: &'static str,
@@ -42,10 +44,12 @@ pub(super) fn memory_lines(
         widest(|row| &row.id),
         widest(|row| &row.time),
         widest(|row| &row.project),
+        widest(|row| &row.client),
         widest(|row| &row.label),
     ];
     if let Some(columns) = columns {
-        shrink(&mut widths, &[false, false, true, true], columns.saturating_sub(3 * GAP));
+        let gaps = if widths[3] > 0 { 4 * GAP } else { 3 * GAP };
+        shrink(&mut widths, &[false, false, true, true, true], columns.saturating_sub(gaps));
     }
     let indent = widths[0] + GAP;
     let taken: usize = widths.iter().filter(|width| **width > 0).map(|width| width + GAP).sum();
@@ -61,7 +65,8 @@ pub(super) fn memory_lines(
             output.paint("1", &id),
             output.dim(&format!("{:>1$}", row.time, widths[1])),
             output.dim(&fit(&plain(&row.project), widths[2])),
-            output.paint(row.colour, &fit(&plain(&row.label), widths[3])),
+            output.dim(&fit(&plain(&row.client), widths[3])),
+            output.paint(row.colour, &fit(&plain(&row.label), widths[4])),
         ];
         let cells = cells.into_iter().zip(widths).filter(|(_, width)| *width > 0);
         let mut first = cells.map(|(cell, _)| cell).collect::<Vec<_>>();

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::{Args, ValueEnum};
 use claude_mem_projections::search::{
-    self as query, Explanation, Hit, InvalidMemoryId, Kind, SearchResults,
+    self as query, Explanation, Hit, InvalidMemoryId, Kind, SearchResults, has_several_clients,
 };
 use jiff::Timestamp;
 use serde::Serialize;
@@ -77,6 +77,9 @@ struct Filters {
     /// Only this session; a prefix of its ID is enough
     #[arg(long)]
     session: Option<String>,
+    /// Only sessions of this client, such as `codex`
+    #[arg(long, value_name = "NAME")]
+    client: Option<String>,
     /// Only observations, summaries or prompts; can be repeated
     #[arg(long = "kind", value_name = "KIND", value_parser = kind)]
     kinds: Vec<Kind>,
@@ -138,6 +141,7 @@ impl Search {
             until: filters.between.until,
             session: filters.session,
             host: None,
+            client: filters.client,
             limit: self.limit,
             offset: self.offset,
             order: match self.order {
@@ -169,7 +173,8 @@ fn print(app: &mut App, found: &SearchResults, is_explained: bool) -> Result<(),
         print_explanation(app, explanation)?;
     }
     let now = app.clock.now();
-    let rows: Vec<MemoryRow> = found.hits.iter().map(|hit| row(hit, now)).collect();
+    let has_clients = has_several_clients(&found.hits);
+    let rows: Vec<MemoryRow> = found.hits.iter().map(|hit| row(hit, now, has_clients)).collect();
     let output = &app.output;
     let mark = |_: &MemoryRow, text: &str| marked(&found.query, text, output);
     let lines = memory_lines(output, output.columns(), &rows, mark);
@@ -227,11 +232,12 @@ fn place(hit: &Hit) -> String {
     format!("{}{host}", hit.project)
 }
 
-fn row(hit: &Hit, now: Timestamp) -> MemoryRow {
+fn row(hit: &Hit, now: Timestamp, has_clients: bool) -> MemoryRow {
     MemoryRow {
         id: hit.name.to_string(),
         time: ago(hit.at_us, now),
         project: place(hit),
+        client: hit.client.clone().filter(|_| has_clients).unwrap_or_default(),
         label: label(hit).to_owned(),
         colour: colour(hit),
         title: hit.marked_title(),

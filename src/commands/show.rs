@@ -169,7 +169,7 @@ fn print(
     many(&mut text, &app.output, "related", &related.collect::<Vec<_>>());
     // An event that a compaction erased is named by its kind alone.
     let recorded = sources(app, &details.provenance).unwrap_or_default();
-    provenance(&mut text, &app.output, &details.provenance, &recorded);
+    provenance(&mut text, &app.output, details, &recorded);
     usage(&mut text, &app.output, details.usage.unwrap_or_default());
     for event in events {
         let _ = write!(text, "\n{}", log::show::whole(event, &app.output));
@@ -283,12 +283,16 @@ fn usage(text: &mut String, output: &Output, Usage { sessions, fetches }: Usage)
     }
 }
 
-fn provenance(text: &mut String, output: &Output, provenance: &Provenance, recorded: &[Recorded]) {
+fn provenance(text: &mut String, output: &Output, details: &MemoryDetails, recorded: &[Recorded]) {
+    let provenance = &details.provenance;
+    let client = details.client.as_ref().map(|client| format!("  in {client}"));
+    let client = client.unwrap_or_default();
     let host = provenance.host.as_ref().map(|host| format!("  on {host}")).unwrap_or_default();
     let Provenance { origin, event, .. } = provenance;
     let branch = provenance.branch.as_ref().map(|branch| format!("  branch {branch}"));
     let branch = branch.unwrap_or_default();
-    let mut lines = vec![format!("{origin} {}  {event}{host}{branch}", local_seq(provenance.seq))];
+    let mut lines =
+        vec![format!("{origin} {}  {event}{client}{host}{branch}", local_seq(provenance.seq))];
     if let Some(reply) = &provenance.reply {
         let dollars = reply.cost_micros as f64 / 1e6;
         lines.push(format!(

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use claude_mem_projections::{
-    search::{Hit, MemoryId},
+    search::{Hit, MemoryId, has_several_clients},
     timeline::TimelineWindow,
 };
 use serde::Serialize;
@@ -138,9 +138,11 @@ fn print_moment(app: &mut App, at_us: u64) -> Result<(), Failure> {
 
 fn row(hit: &Hit, found: &TimelineWindow, width: usize) -> MemoryRow {
     let anchor = if Some(hit.name) == found.anchor { ANCHOR } else { "  " };
+    let client = hit.client.clone().filter(|_| has_several_clients(&found.moments));
     MemoryRow {
         id: format!("{anchor}{:>width$}", hit.name.to_string()),
         time: local(hit.at_us, "%H:%M"),
+        client: client.unwrap_or_default(),
         label: label(hit).to_owned(),
         colour: colour(hit),
         title: hit.marked_title(),

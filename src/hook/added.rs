@@ -1,6 +1,6 @@
 //! The response to a prompt, a file use or a failed command: the memories that concern it, or nothing.
 
-use claude_mem_capture::{IncomingKind, Occasion, Recorder, Response, Subject};
+use claude_mem_capture::{CLAUDE_CODE, IncomingKind, Occasion, Recorder, Response, Subject};
 use claude_mem_core::{
     clock::Clock,
     diagnostics::{self, Level},
@@ -56,12 +56,20 @@ fn memories_for(
     let Some(store) = Store::open_snapshot(&memory)? else { return Ok(None) };
     let project = &occasion.envelope.project;
     let session = &occasion.envelope.session;
+    let reads_auto_memory = occasion.envelope.platform == CLAUDE_CODE.name;
     let recipient = Recipient {
         project: &project.key,
         root: &project.root,
         session,
         now: Clock::new(&recorder.environment).now(),
-        given: &|| given(recorder, &store, session),
+        given: &|| {
+            let mut known = given(recorder, &store, session)?;
+            if reads_auto_memory {
+                let notes = store.auto_memory_notes()?;
+                known.extend(notes.into_iter().map(|note| note.observation));
+            }
+            Ok(known)
+        },
     };
     let settings = &recorder.settings;
     let context = match &occasion.subject {

@@ -125,6 +125,8 @@ fn memory_for(recorder: &Recorder, client: &Client, begun: &SessionBegun) -> Res
         project: &ProjectId { key: key.clone(), ..project },
         now: Clock::new(&recorder.environment).now(),
         moment,
+        client: None,
+        reads_auto_memory: client.name == CLAUDE_CODE.name,
         budget: Some(budget),
     };
     let setup = Setup {

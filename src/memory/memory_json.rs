@@ -34,6 +34,9 @@ pub struct HitJson {
     /// The client's id of its session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// The client of its session, such as `codex`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
     /// The host that it comes from, if that is another machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
@@ -71,6 +74,7 @@ impl From<Hit> for HitJson {
             at_us: hit.at_us,
             project: hit.project,
             session: hit.session,
+            client: hit.client,
             host: hit.host,
             title: hit.title,
             snippet: hit.snippet,
@@ -93,6 +97,7 @@ pub struct DetailsJson<'a> {
     at_us: u64,
     project: &'a str,
     session: Option<&'a str>,
+    client: Option<&'a str>,
     prompt_number: Option<u32>,
     /// For a note that counts in more than its project: `global` or `tree`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -180,6 +185,7 @@ impl<'a> From<&'a MemoryDetails> for DetailsJson<'a> {
             at_us: details.at_us,
             project: &details.project,
             session: details.session.as_deref(),
+            client: details.client.as_deref(),
             prompt_number: details.prompt_number,
             scope: details
                 .tree

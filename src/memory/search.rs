@@ -57,6 +57,8 @@ pub struct SearchRequest {
     pub session: Option<String>,
     /// Only from the machine with this number; 0 is this one.
     pub host: Option<u8>,
+    /// Only sessions of this client, such as `codex`.
+    pub client: Option<String>,
     /// Maximum number of hits.
     pub limit: usize,
     /// Skip this many hits.
@@ -168,6 +170,7 @@ fn query(app: &App, request: &SearchRequest) -> Search {
         until_us: request.until.as_ref().map(|when| when.end_us(now)),
         session: request.session.clone(),
         host: request.host,
+        client: request.client.clone(),
         limit: request.limit,
         offset: request.offset,
         order: request.order,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use claude_mem_core::time_arg::local;
 use claude_mem_projections::{
-    search::{Hit, MemoryId},
+    search::{Hit, MemoryId, has_several_clients},
     text::{one_line, truncate},
 };
 
@@ -31,11 +31,17 @@ pub(crate) enum Within {
 }
 
 /// A heading per day, a line per hit. Days and files are in the order of their first hit, so the best
-/// one comes first. The columns are named once, and the project is a column only if there are several.
+/// one comes first. The columns are named once. The project and the client are columns only if there are
+/// several.
 pub(crate) fn hit_table(hits: &[Hit], within: Within) -> String {
-    let is_mixed = hits.iter().any(|hit| hit.project != hits[0].project);
+    let columns = Columns {
+        project: hits.iter().any(|hit| hit.project != hits[0].project),
+        client: has_several_clients(hits),
+    };
     let mut text = String::from("ID | time | type | ");
-    text += if is_mixed { "project | title | tokens\n" } else { "title | tokens\n" };
+    text += if columns.project { "project | " } else { "" };
+    text += if columns.client { "client | " } else { "" };
+    text += "title | tokens\n";
     for (day, hits) in grouped(hits, |hit| local(hit.at_us, "%Y-%m-%d")) {
         let _ = writeln!(text, "### {day}");
         let file = |hit: &Hit| hit.file.clone().filter(|_| within == Within::File);
@@ -46,17 +52,27 @@ pub(crate) fn hit_table(hits: &[Hit], within: Within) -> String {
                 let _ = writeln!(text, "**{}**", cell(&file));
             }
             for hit in hits {
-                write_line(&mut text, hit, is_mixed);
+                write_line(&mut text, hit, columns);
             }
         }
     }
     text
 }
 
-fn write_line(text: &mut String, hit: &Hit, has_project: bool) {
+/// Which columns the table has, in addition to those of every table.
+#[derive(Clone, Copy)]
+struct Columns {
+    project: bool,
+    client: bool,
+}
+
+fn write_line(text: &mut String, hit: &Hit, columns: Columns) {
     let _ = write!(text, "{} | {} | {} | ", hit.name, local(hit.at_us, "%H:%M"), label(hit));
-    if has_project {
+    if columns.project {
         let _ = write!(text, "{} | ", cell(&hit.project));
+    }
+    if columns.client {
+        let _ = write!(text, "{} | ", cell(hit.client.as_deref().unwrap_or("-")));
     }
     *text += &cell(&hit.marked_title());
     if !hit.also.is_empty() {
@@ -95,6 +111,7 @@ mod tests {
             at_us: day * 86_400_000_000 + 43_200_000_000,
             project: "p".into(),
             session: None,
+            client: None,
             host: None,
             title: format!("title {id}\nof it"),
             snippet: String::new(),
@@ -140,6 +157,10 @@ mod tests {
         ];
         assert_eq!(shown(&hits, Within::File), by_file);
         assert_eq!(shown(&hits[2..], Within::Day)[2..].len(), 2);
+        let codex = Hit { client: Some("codex".into()), ..hit(6, 20, None) };
+        let table = hit_table(&[hit(3, 20, None), codex], Within::File);
+        assert!(table.starts_with("ID | time | type | client | title | tokens\n"), "{table}");
+        assert!(table.contains(" | codex | title 6 of it | 40\n"), "{table}");
         let other = Hit { project: "q".into(), ..hit(5, 20, None) };
         let table = hit_table(&[hit(3, 20, None), other], Within::File);
         assert!(table.starts_with("ID | time | type | project | title | tokens\n"), "{table}");

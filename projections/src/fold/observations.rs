@@ -213,6 +213,7 @@ fn is_same(claim: &str, file: &str) -> bool {
 /// count as the user.
 fn author(event: &Recorded, memory: &MemoryAdded) -> &'static str {
     match memory.via.as_str() {
+        "auto-memory" => "auto-memory",
         "mcp" => "claude",
         "http" => "program",
         "cli" if !event.envelope.session.is_empty() => "claude",

@@ -19,6 +19,10 @@ pub struct ContextQuery<'a> {
     pub until_us: u64,
     /// Only memories after this time, of other sessions than the one named.
     pub since: Option<(u64, &'a str)>,
+    /// Only memories of sessions of this client.
+    pub client: Option<&'a str>,
+    /// Whether the client reads the files of Claude Code's auto memory itself.
+    pub reads_auto_memory: bool,
     /// Only these types; empty for all.
     pub types: &'a [String],
     /// Only memories with one of these concepts; empty for all.
@@ -109,6 +113,8 @@ const COLUMNS: &str =
 /// SQL: the latest rows of one project.
 pub(super) const RANGE: &str = "project = :project and at_us < :until and at_us > :since
     and (:but = '' or session is not (select id from sessions where session = :but and log = 0))
+    and (:client is null or session in (select id from sessions where client = :client))
+    and not (:reads_auto_memory and origin = 'auto-memory')
     order by at_us desc, id desc limit :limit";
 
 /// SQL: notes that the user did not write. Must match the condition of the index
@@ -172,12 +178,14 @@ impl Store {
         let sql = format!(
             "select {COLUMNS}, project from observations
              where is_visible and {WIDE} and at_us < :until and at_us > :since
+                 and (:client is null or session in (select id from sessions where client = :client))
              order by at_us desc, id desc"
         );
         let mut statement = self.connection.prepare_cached(&sql)?;
         let mut rows = statement.query(named_params! {
             ":root": wanted.root.trim_end_matches('/'),
             ":until": i64::try_from(wanted.until_us).unwrap_or(i64::MAX),
+            ":client": wanted.client,
             ":since": wanted.since.map_or(0, |(since_us, _)| i64::try_from(since_us).unwrap_or(i64::MAX)),
         })?;
         let mut notes = Vec::new();
@@ -342,6 +350,8 @@ impl Store {
                 ":until": i64::try_from(wanted.until_us).unwrap_or(i64::MAX),
                 ":since": i64::try_from(since_us).unwrap_or(i64::MAX),
                 ":but": but,
+                ":client": wanted.client,
+                ":reads_auto_memory": wanted.reads_auto_memory,
                 ":limit": limit,
             })?;
             while let Some(row) = rows.next()? {

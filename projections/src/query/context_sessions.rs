@@ -216,6 +216,8 @@ mod tests {
             project: "k",
             until_us: u64::MAX,
             since: None,
+            client: None,
+            reads_auto_memory: false,
             types: &[],
             concepts: &[],
             observations_max: 10,

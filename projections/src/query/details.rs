@@ -28,6 +28,8 @@ pub struct MemoryDetails {
     pub project: String,
     /// The client's id of its session.
     pub session: Option<String>,
+    /// The client of its session, such as `codex`.
+    pub client: Option<String>,
     /// The number of its prompt in the session.
     pub prompt_number: Option<u32>,
     /// For a note that counts in more than its project: the folder, or empty for every project.
@@ -141,7 +143,10 @@ impl Store {
 
     fn detail(&self, name: MemoryId) -> Result<Option<MemoryDetails>> {
         let tree = if name.kind == Kind::Observation { "row.tree" } else { "null" };
-        let sql = select(name.kind, &format!("row.event, row.seq, sessions.branch, {tree}"));
+        let sql = select(
+            name.kind,
+            &format!("row.event, row.seq, sessions.branch, {tree}, sessions.client"),
+        );
         let mut statement = self.connection.prepare_cached(&sql)?;
         let found = statement.query_row([name.id], |row| read(row, name)).optional()?;
         let Some(mut details) = found else { return Ok(None) };
@@ -262,7 +267,8 @@ fn read(row: &Row<'_>, name: MemoryId) -> rusqlite::Result<MemoryDetails> {
         session: row.get(2)?,
         prompt_number: row.get(3)?,
         tree: row.get(9)?,
-        body: MemoryBody::read(row, name.kind, 10)?,
+        client: row.get(10)?,
+        body: MemoryBody::read(row, name.kind, 11)?,
         is_superseded: row.get(5)?,
         marks: Marks::default(),
         usage: None,

@@ -8,7 +8,7 @@ use crate::{
         sql_values::{number, seq},
     },
 };
-use claude_mem_events::{Event, Id, Seq};
+use claude_mem_events::{Event, Id, ObservationRef, Seq};
 use rusqlite::{OptionalExtension, named_params};
 
 /// Selects events of our own log.
@@ -43,6 +43,17 @@ pub struct EventRow {
     pub session: Option<String>,
     /// The name of its project.
     pub project: Option<String>,
+}
+
+/// A note that was imported from Claude Code's auto memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AutoMemoryNote {
+    /// Folder and name of its file.
+    pub file: String,
+    /// Its text.
+    pub text: String,
+    /// Where it is.
+    pub observation: ObservationRef,
 }
 
 impl Store {
@@ -110,6 +121,28 @@ impl Store {
         let sql = "select 1 from events where event = ?1 and host = 0";
         let mut statement = self.connection.prepare_cached(sql)?;
         Ok(statement.exists([event.as_bytes()])?)
+    }
+
+    /// Whether a prompt with this text was recorded within `margin_us` of a time.
+    pub fn has_prompt_near(&self, text: &str, at_us: u64, margin_us: u64) -> Result<bool> {
+        let sql = "select 1 from prompts where at_us between ?1 and ?2 and text = ?3";
+        let (from_us, until_us) =
+            (at_us.saturating_sub(margin_us), at_us.saturating_add(margin_us));
+        let mut statement = self.connection.prepare_cached(sql)?;
+        Ok(statement.exists((from_us as i64, until_us as i64, text))?)
+    }
+
+    /// Notes from Claude Code's auto memory that hold, of all projects. Claude Code reads its own files.
+    pub fn auto_memory_notes(&self) -> Result<Vec<AutoMemoryNote>> {
+        let sql = "select coalesce(metadata ->> 'file', ''), coalesce(narrative, ''), event, number
+                   from observations indexed by observations_auto_memory
+                   where origin = 'auto-memory' and is_visible and not is_retired";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let notes = statement.query_map((), |row| {
+            let observation = ObservationRef { event: row.get(2)?, number: row.get(3)? };
+            Ok(AutoMemoryNote { file: row.get(0)?, text: row.get(1)?, observation })
+        })?;
+        Ok(notes.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Every event of a session with its kind, in order; empty if the session is unknown.

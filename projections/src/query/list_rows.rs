@@ -23,6 +23,8 @@ pub struct ListRow {
     pub project: String,
     /// Row id and client's id of its session.
     pub session: Option<(i64, String)>,
+    /// The client of its session, such as `codex`.
+    pub client: Option<String>,
     /// The number of its prompt in the session.
     pub prompt_number: Option<u32>,
     /// Its content.
@@ -91,9 +93,14 @@ impl Store {
 /// The columns of a list row, in addition to those of every memory.
 fn columns(kind: Kind) -> &'static str {
     match kind {
-        Kind::Observation => "row.session, row.model, row.generation, row.tokens, row.agent_type",
-        Kind::Summary => "row.session, row.model, row.generation, row.tokens, null",
-        Kind::Prompt => "row.session, null, 0, 0, null",
+        Kind::Observation => {
+            "row.session, row.model, row.generation, row.tokens, row.agent_type,
+                 sessions.client"
+        }
+        Kind::Summary => {
+            "row.session, row.model, row.generation, row.tokens, null, sessions.client"
+        }
+        Kind::Prompt => "row.session, null, 0, 0, null, sessions.client",
     }
 }
 
@@ -105,7 +112,8 @@ fn read(row: &Row<'_>, name: MemoryId) -> rusqlite::Result<ListRow> {
         project: row.get(1)?,
         session: session.zip(row.get(2)?),
         prompt_number: row.get(3)?,
-        body: MemoryBody::read(row, name.kind, 11)?,
+        client: row.get(11)?,
+        body: MemoryBody::read(row, name.kind, 12)?,
         origin: row.get(4)?,
         model: row.get(7)?,
         generation: row.get(8)?,
@@ -137,6 +145,7 @@ mod tests {
             matches!(&summary.body, MemoryBody::Summary { request: Some(said), .. } if said == "fix it")
         );
         assert_eq!(observation.session, Some((1, "s".into())));
+        assert_eq!(observation.client.as_deref(), Some("claude-code"));
         assert_eq!((observation.prompt_number, observation.project.as_str()), (Some(1), "p"));
         let made = (observation.origin.as_str(), observation.model.as_deref());
         assert_eq!(made, ("agent", Some("m")));

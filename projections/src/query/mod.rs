@@ -33,7 +33,7 @@ pub use change_feed::{FeedChange, FeedEntry, FeedPosition, InvalidFeedPosition};
 pub use context::{ContextMaterial, ContextNote, ContextObservation, ContextQuery, NoteAuthor};
 pub use context_sessions::{ContextSession, ContextSummary, SessionState};
 pub use costs::{Cost, RequestFailure, Spending};
-pub use event_lookup::{EventQuery, EventRow};
+pub use event_lookup::{AutoMemoryNote, EventQuery, EventRow};
 pub use export_view::{ExportBody, ExportEntry, ExportQuery};
 pub use file_list::FileCount;
 pub use generations::{ComparedObservation, Generation};

@@ -17,7 +17,7 @@ pub struct SessionView {
     /// The client's id.
     pub session: String,
     /// The client.
-    pub platform: String,
+    pub client: String,
     /// The agent's id of its conversation; `None` until it is known.
     pub memory_session: Option<String>,
     /// The name of its project.
@@ -106,7 +106,7 @@ impl Store {
         let last =
             "summaries.session = sessions.id and is_visible order by at_us desc, id desc limit 1";
         let sql = format!(
-            "select sessions.id, session, platform, memory_session,
+            "select sessions.id, session, client, memory_session,
                  (select coalesce(owners.label, owners.key) from projects
                       join projects owners on owners.id = projects.owner where projects.id = sessions.project),
                  cwd, {STATUS},
@@ -166,7 +166,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<SessionView> {
     Ok(SessionView {
         id: row.get(0)?,
         session: row.get(1)?,
-        platform: row.get(2)?,
+        client: row.get(2)?,
         memory_session: row.get(3)?,
         project: row.get::<_, Option<String>>(4)?.unwrap_or_default(),
         cwd: row.get(5)?,

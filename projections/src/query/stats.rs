@@ -42,7 +42,7 @@ pub struct ProjectStats {
     /// Its folder.
     pub root: Option<String>,
     /// The clients used in it.
-    pub platforms: Vec<String>,
+    pub clients: Vec<String>,
     /// Sessions that are not forgotten.
     pub sessions: u64,
     /// Events folded.
@@ -221,7 +221,7 @@ impl Store {
         let within = if since_us > 0 { "where at_us >= :since" } else { "" };
         let sql = format!(
             "select owners.key, coalesce(owners.label, owners.key), owners.root,
-                 (select group_concat(distinct platform) from sessions
+                 (select group_concat(distinct client) from sessions
                       where project in (select id from projects where owner = owners.id)),
                  (select count(*) from sessions where forgotten_by is null and at_us >= :since
                       and project in (select id from projects where owner = owners.id)),
@@ -256,7 +256,7 @@ impl Store {
     /// The names of projects that have sessions or memories, and the clients used in each.
     pub fn project_names(&self) -> Result<Vec<(String, Vec<String>)>> {
         let sql =
-            "select coalesce(owners.label, owners.key), group_concat(distinct sessions.platform)
+            "select coalesce(owners.label, owners.key), group_concat(distinct sessions.client)
                    from projects join projects owners on owners.id = projects.owner
                        left join sessions on sessions.project = projects.id
                            and sessions.forgotten_by is null
@@ -318,7 +318,7 @@ fn read_share(row: &Row<'_>) -> rusqlite::Result<ProjectStats> {
         key: row.get(0)?,
         label: row.get(1)?,
         root: row.get(2)?,
-        platforms: words(row, 3)?,
+        clients: words(row, 3)?,
         sessions: number(row, 4)?,
         events: number(row, 5)?,
         observations: number(row, 6)?,
@@ -376,7 +376,7 @@ mod tests {
             shares.iter().map(of).collect::<Vec<_>>(),
             [("q".into(), 1, 0), ("p".into(), 1, 1)]
         );
-        assert_eq!(shares[1].platforms, ["claude-code"]);
+        assert_eq!(shares[1].clients, ["claude-code"]);
         let names = store.project_names().unwrap();
         let names: Vec<_> = names.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["p", "q"]);

@@ -1,7 +1,7 @@
 //! Codex CLI: Claude Code's hooks with a turn id. A call that fails before it runs is reported by no hook,
 //! and a command without its exit code, so both are read from the rollout file.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt::Write as _};
 
 use claude_mem_events::StopScope;
 use serde::Deserialize;
@@ -11,7 +11,9 @@ use super::{
     BASE, Client, Registration, claude_code,
     config::{Config, Dir, HooksForm, ServerFile, ServerForm, TimeoutUnit},
     evidence::Evidence,
-    for_all_tools, for_event, normalize, respond,
+    for_all_tools, for_event, normalize,
+    past::{PastBegin, PastForm, PastSessions},
+    respond,
 };
 use crate::{
     incoming::{Incoming, IncomingKind, Skip, ToolUse},
@@ -47,6 +49,14 @@ pub static CODEX: Client = Client {
         after: "Codex runs a new hook only when you have approved it: start `codex` and approve the hooks of \
                 claude-mem, or run `claude-mem install --client codex --trust`.",
     },
+    past: Some(PastSessions {
+        dir: Dir { variable: Some("CODEX_HOME"), default: ".codex" },
+        place: "sessions",
+        form: PastForm::Lines { start: "rollout-", end: ".jsonl" },
+        begin,
+        row: turn_row,
+        finish,
+    }),
     ..BASE
 };
 
@@ -144,10 +154,11 @@ fn turn_row(line: &[u8]) -> TurnRow {
     let Some(row) = Row::read(line) else { return TurnRow::Other };
     if row.kind == "compacted" {
         let summary = row.payload["message"].as_str().unwrap_or_default().to_owned();
-        return TurnRow::Parts {
-            parts: vec![TurnPart::Compacted(summary)],
-            prompt_id: String::new(),
-        };
+        return of_turn(vec![TurnPart::Compacted(summary)]);
+    }
+    if row.kind == "event_msg" {
+        let parts = nested_call(&row.payload["item"]).unwrap_or_default();
+        return if parts.is_empty() { TurnRow::Other } else { of_turn(parts) };
     }
     let Some(item) = row.item() else { return TurnRow::Other };
     let id = || item["call_id"].as_str().unwrap_or_default().to_owned();
@@ -159,17 +170,108 @@ fn turn_row(line: &[u8]) -> TurnRow {
             Some(Message { text, .. }) => TurnPart::Said(text),
             None => return TurnRow::Other,
         },
+        // A script. Its calls are rows of their own.
+        "custom_tool_call" if item["name"] == "exec" => return TurnRow::Other,
         "function_call" | "custom_tool_call" => {
             let (tool, input) = call(item);
             TurnPart::Called { tool_use_id: id(), tool, input }
         }
         "function_call_output" | "custom_tool_call_output" => match failure(&item["output"]) {
             Some(error) => TurnPart::Failed { tool_use_id: id(), error },
-            None => return TurnRow::Other,
+            None => TurnPart::Done { tool_use_id: id(), output: item["output"].to_string() },
         },
         _ => return TurnRow::Other,
     };
-    TurnRow::Parts { parts: vec![part], prompt_id: String::new() }
+    of_turn(vec![part])
+}
+
+fn of_turn(parts: Vec<TurnPart>) -> TurnRow {
+    TurnRow::Parts { parts, prompt_id: String::new() }
+}
+
+/// A call within a script: call and result in one row. Other calls have such a row, too, besides their own.
+fn nested_call(item: &Value) -> Option<Vec<TurnPart>> {
+    let id = item["id"].as_str().filter(|id| id.starts_with("exec-"))?;
+    let text = |name: &str| item[name].as_str().unwrap_or_default();
+    let (tool, input, output) = match item["type"].as_str()? {
+        "CommandExecution" => {
+            let command = item["command"].as_array()?.last()?;
+            let code = item["exit_code"].as_i64().unwrap_or(0);
+            let report = format!("{EXITED}{code}\nOutput:\n{}", text("aggregated_output"));
+            ("Bash".into(), json!({ "command": command }), json!(report))
+        }
+        "FileChange" => {
+            let command = patch_of(item["changes"].as_object()?);
+            ("apply_patch".into(), json!({ "command": command }), json!(text("stdout")))
+        }
+        "McpToolCall" => {
+            let tool = format!("mcp__{}__{}", text("server"), text("tool"));
+            (tool, item["arguments"].clone(), item["result"].clone())
+        }
+        _ => return None,
+    };
+    let mut used =
+        ToolUse { tool: Cow::Owned(tool), input: input.to_string().into(), ..ToolUse::default() };
+    tool_use(&mut used);
+    let tool_use_id = id.to_owned();
+    let (tool, input) = (used.tool.into_owned(), used.input.into_owned());
+    let done = TurnPart::Done { tool_use_id: id.to_owned(), output: output.to_string() };
+    Some(vec![TurnPart::Called { tool_use_id, tool, input }, done])
+}
+
+/// Changes of files as a patch that the model could have written.
+fn patch_of(changes: &serde_json::Map<String, Value>) -> String {
+    let mut patch = String::from("*** Begin Patch\n");
+    for (path, change) in changes {
+        let text = |name: &str| change[name].as_str().unwrap_or_default();
+        match change["type"].as_str().unwrap_or_default() {
+            "add" => {
+                let _ = writeln!(patch, "*** Add File: {path}");
+                text("content").lines().for_each(|line| {
+                    let _ = writeln!(patch, "+{line}");
+                });
+            }
+            "delete" => {
+                let _ = writeln!(patch, "*** Delete File: {path}");
+            }
+            _ => {
+                let _ = writeln!(patch, "*** Update File: {path}");
+                if !text("move_path").is_empty() {
+                    let _ = writeln!(patch, "*** Move to: {}", text("move_path"));
+                }
+                let _ = writeln!(patch, "{}", text("unified_diff").trim_end_matches('\n'));
+            }
+        }
+    }
+    patch + "*** End Patch\n"
+}
+
+/// A session's first row. A subagent has a file of its own.
+fn begin(row: &Value) -> Option<PastBegin> {
+    let meta = Some(&row["payload"]).filter(|_| row["type"] == "session_meta")?;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let id = text(&meta["id"]);
+    let is_subagent = meta["parent_thread_id"].is_string();
+    let session = Some(text(&meta["session_id"])).filter(|_| is_subagent);
+    Some(PastBegin {
+        session: session.filter(|of| !of.is_empty()).unwrap_or_else(|| id.clone()),
+        cwd: text(&meta["cwd"]),
+        branch: text(&meta["git"]["branch"]),
+        agent_id: if is_subagent { id } else { String::new() },
+    })
+}
+
+const EXITED: &str = "Process exited with code ";
+
+/// The transcript has the report that the model gets of a command, with its exit code.
+fn finish(used: &mut ToolUse<'_>) {
+    if used.tool != "Bash" || used.has_failed {
+        return;
+    }
+    let text = crate::payload::text(&used.output).into_owned();
+    let Some((head, output)) = text.split_once("Output:\n") else { return };
+    let code = head.lines().find_map(|line| line.strip_prefix(EXITED)?.trim().parse().ok());
+    normalize::command_result(used, code.unwrap_or(0), output);
 }
 
 /// Tool and input of a call, as a hook would report them.

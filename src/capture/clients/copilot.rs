@@ -12,6 +12,7 @@ use super::{
     evidence::Evidence,
     for_event,
     normalize::{self, ToolNames},
+    past::{PastBegin, PastForm, PastSessions},
     respond,
 };
 use crate::{
@@ -19,7 +20,7 @@ use crate::{
         Incoming, IncomingKind, LastMessages, Prompt, SessionEnd, SessionStart, Skip, Stop, ToolUse,
     },
     payload::Payload,
-    transcript::{Message, Speaker},
+    transcript::{Message, Speaker, TurnPart, TurnRow},
 };
 
 pub(super) static COPILOT: Client = Client {
@@ -53,6 +54,14 @@ pub(super) static COPILOT: Client = Client {
         }),
         after: "",
     },
+    past: Some(PastSessions {
+        dir: Dir { variable: Some("COPILOT_HOME"), default: ".copilot" },
+        place: "session-state",
+        form: PastForm::Lines { start: "events", end: ".jsonl" },
+        begin,
+        row: past_row,
+        finish: tool_use,
+    }),
     ..BASE
 };
 
@@ -109,6 +118,9 @@ const TOOLS: ToolNames = &[
     ("view", "Read"),
     ("edit", "Edit"),
     ("create", "Write"),
+    ("grep", "Grep"),
+    ("glob", "Glob"),
+    ("task", "Agent"),
     ("editFiles", "Edit"),
     ("runInTerminal", "Bash"),
     ("run_in_terminal", "Bash"),
@@ -257,4 +269,44 @@ fn transcript_line(line: &[u8], _: StopScope) -> Option<Message> {
         return None;
     }
     Some(Message { speaker, text: data["content"].as_str()?.to_owned() })
+}
+
+/// A session's first row.
+fn begin(row: &Value) -> Option<PastBegin> {
+    let data = Some(&row["data"]).filter(|_| row["type"] == "session.start")?;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    Some(PastBegin {
+        session: text(&data["sessionId"]),
+        cwd: text(&data["context"]["cwd"]),
+        branch: text(&data["context"]["branch"]),
+        agent_id: String::new(),
+    })
+}
+
+/// The tools of subagents count, as in hooks; what is said to and by them does not.
+fn past_row(line: &[u8]) -> TurnRow {
+    let Ok(row) = serde_json::from_slice::<Value>(line) else { return TurnRow::Other };
+    let (data, is_subagent) = (&row["data"], row["agentId"].is_string());
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let part = match row["type"].as_str().unwrap_or_default() {
+        "user.message" if !is_subagent => {
+            return TurnRow::Prompt { text: text(&data["content"]), prompt_id: String::new() };
+        }
+        "assistant.message" if !is_subagent => TurnPart::Said(text(&data["content"])),
+        "tool.execution_start" => TurnPart::Called {
+            tool_use_id: text(&data["toolCallId"]),
+            tool: text(&data["toolName"]),
+            input: data["arguments"].to_string(),
+        },
+        "tool.execution_complete" if data["success"] == false => TurnPart::Failed {
+            tool_use_id: text(&data["toolCallId"]),
+            error: text(&data["error"]["message"]),
+        },
+        "tool.execution_complete" => TurnPart::Done {
+            tool_use_id: text(&data["toolCallId"]),
+            output: data["result"]["content"].to_string(),
+        },
+        _ => return TurnRow::Other,
+    };
+    TurnRow::Parts { parts: vec![part], prompt_id: String::new() }
 }

@@ -144,14 +144,24 @@ fn parse<'a>(payload: &mut Payload<'a>, _: Option<IncomingKind>) -> Result<Incom
 
 fn tool_use(used: &mut ToolUse<'_>) {
     normalize::rename(used, TOOLS);
-    if let Some(tool) = used.tool.strip_prefix("MCP:") {
-        used.tool = format!("mcp__{tool}").into();
-    }
     let text = crate::payload::text(&used.output).into_owned();
+    if let Some(tool) = used.tool.strip_prefix("MCP:") {
+        let server = if is_ours(tool, &text) { "claude-mem__" } else { "" };
+        used.tool = format!("mcp__{server}{tool}").into();
+    }
     let Ok(result) = serde_json::from_str::<Value>(&text) else { return };
     match (result["exitCode"].as_i64(), result["stdout"].as_str()) {
         (Some(exit_code), Some(output)) => normalize::command_result(used, exit_code, output),
         _ => used.output = text.into(),
+    }
+}
+
+/// Cursor names a tool of an MCP server without the server. Other servers have a tool `search`, too: ours is known by its
+/// table. The other names are rare enough.
+fn is_ours(tool: &str, output: &str) -> bool {
+    match tool {
+        "search" => output.contains("ID | time | type | ") || output.contains("No match in "),
+        other => super::OUR_TOOLS.contains(&other),
     }
 }
 

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use claude_mem_events::StopScope;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     BASE, Client, Registration,
@@ -12,6 +12,7 @@ use super::{
     evidence::Evidence,
     for_all_tools, for_event,
     normalize::{self, ToolNames},
+    past::{PastBegin, PastForm, PastSessions},
     respond,
 };
 use crate::{
@@ -19,7 +20,7 @@ use crate::{
         Incoming, IncomingKind, LastMessages, Prompt, SessionEnd, SessionStart, Skip, Stop, ToolUse,
     },
     payload::Payload,
-    transcript::{Message, Speaker},
+    transcript::{Message, Speaker, TurnPart, TurnRow},
 };
 
 pub(super) static GEMINI: Client = Client {
@@ -45,6 +46,17 @@ pub(super) static GEMINI: Client = Client {
         server: Some(SERVER),
         after: "",
     },
+    past: Some(PastSessions {
+        dir: Dir::of_home(".gemini"),
+        place: "tmp",
+        form: PastForm::Journal { end: ".jsonl", project_file: ".project_root" },
+        begin,
+        row: past_row,
+        finish: |used| {
+            normalize::rename(used, TOOLS);
+            result(used);
+        },
+    }),
     ..BASE
 };
 
@@ -204,4 +216,63 @@ pub(super) fn result(used: &mut ToolUse<'_>) {
         Some((exit_code, output)) => normalize::command_result(used, exit_code, output),
         None => used.output = Value::from(text).to_string().into(),
     }
+}
+
+/// A session's first row. Its folder is in another file.
+fn begin(row: &Value) -> Option<PastBegin> {
+    row["projectHash"].as_str()?;
+    let session = row["sessionId"].as_str()?.to_owned();
+    Some(PastBegin { session, ..PastBegin::default() })
+}
+
+/// What the client adds to the conversation in the user's name.
+const ADDED: &str = "<session_context>";
+
+fn past_row(line: &[u8]) -> TurnRow {
+    let Ok(row) = serde_json::from_slice::<Value>(line) else { return TurnRow::Other };
+    let text = match &row["content"] {
+        Value::String(text) => text.clone(),
+        parts => joined(parts),
+    };
+    match row["type"].as_str().unwrap_or_default() {
+        "user" => {
+            let text = without_memory(Cow::Owned(text)).into_owned();
+            if text.trim().is_empty() || text.starts_with(ADDED) {
+                return TurnRow::Other;
+            }
+            TurnRow::Prompt { text, prompt_id: String::new() }
+        }
+        "gemini" => {
+            let mut parts = vec![TurnPart::Said(text)];
+            for call in row["toolCalls"].as_array().into_iter().flatten() {
+                let tool_use_id = call["id"].as_str().unwrap_or_default().to_owned();
+                let tool = call["name"].as_str().unwrap_or_default().to_owned();
+                let input = call["args"].to_string();
+                parts.push(TurnPart::Called { tool_use_id, tool, input });
+                let results = call["result"].as_array().into_iter().flatten();
+                parts.extend(results.filter_map(returned));
+            }
+            TurnRow::Parts { parts, prompt_id: String::new() }
+        }
+        _ => TurnRow::Other,
+    }
+}
+
+/// The texts of a message's parts.
+pub(super) fn joined(parts: &Value) -> String {
+    let parts = parts.as_array().into_iter().flatten();
+    let texts: Vec<&str> = parts.filter_map(|part| part["text"].as_str()).collect();
+    texts.join("\n")
+}
+
+/// The result of a tool, in the form in which hooks have it.
+pub(super) fn returned(part: &Value) -> Option<TurnPart> {
+    let of = part.get("functionResponse")?;
+    let tool_use_id = of["id"].as_str()?.to_owned();
+    let response = &of["response"];
+    if let Some(error) = response["error"].as_str() {
+        return Some(TurnPart::Failed { tool_use_id, error: error.to_owned() });
+    }
+    let output = json!({ "llmContent": response["output"] }).to_string();
+    Some(TurnPart::Done { tool_use_id, output })
 }

@@ -14,6 +14,7 @@ mod gemini;
 mod kimi;
 mod normalize;
 mod opencode;
+pub mod past;
 mod qwen;
 mod respond;
 mod windsurf;
@@ -34,6 +35,8 @@ pub use codex::CODEX;
 use config::{Config, Dir, HooksForm};
 pub use evidence::Evidence;
 pub(crate) use normalize::command_result;
+pub use normalize::patched_files;
+use past::PastSessions;
 
 /// One coding agent whose sessions are recorded.
 #[derive(Debug)]
@@ -80,6 +83,8 @@ pub struct Client {
     /// Hooks that `claude-mem install` registers.
     pub hooks: &'static [Registration],
     pub config: Config,
+    /// Its records of past sessions. `None` if they are unknown or, as Claude Code's, have an importer of their own.
+    pub past: Option<PastSessions>,
 }
 
 impl Client {
@@ -124,6 +129,7 @@ const BASE: Client = Client {
         server: None,
         after: "",
     },
+    past: None,
 };
 
 /// Finds the exit code of the tool use with this id in one line of a transcript.

@@ -70,6 +70,21 @@ fn single_file(text: &str) -> Option<(&'static str, Value)> {
     let header = lines.next()?;
     let mut body: Vec<&str> = lines.collect();
     body.pop().filter(|line| *line == "*** End Patch")?;
+    change_of(header, &body)
+}
+
+/// The changes of a patch of any number of files, each as the tool and the input that would make it. What is neither new
+/// nor changed, as a file that is deleted or moved, is left out.
+pub fn patched_files(text: &str) -> Vec<(&'static str, Value)> {
+    let lines: Vec<&str> = text.trim().lines().map(str::trim_end).collect();
+    let is_header = |line: &&str| line.starts_with("*** ") && *line != "*** End of File";
+    let headers: Vec<usize> = (0..lines.len()).filter(|at| is_header(&lines[*at])).collect();
+    let parts = headers.windows(2).map(|pair| (lines[pair[0]], &lines[pair[0] + 1..pair[1]]));
+    parts.filter_map(|(header, body)| change_of(header, body)).collect()
+}
+
+/// A change of one file, from its header and the lines below.
+fn change_of(header: &str, body: &[&str]) -> Option<(&'static str, Value)> {
     if body.iter().any(|line| line.starts_with("*** ") && *line != "*** End of File") {
         return None;
     }
@@ -176,6 +191,16 @@ mod tests {
                 "{other}"
             );
         }
+    }
+
+    #[test]
+    fn each_file_of_a_patch_is_a_change() {
+        let patch = "*** Begin Patch\n*** Update File: a.py\n@@\n-1\n+2\n*** Delete File: b.py\n\
+                     *** Add File: c.md\n+one\n*** End Patch\n";
+        let edit = json!({"file_path": "a.py", "old_string": "1", "new_string": "2"});
+        let write = json!({"file_path": "c.md", "content": "one\n"});
+        assert_eq!(patched_files(patch), [("Edit", edit), ("Write", write)]);
+        assert_eq!(patched_files("no patch"), []);
     }
 
     #[test]

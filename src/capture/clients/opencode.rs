@@ -7,9 +7,13 @@ use super::{
     config::{Config, Dir, HooksForm, ServerFile, ServerForm},
     evidence::Evidence,
     normalize::{self, ToolNames},
+    past::{PastForm, PastSessions},
     respond,
 };
-use crate::incoming::ToolUse;
+use crate::{
+    incoming::ToolUse,
+    transcript::{TurnPart, TurnRow},
+};
 
 pub(super) static OPENCODE: Client = Client {
     name: "opencode",
@@ -40,6 +44,14 @@ pub(super) static OPENCODE: Client = Client {
         }),
         after: "OpenCode downloads its plugin library at the next start, which takes over a minute without a network.",
     },
+    past: Some(PastSessions {
+        dir: Dir { variable: Some("XDG_DATA_HOME"), default: ".local/share" },
+        place: "opencode/opencode.db",
+        form: PastForm::OpenCode,
+        begin: |_| None,
+        row: past_row,
+        finish: tool_use,
+    }),
     ..BASE
 };
 
@@ -65,5 +77,41 @@ fn tool_use(used: &mut ToolUse<'_>) {
     match exit_code.filter(|_| used.tool == "Bash") {
         Some(exit_code) => normalize::command_result(used, exit_code, output),
         None => used.output = Value::from(output).to_string().into(),
+    }
+}
+
+/// A part of a message, with the message.
+fn past_row(line: &[u8]) -> TurnRow {
+    let Ok(row) = serde_json::from_slice::<Value>(line) else { return TurnRow::Other };
+    let (part, state) = (&row["part"], &row["part"]["state"]);
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let is_user = row["message"]["role"] == "user";
+    match part["type"].as_str().unwrap_or_default() {
+        // Parts that the client or a plugin added.
+        "text" if part["synthetic"] == true => TurnRow::Other,
+        "text" if is_user => {
+            TurnRow::Prompt { text: text(&part["text"]), prompt_id: String::new() }
+        }
+        "text" => TurnRow::Parts {
+            parts: vec![TurnPart::Said(text(&part["text"]))],
+            prompt_id: String::new(),
+        },
+        "tool" => {
+            let id = || text(&part["callID"]);
+            let input = state["input"].to_string();
+            let called = TurnPart::Called { tool_use_id: id(), tool: text(&part["tool"]), input };
+            let result = match state["status"].as_str().unwrap_or_default() {
+                "completed" => {
+                    Some(TurnPart::Done { tool_use_id: id(), output: state.to_string() })
+                }
+                "error" => {
+                    Some(TurnPart::Failed { tool_use_id: id(), error: text(&state["error"]) })
+                }
+                _ => None,
+            };
+            let parts = [called].into_iter().chain(result).collect();
+            TurnRow::Parts { parts, prompt_id: String::new() }
+        }
+        _ => TurnRow::Other,
     }
 }

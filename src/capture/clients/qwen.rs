@@ -5,12 +5,16 @@ use super::{
     BASE, CLAUDE_CODE_EVENTS, Client, claude_code,
     config::{Config, Dir, Extra, HooksForm, ServerFile, ServerForm, TimeoutUnit},
     evidence::Evidence,
-    gemini, normalize, respond,
+    gemini, normalize,
+    past::{PastBegin, PastForm, PastSessions},
+    respond,
 };
 use crate::{
     incoming::{Incoming, IncomingKind, Skip, ToolUse},
     payload::Payload,
+    transcript::{TurnPart, TurnRow},
 };
+use serde_json::Value;
 
 pub(super) static QWEN: Client = Client {
     name: "qwen",
@@ -39,6 +43,14 @@ pub(super) static QWEN: Client = Client {
         }),
         after: "",
     },
+    past: Some(PastSessions {
+        dir: Dir::of_home(".qwen"),
+        place: "projects",
+        form: PastForm::Lines { start: "", end: ".jsonl" },
+        begin,
+        row: past_row,
+        finish: tool_use,
+    }),
     ..BASE
 };
 
@@ -73,4 +85,43 @@ fn tool_use(used: &mut ToolUse<'_>) {
         return;
     }
     gemini::result(used);
+}
+
+/// Every row names its session.
+fn begin(row: &Value) -> Option<PastBegin> {
+    row["provenance"].as_str()?;
+    let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
+    Some(PastBegin {
+        session: text("sessionId"),
+        cwd: text("cwd"),
+        branch: text("gitBranch"),
+        agent_id: String::new(),
+    })
+}
+
+fn past_row(line: &[u8]) -> TurnRow {
+    let Ok(row) = serde_json::from_slice::<Value>(line) else { return TurnRow::Other };
+    let parts = &row["message"]["parts"];
+    match row["type"].as_str().unwrap_or_default() {
+        "user" if row["provenance"] == "real_user" => {
+            TurnRow::Prompt { text: gemini::joined(parts), prompt_id: String::new() }
+        }
+        "assistant" | "tool_result" => {
+            let parts = parts.as_array().into_iter().flatten().filter_map(part);
+            TurnRow::Parts { parts: parts.collect(), prompt_id: String::new() }
+        }
+        _ => TurnRow::Other,
+    }
+}
+
+fn part(part: &Value) -> Option<TurnPart> {
+    if let Some(call) = part.get("functionCall") {
+        let text = |name: &str| call[name].as_str().unwrap_or_default().to_owned();
+        let input = call["args"].to_string();
+        return Some(TurnPart::Called { tool_use_id: text("id"), tool: text("name"), input });
+    }
+    if let Some(text) = part["text"].as_str().filter(|_| part["thought"] != true) {
+        return Some(TurnPart::Said(text.to_owned()));
+    }
+    gemini::returned(part)
 }

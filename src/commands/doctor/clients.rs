@@ -1,15 +1,18 @@
 //! Checks of the hooks in each client, and of other memory tools.
 
+use std::fs;
+
 use super::Finding;
 use crate::commands::install::place;
 use claude_mem_capture::{CLAUDE_CODE, CODEX, Client, clients::CLIENTS};
-use claude_mem_core::app::App;
+use claude_mem_core::{app::App, json_edit::Document};
 use claude_mem_install::{
     Targets, client_status::ClientHooks, codex_trust, registered::Hooks, rival,
 };
 
 pub(super) fn all(app: &App) -> Vec<Finding> {
     let mut findings = claude_code(app);
+    findings.extend(transcripts(app));
     findings.extend(other_clients(app));
     findings.extend(rivals(app));
     findings
@@ -48,6 +51,25 @@ fn claude_code(app: &App) -> Vec<Finding> {
         findings.push(Finding::fine(CHECK, "the plugin is enabled"));
     }
     findings
+}
+
+/// Claude Code deletes its transcripts. What is neither recorded nor imported is lost with them.
+fn transcripts(app: &App) -> Option<Finding> {
+    const CHECK: &str = "transcripts";
+    /// What holds without a setting.
+    const DAYS: u64 = 30;
+    let targets = Targets::of_user(app).ok()?;
+    let mut folders = fs::read_dir(targets.dir.join("projects")).ok()?;
+    folders.next()?.ok()?;
+    let settings = Document::open(&targets.settings()).ok()?;
+    let days = settings.get("cleanupPeriodDays").as_u64().unwrap_or(DAYS);
+    if days > DAYS {
+        return Some(Finding::fine(CHECK, format!("Claude Code keeps them for {days} days")));
+    }
+    let what = format!("Claude Code deletes transcripts after {days} days");
+    let remedy = "import them with `claude-mem import --from transcripts`, or set `cleanupPeriodDays` in \
+                  Claude Code's settings.json";
+    Some(Finding::warning(CHECK, what, remedy))
 }
 
 /// Hooks in clients other than Claude Code. A client that is found and not registered is mentioned once.

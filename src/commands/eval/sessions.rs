@@ -194,7 +194,15 @@ impl Sessions {
         let (store, settings) = (&self.store, &self.app.settings);
         let project = resolve::project(&self.app, store, Some(project))?;
         let now = as_of.end(self.app.clock.now());
-        let request = Request { project: &project, now, moment: Moment::Start, budget: None };
+        let moment = Moment::Start;
+        let request = Request {
+            project: &project,
+            now,
+            moment,
+            client: None,
+            reads_auto_memory: true,
+            budget: None,
+        };
         let page = compose(store, settings, &request)?;
         let given = || store.observation_refs(page.as_ref().map_or(&[], |page| &page.given));
         let root = project.root.to_string_lossy();

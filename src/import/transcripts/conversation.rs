@@ -8,7 +8,9 @@ use claude_mem_events::{
 
 use crate::sink::stable_id;
 use claude_mem_capture::{
-    MEDIA, Refusal, Remarks, submitter,
+    MEDIA, Refusal, Remarks,
+    clients::is_our_tool,
+    submitter,
     transcript_rows::{Block, Row, as_typed, joined},
 };
 use claude_mem_core::failure::Failure;
@@ -19,6 +21,20 @@ use claude_mem_privacy::{Policy, redact_json, redact_text};
 pub(super) struct Habits {
     pub(super) policy: Policy,
     pub(super) skipped_tools: Vec<String>,
+}
+
+impl Habits {
+    /// Why a use of this tool is not recorded in this turn, whatever came of it.
+    pub(super) fn reason(&self, tool: &str, is_private: bool) -> Option<&'static str> {
+        if is_private {
+            return Some("in private turns");
+        }
+        if is_our_tool(tool) {
+            return Some("of claude-mem itself");
+        }
+        let is_skipped = self.skipped_tools.iter().any(|skipped| skipped == tool);
+        is_skipped.then_some("of skipped tools")
+    }
 }
 
 /// An event, or a tool use that becomes none.
@@ -37,7 +53,7 @@ pub(super) enum Outcome<'a> {
     LeftOut(&'static str),
 }
 
-type Each<'a> = dyn FnMut(Found<'_>) -> Result<(), Failure> + 'a;
+pub(super) type Each<'a> = dyn FnMut(Found<'_>) -> Result<(), Failure> + 'a;
 
 /// State of the conversion.
 #[derive(Debug)]
@@ -121,7 +137,7 @@ impl<'a> Conversation<'a> {
         let mut calls: Vec<(String, Call)> = self.calls.drain().collect();
         calls.sort_by_key(|(id, call)| (call.time_us, id.clone()));
         for (call_id, call) in calls {
-            let reason = self.reason(&call.tool).unwrap_or(NO_RESULT);
+            let reason = self.habits.reason(&call.tool, self.is_private).unwrap_or(NO_RESULT);
             let id = stable_id(call.time_us, &["transcript", "call", &call_id]);
             each(Found { what: "ToolUsed", id, branch: "", outcome: Outcome::LeftOut(reason) })?;
         }
@@ -253,15 +269,6 @@ impl<'a> Conversation<'a> {
         });
     }
 
-    /// Why a use of this tool is not recorded in this turn, whatever came of it.
-    fn reason(&self, tool: &str) -> Option<&'static str> {
-        if self.is_private {
-            return Some("in private turns");
-        }
-        let is_skipped = self.habits.skipped_tools.iter().any(|skipped| skipped == tool);
-        is_skipped.then_some("of skipped tools")
-    }
-
     /// In the transcript of a session, an unnamed side chain is another conversation.
     fn said(&mut self, row: &Row<'_>, text: Cow<'_, str>) {
         let agent_id = row.agent_id();
@@ -292,7 +299,7 @@ impl<'a> Conversation<'a> {
         let error = if result.is_error() { row.error_of(result) } else { String::new() };
         let id = stable_id(time_us, &["transcript", &call_id]);
         let refusal = Refusal::of(&error);
-        let reason = match (self.reason(&call.tool), &refusal) {
+        let reason = match (self.habits.reason(&call.tool, self.is_private), &refusal) {
             (None, Some(_)) => Some("rejected or denied"),
             (None, None) if never_ran(&error) => Some("refused by the client"),
             (reason, _) => reason,
@@ -364,7 +371,7 @@ impl<'a> Conversation<'a> {
 }
 
 /// The turn, or the transcript, ends before the result.
-const NO_RESULT: &str = "without a result";
+pub(super) const NO_RESULT: &str = "without a result";
 
 /// Hooks do not receive calls with an input that the client refused.
 fn never_ran(error: &str) -> bool {

@@ -12,7 +12,7 @@ use crate::lines::Lines;
 use claude_mem_capture::transcript_rows::Row;
 
 /// So far into a file its session must have said who and where it is.
-const BEGIN_BYTES_MAX: u64 = 4 << 20;
+pub(super) const BEGIN_BYTES_MAX: u64 = 4 << 20;
 /// Projects, sessions, subagents: three levels, and one to spare.
 const DEPTH_MAX: usize = 4;
 
@@ -30,7 +30,7 @@ pub(super) struct Recorded {
 
 impl Recorded {
     /// What a hook would have said when it began.
-    pub(super) fn started(&self) -> Event {
+    pub(super) fn start_event(&self) -> Event {
         let path = self.files.first().map(|file| file.to_string_lossy().into_owned());
         let started = SessionStarted {
             source: "startup".into(),

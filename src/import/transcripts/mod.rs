@@ -1,4 +1,4 @@
-//! Imports Claude Code's transcripts of past sessions: the same events as from hooks.
+//! Imports what clients keep of past sessions: the same events as from hooks.
 //!
 //! The files are read completely each time, which takes seconds; known ids are skipped. A session
 //! that was copied into another one (a fork) has the same ids there, so it is imported once.
@@ -6,6 +6,8 @@
 
 mod conversation;
 mod find;
+mod records;
+mod turns;
 
 use std::{collections::HashSet, io, path::Path};
 
@@ -20,7 +22,7 @@ use crate::{
     lines::{Line, Lines},
     sink::{Sink, stable_id},
 };
-use claude_mem_capture::{CLAUDE_CODE, bounded, envelope, transcript_rows::Row};
+use claude_mem_capture::{CLAUDE_CODE, Client, bounded, envelope, transcript_rows::Row};
 use claude_mem_core::{app::App, failure::Failure, settings::table::SKIP_TOOLS};
 
 pub(super) use find::begin_of;
@@ -29,18 +31,70 @@ pub use find::transcript_files;
 /// The clocks of hooks and of the record's rows are read at different moments of the same call.
 const MARGIN_US: u64 = 1_000_000;
 
-/// Takes in one transcript, or all below a directory, the earliest session first.
+/// Takes in one transcript of Claude Code, or all below a directory, the earliest session first.
 pub(super) fn import(app: &App, sink: &mut Sink<'_>, path: &Path) -> Result<(), Failure> {
     let sessions = find::sessions(path).map_err(|error| cannot_read(path, &error))?;
+    take_all(app, sink, CLAUDE_CODE.name, &sessions)
+}
+
+/// Takes in the records of another client.
+pub(super) fn import_of(
+    app: &App,
+    sink: &mut Sink<'_>,
+    client: &'static Client,
+    path: &Path,
+) -> Result<(), Failure> {
+    let Some(past) = &client.past else {
+        return Err(Failure::usage(format!("{} has no records to import", client.title)));
+    };
+    let database = records::open(past, path)?;
+    let sessions = records::sessions(client, past, path, database.as_ref())?;
+    take_all(app, sink, client.name, &sessions)
+}
+
+/// A session that can be read as often as needed.
+trait PastSession {
+    /// The client's id.
+    fn id(&self) -> &str;
+    /// Where it began; empty if that is unknown.
+    fn cwd(&self) -> &str;
+    /// What a hook would have said when it began.
+    fn started(&self) -> Event;
+    fn walk(&self, habits: &Habits, on: &mut On<'_>) -> Result<(), Failure>;
+}
+
+type On<'a> = dyn FnMut(Walked<'_>) -> Result<(), Failure> + 'a;
+
+/// What is found when a session is read.
+enum Walked<'a> {
+    Found(Found<'a>),
+    /// A line that cannot be used, and why.
+    Refused(&'static str),
+    /// A file that cannot be read completely.
+    Damaged(String),
+    /// The bytes of a file.
+    Read(u64),
+}
+
+fn take_all(
+    app: &App,
+    sink: &mut Sink<'_>,
+    client: &str,
+    sessions: &[impl PastSession],
+) -> Result<(), Failure> {
     let mut home = Home::new(app);
     let skipped_tools = app.settings.get(&SKIP_TOOLS);
     let habits = Habits { policy: home.policy, skipped_tools };
-    for session in &sessions {
-        let Some(project) = home.project_in(&session.cwd) else {
+    for session in sessions {
+        if session.cwd().is_empty() {
+            sink.leave_out("sessions without a folder");
+            continue;
+        }
+        let Some(project) = home.project_in(session.cwd()) else {
             sink.leave_out("sessions of projects that are excluded");
             continue;
         };
-        let envelope = envelope(CLAUDE_CODE.name, &session.id, project);
+        let envelope = envelope(client, session.id(), project);
         take(sink, session, envelope, &habits)?;
     }
     Ok(())
@@ -67,51 +121,80 @@ pub fn importable_sessions(
 /// Takes in one session, with its subagents.
 fn take(
     sink: &mut Sink<'_>,
-    session: &Recorded,
+    session: &impl PastSession,
     mut envelope: Envelope,
     habits: &Habits,
 ) -> Result<(), Failure> {
-    let recorded = recorded_before(sink.store, session, habits)?;
+    let recorded = recorded_before(sink.store, &envelope, session, habits)?;
     let mut is_begun = recorded.is_known;
-    for file in &session.files {
-        let mut conversation = Conversation::new(file, habits);
-        let mut each = |sink: &mut Sink<'_>, found: Found<'_>| -> Result<(), Failure> {
-            if found.id.time_us() >= recorded.hooks_from_us {
-                sink.recorded_otherwise(found.id);
+    session.walk(habits, &mut |walked| {
+        let found = match walked {
+            Walked::Found(found) => found,
+            Walked::Refused(reason) => {
+                sink.refuse(reason);
                 return Ok(());
             }
-            let make = match found.outcome {
-                Outcome::Event(make) => make,
-                Outcome::LeftOut(reason) => {
-                    sink.leave_out_tool_use(found.id, &envelope, reason);
-                    return Ok(());
-                }
-            };
-            envelope.branch = bounded(found.branch.to_owned());
-            if !is_begun && sink.would_add(found.id, &envelope)? {
-                is_begun = true;
-                let id = stable_id(found.id.time_us(), &["transcript", "start", &session.id]);
-                sink.add("SessionStarted", id, &envelope, || session.started())?;
+            Walked::Damaged(what) => {
+                sink.report.damage.push(what);
+                return Ok(());
             }
-            sink.add(found.what, found.id, &envelope, make)
+            Walked::Read(bytes) => {
+                sink.report.bytes += bytes;
+                return Ok(());
+            }
         };
-        let read = read_rows(file, |line| match line {
-            Ok(row) => conversation.row(row, &mut |found| each(sink, found)),
-            Err(reason) => {
-                sink.refuse(reason);
-                Ok(())
-            }
-        });
-        match read {
-            Ok(bytes) => sink.report.bytes += bytes,
-            Err(Problem::Ours(failure)) => return Err(failure),
-            Err(Problem::File(error)) => {
-                sink.report.damage.push(format!("{}: {error}", file.display()));
-            }
+        if found.id.time_us() >= recorded.hooks_from_us {
+            sink.recorded_otherwise(found.id);
+            return Ok(());
         }
-        conversation.end(&mut |found| each(sink, found))?;
+        let make = match found.outcome {
+            Outcome::Event(make) => make,
+            Outcome::LeftOut(reason) => {
+                sink.leave_out_tool_use(found.id, &envelope, reason);
+                return Ok(());
+            }
+        };
+        envelope.branch = bounded(found.branch.to_owned());
+        if !is_begun && sink.would_add(found.id, &envelope)? {
+            is_begun = true;
+            let id = stable_id(found.id.time_us(), &["transcript", "start", session.id()]);
+            sink.add("SessionStarted", id, &envelope, || session.started())?;
+        }
+        sink.add(found.what, found.id, &envelope, make)
+    })
+}
+
+impl PastSession for Recorded {
+    fn id(&self) -> &str {
+        &self.id
     }
-    Ok(())
+
+    fn cwd(&self) -> &str {
+        &self.cwd
+    }
+
+    fn started(&self) -> Event {
+        self.start_event()
+    }
+
+    fn walk(&self, habits: &Habits, on: &mut On<'_>) -> Result<(), Failure> {
+        for file in &self.files {
+            let mut conversation = Conversation::new(file, habits);
+            let read = read_rows(file, |line| match line {
+                Ok(row) => conversation.row(row, &mut |found| on(Walked::Found(found))),
+                Err(reason) => on(Walked::Refused(reason)),
+            });
+            match read {
+                Ok(bytes) => on(Walked::Read(bytes))?,
+                Err(Problem::Ours(failure)) => return Err(failure),
+                Err(Problem::File(error)) => {
+                    on(Walked::Damaged(format!("{}: {error}", file.display())))?;
+                }
+            }
+            conversation.end(&mut |found| on(Walked::Found(found)))?;
+        }
+        Ok(())
+    }
 }
 
 /// What the tables hold of a session from elsewhere.
@@ -123,26 +206,25 @@ struct Before {
 }
 
 /// Looks which events of the session were not made by importing these very files.
-fn recorded_before(store: &Store, session: &Recorded, habits: &Habits) -> Result<Before, Failure> {
-    let known = store.events_of_session(CLAUDE_CODE.name, &session.id)?;
+fn recorded_before(
+    store: &Store,
+    envelope: &Envelope,
+    session: &impl PastSession,
+    habits: &Habits,
+) -> Result<Before, Failure> {
+    let known = store.events_of_session(&envelope.platform, session.id())?;
     let mut before = Before { is_known: !known.is_empty(), hooks_from_us: u64::MAX };
     if known.is_empty() {
         return Ok(before);
     }
     let mut ours: HashSet<Id> = HashSet::new();
-    let mut note = |found: Found<'_>| {
-        ours.insert(found.id);
+    // What cannot be read is told when it is taken in.
+    session.walk(habits, &mut |walked| {
+        if let Walked::Found(found) = walked {
+            ours.insert(found.id);
+        }
         Ok(())
-    };
-    for file in &session.files {
-        let mut conversation = Conversation::new(file, habits);
-        // What cannot be read is told when it is taken in.
-        let _ = read_rows(file, |line| match line {
-            Ok(row) => conversation.row(row, &mut note),
-            Err(_) => Ok(()),
-        });
-        conversation.end(&mut note)?;
-    }
+    })?;
     let is_elsewhere =
         |(id, kind): &&(Id, u16)| CAPTURED.contains(&Event::name_of(*kind)) && !ours.contains(id);
     if let Some((first, _)) = known.iter().find(is_elsewhere) {

@@ -50,6 +50,10 @@ pub struct Request<'a> {
     /// Now, or an earlier time to reconstruct the context of.
     pub now: jiff::Timestamp,
     pub moment: Moment<'a>,
+    /// Only memories of sessions of this client.
+    pub client: Option<&'a str>,
+    /// Whether the client reads the files of Claude Code's auto memory itself.
+    pub reads_auto_memory: bool,
     /// Token limit; `None` for the setting.
     pub budget: Option<usize>,
 }
@@ -93,6 +97,8 @@ pub fn compose(
         root: &request.project.root.to_string_lossy(),
         until_us: now_us,
         since,
+        client: request.client,
+        reads_auto_memory: request.reads_auto_memory,
         types: &types,
         concepts: &concepts,
         observations_max: LOOKED_AT_MAX,

@@ -36,6 +36,8 @@ struct ContextParams {
     project: Option<String>,
     /// Project names, separated by commas; the last one is used.
     projects: Option<String>,
+    /// Only memories of sessions of this client, such as `codex`.
+    client: Option<String>,
     /// Maximum number of tokens [default: the setting].
     budget: Option<usize>,
     /// Use the maximum budget.
@@ -114,8 +116,14 @@ fn look(
         Some(true) => Some(BUDGET_MAX),
         _ => params.budget.map(|budget| budget.min(BUDGET_MAX)),
     };
-    let request =
-        Request { project: &project, now: app.clock.now(), moment: Moment::Start, budget };
+    let request = Request {
+        project: &project,
+        now: app.clock.now(),
+        moment: Moment::Start,
+        reads_auto_memory: false,
+        client: params.client.as_deref().filter(|name| !name.trim().is_empty()),
+        budget,
+    };
     let page = compose(store, &app.settings, &request)?;
     Ok(Some((project, page)))
 }

@@ -18,6 +18,8 @@ pub(super) struct Head {
     project: String,
     /// Session ID of the client.
     content_session_id: Option<String>,
+    /// The client of the session, such as `codex`.
+    client: Option<String>,
     /// Number of the session.
     session_db_id: Option<String>,
     /// Number of its prompt within the session.
@@ -102,7 +104,16 @@ pub(super) enum Item {
 impl From<ListRow> for Item {
     fn from(listed: ListRow) -> Self {
         let ListRow {
-            name, at_us, project, session, prompt_number, body, agent_type, marks, ..
+            name,
+            at_us,
+            project,
+            session,
+            client,
+            prompt_number,
+            body,
+            agent_type,
+            marks,
+            ..
         } = listed;
         let (session_db_id, content_session_id) = session.unzip();
         let head = Head {
@@ -110,6 +121,7 @@ impl From<ListRow> for Item {
             name: name.to_string(),
             project,
             content_session_id,
+            client,
             session_db_id: session_db_id.map(|id| id.to_string()),
             prompt_number,
             created_at: rfc3339(at_us),
@@ -252,7 +264,7 @@ impl From<SessionView> for Session {
             id: view.id.to_string(),
             content_session_id: view.session,
             memory_session_id: view.memory_session,
-            platform_source: view.platform,
+            platform_source: view.client,
             project: view.project,
             cwd: view.cwd,
             branch: view.branch,

@@ -40,6 +40,8 @@ struct ListParams {
     project: Option<String>,
     /// Session ID of the client, or a prefix of it.
     session: Option<String>,
+    /// Only sessions of this client, such as `codex`.
+    client: Option<String>,
     /// Observation types, separated by commas.
     #[serde(rename = "type")]
     #[param(rename = "type")]
@@ -155,6 +157,7 @@ async fn page<T: Send + 'static>(
                 .map(|when| when.end_us(app.clock.now())),
             session: given(params.session),
             host: params.host,
+            client: given(params.client),
             // One extra row shows whether more follow.
             limit: limit + 1,
             offset,

@@ -240,7 +240,7 @@ fn event_of(id: i64, view: Option<SessionView>) -> SessionEvent {
         None => SessionEvent { session: session_name(id), ..SessionEvent::default() },
         Some(view) => SessionEvent {
             session: view.session,
-            platform: Some(view.platform),
+            platform: Some(view.client),
             ..SessionEvent::default()
         },
     }

@@ -62,6 +62,8 @@ struct Vocabulary {
     concepts: Vec<VocabularyTerm>,
     /// Machines whose logs are here, this one first; empty if it is the only one.
     hosts: Vec<HostName>,
+    /// Clients whose sessions are recorded; empty if there is only one.
+    clients: Vec<String>,
 }
 
 /// A machine.
@@ -203,9 +205,9 @@ async fn projects(State(state): State<Arc<AppState>>) -> Result<Response, ApiErr
 
 pub(super) fn named(store: &Store) -> Result<Projects, ApiError> {
     let mut known = Projects::default();
-    for (name, platforms) in store.project_names()? {
-        for platform in platforms {
-            known.projects_by_source.entry(platform).or_default().push(name.clone());
+    for (name, clients) in store.project_names()? {
+        for client in clients {
+            known.projects_by_source.entry(client).or_default().push(name.clone());
         }
         known.projects.push(name);
     }
@@ -213,7 +215,7 @@ pub(super) fn named(store: &Store) -> Result<Projects, ApiError> {
     Ok(known)
 }
 
-/// Lists types and concepts of observations in the current mode, and machines.
+/// Lists types and concepts of observations in the current mode, machines and clients.
 #[utoipa::path(get, path = "/api/types", tag = "reading", security(("token" = [])),
     responses((status = 200, body = Vocabulary), (status = "4XX", body = Problem)))]
 async fn types(State(state): State<Arc<AppState>>) -> ApiResult<Vocabulary> {
@@ -223,6 +225,7 @@ async fn types(State(state): State<Arc<AppState>>) -> ApiResult<Vocabulary> {
         let concepts = mode.concepts.into_iter().map(|word| (word.id, word.means, word.icon));
         let word = |(id, means, icon)| VocabularyTerm { id, means, icon };
         let others = store.hosts()?.into_iter().filter(|host| !host.is_hidden);
+        let clients = named(store)?.sources;
         let mut hosts: Vec<HostName> =
             others.map(|host| HostName { number: host.number, name: host.name }).collect();
         if !hosts.is_empty() {
@@ -232,6 +235,7 @@ async fn types(State(state): State<Arc<AppState>>) -> ApiResult<Vocabulary> {
             types: types.map(word).collect(),
             concepts: concepts.map(word).collect(),
             hosts,
+            clients: if clients.len() > 1 { clients } else { Vec::new() },
         })
     };
     state.read(found).await.map(Json)

@@ -57,6 +57,8 @@ struct SearchParams {
     session: Option<String>,
     /// Number of the machine that recorded it; 0 is this one.
     host: Option<u8>,
+    /// Only sessions of this client, such as `codex`.
+    client: Option<String>,
     /// Start time: `2026-03-01`, `3d`, or milliseconds since 1970.
     #[serde(rename = "dateStart", alias = "date_start", alias = "date_from")]
     #[param(rename = "dateStart")]
@@ -222,6 +224,7 @@ fn request(params: SearchParams, kinds: &[Kind]) -> Result<SearchRequest, ApiErr
         until: time("dateEnd", params.date_end.as_deref())?,
         session: given(params.session),
         host: params.host,
+        client: given(params.client),
         limit: params.limit.unwrap_or(LIMIT).min(LIMIT_MAX),
         offset: params.offset.unwrap_or(0).min(OFFSET_MAX),
         order,

@@ -186,7 +186,7 @@ impl AppState {
                 let recorded = self
                     .read(move |store, _| Ok(store.session_views(SessionQuery::Id(&session), 0)?))
                     .await?;
-                recorded.into_iter().next().map_or(CLAUDE_CODE.name.into(), |view| view.platform)
+                recorded.into_iter().next().map_or(CLAUDE_CODE.name.into(), |view| view.client)
             }
         };
         remember(&self.clients, session.to_owned(), client.clone());

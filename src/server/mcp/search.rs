@@ -50,6 +50,11 @@ const PARAMETERS: &[Parameter] = &[
         ParameterType::List,
         "Only memories about these files or folders; the end of a path is enough",
     ),
+    optional(
+        "client",
+        ParameterType::Text,
+        "Only sessions of this coding agent: claude-code, codex, gemini, cursor ...",
+    ),
     optional("session", ParameterType::Text, "Only this session; a prefix of its ID is enough"),
     optional(
         "dateStart",
@@ -121,6 +126,7 @@ fn request(arguments: &Arguments) -> Result<SearchRequest, Failure> {
         until: time(arguments, "dateEnd")?,
         session: arguments.text("session").map(Into::into),
         host: None,
+        client: arguments.text("client").map(Into::into),
         limit: arguments.number("limit").unwrap_or(LIMIT),
         offset: arguments.number("offset").unwrap_or(0),
         order: match arguments.text("orderBy") {

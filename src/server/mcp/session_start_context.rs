@@ -35,7 +35,14 @@ fn run(server: &mut Server<'_>, arguments: &Arguments) -> Result<String, Failure
     let project = resolve::project(server.app, &store, arguments.text("project"))?;
     let now = server.app.clock.now();
     let budget = arguments.number("budget");
-    let request = Request { project: &project, now, moment: Moment::Start, budget };
+    let request = Request {
+        project: &project,
+        now,
+        moment: Moment::Start,
+        client: None,
+        reads_auto_memory: false,
+        budget,
+    };
     let page = compose(&store, &server.app.settings, &request)?;
     Ok(page.map_or_else(
         || format!("There are no memories of {} yet", project.label),

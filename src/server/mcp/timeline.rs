@@ -2,7 +2,11 @@
 
 use std::fmt::Write as _;
 
-use claude_mem_projections::{Store, search::MemoryId, timeline::TimelineWindow};
+use claude_mem_projections::{
+    Store,
+    search::{MemoryId, has_several_clients},
+    timeline::TimelineWindow,
+};
 
 use super::{
     Server,
@@ -95,6 +99,7 @@ fn written(store: &Store, found: &TimelineWindow) -> Result<String, Failure> {
         let project = cell(&anchor.project);
         let _ = writeln!(text, "{project}, around {} ({})", anchor.name, cell(&anchor.title));
     }
+    let has_clients = has_several_clients(&found.moments);
     let mut day = String::new();
     let mut is_passed = found.anchor.is_some();
     for hit in &found.moments {
@@ -109,8 +114,10 @@ fn written(store: &Store, found: &TimelineWindow) -> Result<String, Failure> {
         }
         let (time, label, title) =
             (local(hit.at_us, "%H:%M"), label(hit), cell(&hit.marked_title()));
+        let client = hit.client.as_ref().filter(|_| has_clients);
+        let client = client.map(|name| format!(" | {}", cell(name))).unwrap_or_default();
         let mark = if Some(hit.name) == found.anchor { " <- anchor" } else { "" };
-        let _ = writeln!(text, "{} | {time} | {label} | {title}{mark}", hit.name);
+        let _ = writeln!(text, "{} | {time} | {label}{client} | {title}{mark}", hit.name);
     }
     Ok(text)
 }

@@ -37,6 +37,10 @@ impl Filter {
             filter.conditions.push("row.host = ?".into());
             filter.values.push(Value::Integer(host.into()));
         }
+        if let Some(client) = &search.client {
+            let sql = "row.session in (select id from sessions where client = ?)";
+            filter.add(sql, [client.clone()]);
+        }
         if !search.types.is_empty() {
             let marks = vec!["?"; search.types.len()].join(", ");
             filter.add(&format!("row.type in ({marks})"), search.types.clone());

@@ -32,6 +32,8 @@ pub struct Hit {
     pub project: String,
     /// The client's id of its session.
     pub session: Option<String>,
+    /// The client of its session, such as `codex`.
+    pub client: Option<String>,
     /// The machine, if it is another one.
     pub host: Option<String>,
     /// Its title, the request that it summarizes, or the first line of the prompt.
@@ -73,7 +75,7 @@ impl Store {
         };
         let sql = format!(
             "select {type_}, row.at_us, coalesce(owners.label, owners.key), sessions.session, {title}, {text},
-                 row.host, {file}
+                 row.host, {file}, sessions.client
              from visible_{} row join projects on projects.id = row.project
                  join projects owners on owners.id = projects.owner
                  left join sessions on sessions.id = row.session
@@ -94,6 +96,7 @@ impl Store {
                 at_us: number(row, 1)?,
                 project: row.get(2)?,
                 session: row.get(3)?,
+                client: row.get(8)?,
                 host: None,
                 tokens: tokens(&text) + if is_all_title { 0 } else { tokens(&title) },
                 title: first_line(&title).to_owned(),
@@ -108,6 +111,11 @@ impl Store {
         let Some(hit) = hit.optional()? else { return Ok(None) };
         Ok(Some(Hit { host: self.host_name(log)?, marks: self.marks(name)?, ..hit }))
     }
+}
+
+/// Whether hits come from several clients, so that each should name its own.
+pub fn has_several_clients(hits: &[Hit]) -> bool {
+    hits.iter().any(|hit| hit.client != hits[0].client)
 }
 
 /// Longer reasons are cut in lists.

@@ -28,7 +28,7 @@ mod tokens;
 mod turns;
 
 pub(crate) use filter::Filter;
-pub use hit::Hit;
+pub use hit::{Hit, has_several_clients};
 pub use kind::{InvalidMemoryId, Kind, MemoryId};
 pub use meaning::Meaning;
 pub use query::{Query, Shape, Term};
@@ -63,6 +63,8 @@ pub struct Search {
     pub session: Option<String>,
     /// The number of the machine that recorded it; 0 is this one.
     pub host: Option<u8>,
+    /// The client of the session, such as `codex`.
+    pub client: Option<String>,
     /// Maximum number of results.
     pub limit: usize,
     /// Skip this many results.
@@ -87,6 +89,7 @@ impl Default for Search {
             until_us: None,
             session: None,
             host: None,
+            client: None,
             limit: 20,
             offset: 0,
             order: Order::default(),

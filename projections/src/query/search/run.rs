@@ -98,6 +98,7 @@ impl Store {
 fn no_hits(search: &Search, matched: usize, is_empty: bool) -> &'static str {
     let is_filtered = search.project.is_some()
         || search.session.is_some()
+        || search.client.is_some()
         || search.since_us.is_some()
         || search.until_us.is_some()
         || !(search.types.is_empty() && search.concepts.is_empty() && search.files.is_empty())

@@ -8,6 +8,7 @@ use super::commands::{Commit, Purpose, Run};
 use super::files::{self, FileChange};
 use super::text::{add, clip, code, holds, relative, words};
 use crate::turn_prompt::{ToolView, Turn};
+use claude_mem_capture::clients::patched_files;
 
 const LIST_MAX: usize = 30;
 const RUNS_MAX: usize = 400;
@@ -82,6 +83,13 @@ impl Evidence {
         match view.tool {
             tool if files::is_change(tool) => {
                 files::gather(&mut self.files, view, (input, output), (cwd, at));
+            }
+            // A patch of several files; those of one file are recorded as an edit of it.
+            "apply_patch" => {
+                for (tool, input) in patched_files(text("command")) {
+                    let view = ToolView { tool, ..view.clone() };
+                    files::gather(&mut self.files, &view, (&input, output), (cwd, at));
+                }
             }
             "Bash" | "PowerShell" if self.runs.len() < RUNS_MAX => {
                 self.runs.extend(Run::of(view, (input, output), (cwd, at)));

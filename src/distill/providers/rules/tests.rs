@@ -252,6 +252,24 @@ fn the_digest_keeps_titles_from_coming_twice() {
     assert!(!extract(&told, &mode, Verbosity::Normal).contains("<observation>"));
 }
 
+/// A patch of several files is a change of each.
+#[test]
+fn every_file_of_a_patch_counts_as_changed() {
+    let patch = "*** Begin Patch\\n*** Add File: a.rs\\n+fn one() {}\\n*** Update File: b.rs\\n@@\\n-fn two() {}\\n\
+                 +fn three() {}\\n*** End Patch\\n";
+    let input = format!(r#"{{"command":"{patch}"}}"#);
+    let tools = vec![ToolView {
+        tool: "apply_patch",
+        input: &input,
+        output: "\"done\"",
+        ..ToolView::default()
+    }];
+    let turn = Turn { cwd: "/p", prompt: "Add one", tools, is_over: true, ..Turn::default() };
+    let reply = extract(&turn, &Mode::code(), Verbosity::Normal);
+    assert!(reply.contains("a.rs") && reply.contains("b.rs"), "{reply}");
+    assert!(reply.contains("`one`") && reply.contains("`three`"), "{reply}");
+}
+
 #[test]
 fn a_piece_of_a_turn_makes_no_rows() {
     let input = r#"{"file_path":"/p/a.rs","content":"fn one() {}"}"#;

@@ -124,6 +124,7 @@ function head(memory, copy, take) {
           { href: story(memory.session, memory.name) },
           memory.prompt_number ? `Prompt ${memory.prompt_number} of its session` : "Its session",
         ),
+      memory.client && h("span", { class: "client" }, memory.client),
       memory.origin === "user" && h("span", null, "written by hand"),
       memory.origin === "claude" && h("span", null, "written by Claude"),
       memory.origin === "program" && h("span", null, "written by a program"),

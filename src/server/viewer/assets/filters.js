@@ -55,6 +55,16 @@ const LISTS = [
     isAlways: true,
   },
   {
+    name: "client",
+    label: "Client",
+    any: "All clients",
+    values: ({ clients }) => clients.map((name) => [name, name]),
+    passes: (memory, value) => memory.client === value,
+    feed: "client",
+    search: "client",
+    isAlways: true,
+  },
+  {
     name: "concept",
     label: "Concept",
     any: "Any concept",
@@ -67,7 +77,7 @@ const LISTS = [
 const NAMES = ["q", "project", "kind", "file", "since", "until", "session", "order", ...LISTS.map(({ name }) => name)];
 
 /** What the worker knows of, to choose from. */
-let known = { types: [], concepts: [], hosts: [] };
+let known = { types: [], concepts: [], hosts: [], clients: [] };
 let isKnown = false;
 let asking;
 
@@ -278,6 +288,7 @@ export class Bar {
       );
     const list = [
       chip("project", filters.project),
+      chip("client", filters.client),
       chip("session", `session ${filters.session.slice(0, 8)}`),
       chip("concept", filters.concept),
       chip("file", tail(filters.file)),

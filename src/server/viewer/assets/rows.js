@@ -133,6 +133,9 @@ function meta(memory, look, when, isInTurn) {
       memory.project &&
       h("a", { href: `/?project=${encodeURIComponent(memory.project)}` }, memory.project),
     isHead &&
+      memory.client &&
+      h("a", { class: "client", href: `/?client=${encodeURIComponent(memory.client)}` }, memory.client),
+    isHead &&
       memory.session &&
       !look.session &&
       h(

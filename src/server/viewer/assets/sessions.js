@@ -102,6 +102,7 @@ export function card(session, project) {
       project !== session.project &&
         h("a", { href: `/s?project=${encodeURIComponent(session.project)}` }, session.project),
       session.branch && h("span", null, cut(session.branch, 40)),
+      h("span", { class: "client" }, session.platform_source),
       to - from > 30_000 && h("span", null, duration(to - from)),
       h("span", null, many(session.prompts, "prompt")),
       session.tool_uses > 0 && h("span", null, many(session.tool_uses, "tool use")),

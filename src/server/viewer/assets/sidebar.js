@@ -37,7 +37,8 @@ export function place(newPath, newQuery) {
 
 /** Asks for the projects again. */
 export async function refresh() {
-  const { details } = await get("/api/projects");
+  const { details, sources } = await get("/api/projects");
+  document.body.classList.toggle("has-clients", sources.length > 1);
   projects = details.toSorted((a, b) => (b.last_at ?? "").localeCompare(a.last_at ?? ""));
   draw();
 }

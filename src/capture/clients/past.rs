@@ -1,0 +1,64 @@
+//! Records that clients keep of past sessions, as `claude-mem import --from CLIENT` reads them.
+
+use claude_mem_core::environment::Environment;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+use super::config::Dir;
+use crate::{incoming::ToolUse, transcript::TurnRow};
+
+/// The records of a client.
+#[derive(Debug)]
+pub struct PastSessions {
+    pub dir: Dir,
+    /// Below `dir`: a folder, or the file of a database.
+    pub place: &'static str,
+    pub form: PastForm,
+    /// Reads who and where a session is from one record; `None` if the record does not say.
+    pub begin: fn(&Value) -> Option<PastBegin>,
+    /// Reads one record.
+    pub row: fn(&[u8]) -> TurnRow,
+    /// Gives a tool use with its result the form in which hooks record it.
+    pub finish: fn(&mut ToolUse<'_>),
+}
+
+/// How records are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PastForm {
+    /// A file of JSON lines per session, with this at the start and at the end of its name. Each line has a
+    /// `timestamp`.
+    Lines { start: &'static str, end: &'static str },
+    /// The same, but a line replaces an earlier one with the same `id`, and the folder of the project is in this file
+    /// next to the folder of the session.
+    Journal { end: &'static str, project_file: &'static str },
+    /// The database of `OpenCode`. A record has `timestamp`, `message` and `part`.
+    OpenCode,
+}
+
+/// Who and where a session is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PastBegin {
+    /// As hooks name it.
+    pub session: String,
+    /// Empty if it is unknown.
+    pub cwd: String,
+    pub branch: String,
+    /// If the record is of a subagent, which has a file of its own.
+    pub agent_id: String,
+}
+
+impl PastSessions {
+    /// Where the records are; `None` if the home directory is unknown.
+    pub fn find(&self, environment: &Environment, home: Option<&Path>) -> Option<PathBuf> {
+        Some(self.dir.find(environment, home)?.join(self.place))
+    }
+
+    /// Whether a file with this name is the record of a session.
+    pub fn is_record(&self, name: &str) -> bool {
+        match self.form {
+            PastForm::Lines { start, end } => name.starts_with(start) && name.ends_with(end),
+            PastForm::Journal { end, .. } => name.ends_with(end),
+            PastForm::OpenCode => false,
+        }
+    }
+}
