@@ -299,6 +299,51 @@ fn what_the_user_changed_meanwhile_stays_and_our_entries_go() {
 }
 
 #[test]
+fn clients_with_mcp_alone_get_the_server_and_lose_it_byte_for_byte() {
+    let sandbox = Sandbox::new();
+    let files = [
+        ("kilo", ".config/kilo/kilo.json", "{\"mcp\": {\"a\": {\"type\": \"local\"}}}\n"),
+        (
+            "continue",
+            ".continue/config.yaml",
+            "name: mine # best\nmcpServers:\n  - name: other\n    command: x\nmodels: []\n",
+        ),
+        ("zed", ".config/zed/settings.json", "// mine\n{\n  \"theme\": \"One\", // best\n}\n"),
+        ("goose", ".config/goose/config.yaml", "GOOSE_MODEL: m\n"),
+    ];
+    for (_, path, text) in files {
+        sandbox.write(path, text);
+    }
+    let before = tree(&sandbox);
+    for (client, path, text) in files {
+        for _ in 0..2 {
+            sandbox.run(&["install", "--client", client]).ok();
+        }
+        let after = sandbox.read(path);
+        assert!(after.contains("claude-mem") && after.contains("mcp"), "{after}");
+        let listed = sandbox.run(&["install", "--list"]).ok();
+        let row = listed.lines().find(|line| line.contains(&format!(" {client} "))).unwrap();
+        assert!(row.contains("registered") && row.contains("MCP only"), "{row}");
+        sandbox.run(&["uninstall", "--client", client]).ok();
+        assert_eq!(sandbox.read(path), text, "{client}");
+        sandbox.run(&["install", "--client", client]).ok();
+    }
+    let changed = sandbox.read(".continue/config.yaml").replace("# best", "# better");
+    sandbox.write(".continue/config.yaml", &changed);
+    sandbox.run(&["uninstall"]).ok();
+    let mut expected = before;
+    let kept = files[1].2.replace("# best", "# better");
+    expected.insert(".continue/config.yaml".into(), kept);
+    assert_eq!(tree(&sandbox), expected);
+
+    let printed = sandbox.run(&["install", "--client", "warp"]).ok();
+    let printed: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(printed["mcpServers"]["claude-mem"]["args"], json!(["mcp"]));
+    let unknown = sandbox.run(&["install", "--client", "nobody"]).fails(2);
+    assert!(unknown.contains("goose"), "{unknown}");
+}
+
+#[test]
 fn without_a_choice_the_tested_clients_that_are_found_are_set_up() {
     let sandbox = Sandbox::new();
     for dir in [".claude", ".codex", ".cursor"] {

@@ -9,8 +9,7 @@ use clap::Args;
 
 use super::{
     confirm::confirm,
-    hook::known_client,
-    install::{here, place},
+    install::{Chosen, chosen_client, here, place},
 };
 use claude_mem_capture::{CLAUDE_CODE, Client, clients::CLIENTS};
 use claude_mem_core::{
@@ -27,6 +26,7 @@ use claude_mem_core::{
 use claude_mem_install::{
     self, Targets,
     manifest::{Edited, Manifest, TextChange, Written},
+    mcp_only::{MCP_ONLY, McpOnly},
 };
 use claude_mem_server::worker::{
     client,
@@ -40,8 +40,8 @@ use claude_mem_server::worker::{
 #[derive(Debug, Args)]
 pub(crate) struct Uninstall {
     /// Only from this client, which need not be Claude Code; the worker goes on
-    #[arg(long, value_name = "NAME", value_parser = known_client, conflicts_with = "purge")]
-    client: Option<&'static Client>,
+    #[arg(long, value_name = "NAME", value_parser = chosen_client, conflicts_with = "purge")]
+    client: Option<Chosen>,
     /// Also delete all recorded data and settings
     #[arg(long)]
     purge: bool,
@@ -114,17 +114,14 @@ fn confirm_purge(app: &mut App) -> Result<(), Failure> {
 }
 
 /// Undoes everything that was installed, or what was installed for one client.
-fn unregister(app: &mut App, only: Option<&'static Client>) -> Result<(), Failure> {
+fn unregister(app: &mut App, only: Option<Chosen>) -> Result<(), Failure> {
     let mut manifest = Manifest::load(&app.paths)?;
     let of_claude_code = claude_code_files(app)?;
-    let is_chosen = |client: &&Client| only.is_none_or(|only| only.name == client.name);
-    let clients: Vec<&'static Client> = CLIENTS.iter().copied().filter(is_chosen).collect();
     let chosen_files: Option<Vec<PathBuf>> =
         only.map(|client| files_of(app, client, &of_claude_code, &manifest));
     let is_ours = |file: &PathBuf| chosen_files.as_ref().is_none_or(|files| files.contains(file));
     // Before anything is restored: what to remove from one file depends on another.
-    let mut removals: Vec<TextChange> =
-        clients.iter().flat_map(|client| place(app, client).removal()).collect();
+    let mut removals = removals_of(app, only);
     let (edited, kept): (Vec<Edited>, _) =
         std::mem::take(&mut manifest.edited).into_iter().partition(|edited| is_ours(&edited.file));
     manifest.edited = kept;
@@ -134,7 +131,7 @@ fn unregister(app: &mut App, only: Option<&'static Client>) -> Result<(), Failur
             print_done(app, &format!("{verb} {}", shown(app, &edited.file)))?;
             // A backup file from between two installations contains what the first one wrote.
             removals.retain(|removal| removal.file != edited.file);
-            let again = clients.iter().flat_map(|client| place(app, client).removal());
+            let again = removals_of(app, only).into_iter();
             removals.extend(again.filter(|removal| removal.file == edited.file).take(1));
         }
         if edited.file.extension().is_some_and(|extension| extension == "json") {
@@ -148,7 +145,9 @@ fn unregister(app: &mut App, only: Option<&'static Client>) -> Result<(), Failur
         save(app, &removal, false)?;
     }
     // Without a manifest, or if settings were copied, some of our hooks may be left.
-    if only.is_none_or(|client| client.name == CLAUDE_CODE.name) {
+    let is_claude_code =
+        |only| matches!(only, Chosen::Client(client) if client.name == CLAUDE_CODE.name);
+    if only.is_none_or(is_claude_code) {
         for file in &of_claude_code {
             clean(app, file, false)?;
         }
@@ -172,6 +171,19 @@ fn unregister(app: &mut App, only: Option<&'static Client>) -> Result<(), Failur
     Ok(manifest.save(&app.paths)?)
 }
 
+/// The files of the chosen clients without our entries, as far as they have any.
+fn removals_of(app: &App, only: Option<Chosen>) -> Vec<TextChange> {
+    let (clients, mcp_only): (Vec<&Client>, Vec<&McpOnly>) = match only {
+        None => (CLIENTS.to_vec(), MCP_ONLY.iter().collect()),
+        Some(Chosen::Client(client)) => (vec![client], Vec::new()),
+        Some(Chosen::McpOnly(client)) => (Vec::new(), vec![client]),
+    };
+    let home = app.paths.home.as_deref();
+    let of_server = |client: &McpOnly| client.removal(&client.file(&app.environment, home)?);
+    let removals = clients.into_iter().flat_map(|client| place(app, client).removal());
+    removals.chain(mcp_only.into_iter().filter_map(of_server)).collect()
+}
+
 /// The files of Claude Code that may have entries of ours.
 fn claude_code_files(app: &App) -> Result<Vec<PathBuf>, Failure> {
     let user = Targets::of_user(app)?;
@@ -182,10 +194,17 @@ fn claude_code_files(app: &App) -> Result<Vec<PathBuf>, Failure> {
 /// The files that an installation for this client changes or writes.
 fn files_of(
     app: &App,
-    client: &'static Client,
+    client: Chosen,
     of_claude_code: &[PathBuf],
     manifest: &Manifest,
 ) -> Vec<PathBuf> {
+    let client = match client {
+        Chosen::Client(client) => client,
+        Chosen::McpOnly(client) => {
+            let file = client.file(&app.environment, app.paths.home.as_deref());
+            return file.into_iter().collect();
+        }
+    };
     let place = place(app, client);
     let written = manifest.written.iter().map(|written| written.file.clone());
     if client.name == CLAUDE_CODE.name {

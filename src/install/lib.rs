@@ -4,9 +4,11 @@ pub mod client_config;
 pub mod client_status;
 pub mod codex_trust;
 pub mod manifest;
+pub mod mcp_only;
 pub mod registered;
 pub mod rival;
 mod toml_file;
+pub mod yaml_file;
 
 use std::{
     collections::BTreeSet,
@@ -19,6 +21,7 @@ use claude_mem_capture::{
     clients::{CLIENTS, HOOK, Registration, Version, claude_code, config::TimeoutUnit},
 };
 use claude_mem_core::NAME;
+use mcp_only::{MCP_ONLY, Servers};
 use serde_json::{Map, Value, json};
 
 use claude_mem_core::{app::App, failure::Failure, json_edit::Document};
@@ -262,12 +265,19 @@ fn is_our_status_line(entry: &Value) -> bool {
 
 /// Removes our MCP server, and nothing else.
 pub fn remove_server(servers: &mut Document) {
-    let keys = CLIENTS.iter().filter_map(|client| client.config.server.as_ref());
-    for key in keys.map(|server| server.key).collect::<BTreeSet<&str>>() {
-        let Value::Object(mut registered) = servers.get(key) else { continue };
-        if !registered.get(NAME).is_some_and(is_our_server) {
-            continue;
-        }
+    let keys = CLIENTS.iter().filter_map(|client| Some(client.config.server.as_ref()?.key));
+    let others = MCP_ONLY.iter().filter_map(|client| match &client.servers {
+        Servers::Json { key, .. } => Some(*key),
+        _ => None,
+    });
+    for key in keys.chain(others).collect::<BTreeSet<&str>>() {
+        remove_server_below(servers, key);
+    }
+}
+
+fn remove_server_below(servers: &mut Document, key: &str) {
+    let Value::Object(mut registered) = servers.get(key) else { return };
+    if registered.get(NAME).is_some_and(is_our_server) {
         registered.shift_remove(NAME);
         let is_ours_alone = registered.is_empty();
         servers.set(key, &if is_ours_alone { Value::Null } else { Value::Object(registered) });

@@ -1,5 +1,6 @@
 //! `claude-mem install`: register with the coding agents on this machine.
 
+mod mcp_only;
 mod report;
 
 use std::{
@@ -11,7 +12,6 @@ use std::{
 use clap::Args;
 use serde_json::json;
 
-use super::hook::known_client;
 use claude_mem_capture::{CLAUDE_CODE, Client, clients::CLIENTS};
 use claude_mem_core::{
     NAME,
@@ -33,13 +33,15 @@ use claude_mem_install::{
     registered::Hooks,
     rival,
 };
+pub(crate) use mcp_only::{Chosen, chosen_client};
 use report::Step;
 
 /// Set up claude-mem in your coding agents
 ///
 /// Registers hooks and an MCP server with Claude Code and with every tested client that is found on this machine; with
 /// Claude Code also the mem-search skill and the /mem command. Everything else in their files stays unchanged, and
-/// `claude-mem uninstall` removes exactly what was added. Run it again to update.
+/// `claude-mem uninstall` removes exactly what was added. Run it again to update. Clients that only know MCP are set up
+/// with `--client NAME`; where their file is not known, the entry is printed.
 ///
 /// Then reports who distills your sessions and at what cost, how many past sessions can be imported, and the next
 /// step. On a terminal it sends one short request to the model, to see whether it answers.
@@ -47,8 +49,8 @@ use report::Step;
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct Install {
     /// Only this client, found or not; repeat it for several
-    #[arg(long, value_name = "NAME", value_parser = known_client, conflicts_with = "all")]
-    client: Vec<&'static Client>,
+    #[arg(long, value_name = "NAME", value_parser = chosen_client, conflicts_with = "all")]
+    client: Vec<Chosen>,
     /// Also clients that were never tested, if they are found
     #[arg(long)]
     all: bool,
@@ -91,25 +93,35 @@ impl Install {
         }
         let is_only = clients.len() == 1;
         let mut installed = Vec::new();
+        let mut has_server = false;
         for client in clients {
-            let steps = if client.name == CLAUDE_CODE.name {
-                self.claude_code(app, &program)
-            } else {
-                self.other(app, client, &program)
+            let done = match client {
+                Chosen::Client(client) if client.name == CLAUDE_CODE.name => {
+                    self.claude_code(app, &program).map(|steps| Some((client, steps)))
+                }
+                Chosen::Client(client) => {
+                    self.other(app, client, &program).map(|steps| Some((client, steps)))
+                }
+                Chosen::McpOnly(client) => mcp_only::install(app, client, &program).map(|()| None),
             };
-            match steps {
+            match done {
                 Err(failure) if is_only => return Err(failure),
                 // One file that cannot be changed does not keep the other clients from being set up.
                 Err(failure) => app.output.say(format_args!(
                     "warning: {} was not set up: {}",
-                    client.title,
+                    client.title(),
                     failure.in_one_line()
                 )),
-                Ok(steps) => {
-                    report::print_client(app, client, &steps)?;
+                Ok(Some((client, steps))) => {
+                    report::print_client(app, client.title, &steps)?;
                     installed.push(client);
                 }
+                Ok(None) => has_server = true,
             }
+        }
+        // Without hooks nothing is recorded, so there is nothing more to say.
+        if installed.is_empty() && has_server {
+            return Ok(());
         }
         if installed.is_empty() {
             return Err(Failure::new("no client was set up")
@@ -123,25 +135,29 @@ impl Install {
 
     /// The chosen clients. Without a choice: Claude Code and the tested clients, as far as they are found, or
     /// Claude Code if none is.
-    fn clients(&self, app: &App) -> Vec<&'static Client> {
+    fn clients(&self, app: &App) -> Vec<Chosen> {
         if !self.client.is_empty() {
             return self.client.clone();
         }
         if self.project {
-            return vec![&CLAUDE_CODE];
+            return vec![Chosen::Client(&CLAUDE_CODE)];
         }
         let is_wanted = |client: &&&Client| (client.is_tested || self.all) && is_found(app, client);
-        let found: Vec<&'static Client> = CLIENTS.iter().filter(is_wanted).copied().collect();
-        if found.is_empty() { vec![&CLAUDE_CODE] } else { found }
+        let found = CLIENTS.iter().filter(is_wanted).map(|client| Chosen::Client(client));
+        let mcp_only = mcp_only::found(app).filter(|_| self.all);
+        let found: Vec<Chosen> = found.chain(mcp_only).collect();
+        if found.is_empty() { vec![Chosen::Client(&CLAUDE_CODE)] } else { found }
     }
 
-    fn print(
-        &self,
-        app: &mut App,
-        program: &str,
-        clients: &[&'static Client],
-    ) -> Result<(), Failure> {
+    fn print(&self, app: &mut App, program: &str, clients: &[Chosen]) -> Result<(), Failure> {
         for client in clients {
+            let client = match client {
+                Chosen::Client(client) => *client,
+                Chosen::McpOnly(client) => {
+                    mcp_only::print(app, client, program)?;
+                    continue;
+                }
+            };
             if client.name == CLAUDE_CODE.name {
                 let version = client_version(&setup(app));
                 let hooks = claude_mem_install::hooks(&quoted_for_shell(program), version);
@@ -257,6 +273,15 @@ fn list(app: &mut App) -> Result<(), Failure> {
             word(is_found(app, client), "found"),
             word(is_registered, "registered"),
             if client.is_tested { "tested" } else { "untested" }
+        ));
+    }
+    for (client, is_found, is_registered, state) in mcp_only::rows(app) {
+        lines.push(format!(
+            "{:<20} {:<12} {:<6} {:<11} {state}",
+            client.title,
+            client.name,
+            word(is_found, "found"),
+            word(is_registered, "registered"),
         ));
     }
     app.output.line(lines.join("\n"))

@@ -44,8 +44,8 @@ impl Step {
     }
 }
 
-pub(super) fn print_client(app: &mut App, client: &Client, steps: &[Step]) -> Result<(), Failure> {
-    app.output.line(client.title)?;
+pub(super) fn print_client(app: &mut App, title: &str, steps: &[Step]) -> Result<(), Failure> {
+    app.output.line(title)?;
     let home = app.paths.home.clone();
     for step in steps {
         let line = match step {

@@ -1,0 +1,209 @@
+//! Clients that get memory through MCP alone: nothing of their sessions is recorded.
+
+use std::path::{Path, PathBuf};
+
+use claude_mem_capture::clients::config::{Dir, ServerForm};
+use claude_mem_core::{NAME, environment::Environment, failure::Failure, json_edit::Document};
+use serde_json::{Map, Value};
+
+use crate::{
+    add_server_entry,
+    client_config::server_entry,
+    is_our_server,
+    manifest::TextChange,
+    remove_server_below,
+    yaml_file::{YamlFile, YamlForm},
+};
+
+/// A client with MCP and without hooks that we know.
+#[derive(Debug)]
+pub struct McpOnly {
+    pub name: &'static str,
+    pub title: &'static str,
+    /// Whether the real client has used our server's protocol. Otherwise the entry follows its documentation.
+    pub is_tested: bool,
+    pub servers: Servers,
+}
+
+/// Where a client lists MCP servers.
+#[derive(Debug)]
+pub enum Servers {
+    Json {
+        dir: Dir,
+        file: &'static str,
+        key: &'static str,
+        form: ServerForm,
+    },
+    Yaml {
+        dir: Dir,
+        file: &'static str,
+        key: &'static str,
+        form: YamlForm,
+    },
+    /// Its file is not known for certain: the entry is printed, with the place to look for.
+    Printed {
+        key: &'static str,
+        place: &'static str,
+    },
+}
+
+/// All of them.
+pub const MCP_ONLY: &[McpOnly] = &[
+    McpOnly {
+        name: "kilo",
+        title: "Kilo CLI",
+        is_tested: true,
+        servers: Servers::Json {
+            dir: Dir::of_home(".config/kilo"),
+            file: "kilo.json",
+            key: "mcp",
+            form: ServerForm::CommandList,
+        },
+    },
+    McpOnly {
+        name: "continue",
+        title: "Continue",
+        is_tested: true,
+        servers: Servers::Yaml {
+            dir: Dir::of_home(".continue"),
+            file: "config.yaml",
+            key: "mcpServers",
+            form: YamlForm::Item,
+        },
+    },
+    McpOnly {
+        name: "zed",
+        title: "Zed",
+        is_tested: false,
+        servers: Servers::Json {
+            dir: Dir::of_home(".config/zed"),
+            file: "settings.json",
+            key: "context_servers",
+            form: ServerForm::Plain(&[]),
+        },
+    },
+    McpOnly {
+        name: "goose",
+        title: "Goose",
+        is_tested: false,
+        servers: Servers::Yaml {
+            dir: Dir::of_home(".config/goose"),
+            file: "config.yaml",
+            key: "extensions",
+            form: YamlForm::Member,
+        },
+    },
+    McpOnly {
+        name: "warp",
+        title: "Warp",
+        is_tested: false,
+        servers: Servers::Printed { key: "mcpServers", place: "Settings, MCP servers, Add" },
+    },
+    McpOnly {
+        name: "roo",
+        title: "Roo Code",
+        is_tested: false,
+        servers: Servers::Printed { key: "mcpServers", place: "`.roo/mcp.json` of a project" },
+    },
+    McpOnly {
+        name: "mcp",
+        title: "Any other MCP client",
+        is_tested: false,
+        servers: Servers::Printed { key: "mcpServers", place: "its list of MCP servers" },
+    },
+];
+
+/// The client of this name.
+pub fn find(name: &str) -> Option<&'static McpOnly> {
+    MCP_ONLY.iter().find(|client| client.name == name)
+}
+
+impl McpOnly {
+    /// The directory of its file; `None` if that is unknown.
+    fn dir(&self, environment: &Environment, home: Option<&Path>) -> Option<PathBuf> {
+        match &self.servers {
+            Servers::Json { dir, .. } | Servers::Yaml { dir, .. } => dir.find(environment, home),
+            Servers::Printed { .. } => None,
+        }
+    }
+
+    /// The file with its MCP servers; `None` if it is unknown.
+    pub fn file(&self, environment: &Environment, home: Option<&Path>) -> Option<PathBuf> {
+        match &self.servers {
+            Servers::Json { file, .. } | Servers::Yaml { file, .. } => {
+                Some(self.dir(environment, home)?.join(file))
+            }
+            Servers::Printed { .. } => None,
+        }
+    }
+
+    /// Whether the client is in use on this machine, by its directory.
+    pub fn is_found(&self, environment: &Environment, home: Option<&Path>) -> bool {
+        self.dir(environment, home).is_some_and(|dir| dir.is_dir())
+    }
+
+    /// The file with our entry, not yet written.
+    pub fn change(&self, file: &Path, program: &str) -> Result<TextChange, Failure> {
+        match &self.servers {
+            Servers::Json { key, form, .. } => {
+                let mut document = Document::open(file)?;
+                add_server_entry(&mut document, key, &server_entry(program, *form))?;
+                Ok((&document).into())
+            }
+            Servers::Yaml { key, form, .. } => {
+                let mut yaml = YamlFile::open(file)?;
+                yaml.add(key, *form, program)?;
+                Ok(yaml.change())
+            }
+            Servers::Printed { .. } => Err(Failure::new("there is no file to write")),
+        }
+    }
+
+    /// The file without our entry. A file that cannot be read has none.
+    pub fn removal(&self, file: &Path) -> Option<TextChange> {
+        let change = match &self.servers {
+            Servers::Json { key, .. } => {
+                let mut document = Document::open(file).ok()?;
+                remove_server_below(&mut document, key);
+                TextChange::from(&document)
+            }
+            Servers::Yaml { key, form, .. } => {
+                let mut yaml = YamlFile::open(file).ok()?;
+                yaml.remove(key, *form);
+                yaml.change()
+            }
+            Servers::Printed { .. } => return None,
+        };
+        Some(change).filter(|change| change.original.is_some() && change.is_changed())
+    }
+
+    /// Whether our entry is in its file.
+    pub fn is_registered(&self, file: &Path) -> bool {
+        match &self.servers {
+            Servers::Json { key, .. } => {
+                Document::open(file).is_ok_and(|document| is_our_server(&document.get(key)[NAME]))
+            }
+            Servers::Yaml { key, form, .. } => {
+                YamlFile::open(file).is_ok_and(|yaml| yaml.has(key, *form))
+            }
+            Servers::Printed { .. } => false,
+        }
+    }
+
+    /// The entry as text, for the user to add.
+    pub fn printed(&self, program: &str) -> String {
+        let (key, entry) = match &self.servers {
+            Servers::Yaml { key, form, .. } => {
+                let lines = form.entry(program).into_iter().map(|line| format!("  {line}"));
+                return format!("{key}:\n{}", lines.collect::<Vec<_>>().join("\n"));
+            }
+            Servers::Json { key, form, .. } => (key, server_entry(program, *form)),
+            Servers::Printed { key, .. } => (key, server_entry(program, ServerForm::Plain(&[]))),
+        };
+        let mut servers = Map::new();
+        servers.insert(NAME.into(), entry);
+        let mut whole = Map::new();
+        whole.insert((*key).into(), Value::Object(servers));
+        format!("{:#}", Value::Object(whole))
+    }
+}

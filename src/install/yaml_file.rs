@@ -1,0 +1,249 @@
+//! A YAML file of another program, of which one entry is added or removed line by line. Everything else stays as it is.
+//!
+//! Only what can be changed without understanding the rest is: entries of a top-level key in block style. Other files
+//! are left alone, and the user is shown the entry.
+
+use std::{fs, io, path::Path};
+
+use claude_mem_core::{NAME, failure::Failure, json_edit::Unusable};
+use serde_json::json;
+
+use crate::{is_our_program, manifest::TextChange};
+
+/// The form of our entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum YamlForm {
+    /// An item of a list, with `name`, `command` and `args`.
+    Item,
+    /// A member with the name of the server, as Goose has it.
+    Member,
+}
+
+impl YamlForm {
+    /// The lines of our entry, without indentation.
+    pub(crate) fn entry(self, program: &str) -> Vec<String> {
+        let program = json!(program);
+        match self {
+            Self::Item => vec![
+                format!("- name: {NAME}"),
+                format!("  command: {program}"),
+                "  args: [mcp]".into(),
+            ],
+            Self::Member => vec![
+                format!("{NAME}:"),
+                format!("  name: {NAME}"),
+                format!("  cmd: {program}"),
+                "  args: [mcp]".into(),
+                "  enabled: true".into(),
+                "  type: stdio".into(),
+                "  timeout: 300".into(),
+            ],
+        }
+    }
+}
+
+/// A YAML file, open for changes.
+#[derive(Debug)]
+pub(crate) struct YamlFile {
+    original: Option<String>,
+    lines: Vec<String>,
+    change: TextChange,
+}
+
+impl YamlFile {
+    /// Reads the file; a missing one is empty.
+    pub(crate) fn open(file: &Path) -> Result<Self, Unusable> {
+        let original = match fs::read_to_string(file) {
+            Ok(text) => Some(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(Unusable::new(file, error)),
+        };
+        let text = original.clone().unwrap_or_default();
+        let lines = text.split_inclusive('\n').map(str::to_owned).collect();
+        let change = TextChange { file: file.into(), original: original.clone(), text };
+        Ok(Self { original, lines, change })
+    }
+
+    /// The file with all changes.
+    pub(crate) fn change(self) -> TextChange {
+        TextChange { text: self.lines.concat(), original: self.original, ..self.change }
+    }
+
+    /// Adds our entry below a top-level key, or replaces the one that is there.
+    pub(crate) fn add(&mut self, key: &str, form: YamlForm, program: &str) -> Result<(), Failure> {
+        let wanted = form.entry(program);
+        if let Some((at, end)) = self.entry_at(key, form) {
+            let found = &self.lines[at..end];
+            if !found.iter().any(|line| names_our_program(line)) {
+                return Err(Failure::new(format!(
+                    "{} already has another MCP server `{NAME}`",
+                    self.change.file.display()
+                ))
+                .meaning("nothing was changed")
+                .remedy("remove it, then install again"));
+            }
+            let indent = indentation(&self.lines[at]);
+            self.lines.splice(at..end, indented(&wanted, indent));
+            return Ok(());
+        }
+        let Some(at) = self.key_line(key) else {
+            if let Some(last) = self.lines.last_mut().filter(|line| !line.ends_with('\n')) {
+                last.push('\n');
+            }
+            self.lines.push(format!("{key}:\n"));
+            self.lines.extend(indented(&wanted, 2));
+            return Ok(());
+        };
+        match value_of(&self.lines[at], key) {
+            "" => {}
+            "[]" | "{}" => self.lines[at] = format!("{key}:\n"),
+            _ => {
+                return Err(Failure::new(format!(
+                    "`{key}` in {} is written in one line",
+                    self.change.file.display()
+                ))
+                .meaning("nothing was changed")
+                .remedy(format!("add this below it by hand:\n{}", indented(&wanted, 2).concat())));
+            }
+        }
+        if !self.lines[at].ends_with('\n') {
+            self.lines[at].push('\n');
+        }
+        let first = self.lines[at + 1..].iter().find(|line| !is_blank(line));
+        let is_below = |line: &&String| indentation(line) > 0 || line.starts_with("- ");
+        let indent = first.filter(is_below).map_or(2, |line| indentation(line));
+        let rest = self.lines.split_off(at + 1);
+        self.lines.extend(indented(&wanted, indent));
+        self.lines.extend(rest);
+        Ok(())
+    }
+
+    /// Removes our entry, and the key if nothing else is below it.
+    pub(crate) fn remove(&mut self, key: &str, form: YamlForm) {
+        let Some((at, end)) = self.entry_at(key, form) else { return };
+        if !self.lines[at..end].iter().any(|line| names_our_program(line)) {
+            return;
+        }
+        self.lines.drain(at..end);
+        let Some(at) = self.key_line(key) else { return };
+        let next = self.lines[at + 1..].iter().find(|line| !is_blank(line));
+        let is_empty = next.is_none_or(|line| indentation(line) == 0 && !line.starts_with("- "));
+        if is_empty && value_of(&self.lines[at], key).is_empty() {
+            self.lines.remove(at);
+        }
+    }
+
+    /// Whether our entry is there.
+    pub(crate) fn has(&self, key: &str, form: YamlForm) -> bool {
+        self.entry_at(key, form)
+            .is_some_and(|(at, end)| self.lines[at..end].iter().any(|line| names_our_program(line)))
+    }
+
+    fn key_line(&self, key: &str) -> Option<usize> {
+        self.lines
+            .iter()
+            .position(|line| line.strip_prefix(key).is_some_and(|rest| rest.starts_with(':')))
+    }
+
+    /// The lines of the entry with our name.
+    fn entry_at(&self, key: &str, form: YamlForm) -> Option<(usize, usize)> {
+        let begin = self.key_line(key)? + 1;
+        let first = form.entry("").swap_remove(0);
+        let of_key =
+            |line: &&String| is_blank(line) || indentation(line) > 0 || line.starts_with("- ");
+        let below = self.lines[begin..].iter().take_while(of_key).count();
+        let at = begin
+            + self.lines[begin..begin + below].iter().position(|line| line.trim() == first)?;
+        let indent = indentation(&self.lines[at]);
+        let inside = |line: &&String| !is_blank(line) && indentation(line) > indent;
+        let rest = self.lines[at + 1..].iter().take_while(inside).count();
+        Some((at, at + 1 + rest))
+    }
+}
+
+fn names_our_program(line: &str) -> bool {
+    let line = line.trim();
+    let path = line.strip_prefix("command: ").or_else(|| line.strip_prefix("cmd: "));
+    path.is_some_and(|path| is_our_program(path.trim_matches(['"', '\''])))
+}
+
+fn indented(lines: &[String], indent: usize) -> Vec<String> {
+    lines.iter().map(|line| format!("{:indent$}{line}\n", "")).collect()
+}
+
+fn indentation(line: &str) -> usize {
+    line.len() - line.trim_start_matches(' ').len()
+}
+
+fn is_blank(line: &str) -> bool {
+    line.trim().is_empty() || line.trim_start().starts_with('#')
+}
+
+/// What is behind the key in its line, without a comment.
+fn value_of<'l>(line: &'l str, key: &str) -> &'l str {
+    let rest = line.get(key.len() + 1..).unwrap_or_default();
+    rest.split(" #").next().unwrap_or_default().trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROGRAM: &str = "/b/claude-mem";
+
+    /// Adds our entry twice, then removes it.
+    fn there_and_back(before: &str, form: YamlForm) -> (String, String) {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("config.yaml");
+        fs::write(&file, before).unwrap();
+        let mut text = String::new();
+        for _ in 0..2 {
+            let mut yaml = YamlFile::open(&file).unwrap();
+            yaml.add("servers", form, PROGRAM).unwrap();
+            assert!(yaml.has("servers", form));
+            text = yaml.change().text;
+            fs::write(&file, &text).unwrap();
+        }
+        let mut yaml = YamlFile::open(&file).unwrap();
+        yaml.remove("servers", form);
+        (text, yaml.change().text)
+    }
+
+    #[test]
+    fn an_entry_comes_and_goes_and_everything_else_stays() {
+        for before in [
+            "",
+            "name: mine # best\n",
+            "name: mine\nservers:\n  - name: other # keep\n    command: x\nmodels:\n  - a\n",
+            "servers:\n- name: other\n  command: x\n",
+            "servers:\n    # the first\n    - name: other\n      command: x\n\nlast: 1\n",
+        ] {
+            let (added, removed) = there_and_back(before, YamlForm::Item);
+            assert!(added.contains("- name: claude-mem\n"), "{added}");
+            assert_eq!(added.matches("claude-mem").count(), 2, "{added}");
+            assert_eq!(removed, before);
+        }
+        let before = "GOOSE_MODEL: m\nservers:\n  other:\n    cmd: x\n    args: []\n";
+        let (added, removed) = there_and_back(before, YamlForm::Member);
+        assert!(added.contains("\n  claude-mem:\n    name: claude-mem\n    cmd: \"/b/"), "{added}");
+        assert_eq!(removed, before);
+        let (added, _) = there_and_back("servers: [] # none\n", YamlForm::Item);
+        assert!(added.starts_with("servers:\n  - name: claude-mem\n"), "{added}");
+    }
+
+    #[test]
+    fn what_is_not_understood_or_not_ours_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("config.yaml");
+        for text in [
+            "servers: [{name: other}]\n",
+            "servers:\n  - name: claude-mem\n    command: /b/other\n",
+        ] {
+            fs::write(&file, text).unwrap();
+            let mut yaml = YamlFile::open(&file).unwrap();
+            assert!(yaml.add("servers", YamlForm::Item, PROGRAM).is_err(), "{text}");
+            yaml.remove("servers", YamlForm::Item);
+            assert_eq!(yaml.change().text, text);
+        }
+    }
+}
