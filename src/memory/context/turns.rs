@@ -72,8 +72,10 @@ pub(super) fn lines(session: &ContextSession, units_max: usize) -> Vec<Entry> {
         left = rest;
         Some(Entry::plain(text))
     };
-    let mut lines: Vec<Entry> =
-        fitting(last, (2 * chars_max).min(TURN_CHARS_MAX)).into_iter().collect();
+    // The last turn may take twice the room of others, and must not be left out.
+    let sizes = [(2 * chars_max).min(TURN_CHARS_MAX), chars_max, chars_max / 2];
+    let last = sizes.into_iter().find_map(|chars_max| fitting(last, chars_max));
+    let mut lines: Vec<Entry> = last.into_iter().collect();
     let Some((first, between)) = earlier.split_first() else { return lines };
     let first = fitting(first, chars_max);
     let shown = between.iter().rev().map_while(|turn| fitting(turn, chars_max));
@@ -125,4 +127,32 @@ pub(super) fn state(state: &SessionState, failed: Option<&FailedCommand>) -> Vec
         (!text.is_empty()).then(|| Entry::plain(format!("- {name}: {text}")))
     };
     lines.into_iter().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::sheet::Sheet;
+
+    #[test]
+    fn the_last_turn_is_shown_however_little_room_there_is() {
+        let turn = |number: usize, letter: &str| ContextSummary {
+            request: format!("turn {number}"),
+            completed: letter.repeat(400),
+            ..ContextSummary::default()
+        };
+        for letter in ["a ", "ş "] {
+            let session = ContextSession { turns: (1..=9).map(|at| turn(at, letter)).collect() };
+            for units_max in [220, 500, 900, 3000] {
+                let mut sheet = Sheet::new(4000);
+                sheet.push("Last", lines(&session, units_max));
+                let text = sheet.text();
+                assert!(text.contains("turn 9 →"), "{units_max}: {text}");
+                assert!(units(text) <= units_max + 20, "{units_max}: {text}");
+            }
+            let mut sheet = Sheet::new(4000);
+            sheet.push("Last", lines(&session, 900));
+            assert!(sheet.text().contains("turn 1 →") && sheet.text().contains("- … "));
+        }
+    }
 }
