@@ -7,7 +7,7 @@ use claude_mem_capture::{
     Client,
     clients::{CLIENTS, config::HooksForm, find},
 };
-use claude_mem_tools::client_fixtures::{run, table};
+use claude_mem_tools::client_fixtures::{missing, run, table};
 use serde_json::{Value, json};
 
 use crate::sandbox::{Run, Sandbox, binary};
@@ -64,6 +64,7 @@ fn every_payload_of_every_client_becomes_the_event_in_its_table() {
         for row in &rows {
             assert_eq!(row.problem, None, "{} {}", client.name, row.file);
             assert_eq!(row.stdout, "", "{} {}: nothing to tell", client.name, row.file);
+            assert_eq!(missing(row), [""; 0], "{} {}", client.name, row.file);
         }
         let expected = fs::read_to_string(folder.join("expected.txt")).unwrap();
         assert_eq!(table(&rows), expected, "{}", client.name);

@@ -179,4 +179,12 @@ fn the_same_session_is_recorded_alike_in_every_agent_and_told_to_the_next() {
 
     claude_mem(&["uninstall"]);
     assert_eq!(configured(), before);
+    for file in [
+        ".codex/hooks.json",
+        ".copilot/hooks/claude-mem.json",
+        ".copilot/mcp-config.json",
+        ".config/opencode/plugins/claude-mem.js",
+    ] {
+        assert!(!home.join(file).exists(), "{file}");
+    }
 }

@@ -20,6 +20,7 @@ use serde_json::Value;
 pub struct Row {
     /// The name of the payload's file.
     pub file: String,
+    /// With `/scratch` for the folder of the run, as in the events.
     pub payload: Value,
     /// The recorded events, one line each.
     pub events: Vec<String>,
@@ -40,9 +41,9 @@ pub fn run(binary: &Path, client: &str, folder: &Path) -> io::Result<Vec<Row>> {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let text = fs::read_to_string(&file)?;
         let text = text.replace("FIXTURES", &folder.to_string_lossy());
-        let text = text.replace("/scratch", &scratch.path().to_string_lossy());
         let Ok(payload) = serde_json::from_str::<Value>(&text) else { continue };
-        provide_transcript(folder, &name, &payload)?;
+        let text = text.replace("/scratch", &scratch.path().to_string_lossy());
+        provide_transcript(folder, &name, scratch.path(), &payload)?;
         let output = hook(binary, client, &home, &text)?;
         let data = home.join(".claude-mem");
         let events = events_since(&data, &mut at)?;
@@ -68,10 +69,14 @@ fn payloads(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn provide_transcript(folder: &Path, name: &str, payload: &Value) -> io::Result<()> {
-    let Some(wanted) = payload["transcript_path"].as_str().map(PathBuf::from) else {
-        return Ok(());
-    };
+fn provide_transcript(
+    folder: &Path,
+    name: &str,
+    scratch: &Path,
+    payload: &Value,
+) -> io::Result<()> {
+    let Some(wanted) = payload["transcript_path"].as_str() else { return Ok(()) };
+    let wanted = PathBuf::from(wanted.replace("/scratch", &scratch.to_string_lossy()));
     let Ok(found) = fs::read_dir(folder.join("transcripts")) else { return Ok(()) };
     let scenario = name.split('.').next().unwrap_or_default();
     let mut files: Vec<PathBuf> = found.flatten().map(|entry| entry.path()).collect();
