@@ -194,7 +194,9 @@ fn one_line_for_the_user_says_what_was_loaded_or_why_nothing_was() {
         answer["systemMessage"].as_str().map(str::to_owned)
     };
     let first = notice(&past, "one", "startup").unwrap();
-    assert_eq!(first, "claude-mem: the first session of this project, nothing to recall yet");
+    let expected =
+        "claude-mem: recording the first session of this project; the next one gets its memories";
+    assert_eq!(first, expected);
     assert_eq!(notice(&past, "one", "resume"), None);
     let nothing = "claude-mem: no memories of this project yet";
     past.record("one", ToolUsed { tool_use_id: "t".into(), ..ToolUsed::default() });

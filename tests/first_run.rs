@@ -194,6 +194,7 @@ fn hooks_typed_by_hand_explain_themselves() {
     let shown = at_a_terminal(&sandbox, &format!("{program} context"));
     assert!(shown.contains("no memories of"), "{shown}");
     assert!(sandbox.run(&["context"]).stderr.contains("no memories of"));
+    assert_eq!(sandbox.run(&["timeline"]).stderr, "no memories near this time\n");
     sandbox.run(&["remember", "The walrus sleeps at noon"]).ok();
     assert!(sandbox.run(&["context"]).ok().contains("The walrus sleeps at noon"));
     assert_eq!(sandbox.diagnostics(), "");

@@ -173,7 +173,8 @@ fn status_counts_events() {
         (&status["events"], &status["sessions"], &status["projects"]),
         (&json!(3), &json!(2), &json!(1))
     );
-    assert_eq!(status["today"], json!({"events": 1, "sessions": 1}));
+    let today = json!({"events": 1, "sessions": 1});
+    assert_eq!(status["today"], today);
     assert_eq!(status["kinds"], json!({"PromptSubmitted": 1, "ToolUsed": 2}));
     assert_eq!(status["durability"]["tool_uses"], "when the hook returns");
     assert_eq!(status["hooks"]["is_installed"], false);
@@ -193,4 +194,9 @@ fn status_counts_events() {
         shown.starts_with("recording · 1 memory · distilled by the built-in rules\n"),
         "{shown}"
     );
+    sandbox.run_with(&["remember", "The walrus is shy"], &now, "").ok();
+    let later = sandbox.run_with(&["status", "--json"], &now, "").ok();
+    let later: Value = serde_json::from_str(&later).unwrap();
+    assert_eq!(later["kinds"]["MemoryAdded"], 1);
+    assert_eq!(later["today"], today, "a response and a note are not the work of a session");
 }

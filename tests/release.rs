@@ -1,7 +1,7 @@
 //! The files of a release: built from the test binary, and installed from a local folder without a toolchain.
 
 use std::{
-    env::consts::ARCH,
+    env::{self, consts::ARCH},
     fs,
     io::{BufRead, BufReader, Write},
     net::TcpListener,
@@ -70,8 +70,8 @@ fn only(sandbox: &Sandbox, programs: &[&str]) -> String {
     let dir = sandbox.home().join("only");
     fs::create_dir(&dir).unwrap();
     for program in programs {
-        let found = ["/bin", "/usr/bin"].iter().map(|dir| Path::new(dir).join(program));
-        let found = found.into_iter().find(|path| path.exists());
+        let path = env::var_os("PATH").unwrap();
+        let found = env::split_paths(&path).map(|dir| dir.join(program)).find(|it| it.exists());
         symlink(found.unwrap_or_else(|| panic!("no {program} here")), dir.join(program)).unwrap();
     }
     dir.to_str().unwrap().to_owned()
@@ -118,17 +118,19 @@ fn every_file_of_a_release_installs_from_a_folder_without_a_toolchain() {
     let dir = tempfile::tempdir().unwrap();
     let out = packed(dir.path());
     ok(Command::new("sha256sum").args(["--check", "--quiet", "SHA256SUMS"]).current_dir(&out));
-    the_script_installs_and_upgrades(&out);
+    let address = served(&out);
+    the_script_installs_and_upgrades(&out, &address);
     the_debian_package_installs_and_is_removed(&out);
-    npx_installs_a_copy_that_stays(&out);
+    npx_installs_a_copy_that_stays(&address);
     the_formula_and_cargo_binstall_name_the_archives(&out);
 }
 
-fn the_script_installs_and_upgrades(out: &Path) {
+fn the_script_installs_and_upgrades(out: &Path, address: &str) {
     let sandbox = Sandbox::new();
-    let tools = ["cp", "gzip", "mkdir", "mktemp", "mv", "rm", "sed", "sha256sum", "tar", "uname"];
+    let tools =
+        ["cp", "curl", "gzip", "mkdir", "mktemp", "mv", "rm", "sed", "sha256sum", "tar", "uname"];
     let path = only(&sandbox, &tools);
-    let install = |from: &Path| {
+    let install = |from: &str| {
         let mut shell = Command::new("/bin/sh");
         shell.arg(out.join("install.sh")).arg("--from").arg(from).env_clear();
         shell.env("HOME", sandbox.home()).env("PATH", &path).output().unwrap()
@@ -141,11 +143,11 @@ fn the_script_installs_and_upgrades(out: &Path) {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(damaged.join(&archive), bytes).unwrap();
-    let refused = install(&damaged);
+    let refused = install(damaged.to_str().unwrap());
     assert!(text(&refused).contains("another checksum than SHA256SUMS"), "{}", text(&refused));
     assert!(!refused.status.success() && !sandbox.home().join(".local").exists());
 
-    let installed = install(out);
+    let installed = install(out.to_str().unwrap());
     assert!(installed.status.success(), "{}", text(&installed));
     let bin = sandbox.home().join(".local/bin");
     assert!(text(&installed).contains(&format!("{}/claude-mem install", bin.display())));
@@ -158,9 +160,9 @@ fn the_script_installs_and_upgrades(out: &Path) {
     let given = first_memory(&sandbox, &path);
     assert!(given.contains("Always round totals once"), "{given}");
 
-    // A running program is replaced, and what was recorded stays.
+    // This time through the network. What was recorded stays.
     let log = fs::read(sandbox.data().join("log/active.log")).unwrap();
-    let again = text(&install(out));
+    let again = text(&install(address));
     assert!(again.contains(&format!("it replaces claude-mem {VERSION}; your memories stay")));
     assert_eq!(fs::read(sandbox.data().join("log/active.log")).unwrap(), log);
 }
@@ -191,8 +193,8 @@ fn the_debian_package_installs_and_is_removed(out: &Path) {
     assert!(!root.path().join("usr").exists());
 }
 
-/// A registry with the packages in a folder, on a port of this machine.
-fn npm_registry(out: &Path) -> String {
+/// Serves the files in a folder, and acts as an npm registry for the packages in it.
+fn served(out: &Path) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let (out, base) = (out.to_owned(), url.clone());
@@ -229,14 +231,13 @@ fn about(out: &Path, file: &str, base: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-fn npx_installs_a_copy_that_stays(out: &Path) {
+fn npx_installs_a_copy_that_stays(registry: &str) {
     let sandbox = Sandbox::new();
-    let registry = npm_registry(out);
     let path =
         only(&sandbox, &["env", "find", "mkdir", "node", "npm", "npx", "rmdir", "sh", "sleep"]);
     let with_npm = |command: &mut Command| {
         command.env_clear().env("HOME", sandbox.home()).env("PATH", &path);
-        command.env("npm_config_registry", &registry).env("npm_config_update_notifier", "false");
+        command.env("npm_config_registry", registry).env("npm_config_update_notifier", "false");
         ok(command.current_dir(sandbox.home()))
     };
     let report = with_npm(Command::new("npx").args(["--yes", "claude-mem", "install"]));

@@ -179,7 +179,8 @@ fn memory_for(recorder: &Recorder, client: &Client, begun: &SessionBegun) -> Res
     Ok(Given { page, injected, loaded, notice })
 }
 
-const FIRST: &str = "claude-mem: the first session of this project, nothing to recall yet";
+const FIRST: &str =
+    "claude-mem: recording the first session of this project; the next one gets its memories";
 const NOTHING: &str = "claude-mem: no memories of this project yet";
 
 /// Whether the log behind `position` has an event of another session of the same project.

@@ -346,10 +346,11 @@ fn kept_program(app: &App, found: &str) -> Result<String, Failure> {
     Ok(path_in_commands(text))
 }
 
-/// Whether a package runner keeps the program only for a while: `npx`, `pnpm dlx`, `bunx`.
+/// Whether a package runner keeps the program only for a while: `npx`, `pnpm dlx`, `bunx`. The store of pnpm keeps it
+/// until the next version.
 fn is_in_runner_cache(program: &Path) -> bool {
     let mut folders = program.components().filter_map(|part| part.as_os_str().to_str());
-    folders.any(|folder| ["_npx", "dlx"].contains(&folder) || folder.starts_with("bunx-"))
+    folders.any(|folder| ["_npx", "dlx", ".pnpm"].contains(&folder) || folder.starts_with("bunx-"))
 }
 
 fn copy_program(app: &mut App, program: &str) -> Result<(), Failure> {
